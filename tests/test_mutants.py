@@ -16,6 +16,9 @@ MUTANTS = {
     "theorems/test_theorem_2": {
         "intervals of events that are too short": "test_a_region_that_is_too_small_is_noticed",
     },
+    "unit/test_logs_as_they_are": {
+        "a missing row that is passed over": "test_a_missing_row_that_is_passed_over_is_a_false_transition",
+    },
     "oracles/test_points": {
         "a remainder that is left out": "test_a_planted_error_is_found[the_remainder_is_left_out]",
         "ellipsoids that are too small": "test_a_planted_error_is_found[ellipsoids_lose_points]",

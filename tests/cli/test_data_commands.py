@@ -121,7 +121,8 @@ def test_misuse_ends_with_a_sentence_in_the_words_of_the_command_line(case, fold
 REPEATED = (
     "error: 4 of 6 rows do not fit the model:\n  repeated step: 4 rows; episode 0, step 0 (2 rows)\n"
     "if each file numbers its runs anew, say --partitions files\n"
-    "correct the log or the model, or count the other rows with --keep-going\n"
+    "correct the log or the model, or count the other rows with --keep-going; --rejected rejected.csv writes all of "
+    "these rows to a file\n"
 )
 
 
@@ -169,7 +170,7 @@ def test_count_says_in_which_order_files_were_read(days, capsys):
     code, said, _ = run(capsys, "count", "betting:5", "part-*.csv", "--order", "time", "-o", "c.parquet")
     assert (code, said) == (
         0,
-        "176 rows of transitions: 11 matched, 165 copies of others, 0 rejected\n"
+        "176 rows of transitions: 11 matched, 165 exact duplicates left out, 0 rejected\n"
         "c.parquet: 11 steps, counted, without bets, as there are too few data, or it is not clear which came first "
         "(the rows of the log are in the order in which their steps happened, file after file: part-1.csv, part-2.csv, "
         "part-3.csv, …, part-11.csv (11 files))\n",
@@ -194,3 +195,54 @@ def test_runs_without_their_last_state_need_a_reason(tmp_path, monkeypatch, caps
         "that 1 of 1 runs end before the outcome of their last action has nothing to do with that outcome (you said so)"
         in " ".join(out.split()).replace(" assuming ", " ")
     )
+
+
+# logs as recorders write them
+
+PLANT = """Run,Time,Purse,N,Command
+1,2024-01-01 07:00:00,10,0,BET0
+1,2024-01-01 07:00:40,10,1, BET0
+1,2024-01-01 07:00:40,10,1, BET0
+1,2024-01-01 07:09:00,3,2,
+"""
+NAMES = ["--column", "episode=Run,step=Time,money=Purse,state_step=N"]
+
+
+def test_a_log_with_times_other_names_copies_and_a_fault_is_counted_and_said(folder, capsys):
+    (folder / "plant.csv").write_text(PLANT)
+    count = ["count", "betting:5", "plant.csv", "-o", "counts.parquet", *NAMES, "--action", "lower(Command)"]
+    code, _, error = run(capsys, *count, "--rejected", "bad.csv")
+    assert code == 2
+    assert "(1×, row 2, episode 1)" in error
+    assert "leave out so many impossible transitions with --allow-impossible 1\n" in error
+    assert error.endswith("with --keep-going; all of these rows are in bad.csv\n")
+    assert (folder / "bad.csv").read_text() == (
+        "reason,file,row,Run,Time,Purse,N,Command\nimpossible transition,plant.csv,2,1,2024-01-01 07:00:40,10,1, BET0\n"
+    )
+    code, output, _ = run(capsys, *count, "--allow-impossible", "1")
+    assert code == 0
+    assert output.splitlines()[0] == (
+        "4 rows of trajectories: 1 matched, 1 last rows of runs, 1 exact duplicate left out, 1 rejected"
+    )
+    assert output.splitlines()[2:4] == [
+        "  assuming that the rows of each run follow one another in the order of column Time, and none in between is "
+        "missing",
+        "  assuming that 1 transition that the model says cannot happen is a fault of the recorder, which made no "
+        "others, whatever steps led to (you allowed 1)",
+    ]
+    counts = pl.read_counts(STUDY.model, "counts.parquet")
+    assert (counts.total, counts.report.allowed, len(counts.report.assuming)) == (1, 1, 2)
+    code, _, error = run(capsys, "certify", "betting:5", "counts.parquet", "--steps", "ordered")
+    assert (code, error.startswith("error: --steps: counts.parquet is a file of counts")) == (2, True)
+
+
+@pytest.mark.parametrize(("action", "message"), [
+    ("{BET0=bet}", "--action {BET0=bet}: the model has no action 'bet', only"),
+    ("{BET0}", "--action {BET0}: write {NAME=ACTION} for what the log calls actions"),
+    ("[bet0,x]", "--action [bet0,x]: the model has no action 'x', only"),
+])  # fmt: skip
+def test_wrong_names_of_actions_are_refused_as_they_were_given(action, message, folder, capsys):
+    (folder / "plant.csv").write_text(PLANT)
+    arguments = ["count", "betting:5", "plant.csv", "-o", "c.parquet", *NAMES, "--column", "action=Command"]
+    code, _, error = run(capsys, *arguments, "--action", action)
+    assert (code, error.startswith(f"error: {message}")) == (2, True)

@@ -106,7 +106,7 @@ def test_rows_that_do_not_fit_are_counted_out_by_keep_going(folder, monkeypatch)
     refused = plumdp("certify", *LOG)
     assert refused.code == 2
     assert refused.err.startswith("error: 1 of 3 rows do")
-    assert refused.err.endswith("with --keep-going\n")
+    assert refused.err.endswith("with --keep-going; --rejected rejected.csv writes all of these rows to a file\n")
     for command in ("certify", "compare", "check-model"):
         assert plumdp(command, *LOG, "--keep-going").code == 3  # the row contradicts the graph
 

@@ -1,8 +1,11 @@
-"""The same log in every engine: pandas, Polars, PyArrow, DuckDB and Spark count the same, and so does printed SQL."""
+"""The same log in every frame: DuckDB counts as a slow recount does, Spark as DuckDB does, and so does printed SQL."""
 
+import math
 import os
 import shutil
 import warnings
+from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -12,11 +15,15 @@ import pyarrow
 import pytest
 import sqlglot
 from log_models import LAMP, recount, rows_of, runs
+from mapping_oracle import known
 
 import plumdp as pl
-from plumdp.data.duckdb_tables import write_parquet
+from plumdp.data.duckdb_tables import column_types, connect, write_parquet
 from plumdp.data.logs import read_log
-from plumdp.data.sql import counts_query
+from plumdp.data.mapping_language import parse_mapping
+from plumdp.data.mapping_sql import mapped_sql
+from plumdp.data.spark_logs import _Result, open_spark
+from plumdp.data.sql import counts_query, select_sql
 
 pytestmark = pytest.mark.slow
 
@@ -98,6 +105,8 @@ def test_every_engine_counts_the_rows_as_a_slow_recount_does(engine, form, reque
         counts, kinds = recount(rows, LAMP.graph, form)
         assert np.array_equal(log.counts.counts, counts)
         assert {kind: n for kind, n in log.report.rows.items() if n} == kinds
+        if engine != "pandas":  # which has floats where a number is missing
+            assert str(log) == str(read_log(LAMP, arrow(rows), form=form, **ANYHOW))  # with the same examples
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -233,6 +242,74 @@ def test_a_variable_called_n_or_place_keeps_its_counts_apart():
         result = duckdb.sql(counts_query(model, table="log", dialect="duckdb", form=form)).pl()
         assert {"state_n", "state_place", "n"} <= {*result.columns}
         assert np.array_equal(read_log(model, result).counts.counts, recorded.counts().counts)
+
+
+@pytest.mark.parametrize("refused", [{"partitions": 2}, {"order": "runs", "columns": {"episode": "mode"}}])
+def test_what_spark_cannot_do_is_refused_and_no_view_is_left(refused, spark):
+    frame = spark.createDataFrame(arrow(ROWS["transitions"]))
+    with pytest.raises(pl.DataError, match=r"^partitions=2: Spark divides|^order=.runs.: column mode has the type"):
+        read_log(LAMP, frame, **refused)
+    assert [table.name for table in spark.catalog.listTables() if table.name.startswith("plumdp_")] == []
+
+
+def test_spark_hands_over_rows_where_it_has_no_arrow(spark):
+    """As before Spark 4."""
+    result = spark.sql("SELECT 1 AS a, 'x' AS b UNION ALL SELECT NULL, NULL ORDER BY a")
+    plain = SimpleNamespace(collect=result.collect, columns=result.columns)
+    for frame in (result, plain):
+        block = _Result(frame).fetchnumpy()
+        assert {name: values.tolist() for name, values in block.items()} == {"a": [None, 1], "b": [None, "x"]}
+
+
+NUMBERS = [None, math.nan, math.inf, -math.inf, 0.0, -0.0, 0.5, -7.5, 2.5, 1e17, -1e300, 1e308]
+TEXTS = [None, " 3 ", "", "3", "+3", "-3e0", ".5", "1.", "x", "1_000", "inf", "nan", "0x10", "0x1p3", "3f", "1e400"]
+EXPRESSIONS = """
+floor(lon / 0.5); ceil(lon * 10); round(lon); mod(lon, 7); lon % (count - 1); abs(-lon); lon / count; lon = level;
+min(lon, level, 3); max(lon, count); floor(lon * 1e308 - lon * 1e308); word + 0; flag != (count > 0);
+if lon > level then 1 else count; if flag and lon < 1 or not flag then lon else 2;
+if word = '3' then 1 else 2; if count then 1 else 0; if upper(word) = 'X' or lower(word) = 'nan' then 1 else 0;
+date_part('year', time); date_part('weekday', time); date_part('hour', time); date_part('second', time)
+""".replace("\n", " ").split(";")
+
+
+def test_spark_calculates_what_duckdb_calculates(spark):
+    rng = np.random.default_rng(4)
+    pools = {"lon": NUMBERS, "level": NUMBERS, "word": TEXTS, "count": [None, 0, 1, 2, -9], "flag": [None, True, False]}
+    pools["time"] = [None, *(datetime(1969, 12, 28) + timedelta(seconds=54_321 * i + 0.5) for i in range(40))]
+    columns = {name: [pool[i] for i in rng.integers(len(pool), size=300)] for name, pool in pools.items()}
+    log = pyarrow.table({"id": range(300), **columns})
+
+    def calculated(connection, table, types, **options):
+        terms = {text: mapped_sql(parse_mapping(text), types, **options) for text in EXPRESSIONS}
+        return connection.execute(f"{select_sql({'id': 'id', **terms}, table)} ORDER BY id").fetchall()
+
+    with connect() as connection:
+        connection.register("log", log)
+        expected = calculated(connection, "log", column_types(connection, "log"))
+    with open_spark(spark.createDataFrame(log)) as (session, views):
+        found = calculated(session, *next(iter(views.items())), is_warehouse=True)
+    for text, *both in zip(["id", *EXPRESSIONS], zip(*expected, strict=True), zip(*found, strict=True), strict=True):
+        one, other = ([known(value) for value in values] for values in both)
+        assert one == other, text
+
+
+def test_spark_orders_rows_by_times(spark):
+    rows = corrupted_rows("trajectories")
+    start = datetime(2024, 3, 31)  # when clocks in Europe are put forward
+    times = [row | {"step": row["step"] and start + timedelta(minutes=17 * row["step"])} for row in rows]
+    kinds = {
+        "episode": pyarrow.int64(),
+        "place_x": pyarrow.int64(),
+        "lit": pyarrow.bool_(),
+        "step": pyarrow.timestamp("us"),
+    }
+    schema = pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in times[0]])
+    table = pyarrow.Table.from_pylist(times, schema=schema)
+    expected = read_log(LAMP, table, **ANYHOW)
+    log = read_log(LAMP, spark.createDataFrame(table), **ANYHOW)
+    assert np.array_equal(log.counts.counts, expected.counts.counts)
+    assert (log.report.rows, log.report.assuming) == (expected.report.rows, expected.report.assuming)
+    assert len(log.report.assuming) == 1
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -194,7 +194,7 @@ def test_files_in_order_have_their_first_runs_and_rows_in_the_first_files(form, 
     assert same(by_time.pilot.moments, slow_rows(ROWS[form], form))
 
 
-@pytest.mark.parametrize("kind", ["list", "arrow"])
+@pytest.mark.parametrize("kind", ["list", "arrow", "pandas", "polars", "lazy"])
 def test_the_first_rows_of_many_files_and_chunks_are_those_of_the_first(kind, tmp_path):
     """Enough rows that several threads read them, the runs of a later file under smaller numbers."""
     study = pl.case_study("betting:25")
@@ -204,7 +204,13 @@ def test_the_first_rows_of_many_files_and_chunks_are_those_of_the_first(kind, tm
     files = [tmp_path / f"{9 - number}.parquet" for number in range(len(parts))]
     for part, file in zip(parts, files, strict=True):
         part.to_parquet(file)
-    source = files if kind == "list" else pyarrow.concat_tables([pyarrow.Table.from_pandas(part) for part in parts])
+    source = {
+        "list": lambda: files,
+        "arrow": lambda: pyarrow.concat_tables([pyarrow.Table.from_pandas(part) for part in parts]),
+        "pandas": lambda: frame,
+        "polars": lambda: polars.concat([polars.from_pandas(part) for part in parts], rechunk=False),
+        "lazy": lambda: polars.scan_parquet(files),
+    }[kind]()
     counts = read_log(study.model, source, order="time").counts
     first = [np.bincount(runs.transition[:size], minlength=len(counts.counts)) for size in moments_of(len(frame), 16)]
     assert same(counts.pilot.moments, first)

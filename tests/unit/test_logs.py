@@ -2,7 +2,11 @@
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import duckdb
@@ -16,6 +20,7 @@ from hypothesis import strategies as st
 from log_models import LAMP, recount, runs
 
 import plumdp as pl
+from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.logs import read_log
 from plumdp.data.matching import Matcher
 from plumdp.data.sql import counts_query
@@ -139,7 +144,9 @@ def test_copies_of_rows_are_counted_once_and_said(form, file, is_shuffled, tmp_p
     assert np.array_equal(log.counts.counts, COUNTS)
     last = ", 200 last rows of runs" if form == "trajectories" else ""
     total, n = f"{2 * len(frame):,}", f"{COUNTS.sum():,}"
-    assert str(log) == f"{total} rows of {form}: {n} matched{last}, {len(frame):,} copies of others, 0 rejected"
+    assert (
+        str(log) == f"{total} rows of {form}: {n} matched{last}, {len(frame):,} exact duplicates left out, 0 rejected"
+    )
     for part, rows in enumerate((frame.head(1000), frame.tail(-900))):
         WRITERS[file](rows, tmp_path / f"{part}-{file}")
     overlapping = read_log(LAMP, [tmp_path / f"{part}-{file}" for part in range(2)], order="runs")
@@ -310,6 +317,7 @@ SPELLINGS = {
     "truth as floats": {"lit": float},
     "truth as words": {"lit": lambda x: str(x).upper()},
     "truth as digits": {"lit": lambda x: str(int(x))},
+    "steps as text": {"step": str},
     "text with spaces": {"mode": lambda x: f" {x} ", "action": lambda x: None if x is None else f"{x} "},
 }
 
@@ -324,6 +332,86 @@ def test_values_are_known_in_other_types(spelling, library):
             for row in ROWS[form]
         ]
         assert np.array_equal(read_log(LAMP, FRAMES[library](rows)).counts.counts, COUNTS)
+
+
+def test_objects_of_pandas_are_read_as_they_are_written_whatever_comes_late():
+    """DuckDB would guess a type from some of the rows, and stumble over the others."""
+    frame = pd.DataFrame(ROWS["transitions"]).astype({"place_x": object, "next_lit": object, "mode": object})
+    frame = pd.concat([frame] * 3, ignore_index=True).drop(columns=["episode", "step"])
+    late = len(frame) - 7
+    frame.loc[late:, "place_x"] = [" 1 ", "one", None, float("nan"), pd.NA, 2.5, [1]]
+    frame.loc[late - 1, "mode"] = 3
+    rows = [{k: None if v is pd.NA else str(v) if isinstance(v, list) else v for k, v in row.items()}
+            for row in frame.to_dict("records")]  # fmt: skip
+    rows[late]["place_x"] = 1
+    check_against_recount(frame, "transitions", rows)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("library", FRAMES)
+def test_frames_in_any_order_and_in_parts_have_the_same_counts(library, form):
+    rows = [ROWS[form][i] for i in np.random.default_rng(1).permutation(len(ROWS[form]))]
+    for partitions in (None, 3):
+        log = read_log(LAMP, FRAMES[library](rows), partitions=partitions)
+        assert np.array_equal(log.counts.counts, COUNTS)
+        assert log.report.rejected == 0
+
+
+def test_a_lazy_frame_whose_rows_change_their_order_is_counted_as_it_was_first():
+    """A lazy frame is calculated whenever it is read, and only the columns that are needed."""
+    frame = polars.DataFrame(ROWS["trajectories"]).with_columns(note=polars.lit("a"))
+    seeds, widths = iter(range(99)), []
+
+    def shuffled(rows):
+        widths.append(rows.width)
+        return rows if len(rows) < 2 else rows.sample(fraction=1.0, shuffle=True, seed=next(seeds))
+
+    lazy = frame.lazy().map_batches(shuffled, projection_pushdown=True)
+    log = read_log(LAMP, lazy)
+    assert np.array_equal(log.counts.counts, COUNTS)
+    assert (len(widths), log.report.rejected) == (1, 0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["N", "Place", "Step", "Episode", "Action"])
+def test_a_variable_whose_name_differs_from_that_of_a_column_in_capitals_is_told_apart(name, form, tmp_path):
+    """SQL does not tell capitals apart."""
+    (p,) = pl.parameters("p")
+    step = lambda s: {"go": [(p, s._replace(**{name: 1 - s[0]})), (1 - p, s)]}  # noqa: E731
+    model = pl.explore(step, {name: 0}, space=pl.ParameterSpace.unit("p"))
+    recorded = pl.data.record(model, {"p": 0.3}, 50, rng=1, max_steps=5)
+    write_parquet(tmp_path / "log.parquet", [recorded.columns(form)])
+    frame = pd.DataFrame(recorded.columns(form))
+    counted = duckdb.sql(counts_query(model, table="frame", dialect="duckdb", form=form)).df()
+    for source in (frame, polars.from_pandas(frame), tmp_path / "log.parquet", counted):
+        assert np.array_equal(read_log(model, source).counts.counts, recorded.counts().counts)
+
+
+WITHOUT_PYARROW = """
+import sys
+
+class Nowhere:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "pyarrow":
+            raise ModuleNotFoundError(name=name)
+
+sys.meta_path.insert(0, Nowhere())
+import duckdb, pandas, polars
+from log_models import LAMP, runs
+from plumdp.data.logs import read_log
+
+rows, counts = runs(LAMP, {"p": 0.6}, 20)
+columns = {name: [row[name] for row in rows["trajectories"]] for name in rows["trajectories"][0]}
+frames = [pandas.DataFrame(columns), polars.DataFrame(columns), polars.LazyFrame(columns)]
+for frame in [*frames, duckdb.from_df(frames[0])]:
+    assert read_log(LAMP, frame).counts.counts.tolist() == counts.tolist(), type(frame)
+"""
+
+
+def test_frames_are_read_without_pyarrow():
+    folder = Path(__file__).parents[1] / "support"
+    paths = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    subprocess.run([sys.executable, "-c", WITHOUT_PYARROW], check=True, env={**os.environ, "PYTHONPATH": paths})
 
 
 def test_categories_and_nullable_types_of_pandas_are_values_too():
@@ -413,7 +501,7 @@ def test_every_row_of_a_corrupted_log_of_text_is_counted_as_a_slow_recount_does(
     form, rows = log
     types = {name: pyarrow.int64() if name in ("episode", "step") else pyarrow.string() for name in rows[0]}
     table = pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(types.items()))
-    check_against_recount(table, form, rows)  # through DuckDB
+    check_against_recount(table, form, rows)
     check_against_recount(polars.from_arrow(table).lazy(), form, rows)
     with TemporaryDirectory() as folder:
         polars.from_arrow(table).write_csv(f"{folder}/log.csv")

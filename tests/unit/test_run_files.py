@@ -175,10 +175,11 @@ def test_rejected_rows_are_named_by_file_and_number_with_what_may_be_meant(tmp_p
         pl.read_log(LAMP, files)
     assert str(error.value) == (
         "3 of 31 rows do not fit the model:\n"
-        "  unknown state: 2 rows; (place_x=5, lit=no, mode=rest) (2×, first in row 1 of b.csv); "
+        "  unknown state: 2 rows; (place_x=5, lit=no, mode=rest) (2×, first in row 1 of b.csv, episode 8); "
         "place_x is 0 to 2 in the model\n"
-        "  unknown action: 1 row; 'goo' (1×, row 2 of a.csv); did you mean 'go'?\n"
-        "correct the log or the model, or count the other rows with on_unmatched='report'"
+        "  unknown action: 1 row; 'goo' (1×, row 2 of a.csv, episode 7); did you mean 'go'?\n"
+        "correct the log or the model, or count the other rows with on_unmatched='report'; "
+        "rejected='rejected.csv' writes all of these rows to a file"
     )
 
 

@@ -13,6 +13,10 @@ Order: TypeAlias = Literal["time", "runs"]
 """Rows lie in the order in which their steps happened; or runs are numbered in the order in which they were made, each
 after the one before had ended."""
 
+Steps: TypeAlias = Literal["consecutive", "ordered"]
+"""What the steps of trajectories show: numbers that grow by one in each row, so that a row which is missing shows; or
+only the order of the rows of a run."""
+
 CutOff: TypeAlias = Literal["unrelated"]
 """Why runs of a log end before the outcome of their last action: for reasons that have nothing to do with it."""
 

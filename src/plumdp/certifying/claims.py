@@ -228,6 +228,7 @@ def _about_data(counts: TransitionCounts, quality: DataQuality) -> Iterator[str]
         yield f"that {ends} has nothing to do with that outcome (you said so)"
     if n_copies:
         yield f"rows of the log with the same run, step and values are copies of one row ({_left_out(n_copies)})"
+    yield from () if report is None else report.assuming
     if quality.unreadable:
         left_out = _left_out(quality.unreadable)
         yield f"whether a row of the log can be read does not depend on where its step led ({left_out})"

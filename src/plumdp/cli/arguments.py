@@ -111,7 +111,8 @@ Action = Annotated[
     typer.Option(
         "--action",
         metavar="EXPRESSION",
-        help="How the action follows from columns of the log, such as \"if thrust > 0 then 'up' else 'down'\".",
+        help="How the action follows from columns of the log, such as \"if thrust > 0 then 'up' else 'down'\"; what "
+        "the log calls actions, '{FULL=full,HALF=half}'; or the actions 0, 1, 2, '[left,stay,right]'.",
     ),
 ]
 Form = Annotated[
@@ -158,6 +159,30 @@ CutOff = Annotated[
         "--cut-off",
         help="Needed if most runs of the log end before the outcome of their last action. unrelated: they were cut off "
         "for reasons that have nothing to do with that outcome; every result repeats it.",
+    ),
+]
+Steps = Annotated[
+    vocabulary.Steps | None,
+    typer.Option(
+        "--steps",
+        help="What the steps of trajectories show. consecutive: numbers that grow by one in each row, so that a "
+        "missing row is a gap; ordered: only the order of the rows of a run, of which none is missing; every result "
+        "repeats it. Default: ordered, unless some numbers grow by one.",
+    ),
+]
+AllowImpossible = Annotated[
+    int,
+    typer.Option(
+        "--allow-impossible",
+        metavar="N",
+        help="Leave out up to N transitions that the model says cannot happen, as faults of the recorder; every result "
+        "repeats it.",
+    ),
+]
+Rejected = Annotated[
+    Path | None,
+    typer.Option(
+        "--rejected", metavar="FILE", help="Write all rows that do not fit, with the reason, as .csv or .parquet."
     ),
 ]
 Partitions = Annotated[

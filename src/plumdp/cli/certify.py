@@ -33,6 +33,7 @@ def certify(
     data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
     form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
     order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
+    steps: args.Steps = None, allow_impossible: args.AllowImpossible = 0, rejected: args.Rejected = None,
     partitions: args.Partitions = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
@@ -45,7 +46,10 @@ def certify(
     A property with a threshold, such as P>=0.9 [ F "goal" ], is answered with yes, no or not yet known. Ends with 0 if
     certified or yes, 1 if no, 3 if the data contradict the model, 4 if nothing is certified or not yet known.
     """
-    log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
+    log = LogOptions(
+        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
+        rejected, partitions,
+    )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
     sets = SetOptions(confidence, confidence_set, interval_method, misfit)
     folder = FolderOptions(output, explain, force)
@@ -128,6 +132,7 @@ def compare(
     data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
     form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
     order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
+    steps: args.Steps = None, allow_impossible: args.AllowImpossible = 0, rejected: args.Rejected = None,
     partitions: args.Partitions = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
@@ -137,7 +142,10 @@ def compare(
     """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
     from plumdp.certifying.pipeline import compare_learned
 
-    log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
+    log = LogOptions(
+        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
+        rejected, partitions,
+    )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
     sets = SetOptions(confidence, confidence_set, interval_method, misfit)
     compared: list[tuple[ModelOptions, list[plumdp.Certificate]]] = []

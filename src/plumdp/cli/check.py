@@ -51,6 +51,7 @@ def check_model(
     data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
     form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
     order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
+    steps: args.Steps = None, allow_impossible: args.AllowImpossible = 0, rejected: args.Rejected = None,
     partitions: args.Partitions = None,
     property: _Property = None, confidence: _Confidence = 0.999, plot: _Plot = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
@@ -63,7 +64,10 @@ def check_model(
     require_confidence(confidence)
     if plot is not None:
         _require_picture(plot)
-    log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
+    log = LogOptions(
+        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
+        rejected, partitions,
+    )  # fmt: skip
     read, properties = ModelOptions(model, constant, space).load()
     objectives = as_objectives(chosen_properties(model, property or [], properties), read)
     check = plumdp.check_model(read, log.read(read), confidence=confidence, objectives=objectives)

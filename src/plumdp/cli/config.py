@@ -12,7 +12,7 @@ from plumdp.base.errors import ModelError
 FILE = "plumdp.toml"
 SHARED = (  # options about model, data and confidence, which mean the same wherever they are taken
     "constant", "space", "column", "state", "action", "form", "keep-going", "sampling", "order", "expected", "cut-off",
-    "partitions", "confidence", "confidence-set", "interval-method", "misfit", "threads",
+    "steps", "allow-impossible", "partitions", "confidence", "confidence-set", "interval-method", "misfit", "threads",
 )  # fmt: skip
 
 

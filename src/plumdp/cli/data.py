@@ -12,7 +12,7 @@ from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Dialect, Form
 from plumdp.cli import arguments as args
 from plumdp.cli.arguments import pairs
-from plumdp.cli.mappings import state_maps
+from plumdp.cli.mappings import action_map, state_maps
 from plumdp.cli.options import LogOptions, ModelOptions, require_new
 from plumdp.cli.progress import progress_bar
 from plumdp.cli.sources import load_policy
@@ -99,12 +99,16 @@ def count(
     data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
     form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
     order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
+    steps: args.Steps = None, allow_impossible: args.AllowImpossible = 0, rejected: args.Rejected = None,
     partitions: args.Partitions = None,
     output: _Output, force: _Force = False,
 ) -> None:  # fmt: skip
     """Count the transitions of logs of any size, and report what became of every row."""
     _require_output(output, counts=True, force=force)
-    log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
+    log = LogOptions(
+        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
+        rejected, partitions,
+    )  # fmt: skip
     read, _ = ModelOptions(model, constant, space).load()
     counted = log.read(read)
     plumdp.write_counts(counted, output)
@@ -126,6 +130,7 @@ def counts_sql(
     action: args.Action = None,
     sampling: args.Sampling = None,
     order: args.Order = None,
+    steps: args.Steps = None,
 ) -> None:
     """Print the query that counts a log in a warehouse; plumdp count reads its result."""
     read, _ = ModelOptions(model, constant, space).load()
@@ -136,9 +141,10 @@ def counts_sql(
         form=form,
         columns=pairs("--column", column or []),
         states=state_maps(state or []),
-        actions=action,
+        actions=action_map(action),
         sampling=sampling or "adaptive",
         order=order,
+        steps=steps,
     )
     print(query)
 

@@ -40,14 +40,10 @@ _PHRASES = {  # what Python says, and what the command line has in its place
     "read_counts": "this command",
     "decide": "certify",
 }
-_OF_OTHERS = (  # texts of Typer and DuckDB
+_OF_OTHERS = (  # texts of Typer
     (r"\bValue error, ", ""),
     (r"\bInput should be a valid number, .* as a number", "give a number"),
     (r"\bInput should be a valid integer, .* as an integer", "give a whole number"),
-    (
-        r"""^IO Error: .*Could not write file \\*"(.*?)(?:\.plumdp-\w+/)?([^/]*?)\\*": ([^"]+).*""",
-        r"\1\2 cannot be written: \3",
-    ),
 )
 
 
@@ -70,8 +66,11 @@ def _spelled(option: Option) -> str:
     name, value = f"--{_NAMES.get(option.name, option.name)}".replace("_", "-"), option.value
     if value is Untold or value is True or value is ...:
         return name
+    if isinstance(value, list | tuple):
+        value = f"[{','.join(map(str, value))}]"
     if isinstance(value, Mapping):
         value = ",".join(f"{key}={'…' if entry is ... else entry}" for key, entry in value.items())
+        value = f"{{{value}}}" if option.name == "actions" else value
     return f"{name} {value:.10g}" if isinstance(value, float) else f"{name} {value}"
 
 

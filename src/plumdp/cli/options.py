@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import plumdp
 from plumdp.base.errors import DataError, ModelError
-from plumdp.base.vocabulary import CutOff, Intervals, LogForm, Order, Sampling, Sets
+from plumdp.base.vocabulary import CutOff, Intervals, LogForm, Order, Sampling, Sets, Steps
 from plumdp.cli import arguments
 from plumdp.cli.arguments import pairs
-from plumdp.cli.mappings import state_maps
+from plumdp.cli.mappings import action_map, state_maps
 from plumdp.cli.progress import LOGGER, progress_bar
 from plumdp.cli.sources import chosen_properties
 
@@ -126,6 +126,9 @@ class LogOptions:
     order: Order | None = None
     expected: float | None = None
     cut_off: CutOff | None = None
+    steps: Steps | None = None
+    allow_impossible: int = 0
+    rejected: Path | None = None
     partitions: Literal["files"] | None = None
 
     def read(self, model: plumdp.model.ParametricMDP) -> plumdp.TransitionCounts:
@@ -143,13 +146,16 @@ class LogOptions:
                 data,
                 columns=pairs("--column", self.column or []),
                 states=state_maps(self.state or []),
-                actions=self.action,
+                actions=action_map(self.action),
                 form=self.form,
                 sampling=self.sampling or "adaptive",
                 order=self.order,
                 expected=self.expected,
                 on_unmatched="report" if self.keep_going else "error",
                 cut_off=self.cut_off,
+                steps=self.steps,
+                allow_impossible=self.allow_impossible,
+                rejected=self.rejected,
                 partitions=self.partitions,
                 progress=show,
             )
@@ -177,8 +183,15 @@ class LogOptions:
                     f"{option}: {file} is a file of counts, which keeps the order that it was counted with; count the "
                     f"log again with {option}, or give the log itself"
                 )
-        for option, claim in (("--cut-off", self.cut_off), ("--partitions", self.partitions)):
-            if claim is not None:
+        claims = (
+            ("--cut-off", self.cut_off),
+            ("--steps", self.steps),
+            ("--allow-impossible", self.allow_impossible),
+            ("--rejected", self.rejected),
+            ("--partitions", self.partitions),
+        )
+        for option, claim in claims:
+            if claim:
                 raise DataError(
                     f"{option}: {file} is a file of counts, which keeps what was said when the log was counted; leave "
                     f"out {option}, or give the log itself"

@@ -43,6 +43,7 @@ def plot(
     data: args.OptionalData = None, column: args.Column = None, state: args.State = None, action: args.Action = None,
     form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
     order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
+    steps: args.Steps = None, allow_impossible: args.AllowImpossible = 0, rejected: args.Rejected = None,
     partitions: args.Partitions = None,
     property: args.Property = None,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
@@ -60,7 +61,10 @@ def plot(
     from plumdp.plots.from_findings import figure_of
     from plumdp.plots.style import require_format, write_figure
 
-    log = LogOptions(data, column, state, action, form, keep_going, sampling, order, expected, cut_off, partitions)
+    log = LogOptions(
+        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
+        rejected, partitions,
+    )  # fmt: skip
     sets = SetOptions(confidence, confidence_set, interval_method, misfit)
     require_format(output)
     require_new(output, force=force)

@@ -8,6 +8,7 @@ from typing import TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import LogForm as LogForm
+from plumdp.base.vocabulary import Steps
 from plumdp.data.mapping_language import Term
 from plumdp.data.mappings import StateMapping
 from plumdp.model.graph import Graph
@@ -23,6 +24,7 @@ RUN, RUN_NUMBER = "run_name", "run_number"
 N_RUNS, N_UNORDERED = "n_runs", "n_unordered_runs"  # of counts: runs numbered as they were made, or otherwise
 FIRST_COUNTS = tuple(f"n_first_{16 * 4**i}" for i in range(6))  # of counts: those of so many runs
 STAGE = "stage of the run"  # how many moments at which bets are placed came before it; no variable is called so
+PLACE_OF_ROW, PLACES_OF_ROWS = "place_of_row", "places_of_rows"  # the number of the file, and of the row in it
 N_ALIKE, N_COPIES = "n_alike", "n_copies"  # rows of one step that are alike, and those of them that need not count
 
 LARGEST_STEP = 2**53  # of steps as floats: from here on, one more is the same number
@@ -210,6 +212,13 @@ def _hint(missing: Sequence[str], mapping: StateMapping) -> tuple[str | Option, 
     return unchanged, Option("columns", {after: lacking}), ")"
 
 
+def steps_of(given: Steps | None) -> Steps | None:
+    """Return what ``steps=`` says, checked."""
+    if given not in (None, *get_args(Steps)):
+        raise DataError(Option("steps", given), ": choose 'consecutive' or 'ordered', or leave it out")
+    return given
+
+
 def quoted(name: str) -> str:
     """Return a name as DuckDB writes it between quotes."""
     return '"' + name.replace('"', '""') + '"'
@@ -224,8 +233,8 @@ def _require_distinct(names: Sequence[str]) -> None:
 
 
 def not_steps(column: str, kind: str) -> DataError:
-    """Return the error for a column of steps that are not numbers."""
+    """Return the error for a column of steps that put nothing in order."""
     return DataError(
-        f"column {column} has the type {kind}, but steps are whole numbers, one more in each row of an episode; "
-        "number the rows of each episode in their order"
+        f"column {column} has the type {kind}, but steps are numbers, dates or times, which order the rows of an "
+        "episode; number the rows of each episode in their order"
     )

@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError
 from plumdp.base.threads import n_threads
-from plumdp.data.columns import quoted
+from plumdp.data.columns import PLACE_OF_ROW, quoted
+from plumdp.data.duckdb_errors import DAMAGED, in_our_words
 
 Block: TypeAlias = dict[str, npt.NDArray[Any]]
 """Columns of equal length. Nothing is masked in an array of numbers, and None in an array of Python objects."""
@@ -38,8 +39,7 @@ _FORMATS = {"parquet": "parquet", "pq": "parquet", "csv": "csv", "tsv": "csv", "
 _PACKED = ("gz", "zst")
 _PARQUET = b"PAR1"  # the first bytes of a file
 _TEXT = "'VARCHAR'"
-_NUMBERED = 20  # text files whose rows are numbered
-_UNION = " UNION ALL BY NAME "
+UNION = " UNION ALL BY NAME "
 FILE = "file of the row"  # the column that names it, where it is asked for
 
 
@@ -59,10 +59,12 @@ def connect(memory_limit: float = MEMORY) -> Iterator[Any]:
             connection.execute(f"SET temp_directory = {literal(folder)}")
             connection.execute(f"SET threads = {n_threads()}")
             connection.execute("SET pandas_analyze_sample = 0")  # Python objects are read as text, of whatever types
+            with suppress(duckdb.Error):  # a DuckDB without time zones has none
+                connection.execute("SET TimeZone = 'UTC'")
             _watch(connection)
             yield connection
     except duckdb.Error as error:
-        raise DataError(re.split("\n\n|\nPossible", str(error))[0].strip()) from None  # without advice that drops rows
+        raise in_our_words(str(error)) from None
     except RuntimeError as error:
         if str(error) == "Query interrupted":  # by Ctrl-C
             raise KeyboardInterrupt from None
@@ -134,21 +136,22 @@ def scan(connection: Any, files: Sequence[str], *, with_file: bool = False) -> s
     return (_scan_csv if formats == ["csv"] else _scan_json)(connection, files, named)
 
 
-def numbered_scan(connection: Any, files: Sequence[str]) -> str | None:
-    """Return what ``scan`` reads with ``place_of_row``: the number of the file, and of the row in it; None if unknown.
+def numbered_scan(connection: Any, files: Sequence[str]) -> str:
+    """Return what ``scan`` reads with ``PLACE_OF_ROW``: the number of the file, and of the row in it.
 
     Rows of text files have no numbers of their own; those of each file are numbered as they are read, in their order.
     """
     if {_format(file) for file in files} == {"parquet"}:
-        options = "union_by_name = true, filename = true, file_row_number = true"
-        number = " ".join(f"WHEN filename = {literal(file)} THEN {i}" for i, file in enumerate(files))
-        place = f"{{'file': CASE {number} END, 'row': file_row_number + 1}} AS place_of_row"
-        return f"(SELECT *, {place} FROM read_parquet({_listed(files)}, {options}))"
+        options = f"union_by_name = true, filename = {literal(FILE)}, file_row_number = true"
+        number = " ".join(f"WHEN {quoted(FILE)} = {literal(file)} THEN {i}" for i, file in enumerate(files))
+        place = f"{{'file': CASE {number} END, 'row': file_row_number + 1}} AS {PLACE_OF_ROW}"
+        rows = f"read_parquet({_listed(files)}, {options})"
+        return f"(SELECT * EXCLUDE ({quoted(FILE)}, file_row_number), {place} FROM {rows})"
     parts = [
-        f"SELECT *, {{'file': {i}, 'row': row_number() OVER ()}} AS place_of_row FROM {scan(connection, [file])}"
+        f"SELECT *, {{'file': {i}, 'row': row_number() OVER ()}} AS {PLACE_OF_ROW} FROM {scan(connection, [file])}"
         for i, file in enumerate(files)
     ]
-    return f"({_UNION.join(parts)})" if len(files) <= _NUMBERED else None
+    return f"({UNION.join(parts)})"
 
 
 def has_rows(connection: Any, file: str) -> bool:
@@ -177,12 +180,12 @@ def _scan_csv(connection: Any, files: Sequence[str], named: str) -> str:
             raise DataError(f"{alike[0]}: several columns have the same name in the first line {header}")
         options = f"delim = {literal(separator)}, quote = '\"', escape = '\"', header = true, auto_detect = false"
         parts.append(f"SELECT * FROM read_csv({_listed(alike)}, columns = {_as_text(names)}, {options}{named})")
-    return f"({_UNION.join(parts)})"
+    return f"({UNION.join(parts)})"
 
 
 def keeps_order(table: str) -> bool:
     """Return whether a scan reads the rows of files in the order of the files; not if their headers differ."""
-    return _UNION not in table
+    return UNION not in table
 
 
 def _first_line(connection: Any, file: str) -> str:
@@ -297,10 +300,10 @@ def checked_metadata_of(path: str | Path) -> dict[str, str]:
         with connect() as connection:
             found = connection.execute(f"SELECT key, value FROM parquet_kv_metadata({file})").fetchall()
         return {key.decode(): value.decode() for key, value in found}
-    except (DataError, UnicodeError) as error:
+    except (DataError, UnicodeError):
         with Path(path).open("rb") as start:
             if start.read(len(_PARQUET)) == _PARQUET:
-                raise DataError(f"the file is damaged: {error}") from None
+                raise DataError(DAMAGED) from None
         return {}
 
 

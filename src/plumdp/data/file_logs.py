@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,23 +13,26 @@ from plumdp.base.errors import DataError, Option
 from plumdp.data.columns import COUNT, EPISODE, PLACE, STAGE, STEP, LogForm, Source, quoted
 from plumdp.data.duckdb_tables import (
     FILE,
+    MEMORY,
     Block,
     Progress,
     column_types,
     has_rows,
     keeps_order,
     literal,
+    numbered_scan,
     pages,
     scan,
     watched,
 )
-from plumdp.data.example_sql import any_repeated_sql, broken_episodes_sql, repeated_steps_sql
-from plumdp.data.first_rows import Offender, first_places
-from plumdp.data.frames import FRAME, has_order, register_frame
+from plumdp.data.first_rows import any_repeated_sql, broken_episodes_sql, first_places, repeated_steps_sql
+from plumdp.data.frames import FRAME, register_frame
+from plumdp.data.ingestion import Offender
 from plumdp.data.log_pilots import Moments, SharedRun, no_order, not_numbered
-from plumdp.data.mapping_sql import IN_ORDER, NUMBERS, columns_sql
+from plumdp.data.mapping_sql import IN_ORDER, NUMBERS, columns_sql, is_time
 from plumdp.data.report import BrokenEpisode, RepeatedStep
-from plumdp.data.sql import count_ordered_sql, count_sql, order_sql
+from plumdp.data.spark_logs import SPARK, count_on_spark
+from plumdp.data.sql import count_ordered_sql, count_sql, order_sql, rows_sql, select_sql
 from plumdp.model.graph import Graph
 
 _COUNTED = "counted"  # the table with the counts of one part
@@ -46,12 +50,13 @@ class FileLog:
 
     connection: Any
     tables: Mapping[str, Mapping[str, str]]  # what to select from → column → type
-    memory_limit: float  # bytes
-    partitions: int | None  # of the runs in a table; None: none if the rows are in order, else as few as need be
-    progress: Progress | None
+    memory_limit: float = MEMORY  # bytes
+    partitions: int | None = None  # of the runs in a table; none if the rows are in order, else as few as need be
+    progress: Progress | None = None
     text_bytes: float = 0.0  # of files that take long to read; 0: they do not
     files: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what to select from → files
     frame: Any = None  # if the log is one; ``keep`` makes it a table, and finds the types of its columns
+    engine: str = ""  # where the rows come from, if they are in no order that stays; ``SPARK`` counts them itself
 
     @property
     def columns(self) -> list[str]:
@@ -86,6 +91,9 @@ class FileLog:
 
         With ``moments``, each row has its stage; ``find_runs`` was called before.
         """
+        if self.engine == SPARK:
+            yield count_on_spark(self.connection, self.tables, graph, form, columns, moments)
+            return
         stages = self._stages(moments) if moments is not None and moments.sizes else [{}] * len(self.tables)
         for number, (table, types) in enumerate(self.tables.items()):
             here = columns_sql(columns, types, form) | stages[number]
@@ -107,17 +115,21 @@ class FileLog:
         elif form == "transitions":
             yield from self._count_transitions(graph, columns, table, number, share)
         else:
-            given = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in columns.items())
-            yield from self._counted(f"SELECT {given} FROM {table}", share)
+            yield from self._counted(select_sql(columns, table), share)
 
-    def first_rows(self, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Offender]) -> Sequence[str]:
+    def first_rows(
+        self, graph: Graph, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Offender], *, once: bool
+    ) -> Sequence[str]:
         """Return the row, and of several files the file, in which each offender is first, where that can be told."""
         found = [""] * len(offenders)
+        has_place = form == "trajectories" or once
         for table, files in self.files.items():
-            if not files or any("://" in file for file in files):
+            if form == "counts" or any("://" in file for file in files):
                 continue
-            here = columns_sql(columns, self.tables[table], form)
-            places = first_places(self.connection, files, here, form, offenders)
+            here, rows = columns_sql(columns, self.tables[table], form), numbered_scan(self.connection, files)
+            query = rows_sql(graph, form, here, rows, once=once, every="first")
+            has_runs = EPISODE in columns
+            places = first_places(self.connection, files, query, offenders, has_runs=has_runs, has_place=has_place)
             found = [one or other for one, other in zip(found, places, strict=True)]
         return found
 
@@ -126,15 +138,23 @@ class FileLog:
         n_runs, all_named = 0, True
         for number, (table, types) in enumerate(self.tables.items()):
             kind = types[column].partition("(")[0].partition(" ")[0]
-            runs = f"SELECT DISTINCT run FROM {_run_changes(quoted(column), kind, table)}"
-            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {_RUNS}_{number} AS {runs}")
+            runs = self._runs(number, quoted(column), kind, table)
             is_placed = "TRY_CAST(run AS DOUBLE) IS NOT NULL" if kind == "VARCHAR" else "run IS NOT NULL"
-            found = f"SELECT count(run), count(*), count(*) FILTER ({is_placed}) FROM {_RUNS}_{number}"
-            ((named, all_runs, placed),) = self.connection.execute(found).fetchall()
-            if in_order and (placed < named or not kind.startswith((*IN_ORDER, "VARCHAR"))):
+            numbers = f"SELECT count(run), count(*), count(CASE WHEN {is_placed} THEN 1 END) FROM {runs}"
+            ((named, all_runs, placed),) = self.connection.execute(numbers).fetchall()
+            types_in_order = IN_ORDER if self.engine == SPARK else (*IN_ORDER, "VARCHAR")
+            if in_order and (placed < named or not kind.startswith(types_in_order)):
                 raise not_numbered(column, types[column])
             n_runs, all_named = n_runs + named, all_named and named == all_runs
         return n_runs, all_named
+
+    def _runs(self, number: int, run: str, kind: str, table: str) -> str:
+        """Return what to select the different runs of a table from."""
+        if self.engine == SPARK:
+            return f"(SELECT DISTINCT {run} AS run FROM {table})"
+        runs = f"SELECT DISTINCT run FROM {_run_changes(run, kind, table)}"
+        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {_RUNS}_{number} AS {runs}")
+        return f"{_RUNS}_{number}"
 
     def _stages(self, moments: Moments) -> list[dict[str, str]]:
         """Return the stage of a row in each table; runs of a table come after those of the tables before."""
@@ -186,8 +206,8 @@ class FileLog:
 
     def count_first_rows(self, graph: Graph, form: LogForm, columns: Mapping[str, Source], n: int) -> Iterator[Block]:
         """Yield what ``count`` would yield if the log had ended after n rows."""
-        if self.frame is not None and not has_order(self.frame):
-            raise no_order("DuckDB")
+        if self.engine:
+            raise no_order(self.engine)
         for table, types in self.tables.items():
             if not keeps_order(table):
                 by_time = Option("order", "time")
@@ -202,7 +222,9 @@ class FileLog:
 
     def repeated_steps(self, form: LogForm, columns: Mapping[str, Source], n: int) -> list[RepeatedStep]:
         """Return a few steps of which there are several rows that are not alike."""
-        return [RepeatedStep(*row) for row in self._few(repeated_steps_sql, form, columns, n)]
+        step = quoted(str(columns[STEP]))
+        query = partial(repeated_steps_sql, shown=f"CAST({step} AS VARCHAR)")
+        return [RepeatedStep(*row) for row in self._few(query, form, columns, n)]
 
     def broken_episodes(self, columns: Mapping[str, Source], n: int) -> list[BrokenEpisode]:
         """Return a few episodes that lack steps, those that lack most."""
@@ -211,8 +233,11 @@ class FileLog:
     def _few(
         self, query: Callable[[Mapping[str, str], str, int], str], form: LogForm, columns: Mapping[str, Source], n: int
     ) -> list[tuple[Any, ...]]:
-        queries = (query(columns_sql(columns, types, form), table, n) for table, types in self.tables.items())
-        return [row for each in queries for row in self.connection.execute(each).fetchall()][:n]
+        few: list[tuple[Any, ...]] = []
+        for table, types in self.tables.items():
+            here = columns_sql(columns, types, form, is_warehouse=self.engine == SPARK)
+            few += self.connection.execute(query(here, table, n)).fetchall()
+        return few[:n]
 
     def _count_transitions(
         self, graph: Graph, columns: Mapping[str, str], table: str, number: str, share: tuple[float, float]
@@ -294,7 +319,7 @@ class FileLog:
     @property
     def _may_be_in_order(self) -> bool:
         """Whether rows can be counted as they lie, which takes two passes over rows in the same order."""
-        return self.partitions is None and (self.frame is None or has_order(self.frame))
+        return self.partitions is None and not self.engine
 
     def _is_in_order(self, places: Mapping[str, int], episode: str, table: str) -> bool:
         """Return whether each run lies in one piece, its steps ascending."""
@@ -326,5 +351,6 @@ def _run_changes(run: str, kind: str, table: str) -> str:
 
 def _number(step: Source | None, types: Mapping[str, str]) -> str:
     """Return a step of a log of transitions as a number; nothing if its column has another type."""
-    is_number = step is not None and types[str(step)].partition("(")[0] in (*NUMBERS, "VARCHAR")
-    return columns_sql({STEP: step}, types, "trajectories")[STEP] if step is not None and is_number else ""
+    kind = "" if step is None else types[str(step)].partition("(")[0]
+    is_ordered = kind in (*NUMBERS, "VARCHAR") or is_time(kind)
+    return columns_sql({STEP: step}, types, "trajectories")[STEP] if step is not None and is_ordered else ""

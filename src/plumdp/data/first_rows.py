@@ -1,65 +1,75 @@
-"""Finds the rows of files that examples in a report are taken from: the files are read once more for that."""
+"""Examples for a report: the rows in which offenders are first, steps with several rows, runs without some steps."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from plumdp.data.columns import ACTION, COUNT, PLACE, LogForm
-from plumdp.data.duckdb_tables import numbered_scan
+from plumdp.data.columns import EPISODE, N_ALIKE, PLACE, PLACE_OF_ROW, STEP, quoted
+from plumdp.data.duckdb_tables import text_bytes
+from plumdp.data.ingestion import Offender
+from plumdp.data.sql import select_sql
 
-_ABOUT_ONE_ROW = ("unknown state", "unknown action")  # the others need the next row too
-
-
-class Offender(Protocol):
-    """Rejected rows that are alike: values of some columns."""
-
-    @property
-    def kind(self) -> str:
-        """Why they were rejected."""
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """The value of each column."""
+_STEP = f"{quoted(EPISODE)}, {quoted(STEP)}"
+_HAS_STEP = f"{quoted(EPISODE)} IS NOT NULL AND {quoted(STEP)} IS NOT NULL"
+_IS_STEP = f"{quoted(PLACE)} IN ('step', 'apart')"
+_NUMBERED = 20  # text files whose rows are numbered for examples
 
 
 def first_places(
-    connection: Any, files: Sequence[str], columns: Mapping[str, str], form: LogForm, offenders: Sequence[Offender]
+    connection: Any, files: Sequence[str], rows: str, offenders: Sequence[Offender], *, has_runs: bool, has_place: bool
 ) -> list[str]:
-    """Return in which row each offender is first, or nothing if that cannot be told; rows are counted from 1."""
-    names = _names_in_log(columns)
-    wanted = {
-        number: {names[name]: value for name, value in offender.values.items()}
-        for number, offender in enumerate(offenders)
-        if _can_be_found(offender, form, names)
-    }
-    found = [""] * len(offenders)
-    scan = numbered_scan(connection, files)
-    if not wanted or scan is None:
-        return found
+    """Return in which row each offender is first, or nothing if that cannot be told; rows are counted from 1.
+
+    ``rows`` is a query for all rows and where they are, as ``rows_sql`` writes it, maybe with their place in a run.
+    """
     cases, parameters = [], []
-    for number, values in wanted.items():
-        cases.append(f"WHEN {' AND '.join(f'{columns[name]} IS NOT DISTINCT FROM ?' for name in values)} THEN {number}")
-        parameters += [*values.values()]
-    rows = f"SELECT CASE {' '.join(cases)} END AS number, place_of_row FROM {scan}"
-    query = f"SELECT number, min(place_of_row) FROM ({rows}) WHERE number IS NOT NULL GROUP BY number"
-    for number, place in connection.execute(query, parameters).fetchall():
+    for number, offender in enumerate(offenders):
+        if all(value is None or isinstance(value, str | int | float) for value in offender.values.values()):
+            same = [f"{quoted(name)} IS NOT DISTINCT FROM ?" for name in offender.values]
+            same += [_IS_STEP] if has_place and offender.kind != "unknown state" else []
+            cases.append(f"WHEN {' AND '.join(same)} THEN {number}")
+            parameters += [*offender.values.values()]
+    found = [""] * len(offenders)
+    if not cases or (len(files) > _NUMBERED and text_bytes(files)):
+        return found
+    run = f"CAST({quoted(EPISODE)} AS VARCHAR)" if has_runs else "NULL"
+    numbered = f"SELECT CASE {' '.join(cases)} END AS number, {PLACE_OF_ROW} AS place, {run} AS run FROM ({rows})"
+    query = f"SELECT number, min(place), arg_min(run, place) FROM ({numbered}) WHERE number IS NOT NULL GROUP BY number"
+    for number, place, name in connection.execute(query, parameters).fetchall():
         row = f"row {place['row']:,}"
-        found[number] = row if len(files) == 1 else f"{row} of {Path(files[place['file']]).name}"
+        row = row if len(files) == 1 else f"{row} of {Path(files[place['file']]).name}"
+        found[number] = row if name is None else f"{row}, episode {name}"
     return found
 
 
-def _names_in_log(columns: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns by their names in counts: a variable n or place has another name there."""
-    named = {name: name for name in columns}
-    return {f"state_{name}": name for name in columns if name.casefold() in (COUNT, PLACE)} | named
+def any_repeated_sql(columns: Mapping[str, str], table: str) -> str:
+    """Return a query that has a row if a step of a run has several; ``columns`` are expressions by name."""
+    rows = select_sql({name: columns[name] for name in (EPISODE, STEP)}, table)
+    return f"SELECT 1 AS found FROM ({rows}) WHERE {_HAS_STEP} GROUP BY {_STEP} HAVING count(*) > 1 LIMIT 1"
 
 
-def _can_be_found(offender: Offender, form: LogForm, names: Mapping[str, str]) -> bool:
-    if form == "counts" or (form == "trajectories" and offender.kind not in _ABOUT_ONE_ROW):
-        return False
-    if form == "trajectories" and offender.values.get(ACTION, "") is None:
-        return False  # as in the last row of every run
-    is_plain = all(value is None or isinstance(value, str | int | float) for value in offender.values.values())
-    return is_plain and all(name in names for name in offender.values)
+def repeated_steps_sql(columns: Mapping[str, str], table: str, n: int, *, shown: str) -> str:
+    """Return a query for a few steps of which there are several rows that are not alike: run, step, number of rows.
+
+    ``shown`` is the step as the log has it.
+    """
+    names = ", ".join(map(quoted, columns))
+    rows = f"({select_sql({**columns, 'shown_step': shown}, table)}) WHERE {_HAS_STEP}"
+    alike = f"SELECT {names}, count(*) AS {N_ALIKE}, min(shown_step) AS shown_step FROM {rows} GROUP BY {names}"
+    total = f"CAST(sum({N_ALIKE}) AS BIGINT) AS n_rows"
+    several = f"HAVING count(*) > 1 ORDER BY {_STEP} LIMIT {n}"
+    steps = f"SELECT {_STEP}, min(shown_step) AS shown_step, {total} FROM ({alike}) GROUP BY {_STEP} {several}"
+    return f"SELECT {quoted(EPISODE)}, shown_step, n_rows FROM ({steps}) ORDER BY {_STEP}"
+
+
+def broken_episodes_sql(columns: Mapping[str, str], table: str, n: int) -> str:
+    """Return a query for a few episodes that lack steps, those that lack most: rows, steps, first and last of them."""
+    rows, step = select_sql({name: columns[name] for name in (EPISODE, STEP)}, table), quoted(STEP)
+    spans = (
+        f"SELECT {quoted(EPISODE)}, count(*) AS n, count(DISTINCT {step}) AS steps, min({step}) AS first_step, "
+        f"max({step}) AS last_step FROM ({rows}) WHERE {_HAS_STEP} GROUP BY {quoted(EPISODE)}"
+    )
+    missing = "abs(last_step - first_step + 1 - steps)"
+    return f"SELECT * FROM ({spans}) WHERE {missing} > 0 ORDER BY {missing} DESC, {quoted(EPISODE)} LIMIT {n}"

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.data.values import Texts, domain, shown
+from plumdp.data.values import Texts, domain, shown, whole
 from plumdp.model.graph import Graph
+
+NUMBERED = "it is not known which action a number is"
 
 
 def likely_word(given: Any, words: Sequence[str]) -> str | None:
@@ -35,8 +37,11 @@ def action_hint(graph: Graph, given: Any) -> str:
     """Return which action a name may stand for, or which there are if they are few."""
     word = likely_word(given, graph.action_names)
     if word is not None:
-        return f"did you mean {word!r}?"
+        is_same = given.strip().casefold() == word.casefold()
+        return f"did you mean {word!r}?" + (" lower, upper and trim make names alike" if is_same else "")
     names = dict.fromkeys(graph.action_names)
+    if whole(given) is not None:
+        return f"{NUMBERED}: the model has {', '.join(map(repr, names))}, in no order that is clear"
     return f"the actions are {', '.join(map(repr, names))}" if len(names) <= 6 and all(names) else ""
 
 

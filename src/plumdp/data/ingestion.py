@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.vocabulary import Steps
 from plumdp.data.columns import (
     ACTION,
     COUNT,
@@ -19,7 +21,9 @@ from plumdp.data.columns import (
     N_UNORDERED,
     PLACE,
     STAGE,
+    STEP,
     LogForm,
+    Source,
     next_columns,
     state_columns,
 )
@@ -27,10 +31,10 @@ from plumdp.data.counts import CountArray, exact_sum, require_countable
 from plumdp.data.duckdb_tables import Block
 from plumdp.data.hints import action_hint, state_hint
 from plumdp.data.mappings import StateMapping
-from plumdp.data.matching import Matcher, places, row_counts
+from plumdp.data.matching import Kinds, Matcher, numbered_actions, places, row_counts
 from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind, RepeatedStep
 from plumdp.data.values import shown
-from plumdp.model.graph import Graph, Indices
+from plumdp.model.graph import BoolArray, Graph, Indices
 
 _FOLLOWED = 100_000  # different offenders of each kind; of more, the rare ones are forgotten
 
@@ -51,16 +55,28 @@ class TransitionCounter:
     columns that ready-made counts have for it.
     """
 
-    def __init__(self, graph: Graph, mapping: StateMapping | None = None, *, n_moments: int = 0) -> None:
-        self._graph, self._mapping = graph, mapping or StateMapping()
+    _has_next = False  # whether the number of a step is one more than the one before
+
+    def __init__(
+        self,
+        graph: Graph,
+        mapping: StateMapping | None = None,
+        *,
+        n_moments: int = 0,
+        steps: Steps | None = None,
+    ) -> None:
+        self._graph, self._mapping, self._steps = graph, mapping or StateMapping(), steps
         self.counts: CountArray = np.zeros(graph.n_transitions, dtype=np.int64)
         self.moments: list[CountArray] = [np.zeros_like(self.counts) for _ in range(n_moments)]
         self.n_runs: set[Any] = set()  # that ready-made counts say
         self._rows = np.zeros(len(KINDS), dtype=np.int64)
         self.n_rows = 0
-        self._copied: list[Block] = []  # rows of which there are copies
+        self._waiting: list[Block] = []  # rows of which all rows decide what they are
+        self.is_ordered = False  # whether rows were counted whose steps only put them in order
         self.has_repeated_steps = False  # whether a step has several rows that differ
-        self._matcher = Matcher(graph)
+        self._matcher = Matcher(graph, self._mapping.action_names)
+        self._has_names = False  # whether an action has a name
+        self.has_action_numbers = False  # whether numbers are taken for actions
         self._offenders: dict[Kind, Counter[tuple[Any, ...]]] = {}
         state, after = state_columns(graph), next_columns(graph)
         self._about: dict[Kind, list[str]] = {
@@ -73,29 +89,72 @@ class TransitionCounter:
         self._variables = [*graph.states]
 
     def add(self, block: Block) -> None:
-        """Add the rows of a block; those of which there are copies wait until ``settle`` is called."""
+        """Add the rows of a block; some wait until ``settle`` is called.
+
+        These are rows of which there are copies, rows whose step is followed by one that is not the next number, and
+        rows whose action is a number.
+        """
+        waits = self._has_number(block)
         if N_COPIES in block:
-            has_copies = row_counts(block, N_COPIES) > 0
-            self._copied.append({name: values[has_copies] for name, values in block.items()})
-            block = {name: values[~has_copies] for name, values in block.items()}
+            waits |= row_counts(block, N_COPIES) > 0
+        if PLACE in block:
+            self._has_next |= bool((block[PLACE] == "step").any())
+            waits |= block[PLACE] == "apart"
+        if waits.any():
+            self._waiting.append({name: values[waits] for name, values in block.items()})
+            block = {name: values[~waits] for name, values in block.items()}
         self._add(block)
 
     def settle(self) -> None:
-        """Add rows of which there are copies: once; or as repeated steps, if there are others which are not alike.
+        """Add the rows that wait.
 
-        Then the same name stands for several runs, and rows that are alike may be steps of different ones.
+        Rows of which there are copies count once; or as repeated steps, if there are others which are not alike. Then
+        the same name stands for several runs, and rows that are alike may be steps of different ones.
         """
-        for block in self._copied:
-            n, copies = row_counts(block), row_counts(block, N_COPIES)
+        if self.has_action_numbers and not self._has_names:
+            self._matcher.take_numbers()
+        self.has_action_numbers &= not self._has_names
+        waiting, self._waiting = [self._placed(block) for block in self._waiting], []
+        for block in waiting:
+            n, copies = row_counts(block), _copies(block)
             total = sum(map(mul, n.tolist(), copies.tolist()))
             require_countable(self.n_rows + exact_sum(n) + total)
-            if self.has_repeated_steps:
-                self._add(block | {COUNT: n * (1 + copies), PLACE: np.full(len(n), "duplicate", dtype=np.object_)})
+            if self.has_repeated_steps and total:
+                place = np.where(copies > 0, "duplicate", block[PLACE]).astype(np.object_)
+                self._add(block | {COUNT: n * (1 + copies), PLACE: place})
             else:
                 self._add(block)
                 self.n_rows += total
                 self._rows[KINDS.index("copy")] += total
-        self._copied = []
+
+    def _has_number(self, block: Block) -> BoolArray:
+        """Return the rows whose action is a number, where numbers may stand for actions."""
+        actions = block[ACTION].tolist()
+        if not self._mapping.names_no_action:
+            return np.zeros(len(actions), dtype=np.bool_)
+        numbers = self._matcher.action_numbers(block)
+        words = {action for action in actions if isinstance(action, str)}
+        self._has_names |= any(word.strip() for word in words - numbers)
+        if not numbers or not self._numbers:
+            return np.zeros(len(actions), dtype=np.bool_)
+        self.has_action_numbers = True
+        is_plain = (isinstance(action, str | int | float) and action in numbers for action in actions)
+        return np.fromiter(is_plain, np.bool_, len(actions))
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return numbered_actions(self._graph)
+
+    def _placed(self, block: Block) -> Block:
+        """Return a block in which rows whose next number is not one more are steps, or have a gap after them.
+
+        Numbers that are never consecutive only order the rows, unless somebody says otherwise.
+        """
+        is_apart = block[PLACE] == "apart" if PLACE in block else np.zeros(0, dtype=np.bool_)
+        if not is_apart.any() or self._steps == "consecutive" or (self._steps is None and self._has_next):
+            return block
+        self.is_ordered = True
+        return block | {PLACE: np.where(is_apart, "step", block[PLACE]).astype(np.object_)}
 
     def _add(self, block: Block) -> None:
         kinds, transition = self._matcher.match(block)
@@ -118,11 +177,24 @@ class TransitionCounter:
     def matched(self, blocks: Iterable[Block]) -> CountArray:
         """Return the counts of the transitions in some of the rows, which were or will be added as well."""
         counts = np.zeros_like(self.counts)
-        for block in blocks:
+        for block in map(self._placed, blocks):
             _, transition = self._matcher.match(block)
             is_matched = transition >= 0
             np.add.at(counts, transition[is_matched], row_counts(block)[is_matched])
         return counts
+
+    def kinds(self, block: Block) -> Kinds:
+        """Return what some of the rows were taken for, each of which is by itself in the block."""
+        block = self._placed(block)
+        if self.has_repeated_steps and N_COPIES in block:
+            place = np.where(row_counts(block, N_COPIES) > 0, "duplicate", block[PLACE])
+            block = block | {PLACE: place.astype(np.object_)}
+        return self._matcher.match(block)[0]
+
+    @property
+    def has_alike(self) -> bool:
+        """Whether several rows are of the same step of a run."""
+        return self.has_repeated_steps or bool(self._rows[KINDS.index("copy")])
 
     def report(
         self,
@@ -145,6 +217,15 @@ class TransitionCounter:
         worst["repeated step"] = [str(step) for step in repeated]
         rows_of_kinds = dict(zip(KINDS, self._rows.tolist(), strict=True))
         return IngestionReport(form, rows_of_kinds, worst, hints=self._hints(offenders))
+
+    def assumptions(self, columns: Mapping[str, Source]) -> Iterator[str]:
+        """Yield what was taken for granted of the log, beyond what its rows show."""
+        if self.is_ordered:
+            step = f"column {columns[STEP]}" if STEP in columns else "their steps"
+            yield f"the rows of each run follow one another in the order of {step}, and none in between is missing"
+        if self.has_action_numbers:
+            names = [f"{number} is {self._graph.action_names[code]}" for number, code in self._numbers.items()]
+            yield f"actions are numbered in the order of the model: {', '.join(names)}"
 
     @property
     def has_gaps(self) -> bool:
@@ -195,6 +276,10 @@ class TransitionCounter:
     def _valuation(self, values: Sequence[Any]) -> str:
         pairs = zip(self._variables, values, strict=True)
         return f"({', '.join(f'{name}={self._mapping.shown(name, value)}' for name, value in pairs)})"
+
+
+def _copies(block: Block) -> CountArray:
+    return row_counts(block, N_COPIES) if N_COPIES in block else np.zeros(len(block[COUNT]), dtype=np.int64)
 
 
 def _counts_until(number: int, block: Block, n: CountArray) -> CountArray:

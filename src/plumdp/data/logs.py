@@ -14,8 +14,8 @@ import numpy as np
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import tell, working
-from plumdp.base.vocabulary import CutOff
-from plumdp.data.columns import FIRST_COUNTS, STEP, LogForm, Source, find_columns, find_runs, source_columns
+from plumdp.base.vocabulary import CutOff, Steps
+from plumdp.data.columns import FIRST_COUNTS, STEP, LogForm, Source, find_columns, find_runs, source_columns, steps_of
 from plumdp.data.counts import Pilot, Sampling, TransitionCounts
 from plumdp.data.duckdb_tables import (
     MEMORY,
@@ -29,7 +29,7 @@ from plumdp.data.duckdb_tables import (
 )
 from plumdp.data.file_logs import FileLog
 from plumdp.data.files import is_counts_file
-from plumdp.data.frames import FRAME, frame_columns
+from plumdp.data.frames import FRAME, frame_columns, has_order
 from plumdp.data.ingestion import TransitionCounter
 from plumdp.data.log_files import WHOLE, LogFile, describe_files, now
 from plumdp.data.log_pilots import (
@@ -41,10 +41,11 @@ from plumdp.data.log_pilots import (
     pilot_of_log,
     runs_of_counts,
 )
-from plumdp.data.mappings import StateMaps, read_mapping
+from plumdp.data.mappings import Actions, StateMaps, read_mapping
+from plumdp.data.rejected_rows import require_rejected, write_rejected
 from plumdp.data.report import NAMED, IngestionReport, refusal, require_outcomes
 from plumdp.data.same_files import part_of_file, refuse_copies, refuse_same_files
-from plumdp.data.spark_logs import SparkLog, is_spark, open_spark
+from plumdp.data.spark_logs import SPARK, is_spark, open_spark
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import html_table, number_of, one_line
@@ -52,7 +53,6 @@ from plumdp.model.text import html_table, number_of, one_line
 _MAYBE_EMPTY = 1 << 16  # bytes: a file with the names of its columns alone has fewer
 
 Partitions: TypeAlias = int | Literal["files"] | None
-OpenLog: TypeAlias = FileLog | SparkLog
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ def read_log(
     *,
     columns: Mapping[str, str] | None = None,
     states: StateMaps | None = None,
-    actions: str | None = None,
+    actions: Actions | None = None,
     form: LogForm | None = None,
     sampling: Sampling = "adaptive",
     order: Order | None = None,
@@ -96,6 +96,9 @@ def read_log(
     pilot: bool = True,
     on_unmatched: Literal["error", "report"] = "error",
     cut_off: CutOff | None = None,
+    steps: Steps | None = None,
+    allow_impossible: int = 0,
+    rejected: str | Path | None = None,
     partitions: Partitions = None,
     memory_limit: float = MEMORY,
     progress: Progress | None = None,
@@ -106,15 +109,23 @@ def read_log(
     pandas, Polars, PyArrow, PySpark or DuckDB. A log of "transitions" has a column for each state variable, ``action``,
     and a column for each variable of the next state, ``next_`` before its name. One of "trajectories" has ``episode``
     and ``step`` instead of the next state; the last row of an episode is the state in which it ends, without an action.
+    Steps are numbers, dates, times or timestamps.
     "counts" are transitions with their number ``n``. Which it is shows in the columns unless ``form`` says it;
     ``columns`` maps these names to those of the log. (A variable called episode, step or action has ``state_`` before
     its name.)
 
     ``states`` makes state variables of other columns: ``{"x": "floor(lon / 0.5)", "battery": [0, 20, 60, 100]}`` is an
     expression for x, and bins for battery: 0 from 0 to below 20, 1 to below 60, 2 to 100. The same rule makes the next
-    state of ``next_lon`` and ``next_battery``. ``actions`` is an expression that gives the names of actions. See the
-    page on data for what can be written; a row whose value is missing, is outside of the bins or is not a value in the
-    model is rejected as others are.
+    state of ``next_lon`` and ``next_battery``. ``actions`` is an expression that gives the names of actions, a table
+    from what the log calls them (``{"FULL": "full"}``), or the list of the actions 0, 1, 2 and so on. Without it, a log
+    may have numbers where the order of the model's actions is clear: some state has all of them, and no state has its
+    own in another order. See the page on data for what can be written; a row whose value is missing, is outside of the
+    bins or is not a value in the model is rejected as others are.
+
+    ``steps="consecutive"`` says that the steps of trajectories grow by one in each row, so that a row which is missing
+    shows as a gap; ``steps="ordered"``, that they only order the rows of a run, and that none in between is missing,
+    which the certificate repeats. Unless you say so, numbers only order the rows if none is one more than the one
+    before, as in 10, 20, 30 or in times; if some are, others have a gap.
 
     Nothing is dropped silently: rows that do not fit the model are an error. With ``on_unmatched="report"`` the others
     are counted, and the report goes with the counts into the certificate. Rows that show what the model says cannot
@@ -122,6 +133,9 @@ def read_log(
     what that assumes. The same file twice, or two files with the same content, is an error, unless
     ``partitions="files"`` says that files with the same content are runs of their own. Where rows name their run and
     step, those that are alike in all that is read are counted once, and those that differ are rejected.
+    ``rejected`` is a file (.csv or .parquet) that all rejected rows are written to, with the reason, the file and the
+    row; also if they are an error. ``allow_impossible`` is how many transitions that the model says cannot happen are
+    faults of the recorder, and left out; the certificate repeats it, and more of them are an error.
 
     Which steps are in the log must not depend on where they led: bounds are wrong if a recorder leaves out the last
     state of runs, or if runs that went on for too long are missing. If most runs end before the outcome of their last
@@ -161,9 +175,10 @@ def read_log(
       impossible transition: 1 row; (x=0, y=0) 'east' → (x=7, y=0) (1×); the model has no such edge, so it may be wrong
     """
     require_model("read_log", model)
-    _check_words(on_unmatched, cut_off)
+    _check_words(on_unmatched, cut_off, allow_impossible)
     tell("reading the log")
     files = find_files(source) if _is_paths(source) else []
+    require_rejected(rejected, files)
     with _open(source, files, partitions, memory_limit, progress) as log:
         mapping = read_mapping(model.graph, states, actions)
         form, found = find_columns(model.graph, log.columns, columns, form, mapping)
@@ -176,13 +191,16 @@ def read_log(
         log = log.keep(source_columns([*filter(None, [runs]), *found.values()]), is_read_again=is_read_again)
         moments = _moments(log, form, runs, planned)
         n_moments = len(FIRST_COUNTS if moments is None else moments.sizes) if is_by_runs else 0
-        tally = TransitionCounter(model.graph, mapping, n_moments=n_moments)
+        tally = TransitionCounter(model.graph, mapping, n_moments=n_moments, steps=steps_of(steps))
         for block in log.count(model.graph, form, found, moments):
             tally.add(block)
         tally.settle()
-        report = _report(log, tally, form, found, cut_off)
-        if report.rejected and on_unmatched == "error":
-            raise DataError(*refusal(report, 1 if partitions == "files" else len(files)))
+        report = _allowing(_report(log, tally, model.graph, form, found, cut_off), allow_impossible)
+        if rejected is not None:
+            write_rejected(rejected, log, tally, model.graph, form, found, n=report.rejected)
+        too_many = allow_impossible and not report.allowed and report.rows["impossible transition"]
+        if too_many or (report.rejected > report.allowed and on_unmatched == "error"):
+            raise DataError(*refusal(report, 1 if partitions == "files" else len(files), rejected))
         require_outcomes(report)
         first = None if planned is None else _pilot(log, tally, model.graph, form, found, planned, moments)
         known = describe_files(files)
@@ -193,25 +211,48 @@ def read_log(
     return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling, first, report, parts))
 
 
-def _check_words(on_unmatched: str, cut_off: str | None) -> None:
+def _check_words(on_unmatched: str, cut_off: str | None, allow_impossible: int) -> None:
     if on_unmatched not in ("error", "report"):
         raise DataError(Option("on_unmatched", on_unmatched), ": choose 'error' or 'report'")
     if cut_off not in (None, *get_args(CutOff)):
         raise DataError(Option("cut_off", cut_off), ": choose 'unrelated', or leave it out")
+    if not isinstance(allow_impossible, int) or isinstance(allow_impossible, bool) or allow_impossible < 0:
+        raise DataError(Option("allow_impossible", allow_impossible), ": give a whole number of rows")
+
+
+def _allowing(report: IngestionReport, most: int) -> IngestionReport:
+    """Return the report with impossible transitions as faults of the recorder, if there are not too many."""
+    n = report.rows["impossible transition"]
+    if not 0 < n <= most:
+        return report
+    faults = "is a fault" if n == 1 else "are faults"
+    why = (
+        f"{number_of(n, 'transition')} that the model says cannot happen {faults} of the recorder, which made no "
+        f"others, whatever steps led to (you allowed {most:,})"
+    )
+    return replace(report, allowed=n, assuming=(*report.assuming, why))
 
 
 def _report(
-    log: OpenLog, tally: TransitionCounter, form: LogForm, columns: Mapping[str, Source], cut_off: CutOff | None
+    log: FileLog,
+    tally: TransitionCounter,
+    graph: Graph,
+    form: LogForm,
+    columns: Mapping[str, Source],
+    cut_off: CutOff | None,
 ) -> IngestionReport:
     """Return what became of the rows, with examples of those that were rejected."""
-    broken = log.broken_episodes(columns, NAMED) if tally.has_gaps and form == "trajectories" else []
+    lacks_steps = tally.has_gaps and not tally.is_ordered and form == "trajectories"
+    broken = log.broken_episodes(columns, NAMED) if lacks_steps else []
     repeated = log.repeated_steps(form, columns, NAMED) if tally.has_repeated_steps and form != "counts" else []
-    report = tally.report(form, broken, repeated, lambda offenders: log.first_rows(form, columns, offenders))
+    find = partial(log.first_rows, graph, form, columns, once=tally.has_alike)
+    report = tally.report(form, broken, repeated, find)
     tell(report.summary)
-    return replace(report, cut_off=cut_off if report.rows["cut off"] else None)
+    assuming = tuple(tally.assumptions(columns))
+    return replace(report, cut_off=cut_off if report.rows["cut off"] else None, assuming=assuming)
 
 
-def _moments(log: OpenLog, form: LogForm, runs: str | None, planned: LogPilot | None) -> Moments | None:
+def _moments(log: FileLog, form: LogForm, runs: str | None, planned: LogPilot | None) -> Moments | None:
     """Return after how many of the runs of a log bets are placed, if runs are what is counted."""
     if planned is None or planned.unit == "rows" or form == "counts" or runs is None:
         return None
@@ -225,7 +266,7 @@ def _moments(log: OpenLog, form: LogForm, runs: str | None, planned: LogPilot | 
 
 
 def _pilot(
-    log: OpenLog,
+    log: FileLog,
     tally: TransitionCounter,
     graph: Graph,
     form: LogForm,
@@ -249,14 +290,14 @@ def _pilot(
 @contextmanager
 def _open(
     source: Any, files: list[str], partitions: Partitions, memory_limit: float, progress: Progress | None
-) -> Iterator[OpenLog]:
+) -> Iterator[FileLog]:
     if not (partitions is None or partitions == "files" or (isinstance(partitions, int) and partitions > 0)):
         raise DataError(Option("partitions", partitions), ": give a whole number above 0, 'files', or leave it out")
     if not files and is_spark(source):
         if partitions is not None:
             raise DataError(Option("partitions", partitions), ": Spark divides the rows itself; leave it out")
-        with open_spark(source) as table:
-            yield table
+        with open_spark(source) as (session, views):
+            yield FileLog(session, views, engine=SPARK)
         return
     n_parts = None if partitions == "files" else partitions
     refuse_same_files(files)
@@ -266,8 +307,9 @@ def _open(
                 raise DataError(
                     Option("partitions", "files"), ": a data frame has no files; give a number, or leave it out"
                 )
-            untyped = {FRAME: dict.fromkeys(frame_columns(source), "")}
-            yield FileLog(connection, untyped, memory_limit, n_parts, progress, frame=source)
+            columns = {FRAME: dict.fromkeys(frame_columns(source), "")}
+            engine = "" if has_order(source) else "DuckDB"
+            yield FileLog(connection, columns, memory_limit, n_parts, progress, frame=source, engine=engine)
             return
         groups = [[file] for file in files] if partitions == "files" else [files]
         tables = {scan(connection, group): group for group in groups}

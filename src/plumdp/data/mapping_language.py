@@ -7,33 +7,41 @@ unknown value is unknown. Nothing of the text itself ever becomes part of a quer
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Literal, TypeAlias
 
 from plumdp.base.errors import DataError
 
-Kind: TypeAlias = Literal["number", "text", "truth", "any"]
-"""What a term gives; a column can be any of the three until something is asked of it."""
+Kind: TypeAlias = Literal["number", "text", "truth", "time", "any"]
+"""What a term gives; a column can be any of the four until something is asked of it."""
 
-FUNCTIONS: dict[str, int | None] = {
-    "floor": 1, "ceil": 1, "round": 1, "abs": 1, "mod": 2, "min": None, "max": None,
-}  # fmt: skip
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
-_SAME = {"==": "=", "<>": "!=", "&": "and", "&&": "and", "|": "or", "||": "or", "!": "not", "%": "mod"}
-_WORDS = ("and", "or", "not", "if", "then", "else", "case", "when", "end", "true", "false")
+_LEVELS = (("or",), ("and",), COMPARISONS, ("+", "-"), ("*", "/", "%"))
+_LEVEL = {word: level for level, words in enumerate(_LEVELS) for word in words}  # the higher, the tighter
+_TIGHTEST = len(_LEVELS)
+_CONNECTIVES = ("and", "or", "not")
+OF_TEXTS = ("lower", "upper", "trim")
+DATE_PARTS = ("year", "month", "day", "weekday", "hour", "minute", "second")
+_FUNCTIONS: dict[str, int | None] = {"floor": 1, "ceil": 1, "round": 1, "abs": 1, "mod": 2, "date_part": 2}
+_FUNCTIONS |= {"min": None, "max": None} | dict.fromkeys(OF_TEXTS, 1)  # None: two or more
+_SAME = {"==": "=", "<>": "!=", "&": "and", "&&": "and", "|": "or", "||": "or", "!": "not"}
+_WORDS = (*_CONNECTIVES, "if", "then", "else", "case", "when", "end")
 _TOKEN = re.compile(
-    r"(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r"(?P<space>\s+)"
+    r"|(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
     r"|(?P<word>[^\W\d]\w*)"
     r'|(?P<quoted>"[^"\n]+"|`[^`\n]+`)'
     r"|(?P<text>'(?:[^'\n\\]|'')*')"
     r"|(?P<symbol><=|>=|<>|!=|==|&&|\|\||[-+*/%<>=!&|?:(),])"
 )
-_SPACE = re.compile(r"\s*")
 _LONGEST = 1000  # characters
 _LARGEST = 300  # terms
-_SHOWN = {"number": "a number", "text": "a text", "truth": "true or false", "any": "a column"}
+_DEEPEST = 80  # of them in each other
+_SHOWN = {"number": "a number", "text": "a text", "truth": "true or false", "time": "a date", "any": "a column"}
+
+
+_Value: TypeAlias = float | str | bool | tuple[float, ...] | None
 
 
 @dataclass(frozen=True)
@@ -42,19 +50,14 @@ class Term:
 
     operator: str
     operands: tuple[Term, ...] = ()
-    value: float | str | bool | tuple[float, ...] | None = None
+    value: _Value = None
     kind: Kind = "number"
-
-    def leaves(self) -> Iterator[Term]:
-        """Yield the columns in it."""
-        if self.operator == "column":
-            yield self
-        for operand in self.operands:
-            yield from operand.leaves()
+    position: int = field(default=0, compare=False)  # where it starts in the text
 
     def columns(self) -> list[str]:
         """Return the names of the columns in it, each once."""
-        return [*dict.fromkeys(str(leaf.value) for leaf in self.leaves())]
+        own = [str(self.value)] if self.operator == "column" else []
+        return [*dict.fromkeys([*own, *(name for operand in self.operands for name in operand.columns())])]
 
     def renamed(self, names: dict[str, str]) -> Term:
         """Return the term with other names of columns."""
@@ -69,6 +72,11 @@ class _Token:
     text: str
     position: int
 
+    @property
+    def word(self) -> str:
+        """What a word or symbol stands for, however it is spelled; nothing for others."""
+        return _SAME.get(self.text, self.text.lower()) if self.kind in ("word", "symbol") else ""
+
 
 def parse_mapping(text: str) -> Term:
     """Return the expression that a text writes.
@@ -80,20 +88,16 @@ def parse_mapping(text: str) -> Term:
     """
     if len(text) > _LONGEST:
         raise DataError(f"the expression has {len(text):,} characters; at most {_LONGEST:,} are read")
-    reader = _Reader(text)
-    try:
-        return reader.whole()
-    except RecursionError:
-        raise DataError("the expression is nested too deeply") from None
+    return _Reader(text).whole()
 
 
 class _Reader:
-    """A walk through the tokens of an expression; only ``_index`` and ``_size`` change."""
+    """A walk through the tokens of an expression; only ``_index``, ``_size`` and ``_depth`` change."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = _tokenize(text)
-        self._index = self._size = 0
+        self._index = self._size = self._depth = 0
 
     def whole(self) -> Term:
         """Return the only expression in the text."""
@@ -108,200 +112,153 @@ class _Reader:
     def _next(self) -> _Token:
         return self._tokens[self._index]
 
-    def _is_next(self, *words: str) -> bool:
-        token = self._next
-        return token.kind in ("word", "symbol") and _SAME.get(token.text, token.text.lower()) in words
+    def _accept(self, *words: str) -> str:
+        """Step over one of some words if it is next; return it, or nothing."""
+        word = self._next.word if self._next.word in words else ""
+        self._index += bool(word)
+        return word
 
-    def _take(self) -> _Token:
-        token = self._next
-        self._index += token.kind != "end"
-        return token
-
-    def _accept(self, *words: str) -> bool:
-        found = self._is_next(*words)
-        self._index += found
-        return found
-
-    def _expect(self, word: str) -> None:
-        if not self._accept(word):
-            raise self._unexpected(f"where {word} is expected")
+    def _expect(self, *words: str) -> str:
+        word = self._accept(*words)
+        if not word:
+            raise self._unexpected(f"where {' or '.join(words)} is expected")
+        return word
 
     def _unexpected(self, where: str) -> DataError:
-        token = self._next
-        found = "the text ends" if token.kind == "end" else f"found {token.text}"
-        return _error(f"{found} {where}", self._text, token.position)
-
-    def _make(self, operator: str, *operands: Term, value: float | str | bool | None = None, kind: Kind) -> Term:
-        self._size += 1
-        if self._size > _LARGEST:
-            raise DataError(f"the expression has more than {_LARGEST} parts")
-        return Term(operator, operands, value, kind)
-
-    def _as(self, kind: Kind, term: Term, start: _Token) -> Term:
-        """Return a term as what is asked of it; a column is read as that."""
-        if term.kind == "any":
-            return replace(term, kind=kind)
-        if term.kind != kind:
-            raise _error(f"found {_SHOWN[term.kind]} where {_SHOWN[kind]} is expected", self._text, start.position)
-        return term
+        what = "the text ends" if self._next.kind == "end" else f"found {self._next.text}"
+        return _error(f"{what} {where}", self._text, self._next.position)
 
     def _conditional(self) -> Term:
         """Read ``if … then … else …``, ``case when … end``, ``… ? … : …``, or what has none of them around it."""
         start = self._next
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise DataError("the expression is nested too deeply")
         if self._accept("if"):
-            condition = self._condition()
-            self._expect("then")
-            return self._choice(condition, "else")
-        if self._accept("case"):
+            term = self._choice(start, self._conditional(), "then", "else")
+        elif self._accept("case"):
             self._expect("when")
-            term = self._cases()
+            term = self._choice(start, self._conditional(), "then", "when", "else")
             self._expect("end")
-            return term
-        term = self._either()
-        if not self._accept("?"):
-            return term
-        return self._choice(self._as("truth", term, start), ":")
-
-    def _condition(self) -> Term:
-        start = self._next
-        return self._as("truth", self._conditional(), start)
-
-    def _choice(self, condition: Term, otherwise: str) -> Term:
-        first = self._next
-        then = self._conditional()
-        self._expect(otherwise)
-        return self._branches(condition, then, first, self._next, self._conditional())
-
-    def _cases(self) -> Term:
-        condition = self._condition()
-        self._expect("then")
-        first = self._next
-        then = self._conditional()
-        if not self._is_next("when", "else"):
-            raise self._unexpected("where when or else is expected")
-        is_last = self._accept("else")
-        self._index += not is_last
-        second = self._next
-        return self._branches(condition, then, first, second, self._conditional() if is_last else self._cases())
-
-    def _branches(self, condition: Term, then: Term, first: _Token, second: _Token, otherwise: Term) -> Term:
-        kind = _common(then, otherwise)
-        both = (self._as(kind, then, first), self._as(kind, otherwise, second))
-        return self._make("if", condition, *both, kind=kind)
-
-    def _either(self) -> Term:
-        return self._logical("or", lambda: self._logical("and", self._negation))
-
-    def _logical(self, word: str, part: Callable[[], Term]) -> Term:
-        start = self._next
-        term = part()
-        while self._accept(word):
-            second = self._next
-            term = self._as("truth", term, start)
-            term = self._make(word, term, self._as("truth", part(), second), kind="truth")
+        else:
+            term = self._operation(0)
+            term = self._choice(start, term, "?", ":") if self._next.word == "?" else term
+        self._depth -= 1
         return term
 
-    def _negation(self) -> Term:
-        if not self._accept("not"):
-            return self._comparison()
+    def _choice(self, start: _Token, condition: Term, then: str, *otherwise: str) -> Term:
+        condition = self._as("truth", condition)
+        self._expect(then)
+        one = self._conditional()
+        has_more = self._expect(*otherwise) == "when"
+        second, other = self._next, self._conditional()
+        other = self._choice(second, other, then, *otherwise) if has_more else other
+        kind = _common(one, other)
+        return self._make("if", start, condition, self._as(kind, one), self._as(kind, other), kind=kind)
+
+    def _operation(self, loosest: int) -> Term:
+        """Read operators that bind at least as tightly as a level, from left to right; comparisons do not follow on."""
+        start, limit = self._next, _TIGHTEST
+        left = self._prefixed(loosest)
+        while loosest <= (level := _LEVEL.get(self._next.word, _TIGHTEST)) < limit:
+            operator = self._accept(*_LEVELS[level])
+            left = self._apply(operator, start, left, self._operation(level + 1))
+            limit = level if operator in COMPARISONS else limit
+        return left
+
+    def _prefixed(self, loosest: int) -> Term:
         start = self._next
-        return self._make("not", self._as("truth", self._negation(), start), kind="truth")
-
-    def _comparison(self) -> Term:
-        start = self._next
-        left = self._sum()
-        if not self._is_next(*COMPARISONS):
-            return left
-        operator = self._take().text
-        operator = _SAME.get(operator, operator)
-        second = self._next
-        right = self._sum()
-        kind: Kind = _common(left, right) if operator in ("=", "!=") else "number"
-        return self._make(operator, self._as(kind, left, start), self._as(kind, right, second), kind="truth")
-
-    def _sum(self) -> Term:
-        return self._arithmetic(("+", "-"), lambda: self._arithmetic(("*", "/", "mod"), self._signed))
-
-    def _arithmetic(self, operators: tuple[str, ...], part: Callable[[], Term]) -> Term:
-        start = self._next
-        term = part()
-        while self._next.kind == "symbol" and self._is_next(*operators):
-            operator = self._take().text
-            second = self._next
-            term = self._as("number", term, start)
-            right = self._as("number", part(), second)
-            term = self._make(_SAME.get(operator, operator), term, right, kind="number")
-        return term
-
-    def _signed(self) -> Term:
+        if loosest <= _LEVEL["="] and self._accept("not"):
+            return self._apply("not", start, self._operation(_LEVEL["="]))
         if self._accept("+"):
-            return self._signed()
+            return self._prefixed(_TIGHTEST)
         if not self._accept("-"):
             return self._primary()
-        start = self._next
-        inner = self._as("number", self._signed(), start)
-        if inner.operator == "number" and isinstance(inner.value, float):
-            return replace(inner, value=-inner.value)
-        return self._make("-", inner, kind="number")
+        term = self._prefixed(_TIGHTEST)
+        if term.operator == "number" and isinstance(term.value, float):
+            return replace(term, value=-term.value, position=start.position)
+        return self._apply("-", start, term)
 
     def _primary(self) -> Term:
-        token = self._take()
+        token = self._next
+        if self._accept("("):
+            term = self._conditional()
+            self._expect(")")
+            return replace(term, position=token.position)
+        if token.kind in ("symbol", "end") or token.word in _WORDS:
+            raise self._unexpected("where a number, a column or a function is expected")
+        self._index += 1
         if token.kind == "number":
             if not isfinite(float(token.text)):
                 raise _error(f"{token.text} is too large", self._text, token.position)
-            return self._make("number", value=float(token.text), kind="number")
+            return self._make("number", token, value=float(token.text), kind="number")
         if token.kind == "text":
-            return self._make("text", value=token.text[1:-1].replace("''", "'"), kind="text")
+            return self._make("text", token, value=token.text[1:-1].replace("''", "'"), kind="text")
         if token.kind == "quoted":
-            return self._make("column", value=token.text[1:-1], kind="any")
-        if token.text == "(":
-            term = self._conditional()
-            self._expect(")")
-            return term
-        if token.kind != "word" or token.text.lower() in _WORDS[:-2]:
-            self._index -= token.kind != "end"
-            raise self._unexpected("where a number, a column or a function is expected")
-        if self._is_next("("):
+            return self._make("column", token, value=token.text[1:-1], kind="any")
+        if self._accept("("):
             return self._function(token)
-        if token.text.lower() in ("true", "false"):
-            return self._make("truth", value=token.text.lower() == "true", kind="truth")
-        return self._make("column", value=token.text, kind="any")
+        if token.word in ("true", "false"):
+            return self._make("truth", token, value=token.word == "true", kind="truth")
+        return self._make("column", token, value=token.text, kind="any")
 
     def _function(self, token: _Token) -> Term:
-        name = token.text.lower()
-        if name not in FUNCTIONS:
-            sentence = f"{token.text} is not a function that can be used here; there are {', '.join(FUNCTIONS)}"
+        name = token.word
+        if name not in _FUNCTIONS:
+            sentence = f"{token.text} is not a function that can be used here; there are {', '.join(_FUNCTIONS)}"
             raise _error(sentence, self._text, token.position)
-        self._expect("(")
-        operands = [self._operand()]
+        operands = [self._conditional()]
         while self._accept(","):
-            operands.append(self._operand())
+            operands.append(self._conditional())
         self._expect(")")
-        wanted = FUNCTIONS[name]
-        if len(operands) != wanted if wanted else len(operands) < 2:
+        wanted, given = _FUNCTIONS[name], len(operands)
+        if given != (wanted or max(given, 2)):
             values = f"{wanted or 'two or more'} {'value' if wanted == 1 else 'values'}"
-            raise _error(f"{name} takes {values}, not {len(operands)}", self._text, token.position)
-        return self._make(name, *operands, kind="number")
+            raise _error(f"{name} takes {values}, not {given}", self._text, token.position)
+        return self._date_part(token, *operands) if name == "date_part" else self._apply(name, token, *operands)
 
-    def _operand(self) -> Term:
-        start = self._next
-        return self._as("number", self._conditional(), start)
+    def _date_part(self, token: _Token, part: Term, time: Term) -> Term:
+        if part.operator != "text" or part.value not in DATE_PARTS:
+            parts = ", ".join(map(repr, DATE_PARTS))
+            raise _error(f"the first value of date_part is one of {parts}", self._text, part.position)
+        return self._make("date_part", token, self._as("time", time), value=part.value, kind="number")
+
+    def _apply(self, operator: str, start: _Token, *operands: Term) -> Term:
+        takes: Kind = "truth" if operator in _CONNECTIVES else "text" if operator in OF_TEXTS else "number"
+        takes = _common(*operands) if operator in ("=", "!=") else takes
+        gives: Kind = "truth" if operator in (*_CONNECTIVES, *COMPARISONS) else takes
+        terms = [self._as(takes, operand) for operand in operands]
+        return self._make("mod" if operator == "%" else operator, start, *terms, kind=gives)
+
+    def _as(self, kind: Kind, term: Term) -> Term:
+        """Return a term as what is asked of it; a column is read as that."""
+        if term.kind == "any":
+            return replace(term, kind=kind)
+        if term.kind != kind:
+            raise _error(f"found {_SHOWN[term.kind]} where {_SHOWN[kind]} is expected", self._text, term.position)
+        return term
+
+    def _make(self, operator: str, start: _Token, *operands: Term, value: _Value = None, kind: Kind) -> Term:
+        self._size += 1
+        if self._size > _LARGEST:
+            raise DataError(f"the expression has more than {_LARGEST} parts")
+        return Term(operator, operands, value, kind, start.position)
 
 
-def _common(one: Term, other: Term) -> Kind:
-    """Return what both of two terms are read as; two columns as numbers."""
-    kinds: list[Kind] = [each.kind for each in (one, other) if each.kind != "any"]
-    return kinds[0] if kinds else "number"
+def _common(*terms: Term) -> Kind:
+    """Return what terms are read as if they must be alike; columns alone as numbers."""
+    return next((term.kind for term in terms if term.kind != "any"), "number")
 
 
 def _tokenize(text: str) -> list[_Token]:
-    tokens, position = [], _skip_space(text, 0)
+    tokens, position = [], 0
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
             raise _error(_strange(text[position]), text, position)
-        tokens.append(_Token(str(match.lastgroup), match[0], position))
-        position = _skip_space(text, match.end())
+        if match.lastgroup != "space":
+            tokens.append(_Token(str(match.lastgroup), match[0], position))
+        position = match.end()
     return [*tokens, _Token("end", "", len(text.rstrip()))]
 
 
@@ -311,11 +268,6 @@ def _strange(letter: str) -> str:
         what = "a text" if letter == "'" else "the name of a column"
         return f"{letter} opens {what} that is not closed, or holds a backslash or the end of a line"
     return f"{letter} is not part of an expression"
-
-
-def _skip_space(text: str, position: int) -> int:
-    match = _SPACE.match(text, position)
-    return match.end() if match else position
 
 
 def _error(sentence: str, text: str, position: int) -> DataError:

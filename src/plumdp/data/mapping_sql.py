@@ -11,14 +11,15 @@ from collections.abc import Callable, Mapping
 
 from plumdp.base.errors import DataError
 from plumdp.data.columns import LARGEST_STEP, STEP, LogForm, Source, not_steps, quoted
-from plumdp.data.mapping_language import COMPARISONS, Kind, Term
+from plumdp.data.mapping_language import COMPARISONS, OF_TEXTS, Kind, Term
 from plumdp.data.mappings import OUTSIDE
 
 _LARGEST = "1.7976931348623157e308"  # of all finite numbers
 _LONGEST = 100_000  # characters
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 NUMBERS = (*_WHOLE, "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
-IN_ORDER = (*NUMBERS, "DATE", "TIME")  # how types begin that tell what is first
+_TIMES = ("DATE", "TIME")
+IN_ORDER = (*NUMBERS, *_TIMES)  # how types begin that tell what is first
 _TEXTS = ("VARCHAR", "ENUM")
 _TRUE, _FALSE = "'true', 'yes', '1'", "'false', 'no', '0'"
 
@@ -29,15 +30,23 @@ Column = Callable[[str, Kind], str]
 def columns_sql(
     columns: Mapping[str, Source], types: Mapping[str, str], form: LogForm, *, is_warehouse: bool = False
 ) -> dict[str, str]:
-    """Return where columns come from as SQL; a step of trajectories as a number, null if it is none."""
+    """Return where columns come from as SQL; a step of trajectories as a number, null if it puts nothing in order.
+
+    A warehouse keeps dates and times of steps as they are.
+    """
     return {
         name: mapped_sql(source, types, is_warehouse=is_warehouse)
         if not isinstance(source, str)
         else _step(source, types[source], is_warehouse)
         if name == STEP and form == "trajectories"
-        else quoted(source)
+        else _plain(source, types[source])
         for name, source in columns.items()
     }
+
+
+def _plain(column: str, type_name: str) -> str:
+    """Return a column as it is; moments of a time zone in UTC, since Python has no type for them."""
+    return f"CAST({quoted(column)} AS TIMESTAMP)" if type_name == "TIMESTAMP WITH TIME ZONE" else quoted(column)
 
 
 def _step(column: str, type_name: str, is_warehouse: bool) -> str:
@@ -46,8 +55,24 @@ def _step(column: str, type_name: str, is_warehouse: bool) -> str:
         return f"TRY_CAST({quoted(column)} AS BIGINT)"
     if kind in NUMBERS or (kind == "VARCHAR" and not is_warehouse):
         number = f"TRY_CAST({quoted(column)} AS DOUBLE)"
+        number = f"coalesce({number}, {_moments(column)})" if kind == "VARCHAR" else number
         return f"CASE WHEN abs({number}) < {LARGEST_STEP} THEN {number} END"  # NaN is above all numbers
-    raise not_steps(column, type_name)
+    if not is_time(kind):
+        raise not_steps(column, type_name)
+    if is_warehouse:
+        return quoted(column)
+    unit = "epoch_ns" if kind == "TIMESTAMP_NS" else "epoch_us"
+    return f"2 * {unit}({quoted(column)})"  # twice, so that none is the next number
+
+
+def _moments(column: str) -> str:
+    """Return dates and times that are texts as half microseconds; a time without an offset is one of UTC."""
+    return ", ".join(f"2 * epoch_us(TRY_CAST({quoted(column)} AS {kind}))" for kind in ("TIMESTAMPTZ", "TIME"))
+
+
+def is_time(type_name: str) -> bool:
+    """Return whether values of a type are dates or times."""
+    return type_name.startswith(_TIMES)
 
 
 def mapped_sql(term: Term, types: Mapping[str, str], *, is_warehouse: bool = False) -> str:
@@ -88,6 +113,8 @@ class _Writer:
             return "TRUE" if term.value else "FALSE"
         if term.operator == "bins":
             return self._bins(term)
+        if term.operator in OF_TEXTS:
+            return f"{term.operator}({self.write(term.operands[0])})"
         if term.operator in COMPARISONS or term.operator in ("and", "or", "not"):
             return self._truth(term)
         if term.operator == "column":
@@ -97,7 +124,7 @@ class _Writer:
             condition, then, otherwise = (self.write(operand) for operand in term.operands)
             text = f"CASE WHEN {condition} THEN {then} WHEN NOT {condition} THEN {otherwise} END"
         else:
-            text = self._arithmetic(term)
+            text = self._date_part(term) if term.operator == "date_part" else self._arithmetic(term)
         return finite(text) if is_checked and term.kind == "number" else text
 
     def _truth(self, term: Term) -> str:
@@ -106,6 +133,14 @@ class _Writer:
         if term.operator == "not":
             return f"(NOT {parts[0]})"
         return f"({parts[0]} {'<>' if term.operator == '!=' else term.operator.upper()} {parts[1]})"
+
+    def _date_part(self, term: Term) -> str:
+        """A part of a date or time as a number; weekdays are 1 to 7 from Monday on, as 5 January 1970 was one."""
+        time, part = self.write(term.operands[0]), str(term.value)
+        if part != "weekday":
+            return f"CAST(floor(EXTRACT({part} FROM {time})) AS DOUBLE)"
+        days = f"CAST(date_diff('day', DATE '1970-01-05', CAST({time} AS DATE)) AS DOUBLE)"
+        return f"({days} - 7e0 * floor({days} / 7e0) + 1e0)"
 
     def _arithmetic(self, term: Term) -> str:
         if term.operator in ("min", "max"):
@@ -160,7 +195,8 @@ def _warehouse_column(name: str, kind: Kind) -> str:
         return column
     if kind == "text":
         return f"trim(CAST({column} AS VARCHAR))"
-    return f"CAST({column} AS {'DOUBLE' if kind == 'number' else 'BOOLEAN'})"
+    types = {"number": "DOUBLE", "truth": "BOOLEAN", "time": "TIMESTAMP"}
+    return f"CAST({column} AS {types[kind]})"
 
 
 def _local_column(name: str, type_name: str, kind: Kind, is_warehouse: bool) -> str:
@@ -169,7 +205,11 @@ def _local_column(name: str, type_name: str, kind: Kind, is_warehouse: bool) -> 
         return _warehouse_column(name, kind)
     if kind == "number" and base in NUMBERS:
         return column if base == "DOUBLE" else f"CAST({column} AS DOUBLE)"
-    if base in _TEXTS:
+    if kind == "time" and base.startswith(("DATE", "TIMESTAMP")):
+        return column
+    if kind == "time" and base in _TEXTS and not is_warehouse:
+        return f"TRY_CAST({column} AS TIMESTAMPTZ)"
+    if base in _TEXTS and kind != "time":
         text = f"CAST({column} AS VARCHAR)" if base == "ENUM" else column
         if kind == "number":  # only some engines read 1_000, or 3f and 0x1p3
             plain = f"translate({text}, '_dDfFxX', '???????')" if is_warehouse else f"replace({text}, '_', 'x')"
@@ -187,7 +227,7 @@ def _local_column(name: str, type_name: str, kind: Kind, is_warehouse: bool) -> 
 
 def other_kind(name: str, type_name: str, kind: Kind) -> DataError:
     """Return the error that a column of some type is not what a mapping takes it for."""
-    wanted = {"number": "a number", "text": "a text", "truth": "true or false", "any": "anything"}[kind]
+    wanted = {"number": "a number", "text": "a text", "truth": "true or false", "time": "a date"}.get(kind, "anything")
     return DataError(
         f"the mapping of states or actions reads column {name} as {wanted}, but it has the type {type_name}; "
         "change the expression, or the type of the column"

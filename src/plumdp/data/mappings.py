@@ -18,6 +18,9 @@ from plumdp.model.graph import Graph
 StateMaps: TypeAlias = Mapping[str, str | Sequence[float]]
 """For each variable an expression over columns of the log, or the edges of bins."""
 
+Actions: TypeAlias = str | Mapping[str, str] | Sequence[str]
+"""An expression that gives names of actions, a table from what the log calls them, or the actions 0, 1, 2, … ."""
+
 OUTSIDE = 2**53  # numbers from here on are what bins give to values outside, and no state has them
 
 
@@ -27,6 +30,12 @@ class StateMapping:
 
     variables: Mapping[str, Term] = field(default_factory=dict)
     action: Term | None = None
+    action_names: Mapping[str, int] = field(default_factory=dict)  # what a log calls actions, with their positions
+
+    @property
+    def names_no_action(self) -> bool:
+        """Whether nothing is said of what the log calls the actions."""
+        return self.action is None and not self.action_names
 
     def shown(self, variable: str, value: Any) -> str:
         """Return the value of a variable as text; of a mapped one, whole numbers as such, and what lies outside."""
@@ -40,7 +49,7 @@ class StateMapping:
         return str(int(value)) if value == int(value) else str(value)
 
 
-def read_mapping(graph: Graph, states: StateMaps | None, actions: str | None = None) -> StateMapping:
+def read_mapping(graph: Graph, states: StateMaps | None, actions: Actions | None = None) -> StateMapping:
     """Return what ``states=`` and ``actions=`` say, checked.
 
     >>> from plumdp import case_study
@@ -53,6 +62,8 @@ def read_mapping(graph: Graph, states: StateMaps | None, actions: str | None = N
         example = {"x": "floor(lon / 0.5)"}
         raise DataError(Option("states", states), f": give an expression or bins for each variable: {example}")
     variables = {name: _variable(graph, name, given) for name, given in (states or {}).items()}
+    if isinstance(actions, Mapping | list | tuple):
+        return StateMapping(variables, None, _action_names(graph, actions))
     return StateMapping(variables, None if actions is None else _action(actions))
 
 
@@ -88,6 +99,19 @@ def _action(given: Any) -> Term:
     if term.kind not in ("text", "any"):
         raise DataError(where, ": the expression must give the names of actions, as texts in single quotes")
     return term
+
+
+def _action_names(graph: Graph, given: Mapping[str, str] | Sequence[str]) -> dict[str, int]:
+    """Return the positions of actions by what a log calls them; the actions of a list have numbers there."""
+    table = given if isinstance(given, Mapping) else {str(number): name for number, name in enumerate(given)}
+    for called, name in table.items():
+        if name not in graph.action_names:
+            known = ", ".join(map(repr, graph.action_names))
+            there = f": the model has no action {name!r}, only {known}"
+            raise DataError(Option("actions", {called: name} if isinstance(given, Mapping) else given), there)
+    if not table:
+        raise DataError(Option("actions", given), ": name at least one action, or leave it out")
+    return {str(called).strip(): graph.action_names.index(name) for called, name in table.items()}
 
 
 def _parsed(where: Option, text: str) -> Term:

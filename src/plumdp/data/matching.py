@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,7 @@ from plumdp.data.columns import ACTION, COUNT, PLACE, next_columns, state_column
 from plumdp.data.duckdb_tables import Block
 from plumdp.data.observing import self_loops
 from plumdp.data.report import KINDS, Kind
-from plumdp.data.values import Codes, RowIndex, Texts, Whole, domain, shown
+from plumdp.data.values import Codes, RowIndex, Texts, Whole, domain, shown, whole
 from plumdp.model.graph import BoolArray, Graph
 
 Kinds: TypeAlias = npt.NDArray[np.uint8]
@@ -23,6 +25,7 @@ _PLACES: dict[str, Kind] = {
     "step": "matched",
     "last": "last row",
     "gap": "gap in steps",
+    "apart": "gap in steps",  # unless numbers of steps only order the rows
     "duplicate": "repeated step",
     "unplaced": "no episode or step",
 }
@@ -31,10 +34,10 @@ _PLACES: dict[str, Kind] = {
 class Matcher:
     """Finds the transitions of a graph by the values of state variables and the names of actions."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, action_names: Mapping[str, int] | None = None) -> None:
         self._graph = graph
         self._variables = [domain(values) for values in graph.states.values()]
-        self._actions = Texts(graph.action_names)
+        self._actions = Texts(graph.action_names, action_names or {})
         codes = [variable.code(values) for variable, values in zip(self._variables, graph.states.values(), strict=True)]
         self._states = RowIndex([variable.size for variable in self._variables], codes)
         if len(self._states.repeated):
@@ -67,6 +70,18 @@ class Matcher:
         transition[kinds > 0] = -1
         self._refuse_ambiguous(transition)
         return kinds, transition
+
+    def action_numbers(self, block: Block) -> set[Any]:
+        """Return the actions in a block that are whole numbers and are not names."""
+        values = {value for value in block[ACTION].tolist() if isinstance(value, str | int | float)}
+        values = {value for value in values if whole(value) is not None and _is_number(value)}
+        column = np.empty(len(values), dtype=np.object_)
+        column[:] = [*values]
+        return {value for value, code in zip(values, self._actions.code(column), strict=True) if code < 0}
+
+    def take_numbers(self) -> None:
+        """Read whole numbers as actions from now on, in the order of the model."""
+        self._actions = replace(self._actions, others=numbered_actions(self._graph))
 
     @cached_property
     def _choices(self) -> RowIndex:
@@ -110,6 +125,24 @@ class Matcher:
                 f"({graph.describe_state(int(graph.successor[example]))}), so that a log cannot tell them apart; "
                 "give them different names in the model"
             )
+
+
+def numbered_actions(graph: Graph) -> dict[str, int]:
+    """Return which action each number stands for; none if the order of the actions is not clear.
+
+    It is if one state has all actions that do something, and every state has its own in the same order. What only loops
+    comes last, as in environments that are never sent it.
+    """
+    does_more = ~self_loops(graph)
+    sent, states, actions = np.unique(graph.action[does_more]), graph.state_of_choice()[does_more], graph.action
+    is_same_state, ascends = np.diff(graph.state_of_choice()) == 0, np.diff(actions) > 0
+    has_all = len(sent) > 0 and np.bincount(states).max() == len(sent)
+    is_clear = has_all and int(sent[-1]) == len(sent) - 1 and bool(ascends[is_same_state].all())
+    return {str(number): number for number in sent.tolist()} if is_clear else {}
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, bool) and (not isinstance(value, str) or value.strip()[-1:] in "0123456789.")
 
 
 def places(values: npt.NDArray[np.object_]) -> Kinds:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import CutOff
 from plumdp.data.columns import LogForm
+from plumdp.data.hints import NUMBERED
 from plumdp.data.log_files import LogFile, log_file_from
 from plumdp.model.text import number_of, one_line
 
@@ -42,7 +44,10 @@ CONTRADICTING: tuple[Kind, ...] = ("unknown state", "unknown next state", "impos
 
 NAMED = 3  # offenders of each kind
 _SEVERAL = "several forms"
-_REMARKS: dict[Kind, str] = {"impossible transition": "the model has no such edge, so it may be wrong"}
+_REMARKS: dict[Kind, str] = {
+    "impossible transition": "the model has no such edge, so it may be wrong",
+    "no episode or step": "steps are numbers, or dates and times such as 2024-01-31 07:00:00",
+}
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,8 @@ class IngestionReport:
     """What became of the rows of a log; each row is of one kind. ``worst`` names what most rejected rows are about.
 
     ``files`` are those that were read, and ``read`` is when that was. ``hints`` say what may be meant by the first.
-    ``cut_off`` is what somebody said of the runs that were cut off, if anything.
+    ``cut_off`` is what somebody said of the runs that were cut off, if anything. ``assuming`` is what else was taken
+    for granted of the log. ``allowed`` is how many impossible transitions somebody called faults of the recorder.
     """
 
     form: LogForm | Literal["several forms"]
@@ -88,6 +94,8 @@ class IngestionReport:
     read: str = field(default="", compare=False)  # date and time, in UTC
     hints: Mapping[Kind, str] = field(default_factory=dict, compare=False)  # what may be meant
     cut_off: CutOff | None = None
+    assuming: tuple[str, ...] = ()
+    allowed: int = 0
 
     @property
     def total(self) -> int:
@@ -111,20 +119,20 @@ class IngestionReport:
 
     @property
     def contradicting(self) -> int:
-        """The number of rows that show a state or a transition which the model says cannot happen."""
-        return sum(self.rows[kind] for kind in CONTRADICTING)
+        """The number of rows that show what the model says cannot happen, and that nobody called faults."""
+        return sum(self.rows[kind] for kind in CONTRADICTING) - self.allowed
 
     @property
     def unreadable(self) -> int:
         """The number of rejected rows that do not show which transition was taken."""
-        return self.rejected - self.contradicting
+        return self.rejected - self.contradicting - self.allowed
 
     @property
     def summary(self) -> str:
         """The numbers of rows that were matched and rejected, in one line."""
         cut_off = f" ({self.rows['cut off']:,} cut off)" if self.rows["cut off"] else ""
         last = f", {self.n_runs:,} last rows of runs{cut_off}" if self.n_runs else ""
-        copies = f", {self.rows['copy']:,} copies of others" if self.rows["copy"] else ""
+        copies = f", {number_of(self.rows['copy'], 'exact duplicate')} left out" if self.rows["copy"] else ""
         rows = number_of(self.total, "row")
         return f"{rows} of {self.form}: {self.matched:,} matched{last}{copies}, {self.rejected:,} rejected"
 
@@ -132,7 +140,8 @@ class IngestionReport:
         return one_line(self, self.summary)
 
     def __str__(self) -> str:
-        return "\n".join([self.summary, *(f"  {reason}" for reason in self.reasons())])
+        assuming = (f"assuming that {sentence}" for sentence in self.assuming)
+        return "\n".join([self.summary, *(f"  {line}" for line in (*self.reasons(), *assuming))])
 
     def __add__(self, other: IngestionReport) -> IngestionReport:
         """Return the report of both logs; of what each names as worst, some of either."""
@@ -146,7 +155,9 @@ class IngestionReport:
         form = self.form if self.form == other.form else "several forms"
         hints = {**other.hints, **self.hints}
         cut_off = self.cut_off or other.cut_off
-        return IngestionReport(form, rows, worst, files, max(self.read, other.read), hints, cut_off)
+        assuming = tuple(dict.fromkeys((*self.assuming, *other.assuming)))
+        read, allowed = max(self.read, other.read), self.allowed + other.allowed
+        return IngestionReport(form, rows, worst, files, read, hints, cut_off, assuming, allowed)
 
     def reasons(self, kinds: Sequence[Kind] = REJECTED) -> list[str]:
         """Return a line for each kind of rejected rows."""
@@ -167,20 +178,37 @@ class IngestionReport:
             **({"files": [file.to_dict() for file in self.files], "read": self.read} if self.read else {}),
             **({"hints": dict(self.hints)} if self.hints else {}),
             **({"cut_off": self.cut_off} if self.cut_off else {}),
+            **({"assuming": [*self.assuming]} if self.assuming else {}),
+            **({"allowed": self.allowed} if self.allowed else {}),
         }
 
 
-def refusal(report: IngestionReport, n_files: int = 1) -> tuple[str | Option, ...]:
-    """Return the message of an error about rejected rows of a log in so many files that were read as one."""
+def refusal(report: IngestionReport, n_files: int = 1, rejected: str | Path | None = None) -> tuple[str | Option, ...]:
+    """Return the message of an error about rejected rows of a log in so many files that were read as one.
+
+    ``rejected`` is the file that they were written to, if there is one.
+    """
     lines = [f"{report.rejected:,} of {report.total:,} rows do not fit the model:"]
     lines += [f"  {reason}" for reason in report.reasons()]
-    advice: tuple[str | Option, ...] = ()
+    advice: list[str | Option] = []
     if report.rows["repeated step"] and n_files > 1:
-        advice = "if each file numbers its runs anew, say ", Option("partitions", "files"), "\n"
+        advice += ["if each file numbers its runs anew, say ", Option("partitions", "files"), "\n"]
     elif report.rows["repeated step"]:
         lines.append("give different runs different names, and number the steps of each run")
-    others = "correct the log or the model, or count the other rows with "
-    return "\n".join([*lines, ""]), *advice, others, Option("on_unmatched", "report")
+    if report.hints.get("unknown action", "").startswith(NUMBERED):
+        advice += ["say which actions 0, 1, 2, … are with ", Option("actions", ["left", "stay", "right"]), "\n"]
+    if report.rows["gap in steps"]:
+        advice += ["if steps only order the rows of a run, and none is missing, say ", Option("steps", "ordered"), "\n"]
+    n = report.rows["impossible transition"]
+    if n:
+        advice += ["if a recorder made mistakes, leave out so many impossible transitions with "]
+        advice += [Option("allow_impossible", n), "\n"]
+    advice += ["correct the log or the model, or count the other rows with ", Option("on_unmatched", "report"), "; "]
+    if rejected is None:
+        advice += [Option("rejected", "rejected.csv"), " writes all of these rows to a file"]
+    else:
+        advice += [f"all of these rows are in {rejected}"]
+    return "\n".join([*lines, ""]), *advice
 
 
 def require_outcomes(report: IngestionReport) -> None:
@@ -202,16 +230,19 @@ def report_from(given: Any) -> IngestionReport:
     """Return the report that ``IngestionReport.to_dict`` made this of; anything else is refused."""
     if not (
         isinstance(given, dict)
-        and {"form", "rows", "worst"} <= given.keys() <= {"form", "rows", "worst", "files", "read", "hints", "cut_off"}
+        and {"form", "rows", "worst"} <= given.keys() <= {*IngestionReport.__dataclass_fields__}
         and given.get("cut_off") in (None, *get_args(CutOff))
         and isinstance(given.get("files", []), list)
+        and isinstance(given.get("assuming", []), list)
+        and all(isinstance(sentence, str) for sentence in given.get("assuming", []))
         and isinstance(given.get("read", ""), str)
         and isinstance(given.get("hints", {}), dict)
         and given.get("hints", {}).keys() <= {*KINDS}
         and all(isinstance(hint, str) for hint in given.get("hints", {}).values())
         and given["form"] in (*get_args(LogForm), _SEVERAL)
         and all(isinstance(given[part], dict) and given[part].keys() <= {*KINDS} for part in ("rows", "worst"))
-        and all(type(n) is int and n >= 0 for n in given["rows"].values())
+        and all(type(n) is int and n >= 0 for n in (*given["rows"].values(), given.get("allowed", 0)))
+        and given.get("allowed", 0) <= given["rows"].get("impossible transition", 0)
         and all(
             isinstance(texts, list) and all(isinstance(text, str) for text in texts)
             for texts in given["worst"].values()
@@ -221,4 +252,5 @@ def report_from(given: Any) -> IngestionReport:
     rows = {kind: given["rows"].get(kind, 0) for kind in KINDS}
     files = tuple(map(log_file_from, given.get("files", [])))
     read, hints, cut_off = given.get("read", ""), given.get("hints", {}), given.get("cut_off")
-    return IngestionReport(given["form"], rows, given["worst"], files, read, hints, cut_off)
+    assuming, allowed = tuple(given.get("assuming", [])), given.get("allowed", 0)
+    return IngestionReport(given["form"], rows, given["worst"], files, read, hints, cut_off, assuming, allowed)

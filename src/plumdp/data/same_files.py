@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,7 +14,6 @@ from plumdp.data.log_files import FAR, LogFile, checked_record
 from plumdp.model.text import listing, number_of
 
 _START = 1 << 16  # bytes that are compared first: most files of one size differ there
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ def refuse_same_files(files: Sequence[str]) -> None:
 def refuse_copies(files: Sequence[str], has_rows: Callable[[str], bool]) -> None:
     """Refuse files with the same content, unless they have no rows. Only files of the same size are read for that."""
     groups = [[file for file in files if "://" not in file]]
-    for key in (_size, partial(_hash, limit=_START), _hash):
+    for key in (_size, _start, _hash):
         groups = _alike(groups, key)
     for first, second, *_ in groups:
         if has_rows(first):
@@ -109,11 +107,11 @@ def _size(file: str) -> int:
     return Path(file).stat().st_size
 
 
-def _hash(file: str, limit: int | None = None) -> bytes:
-    digest = sha256()
+def _start(file: str) -> bytes:
     with Path(file).open("rb") as stream:
-        while chunk := stream.read(_CHUNK if limit is None else limit):
-            digest.update(chunk)
-            if limit is not None:
-                break
-    return digest.digest()
+        return sha256(stream.read(_START)).digest()
+
+
+def _hash(file: str) -> bytes:
+    with Path(file).open("rb") as stream:
+        return file_digest(stream, "sha256").digest()

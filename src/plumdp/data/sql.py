@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Dialect as Dialect
+from plumdp.base.vocabulary import Steps
 from plumdp.data.columns import (
     ACTION,
     COUNT,
@@ -19,12 +20,15 @@ from plumdp.data.columns import (
     NEXT_EPISODE,
     NEXT_STEP,
     PLACE,
+    PLACE_OF_ROW,
+    PLACES_OF_ROWS,
     RUN,
     RUN_NUMBER,
     SECOND_STEP,
     STAGE,
     STEP,
     STEP_BEFORE,
+    LogForm,
     Source,
     found_in,
     needed_sources,
@@ -32,11 +36,12 @@ from plumdp.data.columns import (
     quoted,
     source_columns,
     state_columns,
+    steps_of,
 )
 from plumdp.data.counts import Sampling
 from plumdp.data.log_pilots import LogPilot, Order, pilot_of_log
 from plumdp.data.mapping_sql import mapped_sql
-from plumdp.data.mappings import StateMaps, read_mapping
+from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.pilots import SIZES
 from plumdp.data.trajectories import Form
 from plumdp.model.graph import Graph
@@ -46,12 +51,14 @@ _TABLE = "table_of_the_log"
 
 _IN_RUNS = f'PARTITION BY "{EPISODE}" ORDER BY "{STEP}"'
 _STEPS_AROUND = {STEP_BEFORE: f'lag("{STEP}")', NEXT_STEP: f'lead("{STEP}")', SECOND_STEP: f'lead("{STEP}", 2)'}
+_IS_NEXT = f'"{NEXT_STEP}" = "{STEP}" + 1'
 _PLACE_IN_RUN = f"""CASE
     WHEN "{EPISODE}" IS NULL OR "{STEP}" IS NULL THEN 'unplaced'
     WHEN "{STEP}" = "{STEP_BEFORE}" OR "{STEP}" = "{NEXT_STEP}" THEN 'duplicate'
     WHEN "{NEXT_STEP}" IS NULL THEN 'last'
-    WHEN "{NEXT_STEP}" <> "{STEP}" + 1 OR "{SECOND_STEP}" = "{NEXT_STEP}" THEN 'gap'
-    ELSE 'step' END"""
+    WHEN "{SECOND_STEP}" = "{NEXT_STEP}" THEN 'gap'
+    WHEN {_IS_NEXT} THEN 'step'
+    ELSE 'apart' END"""  # which are steps if numbers only order the rows
 _IS_UNPLACED = f'"{EPISODE}" IS NULL OR "{STEP}" IS NULL'  # such rows may be copies or not, which nobody can tell
 _PLACE_OF_MOVE = f"""CASE
     WHEN {_IS_UNPLACED} THEN 'step'
@@ -59,14 +66,17 @@ _PLACE_OF_MOVE = f"""CASE
     ELSE 'step' END"""
 _NOT_COUNTED = f"""CASE WHEN "{PLACE}" = 'duplicate' OR {_IS_UNPLACED} THEN 0 ELSE "{N_ALIKE}" - 1 END"""
 
+Every: TypeAlias = Literal["first", "row", "row or copy"]
+_WHERE = {PLACE_OF_ROW: "min", PLACES_OF_ROWS: "list"}  # what becomes of them if rows are alike
+
 _AS_THEY_LIE = ""
 _NEXT_PLACE = {NEXT_STEP: f'lead("{STEP}")', NEXT_EPISODE: f'lead("{EPISODE}")'}
 _PLACE_IN_FILE = f"""CASE
     WHEN "{EPISODE}" IS NULL OR "{STEP}" IS NULL THEN 'disorder'
     WHEN "{NEXT_EPISODE}" IS NULL OR "{NEXT_EPISODE}" > "{EPISODE}" THEN 'last'
     WHEN "{NEXT_EPISODE}" < "{EPISODE}" THEN 'jump'
-    WHEN "{NEXT_STEP}" = "{STEP}" + 1 THEN 'step'
-    WHEN "{NEXT_STEP}" > "{STEP}" THEN 'gap'
+    WHEN {_IS_NEXT} THEN 'step'
+    WHEN "{NEXT_STEP}" > "{STEP}" THEN 'apart'
     ELSE 'disorder' END"""
 
 
@@ -78,10 +88,11 @@ def counts_query(
     form: Form,
     columns: Mapping[str, str] | None = None,
     states: StateMaps | None = None,
-    actions: str | None = None,
+    actions: Actions | None = None,
     sampling: Sampling = "adaptive",
     order: Order | None = None,
     pilot: bool = True,
+    steps: Steps | None = None,
 ) -> str:
     """Return the query that counts the log in a table of a warehouse or cluster.
 
@@ -96,6 +107,9 @@ def counts_query(
     Rows that are copies of another row are counted once, and rows that differ in one step of a run are rejected when
     the result is read. For a table of transitions that needs the columns ``episode`` and ``step``, and nobody but you
     knows whether it has them: say so with ``columns={"episode": "episode", "step": "step"}``.
+
+    ``steps="ordered"`` says that the column ``step`` of trajectories only orders the rows of a run, as in ``read_log``;
+    it may then be a date or a time.
 
     ``sampling`` and ``order`` say how the log came about and in what order its runs are, as in ``read_log``. If that is
     known, and ``pilot`` is not False, the query also counts how often each row is in the first 16, 64, … runs
@@ -139,13 +153,16 @@ def counts_query(
             raise DataError(Option(name, value), f": choose one of {', '.join(map(repr, get_args(kinds)))}")
     first = _pilot_of(form, sampling, order, pilot, columns or {})
     has_steps = form == "trajectories" or STEP in (columns or {})
+    if actions is not None and not isinstance(actions, str):
+        raise DataError(Option("actions", actions), ": name actions when the result of the query is read, not in it")
     sources = needed_sources(model.graph, form, read_mapping(model.graph, states, actions))
     sources |= {EPISODE: EPISODE} if first is not None or has_steps else {}
     sources |= {STEP: STEP} if has_steps else {}
     there = _names_there(source_columns(sources.values()), columns or {}, form, dialect)
     expressions = {name: _as_sql(found_in(source, there)) for name, source in sources.items()}
     n_runs = None if first is None else N_RUNS if first.order == "runs" else N_UNORDERED
-    counted = count_sql(model.graph, form, expressions, _TABLE, n_runs=n_runs, once=has_steps)
+    is_ordered = steps_of(steps) == "ordered"
+    counted = count_sql(model.graph, form, expressions, _TABLE, n_runs=n_runs, once=has_steps, is_ordered=is_ordered)
     query = sqlglot.parse_one(counted, dialect="duckdb")
     for term in list(query.find_all(exp.Ordered)):
         term.replace(term.this)  # where missing steps are put makes no difference, so no engine need be told
@@ -225,39 +242,76 @@ def _table_name(table: str, dialect: Dialect) -> Any:
 
 
 def count_sql(
-    graph: Graph, form: Form, columns: Mapping[str, str], table: str, *, n_runs: str | None = None, once: bool = False
+    graph: Graph,
+    form: Form,
+    columns: Mapping[str, str],
+    table: str,
+    *,
+    n_runs: str | None = None,
+    once: bool = False,
+    is_ordered: bool = False,
 ) -> str:
     """Return the query in DuckDB's words; ``columns`` has an expression for each column that the form needs.
 
     It also counts all runs as ``n_runs``, and the rows of the first 16, 64, … of them. ``once`` counts rows of one step
     of a run that are alike as one, and says how many copies of it there are. It needs run and step. Where ``columns``
-    has the stage of a run, rows of each stage are counted by themselves.
+    has the stage of a run, rows of each stage are counted by themselves. ``is_ordered`` takes all steps for ones that
+    only order the rows, as dates and times do.
     """
     twice = {name.casefold() for name in keys(graph)} & {N_RUNS, N_UNORDERED, *FIRST_COUNTS, RUN, RUN_NUMBER}
     if n_runs and twice:
         why = f"the query would have two columns {', '.join(sorted(twice))}"
         raise DataError(why, "; rename a state variable, or ", Option("pilot", False), ", to do without bets")
     if form == "trajectories":
-        return _count_trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, _PLACE_IN_RUN, n_runs, once)
-    names = [*state_columns(graph, form), ACTION, *next_columns(graph)]
+        place = _PLACE_IN_RUN.replace(f"WHEN {_IS_NEXT} THEN 'step'", "") if is_ordered else _PLACE_IN_RUN
+        parts = _trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, place, n_runs, once)
+        counted = _count([*keys(graph), *_stage(columns), PLACE], "moves", n_runs=n_runs, once=once)
+    else:
+        parts = _transitions(graph, columns, table, n_runs, once)
+        grouped = [*keys(graph), *_stage(columns), *([PLACE] if once else [])]
+        counted = _count(grouped, "moves" if once else "log_rows", n_runs=n_runs, once=once)
+    return f"WITH {_joined(parts)}\n{counted}"
+
+
+def rows_sql(graph: Graph, form: LogForm, columns: Mapping[str, str], table: str, *, once: bool, every: Every) -> str:
+    """Return the query for what ``count_sql`` would count, row by row, with the run, and where the row is.
+
+    The table has a column ``PLACE_OF_ROW``. Of rows that are alike, if they count ``once``, there is the first, or
+    ``every`` one of them, with or without those that are copies.
+    """
+    is_unnested = once and every != "first"
+    columns = {**columns, PLACES_OF_ROWS if is_unnested else PLACE_OF_ROW: PLACE_OF_ROW}
+    if form == "counts":
+        return select_sql(columns, table)
+    if form == "trajectories":
+        parts = _trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, _PLACE_IN_RUN, None, once)
+    else:
+        parts = _transitions(graph, columns, table, None, once)
+    rows = "log_rows" if form == "transitions" and not once else "moves"
+    counted = f"CASE WHEN {N_COPIES} > 0 THEN [list_min({PLACES_OF_ROWS})] ELSE {PLACES_OF_ROWS} END"
+    where = PLACES_OF_ROWS if every == "row or copy" else counted
+    each = f"SELECT *, unnest({where}) AS {PLACE_OF_ROW}" if is_unnested else "SELECT *"
+    return f"WITH {_joined(parts)}\n{each} FROM {rows}"
+
+
+def _transitions(graph: Graph, columns: Mapping[str, str], table: str, n_runs: str | None, once: bool) -> list[str]:
+    """Return the tables that transitions are counted in: ``log_rows``, or ``moves`` if rows count ``once``."""
+    names = [*state_columns(graph, "transitions"), ACTION, *next_columns(graph)]
     rows = {key: columns[name] for key, name in zip(keys(graph), names, strict=True)}
-    rows |= {EPISODE: columns[EPISODE]} if n_runs or once else {}
+    rows |= {EPISODE: columns[EPISODE]} if n_runs or once or (PLACE_OF_ROW in columns and EPISODE in columns) else {}
     rows |= {STEP: columns[STEP]} if once else {}
     rows |= _stage(columns)
-    grouped = [*keys(graph), *_stage(columns)]
     parts = [
-        f"log_rows AS ({_select(rows, table)})",
+        f"log_rows AS ({select_sql(rows, table)})",
         *([_runs(n_runs, may_lack_names=True)] if n_runs else []),
     ]
-    if not once:
-        return f"WITH {_joined(parts)}\n{_count(grouped, 'log_rows', n_runs=n_runs)}"
-    parts += [
-        f"different_rows AS ({_alike([*rows], 'log_rows')})",
-        f"rows_with_place AS ({_select({'*': '*', PLACE: _PLACE_OF_MOVE}, 'different_rows')})",
-        f"moves AS ({_select({'*': '*', N_COPIES: _NOT_COUNTED}, 'rows_with_place')})",
-    ]
-    counted = _count([*grouped, PLACE], "moves", n_runs=n_runs, once=True)
-    return f"WITH {_joined(parts)}\n{counted}"
+    if once:
+        parts += [
+            f"different_rows AS ({_alike([*rows], 'log_rows')})",
+            f"rows_with_place AS ({select_sql({'*': '*', PLACE: _PLACE_OF_MOVE}, 'different_rows')})",
+            f"moves AS ({select_sql({'*': '*', N_COPIES: _NOT_COUNTED}, 'rows_with_place')})",
+        ]
+    return parts
 
 
 def count_ordered_sql(graph: Graph, columns: Mapping[str, str], table: str) -> str:
@@ -267,14 +321,15 @@ def count_ordered_sql(graph: Graph, columns: Mapping[str, str], table: str) -> s
     of an episode before one that does not come later in the order of episodes.
     """
     place = _PLACE_IN_FILE.replace("'jump'", "'last'")
-    return _count_trajectories(graph, columns, table, _AS_THEY_LIE, _NEXT_PLACE, place)
+    parts = _trajectories(graph, columns, table, _AS_THEY_LIE, _NEXT_PLACE, place)
+    return f"WITH {_joined(parts)}\n{_count([*keys(graph), *_stage(columns), PLACE], 'moves')}"
 
 
 def order_sql(columns: Mapping[str, str], table: str) -> str:
     """Return a query that only counts the places of the rows as they lie."""
     rows = {name: columns[name] for name in (EPISODE, STEP)}
     over = {name: f"{function} OVER ({_AS_THEY_LIE})" for name, function in _NEXT_PLACE.items()}
-    placed = _select({PLACE: _PLACE_IN_FILE}, f"({_select({'*': '*'} | over, f'({_select(rows, table)})')})")
+    placed = select_sql({PLACE: _PLACE_IN_FILE}, f"({select_sql({'*': '*'} | over, f'({select_sql(rows, table)})')})")
     return _count([PLACE], f"({placed})")
 
 
@@ -283,7 +338,7 @@ def keys(graph: Graph) -> list[str]:
     return [*state_columns(graph), ACTION, *next_columns(graph)]
 
 
-def _count_trajectories(
+def _trajectories(
     graph: Graph,
     columns: Mapping[str, str],
     table: str,
@@ -292,32 +347,33 @@ def _count_trajectories(
     place: str,
     n_runs: str | None = None,
     once: bool = False,
-) -> str:
+) -> list[str]:
+    """Return the tables that trajectories are counted in, of which ``moves`` is the last."""
     state = state_columns(graph)
     names = [EPISODE, STEP, *state_columns(graph, "trajectories"), ACTION]
     rows = {key: columns[name] for key, name in zip([EPISODE, STEP, *state, ACTION], names, strict=True)}
     rows |= _stage(columns)
     after = {name: f"lead({quoted(key)})" for name, key in zip(next_columns(graph), state, strict=True)}
     over = {name: f"{function} OVER ({window})" for name, function in {**after, **others}.items()}
-    grouped = [*keys(graph), *_stage(columns), PLACE]
-    kept = [*keys(graph), *_stage(columns), *([EPISODE] if n_runs or once else []), *([STEP, N_ALIKE] if once else [])]
+    has_run = n_runs or once or PLACE_OF_ROW in columns
+    kept = [*keys(graph), *_stage(columns), *([EPISODE] if has_run else []), *([STEP, N_ALIKE] if once else [])]
     moves = {name: quoted(name) for name in (*kept, PLACE)}
-    moves |= {name: f"CASE WHEN {quoted(PLACE)} = 'step' THEN {quoted(name)} END" for name in after}
+    moves |= {name: f"CASE WHEN {quoted(PLACE)} IN ('step', 'apart') THEN {quoted(name)} END" for name in after}
     moves |= {N_COPIES: _NOT_COUNTED} if once else {}
     source = "different_rows" if once else "log_rows"
-    parts = [
-        f"log_rows AS ({_select(rows, table)})",
+    return [
+        f"log_rows AS ({select_sql(rows, table)})",
         *([_runs(n_runs, may_lack_names=False)] if n_runs else []),
         *([f"{source} AS ({_alike([*rows], 'log_rows')})"] if once else []),
-        f"rows_with_next AS ({_select({'*': '*'} | over, source)})",
-        f"rows_with_place AS ({_select({name: quoted(name) for name in kept} | {PLACE: place}, 'rows_with_next')})",
-        f"moves AS ({_select(moves, 'rows_with_place')})",
+        f"rows_with_next AS ({select_sql({'*': '*'} | over, source)})",
+        f"rows_with_place AS ({select_sql({name: quoted(name) for name in kept} | {PLACE: place}, 'rows_with_next')})",
+        f"moves AS ({select_sql(moves, 'rows_with_place')})",
     ]
-    return f"WITH {_joined(parts)}\n{_count(grouped, 'moves', n_runs=n_runs, once=once)}"
 
 
 def _stage(columns: Mapping[str, str]) -> dict[str, str]:
-    return {STAGE: columns[STAGE]} if STAGE in columns else {}
+    """Return the columns that rows keep besides: the stage of their run, and where they are."""
+    return {name: columns[name] for name in (STAGE, *_WHERE) if name in columns}
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -326,8 +382,9 @@ def _joined(parts: Sequence[str]) -> str:
 
 def _alike(columns: Sequence[str], table: str) -> str:
     """Return the different rows of a table, and how often each of them is there."""
-    names = ", ".join(map(quoted, columns))
-    return f"SELECT {names}, count(*) AS {quoted(N_ALIKE)} FROM {table} GROUP BY {names}"
+    names = ", ".join(quoted(name) for name in columns if name not in _WHERE)
+    where = "".join(f", {function}({name}) AS {name}" for name, function in _WHERE.items() if name in columns)
+    return f"SELECT {names}, count(*) AS {quoted(N_ALIKE)}{where} FROM {table} GROUP BY {names}"
 
 
 def _runs(n_runs: str, *, may_lack_names: bool) -> str:
@@ -341,11 +398,12 @@ def _runs(n_runs: str, *, may_lack_names: bool) -> str:
     }
     return (
         f"run_names AS (SELECT DISTINCT {quoted(EPISODE)} AS {quoted(RUN)} FROM log_rows),\n"
-        f"runs AS ({_select(numbers, 'run_names')} WHERE {quoted(RUN)} IS NOT NULL)"
+        f"runs AS ({select_sql(numbers, 'run_names')} WHERE {quoted(RUN)} IS NOT NULL)"
     )
 
 
-def _select(columns: Mapping[str, str], table: str) -> str:
+def select_sql(columns: Mapping[str, str], table: str) -> str:
+    """Return a query for expressions by the names of their columns."""
     parts = ("*" if name == "*" else f"{expression} AS {quoted(name)}" for name, expression in columns.items())
     return f"SELECT {', '.join(parts)} FROM {table}"
 

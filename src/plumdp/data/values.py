@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -61,9 +61,10 @@ class Whole:
 
 @dataclass(frozen=True)
 class Texts:
-    """Words, such as the names of actions."""
+    """Words, such as the names of actions; ``others`` are what a log may call them, with their positions."""
 
     words: tuple[str, ...]
+    others: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -72,11 +73,14 @@ class Texts:
 
     def code(self, values: npt.NDArray[Any]) -> Codes:
         """Return the position of each value among the words."""
-        number = {word: i for i, word in enumerate(self.words)}
+        number = {**{word: i for i, word in enumerate(self.words)}, **self.others}
 
         def code_one(value: Any) -> int:
             text = value if isinstance(value, str) else str(whole(value)) if whole(value) is not None else None
-            return -1 if text is None else number.get(text, number.get(text.strip(), -1))
+            if text is None:
+                return -1
+            plain = text.strip()
+            return number.get(text, number.get(plain, self.others.get(plain.removesuffix(".0"), -1)))
 
         codes = _code_objects(values, code_one)
         codes[np.ma.getmaskarray(values)] = -1
