@@ -603,3 +603,31 @@ def test_gzip_and_nested_json_values_are_read_as_text(tmp_path):
     assert report.worst["unreadable state"] == [
         "(place_x=[1], lit=false, mode=rest) 'rest' → (place_x=0, lit=0, mode=rest) (1×, row 1)"
     ]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_file_that_was_written_again_is_read_again(ending, tmp_path):
+    """DuckDB could keep the contents of files: another file of the same name, size and moment would be the old one."""
+    path, frame = tmp_path / f"log.{ending}", pd.DataFrame(ROWS["transitions"]).drop(columns=["episode", "step"])
+    is_go = frame.action == "go"
+    totals = []
+    for rows in (frame[is_go].head(8), frame[~is_go].head(8)):
+        if ending == "csv":
+            rows.to_csv(path, index=False)
+        else:
+            rows.to_parquet(path)
+        os.utime(path, (0, 0))
+        counts = read_log(LAMP, path).counts
+        totals.append([int(counts.visits[LAMP.graph.action == number].sum()) for number in (0, 1)])
+    assert sorted(totals) == [[0, 8], [8, 0]]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_process_that_was_forked_reads_logs_too(tmp_path):
+    frame = pd.DataFrame(ROWS["transitions"])
+    assert read_log(LAMP, frame).counts.total == COUNTS.sum()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if read_log(LAMP, frame).counts.total == COUNTS.sum() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

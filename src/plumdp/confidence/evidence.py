@@ -49,6 +49,7 @@ _MOST = (0.3, 0.5, 0.7, 0.9)  # relative change of the probability of an outcome
 _SMALL = 1e-2  # width up to which κ is calculated from its series
 _MARGIN = 1e-9  # relative; more than the error of SciPy's erf, erfc and gammainc
 _RARE = 0.01  # leverage of an outcome, as a share of its count, that is worth another point
+_TOGETHER = 1e7  # numbers that candidates have, up to which they are estimated together
 _PROOFS = 3  # candidates at each point whose bounds are proved with all their roundings
 
 
@@ -175,8 +176,10 @@ def log_determinant(root: FloatArray, defect: float) -> tuple[float, float]:
 
 def _best_bound(expansion: _Expansion) -> float:
     """Return the best of all lower bounds that balls and slabs of different widths give."""
-    candidates = list(_widths(expansion))
-    estimates = [_estimate_bound(expansion, widths) for widths in candidates]
+    candidates = _widths(expansion)
+    n_together = max(int(_TOGETHER // max(expansion.slopes.size, 1)), 1)
+    parts = [candidates[start : start + n_together] for start in range(0, len(candidates), n_together)]
+    estimates = np.concatenate([np.zeros(0), *(_estimate_bounds(expansion, widths) for widths in parts)])
     best = -np.inf
     for i in np.argsort(estimates)[::-1][:_PROOFS].tolist():
         if estimates[i] > best:
@@ -184,38 +187,39 @@ def _best_bound(expansion: _Expansion) -> float:
     return best
 
 
-def _widths(expansion: _Expansion) -> Iterator[FloatArray]:
-    """Yield relative changes t (n) that probabilities may have, below one for outcomes that were seen."""
+def _widths(expansion: _Expansion) -> FloatArray:
+    """Return relative changes t (m, n) that probabilities may have, below one for outcomes that were seen."""
     from scipy.special import gammaincinv
 
     is_seen, k = expansion.counts > 0, len(expansion.precision)
-    estimated = _estimate_deviations(expansion, np.ones(len(expansion.least)))
+    estimated = _estimate_deviations(expansion, np.ones((1, len(expansion.least))))
     if estimated is None:
-        return
-    deviations = estimated[1] / expansion.least
-    for radius in np.sqrt(2 * gammaincinv(k / 2, _MASSES)).tolist() if k else ():
-        widths = radius * deviations * UP
-        if (widths < np.where(is_seen, 1 - 1e-6, 1.0)).all():
-            yield widths
-    for most in _MOST:
-        for radius in _DEVIATIONS:
-            yield np.minimum(radius * deviations, np.where(is_seen, most, 1.0))
+        return np.zeros((0, len(expansion.least)))
+    deviations = estimated[1][0] / expansion.least
+    radii = np.sqrt(2 * gammaincinv(k / 2, _MASSES)) if k else np.zeros(0)
+    balls = radii[:, None] * deviations * UP
+    balls = balls[(balls < np.where(is_seen, 1 - 1e-6, 1.0)).all(axis=1)]
+    slabs = [np.minimum(np.multiply.outer(_DEVIATIONS, deviations), np.where(is_seen, most, 1.0)) for most in _MOST]
+    return np.concatenate([balls, *slabs])
 
 
-def _estimate_deviations(expansion: _Expansion, curvature: FloatArray) -> tuple[float, FloatArray] | None:
-    """Return estimates of -½ ln det A and |β|_{A⁻¹} (n) for factors κ, or None if A is singular."""
-    scaled = expansion.slopes * (np.sqrt(expansion.counts * curvature) / expansion.least)[:, None]
+def _estimate_deviations(expansion: _Expansion, curvature: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Return estimates of -½ ln det A (m) and |β|_{A⁻¹} (m, n) for factors κ (m, n), or None if some A is singular."""
+    scaled = expansion.slopes * (np.sqrt(expansion.counts * curvature) / expansion.least)[:, :, None]
     try:
-        root = np.linalg.cholesky(scaled.T @ scaled + expansion.precision)
+        root = np.linalg.cholesky(scaled.swapaxes(1, 2) @ scaled + expansion.precision)
     except np.linalg.LinAlgError:
         return None
-    deviations = np.linalg.norm(np.linalg.solve(root, expansion.slopes.T), axis=0)
-    return -float(np.log(np.diagonal(root)).sum()), deviations
+    deviations = np.linalg.norm(np.linalg.solve(root, expansion.slopes.T[None]), axis=1)
+    return -np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1), deviations
 
 
-def _estimate_bound(expansion: _Expansion, widths: FloatArray) -> float:
+def _estimate_bounds(expansion: _Expansion, widths: FloatArray) -> FloatArray:
+    """Return estimates (m) of the bounds for widths (m, n), which say what is worth a proof."""
     estimated = _estimate_deviations(expansion, _curvature(widths))
-    return -np.inf if estimated is None else expansion.value + estimated[0] + _log_mass(expansion, widths, estimated[1])
+    if estimated is None:
+        return np.full(len(widths), -np.inf)
+    return expansion.value + estimated[0] + _log_masses(expansion, widths, estimated[1])
 
 
 def _bound(expansion: _Expansion, widths: FloatArray) -> float:
@@ -237,36 +241,44 @@ def _bound(expansion: _Expansion, widths: FloatArray) -> float:
         return -np.inf
     reach = np.abs(expansion.slopes @ root) + (expansion.slope_errors + (k + 4) * UNIT * size) @ np.abs(root)
     deviations = (np.linalg.norm(reach, axis=1) + SQUARES_UNDERFLOW) / np.sqrt(1 - defect) * UP
-    terms = [expansion.value, -log_determinant(root, defect)[1] / 2, _log_mass(expansion, widths, deviations)]
+    terms = [
+        expansion.value,
+        -log_determinant(root, defect)[1] / 2,
+        float(_log_masses(expansion, widths[None], deviations[None])[0]),
+    ]
     return fsum(terms) - 16 * UNIT * fsum(map(abs, terms))
 
 
-def _log_mass(expansion: _Expansion, widths: FloatArray, deviations: FloatArray) -> float:
-    """Return a lower bound on ln P(S) for the better of the largest ball and the slabs that widths allow.
+def _log_masses(expansion: _Expansion, widths: FloatArray, deviations: FloatArray) -> FloatArray:
+    """Return lower bounds (m) on ln P(S) for the better of the largest ball and the slabs that widths (m, n) allow.
 
     ``deviations`` are at least those of β·z.
     """
     from scipy.special import gammainc
 
+    if not widths.shape[1]:
+        return np.zeros(len(widths))
     ratios = widths * expansion.least / deviations * (1 - 1e-12)
-    if not len(ratios):
-        return 0.0
-    radius = float(ratios.min())
     with np.errstate(divide="ignore"):
-        ball = float(np.log(gammainc(len(expansion.precision) / 2, radius**2 / 2 * (1 - 1e-12)) * (1 - _MARGIN)))
-    narrowest = np.full(int(expansion.direction.max()) + 1, np.inf)
-    np.minimum.at(narrowest, expansion.direction, ratios)
-    return max(ball, _log_slabs(narrowest[narrowest < np.inf]))
+        balls = np.log(
+            gammainc(len(expansion.precision) / 2, ratios.min(axis=1) ** 2 / 2 * (1 - 1e-12)) * (1 - _MARGIN)
+        )
+    narrowest = np.full((int(expansion.direction.max()) + 1, len(widths)), np.inf)
+    np.minimum.at(narrowest, expansion.direction, ratios.T)
+    masses: FloatArray = np.maximum(balls, _log_slabs(narrowest))
+    return masses
 
 
-def _log_slabs(ratios: FloatArray) -> float:
-    """Return a lower bound on Σ ln P(|x| <= ratio) for a standard normal x."""
+def _log_slabs(ratios: FloatArray) -> FloatArray:
+    """Return lower bounds (m) on Σ ln P(|x| <= ratio) for a standard normal x and ratios (n, m)."""
     from scipy.special import erf, erfc
 
-    small, large = ratios[ratios < 1] / np.sqrt(2), ratios[ratios >= 1] / np.sqrt(2)
+    scaled = ratios / np.sqrt(2)
     with np.errstate(divide="ignore"):
-        logs = np.append(np.log(erf(small) * (1 - _MARGIN)), np.log1p(-erfc(large) * (1 + _MARGIN)))
-    return fsum(logs) - 16 * UNIT * fsum(np.abs(logs))
+        small, large = np.log(erf(scaled) * (1 - _MARGIN)), np.log1p(-erfc(scaled) * (1 + _MARGIN))
+    logs = np.where(ratios < 1, small, large)
+    # a sum of n terms is off by at most n roundings of the sum of their sizes
+    return np.asarray(logs.sum(axis=0) - (len(logs) + 16) * UNIT * np.abs(logs).sum(axis=0))
 
 
 def _curvature(widths: FloatArray) -> FloatArray:

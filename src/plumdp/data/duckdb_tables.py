@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import csv
 import glob
 import math
+import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, TypeAlias
@@ -54,10 +58,7 @@ def connect(memory_limit: float = MEMORY) -> Iterator[Any]:
     if not isinstance(memory_limit, int | float) or memory_limit < _LEAST_MEMORY:
         raise DataError(f"memory_limit={memory_limit!r}: give a number of bytes, at least {_LEAST_MEMORY:,}")
     try:
-        with tempfile.TemporaryDirectory(prefix="plumdp-") as folder, duckdb.connect() as connection:
-            connection.execute(f"SET memory_limit = '{int(memory_limit) // 1000}KB'")
-            connection.execute(f"SET temp_directory = {literal(folder)}")
-            connection.execute(f"SET threads = {n_threads()}")
+        with _database(os.getpid(), int(memory_limit) // 1000, n_threads()).cursor() as connection:
             connection.execute("SET pandas_analyze_sample = 0")  # Python objects are read as text, of whatever types
             with suppress(duckdb.Error):  # a DuckDB without time zones has none
                 connection.execute("SET TimeZone = 'UTC'")
@@ -69,6 +70,23 @@ def connect(memory_limit: float = MEMORY) -> Iterator[Any]:
         if str(error) == "Query interrupted":  # by Ctrl-C
             raise KeyboardInterrupt from None
         raise
+
+
+@cache
+def _database(process: int, kilobytes: int, threads: int) -> Any:
+    """Return the database that connections of a process are made from, as a new one takes tens of milliseconds.
+
+    It keeps nothing: tables are temporary, and contents of files are not cached, since files may change. A process that
+    was forked has none of its parent's threads, and makes its own.
+    """
+    import duckdb
+
+    folder = tempfile.mkdtemp(prefix="plumdp-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    database = duckdb.connect(config={"memory_limit": f"{kilobytes}KB", "temp_directory": folder, "threads": threads})
+    with suppress(duckdb.Error):  # an older DuckDB has no such cache
+        database.execute("SET enable_external_file_cache = false")
+    return database
 
 
 def _watch(connection: Any) -> None:
