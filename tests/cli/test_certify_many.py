@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from command_line import plumdp
 
+from plumdp.cli import certify_many
 from plumdp.cli.certify_many import Job, read_jobs, rows_of
 
 MODELS = """
@@ -79,7 +80,8 @@ def test_the_row_of_a_job_that_fails_has_the_message():
 
 
 @pytest.mark.slow
-def test_a_job_that_kills_its_process_stops_no_other(tmp_path):
+def test_a_job_that_kills_its_process_stops_no_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(certify_many, "_PER_PROCESS", 1)  # the last job has processes of its own
     names = {"first": "coin", "deadly": "deadly", "last": "coin"}
     tables = [f"[[job]]\nname = '{name}'\nmodel = 'm.py:{model}'\ndata = 'runs.csv'\n" for name, model in names.items()]
     file = written(f"property = '{HEADS}'\n" + "".join(tables))

@@ -32,7 +32,7 @@ from plumdp.cli.progress import LOGGER, progress_bar
 
 Row: TypeAlias = dict[str, Any]
 
-_PER_PROCESS = 200  # jobs after which a process is replaced, so that whatever it keeps is given back
+_PER_PROCESS = 200  # jobs after which processes are replaced, so that whatever they keep is given back
 _WORST_FIRST = (UNEXPECTED, 74, 2, 3, 1, 4, 0)  # exit codes
 _COLUMNS: dict[str, type] = {
     "job": str, "exit_code": int, "status": str, "objective": str, "lower": float, "upper": float, "confidence": float,
@@ -130,24 +130,23 @@ def _job(file: Path, number: int, table: dict[str, Any]) -> Job:
 
 def run(jobs: Sequence[Job], n_processes: int) -> Iterator[list[Row]]:
     """Yield the rows of each job as soon as it is done."""
-    unfinished = list(jobs)
-    try:
-        for job, rows in _in_pool(unfinished, n_processes):
-            unfinished.remove(job)
-            yield rows
-    except BrokenProcessPool:  # one of those that were running killed its process: which one, they show alone
-        for job in list(unfinished):
-            yield _alone(job)
+    together = _PER_PROCESS * n_processes
+    for start in range(0, len(jobs), together):
+        unfinished = list(jobs[start : start + together])
+        try:
+            for job, rows in _in_pool(unfinished, n_processes):
+                unfinished.remove(job)
+                yield rows
+        except BrokenProcessPool:  # one of those that were running killed its process: which one, they show alone
+            yield from map(_alone, unfinished)
 
 
 def _in_pool(jobs: Sequence[Job], n_processes: int) -> Iterator[tuple[Job, list[Row]]]:
-    pool = ProcessPoolExecutor(
-        min(n_processes, len(jobs)), mp_context=get_context("spawn"), max_tasks_per_child=_PER_PROCESS
-    )
+    pool = ProcessPoolExecutor(min(n_processes, len(jobs)), mp_context=get_context("spawn"))
     try:
         futures = {pool.submit(rows_of, job): job for job in jobs}
         for done in as_completed(futures):
-            yield futures.pop(done), done.result()
+            yield futures[done], done.result()
     finally:
         pool.shutdown(cancel_futures=True)
 
