@@ -27,11 +27,18 @@ settings.load_profile("plumdp")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out by day what runs at night, and begin with the files that have slow tests, if there are workers."""
+    """Leave out by day what runs at night, and all but the first case of each test if it has to be quick.
+
+    If there are workers, they begin with the files that have slow tests.
+    """
     if TIER != "night":
         left_out = [item for item in items if item.nodeid in AT_NIGHT]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item.nodeid not in AT_NIGHT]
+    if TIER == "quick":
+        first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
+        config.hook.pytest_deselected(items=[item for item in items if item not in {*first.values()}])
+        items[:] = [item for item in items if first[item.nodeid.partition("[")[0]] is item]
     if "PYTEST_XDIST_WORKER" in os.environ:
         slow = {item.path for item in items if item.get_closest_marker("slow")}
         items.sort(key=lambda item: item.path not in slow)

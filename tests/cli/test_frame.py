@@ -53,7 +53,7 @@ def test_the_help_of_all_has_the_table_of_exit_codes(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["certifi"], "No such command 'certifi'; plumdp -h shows what there is"),
+        (["certifi"], "No such command 'certifi'; did you mean certify?"),
         (["certify", "betting:5"], "Missing argument 'DATA...'; plumdp certify -h shows what there is"),
         (
             ["info", "betting:5", "--jsn"],

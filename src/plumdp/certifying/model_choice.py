@@ -14,7 +14,7 @@ from math import nextafter
 from typing import Any
 
 from plumdp.base.error_budget import equal_parts
-from plumdp.base.errors import DataError, ModelError, Option
+from plumdp.base.errors import DataError, ModelError
 from plumdp.certifying.pipeline import certify
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.methods import Sets
@@ -127,7 +127,7 @@ def compare_models(
     ('favourable',)
     """
     if not isinstance(models, Mapping) or not models:
-        raise ModelError(Option("models", {}), ": give models by name, such as {'tied': tied, 'free': free}")
+        raise ModelError("compare_models takes models by name, such as {'tied': tied, 'free': free}")
     given = dict.fromkeys(models, counts) if isinstance(counts, TransitionCounts) else counts
     missing = [name for name in models if name not in given]
     if missing:

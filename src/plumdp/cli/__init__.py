@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
@@ -269,7 +270,6 @@ app = typer.Typer(
     name="plumdp",
     cls=_Group,
     help="Parameter learning for uncertain MDPs: from a parametric model and data to a policy with a guarantee.",
-    no_args_is_help=True,
     context_settings=_HELP,
     pretty_exceptions_enable=False,
 )
@@ -284,7 +284,7 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line, and end with an exit code of ``EXIT_CODES``, whatever happens."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     if sys.stderr is None:  # it was closed: nothing can be said there
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:
@@ -322,9 +322,9 @@ def run_command(given: list[str]) -> int:
         kind = "model" if isinstance(error, ModelError) else "data" if isinstance(error, DataError) else "missing extra"
         report_error(kind, in_command_line_words(*error.args), as_json=as_json)
     except _CLICK_ERROR as error:
-        hint = (
-            f"; plumdp {command} -h shows what there is" if command in COMMANDS else "; plumdp -h shows what there is"
-        )
+        near = get_close_matches(command, COMMANDS, n=1)
+        shown = f"plumdp {command} -h" if command in COMMANDS else "plumdp -h"
+        hint = f"; did you mean {near[0]}?" if near and command not in COMMANDS else f"; {shown} shows what there is"
         message = in_command_line_words(error.format_message().rstrip("."))
         report_error("usage", f"{message}{hint}", as_json=as_json)
     except typer.Abort:

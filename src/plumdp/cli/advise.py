@@ -15,7 +15,7 @@ from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.options import LogOptions, ModelOptions, SetOptions, load_with_one_property, require_new
-from plumdp.cli.results import EXIT_CODES, print_json
+from plumdp.cli.results import EXIT_CODES, print_json, standard_output
 
 if TYPE_CHECKING:
     from plumdp.result.advice import Advice
@@ -78,7 +78,7 @@ def advise(
 
 
 def _print(advice: Advice, file: str) -> None:
-    console = Console(highlight=False)
+    console = standard_output()
     for sentence in advice.sentences(file=file):
         console.print(Text(sentence))
     table = Table(title="Where new runs help most", title_style="bold", title_justify="left")

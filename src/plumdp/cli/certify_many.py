@@ -20,7 +20,6 @@ from time import process_time
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from plumdp.base.errors import DataError
@@ -29,6 +28,7 @@ from plumdp.cli import arguments as args
 from plumdp.cli.errors import UNEXPECTED
 from plumdp.cli.options import require_new
 from plumdp.cli.progress import LOGGER, progress_bar
+from plumdp.cli.results import standard_output
 
 Row: TypeAlias = dict[str, Any]
 
@@ -218,7 +218,7 @@ def _print(rows: Sequence[Row], n_jobs: int, output: Path | None, *, as_json: bo
         told |= {"failed": {row["job"]: row["message"] for row in failed}, "output": output and str(output)}
         print(json.dumps(told, ensure_ascii=False))
         return
-    console = Console(highlight=False)
+    console = standard_output()
     counted = ", ".join(f"{n:,} {status}" for status, n in statuses.items())
     console.print(Text(f"{n_jobs:,} jobs: {counted}", style="bold"))
     for row in rows:

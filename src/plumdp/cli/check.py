@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -15,7 +14,7 @@ from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.options import LogOptions, ModelOptions, require_confidence
-from plumdp.cli.results import EXIT_CODES, grid, print_json
+from plumdp.cli.results import EXIT_CODES, grid, print_json, standard_output
 from plumdp.cli.sources import chosen_properties
 from plumdp.model.text import cut
 
@@ -92,7 +91,7 @@ def _require_picture(path: Path) -> None:
 
 
 def _print(check: ModelCheck) -> None:
-    console = Console(highlight=False)
+    console = standard_output()
     console.print(Text(check.headline, style="bold red" if check.is_contradicted else "bold"))
     is_narrow = console.width < _NARROW
     console.print(grid([fact for fact in check.facts() if fact[0] != "residual" or is_narrow]))

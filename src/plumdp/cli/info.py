@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 import plumdp
 from plumdp.cli import arguments as args
 from plumdp.cli.options import ModelOptions
-from plumdp.cli.results import print_json, print_table
+from plumdp.cli.results import print_json, print_table, standard_output
 from plumdp.model.text import listing
 
 
@@ -27,7 +26,7 @@ def info(
     else:
         names, sizes = list(found[0]["constants"]), ("states", "choices", "transitions")
         rows = [(*each["constants"].values(), *(f"{each[size]:,}" for size in sizes)) for each in found]
-        print_table(Console(highlight=False), model, (*names, *sizes), rows)
+        print_table(standard_output(), model, (*names, *sizes), rows)
 
 
 def _facts(model: ModelOptions) -> dict[str, Any]:
@@ -37,7 +36,7 @@ def _facts(model: ModelOptions) -> dict[str, Any]:
 
 
 def _print_facts(facts: dict[str, Any]) -> None:
-    console = Console(highlight=False)
+    console = standard_output()
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")

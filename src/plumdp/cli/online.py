@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 import plumdp
@@ -19,7 +18,7 @@ from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.arguments import pairs
 from plumdp.cli.options import ModelOptions, load_with_one_property, require_confidence, require_new
-from plumdp.cli.results import EXIT_CODES, grid
+from plumdp.cli.results import EXIT_CODES, grid, standard_output
 from plumdp.model.text import number_of
 
 if TYPE_CHECKING:
@@ -210,7 +209,7 @@ def _print(
         ("seconds", f"{record.seconds:.2f} of learning"),
         ("written", ", ".join(files)),
     ]
-    console = Console(highlight=False)
+    console = standard_output()
     style = {Status.CERTIFIED: "bold", Status.CONTRADICTED: "bold red"}.get(record.status, "yellow")
     console.print(Text(_headline(run, record), style=style))
     console.print(grid([row for row in rows if row[1]]))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from rich.console import Console
 from rich.padding import Padding
@@ -17,6 +19,24 @@ from plumdp.base.vocabulary import Status, Verdict
 
 if TYPE_CHECKING:
     from plumdp.certifying.thresholds import Answer
+
+
+class _Trimmed:
+    """Writes a stream without blanks at the ends of lines, which tables are padded with."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(re.sub(r" +(?=\n)", "", text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def standard_output() -> Console:
+    """Return a console on standard output, on which numbers have no colours."""
+    return Console(file=cast("TextIO", _Trimmed(sys.stdout)), highlight=False)
 
 
 EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
@@ -69,7 +89,7 @@ def print_json(contents: list[dict[str, Any]], *, one: bool = False) -> None:
 
 def print_results(results: Sequence[Result]) -> None:
     """Print each result in full; those of a range in a table."""
-    console = Console(highlight=False)
+    console = standard_output()
     if len({tuple(result.constants.items()) for result in results}) > 1:
         _print_range(console, results)
         return
@@ -117,7 +137,7 @@ def print_table(console: Console, title: str, header: Sequence[str], rows: Seque
 
 def print_comparison(certificates: Sequence[plumdp.Certificate], constants: Mapping[str, str]) -> None:
     """Print what each relaxation certifies, and what all of them rest on."""
-    console = Console(highlight=False)
+    console = standard_output()
     rows = [
         (each.relaxation, *each.printed_bounds, f"{each.stage_seconds:.2f}", str(each.status)) for each in certificates
     ]
