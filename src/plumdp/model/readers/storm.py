@@ -17,13 +17,21 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.errors import MissingExtra, ModelError, Option
+from plumdp.base.errors import MissingExtra, ModelError
 from plumdp.model.assemble import assemble
-from plumdp.model.expressions.polynomial import Number, exact, parameters
+from plumdp.model.expressions.polynomial import Number, parameters
 from plumdp.model.graph import FloatArray, Graph, IntArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.readers.commands import choices_by_origin, transitions
-from plumdp.model.readers.storm_languages import INTERVALS, OVERLAP, Source, open_jani, open_prism, open_prism_intervals
+from plumdp.model.readers.storm_languages import (
+    Source,
+    exact_constants,
+    open_jani,
+    open_prism,
+    open_prism_intervals,
+    text_of,
+)
+from plumdp.model.readers.storm_messages import WIDEN, storm_message
 from plumdp.model.readers.umb import UmbModel, read_umb
 from plumdp.model.space import ParameterSpace
 
@@ -49,11 +57,14 @@ def read_prism(
         raise ModelError(f"{file}: there is no such file")
     stormpy = _stormpy()
     try:
-        return _read(stormpy, file, {name: exact(value) for name, value in (constants or {}).items()}, space)
+        return _read(stormpy, file, exact_constants(constants), space)
     except RecursionError:
         raise ModelError(f"{file}: a formula is nested too deeply") from None
-    except (ModelError, RuntimeError) as error:  # ours, and Storm's own
-        raise ModelError(f"{file}: ", *_plain(error)) from None
+    except ModelError as error:
+        raise ModelError(f"{file}: ", *error.args) from None
+    except RuntimeError as error:  # Storm's own
+        code = "" if file.suffix.lower() == ".jani" else text_of(file)
+        raise ModelError(f"{file}: ", *storm_message(str(error), code)) from None
 
 
 def read_prism_intervals(
@@ -62,16 +73,17 @@ def read_prism_intervals(
     """Return the arrays of a PRISM file whose probabilities are numbers or intervals, and its constants."""
     stormpy = _stormpy()
     try:
-        values = {name: exact(value) for name, value in constants.items()}
-        program, defined = open_prism_intervals(stormpy, file, values)
+        program, defined = open_prism_intervals(stormpy, file, exact_constants(constants))
         options = stormpy.BuilderOptions(build_full=False)
         for switch in ("all_labels", "all_reward_models", "choice_labels", "state_valuations"):
             getattr(options, f"set_build_{switch}")(True)
         built = stormpy.build_model[stormpy.RationalInterval](program, options=options)
         umb = _export(stormpy, built, frozenset(), of_intervals=True)
         return _with_nearest_floats(umb, built), defined
-    except (ModelError, RuntimeError) as error:  # ours, and Storm's own
-        raise ModelError(f"{file}: ", *_plain(error)) from None
+    except ModelError as error:
+        raise ModelError(f"{file}: ", *error.args) from None
+    except RuntimeError as error:  # Storm's own
+        raise ModelError(f"{file}: ", *storm_message(str(error), text_of(file))) from None
 
 
 def _with_nearest_floats(umb: UmbModel, built: Any) -> UmbModel:
@@ -105,7 +117,8 @@ def _read(stormpy: Any, file: Path, constants: dict[str, Fraction], space: Param
 
 def _assemble(source: Source, built: Any, umb: UmbModel, space: ParameterSpace) -> ParametricMDP:
     if len(umb.initial_states) != 1:
-        raise ModelError(f"{len(umb.initial_states)} initial states; there must be exactly one")
+        start = "start in one more state, with an action that leads to each of them"
+        raise ModelError(f"{len(umb.initial_states)} initial states; there must be exactly one: {start}")
     by_origin = [choices for choices in choices_by_origin(umb.action) if len(choices)]
     groups = [(source.commands(built, int(choices[0])), choices) for choices in by_origin]
     unknown = dict(zip(source.unknown, parameters(*source.unknown), strict=True))
@@ -178,7 +191,38 @@ def _build(stormpy: Any, source: Source, space: ParameterSpace) -> Any:
     switches = ["all_labels", "all_reward_models", "choice_origins", "state_valuations"]
     for switch in switches + ["choice_labels"] * source.needs_choice_labels:
         getattr(options, f"set_build_{switch}")(True)
-    return stormpy.build_model[float](concrete, options=options)
+    try:
+        return stormpy.build_model[float](concrete, options=options)
+    except RuntimeError as error:
+        if "is out of range for variable" in str(error):
+            _refuse_overflow(stormpy, source, concrete)
+        raise
+
+
+def _refuse_overflow(stormpy: Any, source: Source, concrete: Any) -> None:
+    """Refuse an update that leaves the range of its variable, with the place that a slower build by Storm finds.
+
+    The quick build notices the damage only, which may be in the bits of another variable.
+    """
+    options = stormpy.BuilderOptions(build_full=False)
+    options.set_exploration_checks(True)
+    try:
+        stormpy.build_model[stormpy.Rational](concrete, options=options)
+    except RuntimeError as error:
+        pattern = r"The update (.*) leads to an out-of-bounds value \((-?\d+)\) for the variable '(.*)'"
+        if overflow := re.search(pattern, str(error)):
+            update, value, name = overflow.groups()
+            place = _place_of(update, source, concrete)
+            raise ModelError(f"{place}: {name} becomes {value}, outside its declared range; {WIDEN}") from None
+
+
+def _place_of(update: str, source: Source, concrete: Any) -> str:
+    """Return where the command with an update is, or the update itself if several commands have it."""
+    places = set()
+    if source.places:
+        commands = [c for m in concrete.substitute_formulas().substitute_constants().modules for c in m.commands]
+        places = {source.places[c.global_index] for c in commands if update in map(str, c.updates)}
+    return places.pop() if len(places) == 1 else f"the update {re.sub(r'^.*? : (?=[(])', '', update)}"
 
 
 def _export(stormpy: Any, built: Any, hidden: frozenset[str], *, of_intervals: bool = False) -> UmbModel:
@@ -198,17 +242,6 @@ def _export(stormpy: Any, built: Any, hidden: frozenset[str], *, of_intervals: b
 
 def _part(parts: Mapping[str, Any], name: str) -> Any:
     return read_only(parts[name]) if name in parts else None
-
-
-def _plain(error: Exception) -> tuple[str | Option, ...]:
-    """Return the parts of an error's message, Storm's without the name of its exception class."""
-    if isinstance(error, ModelError):
-        return error.args
-    if "Inconsistent action names for choice origin" in str(error):
-        return (OVERLAP,)
-    if "contains interval updates" in str(error):
-        return ("its probabilities are intervals, so there are no parameters to learn; " + INTERVALS,)
-    return (re.sub(r"^\w+Exception: ", "", str(error)).strip(),)
 
 
 def _stormpy() -> Any:
