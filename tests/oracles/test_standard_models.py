@@ -1,5 +1,6 @@
 """The standard parametric models of the field, written anew from their descriptions, against Storm at one point."""
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -11,6 +12,7 @@ import plumdp as pl
 stormpy = pytest.importorskip("stormpy")
 
 MODELS = Path(__file__).parents[1] / "models"
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "models.md"
 
 
 @dataclass(frozen=True)
@@ -74,3 +76,37 @@ def test_a_standard_model_is_learned_from_its_runs_and_certified():
     taken, lost = standard.point.values()
     conflict = taken * lost**3 / (1 - taken * (1 - lost**3))  # a host draws again unless all of its probes are lost
     assert 0 < certificate.lower <= conflict <= certificate.upper < 0.2
+
+
+def rows_of_the_page(heading):
+    """Return the rows of the table of the page on models that begins with a heading, each as a list of cells."""
+    _, _, table = PAGE.read_text(encoding="utf-8").partition(f"\n| {heading} |")
+    lines = table.partition("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in re.split(r"(?<!\|)\|(?!\|)", line)[1:-1]] for line in lines]
+
+
+def test_the_page_on_models_tells_the_truth_about_the_standard_models():
+    told = {}
+    for name, kind, parameters, example in rows_of_the_page("model"):
+        told[name.strip("`")] = set(re.findall(r"`(.*?)`", parameters))
+        text = (MODELS / f"{name.strip('`')}.prism").read_text(encoding="utf-8")
+        assert re.search(r"^(mdp|dtmc)$", text, re.MULTILINE)[0] == kind.strip("`")
+        assert all(code in text for code in re.findall(r"`(.*?)`", example))
+    assert told == {name: set(standard.point) for name, standard in STANDARD.items()}
+
+
+@pytest.mark.parametrize(("example", "remedy"), [row[1:] for row in rows_of_the_page("in a probability")])
+def test_the_page_on_models_tells_the_truth_about_probabilities(example, remedy, tmp_path):
+    code = example.strip("`")
+    constant, probability = (code, "r") if code.startswith("const") else ("", code)
+    path = tmp_path / "model.prism"
+    path.write_text(
+        f"mdp const double p; const double q; {constant}\nmodule m x : [0..2];\n"
+        f"[go] x<2 -> {probability} : (x'=x+1) + 1-({probability}) : true; endmodule",
+        encoding="utf-8",
+    )
+    if remedy == "read":
+        assert pl.read_model(path).graph.n_states == 3
+    else:
+        with pytest.raises(pl.ModelError, match=rf"line 3\b.*{remedy}"):
+            pl.read_model(path)
