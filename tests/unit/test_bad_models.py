@@ -286,10 +286,10 @@ PRISM = {
         "constants={'p': …}, or enter a state of a fixed reward with probability p",
     ),
     "negative probability": (
-        HEAD + MODULE.replace("p : (x'=1) + 1-p", "2*p-1 : (x'=1) + 2-2*p"),
+        HEAD + MODULE.replace("p : (x'=1) + 1-p", "p*p-1 : (x'=1) + 2-p*p"),
         {},
-        "the probability ((2 * p) - 1) is negative, at least for some values of the parameters; "
-        "leave these out by space=…",
+        "the probability ((p * p) - 1) is negative, at least for some values of the parameters; "
+        "correct it, or give it a parameter of its own",
     ),
     "Boolean constant missing": (
         HEAD + "const bool b;\n" + MODULE,
@@ -318,6 +318,7 @@ PRISM = {
         "this is a pomdp; only an mdp or a dtmc can be read; an mdp of the same commands has policies that see every "
         "variable",
     ),
+    "no module": (HEAD, {}, "there is no state variable; a module declares some, as in x : [0..9] init 0;"),
     "no type": (HEAD[4:] + MODULE, {}, "line 1, column 1: mdp or dtmc is expected here\n  const double p;\n  ^"),
     "byte order mark": (
         "\ufeff" + HEAD + MODULE,

@@ -187,6 +187,11 @@ def test_an_update_that_several_commands_have_is_named_itself(tmp_path):
     assert str(caught.value) == f"{path}: the update (x' = (x + 1)): x becomes 3, {WIDEN}"
 
 
+def test_a_probability_that_is_negative_somewhere_cuts_the_space(written):
+    model = pl.read_model(written(ALONE.replace("p : (s'=1) + 1-p", "2*p-1 : (s'=1) + 2-2*p").replace("FAR", "0")))
+    assert model.space.describe() == ["p in [0.5, 1]"]
+
+
 def test_a_constant_may_be_made_of_parameters(tmp_path):
     pytest.importorskip("stormpy")
     path = tmp_path / "model.prism"

@@ -29,7 +29,7 @@ class Source:
     unknown: tuple[str, ...]  # undefined real constants: the parameters
     constants: Mapping[str, bool | int | Fraction]
     commands: Callable[[Any, int], tuple[Command, ...]]  # (built model, choice) → its synchronised commands
-    places: Mapping[int, str]  # number of a command of a PRISM file → where it is
+    numbered: Mapping[int, Command]  # the commands of a PRISM file by Storm's numbers of them
     needs_choice_labels: bool = False  # whether the commands take their names from the built model
     hidden: frozenset[str] = frozenset()  # variables of the built states that are none of the model
 
@@ -50,7 +50,6 @@ def open_prism(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sour
             line = lines.get((module.name, number))
             commands[command.global_index] = _prism_command(module.name, number, line, command, set(unknown))
             owner[command.global_index] = module.name
-    places = {index: command.place for index, command in commands.items()}
 
     def joint_commands(built: Any, choice: int) -> tuple[Command, ...]:
         indices = sorted(built.choice_origins.get_command_set(choice))
@@ -58,7 +57,7 @@ def open_prism(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sour
             raise ModelError(OVERLAP)
         return tuple(commands[index] for index in indices)
 
-    return Source(program, unknown, _constant_values(program.constants), joint_commands, places)
+    return Source(program, unknown, _constant_values(program.constants), joint_commands, commands)
 
 
 def open_prism_intervals(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from plumdp.base.errors import Option
 from plumdp.model.language.predicate import did_you_mean
 
 INTERVALS = "read_interval_model reads an interval model, and plumdp solve solves it"
@@ -47,19 +46,19 @@ _DECLARATIONS = (
 )
 
 
-def storm_message(message: str, text: str) -> tuple[str | Option, ...]:
-    """Return the parts of Storm's message about a file in our words, as far as it is understood."""
+def storm_message(message: str, text: str) -> str:
+    """Return Storm's message about a file in our words, as far as it is understood."""
     if parsing := re.search(r"Parsing error at (\d+):(\d+):\s+expecting (.*), here:", message):
-        return (_syntax(text, int(parsing[1]), int(parsing[2]), parsing[3]),)
+        return _syntax(text, int(parsing[1]), int(parsing[2]), parsing[3])
     if negative := re.search(r"negative probabilities in '(.*)' are", message):
         cause = f"the probability {negative[1]} is negative, at least for some values of the parameters"
-        return (f"{cause}; leave these out by ", Option("space", ...))
+        return f"{cause}; correct it, or give it a parameter of its own"
     if "std::exception" in message:  # an assignment to a name that is not declared, for which Storm gives no line
-        return (_first_undeclared(text) or "Storm cannot read this file, and does not say why",)
+        return _first_undeclared(text) or "Storm cannot read this file, and does not say why"
     for part, words in _KNOWN_TEXTS.items():
         if part in message:
-            return (words,)
-    return (re.sub(r"^(\w+Exception: )?(Error (?:in|for) .*?(line \d+)\)?: )?", _place_first, message).strip(),)
+            return words
+    return re.sub(r"^(\w+Exception: )?(Error (?:in|for) .*?(line \d+)\)?: )?", _place_first, message).strip()
 
 
 def _place_first(match: re.Match[str]) -> str:
