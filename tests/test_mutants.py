@@ -147,6 +147,10 @@ MUTANTS = {
         "code that says something else": "test_planted_code_that_says_something_else_is_found",
     },
     "unit/test_prepared": {"shared preparations": "test_a_mutant_that_shares_where_it_must_not_is_caught"},
+    "unit/test_readers": {
+        "no branch of probability zero": "test_a_wrong_idea_of_what_is_zero_is_found[prism-nothing_is_zero]",
+        "branches of probability zero only": "test_a_wrong_idea_of_what_is_zero_is_found[prism-everything_is_zero]",
+    },
     "unit/test_tolerant": {
         "intervals that are not widened": "test_intervals_that_are_not_widened_are_caught",
         "a half-space that is not moved": (

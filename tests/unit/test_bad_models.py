@@ -89,7 +89,7 @@ PYTHON = {
     "not a number": (lambda: explored(lambda s: [("a", s)]), "'a' is not a number; write it like 3, 0.3 or 3/10"),
     "quotient": (
         lambda: explored(lambda s: [(p / q, s), (1 - p / q, s)]),
-        "(p) / (q) is not a polynomial; only division by numbers is possible",
+        "(p) / (q) is not a polynomial; divide by numbers only, or give the quotient a parameter of its own",
     ),
     "batch: fractional state": (
         lambda: batched(lambda s: [(1, s._replace(x=s.x + 0.5))]),
@@ -149,27 +149,38 @@ def test_a_broken_python_model_is_refused_with_its_reason(case):
 
 MODULE = "module m\n  x : [0..1] init 0;\n  [a] x=0 -> p : (x'=1) + 1-p : true;\n  [b] x=1 -> true;\nendmodule\n"
 HEAD = "mdp\nconst double p;\n"
+OWN_PARAMETER = (
+    "write its value as a number or, if it depends on parameters, "
+    "give the whole a parameter of its own (const double r;) and write r"
+)
 PRISM = {
-    "syntax": ("mdp\nmodule m\n  x : [0..1] init 0;\n  [a] x=0 -> x'=1;\nendmodule\n", {}, None),
+    "syntax": (
+        "mdp\nmodule m\n  x : [0..1] init 0;\n  [a] x=0 -> x'=1;\nendmodule\n",
+        {},
+        'line 4, column 15: ":" is expected here\n    [a] x=0 -> x\'=1;\n                ^',
+    ),
     "guard": (
         HEAD + MODULE.replace("x=0 ->", "x<p ->"),
         {},
-        "module m, action 'a': the guard depends on the parameter p; only probabilities may",
+        "module m, line 5, action 'a': the guard depends on the parameter p; only probabilities may: "
+        "give p a value, constants={'p': …}",
     ),
     "update": (
         HEAD + MODULE.replace("(x'=1)", "(x'=p>0.5 ? 1 : 0)"),
         {},
-        "module m, action 'a': the update of x depends on the parameter p; only probabilities may",
+        "module m, line 5, action 'a': the update of x depends on the parameter p; only probabilities may: "
+        "give p a value, constants={'p': …}",
     ),
     "label": (
         HEAD + MODULE + 'label "far" = x>p;\n',
         {},
-        'label "far" depends on the parameter p; only probabilities may',
+        "label \"far\" depends on the parameter p; only probabilities may: give p a value, constants={'p': …}",
     ),
     "rewards": (
         HEAD + MODULE + 'rewards "cost"\n  x=0 : p;\nendrewards\n',
         {},
-        'rewards "cost" depend on the parameter p; only probabilities may',
+        'line 8: rewards "cost" depend on the parameter p; only probabilities may: give p a value, '
+        "constants={'p': …}, or enter a state of a fixed reward with probability p",
     ),
     "constant missing": (
         "mdp\nconst int N;\n" + HEAD[4:] + MODULE.replace("[0..1]", "[0..N]"),
@@ -199,12 +210,14 @@ PRISM = {
     "rational function": (
         HEAD + "const double q;\n" + MODULE.replace("p : (x'=1) + 1-p", "p/(p+q) : (x'=1) + q/(p+q)"),
         {},
-        "action 'a': (p) / (p + q) is not a polynomial; only division by numbers is possible",
+        "module m, line 6, action 'a': (p) / (p + q) is not a polynomial; divide by numbers only, "
+        "or give the quotient a parameter of its own",
     ),
     "continuous time": (
         "ctmc\n" + HEAD[4:] + MODULE,
         {},
-        "this is a ctmc; only an mdp or a dtmc can be read",
+        "this is a ctmc; only an mdp or a dtmc can be read; if time does not matter, write its jumps as a dtmc, "
+        "with parameters for their probabilities",
     ),
     "space of other parameters": (
         HEAD + MODULE,
@@ -214,12 +227,161 @@ PRISM = {
     "variable out of range": (
         HEAD + MODULE.replace("(x'=1)", "(x'=x+2)"),
         {},
-        "action 'a' leads to (x=2), outside the declared range of a variable",
+        "module m, line 5, action 'a' leads to (x=2), outside the declared range of a variable; "
+        "widen the range, or let a guard prevent it",
     ),
     "several initial states": (
         HEAD + MODULE.replace(" init 0", "") + "init x>=0 endinit\n",
         {},
-        "2 initial states; there must be exactly one",
+        "2 initial states; there must be exactly one: start in one more state, "
+        "with an action that leads to each of them",
+    ),
+    "function": (
+        HEAD + MODULE.replace("p : (x'=1) + 1-p", "1-exp(-p*3) : (x'=1) + exp(-p*3)"),
+        {},
+        "line 5, column 15: there is no function exp in the PRISM language; "
+        + OWN_PARAMETER
+        + "\n    [a] x=0 -> 1-exp(-p*3) : (x'=1) + exp(-p*3) : true;\n                ^",
+    ),
+    "function on a line of its own": (
+        HEAD + MODULE.replace("p : (x'=1)", "// a comment\n    sqrt(p) : (x'=1)"),
+        {},
+        "line 6, column 5: there is no function sqrt in the PRISM language; "
+        + OWN_PARAMETER
+        + "\n      sqrt(p) : (x'=1) + 1-p : true;\n      ^",
+    ),
+    "logarithm": (
+        HEAD + MODULE.replace("p : (x'=1) + 1-p", "log(p,2) : (x'=1) + 1-log(p,2)"),
+        {},
+        f"module m, line 5, action 'a': (log(p, 2)) is not calculated exactly; {OWN_PARAMETER}",
+    ),
+    "root": (
+        HEAD + MODULE.replace("p : (x'=1) + 1-p", "pow(p, 0.5) : (x'=1) + 1-pow(p, 0.5)"),
+        {},
+        "module m, line 5, action 'a': pow(p, 1/2): only whole exponents are possible; "
+        "give the power a parameter of its own",
+    ),
+    "parameter in an exponent": (
+        HEAD + MODULE.replace("p : (x'=1) + 1-p", "pow(0.5, p) : (x'=1) + 1-pow(0.5, p)"),
+        {},
+        "module m, line 5, action 'a': pow(1/2, p): only whole exponents are possible; "
+        "give the power a parameter of its own",
+    ),
+    "least of a parameter": (
+        HEAD + MODULE.replace("p : (x'=1) + 1-p", "min(p, 0.5) : (x'=1) + 1-min(p, 0.5)"),
+        {},
+        "module m, line 5, action 'a': p depends on a parameter and cannot be compared or rounded; "
+        "give the result a parameter of its own",
+    ),
+    "ratio in a constant": (
+        HEAD + "const double q = 1/p;\n" + MODULE.replace("p : (x'=1) + 1-p", "1-q : (x'=1) + q").replace("[a]", "[]"),
+        {"space": pl.ParameterSpace.box({"p": (2, 3)})},
+        "module m, line 6, action 'm.1': (1) / (p) is not a polynomial; divide by numbers only, "
+        "or give the quotient a parameter of its own",
+    ),
+    "rewards without a name": (
+        HEAD + MODULE + "rewards\n  [a] true : 2*p;\nendrewards\n",
+        {},
+        "line 8: rewards depend on the parameter p; only probabilities may: give p a value, "
+        "constants={'p': …}, or enter a state of a fixed reward with probability p",
+    ),
+    "negative probability": (
+        HEAD + MODULE.replace("p : (x'=1) + 1-p", "p*p-1 : (x'=1) + 2-p*p"),
+        {},
+        "the probability ((p * p) - 1) is negative, at least for some values of the parameters; "
+        "correct it, or give it a parameter of its own",
+    ),
+    "Boolean constant missing": (
+        HEAD + "const bool b;\n" + MODULE,
+        {},
+        "no value for b; give constants={'b': …}",
+    ),
+    "Boolean constant of another value": (
+        HEAD + "const bool b;\n" + MODULE,
+        {"constants": {"b": 2}},
+        "the constant b is a bool and cannot be 2",
+    ),
+    "constant that is not a number": (
+        HEAD + MODULE,
+        {"constants": {"p": "half"}},
+        "the constant p: 'half' is not a number; write it like 3, 0.3 or 3/10",
+    ),
+    "clock": (
+        HEAD + MODULE.replace("init 0;", "init 0;\n  y : clock;"),
+        {},
+        "this is a pta; only an mdp or a dtmc can be read; write its clocks as int variables of an mdp, "
+        "which an action of all modules moves on",
+    ),
+    "partly observed": (
+        "pomdp\nobservables x endobservables\n" + HEAD[4:] + MODULE,
+        {},
+        "this is a pomdp; only an mdp or a dtmc can be read; an mdp of the same commands has policies that see every "
+        "variable",
+    ),
+    "no module": (HEAD, {}, "there is no state variable; a module declares some, as in x : [0..9] init 0;"),
+    "no type": (HEAD[4:] + MODULE, {}, "line 1, column 1: mdp or dtmc is expected here\n  const double p;\n  ^"),
+    "byte order mark": (
+        "\ufeff" + HEAD + MODULE,
+        {},
+        "line 1, column 1: there is a byte order mark before this; save the file as UTF-8 without one\n  mdp\n  ^",
+    ),
+    "no initial state": (
+        HEAD + MODULE.replace("init 0", "init 7"),
+        {},
+        "no state is initial: correct the values after init, or the condition between init and endinit, "
+        "so that all variables are in their ranges",
+    ),
+    "range upside down": (
+        HEAD + MODULE.replace("[0..1]", "[1..0]"),
+        {},
+        "the range of a variable has its lower bound above its upper bound",
+    ),
+    "parameter in a range": (
+        HEAD + MODULE.replace("[0..1]", "[0..p]"),
+        {},
+        "line 4, column 11: a whole number without parameters is expected here\n    x : [0..p] init 0;\n            ^",
+    ),
+    "variable of reals": (
+        HEAD + MODULE.replace("[0..1]", "double"),
+        {},
+        "line 4, column 3: a state variable is a bool, an int, or a range such as [0..9]\n"
+        "    x : double init 0;\n    ^",
+    ),
+    "name declared twice": (
+        HEAD + "const double x;\n" + MODULE,
+        {},
+        "line 5, column 3: x is declared twice; rename one of them\n    x : [0..1] init 0;\n    ^",
+    ),
+    "name not declared": (
+        HEAD + MODULE.replace("p : (x'=1)", "r : (x'=1)"),
+        {},
+        "line 5, column 14: r is not declared; declare it, as in const double r;\n"
+        "    [a] x=0 -> r : (x'=1) + 1-p : true;\n               ^",
+    ),
+    "name misspelt": (
+        HEAD + MODULE.replace("x", "level") + 'label "far" = levle>0;\n',
+        {},
+        'line 8, column 15: levle is not declared (did you mean level?)\n  label "far" = levle>0;\n                ^',
+    ),
+    "assigned but not declared": (
+        HEAD + MODULE.replace("(x'=1)", "(y'=1)"),
+        {},
+        "line 5: y is not declared; declare it, as in y : [0..9] init 0;\n    [a] x=0 -> p : (y'=1) + 1-p : true;",
+    ),
+    "no semicolon": (
+        HEAD + MODULE.replace("true;\n  [b]", "true\n  [b]"),
+        {},
+        "line 6, column 4: what comes before does not end in ;\n    [b] x=1 -> true;\n     ^",
+    ),
+    "guard that is not a condition": (
+        HEAD + MODULE.replace("x=0 ->", "x ->"),
+        {},
+        "line 5: expression for guard must evaluate to type 'bool'.",
+    ),
+    "composition": (
+        HEAD + MODULE + "system m endsystem\n",
+        {},
+        "system … endsystem is not read; modules synchronise on the actions that they share",
     ),
     "overlapping commands of a chain": (
         "dtmc\n" + HEAD[4:] + MODULE.replace("x=1", "true"),
@@ -237,10 +399,7 @@ def test_a_broken_prism_model_is_refused_with_its_reason(case, tmp_path):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(pl.ModelError) as caught:
         pl.read_prism(path, **options)
-    if message is None:  # Storm's own words, with the place
-        assert str(caught.value).startswith(f"{path}: Parsing error at 4:15")
-    else:
-        assert str(caught.value) == f"{path}: {message}"
+    assert str(caught.value) == f"{path}: {message}"
 
 
 def test_a_missing_file_is_named():

@@ -127,7 +127,7 @@ FILES = {
     "a large power": (
         "m.prism",
         GOOD.replace("p:", "pow(p,1000000000):").encode(),
-        "(p ^ 1000000000): the exponent is too large to calculate with",
+        "module m, line 6, action 'go': (p ^ 1000000000): the exponent is too large to calculate with",
     ),
     "broken JSON": (
         "m.jani",

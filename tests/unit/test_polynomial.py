@@ -141,8 +141,14 @@ def test_a_float_is_read_as_its_shortest_decimal_or_refused(number):
         (lambda: p + math.nan, "nan cannot be part of an expression"),
         (lambda: p - math.inf, "inf cannot be part of an expression"),
         (lambda: -math.inf * p, "-inf cannot be part of an expression"),
-        (lambda: p / (1 - q), "(p) / (-q + 1) is not a polynomial; only division by numbers is possible"),
-        (lambda: 1 / p, "(1) / (p) is not a polynomial; only division by numbers is possible"),
+        (
+            lambda: p / (1 - q),
+            "(p) / (-q + 1) is not a polynomial; divide by numbers only, or give the quotient a parameter of its own",
+        ),
+        (
+            lambda: 1 / p,
+            "(1) / (p) is not a polynomial; divide by numbers only, or give the quotient a parameter of its own",
+        ),
         (lambda: p / 0, "(p) / 0: division by zero"),
         (lambda: p / (q - q), "(p) / 0: division by zero"),
         (lambda: p / 0.0, "(p) / 0: division by zero"),

@@ -180,7 +180,10 @@ def test_empty_columns_give_empty_arrays():
             "an array of float64 has no distinct values to tabulate; use integers or Booleans",
         ),
         (lambda: POLYNOMIALS / np.arange(5), "(p) / 0: division by zero"),
-        (lambda: 1 / POLYNOMIALS, "(1) / (p) is not a polynomial; only division by numbers is possible"),
+        (
+            lambda: 1 / POLYNOMIALS,
+            "(1) / (p) is not a polynomial; divide by numbers only, or give the quotient a parameter of its own",
+        ),
     ],
 )
 def test_misuse_is_refused_by_name(action, message):

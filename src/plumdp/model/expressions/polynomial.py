@@ -207,7 +207,8 @@ class Polynomial:
             return NotImplemented
         divisor = other.constant if isinstance(other, Polynomial) and other.is_constant else other
         if isinstance(divisor, Polynomial):
-            raise ModelError(f"({self}) / ({divisor}) is not a polynomial; only division by numbers is possible")
+            advice = "divide by numbers only, or give the quotient a parameter of its own"
+            raise ModelError(f"({self}) / ({divisor}) is not a polynomial; {advice}")
         number = exact(divisor)  # type: ignore[arg-type]  # exact() refuses by name what is not a number
         if not number:
             raise ModelError(f"({self}) / 0: division by zero")

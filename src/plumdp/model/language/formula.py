@@ -204,10 +204,12 @@ def _exact_map(function: Callable[..., Polynomial], *values: Value) -> Value:
 
 def _power(a: Value, b: Value) -> Value:
     def apply(x: Any, y: Any) -> Polynomial:
-        exponent = _number(y)
-        if exponent.denominator != 1:
-            raise ModelError(f"pow({x}, {y}): only whole exponents are possible")
-        return polynomial(x) ** int(exponent) if exponent >= 0 else 1 / polynomial(x) ** int(-exponent)
+        base, exponent = polynomial(x), polynomial(y)
+        if not exponent.is_constant or exponent.constant.denominator != 1:
+            advice = "" if base.is_constant and exponent.is_constant else "; give the power a parameter of its own"
+            raise ModelError(f"pow({x}, {y}): only whole exponents are possible{advice}")
+        power = int(exponent.constant)
+        return base**power if power >= 0 else 1 / base ** (-power)
 
     results, inverse = _map(apply, a, b)
     if _is_integral(a, b):  # of integers, as long as no exponent is negative
@@ -258,7 +260,8 @@ def _widen(value: Value) -> Value:
 def _number(value: Any) -> Fraction:
     if isinstance(value, Polynomial):
         if not value.is_constant:
-            raise ModelError(f"{value} depends on a parameter and cannot be compared or rounded")
+            advice = "give the result a parameter of its own"
+            raise ModelError(f"{value} depends on a parameter and cannot be compared or rounded; {advice}")
         return value.constant
     return exact(value)
 

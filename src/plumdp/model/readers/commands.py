@@ -23,6 +23,7 @@ from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.polynomial import Polynomial, polynomial
 from plumdp.model.graph import BoolArray, Indices, IntArray
 from plumdp.model.language.formula import DistinctEvaluator, Formula
+from plumdp.model.readers.storm_messages import WIDEN
 from plumdp.model.state_store import StateStore
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -42,6 +43,7 @@ class Command:
 
     action: str
     branches: tuple[Branch, ...]
+    place: str  # module, line and action, for messages
 
 
 def transitions(
@@ -98,7 +100,7 @@ def _probability(command: Command, branch: Branch, calculate: DistinctEvaluator)
     try:
         value = calculate(branch.probability)
     except ModelError as error:
-        raise ModelError(f"action {command.action!r}: {error}") from None
+        raise ModelError(f"{command.place}: {error}") from None
     if isinstance(value, np.ndarray):  # integers: a probability of 0 or 1 that depends on the state
         value = tabulate(Polynomial, value)
     return value if isinstance(value, PolynomialArray) else polynomial(value)
@@ -113,7 +115,8 @@ def _is_zero(probability: Polynomial | PolynomialArray, n: int) -> BoolArray:
 
 def _refuse_new_state(joint: tuple[Command, ...], states: Columns, row: IntArray) -> None:
     valuation = ", ".join(f"{name}={value}" for name, value in zip(states, row.tolist(), strict=True))
-    raise ModelError(f"action {joint[0].action!r} leads to ({valuation}), outside the declared range of a variable")
+    place = joint[0].place if len(joint) == 1 else f"action {joint[0].action!r}"
+    raise ModelError(f"{place} leads to ({valuation}), outside the declared range of a variable; {WIDEN}")
 
 
 def _assigned(branch: Branch, calculate: DistinctEvaluator) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from plumdp.base.errors import ModelError, require_path
 from plumdp.model.expressions.polynomial import Number
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.readers.storm import read_prism
-from plumdp.model.readers.storm_languages import INTERVALS
+from plumdp.model.readers.storm_messages import INTERVALS
 from plumdp.model.space import ParameterSpace
 from plumdp.model.stored_files import open_stored
 

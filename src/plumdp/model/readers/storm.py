@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -17,13 +18,22 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.errors import MissingExtra, ModelError, Option, require_path
+from plumdp.base.errors import MissingExtra, ModelError, require_path
 from plumdp.model.assemble import assemble
-from plumdp.model.expressions.polynomial import Number, exact, parameters
+from plumdp.model.expressions.polynomial import Number, Polynomial, parameters
 from plumdp.model.graph import FloatArray, Graph, IntArray, owners, read_only
+from plumdp.model.language.formula import evaluate
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.readers.commands import choices_by_origin, transitions
-from plumdp.model.readers.storm_languages import INTERVALS, OVERLAP, Source, open_jani, open_prism, open_prism_intervals
+from plumdp.model.readers.storm_languages import (
+    Source,
+    exact_constants,
+    open_jani,
+    open_prism,
+    open_prism_intervals,
+    text_of,
+)
+from plumdp.model.readers.storm_messages import WIDEN, storm_message
 from plumdp.model.readers.umb import UmbModel, read_umb
 from plumdp.model.space import ParameterSpace
 
@@ -50,11 +60,14 @@ def read_prism(
         raise ModelError(f"{file}: there is no such file")
     stormpy = _stormpy()
     try:
-        return _read(stormpy, file, {name: exact(value) for name, value in (constants or {}).items()}, space)
+        return _read(stormpy, file, exact_constants(constants), space)
     except RecursionError:
         raise ModelError(f"{file}: a formula is nested too deeply") from None
-    except (ModelError, RuntimeError) as error:  # ours, and Storm's own
-        raise ModelError(f"{file}: ", *_plain(error)) from None
+    except ModelError as error:
+        raise ModelError(f"{file}: ", *error.args) from None
+    except RuntimeError as error:  # Storm's own
+        code = "" if file.suffix.lower() == ".jani" else text_of(file)
+        raise ModelError(f"{file}: ", storm_message(str(error), code)) from None
 
 
 def read_prism_intervals(
@@ -63,16 +76,17 @@ def read_prism_intervals(
     """Return the arrays of a PRISM file whose probabilities are numbers or intervals, and its constants."""
     stormpy = _stormpy()
     try:
-        values = {name: exact(value) for name, value in constants.items()}
-        program, defined = open_prism_intervals(stormpy, file, values)
+        program, defined = open_prism_intervals(stormpy, file, exact_constants(constants))
         options = stormpy.BuilderOptions(build_full=False)
         for switch in ("all_labels", "all_reward_models", "choice_labels", "state_valuations"):
             getattr(options, f"set_build_{switch}")(True)
         built = stormpy.build_model[stormpy.RationalInterval](program, options=options)
         umb = _export(stormpy, built, frozenset(), of_intervals=True)
         return _with_nearest_floats(umb, built), defined
-    except (ModelError, RuntimeError) as error:  # ours, and Storm's own
-        raise ModelError(f"{file}: ", *_plain(error)) from None
+    except ModelError as error:
+        raise ModelError(f"{file}: ", *error.args) from None
+    except RuntimeError as error:  # Storm's own
+        raise ModelError(f"{file}: ", storm_message(str(error), text_of(file))) from None
 
 
 def _with_nearest_floats(umb: UmbModel, built: Any) -> UmbModel:
@@ -97,16 +111,20 @@ def _nearest_floats(intervals: Iterable[Any]) -> FloatArray:
 def _read(stormpy: Any, file: Path, constants: dict[str, Fraction], space: ParameterSpace | None) -> ParametricMDP:
     source = (open_jani if file.suffix.lower() == ".jani" else open_prism)(stormpy, file, constants)
     space = _space(space, source.unknown)
-    built = _build(stormpy, source, space)
+    point = _build_point(source, space)
+    built = _build(stormpy, source, point)
     umb = _export(stormpy, built, source.hidden)
     model = _assemble(source, built, umb, space)
-    _compare(model, umb, space)
+    _compare(model, umb, point)
     return model
 
 
 def _assemble(source: Source, built: Any, umb: UmbModel, space: ParameterSpace) -> ParametricMDP:
+    if not umb.states:
+        raise ModelError("there is no state variable; a module declares some, as in x : [0..9] init 0;")
     if len(umb.initial_states) != 1:
-        raise ModelError(f"{len(umb.initial_states)} initial states; there must be exactly one")
+        start = "start in one more state, with an action that leads to each of them"
+        raise ModelError(f"{len(umb.initial_states)} initial states; there must be exactly one: {start}")
     by_origin = [choices for choices in choices_by_origin(umb.action) if len(choices)]
     groups = [(source.commands(built, int(choices[0])), choices) for choices in by_origin]
     unknown = dict(zip(source.unknown, parameters(*source.unknown), strict=True))
@@ -138,15 +156,14 @@ def _assemble(source: Source, built: Any, umb: UmbModel, space: ParameterSpace) 
     )
 
 
-def _compare(model: ParametricMDP, umb: UmbModel, space: ParameterSpace) -> None:
+def _compare(model: ParametricMDP, umb: UmbModel, point: Mapping[str, Fraction]) -> None:
     """Refuse a model that differs from Storm's in the edges or, at the build point, in the probabilities."""
     ours = _sorted_edges(model.graph.first_transition, model.graph.successor)
     theirs = _sorted_edges(umb.first_transition, umb.successor)
     same = np.array_equal(model.graph.first_transition, umb.first_transition)
     same = same and np.array_equal(model.graph.successor[ours], umb.successor[theirs])
     if same:
-        generic = np.array([[float(value) for value in space.generic_point().values()]])
-        values = model.expressions.evaluate(generic)[:, 0]
+        values = model.expressions.evaluate(np.array([[float(value) for value in point.values()]]))[:, 0]
         difference = np.abs(values[model.expression[ours]] - umb.probability[theirs])
         same = bool(difference.max(initial=0.0) < _AGREEMENT)
     if not same:
@@ -171,15 +188,63 @@ def _space(space: ParameterSpace | None, unknown: tuple[str, ...]) -> ParameterS
     return space
 
 
-def _build(stormpy: Any, source: Source, space: ParameterSpace) -> Any:
-    """Return Storm's float model at a generic point, at which no probability vanishes by accident."""
-    point = {name: stormpy.Rational(str(value)) for name, value in space.generic_point().items()}
+def _build_point(source: Source, space: ParameterSpace) -> dict[str, Fraction]:
+    """Return a generic point, at which no probability vanishes by accident.
+
+    Storm refuses negative probabilities that are the same in all states, so the point lies where those of one parameter
+    are not negative, if that is more than one value. Any such point gives the same graph.
+    """
+    unknown = dict(zip(source.unknown, parameters(*source.unknown), strict=True))
+    inside = space
+    for formula in [branch.probability for command in source.numbered.values() for branch in command.branches]:
+        if formula.variables() and formula.variables() <= unknown.keys():
+            with suppress(ModelError):  # is raised later, with its place
+                value = evaluate(formula, unknown)
+                narrower = inside.cut([value]) if isinstance(value, Polynomial) and value.is_affine else inside
+                inside = narrower if all(low < high for low, high in narrower.bounds) else inside
+    return inside.generic_point()
+
+
+def _build(stormpy: Any, source: Source, at: Mapping[str, Fraction]) -> Any:
+    """Return Storm's float model at a point."""
+    point = {name: stormpy.Rational(str(value)) for name, value in at.items()}
     concrete = stormpy.instantiate_constants(source.described, point)[0] if point else source.described
     options = stormpy.BuilderOptions(build_full=False)
     switches = ["all_labels", "all_reward_models", "choice_origins", "state_valuations"]
     for switch in switches + ["choice_labels"] * source.needs_choice_labels:
         getattr(options, f"set_build_{switch}")(True)
-    return stormpy.build_model[float](concrete, options=options)
+    try:
+        return stormpy.build_model[float](concrete, options=options)
+    except RuntimeError as error:
+        if "is out of range for variable" in str(error):
+            _refuse_overflow(stormpy, source, concrete)
+        raise
+
+
+def _refuse_overflow(stormpy: Any, source: Source, concrete: Any) -> None:
+    """Refuse an update that leaves the range of its variable, with the place that a slower build by Storm finds.
+
+    The quick build notices the damage only, which may be in the bits of another variable.
+    """
+    options = stormpy.BuilderOptions(build_full=False)
+    options.set_exploration_checks(True)
+    try:
+        stormpy.build_model[stormpy.Rational](concrete, options=options)
+    except RuntimeError as error:
+        pattern = r"The update (.*) leads to an out-of-bounds value \((-?\d+)\) for the variable '(.*)'"
+        if overflow := re.search(pattern, str(error)):
+            update, value, name = overflow.groups()
+            place = _place_of(update, source, concrete)
+            raise ModelError(f"{place}: {name} becomes {value}, outside its declared range; {WIDEN}") from None
+
+
+def _place_of(update: str, source: Source, concrete: Any) -> str:
+    """Return where the command with an update is, or the update itself if several commands have it."""
+    places = set()
+    if source.numbered:
+        commands = [c for m in concrete.substitute_formulas().substitute_constants().modules for c in m.commands]
+        places = {source.numbered[c.global_index].place for c in commands if update in map(str, c.updates)}
+    return places.pop() if len(places) == 1 else f"the update {re.sub(r'^.*? : (?=[(])', '', update)}"
 
 
 def _export(stormpy: Any, built: Any, hidden: frozenset[str], *, of_intervals: bool = False) -> UmbModel:
@@ -199,17 +264,6 @@ def _export(stormpy: Any, built: Any, hidden: frozenset[str], *, of_intervals: b
 
 def _part(parts: Mapping[str, Any], name: str) -> Any:
     return read_only(parts[name]) if name in parts else None
-
-
-def _plain(error: Exception) -> tuple[str | Option, ...]:
-    """Return the parts of an error's message, Storm's without the name of its exception class."""
-    if isinstance(error, ModelError):
-        return error.args
-    if "Inconsistent action names for choice origin" in str(error):
-        return (OVERLAP,)
-    if "contains interval updates" in str(error):
-        return ("its probabilities are intervals, so there are no parameters to learn; " + INTERVALS,)
-    return (re.sub(r"^\w+Exception: ", "", str(error)).strip(),)
 
 
 def _stormpy() -> Any:

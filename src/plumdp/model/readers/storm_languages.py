@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from plumdp.base.errors import ModelError, Option
-from plumdp.model.expressions.polynomial import MAX_DEGREE, Polynomial, exact
-from plumdp.model.language.formula import Formula, evaluate, literal, variable
+from plumdp.model.expressions.polynomial import Number, Polynomial, exact
+from plumdp.model.language.formula import Formula, evaluate, literal
 from plumdp.model.readers.commands import Branch, Command
-
-INTERVALS = "read_interval_model reads an interval model, and plumdp solve solves it"
-OVERLAP = "several commands of a dtmc are possible in one state; make their guards exclusive, or use an mdp"
+from plumdp.model.readers.storm_formulas import formula, formula_at
+from plumdp.model.readers.storm_messages import OVERLAP, command_lines, reward_lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,23 +29,26 @@ class Source:
     unknown: tuple[str, ...]  # undefined real constants: the parameters
     constants: Mapping[str, bool | int | Fraction]
     commands: Callable[[Any, int], tuple[Command, ...]]  # (built model, choice) → its synchronised commands
+    numbered: Mapping[int, Command]  # the commands of a PRISM file by Storm's numbers of them
     needs_choice_labels: bool = False  # whether the commands take their names from the built model
     hidden: frozenset[str] = frozenset()  # variables of the built states that are none of the model
 
 
 def open_prism(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Source:
     """Return the contents of a PRISM file."""
-    _refuse_model_type(_prism_model_type(_text_of(path)))
+    text = text_of(path)
+    _refuse_model_type(_prism_model_type(text))
     program = stormpy.parse_prism_program(str(path))
     undefined = {c.name: str(c.type) for c in program.constants if not c.defined}
     program = _define(stormpy, program, undefined, {c.name for c in program.constants}, constants)
     unknown = _unknown(undefined, constants)
     symbolic = program.substitute_formulas().substitute_constants()
-    _refuse_parameters(symbolic, set(unknown))
-    commands, owner = {}, {}
+    _refuse_parameters(symbolic, text, set(unknown))
+    commands, owner, lines = {}, {}, command_lines(text)
     for module in symbolic.modules:
         for number, command in enumerate(module.commands):
-            commands[command.global_index] = _prism_command(module.name, number, command)
+            line = lines.get((module.name, number))
+            commands[command.global_index] = _prism_command(module.name, number, line, command, set(unknown))
             owner[command.global_index] = module.name
 
     def joint_commands(built: Any, choice: int) -> tuple[Command, ...]:
@@ -55,14 +57,14 @@ def open_prism(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sour
             raise ModelError(OVERLAP)
         return tuple(commands[index] for index in indices)
 
-    return Source(program, unknown, _constant_values(program.constants), joint_commands)
+    return Source(program, unknown, _constant_values(program.constants), joint_commands, commands)
 
 
 def open_prism_intervals(
     stormpy: Any, path: Path, constants: dict[str, Fraction]
 ) -> tuple[Any, dict[str, bool | int | Fraction]]:
     """Return the program of a PRISM file without parameters, and the values of its constants."""
-    _refuse_model_type(_prism_model_type(_text_of(path)))
+    _refuse_model_type(_prism_model_type(text_of(path)))
     program = stormpy.parse_prism_program(str(path))
     undefined = {c.name: str(c.type) for c in program.constants if not c.defined}
     program = _define(stormpy, program, undefined, {c.name for c in program.constants}, constants)
@@ -74,7 +76,19 @@ def open_prism_intervals(
     return program, _constant_values(program.constants)
 
 
-def _text_of(path: Path) -> str:
+def exact_constants(constants: Mapping[str, Number] | None) -> dict[str, Fraction]:
+    """Return values of constants as fractions, and refuse by name what is not a number."""
+    values = {}
+    for name, value in (constants or {}).items():
+        try:
+            values[name] = exact(value)
+        except ModelError as error:
+            raise ModelError(f"the constant {name}: {error}") from None
+    return values
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a model file, which must be UTF-8."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -83,7 +97,7 @@ def _text_of(path: Path) -> str:
 
 def _json_of(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(_text_of(path))
+        content = json.loads(text_of(path))
     except json.JSONDecodeError as error:
         raise ModelError(f"this is not JSON, which JANI files are: {error}") from None
     except RecursionError:
@@ -96,60 +110,80 @@ def _json_of(path: Path) -> dict[str, Any]:
 def _prism_model_type(text: str) -> str:
     """Return the keyword that says what kind of model a PRISM file holds."""
     kinds = r"mdp|dtmc|ctmc|ctmdp|pta|popta|pomdp|smg|ma|nondeterministic|probabilistic|stochastic"
-    match = re.search(rf"^\s*({kinds})\b", re.sub(r"//.*", "", text), re.MULTILINE)
+    code = re.sub(r"//.*", "", text)
+    if re.search(r":\s*clock\b", code):  # Storm would take it for an integer
+        return "pta"
+    match = re.search(rf"^\s*({kinds})\b", code, re.MULTILINE)
     kind = match[1] if match else "mdp"
     return {"nondeterministic": "mdp", "probabilistic": "dtmc", "stochastic": "ctmc"}.get(kind, kind)
 
 
+_REMEDIES = {
+    "ctmc": "; if time does not matter, write its jumps as a dtmc, with parameters for their probabilities",
+    "pta": "; write its clocks as int variables of an mdp, which an action of all modules moves on",
+    "pomdp": "; an mdp of the same commands has policies that see every variable",
+}
+
+
 def _refuse_model_type(kind: str) -> None:
     if kind not in ("mdp", "dtmc"):
-        raise ModelError(f"this is a {kind}; only an mdp or a dtmc can be read")
+        raise ModelError(f"this is a {kind}; only an mdp or a dtmc can be read{_REMEDIES.get(kind, '')}")
 
 
-def _prism_command(module: str, number: int, command: Any) -> Command:
+def _prism_command(module: str, number: int, line: int | None, command: Any, unknown: set[str]) -> Command:
+    action = command.action_name or f"{module}.{number + 1}"
+    place = f"module {module}, " + (f"line {line}, " if line else "") + f"action {action!r}"
+    _refuse(command.guard_expression, unknown, f"{place}: the guard")
     shared: dict[str, Formula] = {}
-    branches = tuple(
-        Branch(
-            _formula(update.probability_expression, shared),
-            {a.variable.name: _formula(a.expression, shared) for a in update.assignments},
-        )
-        for update in command.updates
-    )
-    return Command(command.action_name or f"{module}.{number + 1}", branches)
+    branches = []
+    for update in command.updates:
+        for assignment in update.assignments:
+            _refuse(assignment.expression, unknown, f"{place}: the update of {assignment.variable.name}")
+        moves = {a.variable.name: formula_at(place, a.expression, shared) for a in update.assignments}
+        branches.append(Branch(formula_at(place, update.probability_expression, shared), moves))
+    return Command(action, tuple(branches), place)
 
 
-def _refuse_parameters(program: Any, unknown: set[str]) -> None:
-    """Refuse parameters outside probabilities.
+def _refuse_parameters(program: Any, text: str, unknown: set[str]) -> None:
+    """Refuse parameters in labels and rewards.
 
-    Everything else decides the structure, which must be known.
+    Everything but probabilities decides the structure, which must be known; guards and updates are looked at with the
+    commands.
     """
-    for module in program.modules:
-        for command in module.commands:
-            where = f"module {module.name}, action {command.action_name!r}"
-            _refuse(command.guard_expression, unknown, f"{where}: the guard")
-            for update in command.updates:
-                for assignment in update.assignments:
-                    _refuse(assignment.expression, unknown, f"{where}: the update of {assignment.variable.name}")
     for label in program.labels:
         _refuse(label.expression, unknown, f'label "{label.name}"')
-    for name, body in re.findall(r'rewards(?:\s+"([^"]*)")?(.*?)endrewards', str(program), re.DOTALL):
+    blocks = re.findall(r'(?<!")\brewards(?:\s+"([^"]*)")?(.*?)endrewards', str(program), re.DOTALL)
+    for (name, body), line in zip(blocks, reward_lines(text), strict=False):
         used = sorted(unknown & set(re.findall(r"[A-Za-z_]\w*", body)))
         if used:
-            raise ModelError(f'rewards "{name}" depend on the parameter {used[0]}; only probabilities may')
+            where = f'rewards "{name}"' if name else "rewards"
+            instead = f", or enter a state of a fixed reward with probability {used[0]}"
+            _refuse_parameter(f"line {line}: {where} depend", used[0], instead)
 
 
 def _refuse(expression: Any, unknown: set[str], where: str) -> None:
     used = sorted(unknown & {v.name for v in expression.get_variables()})
     if used:
-        raise ModelError(f"{where} depends on the parameter {used[0]}; only probabilities may")
+        _refuse_parameter(f"{where} depends", used[0])
+
+
+def _refuse_parameter(depends: str, name: str, instead: str = "") -> NoReturn:
+    value = Option("constants", {name: ...})
+    raise ModelError(
+        f"{depends} on the parameter {name}; only probabilities may: give {name} a value, ", value, instead
+    )
 
 
 def _constant_values(constants: Any) -> dict[str, bool | int | Fraction]:
-    """Return the values of the defined constants, each of which may be written in terms of earlier ones."""
+    """Return the values of the defined constants, each of which may be written in terms of earlier ones.
+
+    Those that depend on parameters, such as ``const double q = 1-p``, have none.
+    """
     values: dict[str, bool | int | Fraction] = {}
     for constant in constants:
-        if constant.defined:
-            value = evaluate(_formula(constant.definition, {}), values)
+        definition = formula(constant.definition, {}) if constant.defined else None
+        if definition is not None and definition.variables() <= values.keys():
+            value = evaluate(definition, values)
             number = value.constant if isinstance(value, Polynomial) else value
             values[constant.name] = _typed(number, str(constant.type))
     return values
@@ -185,18 +219,19 @@ def open_jani(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sourc
     kinds = {c.name: str(c.type) for c in model.constants}
     given = {c["name"]: c["value"] for c in content.get("constants", []) if isinstance(c.get("value"), int | float)}
     values = {name: _typed(exact(value), kinds[name]) for name, value in {**given, **constants}.items()}
-    return Source(model, unknown, values, joint_commands, True, frozenset(transient | single))
+    return Source(model, unknown, values, joint_commands, {}, True, frozenset(transient | single))
 
 
 def _jani_command(action: str, automaton: Any, edge: int, hidden: set[str]) -> Command:
+    place = f"automaton {automaton.name}, action {action!r}"
     shared: dict[str, Formula] = {}
     branches = []
     for destination in automaton.edges[edge].destinations:
         moves = {automaton.location_variable.name: literal(int(destination.target_location_index))}
-        moves |= {a.variable.name: _formula(a.expression, shared) for a in destination.assignments}
-        visible = {name: formula for name, formula in moves.items() if name not in hidden}
-        branches.append(Branch(_formula(destination.probability, shared), visible))
-    return Command(action, tuple(branches))
+        moves |= {a.variable.name: formula_at(place, a.expression, shared) for a in destination.assignments}
+        visible = {name: value for name, value in moves.items() if name not in hidden}
+        branches.append(Branch(formula_at(place, destination.probability, shared), visible))
+    return Command(action, tuple(branches), place)
 
 
 def _jani_variables(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -213,8 +248,7 @@ def _refuse_jani_parameters(content: Mapping[str, Any], unknown: set[str]) -> No
             inside += [edge.get("guard"), edge.get("assignments"), *outcomes]
         used = sorted(unknown & set(_identifiers([inside, automaton.get("variables")])))
         if used:
-            where = f"automaton {automaton['name']}: a guard, update or reward"
-            raise ModelError(f"{where} depends on the parameter {used[0]}; only probabilities may")
+            _refuse_parameter(f"automaton {automaton['name']}: a guard, update or reward depends", used[0])
 
 
 def _identifiers(tree: Any) -> Iterator[str]:
@@ -242,6 +276,8 @@ def _define(
     values: dict[str, Any] = {}
     for name, value in constants.items():
         if undefined[name] == "bool":
+            if value not in (0, 1):
+                raise ModelError(f"the constant {name} is a bool and cannot be {value}")
             values[name] = bool(value)
         elif undefined[name] == "int":
             if value.denominator != 1:
@@ -261,41 +297,3 @@ def _unknown(undefined: dict[str, str], constants: dict[str, Fraction]) -> tuple
         example = Option("constants", dict.fromkeys(missing, ...))
         raise ModelError(f"no value for {', '.join(missing)}; give ", example)
     return tuple(name for name in undefined if name not in constants)
-
-
-_OPERATORS = {
-    "AND": "&", "OR": "|", "XOR": "xor", "IMPLIES": "=>", "IFF": "<=>", "NOT": "!", "ITE": "?",
-    "PLUS": "+", "MINUS": "-", "TIMES": "*", "DIVIDE": "/", "POWER": "pow", "MODULO": "mod",
-    "MIN": "min", "MAX": "max", "FLOOR": "floor", "CEIL": "ceil",
-    "EQUAL": "=", "NOT_EQUAL": "!=", "LESS": "<", "LESS_OR_EQUAL": "<=", "GREATER": ">", "GREATER_OR_EQUAL": ">=",
-}  # fmt: skip
-
-
-def _formula(expression: Any, shared: dict[str, Formula]) -> Formula:
-    """Return Storm's expression tree as ours, with equal subtrees as one node, so that each is evaluated once."""
-    text = f"{expression} : {expression.type}"
-    if text not in shared:
-        if expression.is_function_application:
-            operands = tuple(_formula(expression.get_operand(i), shared) for i in range(expression.arity))
-            if expression.operator.name == "POWER" and _is_large(operands[1]):
-                raise ModelError(f"{expression}: the exponent is too large to calculate with")
-            shared[text] = Formula(_OPERATORS[expression.operator.name], operands)
-        elif expression.is_variable():
-            shared[text] = variable(expression.get_identifier())
-        elif expression.has_boolean_type():
-            shared[text] = literal(bool(expression.evaluate_as_bool()))
-        elif expression.has_integer_type():
-            shared[text] = literal(int(expression.evaluate_as_int()))
-        else:
-            shared[text] = literal(_fraction(expression.evaluate_as_rational()))
-    return shared[text]
-
-
-def _is_large(exponent: Formula) -> bool:
-    """Return whether an exponent is beyond all that polynomials have, as Storm would calculate such powers."""
-    value = exponent.value
-    return isinstance(value, int | Fraction) and not -MAX_DEGREE <= value <= MAX_DEGREE
-
-
-def _fraction(number: Any) -> Fraction:
-    return Fraction(str(number))
