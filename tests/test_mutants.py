@@ -36,6 +36,10 @@ MUTANTS = {
             "test_a_planted_error_of_draws_is_found[weights_of_coupled_bounds_are_turned]"
         ),
     },
+    "oracles/test_difference_points": {
+        "remainders that cancel": "test_a_planted_error_is_found[remainders_cancel]",
+        "policies that change places": "test_a_planted_error_is_found[policies_change_places]",
+    },
     "oracles/test_fairness": {
         "powers that count once": "test_a_process_that_is_unfair_is_found[likelihood-powers_are_forgotten]",
         "outcomes that count for another": (

@@ -14,7 +14,6 @@ from .model.objective import Reward as Reward
 from .model.language.property import parse_property as parse_property
 from .data.counts import TransitionCounts as TransitionCounts
 from .data.simulate import simulate as simulate
-from .data.simulators import as_env as as_env
 from .data.simulators import sample_env as sample_env
 from .data.logs import read_log as read_log
 from .data.files import read_counts as read_counts
@@ -29,6 +28,7 @@ from .certifying.pipeline import certify_all as certify_all
 from .certifying.pipeline import compare as compare
 from .certifying.pipeline import conclude as conclude
 from .certifying.thresholds import decide as decide
+from .certifying.difference import difference as difference
 from .certifying.model_choice import compare_models as compare_models
 from .explaining.check import check_model as check_model
 from .explaining.advice import advise as advise

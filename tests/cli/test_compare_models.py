@@ -74,3 +74,26 @@ def test_the_exit_code_says_if_no_model_is_left(run):
 def test_misuse_says_what_to_write(run, arguments, message):
     ended = run("compare-models", *arguments, *GOAL)
     assert (ended.code, ended.err.strip()) == (2, f"error: {message}")
+
+
+def test_two_policies_are_compared_by_the_difference_of_their_values(run):
+    arguments = ("m.py:free", "other.parquet", *GOAL, "--policy")
+    better, worse = (
+        run("policy", *arguments, *pair) for pair in (("fast", "--against", "slow"), ("slow", "--against", "fast"))
+    )
+    assert (better.code, worse.code) == (0, 1)
+    assert better.out.startswith("fast is better: its value is larger by at least 0.")
+    told = json.loads(run("policy", *arguments, "fast", "--against", "slow", "--json").out)
+    assert told["lower"] <= 0.9**2 - 0.5**2 <= told["upper"]
+    assert told["upper"] - told["lower"] <= told["first"]["upper"] - told["second"]["lower"]
+    same = run("policy", *arguments, "fast", "--against", "fast")
+    assert same.code == 4
+    assert same.out.startswith("Not yet known: the value of fast less that of fast lies between -")
+
+
+def test_a_policy_to_compare_with_that_there_is_not_is_named(run):
+    ended = run("policy", "m.py:free", "other.parquet", *GOAL, "--policy", "fast", "--against", "none")
+    assert (ended.code, ended.err.strip()) == (
+        2,
+        "error: --against none: there is no such file, and no action of this name",
+    )

@@ -14,6 +14,7 @@ from math import inf
 import numpy as np
 import pytest
 from coupled_points import mixed_value, rows_at
+from drawn_weights import random_weights, shares_of
 from misfit_rows import moved_at_random
 from point_cases import SETS, random_case
 from random_objectives import ALL_KINDS
@@ -30,26 +31,6 @@ from plumdp.solver.reductions import drawn_policy
 N_POINTS = size(50, 10_000)
 PER_CASE = 12
 DISCOUNTED = [kind for kind in ALL_KINDS if "discount" in kind]
-
-
-def random_weights(rng, graph):
-    """Return probabilities of choices: some zero, some tiny, some equal, and some whose floats do not sum to one."""
-    weights = np.zeros(graph.n_choices)
-    for first, end in zip(graph.first_choice[:-1], graph.first_choice[1:], strict=True):
-        own = rng.choice([0, 1e-9, 0.1, 0.3, 1], end - first) * rng.choice([1, rng.random()], end - first)
-        own[rng.integers(end - first)] += 0.1
-        weights[first:end] = own / own.sum()
-    return weights
-
-
-def shares_of(graph, weights):
-    """Return the exact probabilities that are meant: floats divided by their sum."""
-    exact = [Fraction(weight) for weight in weights.tolist()]
-    owner = graph.state_of_choice().tolist()
-    sums = Counter()
-    for state, share in zip(owner, exact, strict=True):
-        sums[state] += share
-    return [share / sums[state] for state, share in zip(owner, exact, strict=True)]
 
 
 def misses(seed, seen):

@@ -267,7 +267,7 @@ def test_a_policy_that_draws_is_followed_under_the_condition_that_it_moves():
         return {"stay": [(1, s)], "go": ahead, "back": ahead[::-1]}
 
     model = pl.explore(step, {"cell": 0}, space=SPACE)
-    env = pl.as_env(model, {"p": "1/2"}, unavailable="error")
+    env = pl.data.as_env(model, {"p": "1/2"}, unavailable="error")
     weights = np.array([0.5, 0.2, 0.3, 1.0, 1.0])
     counts = pl.sample_env(model, env, 2000, rng=1, policy=weights)
     assert counts.total == 2000

@@ -83,7 +83,7 @@ def made(name, episodes, observation_space, action_space):
 
 def stored(name, runs, model):
     """Return runs of a model as a data set: observations and actions are those of ``as_env``, as in the docs."""
-    graph, env = model.graph, pl.as_env(model, dict.fromkeys(model.space.names, "1/2"))
+    graph, env = model.graph, pl.data.as_env(model, dict.fromkeys(model.space.names, "1/2"))
     episodes = []
     for number in np.unique(runs.episode):
         taken = runs.transition[runs.episode == number]

@@ -298,14 +298,14 @@ def test_learning_in_gymnasium_is_learning_in_the_sampler_if_the_random_words_ar
         return [(r.episodes, r.steps, r.bound, r.optimistic_bound, r.policy.choice.tolist()) for r in found]
 
     sampler = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=21, stop=is_stuck)
-    env = with_words_of_the_sampler(pl.as_env(study.model, study.true_point, max_steps=21), sampler.plan.key)
+    env = with_words_of_the_sampler(pl.data.as_env(study.model, study.true_point, max_steps=21), sampler.plan.key)
     assert records(pl.data.gym_environment(study.model, env, rng=1)) == records(sampler)
 
 
 @pytest.mark.slow
 def test_learning_in_gymnasium_certifies_and_can_be_resumed(study, tmp_path):
     def records(**options):
-        env = pl.as_env(study.model, study.true_point, max_steps=21)
+        env = pl.data.as_env(study.model, study.true_point, max_steps=21)
         episodes = pl.data.gym_environment(study.model, env, rng=3)
         options |= {"episodes": 300, "exploration": 0.2, "confidence": 0.9}
         return pl.learn_online(study.model, episodes, study.objective, **options)
@@ -327,7 +327,7 @@ def test_what_does_not_fit_the_model_is_named_as_it_is_for_counts(study):
     """An environment with other probabilities is fine, one with another action order leads elsewhere."""
     actions = list(study.model.graph.action_names)
     swapped = {name: k for k, name in enumerate(reversed(actions))}
-    env = pl.as_env(study.model, study.true_point, max_steps=21)
+    env = pl.data.as_env(study.model, study.true_point, max_steps=21)
     episodes = pl.data.gym_environment(study.model, env, rng=1, act=swapped.get)
     with pytest.raises(pl.DataError, match=r"^episode \d+, step \d+: state .* led to .*, which is (not one|no state)"):
         final(pl.learn_online(study.model, episodes, study.objective, episodes=50, exploration=1.0))

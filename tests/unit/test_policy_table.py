@@ -58,7 +58,7 @@ def test_calling_a_policy_is_looking_up_its_row():
 
 def test_what_the_environment_of_the_model_shows_can_be_given_to_the_policy():
     """Truth values are 0 and 1 there; each action that the policy names is one that the state has."""
-    env = pl.as_env(MODEL, {"p": "1/3"}, unavailable="error")
+    env = pl.data.as_env(MODEL, {"p": "1/3"}, unavailable="error")
     for seed in range(5):
         observation, _ = env.reset(seed=seed)
         for _ in range(10):

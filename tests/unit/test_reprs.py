@@ -130,8 +130,8 @@ def test_every_public_thing_prints_in_one_short_line(name):
 
 OTHERS = {
     "simulator": lambda: pl.online.simulator(MODEL, STUDY.true_point, rng=1, max_steps=50),
-    "gym": lambda: pl.data.gym_environment(MODEL, pl.as_env(MODEL, STUDY.true_point), rng=1),
-    "environment": lambda: pl.as_env(MODEL, STUDY.true_point),
+    "gym": lambda: pl.data.gym_environment(MODEL, pl.data.as_env(MODEL, STUDY.true_point), rng=1),
+    "environment": lambda: pl.data.as_env(MODEL, STUDY.true_point),
     "expressions": lambda: MODEL.expressions,
     "many parameters": lambda: pl.ParameterSpace.simplex(*(f"a{i}" for i in range(100))),
     "ellipsoid": lambda: learn(MODEL, COUNTS, confidence_set="ellipsoid").region,

@@ -21,7 +21,7 @@ SIMULATOR = pl.online.simulator(MODEL, STUDY.true_point, rng=1, max_steps=6)
 
 
 def _env():
-    return pl.as_env(MODEL, STUDY.true_point, max_steps=6)
+    return pl.data.as_env(MODEL, STUDY.true_point, max_steps=6)
 
 
 def _online(environment, model=MODEL, objective=GOAL):
@@ -145,7 +145,7 @@ WRONG = {
     "read a certificate": (lambda: pl.read_result(CERTIFICATE), "read_result takes a path, not Certificate"),
     "read a model of nothing": (lambda: pl.read_model(None), "read_model takes a path, not NoneType"),
     "environment of a case study": (
-        lambda: pl.as_env(STUDY, STUDY.true_point),
+        lambda: pl.data.as_env(STUDY, STUDY.true_point),
         "as_env takes a parametric MDP (its .model gives one), not CaseStudy",
     ),
     "a word as a seed": (

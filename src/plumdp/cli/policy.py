@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
+from rich.text import Text
 
+import plumdp
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.certify import Relaxing, certify_each
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions
+from plumdp.cli.results import EXIT_CODES, VERDICT_CODES, Result, exit_code, print_json, standard_output, worst_code
+from plumdp.cli.sources import load_policy
 
 _Policy = Annotated[
     str,
@@ -18,6 +24,14 @@ _Policy = Annotated[
         help="A file: .csv with a column for each state variable, one called action, and perhaps one called "
         "probability; .json (Storm), .txt (PRISM); or .py with a function policy. Or one action, or uniform. States "
         "with one action may be left out.",
+    ),
+]
+_Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="FILE",
+        help="Another policy, given in the same way: bounds on the difference of both values say which is better.",
     ),
 ]
 
@@ -34,12 +48,13 @@ def policy(
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
     interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
     output: args.ResultFolder = None, explain: args.Explain = False, force: args.ReplaceResult = False,
-    policy: _Policy, relaxation: Relaxing = None, as_json: args.AsJson = False,
+    policy: _Policy, against: _Against = None, relaxation: Relaxing = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Certify a policy of your own: bounds on its value that hold with the given confidence.
 
     A property with a threshold, such as P>=0.9 [ F "goal" ], is answered for this policy: yes, no or not known. Ends
     with 0 if certified or yes, 1 if no, 3 if the data contradict the model, 4 if nothing is certified or not yet known.
+    With --against, yes means that this policy is better than the other.
     """
     log = LogOptions(
         data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
@@ -48,4 +63,34 @@ def policy(
     asked = PropertyOptions(property, all_properties)
     sets = SetOptions(confidence, confidence_set, interval_method, misfit)
     folder = FolderOptions(output, explain, force)
+    if against is not None:
+        _compare_two(ModelOptions(model, constant, space), log, asked, sets, (policy, against), folder, as_json=as_json)
     certify_each(ModelOptions(model, constant, space), log, asked, sets, relaxation, folder, policy, as_json=as_json)
+
+
+def _compare_two(
+    model: ModelOptions,
+    log: LogOptions,
+    asked: PropertyOptions,
+    sets: SetOptions,
+    names: tuple[str, str],
+    folder: FolderOptions,
+    *,
+    as_json: bool,
+) -> NoReturn:
+    """Print bounds on the difference of two policies for each objective, and end with the code of the answer."""
+    if folder.output is not None:
+        raise DataError("--output: a difference is not saved as a result; leave out --output or --against")
+    read, objectives = asked.load(model)
+    first, second = load_policy(names[0], read), load_policy(names[1], read, option="--against")
+    learned = sets.learn(read, log.read_for(model, read), objectives)
+    found = [plumdp.difference(learned, each, first, second, names=names) for each in objectives]
+    if as_json:
+        print_json([each.to_dict() for each in found], one=len(found) == 1)
+    else:
+        for each in found:
+            standard_output().print(Text(str(each)))
+    results = [Result(each.first) for each in found]
+    is_wrong = exit_code(results) == EXIT_CODES[Status.CONTRADICTED]
+    codes = {EXIT_CODES[Status.CONTRADICTED]} if is_wrong else {VERDICT_CODES[each.verdict] for each in found}
+    raise typer.Exit(worst_code(codes))

@@ -78,7 +78,11 @@ class Result:
 
 def exit_code(results: Sequence[Result]) -> int:
     """Return the exit code of several results: 3 if the data contradict a model, 1 if one is no, else the weakest."""
-    codes = {result.exit_code for result in results}
+    return worst_code({result.exit_code for result in results})
+
+
+def worst_code(codes: set[int]) -> int:
+    """Return the exit code that says most of several."""
     return next(code for code in _WORST_FIRST if code in codes)
 
 

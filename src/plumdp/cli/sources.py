@@ -46,7 +46,7 @@ def load_source(model: str, constants: Mapping[str, str]) -> tuple[plumdp.model.
     return plumdp.read_model(path, constants=dict(constants)), read_properties(path)
 
 
-def load_policy(policy: str, model: plumdp.model.ParametricMDP) -> plumdp.PolicyTable:
+def load_policy(policy: str, model: plumdp.model.ParametricMDP, *, option: str = "--policy") -> plumdp.PolicyTable:
     """Return the policy of a file or result, of a function in a Python file (rules.py:name), one action, or uniform."""
     from plumdp.model.policy import UNIFORM, check_policy
     from plumdp.result.folder import POLICY
@@ -58,7 +58,7 @@ def load_policy(policy: str, model: plumdp.model.ParametricMDP) -> plumdp.Policy
     if not path.is_file() and policy in (UNIFORM, *model.graph.action_names):
         return plumdp.PolicyTable(model.graph, check_policy(model.graph, policy))
     if not path.is_file():
-        raise DataError(f"--policy {policy}: there is no such file, and no action of this name")
+        raise DataError(f"{option} {policy}: there is no such file, and no action of this name")
     return plumdp.read_policy(model, path)
 
 

@@ -11,5 +11,6 @@ from .run_files import write_runs as write_runs
 from .logs import Log as Log
 from .report import IngestionReport as IngestionReport
 from .sql import counts_query as counts_query
+from .simulators import as_env as as_env
 from .simulators import gym_environment as gym_environment
 from .minari_logs import convert_minari as convert_minari

@@ -28,7 +28,15 @@ from plumdp.model.text import one_line
 from plumdp.region.ball import smaller_ball
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.coupled.brackets import Bracket, Setting, bracket_of, brackets_of, intersection, setting_of
+from plumdp.solver.coupled.brackets import (
+    Bracket,
+    Setting,
+    approximation_of,
+    bracket_of,
+    brackets_of,
+    intersection,
+    setting_of,
+)
 from plumdp.solver.coupled.by_slabs import bracket_by_slabs
 from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain
@@ -86,32 +94,37 @@ def find_coupled_bounds(
     if flipped is not None:
         bounds = find_coupled_bounds(model, policy, flipped, region, uncertain, precision=precision)
         return bounds if isinstance(bounds, str) else _one_minus(bounds)
-    chain = _usable_chain(model, chosen, objective, uncertain)
+    chain = usable_chain(model, chosen, objective, uncertain)
     if isinstance(chain, str):
         return chain
     if chain.n_open == 0:
         value = known_value(chain, objective, model.graph.n_states)
         return CoupledBounds(value, value, 0.0, 0.0, 0.0, "known")
     setting = setting_of(model, chain, region, uncertain)
-    if not _fits(setting, setting.forms.curvatures.shape[1]):
+    if not fits(setting, setting.forms.curvatures.shape[1]):
         return "the products of so many parameters take too much memory"
-    if objective.n_steps is not None and objective.n_steps * len(chain.successor) > _MAX_WORK:
-        return "so many steps of so large a chain take too long"
+    too_long = steps_reason(objective, chain)
+    if too_long:
+        return too_long
     if objective.n_steps is not None:
-        of_steps = step_errors(chain, uncertain, _discount(chain))
+        of_steps = step_errors(chain, uncertain, discount_of(chain))
         brackets = _by_steps(setting, objective, model.graph.n_states, of_steps)
     else:
-        errors = error_model(chain, uncertain, _discount(chain))
+        errors = error_model(chain, uncertain, discount_of(chain))
         brackets = _by_orders(setting, errors, precision)
-        ball = smaller_ball(region, setting.ball) if _is_poor(brackets) else None
+        ball = smaller_ball(region, setting.ball) if is_poor(brackets) else None
         if ball is not None:
             other = _by_orders(setting_of(model, chain, region, uncertain, ball=ball), errors, precision)
             # brackets of both balls hold, so that the better ends do
-            brackets = _joined(brackets, other)
-    return brackets if isinstance(brackets, str) else _best_of(brackets, objective)
+            brackets = joined(brackets, other)
+    if isinstance(brackets, str):
+        return brackets
+    # the value of a probability is between zero and its cap
+    least = 0.0 if objective.cap < np.inf else -np.inf
+    return best_of(brackets, least=least, most=objective.cap)
 
 
-def _usable_chain(
+def usable_chain(
     model: ParametricMDP, chosen: Indices, objective: Objective, uncertain: IntervalMDP
 ) -> PolicyChain | str:
     """Return the chain of a policy, or the reason why it does not have coupled bounds."""
@@ -125,7 +138,13 @@ def _usable_chain(
     return replace(chain, misfit=uncertain.misfit)
 
 
-def _is_poor(brackets: list[Bracket] | str) -> bool:
+def steps_reason(objective: Objective, chain: PolicyChain) -> str:
+    """Return why a number of steps is too large for expansions, or nothing."""
+    is_long = objective.n_steps is not None and objective.n_steps * len(chain.successor) > _MAX_WORK
+    return "so many steps of so large a chain take too long" if is_long else ""
+
+
+def is_poor(brackets: list[Bracket] | str) -> bool:
     """Return whether there are no brackets, or the best is mostly remainder, so that another ball is worth a try."""
     if isinstance(brackets, str):
         return True
@@ -133,7 +152,7 @@ def _is_poor(brackets: list[Bracket] | str) -> bool:
     return best.remainder > _LARGE * best.width
 
 
-def _joined(one: list[Bracket] | str, other: list[Bracket] | str) -> list[Bracket] | str:
+def joined(one: list[Bracket] | str, other: list[Bracket] | str) -> list[Bracket] | str:
     """Return the brackets of both, or the reason why there are none."""
     if isinstance(one, str):
         return one if isinstance(other, str) else other
@@ -143,7 +162,7 @@ def _joined(one: list[Bracket] | str, other: list[Bracket] | str) -> list[Bracke
 def _by_orders(setting: Setting, errors: ErrorModel, precision: float) -> list[Bracket] | str:
     """Return brackets of first and second order, and in slabs if the remainder matters."""
     d = setting.forms.dimension
-    orders = (1, 2) if _fits(setting, d * (d + 1) // 2) else (1,)
+    orders = (1, 2) if fits(setting, d * (d + 1) // 2) else (1,)
     brackets = brackets_of(setting, errors, precision, orders=orders)
     if isinstance(brackets, str):
         return brackets
@@ -161,35 +180,34 @@ def _by_steps(setting: Setting, objective: Objective, n_states: int, errors: Ste
     brackets: list[Bracket] = []
     for order in (1, 2):
         is_enough = order == 2 and brackets[0].remainder <= _MATTERS * brackets[0].width
-        if is_enough or not _fits(setting, d * (d + 1) // 2 if order == 2 else 0):
+        if is_enough or not fits(setting, d * (d + 1) // 2 if order == 2 else 0):
             break
         steps = expand_by_steps(setting.chain, setting.forms, objective, n_states, errors, order=order)
         if not np.isfinite([steps.below, steps.above]).all():
             return "the remainder is not finite"
-        brackets.append(bracket_of(setting, steps.expansion, steps.below, steps.above, steps.rounding))
+        start = setting.chain.initial
+        guess = approximation_of(steps.expansion, start, steps.below, steps.above, steps.rounding)
+        brackets.append(bracket_of(guess, setting.linear_range(guess.slope)))
     return brackets
 
 
-def _fits(setting: Setting, width: int) -> bool:
+def fits(setting: Setting, width: int) -> bool:
     """Return whether a packed matrix of some width for each node and each expression fits into memory."""
     return 8 * width * (setting.chain.n_nodes + len(setting.forms.means)) <= _MAX_BYTES
 
 
-def _discount(chain: PolicyChain) -> Fraction | None:
+def discount_of(chain: PolicyChain) -> Fraction | None:
     """Return a discount that is not below the chain's one before it was rounded, or None if there is none."""
     # rounded up: a larger discount makes the sum of residuals larger, which is safe
     return None if chain.discount == 1 else Fraction(min(nextafter(chain.discount, 1), 1 - UNIT))
 
 
-def _best_of(brackets: Sequence[Bracket], objective: Objective) -> CoupledBounds:
-    """Return the best ends of brackets that all hold, cut to [0, 1] for a probability or to another cap."""
+def best_of(brackets: Sequence[Bracket], *, least: float, most: float) -> CoupledBounds:
+    """Return the best ends of brackets that all hold, cut to where the value is, such as [0, 1] for a probability."""
     best = intersection(brackets)
     low, high = best.low, best.high
     kind = low.kind if low.kind == high.kind else f"{low.kind} below, {high.kind} above"
-    lower, upper = low.value, high.value
-    if objective.cap < np.inf:
-        # the value itself is between zero and the cap
-        lower, upper = min(max(lower, 0.0), objective.cap), max(min(upper, objective.cap), 0.0)
+    lower, upper = min(max(low.value, least), most), max(min(high.value, most), least)
     return CoupledBounds(
         lower, upper, low.statistics + high.statistics, best.remainder, low.rounding + high.rounding, kind
     )

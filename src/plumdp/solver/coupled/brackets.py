@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumdp.base.rounding import UNIT
+from plumdp.base.rounding import UNIT, UP
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.ball import Ball, ball_around
@@ -24,6 +24,7 @@ from plumdp.solver.coupled.residuals import Residuals, residual_bounds
 from plumdp.solver.coupled.slabs import Slab, forms_in, linear_range_in
 
 _SINGULAR = "runs of the policy need not end at the centre of the region, so that its equations are singular there"
+ENDLESS = "nature may keep a run from ending, so that nothing bounds the remainder"
 _NEGLIGIBLE = {False: 0.005, True: 0.05}  # share of the remainder up to which second order is not worth its time
 _LARGE = 300_000  # transitions of a chain on which it takes about a second
 
@@ -93,29 +94,100 @@ def setting_of(
     return Setting(renumbered, forms.scaled(chain.discount), ball, region)
 
 
-def brackets_of(setting: Setting, errors: ErrorModel, precision: float, *, orders: Sequence[int]) -> Brackets | str:
-    """Return brackets of first order, second order or both, or the reason why there is none."""
-    chain, forms, equations = setting.chain, setting.forms, setting.equations()
+@dataclass(frozen=True, eq=False)
+class Approximation:
+    """The value in the initial state is ``value + slope·x + xᵀ curvature x`` at x, less ``below`` or plus ``above``.
+
+    Both are the largest errors at any point x of the ball or slab that belongs to the region.
+    """
+
+    value: float
+    slope: FloatArray  # (d)
+    curvature: FloatArray  # (d (d + 1) / 2), packed; (0) for first order
+    below: float
+    above: float
+    rounding: float  # about the part of both that is due to rounding
+
+    def __sub__(self, other: Approximation) -> Approximation:
+        """Return the difference of two values about the same centre, with the errors of both and of subtracting."""
+        slope, curvature = self.slope - other.slope, self.curvature - other.curvature
+        slack = 4 * UNIT * float(np.abs(slope).sum() + np.abs(curvature).sum())  # each entry is rounded once, |x| <= 1
+        return Approximation(
+            self.value - other.value,
+            slope,
+            curvature,
+            (self.below + other.above + slack) * UP,
+            (self.above + other.below + slack) * UP,
+            self.rounding + other.rounding + slack,
+        )
+
+
+def approximation_of(expansion: Expansion, node: int, below: float, above: float, rounding: float) -> Approximation:
+    """Return the approximation that an expansion has in one node."""
+    return Approximation(
+        float(expansion.values[node]), expansion.slopes[node], expansion.curvatures[node], below, above, rounding
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Expandable:
+    """A setting, its equations at the centre, and the expansion of first order there."""
+
+    setting: Setting
+    equations: Equations
+    first: Expansion
+
+    def approximations(
+        self, errors: ErrorModel, precision: float, *, orders: Sequence[int]
+    ) -> Iterator[Approximation | None]:
+        """Yield the approximation of each order, or None where no number bounds the remainder."""
+        chain, forms = self.setting.chain, self.setting.forms
+        residuals = residual_bounds(chain, forms, self.first, exact_eigenvalues=1 in orders)
+        if 1 in orders:
+            yield self._approximation(self.first, residuals, errors, precision)
+        if 2 in orders:
+            second = second_order(chain, self.equations, self.first, residuals.quadratic)
+            yield self._approximation(second, residual_bounds(chain, forms, second), errors, precision)
+
+    def _approximation(
+        self, guess: Expansion, residuals: Residuals, errors: ErrorModel, precision: float
+    ) -> Approximation | None:
+        """Return the approximation of an expansion, whatever numbers it has, or None if its remainder has no bound."""
+        start = self.setting.chain.initial
+        columns = np.column_stack([residuals.below, residuals.above, residuals.rounding])
+        below, above, rounding = self.equations.solve(columns)[start].tolist()
+        low = _largest_sum(errors, residuals.below, below, precision)
+        is_even = residuals.above is residuals.below
+        high = low if is_even else _largest_sum(errors, residuals.above, above, precision)
+        return approximation_of(guess, start, low, high, rounding) if np.isfinite([low, high]).all() else None
+
+
+def expandable(setting: Setting) -> Expandable | str:
+    """Return a setting with its expansion of first order, or the reason why there is none."""
+    equations = setting.equations()
     if equations is None:
         return _SINGULAR
     with np.errstate(over="ignore", invalid="ignore"):
-        guess = first_order(chain, forms, equations)
+        guess = first_order(setting.chain, setting.forms, equations)
     if not (np.isfinite(guess.values).all() and np.isfinite(guess.slopes).all()):
         return _SINGULAR
-    residuals = residual_bounds(chain, forms, guess, exact_eigenvalues=1 in orders)
-    made = []
-    if 1 in orders:
-        made.append(bracket(setting, equations, guess, residuals, errors, precision))
-    limit = _NEGLIGIBLE[len(chain.successor) > _LARGE]
-    is_enough = made and made[0] is not None and made[0].remainder <= limit * made[0].width
-    if 2 in orders and not is_enough:
-        second = second_order(chain, equations, guess, residuals.quadratic)
-        residuals = residual_bounds(chain, forms, second)
-        made.append(bracket(setting, equations, second, residuals, errors, precision))
-    kept = [each for each in made if each is not None]
-    if not kept:
-        return "nature may keep a run from ending, so that nothing bounds the remainder"
-    return Brackets(kept, guess.slopes[chain.initial])
+    return Expandable(setting, equations, guess)
+
+
+def brackets_of(setting: Setting, errors: ErrorModel, precision: float, *, orders: Sequence[int]) -> Brackets | str:
+    """Return brackets of first order, second order or both, or the reason why there is none."""
+    start = expandable(setting)
+    if isinstance(start, str):
+        return start
+    limit = _NEGLIGIBLE[len(setting.chain.successor) > _LARGE]
+    kept: list[Bracket] = []
+    for approximation in start.approximations(errors, precision, orders=orders):
+        if approximation is None:
+            continue
+        kept.append(bracket_of(approximation, setting.linear_range(approximation.slope)))
+        if kept[-1].remainder <= limit * kept[-1].width:  # second order is not worth its time
+            break
+    return Brackets(kept, start.first.slopes[setting.chain.initial]) if kept else ENDLESS
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,50 +198,29 @@ class Brackets:
     slope: FloatArray  # (d)
 
 
-def bracket(
-    setting: Setting,
-    equations: Equations,
-    guess: Expansion,
-    residuals: Residuals,
-    errors: ErrorModel,
-    precision: float,
-) -> Bracket | None:
-    """Return a bracket from an expansion, whatever numbers it has.
-
-    It is None if no number bounds the remainder.
-    """
-    columns = np.column_stack([residuals.below, residuals.above, residuals.rounding])
-    below, above, rounding = equations.solve(columns)[setting.chain.initial].tolist()
-    low = _largest_sum(errors, residuals.below, below, precision)
-    is_even = residuals.above is residuals.below
-    high = low if is_even else _largest_sum(errors, residuals.above, above, precision)
-    return bracket_of(setting, guess, low, high, rounding) if np.isfinite([low, high]).all() else None
-
-
 def _largest_sum(errors: ErrorModel, residuals: FloatArray, estimate: float, precision: float) -> float:
     """Return an upper bound on the expected sum of residuals, to a precision that is absolute but not too fine."""
     tolerance = float(np.clip(precision / estimate, 1e-6, 1e-2)) if 0 < estimate < np.inf else 1e-2
     return errors.largest_sum(residuals, estimate, tolerance)
 
 
-def bracket_of(setting: Setting, guess: Expansion, below: float, above: float, rounding: float) -> Bracket:
-    """Return the bracket of an expansion from which the value differs by at most the given numbers, below and above.
+def bracket_of(guess: Approximation, linear: Range) -> Bracket:
+    """Return the bracket of a value from an approximation of it and the range of the linear part over the region.
 
-    To them come the range of the linear part over the region and that of the quadratic part over the ball.
+    To them comes the range of the quadratic part over the ball.
     """
-    start, d = setting.chain.initial, guess.slopes.shape[1]
-    middle, linear = float(guess.values[start]), setting.linear_range(guess.slopes[start])
-    upward, downward = extreme_eigenvalues(guess.curvatures[start : start + 1], d)
-    name = "second order" if guess.curvatures.shape[1] else "first order"
+    middle = guess.value
+    upward, downward = extreme_eigenvalues(guess.curvature[None], len(guess.slope))
+    name = "second order" if len(guess.curvature) else "first order"
     ends = []
     for side, reach, curvature, rest in (
-        (-1.0, -linear.lower, float(downward[0]), below),
-        (1.0, linear.upper, float(upward[0]), above),
+        (-1.0, -linear.lower, float(downward[0]), guess.below),
+        (1.0, linear.upper, float(upward[0]), guess.above),
     ):
         # outward: the lower end is too low, the upper one too high
         slack = 8 * UNIT * (abs(middle) + abs(reach) + curvature + rest)  # of the sums below
         value = middle + side * (reach + curvature + rest + slack)
-        of_floats = min(max(rounding, 0.0), rest)
+        of_floats = min(max(guess.rounding, 0.0), rest)
         ends.append(
             End(value, reach - linear.rounding, curvature + rest - of_floats, of_floats + linear.rounding + slack, name)
         )

@@ -1,0 +1,138 @@
+"""Compares two policies by what the data say about the difference of their values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from math import inf, isnan, nextafter
+from typing import Any
+
+from plumdp.base.vocabulary import Verdict
+from plumdp.certifying.pipeline import conclude, default_relaxation, relax
+from plumdp.confidence.sets import Guarantee
+from plumdp.learning.learned import Learned, require_learned
+from plumdp.learning.storage import storage_of
+from plumdp.model.policy import Policy, check_policy
+from plumdp.model.question import Asked, ask
+from plumdp.region.conflict import Conflict
+from plumdp.result.certificate import Certificate, Status, outward, percent
+from plumdp.result.json_values import json_value
+from plumdp.solver.coupled.differences import find_difference_bounds
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """Bounds on the value of the first policy less that of the second, which hold jointly with both certificates."""
+
+    lower: float
+    upper: float
+    first: Certificate
+    second: Certificate
+    names: tuple[str, str] = ("the first policy", "the second policy")
+    not_coupled: str = ""  # why the bounds are no better than the difference of both brackets
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the first policy is better: yes, no, or not known yet."""
+        sign = 1 if self.first.direction == "max" else -1
+        if not self._is_claim or self.lower <= 0 <= self.upper:
+            return Verdict.UNKNOWN
+        return Verdict.YES if sign * self.lower > 0 else Verdict.NO
+
+    @property
+    def _is_claim(self) -> bool:
+        return self.first.status != Status.CONTRADICTED and self.first.guarantee != Guarantee.NONE
+
+    @property
+    def sentence(self) -> str:
+        """Which policy is better and by how much, in words."""
+        if not self._is_claim:
+            is_wrong = self.first.status == Status.CONTRADICTED
+            reason = "the data contradict the model" if is_wrong else "these sets have no guarantee"
+            return f"Not yet known: {reason}, so that nothing follows from them."
+        share = f"with confidence {percent(self.first.confidence)}"
+        first, second = self.names
+        if self.verdict == Verdict.UNKNOWN:
+            ends = f"{outward(self.lower, -1)} and {outward(self.upper, 1)}"
+            return f"Not yet known: the value of {first} less that of {second} lies between {ends}, {share}."
+        better = first if self.verdict == Verdict.YES else second
+        low, high = (self.lower, self.upper) if self.lower > 0 else (-self.upper, -self.lower)
+        word = "larger" if self.first.direction == "max" else "smaller"
+        amount = f"at least {outward(low, -1)} and at most {outward(high, 1)}"
+        better = better.replace("the ", "The ", 1) if better.startswith("the ") else better
+        return f"{better} is better: its value is {word} by {amount}, {share}."
+
+    def __repr__(self) -> str:
+        return f"Difference({self.lower:.6g} to {self.upper:.6g}, {self.first.objective})"
+
+    def __str__(self) -> str:
+        bounds = "\n".join(
+            f"  {name}: between {' and '.join(each.printed_bounds)}"
+            for name, each in zip(self.names, (self.first, self.second), strict=True)
+        )
+        return f"{self.sentence}\n{bounds}"
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{escape(self.sentence)}</b></p>{self.first._repr_html_()}{self.second._repr_html_()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        return {
+            "schema": "plumdp/difference/1",
+            "lower": json_value(self.lower),
+            "upper": json_value(self.upper),
+            "verdict": str(self.verdict),
+            "sentence": self.sentence,
+            "not_coupled": self.not_coupled,
+            "first": self.first.to_dict(),
+            "second": self.second.to_dict(),
+        }
+
+
+def difference(
+    learned: Learned,
+    objective: Asked,
+    first: Policy,
+    second: Policy,
+    *,
+    names: tuple[str, str] = ("the first policy", "the second policy"),
+    precision: float = 1e-6,
+) -> Difference:
+    """Return bounds on the value of one policy less that of another.
+
+    Values of two policies move together with the parameters, so that their difference is known better than either. The
+    bounds hold jointly with everything else that follows from ``learned``, and are never wider than the difference of
+    both certificates. Both policies may be chosen by looking at all data.
+
+    >>> from plumdp import case_study, learn, simulate
+    >>> study = case_study("betting:5")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=6)
+    >>> learned = learn(study.model, counts, objectives=[study.objective])
+    >>> print(difference(learned, study.objective, "bet0", "uniform").sentence)
+    The first policy is better: its value is larger by at least 1.72165 and at most 2.11794, with confidence 99.9 %.
+    """
+    require_learned("difference", learned)
+    question = ask(objective, learned.model)
+    chosen, rival = (check_policy(question.model.graph, policy) for policy in (first, second))
+    one, other = (conclude(learned, question, policy=policy, precision=precision) for policy in (chosen, rival))
+    lower, upper = _less(one.lower, other.upper, -inf), _less(one.upper, other.lower, inf)
+    if isinstance(learned.region, Conflict):
+        return Difference(lower, upper, one, other, names)
+    if not storage_of(question.model).has_points:
+        return Difference(lower, upper, one, other, names, "a model that is stored on disk is solved within intervals")
+    uncertain = relax(learned, default_relaxation(learned), question.model)
+    bounds = find_difference_bounds(
+        question.model, chosen, rival, question.objective, learned.region, uncertain, precision=precision
+    )
+    if isinstance(bounds, str):
+        return Difference(lower, upper, one, other, names, bounds)
+    inner = max(lower, bounds.lower), min(upper, bounds.upper)
+    if inner[0] > inner[1]:  # all hold at every point of the region, so it is empty, which rounding has hidden so far
+        return Difference(lower, upper, one, other, names)
+    return Difference(*inner, one, other, names)
+
+
+def _less(one: float, other: float, side: float) -> float:
+    """Return a difference rounded toward a side, or the side itself if both are infinite."""
+    value = one - other
+    return side if isnan(value) else nextafter(value, side)
