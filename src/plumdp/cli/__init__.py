@@ -68,7 +68,8 @@ COMMANDS = {
         "data",
         "count",
         "Count the transitions of logs of any size, and report what became of every row.",
-        "plumdp count betting:25 runs.parquet -o counts.parquet",
+        "plumdp count betting:25 runs.parquet -o counts.parquet\n"
+        "plumdp count betting:25 counts.parquet tuesday.parquet -o counts.parquet --force",
     ),
     "counts-sql": Command(
         "data",
