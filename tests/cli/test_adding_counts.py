@@ -83,7 +83,7 @@ def test_a_folder_or_pattern_of_counts_is_added():
         ),
         (
             ["runs-4.parquet", "runs-4.parquet"],
-            "runs-4.parquet and runs-4.parquet: both counts contain 1,200 simulated",
+            "runs-4.parquet is named twice, so that it would be counted twice; name it",
         ),
         (
             ["1.parquet", "day-2.csv"],
@@ -133,7 +133,7 @@ def test_counts_keep_a_manifest_of_their_data():
     ]
 
 
-def test_simulate_and_plot_say_as_json_what_they_wrote():
+def test_simulate_says_as_json_what_it_wrote():
     told = json.loads(plumdp("simulate", MODEL, "-n", "2", "-o", "two.csv", "--force", "--json").out)
     assert told == {"schema": "plumdp/runs/1", "output": "two.csv", "steps": 12, "runs": 2}
     command = ["simulate", MODEL, "-n", "2", "--counts", "-o", "two.parquet", "--force", "--json"]

@@ -19,12 +19,11 @@ def refuse_option(name: str, file: str) -> None:
     """Refuse an option that can only be said of a log, unless it is said for all commands."""
     if is_shared(name):
         return
-    option = f"--{name.replace('_', '-')}"
-    why = f"which keeps what was said when the log was counted; leave out {option}"
+    why = "which keeps what was said when the log was counted; leave it out"
     if name in _ORDERS:
-        why = f"which keeps the order that it was counted with; count the log again with {option}"
+        why = f"which keeps the order that it was counted with; count the log again with --{name}"
     elif name in _NAMES:
-        why = f"in which nothing has another name; leave out {option}"
+        why = "in which nothing has another name; leave it out"
     raise DataError(f"{where_given(name)}: {file} is a file of counts, {why}, or give the log itself")
 
 
@@ -33,8 +32,9 @@ def added_counts(model: plumdp.model.ParametricMDP, files: Sequence[str]) -> plu
 
     Files that have data in common are refused by their names.
     """
-    from plumdp.data.same_files import refuse_same_parts
+    from plumdp.data.same_files import refuse_same_files, refuse_same_parts
 
+    refuse_same_files(files)
     counts = [plumdp.read_counts(model, file) for file in files]
     for (one, first), (other, second) in combinations(zip(files, counts, strict=True), 2):
         try:
