@@ -1,17 +1,21 @@
 """Pages about the command line: their files are written, their commands run, and they print what the pages show."""
 
+import os
 import re
 import runpy
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 from command_line import plumdp
 
+from plumdp.cli import certify_many
 from plumdp.cli.errors import EXIT_CODES
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ["howto/cli.md", "tutorial.md"]
+PAGES = ["howto/cli.md", "howto/nightly.md", "tutorial.md"]
+RECORD = '#!/bin/sh\n(for each in "$@"; do printf "%s\\037" "$each"; done; echo) >> commands\n'  # in place of plumdp
 FILE = re.compile(r"^`([\w.]+)`[^\n]*:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -37,15 +41,35 @@ def run(command, folder):
     if tool == "python":
         runpy.run_path(str(folder / arguments[0]), run_name="__main__")
         return 0, ""
+    if tool == "sh":
+        return run_script(arguments, folder)
     assert tool == "plumdp"
     ended = plumdp(*arguments)
     return ended.code, ended.out + ended.err
+
+
+def run_script(arguments, folder):
+    """Run a script with a plumdp that records what it is asked, and then that in this process, to the first failure."""
+    tool, record = folder / "bin" / "plumdp", folder / "commands"
+    tool.parent.mkdir(exist_ok=True)
+    tool.write_text(RECORD)
+    tool.chmod(0o755)
+    record.write_text("")
+    subprocess.run(["sh", *arguments], check=True, env=os.environ | {"PATH": f"{tool.parent}:{os.environ['PATH']}"})
+    printed, code = "", 0
+    for line in record.read_text().splitlines():
+        code, out, err = plumdp(*line.split("\037")[:-1])
+        printed += out + err
+        if code:
+            break
+    return code, printed
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_of_a_page_prints_what_the_page_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(certify_many, "_in_pool", lambda jobs, _: [(job, certify_many.rows_of(job)) for job in jobs])
     code = 0
     text = text_of(page)
     for block in BLOCK.finditer(text):

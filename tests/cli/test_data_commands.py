@@ -147,7 +147,7 @@ def test_files_that_number_their_runs_anew_are_counted_with_partitions(days, cap
     assert (code, said) == (
         2,
         "error: --partitions: c.parquet is a file of counts, which keeps what was said when the log was counted; leave "
-        "out --partitions, or give the log itself\n",
+        "it out, or give the log itself\n",
     )
 
 

@@ -233,11 +233,14 @@ def test_what_is_exported_holds_what_was_certified(run, folder, ending):
     command = ["export", STUDY, "counts.parquet", "--model", model, "--policy", "best.json", "--force"]
     code, out, _ = run(*command)
     assert code == 0
-    first, headline, last = out.splitlines()
+    headline, first, last = out.splitlines()
     claim = "the true probabilities lie in the intervals with confidence 99.9 %"
     assert first == f"{model}: interval model, 225 states; {claim}"
     assert headline.startswith("The policy's value lies between ")
     assert last == "best.json: policy, 225 states"
+    told = json.loads(run(*command, "--json")[1])
+    assert told["files"] == {model: first.removeprefix(f"{model}: "), "best.json": "policy, 225 states"}
+    assert (told["schema"], told["certificate"]["status"]) == ("plumdp/export/1", "certified")
     facts = json.loads(run("solve", model, "-p", 'R{"money"}maxmin=? [ F "end" ]', "--json")[1])
     certified = json.loads(run("certify", STUDY, "counts.parquet", "--json")[1])
     assert facts["lower"] <= certified["lower"] + 1e-6

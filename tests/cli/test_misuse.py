@@ -60,8 +60,8 @@ COUNTS = ["betting:5", "counts.parquet"]
         (["certify", *COUNTS, "--all-properties", "-p", "x"], "--all-properties and --property: choose one of them"),
         (
             ["compare", *COUNTS, "--column", "x=y"],
-            "--column: counts.parquet is a file of counts that plumdp wrote, in which nothing has another name; leave "
-            "out --column, or give the log itself",
+            "--column: counts.parquet is a file of counts, in which nothing has another name; leave it out, or give "
+            "the log itself",
         ),
         (
             ["compare", *COUNTS, "--sampling", "independent"],

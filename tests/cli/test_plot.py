@@ -72,7 +72,8 @@ def test_the_name_says_what_is_written(ending, run, place):
 
 
 def test_a_policy_over_chosen_variables(run, place):
-    assert run("policy", "result", "--x", "money", "--fix", "step=2", "-o", "slice.svg")[0] == 0
+    said = run("policy", "result", "--x", "money", "--fix", "step=2", "-o", "slice.svg", "--json")
+    assert said == (0, '{"schema": "plumdp/plot/1", "files": ["slice.svg"]}\n', "")
     assert "where step = 2: 25 of 225 states" in (place / "slice.svg").read_text()
 
 

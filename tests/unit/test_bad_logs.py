@@ -3,6 +3,7 @@
 import gzip
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from log_models import LAMP, recount, runs
 import plumdp as pl
 from plumdp.data import file_logs
 from plumdp.data.duckdb_errors import in_our_words
+from plumdp.data.duckdb_tables import find_files
 from plumdp.data.logs import read_log
 from plumdp.data.sql import counts_query
 
@@ -387,7 +389,19 @@ FULL = (
     '\\"/a/.plumdp-x1/b.pq\\": No space left on device","errno":"28"}'
 )
 MEMORY = "Out of Memory Error: could not allocate block of size 256.0 KiB\n\nSET memory_limit"
+NO_EXTENSION = (
+    "An error occurred while trying to automatically install the required extension 'httpfs:\nFailed to download "
+    'extension "httpfs" at URL "http://extensions.duckdb.org"\n\nLINE 1: SELECT file FROM glob(\'s3://lake/*.csv\')'
+)
+NO_FILE = "HTTP Error: HTTP GET error reading 's3://lake/a.csv' in region 'us-east-1' (HTTP 404 Not Found)"
 SAID = {  # by DuckDB, where no file shows it
+    NO_EXTENSION: "s3://lake/*.csv: DuckDB needs its extension httpfs for it, which is not installed and could not be "
+    "downloaded; run INSTALL httpfs in DuckDB where there is a network, or copy the files to this computer first",
+    NO_FILE: "s3://lake/a.csv: there is no such file",
+    NO_FILE.replace("404 Not Found", "403 Forbidden"): "s3://lake/a.csv: access is denied; give DuckDB the "
+    "credentials, with CREATE PERSISTENT SECRET",
+    "IO Error: Could not resolve hostname error for HTTP HEAD to 'https://host/a.csv'\nLINE 1: SELECT * FROM "
+    "read_csv(['gs://lake/a.csv'])": "gs://lake/a.csv: the server cannot be reached; check the name and the network",
     MEMORY: "the data: there is not enough memory to count it; give fewer files at a time, or a larger memory_limit in "
     "Python",
     FULL: "/a/b.pq cannot be written: No space left on device",
@@ -400,6 +414,18 @@ SAID = {  # by DuckDB, where no file shows it
     "Conversion Error: Could not convert string 'x' to INT64": "the data: a value does not have the type of its "
     "column; correct the value, or the type",
 }
+
+
+def test_a_pattern_far_away_stands_for_its_files_by_their_names(tmp_path):
+    for number in (1, 2, 10):
+        (tmp_path / f"day-{number}.csv").touch()
+    assert [Path(file).name for file in find_files(f"file://{tmp_path}/*.csv")] == [
+        "day-1.csv",
+        "day-2.csv",
+        "day-10.csv",
+    ]
+    with pytest.raises(pl.DataError, match=r"x\*\.csv: there are no such files"):
+        find_files(f"file://{tmp_path}/x*.csv")
 
 
 @pytest.mark.parametrize("text", SAID)

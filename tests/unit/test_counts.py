@@ -89,7 +89,7 @@ def test_a_file_of_something_else_is_no_file_of_counts(content, tmp_path):
 # files that were changed or damaged
 
 
-AGAIN = "count the log again, and write its counts with write_counts"
+AGAIN = "count the log again"
 SEEN = np.array([1, 4, 5], dtype=np.int32)
 TIMES = np.array([7, 2**40, 3], dtype=np.int64)
 GOOD = {"transition": SEEN, "n": TIMES}
@@ -368,8 +368,7 @@ def test_a_file_that_was_counted_already_is_not_added_again(tmp_path):
     digest = blake2b((tmp_path / "day_1.csv").read_bytes(), digest_size=16).hexdigest()[:8]
     message = (
         f"both counts contain {tmp_path}/day_1.csv (hash {digest}), which would be counted twice; add it once; if they "
-        "are different data that happen to look alike, read the files at once, with read_log(model, [...], "
-        'partitions="files")'
+        "are different data that happen to look alike, count the files of both at once, with partitions='files'"
     )
     for counts in (
         (first, first),

@@ -14,7 +14,7 @@ from log_models import LAMP
 from pyarrow import parquet
 
 import plumdp as pl
-from plumdp.data.counts import Pilot, PilotEnd, TransitionCounts
+from plumdp.data.counts import ADDED, Pilot, PilotEnd, TransitionCounts
 from plumdp.data.files import _checksum, read_counts, write_counts
 from plumdp.data.log_pilots import LogPilot
 from plumdp.data.pilots import (
@@ -235,13 +235,20 @@ EMPTY = Pilot(0 * ONES, PilotEnd.POWER_OF_FOUR, 16.0, "rows are in order of time
 PLANNED, OTHER = Pilot(ONES, ratio=9.0), Pilot(3 * ONES, ratio=1.0)
 
 
+def before_others(pilot):
+    """Return a pilot that says that it was seen before what was added, if bets were placed by it."""
+    said = {None: None, EMPTY: EMPTY, POWER: f"{POWER.rests_on}; {ADDED}", PLANNED: ADDED}[pilot]
+    return replace(pilot, rests_on=said) if isinstance(said, str) else said
+
+
 @pytest.mark.parametrize("first", [None, PLANNED, POWER, EMPTY])
 @pytest.mark.parametrize("second", [None, OTHER, POWER, EMPTY])
 @pytest.mark.parametrize("sampling", ["independent", "trajectories", "adaptive"])
-def test_a_sum_keeps_the_first_pilot_as_it_was_and_the_second_is_main_data(first, second, sampling):
+def test_a_sum_keeps_the_first_pilot_and_says_that_it_was_first_and_the_second_is_main_data(first, second, sampling):
     """An empty pilot stays empty, with its weight: without it, short data would have the whole error again."""
     total = counted(5, sampling, first) + counted(7, sampling, second)
-    assert state(total.pilot) == state(first)
+    assert state(total.pilot) == state(before_others(first))
+    assert state((total + counted(1)).pilot) == state(total.pilot)
     assert total.main.tolist() == [12 if first in (None, EMPTY) else 11] * N
 
 
@@ -263,7 +270,7 @@ def test_only_planned_pilots_of_fixed_designs_add_up(one, other):
 def test_the_ratio_of_a_sum_does_not_look_at_the_main_data():
     sums = [counted(n, pilot=PLANNED).planned_sum(counted(2 * n, pilot=OTHER)) for n in (3, 1000)]
     assert sums[0].pilot.ratio == sums[1].pilot.ratio
-    assert state((counted(1, pilot=PLANNED) + counted(1000)).pilot) == state(PLANNED)
+    assert state((counted(1, pilot=PLANNED) + counted(1000)).pilot) == state(before_others(PLANNED))
 
 
 # files
@@ -306,8 +313,7 @@ def test_a_pilot_without_its_description_is_not_taken_for_a_planned_one(tmp_path
     with pytest.raises(pl.DataError) as caught:
         read_counts(LAMP, path)
     assert str(caught.value) == (
-        f"{path}: the file has a column pilot or says what its pilot is, but not both: count the log again, and write "
-        "its counts with write_counts"
+        f"{path}: the file has a column pilot or says what its pilot is, but not both: count the log again"
     )
 
 

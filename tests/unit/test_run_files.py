@@ -189,6 +189,6 @@ def test_a_file_of_counts_among_logs_is_recognised(tmp_path):
     with pytest.raises(pl.DataError) as error:
         pl.read_log(LAMP, [tmp_path / "runs.parquet", tmp_path / "counts.parquet"])
     assert str(error.value) == (
-        f"{tmp_path / 'counts.parquet'} is a file of counts that plumdp wrote, not a log; read it alone, with "
-        "read_counts, or give the log that it was counted from"
+        f"{tmp_path / 'counts.parquet'} is a file of counts that plumdp wrote, not a log; give the log that it was "
+        "counted from, or count the other files by themselves and add their counts to it, with read_counts"
     )

@@ -35,7 +35,7 @@ from plumdp.cli.errors import (
     report_failure,
 )
 from plumdp.cli.errors import report as report_error
-from plumdp.cli.invocation import remember
+from plumdp.cli.invocation import remember, remember_defaults
 from plumdp.cli.progress import log_to_standard_error, shown_progress
 from plumdp.cli.warmup import warm_up_later
 
@@ -69,7 +69,8 @@ COMMANDS = {
         "data",
         "count",
         "Count the transitions of logs of any size, and report what became of every row.",
-        "plumdp count betting:25 runs.parquet -o counts.parquet",
+        "plumdp count betting:25 runs.parquet -o counts.parquet\n"
+        "plumdp count betting:25 counts.parquet tuesday.parquet -o counts.parquet --force",
     ),
     "counts-sql": Command(
         "data",
@@ -213,7 +214,8 @@ def _take_defaults(ctx: typer.Context, path: Path | None) -> Path | None:
     if not ctx.resilient_parsing:
         known = [param for param in ctx.command.params if param.param_type_name == "option" and param.name != "config"]
         options = {text[2:]: param for param in known for text in param.opts if text.startswith("--")}
-        ctx.default_map = read_defaults(path, str(ctx.info_name), list(COMMANDS), options)
+        ctx.default_map, places = read_defaults(path, str(ctx.info_name), list(COMMANDS), options)
+        remember_defaults(ctx, places)
     return path
 
 

@@ -87,7 +87,11 @@ AllProperties = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Data = Annotated[
-    list[str], typer.Argument(metavar="DATA...", help="A file of counts, or logs: Parquet, CSV or JSON, patterns too.")
+    list[str],
+    typer.Argument(
+        metavar="DATA...",
+        help="Files of counts, which are added, or logs: Parquet, CSV or JSON, patterns and folders too.",
+    ),
 ]
 OptionalData = Annotated[
     list[str] | None,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plumdp.base.errors import ModelError
+from plumdp.cli.invocation import FOR_ALL
 
 FILE = "plumdp.toml"
 SHARED = (  # options about model, data and confidence, which mean the same wherever they are taken
@@ -16,8 +17,10 @@ SHARED = (  # options about model, data and confidence, which mean the same wher
 )  # fmt: skip
 
 
-def read_defaults(path: Path | None, command: str, commands: list[str], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the defaults that a file has for a command, by the names of its parameters.
+def read_defaults(
+    path: Path | None, command: str, commands: list[str], options: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the defaults that a file has for a command and the places of them, by the names of its parameters.
 
     Shared options above all tables are for every command that has them; a command's own table goes before them.
     ``options`` has the parameter of each option by its long name. Without a path, ``plumdp.toml`` in the working
@@ -27,14 +30,19 @@ def read_defaults(path: Path | None, command: str, commands: list[str], options:
     if not file.is_file():
         if path is not None:
             raise ModelError(f"--config {path}: there is no such file")
-        return {}
+        return {}, {}
     content = _parse(file)
     tables = {name: table for name, table in content.items() if isinstance(table, dict)}
     for name in tables:
         if name not in commands:
             raise ModelError(f"{file}: there is no command {name}{_near(name, commands)}")
-    given = {key: value for key, value in _shared(file, content).items() if key in options} | tables.get(command, {})
-    return {_parameter(file, command, key, options): _value(value) for key, value in given.items()}
+    shared = {key: value for key, value in _shared(file, content).items() if key in options}
+    defaults, places = {}, {}
+    for table, place in ((shared, FOR_ALL), (tables.get(command, {}), f"{file}, [{command}]")):
+        for key, value in table.items():
+            name = _parameter(file, command, key, options)
+            defaults[name], places[name] = _value(value), place
+    return defaults, places
 
 
 def _shared(file: Path, content: dict[str, Any]) -> dict[str, Any]:

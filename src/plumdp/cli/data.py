@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from plumdp.cli.arguments import pairs
 from plumdp.cli.mappings import action_map, state_maps
 from plumdp.cli.options import LogOptions, ModelOptions, require_new
 from plumdp.cli.progress import progress_bar
+from plumdp.cli.results import print_json
 from plumdp.cli.sources import load_policy
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def simulate(
     form: _Form = "transitions",
     counts: Annotated[bool, typer.Option("--counts", help="Write counts of transitions, not the runs.")] = False,
     force: _Force = False,
+    as_json: args.AsJson = False,
 ) -> None:
     """Run a model at a point under uniform choices or a policy, and write the runs or their counts."""
     from plumdp.case_studies import is_case_study
@@ -70,13 +72,16 @@ def simulate(
         if counts:
             counted = plumdp.simulate(read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, progress=show)
             plumdp.write_counts(counted, output)
-            n_steps, how = counted.total, f"counted{_pilot_text(counted)}"
+            facts, how = _manifest(counted, output), f"counted{_pilot_text(counted)}"
         else:
             n_steps = plumdp.data.write_runs(
                 read, point, trajectories, output, rng=seed, max_steps=steps, policy=drawn, form=form, progress=show
             )
-            how = f"as {form}"
-    print(f"{output}: {n_steps:,} steps of {trajectories:,} runs, {how}")
+            facts, how = {"schema": "plumdp/runs/1", "output": str(output), "steps": n_steps}, f"as {form}"
+    if as_json:
+        print_json([{**facts, "runs": trajectories}], one=True)
+    else:
+        print(f"{output}: {facts['steps']:,} steps of {trajectories:,} runs, {how}")
 
 
 def _require_output(path: Path, *, counts: bool, force: bool) -> None:
@@ -90,7 +95,12 @@ def _require_output(path: Path, *, counts: bool, force: bool) -> None:
         require_run_format(path)
 
 
-_Output = Annotated[Path, typer.Option("--output", "-o", help="A Parquet file for the counts.")]
+_Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="A Parquet file for the counts. Without it, they are shown with all data they are of."
+    ),
+]
 
 
 def count(
@@ -101,20 +111,34 @@ def count(
     order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
     steps: args.Steps = None, allow_impossible: args.AllowImpossible = 0, rejected: args.Rejected = None,
     partitions: args.Partitions = None,
-    output: _Output, force: _Force = False,
+    output: _Output = None, force: _Force = False, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
-    """Count the transitions of logs of any size, and report what became of every row."""
-    _require_output(output, counts=True, force=force)
+    """Count the transitions of logs of any size, and report what became of every row.
+
+    Files of counts are added, in the order in which their data were collected.
+    """
+    from plumdp.result.data_quality import contents
+
+    if output is not None:
+        _require_output(output, counts=True, force=force)
     log = LogOptions(
         data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
         rejected, partitions,
     )  # fmt: skip
     read, _ = ModelOptions(model, constant, space).load()
     counted = log.read(read)
-    plumdp.write_counts(counted, output)
+    if output is not None:
+        plumdp.write_counts(counted, output)
+    if as_json:
+        print_json([_manifest(counted, output)], one=True)
+        return
     if counted.report is not None:
         print(counted.report)
-    print(f"{output}: {counted.total:,} steps, counted{_pilot_text(counted)}")
+    if output is not None:
+        print(f"{output}: {counted.total:,} steps, counted{_pilot_text(counted)}")
+        return
+    print(f"{counted.total:,} steps, {counted.sampling}{_pilot_text(counted)}")
+    print("\n".join(f"  {each}" for each in contents(counted)))
 
 
 def counts_sql(
@@ -147,6 +171,24 @@ def counts_sql(
         steps=steps,
     )
     print(query)
+
+
+def _manifest(counts: plumdp.TransitionCounts, output: Path | None) -> dict[str, Any]:
+    """Return what counts are made of, ready for JSON."""
+    from plumdp.result.data_quality import contents
+
+    report, pilot = counts.report, counts.pilot
+    return {
+        "schema": "plumdp/counts/1",
+        "output": None if output is None else str(output),
+        "steps": counts.total,
+        "transitions_seen": int((counts.counts > 0).sum()),
+        "choices_tried": int((counts.visits > 0).sum()),
+        "sampling": counts.sampling,
+        "pilot": pilot and {"end": pilot.end, "lengths": pilot.lengths, "rests_on": pilot.rests_on},
+        "data": [{"name": data} if isinstance(data, str) else data.to_dict() for data in contents(counts)],
+        "report": report and {key: told for key, told in report.to_dict().items() if key != "files"},
+    }
 
 
 def _pilot_text(counts: plumdp.TransitionCounts) -> str:

@@ -37,7 +37,8 @@ _PHRASES = {  # what Python says, and what the command line has in its place
     "on_unmatched='report'": "--keep-going",
     "pilot=False": "leave out --order and --sampling",
     "columns={…}": "--column NAME=COLUMN",
-    "read_counts": "this command",
+    "read_counts": "plumdp count MODEL COUNTS... -o SUM",
+    "read_log": "plumdp count, whose counts can be added to these",
     "decide": "certify",
 }
 _OF_OTHERS = (  # texts of Typer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -14,8 +14,9 @@ from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.interval_options import IntervalModelOptions, is_interval_file
+from plumdp.cli.invocation import is_shared, where_given
 from plumdp.cli.options import LogOptions, ModelOptions, PropertyOptions, SetOptions, objective_of, require_new
-from plumdp.cli.results import EXIT_CODES
+from plumdp.cli.results import EXIT_CODES, print_json
 from plumdp.model.text import number_of
 
 if TYPE_CHECKING:
@@ -63,19 +64,40 @@ class FileOptions:
         for file in given:
             require_new(file, force=self.force)
 
-    def write_model(self, model: plumdp.exchange.IntervalModel, claim: str = "") -> None:
-        """Write the interval model, if it is asked for, and say what is claimed of it."""
-        if self.model_file is not None:
-            plumdp.exchange.write_interval_model(model, self.model_file)
-            print(f"{self.model_file}: interval model, {number_of(model.graph.n_states, 'state')}{claim}")
+    def write_model(self, model: plumdp.exchange.IntervalModel, claim: str = "") -> dict[str, str]:
+        """Write the interval model, if it is asked for, and return what is claimed of it by the name of the file."""
+        if self.model_file is None:
+            return {}
+        plumdp.exchange.write_interval_model(model, self.model_file)
+        return {str(self.model_file): f"interval model, {number_of(model.graph.n_states, 'state')}{claim}"}
 
-    def write_policy(self, policy: plumdp.PolicyTable) -> None:
-        """Write the policy, if it is asked for."""
-        if self.policy_file is not None:
-            plumdp.exchange.write_policy(policy, self.policy_file)
-            is_tree = self.policy_file.suffix.lower() in (".py", ".rules")
-            size = f", {policy.tree.size}, checked in every state" if is_tree else ""
-            print(f"{self.policy_file}: policy, {number_of(len(policy), 'state')}{size}")
+    def write_policy(self, policy: plumdp.PolicyTable) -> dict[str, str]:
+        """Write the policy, if it is asked for, and return its size by the name of the file."""
+        if self.policy_file is None:
+            return {}
+        plumdp.exchange.write_policy(policy, self.policy_file)
+        is_tree = self.policy_file.suffix.lower() in (".py", ".rules")
+        size = f", {policy.tree.size}, checked in every state" if is_tree else ""
+        return {str(self.policy_file): f"policy, {number_of(len(policy), 'state')}{size}"}
+
+
+class Written(NamedTuple):
+    """What is in the files that were written, by their names, the certificate of the policy, and the exit code."""
+
+    files: dict[str, str]
+    certificate: plumdp.Certificate | None = None
+    code: int = 0
+
+    def print(self, *, as_json: bool) -> None:
+        """Print a line for the claim and each file, or all as JSON."""
+        if as_json:
+            claim = {} if self.certificate is None else {"certificate": self.certificate.to_dict()}
+            print_json([{"schema": "plumdp/export/1", "files": self.files, **claim}], one=True)
+            return
+        if self.certificate is not None:
+            print(self.certificate.headline)
+        for file, words in self.files.items():
+            print(f"{file}: {words}")
 
 
 def export(
@@ -90,7 +112,7 @@ def export(
     force: args.ReplaceFiles = False, at: args.At = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
+    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Write what was learned as an interval model for Storm or PRISM, and policy and values as files.
 
@@ -110,32 +132,34 @@ def export(
     if not data:
         if (Path(model) / CERTIFICATE).is_file():
             raise DataError(f"{model} is a result: name its model first, as in plumdp export MODEL {model}")
-        if space:
-            raise DataError("--space: without data there are no unknown parameters; leave it out")
+        if space and not is_shared("space"):
+            raise DataError(f"{where_given('space')}: without data there are no unknown parameters; leave it out")
         if not (at or is_interval_file(model) or Path(model).suffix.lower() in (".prism", ".nm", ".pm")):
             raise DataError("give DATA, the folder of a result, or --at a point: the model alone has no probabilities")
-        _export_known(IntervalModelOptions(model, constant, at), asked, files)
+        written = _export_known(IntervalModelOptions(model, constant, at), asked, files)
     elif at:
         raise DataError("--at and DATA: choose one of them")
     elif len(data) == 1 and (Path(data[0]) / CERTIFICATE).is_file():
-        _export_saved(ModelOptions(model, constant, space), Path(data[0]), files)
+        written = _export_saved(ModelOptions(model, constant, space), Path(data[0]), files)
     else:
-        _export_learned(ModelOptions(model, constant, space), log, asked, sets, files)
+        written = _export_learned(ModelOptions(model, constant, space), log, asked, sets, files)
+    written.print(as_json=as_json)
+    raise typer.Exit(written.code)
 
 
-def _export_known(model: IntervalModelOptions, asked: PropertyOptions, files: FileOptions) -> None:
+def _export_known(model: IntervalModelOptions, asked: PropertyOptions, files: FileOptions) -> Written:
     """Convert an interval model; policy and values are those of its solution."""
     if files.policy_file is None and files.values_file is None:
-        files.write_model(model.load()[0])
-        return
+        return Written(files.write_model(model.load()[0]))
     read, question = model.ask(_only(asked.property))
     objective = objective_of(question)
-    files.write_model(read)
+    written = files.write_model(read)
     solution = plumdp.stages.solve(read, objective)
-    files.write_policy(plumdp.PolicyTable(read.graph, solution.policy))
+    written |= files.write_policy(plumdp.PolicyTable(read.graph, solution.policy))
     if files.values_file is not None:
         plumdp.exchange.write_values(read.graph, solution.lower, solution.upper, files.values_file)
-        print(f"{files.values_file}: bounds on the values of {number_of(read.graph.n_states, 'state')}")
+        written[str(files.values_file)] = f"bounds on the values of {number_of(read.graph.n_states, 'state')}"
+    return Written(written)
 
 
 def _only(texts: Sequence[str] | None) -> str | None:
@@ -144,38 +168,39 @@ def _only(texts: Sequence[str] | None) -> str | None:
     return texts[0] if texts else None
 
 
-def _export_saved(model: ModelOptions, folder: Path, files: FileOptions) -> None:
+def _export_saved(model: ModelOptions, folder: Path, files: FileOptions) -> Written:
     from plumdp.result.folder import POLICY
 
     if files.model_file is not None or files.values_file is not None:
         raise DataError(f"{folder} is a result, which holds a policy alone; give the data for --model and --values")
     read, _ = model.load()
-    files.write_policy(plumdp.read_policy(read, folder / POLICY))
+    return Written(files.write_policy(plumdp.read_policy(read, folder / POLICY)))
 
 
 def _export_learned(
     model: ModelOptions, log: LogOptions, asked: PropertyOptions, sets: SetOptions, files: FileOptions
-) -> None:
+) -> Written:
     """Learn from data and write the intervals; policy and values are those of the certificate."""
     if files.policy_file is None and files.values_file is None and not asked.property:
         read, _ = model.load()
-        _write_learned(sets.learn(read, log.read(read), []), files)
-        return
+        return _write_learned(sets.learn(read, log.read(read), []), files)
     _only(asked.property)
     read, (objective,) = asked.load(model)
     learned = sets.learn(read, log.read(read), [objective])
-    _write_learned(learned, files)
-    if files.policy_file is not None or files.values_file is not None:
-        certificate = plumdp.conclude(learned, objective)
-        print(certificate.headline)
-        files.write_policy(certificate.policy)
-        if files.values_file is not None:
-            _write_certified_values(learned, objective, certificate.policy, files.values_file)
-        raise typer.Exit(EXIT_CODES[certificate.status])
+    written = _write_learned(learned, files)
+    if files.policy_file is None and files.values_file is None:
+        return written
+    certificate = plumdp.conclude(learned, objective)
+    texts = written.files | files.write_policy(certificate.policy)
+    if files.values_file is not None:
+        _write_certified_values(learned, objective, certificate.policy, files.values_file)
+        n_states = number_of(learned.model.graph.n_states, "state")
+        texts[str(files.values_file)] = f"bounds on the policy's value in {n_states}, by intervals"
+    return Written(texts, certificate, EXIT_CODES[certificate.status])
 
 
-def _write_learned(learned: plumdp.Learned, files: FileOptions) -> None:
-    """Write the intervals; end with 3 if no parameters explain the data, and they rest on the graph alone."""
+def _write_learned(learned: plumdp.Learned, files: FileOptions) -> Written:
+    """Write the intervals; the exit code is 3 if no parameters explain the data, and they rest on the graph alone."""
     from plumdp.result.certificate import percent
 
     claim = f"; the true probabilities lie in the intervals with confidence {percent(1 - learned.error)}"
@@ -183,9 +208,8 @@ def _write_learned(learned: plumdp.Learned, files: FileOptions) -> None:
         claim = "; without a guarantee"
     if learned.conflict is not None:
         claim = f"; MODEL CONTRADICTED: {learned.conflict}"
-    files.write_model(plumdp.exchange.interval_model(learned), claim)
-    if learned.conflict is not None and files.policy_file is None and files.values_file is None:
-        raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
+    code = 0 if learned.conflict is None else EXIT_CODES[Status.CONTRADICTED]
+    return Written(files.write_model(plumdp.exchange.interval_model(learned), claim), code=code)
 
 
 def _write_certified_values(
@@ -197,4 +221,3 @@ def _write_certified_values(
     best = plumdp.stages.evaluate(known, policy, objective, nature="optimistic")
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
     plumdp.exchange.write_values(known.graph, low.lower, high.upper, file)
-    print(f"{file}: bounds on the policy's value in {number_of(known.graph.n_states, 'state')}, by intervals")

@@ -15,6 +15,7 @@ from plumdp.base.errors import DataError, ModelError
 from plumdp.base.vocabulary import CutOff, Intervals, LogForm, Order, Sampling, Sets, Steps
 from plumdp.cli import arguments
 from plumdp.cli.arguments import pairs
+from plumdp.cli.counts import OF_LOGS, added_counts, claiming, refuse_option
 from plumdp.cli.mappings import action_map, state_maps
 from plumdp.cli.progress import LOGGER, progress_bar
 from plumdp.cli.sources import chosen_properties
@@ -132,13 +133,17 @@ class LogOptions:
     partitions: Literal["files"] | None = None
 
     def read(self, model: plumdp.model.ParametricMDP) -> plumdp.TransitionCounts:
-        """Return the counts in a file of counts, or those of logs, with the report of what became of each row."""
+        """Return the sum of files of counts, or the counts of logs, with the report of what became of each row."""
+        from plumdp.data.duckdb_tables import find_files
         from plumdp.data.files import is_counts_file
 
         data = self.data or []
-        if len(data) == 1 and is_counts_file(data[0]):
-            self._require_for_counts(data[0])
-            return _claiming(self.sampling, data[0], plumdp.read_counts(model, data[0]))
+        files = find_files(data)
+        if is_counts_file(files[0]):
+            for name in OF_LOGS:
+                if getattr(self, name) not in (getattr(LogOptions, name), [], ()):
+                    refuse_option(name, files[0])
+            return claiming(self.sampling, files, added_counts(model, files))
         LOGGER.info("reading the data")
         with progress_bar("reading the data") as show:
             log = plumdp.read_log(
@@ -174,51 +179,6 @@ class LogOptions:
         """Refuse to go on without data, in commands that also take a saved result or a finished model."""
         if not self.data:
             raise DataError(f"{model}: give data after the model, or the folder of a result that certify -o wrote")
-
-    def _require_for_counts(self, file: str) -> None:
-        """Refuse what can only be said of a log."""
-        for option, value in (("--order", self.order), ("--expected", self.expected)):
-            if value is not None:
-                raise DataError(
-                    f"{option}: {file} is a file of counts, which keeps the order that it was counted with; count the "
-                    f"log again with {option}, or give the log itself"
-                )
-        claims = (
-            ("--cut-off", self.cut_off),
-            ("--steps", self.steps),
-            ("--allow-impossible", self.allow_impossible),
-            ("--rejected", self.rejected),
-            ("--partitions", self.partitions),
-        )
-        for option, claim in claims:
-            if claim:
-                raise DataError(
-                    f"{option}: {file} is a file of counts, which keeps what was said when the log was counted; leave "
-                    f"out {option}, or give the log itself"
-                )
-        mapped = (("--column", self.column), ("--state", self.state), ("--action", self.action), ("--form", self.form))
-        for option, given in mapped:
-            if given:
-                raise DataError(
-                    f"{option}: {file} is a file of counts that plumdp wrote, in which nothing has another name; leave "
-                    f"out {option}, or give the log itself"
-                )
-
-
-def _claiming(sampling: Sampling | None, file: str, counts: plumdp.TransitionCounts) -> plumdp.TransitionCounts:
-    """Return counts of which no more is said than when they were counted."""
-    from plumdp.data.counts import weaker
-
-    if sampling is not None and weaker(sampling, counts.sampling) != sampling:
-        raise DataError(
-            f"--sampling {sampling}: {file} was counted as {counts.sampling}, which claims less; if the stronger "
-            f"claim is true, count the log again with --sampling {sampling}"
-        )
-    if sampling is None or sampling == counts.sampling:
-        return counts
-    kept = None if counts.pilot is None or counts.pilot.is_planned else counts.pilot
-    # who takes back that the length was planned has no bets for it
-    return replace(counts, sampling=sampling, pilot=kept)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -49,7 +50,7 @@ def plot(
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
     interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
     output: _Output, force: args.ReplaceFile = False, x: _X = None, y: _Y = None, fix: _Fix = None,
-    truth: _Truth = None,
+    truth: _Truth = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Draw bounds of relaxations, the region, expressions, the policy, advice, the model, residuals, or learning.
 
@@ -81,7 +82,7 @@ def plot(
             _require_parameters(certificate, truth)
         figure = figure_of(kind, certificate, findings, truth=true_value, x=x, y=y, fixed=fixed)
     write_figure(figure, output)
-    print(output)
+    print(json.dumps({"schema": "plumdp/plot/1", "files": [str(output)]}) if as_json else output)
 
 
 def _require_options(kind: Kind, of_policy: Mapping[str, object], truth: str | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
@@ -25,6 +25,7 @@ CountArray: TypeAlias = npt.NDArray[np.int64]
 
 LARGEST = 2**53  # steps: from here on, one more is the same number as a float, which bounds are computed from
 USUAL_RATIO = 19.0  # of main to pilot data, where nobody said what was planned: 5 % are the pilot
+ADDED = "counts were added in the order in which their data were collected"  # else the pilot may depend on main data
 N_PILOTS = 6  # that data of any length may have: 16, 64, …, 16,384 runs
 
 
@@ -136,8 +137,8 @@ class TransitionCounts:
     that were counted, so that none of them is added twice.
 
     The sum of two counts is "adaptive", as nobody says why the second were collected; ``planned_sum`` is for those who
-    had planned to collect both. The data on the left are those that were collected first: the sum keeps their pilot
-    alone, with its moments and planned ratio, and all else is main data.
+    had planned to collect both. The data on the left are those that were collected first, which the pilot of the sum
+    says: it is their pilot alone, with its moments and planned ratio, and all else is main data.
 
     >>> from plumdp import case_study
     >>> graph = case_study("betting:25").model.graph
@@ -209,7 +210,7 @@ class TransitionCounts:
         """
         if not isinstance(other, TransitionCounts):
             return NotImplemented
-        return self._sum(other, "adaptive", self.pilot)
+        return self._sum(other, "adaptive", _before(self.pilot, other))
 
     def __radd__(self, other: int) -> TransitionCounts:
         """Return these counts, if nothing is before them: so that ``sum`` adds up a list of counts."""
@@ -326,6 +327,13 @@ def require_countable(total: int, name: str = "counts") -> None:
             f"{name} sum to {total:,}, but no more than 2^53 = {LARGEST:,} steps can be counted exactly; check that "
             "these are numbers of steps, or give a part of the data that nobody chose by looking at it"
         )
+
+
+def _before(pilot: Pilot | None, other: TransitionCounts) -> Pilot | None:
+    """Return a pilot that says, once, that it was seen before the data which are added."""
+    if pilot is None or not pilot.moments or not other.total or ADDED in pilot.rests_on:
+        return pilot
+    return replace(pilot, rests_on="; ".join(filter(None, [pilot.rests_on, ADDED])))
 
 
 def _both(one: Pilot, other: Pilot) -> Pilot:

@@ -23,12 +23,24 @@ _REASONS = {
     r"GZIP|ZSTD|Unknown frame|zstd": "it cannot be unpacked; it is damaged, or not what its name says",
     r'cast column "(.*?)" from type (.*?) to (.*?):': r"column \1 has the type \2 here, but \3 in another file; give "
     "it the same type in all files",
+    r"required extension '(\w+)": r"DuckDB needs its extension \1 for it, which is not installed and could not be "
+    r"downloaded; run INSTALL \1 in DuckDB where there is a network, or copy the files to this computer first",
     r"extension": "DuckDB lacks an extension for it, and could not install one; copy the files to this computer first",
+    r"HTTP 404": "there is no such file",
+    r"HTTP 40[13]|Forbidden": "access is denied; give DuckDB the credentials, with CREATE PERSISTENT SECRET",
+    r"hostname|Could not connect": "the server cannot be reached; check the name and the network",
     r"Cannot open file|No files found|HTTP|connection": "the file cannot be opened; check its name and permissions",
     r"magic bytes|too small to be|enough bytes|[Ff]ailed to read|decompress|TProtocol|thrift|[Cc]orrupt": DAMAGED,
     r"^Conversion Error": "a value does not have the type of its column; correct the value, or the type",
 }
-_FILES = (r"^  file = (.+)$", r"""[Ff]ile \\?["'](.+?)\\?["']""", r"pattern \"(.+?)\"", r": (\S+\.\w+)$")
+_FILES = (
+    r"\['(\w+://[^']+)'",  # as it was asked for; elsewhere it may have the name of its server
+    r"'(\w+://[^']+)'",
+    r"^  file = (.+)$",
+    r"""[Ff]ile \\?["'](.+?)\\?["']""",
+    r"pattern \"(.+?)\"",
+    r": (\S+\.\w+)$",
+)
 _CLASS = re.compile(r"^(?:[A-Z]\w+ )+Error: (?:[A-Z]\w* Error\w*: )?")
 _LONGEST = 200  # characters of what nobody has translated
 

@@ -114,7 +114,9 @@ def find_files(source: str | Path | Sequence[str | Path]) -> list[str]:
 
 
 def _find(path: str) -> list[str]:
-    if "://" in path or Path(path).is_file():
+    if "://" in path:
+        return _find_far(path) if "*" in path else [path]
+    if Path(path).is_file():
         return [path]
     if Path(path).is_dir():
         found = [str(file) for file in Path(path).iterdir() if _suffix(str(file)) in _FORMATS]
@@ -123,6 +125,15 @@ def _find(path: str) -> list[str]:
     if not found:
         raise DataError(f"{path}: there is no such file, nor a folder of Parquet, CSV or JSON files")
     return in_natural_order(found)
+
+
+def _find_far(pattern: str) -> list[str]:
+    """Return the files far away that a pattern stands for, each by its name, so that none is counted twice."""
+    with connect() as connection:
+        found = connection.execute(f"SELECT file FROM glob({literal(pattern)})").fetchall()
+    if not found:
+        raise DataError(f"{pattern}: there are no such files")
+    return in_natural_order(file for (file,) in found)
 
 
 def in_natural_order(files: Iterable[str]) -> list[str]:

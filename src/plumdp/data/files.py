@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.errors import DataError, require_path
+from plumdp.base.errors import DataError, Option, require_path
 from plumdp.data.counts import CountArray, HasCounts, Pilot, TransitionCounts, counts_of, other_model
 from plumdp.data.duckdb_tables import (
     Block,
@@ -30,7 +30,7 @@ from plumdp.model.graph import Graph, Indices
 from plumdp.model.parametric import ParametricMDP, require_model
 
 _CONTENT = "counts of transitions"
-_AGAIN = "count the log again, and write its counts with write_counts"
+_AGAIN = "count the log again"
 _COLUMNS = {"transition": "INTEGER", "n": "BIGINT"}
 _ABOUT: dict[str, type | UnionType] = {
     "fingerprint": str, "states": int, "transitions": int, "sampling": str, "report": dict | None, "parts": list,
@@ -94,13 +94,13 @@ def read_counts(model: ParametricMDP, path: str | Path) -> TransitionCounts:
     try:
         return _read(path, model.graph)
     except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+        raise DataError(f"{path}: ", *error.args) from None
 
 
 def _read(path: str | Path, graph: Graph) -> TransitionCounts:
     about = _about(path)
     if about.get("content") != _CONTENT:
-        raise DataError("this is not a file of counts; logs are read with read_log")
+        raise DataError("this is not a file of counts; logs are read with ", Option("read_log"))
     _check_about(about)
     if about["fingerprint"] != graph.fingerprint:
         raise DataError(other_model(graph, about["states"], about["transitions"], about["fingerprint"]))
@@ -138,8 +138,9 @@ def is_counts_file(path: str | Path) -> bool:
 
 def _about(path: str | Path) -> dict[str, Any]:
     """Return what a file says about itself; nothing if it says nothing to us."""
+    told = checked_metadata_of(path).get("plumdp", "{}")
     try:
-        about = json.loads(checked_metadata_of(path).get("plumdp", "{}"))
+        about = json.loads(told)
     except (ValueError, RecursionError):  # of text that is not JSON
         raise DataError(f"what the file says about its counts cannot be read: {_AGAIN}") from None
     if not isinstance(about, dict):

@@ -327,9 +327,9 @@ def _refuse_counts(files: Sequence[str]) -> None:
     for file in files:
         if is_counts_file(file):
             raise DataError(
-                f"{file} is a file of counts that plumdp wrote, not a log; read it alone, with ",
+                f"{file} is a file of counts that plumdp wrote, not a log; give the log that it was counted from, or "
+                "count the other files by themselves and add their counts to it, with ",
                 Option("read_counts"),
-                ", or give the log that it was counted from",
             )
 
 

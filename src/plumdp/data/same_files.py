@@ -53,12 +53,13 @@ def refuse_same_parts(parts: Sequence[Part], others: Sequence[Part]) -> None:
         return
     it = "it" if len(both) == 1 and both[0].is_file else "them"
     alike = (
-        "; if they are different data that happen to look alike, read the files at once, with "
-        'read_log(model, [...], partitions="files")'
+        "; if they are different data that happen to look alike, count the files of both at once, with ",
+        Option("partitions", "files"),
     )
     raise DataError(
         f"both counts contain {listing([part.name for part in both], most=3)}, which would be counted twice; add {it} "
-        f"once{alike if both[0].is_file else ''}"
+        "once",
+        *(alike if both[0].is_file else ()),
     )
 
 

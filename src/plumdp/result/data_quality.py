@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumdp.data.counts import TransitionCounts
+from plumdp.data.log_files import LogFile
 from plumdp.data.report import CONTRADICTING, IngestionReport
 
 
@@ -59,10 +60,14 @@ class DataQuality:
 
 def data_provenance(counts: TransitionCounts) -> dict[str, str]:
     """Return what the data are made of as entries of a certificate's provenance: files, and other parts of a sum."""
-    report = counts.report
-    files = () if report is None else report.files
-    parts = [*map(str, files), *(part.name for part in counts.parts if not part.is_file)]
-    if not files and len(parts) < 2:
+    report, parts = counts.report, contents(counts)
+    if not (report and report.files) and len(parts) < 2:
         return {}
     read = {"data read": report.read} if report is not None and report.read else {}
-    return {f"data {number}": part for number, part in enumerate(parts, 1)} | read
+    return {f"data {number}": str(part) for number, part in enumerate(parts, 1)} | read
+
+
+def contents(counts: TransitionCounts) -> list[LogFile | str]:
+    """Return all data that counts are made of: files, and names of other parts of a sum."""
+    files = () if counts.report is None else counts.report.files
+    return [*files, *(part.name for part in counts.parts if not part.is_file)]
