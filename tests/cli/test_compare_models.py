@@ -3,7 +3,10 @@
 import json
 
 import pytest
+from coin_model import COIN
 from command_line import plumdp
+
+import plumdp as pl
 
 MODELS = """
 import plumdp
@@ -74,3 +77,12 @@ def test_the_exit_code_says_if_no_model_is_left(run):
 def test_misuse_says_what_to_write(run, arguments, message):
     ended = run("compare-models", *arguments, *GOAL)
     assert (ended.code, ended.err.strip()) == (2, f"error: {message}")
+
+
+def test_python_takes_a_log_as_it_takes_its_counts():
+    pandas = pytest.importorskip("pandas")
+    log = pl.read_log(COIN, pandas.DataFrame({"x": [0] * 9, "action": "go", "next_x": [1] * 6 + [2] * 3}))
+    both = [
+        pl.compare_models({"coin": COIN}, data, 'Pmax=? [ F "heads" ]', confidence=0.9) for data in (log, log.counts)
+    ]
+    assert len({each.certificates["coin"].printed_bounds for each in both}) == 1
