@@ -15,6 +15,7 @@ nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv"
 
 WORKERS = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
+NIGHTLY = "https://pypi.anaconda.org/scientific-python-nightly-wheels/simple"
 FAST, QUICK = ("-m", "not slow", "tests"), {"PLUMDP_TIER": "quick"}
 
 
@@ -33,6 +34,16 @@ def oldest(session: nox.Session) -> None:
     session.run_install("uv", "pip", "compile", "-q", *lowest, "pyproject.toml", "-o", str(pins), silent=True)
     session.install("-e", ".", "--group", "test", "--constraint", str(pins))
     warnings = ("-o", "filterwarnings=default")  # old versions warn about newer versions of what they use
+    session.run("pytest", *WORKERS, *warnings, *FAST, *session.posargs, env=QUICK)
+
+
+@nox.session(python="3.14", default=False)
+def nightly(session: nox.Session) -> None:
+    """Run the fast tests with nightly wheels and release candidates, as new as numba allows (SPEC 4)."""
+    newest = ("--upgrade", "--prerelease", "allow", "--index-strategy", "unsafe-best-match")
+    session.install(*newest, "--extra-index-url", NIGHTLY, "-e", ".", "--group", "test")
+    session.run("uv", "pip", "list", external=True)
+    warnings = ("-o", "filterwarnings=default")  # what is deprecated is reported, and fails when it is gone
     session.run("pytest", *WORKERS, *warnings, *FAST, *session.posargs, env=QUICK)
 
 

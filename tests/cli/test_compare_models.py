@@ -3,7 +3,10 @@
 import json
 
 import pytest
+from coin_model import COIN
 from command_line import plumdp
+
+import plumdp as pl
 
 MODELS = """
 import plumdp
@@ -97,3 +100,12 @@ def test_a_policy_to_compare_with_that_there_is_not_is_named(run):
         2,
         "error: --against none: there is no such file, and no action of this name",
     )
+
+
+def test_python_takes_a_log_as_it_takes_its_counts():
+    pandas = pytest.importorskip("pandas")
+    log = pl.read_log(COIN, pandas.DataFrame({"x": [0] * 9, "action": "go", "next_x": [1] * 6 + [2] * 3}))
+    both = [
+        pl.compare_models({"coin": COIN}, data, 'Pmax=? [ F "heads" ]', confidence=0.9) for data in (log, log.counts)
+    ]
+    assert len({each.certificates["coin"].printed_bounds for each in both}) == 1

@@ -13,7 +13,7 @@ from plumdp.region.ball import ball_around
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.relax import expression_wise, parameter_wise, rectangular
 from plumdp.solver.coupled.bounds import find_coupled_bounds
-from plumdp.solver.coupled.brackets import bracket, brackets_of, setting_of
+from plumdp.solver.coupled.brackets import Expandable, bracket_of, brackets_of, setting_of
 from plumdp.solver.coupled.by_slabs import bracket_by_slabs
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
@@ -123,8 +123,11 @@ def test_bounds_hold_whatever_numbers_an_expansion_has(seed):
         for guess in (first, second_order(setting.chain, equations, first, quadratic)):
             wrong = disturbed(rng, chain, guess)
             residuals = residual_bounds(setting.chain, setting.forms, wrong)
-            found = bracket(setting, equations, wrong, residuals, errors, 1e-6)
-            for point in points if found is not None else ():
+            near = Expandable(setting, equations, first).approximation(wrong, residuals, errors, 1e-6)
+            if near is None:
+                continue
+            found = bracket_of(near, setting.linear_range(near.slope))
+            for point in points:
                 assert found.low.value <= exact_value(model, policy, objective, point) <= found.high.value
 
 

@@ -16,7 +16,7 @@ from plumdp.region.build import build_region
 from plumdp.region.ellipsoid import Ellipsoid, build_ellipsoid
 from plumdp.relaxation.relax import expression_wise, rectangular
 from plumdp.solver.coupled.bounds import find_coupled_bounds
-from plumdp.solver.coupled.brackets import bracket, brackets_of, setting_of
+from plumdp.solver.coupled.brackets import Expandable, brackets_of, setting_of
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
 from plumdp.solver.coupled.gradient import policy_gradient
@@ -102,7 +102,7 @@ def test_a_claim_without_residuals_is_refused_where_a_run_may_stay_forever():
     guess = Expansion(np.ones(chain.n_nodes), np.zeros((chain.n_nodes, 1)), np.zeros((chain.n_nodes, 0)))
     residuals = residual_bounds(setting.chain, setting.forms, guess)
     assert residuals.above.max() < 1e-13  # rounding alone
-    assert bracket(setting, setting.equations(), guess, residuals, errors, 1e-6) is None
+    assert Expandable(setting, setting.equations(), guess).approximation(guess, residuals, errors, 1e-6) is None
     assert errors.largest_sum(np.zeros(chain.n_open), 0.0, 1e-6) == np.inf
     found = find_coupled_bounds(model, model.graph.first_choice[:-1], objective, region, rectangular(model, region))
     assert found == "nature may keep a run from ending, so that nothing bounds the remainder"

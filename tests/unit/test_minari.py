@@ -152,7 +152,7 @@ def test_numbers_are_the_only_variable_and_steps_that_cannot_be_contradict_the_m
     dataset = made("numbers/mixed-v0", episodes, spaces.Discrete(3), spaces.Discrete(1))
     log = read(dataset, model, on_unmatched="report")
     assert (log.counts.total, log.report.contradicting) == (3, 1)
-    assert "(x=1) 'go' → (x=0) (1×)" in str(log)
+    assert "(x=1) 'go' → (x=0) (1×, row 5, episode 1)" in str(log)
 
 
 def test_data_sets_that_were_combined_have_no_order(betting, written, read):

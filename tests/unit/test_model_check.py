@@ -13,9 +13,11 @@ from tiers import examples
 
 import plumdp as pl
 from plumdp.confidence.likelihood import best_point
-from plumdp.explaining.residual_table import describe_residual
+from plumdp.explaining.residual_table import CellResiduals, describe_residual
 from plumdp.fit.diagnosis import diagnose, examine, in_words
+from plumdp.fit.residuals import Residuals
 from plumdp.plots import plot_residuals, residual_figure, write_residuals
+from plumdp.plots.residual_panels import cells_figure
 from plumdp.plots.style import GREY
 
 POINT = {"p": "0.4", "q": "0.3"}
@@ -309,6 +311,18 @@ def test_a_picture_does_not_stretch_the_rounding_of_an_estimate_that_followed_th
     dots = [line for line in axes.lines if line.get_marker() not in ("", "None", None) and len(line.get_xdata())]
     assert [to_hex(line.get_color()) for line in dots] == [to_hex(GREY)]
     assert axes.get_ylim()[1] >= 1e-3
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_panel_without_differences_does_not_hide_those_of_the_others(first):
+    """All panels have one axis, and one in which nothing differs must not set its ends."""
+    small = Residuals(np.array([50.0, 50.0]), np.array([50.0, 50.0]), np.array([100.0, 100.0]), np.zeros(2))
+    large = Residuals(np.array([60.0, 40.0]), np.array([50.0, 50.0]), np.array([100.0, 100.0]), np.full(2, 5.0))
+    panels = [CellResiduals("variable", "x", "x goes up", ("x = 0", "x = 1"), each) for each in (small, large)]
+    figure = cells_figure([panels[first], panels[1 - first]], "")
+    for axes in figure.axes:
+        low, high = axes.get_ylim()
+        assert low <= -0.2 < 0.2 <= high
 
 
 @given(seed=st.integers(0, 10**6))

@@ -226,7 +226,11 @@ SEALED = {  # a place in the certificate, another value there, and what is said 
     "precision": (["options", "precision"], "high", 'options.precision is "high", not a finite number'),
     "objectives": (["options", "objectives"], [1], "options.objectives[0] is 1, not a text"),
     "no options": (["options"], None, "options is null, not an object"),
-    "column": (["columns", "money"], "float64", "columns.money is \"float64\", not one of 'truth', 'integer', 'text'"),
+    "column": (
+        ["columns", "money"],
+        "float64",
+        "columns.money is \"float64\", not one of 'truth', 'integer', 'text', 'share'",
+    ),
 }
 
 

@@ -17,6 +17,7 @@ from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError, ModelError
 from plumdp.certifying.pipeline import certify
 from plumdp.data.counts import TransitionCounts
+from plumdp.data.logs import Log
 from plumdp.learning.methods import Sets
 from plumdp.learning.options import error_of
 from plumdp.model.parametric import ParametricMDP
@@ -90,7 +91,7 @@ class ModelComparison:
 
 def compare_models(
     models: Mapping[str, ParametricMDP],
-    counts: TransitionCounts | Mapping[str, TransitionCounts],
+    counts: TransitionCounts | Log | Mapping[str, TransitionCounts | Log],
     objective: str,
     *,
     relaxation: Relaxation | None = None,
@@ -128,7 +129,7 @@ def compare_models(
     """
     if not isinstance(models, Mapping) or not models:
         raise ModelError("compare_models takes models by name, such as {'tied': tied, 'free': free}")
-    given = dict.fromkeys(models, counts) if isinstance(counts, TransitionCounts) else counts
+    given = counts if isinstance(counts, Mapping) else dict.fromkeys(models, counts)
     missing = [name for name in models if name not in given]
     if missing:
         raise DataError(f"counts: there are none of the model {missing[0]!r}; give counts for each name")

@@ -20,7 +20,7 @@ _ABOVE, _BELOW, _CLOSE = VERMILION, BLUE, GREY
 _MARKERS = {_ABOVE: "^", _BELOW: "v", _CLOSE: "o"}
 _MEANINGS = {_ABOVE: "more often than expected", _BELOW: "less often than expected", _CLOSE: "about as expected"}
 _WIDE = 2.0  # standard deviations of an error bar
-_NOTHING = 1e-3  # differences below it are not shown larger than they are, if they have no bars
+_NOTHING = 1e-3  # differences below it are not shown larger than they are
 _MOST_IN_A_COLUMN = 3  # panels: with more there are two columns
 _LONGEST = 14  # characters of a label
 _TITLE = 30  # characters of a line
@@ -38,8 +38,7 @@ def plot_residuals(axes: Any, residuals: CellResiduals) -> Any:
     is_close = (np.abs(difference) <= margin) | (margin == 0)
     colours = np.where(is_close, _CLOSE, np.where(difference > 0, _ABOVE, _BELOW))
     axes.axhline(0, color="black", linewidth=0.8)
-    if not margin.any() and np.abs(difference).max(initial=0.0) < _NOTHING:
-        axes.set_ylim(-_NOTHING, _NOTHING)
+    axes.update_datalim([(0, -_NOTHING), (0, _NOTHING)])  # and not set_ylim, which would hold for all panels
     for colour, marker in _MARKERS.items():
         of_colour = np.flatnonzero(colours == colour)
         look = {"color": colour, "marker": marker, "linestyle": "none", "markersize": 4, "elinewidth": 1}

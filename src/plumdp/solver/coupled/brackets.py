@@ -144,12 +144,12 @@ class Expandable:
         chain, forms = self.setting.chain, self.setting.forms
         residuals = residual_bounds(chain, forms, self.first, exact_eigenvalues=1 in orders)
         if 1 in orders:
-            yield self._approximation(self.first, residuals, errors, precision)
+            yield self.approximation(self.first, residuals, errors, precision)
         if 2 in orders:
             second = second_order(chain, self.equations, self.first, residuals.quadratic)
-            yield self._approximation(second, residual_bounds(chain, forms, second), errors, precision)
+            yield self.approximation(second, residual_bounds(chain, forms, second), errors, precision)
 
-    def _approximation(
+    def approximation(
         self, guess: Expansion, residuals: Residuals, errors: ErrorModel, precision: float
     ) -> Approximation | None:
         """Return the approximation of an expansion, whatever numbers it has, or None if its remainder has no bound."""
