@@ -86,9 +86,9 @@ def test_a_limit_may_be_reached_after_the_earliest_moment_of_an_update():
     simulator = pl.online.simulator(
         study.model, study.true_point, rng=1, max_steps=study.max_steps + 1, stop=truth.upper == 0
     )
-    options = {"episodes": 300, "exploration": 0.1, "spacing": 1.0}
+    options = {"episodes": 100, "exploration": 0.1, "spacing": 1.0}
     episodes = [r.episodes for r in pl.learn_online(study.model, simulator, study.objective, **options)]
-    assert episodes[-1] == 300
+    assert episodes[-1] == 100
     assert max(np.diff(episodes)) > 1
 
 

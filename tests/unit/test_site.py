@@ -128,7 +128,7 @@ def test_nothing_comes_from_the_network(site):
 @pytest.mark.parametrize("name", RUN)
 def test_a_page_of_the_gallery_ends_in_a_report(site, name):
     report = (site / "gallery" / name / "report.html").read_text(encoding="utf-8")
-    assert re.search(r"With a confidence of [\d.]+ %", report)
+    assert re.search(r"With a confidence of [\d.]+\s%", report)
     page = (site / "gallery" / name / "index.html").read_text(encoding="utf-8")
     assert "Traceback" not in page
 
