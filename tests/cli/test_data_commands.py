@@ -227,8 +227,8 @@ def test_a_log_with_times_other_names_copies_and_a_fault_is_counted_and_said(fol
     assert output.splitlines()[2:4] == [
         "  assuming that the rows of each run follow one another in the order of column Time, and none in between is "
         "missing",
-        "  assuming that 1 transition that the model says cannot happen is a fault of the recorder, which made no "
-        "others, whatever steps led to (you allowed 1)",
+        "  assuming that 1 row with states or transitions that the model says cannot be is a fault of the recorder, "
+        "which made no others, whatever steps led to (you allowed 1)",
     ]
     counts = pl.read_counts(STUDY.model, "counts.parquet")
     assert (counts.total, counts.report.allowed, len(counts.report.assuming)) == (1, 1, 2)

@@ -367,7 +367,10 @@ def test_impossible_transitions_may_be_allowed_by_number():
     log = read_log(LAMP, frame, allow_impossible=n)
     assert (log.report.allowed, log.report.contradicting, log.report.unreadable) == (n, 0, 0)
     assert log.counts.total == len(frame) - n
-    sentence = f"{n} transitions that the model says cannot happen are faults of the recorder, which made no others"
+    sentence = (
+        f"{n} rows with states or transitions that the model says cannot be are faults of the recorder, which made no "
+        "others"
+    )
     assert log.report.assuming[0].startswith(sentence)
     assert log.report.assuming[0] in [*_about_data(log.counts, DataQuality(log.counts.total, log.report))]
     for options in ({}, {"on_unmatched": "report"}):
@@ -375,6 +378,16 @@ def test_impossible_transitions_may_be_allowed_by_number():
     assert report_from(log.report.to_dict()).to_dict() == log.report.to_dict()
     twice = log.report + log.report
     assert (twice.allowed, twice.contradicting, twice.assuming) == (2 * n, 0, log.report.assuming)
+
+
+def test_states_that_cannot_be_count_among_what_is_allowed():
+    """A sensor that shows 9 spoils the rows before and after it."""
+    frame = with_faults(20)
+    frame.loc[frame.index[-1], "place_x"] = 9
+    report = read_log(LAMP, frame, allow_impossible=21).report
+    assert report.allowed == 21
+    assert report_from(report.to_dict()).to_dict() == report.to_dict()
+    assert "unknown state: 1 row" in refused(LAMP, frame, allow_impossible=20)
 
 
 def test_other_rows_that_do_not_fit_stay_an_error():

@@ -179,8 +179,8 @@ AllowImpossible = Annotated[
     typer.Option(
         "--allow-impossible",
         metavar="N",
-        help="Leave out up to N transitions that the model says cannot happen, as faults of the recorder; every result "
-        "repeats it.",
+        help="Leave out up to N rows with states or transitions that the model says cannot be, as faults of the "
+        "recorder; every result repeats it.",
     ),
 ]
 Rejected = Annotated[

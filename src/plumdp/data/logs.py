@@ -134,7 +134,7 @@ def read_log(
     ``partitions="files"`` says that files with the same content are runs of their own. Where rows name their run and
     step, those that are alike in all that is read are counted once, and those that differ are rejected.
     ``rejected`` is a file (.csv or .parquet) that all rejected rows are written to, with the reason, the file and the
-    row; also if they are an error. ``allow_impossible`` is how many transitions that the model says cannot happen are
+    row; also if they are an error. ``allow_impossible`` is how many rows with states or transitions that cannot be are
     faults of the recorder, and left out; the certificate repeats it, and more of them are an error.
 
     Which steps are in the log must not depend on where they led: bounds are wrong if a recorder leaves out the last
@@ -198,7 +198,7 @@ def read_log(
         report = _allowing(_report(log, tally, model.graph, form, found, cut_off), allow_impossible)
         if rejected is not None:
             write_rejected(rejected, log, tally, model.graph, form, found, n=report.rejected)
-        too_many = allow_impossible and not report.allowed and report.rows["impossible transition"]
+        too_many = allow_impossible and not report.allowed and report.contradicting
         if too_many or (report.rejected > report.allowed and on_unmatched == "error"):
             raise DataError(*refusal(report, 1 if partitions == "files" else len(files), rejected))
         require_outcomes(report)
@@ -221,14 +221,14 @@ def _check_words(on_unmatched: str, cut_off: str | None, allow_impossible: int) 
 
 
 def _allowing(report: IngestionReport, most: int) -> IngestionReport:
-    """Return the report with impossible transitions as faults of the recorder, if there are not too many."""
-    n = report.rows["impossible transition"]
+    """Return the report with rows that cannot be as faults of the recorder, if there are not too many."""
+    n = report.contradicting
     if not 0 < n <= most:
         return report
     faults = "is a fault" if n == 1 else "are faults"
     why = (
-        f"{number_of(n, 'transition')} that the model says cannot happen {faults} of the recorder, which made no "
-        f"others, whatever steps led to (you allowed {most:,})"
+        f"{number_of(n, 'row')} with states or transitions that the model says cannot be {faults} of the recorder, "
+        f"which made no others, whatever steps led to (you allowed {most:,})"
     )
     return replace(report, allowed=n, assuming=(*report.assuming, why))
 

@@ -84,7 +84,7 @@ class IngestionReport:
 
     ``files`` are those that were read, and ``read`` is when that was. ``hints`` say what may be meant by the first.
     ``cut_off`` is what somebody said of the runs that were cut off, if anything. ``assuming`` is what else was taken
-    for granted of the log. ``allowed`` is how many impossible transitions somebody called faults of the recorder.
+    for granted of the log. ``allowed`` is how many rows that cannot be somebody called faults of the recorder.
     """
 
     form: LogForm | Literal["several forms"]
@@ -242,7 +242,7 @@ def report_from(given: Any) -> IngestionReport:
         and given["form"] in (*get_args(LogForm), _SEVERAL)
         and all(isinstance(given[part], dict) and given[part].keys() <= {*KINDS} for part in ("rows", "worst"))
         and all(type(n) is int and n >= 0 for n in (*given["rows"].values(), given.get("allowed", 0)))
-        and given.get("allowed", 0) <= given["rows"].get("impossible transition", 0)
+        and given.get("allowed", 0) <= sum(given["rows"].get(kind, 0) for kind in CONTRADICTING)
         and all(
             isinstance(texts, list) and all(isinstance(text, str) for text in texts)
             for texts in given["worst"].values()
