@@ -1,0 +1,1 @@
+"""Bounds on values in tables of unknown rows, by bets on temporal differences."""

@@ -1,0 +1,77 @@
+"""Bounds on the value of a policy in a table, from what was seen at the moments of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from plumdp.model.graph import FloatArray
+from plumdp.tables.bracket import End, bracket_end
+from plumdp.tables.chain import TableChain
+from plumdp.tables.contraction import contract
+from plumdp.tables.plan import Plan, Stage, make_plan, next_weights
+from plumdp.tables.rows import make_reference
+
+_LEAST_SHARE = 0.05  # of the data so far, that a stage is planned for at least
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What had been seen at the end of the pilot, at later moments, and in all, and after how many runs or rows."""
+
+    counts: tuple[FloatArray, ...]  # (n_places) each, the last being all data
+    lengths: tuple[float, ...]  # of all but the last
+    planned: float  # the length of all data, as it was planned
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The errors of the parts of a bracket."""
+
+    bets: float  # of both sides
+    rows: float
+    ball: float
+
+
+@dataclass(frozen=True)
+class TableBounds:
+    """Both ends of a bracket; either may be absent."""
+
+    low: End | None
+    high: End | None
+    estimate: float  # the value of the frequencies
+    distance: float  # how far the value is from the estimate at most, by rows alone
+
+
+def table_bounds(
+    table: TableChain, moments: Moments, errors: Errors, lower: FloatArray, upper: FloatArray
+) -> TableBounds | str:
+    """Return bounds on the value of the first node, or in words why there are none.
+
+    ``lower`` and ``upper`` (n) are bounds on the values of the open nodes that hold jointly with the bets.
+    """
+    if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
+        return "the data do not exclude an infinite value"
+    pilot, length = moments.counts[0], moments.lengths[0]
+    plan = make_plan(table, pilot, moments.planned / length - 1, float(np.log(2 / errors.bets)))
+    if plan is None:
+        return "the pilot leaves nothing to bet on"
+    near = contract(plan, make_reference(plan, errors.rows, errors.ball), moments.counts[-1] - pilot, lower, upper)
+    if near is None:
+        return "the frequencies have no proved solution"
+    ends = [bracket_end(plan, make_stages(plan, moments, sign), near, sign) for sign in (-1, 1)]
+    start = table.chain.initial
+    return TableBounds(ends[0], ends[1], float(near.values[start]), float(near.distance[start]))
+
+
+def make_stages(plan: Plan, moments: Moments, sign: int) -> list[Stage]:
+    """Return the stages of the data after the pilot, with weights each of which is fixed by what came before it."""
+    stages: list[Stage] = []
+    for (before, after), length in zip(pairwise(moments.counts), moments.lengths, strict=True):
+        left = max(moments.planned - length, _LEAST_SHARE * length)
+        planned = (plan.table.visits(before) + 0.5) * left / length
+        stages.append(Stage(next_weights(plan, before, stages, sign, planned), after - before))
+    return stages

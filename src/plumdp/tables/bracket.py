@@ -1,0 +1,177 @@
+"""The bracket of a value by a product of bets on temporal differences.
+
+Let F(V) be the logarithm of the product of all bets, at the true values V below ln(1 / error) with the confidence that
+was asked for. It is nearly concave in the payoffs: for every vector C of values (the centre) and D' = V - C,
+
+    ln(1/error)  >  F(V)  >=  F(C) + F'(C) D' - q / 2,      q = Σ counts κ (payoff of D')² / (1 + payoff of C)².
+
+The weights were made such that F'(C) = ± scale (first node + miss), with a small and known vector ``miss``. So the
+value of the first node is bounded by what the bets won, plus q, plus miss · D', of which D' = (V̂ - C) + D, where D is
+bounded by ``contraction``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumdp.base.rounding import UNIT
+from plumdp.model.graph import FloatArray
+from plumdp.tables.chain import TableChain
+from plumdp.tables.contraction import Contraction
+from plumdp.tables.equations import equations_of, values_of
+from plumdp.tables.plan import Plan, Stage, tilted_rows
+from plumdp.tables.rows import curvature
+
+_ROUNDS = 8  # to the centre
+_LEAST_FACTOR = 0.3
+_LARGEST = 0.5  # payoff at the true values, in size
+_UP = 1 + 1e-9
+
+
+@dataclass(frozen=True)
+class End:
+    """A bound on the value of the first node from one side, and the parts of its distance from the estimate."""
+
+    value: float
+    statistics: float  # what the bets leave open to first order
+    curvature: float  # q, in units of the value
+    mismatch: float  # what the direction of the bets missed
+
+
+def bracket_end(plan: Plan, stages: Sequence[Stage], near: Contraction, sign: int) -> End | None:
+    """Return the upper (sign 1) or lower (sign -1) bound by bets, or None if bets may have been too large."""
+    table, start = plan.table, plan.table.chain.initial
+    if not _are_small(table, stages, near):
+        return None
+    centre = _centre(table, stages, near)
+    expansion = _expand(table, stages, near, centre)
+    if expansion is None:
+        return None
+    ends = [_end(plan, near, expansion, centre, sign, scale) for scale in _scales(plan, near, expansion.gradient, sign)]
+    best = min(ends, key=lambda end: sign * end.value)
+    statistics = sign * (best.value - near.values[start]) - best.curvature - best.mismatch
+    return End(best.value, statistics, best.curvature, best.mismatch)
+
+
+def _are_small(table: TableChain, stages: Sequence[Stage], near: Contraction) -> bool:
+    """Return whether no payoff can be larger than one half at the true values, which are near V̂."""
+    first, second = _two_largest(table, table.ahead(near.distance, closed=0.0))
+    further = np.minimum(table.discount * (first + second), near.reference.largest * near.deviation)
+    rounding = 8 * UNIT * float(np.abs(near.values).max(initial=0.0))
+    ranges = np.minimum((table.ranges(table.ahead(near.values)) + further) * _UP + rounding, near.largest_range)
+    for stage in stages:
+        # payoffs of tied rows add up; |d| is at most the range, as its mean is zero at the truth
+        most = table.by_place(np.abs(stage.weight[table.owner]) * ranges[table.owner])
+        if most.max(initial=0.0) > _LARGEST:
+            return False
+    return True
+
+
+def _two_largest(table: TableChain, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the two largest of the values (n_transitions) of each row; the second is 0 in rows with one."""
+    first = np.maximum.reduceat(values, table.chain.first[:-1])
+    is_first = values >= first[table.owner]
+    repeated = table.sums(is_first.astype(np.float64)) > 1
+    rest = np.maximum.reduceat(np.where(is_first, 0.0, values), table.chain.first[:-1])
+    return first, np.where(repeated, first, rest)
+
+
+def _centre(table: TableChain, stages: Sequence[Stage], near: Contraction) -> FloatArray:
+    """Return values of the table near the frequencies that is least favourable to the bets; any vector is valid."""
+    centre = near.values
+    for _ in range(_ROUNDS):
+        masses = [(table.of_places(stage.counts), stage) for stage in stages]
+        tilted = np.where(near.is_known[table.owner], tilted_rows(table, masses, centre), 0.0)
+        equations = equations_of(table, tilted)
+        if equations is None:
+            return near.values
+        centre = values_of(table, equations, tilted, np.where(near.is_known, table.chain.reward, near.values))
+        low, high = near.values - near.distance, near.values + near.distance
+        centre = np.clip(centre, low, high)
+    is_safe = all((1 + stage.payoffs(table, centre)).min(initial=1.0) >= _LEAST_FACTOR for stage in stages)
+    return centre if is_safe else near.values
+
+
+@dataclass(frozen=True, eq=False)
+class _Expansion:
+    """The logarithm F of the product of bets at the centre from below, its gradient, and q from above."""
+
+    log_product: float
+    gradient: FloatArray  # (n)
+    gradient_error: FloatArray  # (n)
+    twice_remainder: float  # q
+
+
+def _expand(table: TableChain, stages: Sequence[Stage], near: Contraction, centre: FloatArray) -> _Expansion | None:
+    """Return the expansion of the bets at the centre, or None if a factor is too small there."""
+    moved = table.differences(near.values) - table.differences(centre)  # from the centre to V̂
+    reach = near.distance[table.owner] + table.discount * table.ahead(near.distance, closed=0.0) + np.abs(moved)
+    scale = float(max(np.abs(table.ahead(centre)).max(), np.abs(table.chain.reward).max(initial=0.0)))
+    log_product, gradient, gradient_error = 0.0, np.zeros(table.n), np.zeros(table.n)
+    of_square, moved_square, by_reach = np.zeros(len(table.place)), 0.0, 0.0
+    n_tied = int(np.bincount(table.place[table.place >= 0], minlength=1).max(initial=0))
+    for stage in stages:
+        payoff, weight = stage.payoffs(table, centre), np.abs(stage.weight)[table.owner]
+        factor = 1 + payoff
+        if factor.min(initial=1.0) < _LEAST_FACTOR:
+            return None
+        terms = stage.counts * np.log1p(payoff)
+        error = (16 + 4 * n_tied) * UNIT * scale * table.by_place(weight)  # of payoffs
+        log_product += float(terms.sum()) - float((1e-12 * np.abs(terms) + stage.counts / factor * error).sum())
+        slope, size = stage.gradient(table, centre)
+        relative = (near.equations.n_terms + 16) * UNIT + 2 * float((error / factor).max(initial=0.0))
+        gradient, gradient_error = gradient + slope, gradient_error + relative * size
+        furthest = table.by_place(weight * reach) / factor
+        bent = curvature(np.minimum(np.maximum(1 - _LARGEST / factor, 0.0), furthest) * _UP)
+        each = stage.counts * bent / factor**2 * _UP  # of the square of a payoff
+        of_moved = np.abs(table.by_place(stage.weight[table.owner] * moved)) + 2 * error
+        moved_square += float((each * of_moved**2).sum())
+        # (Σ w x)² <= Σ|w| Σ |w| x² for the payoffs of tied rows
+        together = table.of_places(each) * weight * table.of_places(table.by_place(weight))
+        of_square += np.where(near.is_known[table.owner], together, 0.0)
+        by_reach += float((together * reach**2)[~near.is_known[table.owner]].sum())
+    # under the frequencies the mean of D ahead, minus D here, is δ, and its variance that of D ahead
+    per_visit = of_square / np.where(near.frequency > 0, near.frequency, 1.0)
+    largest = np.maximum.reduceat(per_visit, table.chain.first[:-1])
+    first = largest @ np.where(near.is_known, _variance(near) + near.size**2, 0.0)
+    q = (np.sqrt(first * _UP) + np.sqrt(moved_square * _UP)) ** 2 + by_reach
+    return _Expansion(log_product, gradient, gradient_error, float(q * _UP))
+
+
+def _variance(near: Contraction) -> FloatArray:
+    """Return a bound on the variance of the discounted D ahead under the frequencies, of each row."""
+    table = near.table
+    by_distance = table.sums(near.frequency * table.ahead(near.distance, closed=0.0) ** 2) * table.discount**2
+    return np.asarray(np.minimum(near.rows.psi * near.deviation**2, by_distance) * _UP)
+
+
+def _scales(plan: Plan, near: Contraction, gradient: FloatArray, sign: int) -> list[float]:
+    """Return scales to try: the planned one, and the one at which the bets miss least."""
+    of_bets = near.equations.solve_transposed(gradient)
+    of_value = sign * near.equations.solve_transposed(plan.table.start)
+    size = near.size**2
+    fitted = float((size * of_bets * of_value).sum() / max(float((size * of_value**2).sum()), 1e-300))
+    return [plan.scale, *([fitted] if np.isfinite(fitted) and fitted > 0 else [])]
+
+
+def _end(plan: Plan, near: Contraction, at: _Expansion, centre: FloatArray, sign: int, scale: float) -> End:
+    """Return the end of the bracket for a scale that the gradient is compared with; every scale is valid."""
+    table = plan.table
+    miss = at.gradient / (sign * scale) - table.start
+    weight = near.equations.solve_transposed(miss)
+    value, rounding = near.equations.applied_transposed(weight)
+    # miss · D = -weight · δ + (miss - weight (I - P)) · D
+    unsolved = float(((np.abs(miss - value) + rounding) * near.distance).sum())
+    to_estimate = near.values - centre
+    off = at.gradient_error / scale + 4 * UNIT * (np.abs(miss) + table.start)
+    rounded = float((off * (near.distance + np.abs(to_estimate))).sum())
+    rounded += 2 * UNIT * len(miss) * float(np.abs(miss * to_estimate).sum())
+    mismatch = (near.functional(weight) + unsolved + rounded) * _UP
+    bent = at.twice_remainder / (2 * scale) * _UP
+    won = (plan.log_error - at.log_product) / scale
+    start = centre[table.chain.initial]
+    end = start + sign * (won + bent + mismatch) - float(miss @ to_estimate)
+    return End(end + sign * 1e-12 * (abs(won) + abs(start) + bent + mismatch), 0.0, bent, mismatch)

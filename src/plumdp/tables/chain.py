@@ -1,0 +1,138 @@
+"""The chain of a policy in a table of unknown rows, and the temporal differences of values on it.
+
+A row of the chain is unknown, with a count for each of its places, or it consists of known numbers. Nodes whose rows
+are tied share their places, so that each visit of one of them is a visit of all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from plumdp.model.graph import BoolArray, FloatArray, Indices, owners, read_only
+from plumdp.model.parametric import ParametricMDP
+from plumdp.solver.coupled.chain import PolicyChain
+
+KNOWN = -1
+_PRIOR = 0.5  # visits that a row is smoothed by
+
+
+@dataclass(frozen=True, eq=False)
+class TableChain:
+    """The chain of a policy: nodes 0 to n - 1 are open, the others closed with values that are known.
+
+    Transition t leads from ``owner[t]`` to ``successor[t]``. It has the place ``place[t]`` of the counts, or it is
+    ``KNOWN`` and has the probability ``number[t]``.
+    """
+
+    chain: PolicyChain
+    place: Indices  # (n_transitions)
+    number: FloatArray  # (n_transitions), 0 where the row is unknown
+    n_places: int
+
+    @property
+    def n(self) -> int:
+        """The number of open nodes."""
+        return self.chain.n_open
+
+    @property
+    def discount(self) -> float:
+        """The factor of later rewards."""
+        return self.chain.discount
+
+    @property
+    def successor(self) -> Indices:
+        """The node that each transition leads to."""
+        return self.chain.successor
+
+    @cached_property
+    def owner(self) -> Indices:
+        """The node of each transition."""
+        return owners(self.chain.first)
+
+    @cached_property
+    def is_free(self) -> BoolArray:
+        """For each open node whether its row is unknown."""
+        return read_only(self.place[self.chain.first[:-1]] != KNOWN)
+
+    @cached_property
+    def one_of_each(self) -> Indices:
+        """One node for each unknown row, of those that are tied by it."""
+        free = np.flatnonzero(self.is_free)
+        return free[np.unique(self.place[self.chain.first[free]], return_index=True)[1]]
+
+    @cached_property
+    def n_successors(self) -> Indices:
+        """The number of transitions of each open node."""
+        return np.diff(self.chain.first)
+
+    @cached_property
+    def start(self) -> FloatArray:
+        """The distribution of the first node, on open nodes."""
+        first = np.zeros(self.n)
+        first[self.chain.initial] = 1.0
+        return first
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Return the sum of values (n_transitions) over each row."""
+        total: FloatArray = np.add.reduceat(values, self.chain.first[:-1])
+        return total
+
+    def of_places(self, values: FloatArray, *, known: float = 0.0) -> FloatArray:
+        """Return the value of each transition's place, and a number in rows that are known."""
+        return np.where(self.place >= 0, values[self.place], known)
+
+    def by_place(self, values: FloatArray) -> FloatArray:
+        """Return the sum of values (n_transitions) over the transitions of each place: tied rows add up."""
+        free = self.place >= 0
+        return np.bincount(self.place[free], values[free], self.n_places)
+
+    def visits(self, counts: FloatArray) -> FloatArray:
+        """Return how often the row of each node was visited, in whichever of its nodes."""
+        return self.sums(self.of_places(counts))
+
+    def frequencies(self, counts: FloatArray, *, prior: float = _PRIOR) -> FloatArray:
+        """Return probabilities (n_transitions): known numbers, and smoothed frequencies of the others."""
+        share = prior / self.n_successors[self.owner]
+        total = (self.visits(counts) + prior)[self.owner]
+        return np.where(self.place >= 0, (self.of_places(counts) + share) / total, self.number)
+
+    def ahead(self, values: FloatArray, *, closed: float | None = None) -> FloatArray:
+        """Return values at the successors (n_transitions), those of closed nodes being known, or the number given."""
+        known = self.chain.known if closed is None else np.full(len(self.chain.known), closed)
+        return np.concatenate([values, known])[self.successor]
+
+    def differences(self, values: FloatArray) -> FloatArray:
+        """Return the temporal differences r + discount · V(successor) - V(owner) of values (n_transitions)."""
+        gain = self.chain.reward[self.owner] + self.discount * self.ahead(values)
+        return np.asarray(gain - values[self.owner])
+
+    def deviations(self, probability: FloatArray, ahead: FloatArray) -> FloatArray:
+        """Return the standard deviation of the discounted values ahead, under a probability, of each row."""
+        mean = self.sums(probability * ahead)
+        return np.asarray(self.discount * np.sqrt(self.sums(probability * (ahead - mean[self.owner]) ** 2)))
+
+    def ranges(self, ahead: FloatArray) -> FloatArray:
+        """Return the range of the discounted values ahead of each row."""
+        first = self.chain.first[:-1]
+        return self.discount * (np.maximum.reduceat(ahead, first) - np.minimum.reduceat(ahead, first))
+
+
+def table_chain(model: ParametricMDP, chain: PolicyChain) -> TableChain:
+    """Return the chain of a policy with the places of its rows among the free expressions of the model."""
+    table, expression = model.expressions, np.asarray(chain.expression)
+    n_known = len(table.polynomials)
+    values = np.array([float(f.constant) for f in table.polynomials]) if n_known else np.zeros(1)
+    is_free = expression >= n_known
+    number = np.where(is_free, 0.0, values[np.where(is_free, 0, expression)])
+    return TableChain(chain, read_only(np.where(is_free, expression - n_known, KNOWN)), read_only(number), table.n_free)
+
+
+def pooled(model: ParametricMDP, counts: Indices) -> FloatArray:
+    """Return how often each place was seen (n_free), given the counts of the transitions: tied rows add up."""
+    table, expression = model.expressions, np.asarray(model.expression)
+    n_known = len(table.polynomials)
+    is_free = expression >= n_known
+    return np.bincount(expression[is_free] - n_known, counts[is_free], table.n_free)

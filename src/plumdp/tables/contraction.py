@@ -1,0 +1,201 @@
+"""Bounds on how far the true values are from those of the frequencies, in all nodes and jointly.
+
+Let P be the frequencies of the rows that are known, V̂ about their values, and D = V - V̂. Then (I - P) D = -δ, where δ
+is the mean temporal difference of the true values V in each row, and, in rows that are not known, -D itself. By the
+bounds on rows |δ| <= β (σ(V̂) + σ(D)), and σ is a seminorm: what is known of D bounds δ, which bounds D. Started from
+any bounds on V, such as those by intervals against nature, every iterate is valid, and where it contracts, D becomes as
+small as the data allow.
+
+Rounding: P is what floats make of the frequencies, and V̂ what a solver returns. The differences of both are added to
+the bounds on δ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from plumdp.base.rounding import UNIT
+from plumdp.model.graph import BoolArray, FloatArray, read_only
+from plumdp.solver.coupled import kernels
+from plumdp.tables.chain import TableChain
+from plumdp.tables.equations import Equations, equations_of, right_side, values_of
+from plumdp.tables.plan import Plan
+from plumdp.tables.rows import Reference, RowBounds, row_bounds
+
+LARGEST_DENSE = 3000  # nodes for which all columns of the inverse are used
+_LEAST_VISITS = 4
+_ROUNDS = 100
+_STALLS = 0.005  # a mean fall of logarithms below which the iteration ends
+_UP = 1 + 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Contraction:
+    """Bounds on D = V - V̂: |D| <= distance, σ(D) <= deviation, |δ| <= size, for all true values V."""
+
+    table: TableChain
+    equations: Equations
+    frequency: FloatArray  # (n_transitions): P, 0 in rows that are not known
+    visits: FloatArray  # (n), at least 1
+    is_known: BoolArray  # (n)
+    rows: RowBounds
+    values: FloatArray  # (n): V̂
+    of_values: FloatArray  # (n): σ(V̂)
+    rounding: FloatArray  # (n): what rounding adds to δ
+    reference: Reference
+    largest_range: FloatArray  # (n): of the discounted true values ahead, by the bounds that the iteration started from
+    distance: FloatArray  # (n)
+    deviation: FloatArray  # (n)
+    size: FloatArray  # (n)
+
+    def of_truth(self, deviation: FloatArray) -> FloatArray:
+        """Return a bound on σ(V), given one on σ(D): at most half of the range."""
+        return np.minimum(self.of_values + deviation, self.largest_range / 2)
+
+    def functional(self, weight: FloatArray) -> float:
+        """Return a bound on |Σ weight · δ|: the largest parts row by row, the others by the ball."""
+        by_row = np.abs(weight) * self.size
+        order, best, n = np.argsort(-by_row), np.inf, len(weight)
+        of_ball = np.abs(weight) * self.rows.mu * self.of_truth(self.deviation) / np.sqrt(self.visits)
+        of_ball = np.where(self.rows.in_ball, of_ball, 0.0)
+        rounded = float((np.abs(weight) * self.rounding).sum())
+        for n_rows in {0, n // 100, n // 30, n // 10, n // 3, n}:
+            first, rest = order[:n_rows], order[n_rows:]
+            outside = by_row[rest][~self.rows.in_ball[rest]].sum()
+            ball = self.rows.radius * np.sqrt((of_ball[rest] ** 2).sum())
+            best = min(best, float(by_row[first].sum() + outside + ball))
+        return (best + rounded) * _UP
+
+
+def contract(
+    plan: Plan, reference: Reference, counts: FloatArray, lower: FloatArray, upper: FloatArray
+) -> Contraction | None:
+    """Return bounds on D from the outcomes (n_places) after the pilot, started from bounds (n) on the true values.
+
+    None if the frequencies have no proved solution.
+    """
+    table = plan.table
+    visits = table.visits(counts)
+    is_known = _leads_out(table, counts, ~table.is_free | ((visits >= _LEAST_VISITS) & plan.is_kept))
+    frequency = np.where(table.place >= 0, table.of_places(counts) / np.maximum(visits, 1.0)[table.owner], table.number)
+    frequency = np.where(is_known[table.owner], frequency, 0.0)
+    equations = equations_of(table, frequency)
+    if equations is None:
+        return None
+    reward = np.where(is_known, table.chain.reward, (lower + upper) / 2)
+    values = values_of(table, equations, frequency, reward)
+    rows = row_bounds(plan, reference, counts, is_known & table.is_free)
+    ahead = table.ahead(values)
+    scale = float(max(np.abs(ahead).max(), np.abs(lower).max(), np.abs(upper).max()))
+    of_values = table.deviations(reference.probability, ahead) * _UP + 8 * UNIT * scale
+    start = np.maximum(np.maximum(upper - values, values - lower), 0.0) * _UP
+    rounding = _rounding(table, equations, frequency, values, reward, scale)
+    plain = Contraction(
+        table, equations, frequency, np.maximum(visits, 1.0), is_known, rows, values, of_values, rounding, reference,
+        _largest_range(table, lower, upper), start, _deviation(table, reference, start), np.full(table.n, np.inf),
+    )  # fmt: skip
+    return _iterated(plain, reference, start)
+
+
+def _leads_out(table: TableChain, counts: FloatArray, is_known: BoolArray) -> BoolArray:
+    """Return the known rows from which transitions that were seen lead out of all known rows: others are closed.
+
+    Only then are the frequencies those of a chain that ends, and their equations regular.
+    """
+    if table.discount < 1:
+        return is_known
+    seen = is_known[table.owner] & np.where(table.place >= 0, table.of_places(counts) > 0, table.number > 0)
+    first = np.concatenate([[0], np.cumsum(table.sums(seen.astype(np.float64)), dtype=np.int64)])
+    leads = np.ones(table.chain.n_nodes, dtype=np.bool_)
+    leads[: table.n] = ~is_known
+    kernels.mark_ahead(first, read_only(table.successor[seen]), leads)
+    return is_known & leads[: table.n]
+
+
+def _rounding(
+    table: TableChain, equations: Equations, frequency: FloatArray, values: FloatArray, reward: FloatArray, scale: float
+) -> FloatArray:
+    """Return a bound (n) on what δ is off because neither frequencies nor values are exact."""
+    value, error = equations.applied(values)
+    residual = np.abs(value - reward - right_side(table, frequency)) + error
+    size = table.n_successors * (scale + np.abs(reward))
+    return np.asarray((residual + 16 * UNIT * size) * _UP)
+
+
+def _largest_range(table: TableChain, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Return the range of discounted values ahead of each row for all values within bounds."""
+    starts, known = table.chain.first[:-1], table.chain.known
+    highest = np.maximum.reduceat(np.concatenate([upper, known])[table.successor], starts)
+    lowest = np.minimum.reduceat(np.concatenate([lower, known])[table.successor], starts)
+    return np.asarray(table.discount * (highest - lowest) * _UP)
+
+
+def _deviation(table: TableChain, reference: Reference, distance: FloatArray) -> FloatArray:
+    """Return a bound on σ(D), given one on |D|: the root of its mean square, D being 0 in closed nodes."""
+    square = table.sums(reference.probability * table.ahead(distance, closed=0.0) ** 2)
+    return np.asarray(table.discount * np.sqrt(square) * _UP)
+
+
+def _iterated(plain: Contraction, reference: Reference, start: FloatArray) -> Contraction:
+    """Return the bounds after the iteration, or as far as it got."""
+    table, equations = plain.table, plain.equations
+    beta = np.where(plain.is_known & table.is_free, plain.rows.beta, 0.0)  # rows of known numbers are exact
+
+    def sizes(deviation: FloatArray) -> FloatArray:
+        by_bets = np.minimum(beta * plain.of_truth(deviation), plain.largest_range)
+        return np.where(plain.is_known, by_bets, start) * _UP + plain.rounding
+
+    distance, deviation = start, plain.deviation
+    size = sizes(deviation)
+    columns = _columns(plain, reference, size) if table.n <= LARGEST_DENSE else None
+    for _ in range(_ROUNDS):
+        before = np.log(deviation + 1e-300).sum()
+        above = equations.above(size)
+        if above is None:
+            break
+        distance = np.minimum(distance, above)
+        if columns is not None:
+            by_columns, spread = columns.bounds(plain, size, deviation)
+            distance, deviation = np.minimum(distance, by_columns), np.minimum(deviation, spread)
+        deviation = np.minimum(deviation, _deviation(table, reference, distance))
+        size = np.minimum(size, sizes(deviation))
+        if np.log(deviation + 1e-300).sum() > before - _STALLS * table.n:
+            break
+    return replace(plain, distance=distance, deviation=deviation, size=size)
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """All columns of the inverse of I - P, and their standard deviations in each row, with what rounding adds."""
+
+    inverse: FloatArray  # (n, n): |G|, from above
+    deviation: FloatArray  # (n, n): Q, the deviation of column t in row s
+    slack: FloatArray  # (n): what the residual of the inverse adds to |D|
+
+    def bounds(self, plain: Contraction, size: FloatArray, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return bounds on |D| and on σ(D), given bounds on δ and on σ(D)."""
+        rows, rest = plain.rows, np.where(plain.rows.in_ball, plain.rounding, size)
+        of_ball = rows.radius * rows.mu * plain.of_truth(deviation) / np.sqrt(plain.visits)
+        distance = np.sqrt(self.inverse**2 @ of_ball**2) + self.inverse @ rest
+        spread = np.minimum(np.sqrt(self.deviation**2 @ of_ball**2) + self.deviation @ rest, self.deviation @ size)
+        margin = float(self.slack.max(initial=0.0))
+        return (distance + self.slack) * _UP, (spread + plain.table.discount * margin) * _UP
+
+
+def _columns(plain: Contraction, reference: Reference, size: FloatArray) -> _Columns | None:
+    """Return all columns of the inverse, given bounds on δ; None if its residual is not small."""
+    table, n = plain.table, plain.table.n
+    inverse = plain.equations.solve(np.eye(n))
+    value, error = plain.equations.applied(inverse)
+    residual = np.abs(value - np.eye(n)) + error
+    finite = np.where(np.isfinite(size), size, 0.0)
+    slack = plain.equations.above(residual @ finite * _UP) if np.isfinite(size).all() else None
+    if slack is None:
+        return None
+    moves = plain.table.chain.rows(reference.probability, table.successor, table.chain.n_nodes)[:, :n]
+    mean, square = moves @ inverse, moves @ inverse**2
+    # the difference is off by the roundings of both sums
+    variance = np.maximum(square - mean**2, 0.0) + 8 * (plain.equations.n_terms + 8) * UNIT * square
+    return _Columns(np.abs(inverse), np.asarray(table.discount * np.sqrt(variance) * _UP), slack)

@@ -1,0 +1,144 @@
+"""Plans and weights of bets on temporal differences, fixed by the data that came before those that are bet on.
+
+Under the truth the temporal difference d = r + discount · V(next) - V of a visit has mean zero, for V the true values
+of the policy. So for weights w that were fixed before, also if they depend on V, the product of 1 + w d over all visits
+is a nonnegative martingale that starts at one, as long as no factor is negative. If rows are tied, the payoff of a
+visit is the sum of w d over all nodes of the class, at the outcome that was seen.
+
+The weights are those at which the product wins most along the value of the first node: about occupancy by visits. They
+are renewed at the moments of the pilot, each time so that all stages together add up to that direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumdp.model.graph import BoolArray, FloatArray
+from plumdp.tables.chain import TableChain
+from plumdp.tables.equations import Equations, equations_of, values_of
+
+_LEFT_OUT = 0.02  # of the width that is aimed at: what rows that hardly matter may add
+_TILTS = 4
+_LEAST_FACTOR = 0.3  # of a bet, where a table is tilted
+_FEW = 5  # visits in the pilot from which on the range of values in a row is trusted
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What the pilot fixes for the value of a policy: the size of bets, the rows that matter, visits to expect."""
+
+    table: TableChain
+    counts: FloatArray  # (n_places): what the pilot saw
+    ratio: float  # of the planned data to the pilot
+    log_error: float  # ln(1 / error) of the product of one side
+    probability: FloatArray  # (n_transitions): smoothed frequencies
+    occupancy: FloatArray  # (n)
+    scale: float  # of the bets
+    most: FloatArray  # (n): weights are at most this large
+    is_kept: BoolArray  # (n): rows that matter; the others are treated as closed, of unknown value
+
+    @property
+    def visits(self) -> FloatArray:
+        """The visits of each row that are planned after the pilot."""
+        return (self.table.visits(self.counts) + 0.5) * self.ratio
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """Data that were bet on with the same weights."""
+
+    weight: FloatArray  # (n)
+    counts: FloatArray  # (n_places): the outcomes that were seen in the stage
+
+    def payoffs(self, table: TableChain, values: FloatArray) -> FloatArray:
+        """Return the payoff of each place (n_places) for these values."""
+        return table.by_place(self.weight[table.owner] * table.differences(values))
+
+    def gradient(self, table: TableChain, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the gradient (n) of the logarithm of the product, and the sum of the sizes of its terms."""
+        factor = np.maximum(1 + self.payoffs(table, values), _LEAST_FACTOR)
+        each = self.weight[table.owner] * table.of_places(self.counts / factor)
+        is_open, n = table.successor < table.n, table.n
+        ahead = np.bincount(table.successor[is_open], each[is_open], n)
+        size = np.bincount(table.successor[is_open], np.abs(each[is_open]), n)
+        here, here_size = table.sums(each), table.sums(np.abs(each))
+        return table.discount * ahead - here, table.discount * size + here_size
+
+
+def make_plan(table: TableChain, counts: FloatArray, ratio: float, log_error: float) -> Plan | None:
+    """Return the plan of bets on the value of a chain, given what the pilot saw; None if there is nothing to bet on."""
+    probability = table.frequencies(counts)
+    equations = equations_of(table, probability)
+    if equations is None:
+        return None
+    occupancy = np.maximum(equations.solve_transposed(table.start), 0.0)
+    values = values_of(table, equations, probability, table.chain.reward)
+    visits = table.visits(counts)
+    planned = (visits + 0.5) * ratio
+    spread = _spread(table, probability, occupancy, table.ahead(values), planned)
+    if not (np.isfinite(values).all() and spread > 0):
+        return None
+    aim = np.sqrt(2 * log_error)
+    every = np.concatenate([values, table.chain.known])
+    whole = float(every.max() - every.min())
+    order = np.argsort(occupancy)
+    is_kept = np.ones(table.n, dtype=np.bool_)
+    is_kept[order[np.cumsum(occupancy[order]) * whole < _LEFT_OUT * aim * spread]] = False
+    within = table.ranges(table.ahead(values))
+    # a weight is scaled down where the true values range further than this
+    most = np.maximum(0.499 / whole, np.where(visits >= _FEW, 0.25 / np.maximum(within, 1e-9 * whole), 0.0))
+    return Plan(table, counts, ratio, log_error, probability, occupancy, aim / spread, most, is_kept)
+
+
+def _spread(
+    table: TableChain, probability: FloatArray, occupancy: FloatArray, ahead: FloatArray, visits: FloatArray
+) -> float:
+    """Return the standard deviation of the value of the first node to first order, given visits of each row."""
+    together = table.of_places(table.by_place(occupancy[table.owner] * ahead))  # tied rows move together
+    deviation = table.deviations(probability, together)[table.one_of_each]
+    return float(np.sqrt((deviation**2 / visits[table.one_of_each]).sum()))
+
+
+def next_weights(
+    plan: Plan, before: FloatArray, earlier: Sequence[Stage], sign: int, planned: FloatArray
+) -> FloatArray:
+    """Return the weights of a stage, given all that was seen before it and the stages since the pilot.
+
+    ``planned`` are the visits of each row that are expected in the stage. The weights add what earlier stages lack.
+    """
+    table, goal = plan.table, sign * plan.scale * plan.table.start
+    probability = table.frequencies(before)
+    first = np.clip(-sign * plan.scale * plan.occupancy / plan.visits, -plan.most, plan.most)
+    tilted = _least_favourable(plan, probability, Stage(first, before))
+    if tilted is None:
+        return np.zeros(table.n)
+    equations, values = tilted
+    for stage in earlier:
+        goal = goal - stage.gradient(table, values)[0]
+    weight = np.clip(-equations.solve_transposed(goal) / planned, -plan.most, plan.most)
+    return np.where(table.is_free & np.isfinite(weight), weight, 0.0)
+
+
+def _least_favourable(plan: Plan, probability: FloatArray, stage: Stage) -> tuple[Equations, FloatArray] | None:
+    """Return equations and values of the table that, near the frequencies, is least favourable to a bet."""
+    table, tilted = plan.table, probability
+    for round_ in range(_TILTS + 1):
+        equations = equations_of(table, tilted)
+        if equations is None:
+            return None
+        values = values_of(table, equations, tilted, table.chain.reward)
+        if round_ < _TILTS:
+            tilted = tilted_rows(table, [(probability, stage)], values)
+    return equations, values
+
+
+def tilted_rows(table: TableChain, masses: Sequence[tuple[FloatArray, Stage]], values: FloatArray) -> FloatArray:
+    """Return rows in proportion to masses (n_transitions) divided by the factors of the bets; known rows stay."""
+    tilted = np.zeros(len(table.place))
+    for mass, stage in masses:
+        tilted += mass / table.of_places(np.maximum(1 + stage.payoffs(table, values), _LEAST_FACTOR), known=1.0)
+    total = table.sums(tilted)
+    return np.where(table.place >= 0, tilted / np.where(total > 0, total, 1.0)[table.owner], table.number)
