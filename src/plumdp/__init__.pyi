@@ -5,6 +5,7 @@ __version__: str
 
 from .model.expressions.polynomial import parameters as parameters
 from .model.space import ParameterSpace as ParameterSpace
+from .model.free_rows import unknown as unknown
 from .model.explore import explore as explore
 from .model.explore import explore_batch as explore_batch
 from .model.readers.read import read_model as read_model

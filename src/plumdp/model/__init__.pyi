@@ -15,3 +15,4 @@ from .events import find_events as find_events
 from .summary import summarise as summarise
 from .question import Question as Question
 from .parametric import Lift as Lift
+from .free_rows import free_rows as free_rows

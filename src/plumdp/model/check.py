@@ -53,12 +53,13 @@ def validate(model: ParametricMDP) -> list[Issue]:
 
 def check_with_terms(model: ParametricMDP, terms: Terms) -> list[Issue]:
     """Return all issues of a model, given the terms of its expressions."""
-    rows = row_classes(model)
+    number, representative = row_classes(model)
+    rows = number, representative[~model.is_free_row]  # free ones sum to one, with an expression for each place
     issues = [
         *_deadlocks(model),
         *_row_sums(model, terms, *rows),
         *_constants(model),
-        *_ranges(model),
+        *(() if model.is_table else _ranges(model)),
         *_equal_in_row(model, *rows),
         *_ambiguous_actions(model),
         *_empty_labels(model),
@@ -103,10 +104,11 @@ def _wrong_rows(model: ParametricMDP, terms: Terms, representative: IntArray) ->
     if whole is None or constant < 0:
         return [c for c in representative.tolist() if _row_sum(model, c) != 1]
     coefficient, denominator = whole
-    shape = (len(model.expressions), len(terms.monomials))
+    n_polynomials = len(model.expressions.polynomials)
+    shape = (n_polynomials, len(terms.monomials))
     expressions = csr_array((coefficient[terms.term], terms.monomial[terms.term], terms.first), shape=shape)
     n_rows = len(representative)
-    rows = csr_array((np.ones(len(row), dtype=np.int64), row, first), shape=(n_rows, len(model.expressions)))
+    rows = csr_array((np.ones(len(row), dtype=np.int64), row, first), shape=(n_rows, n_polynomials))
     sums = (rows @ expressions).tocoo()
     is_wrong = np.ones(n_rows, dtype=np.bool_)
     is_wrong[sums.row[(sums.col == constant) & (sums.data == denominator)]] = False

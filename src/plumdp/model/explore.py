@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,6 +27,7 @@ from plumdp.model.batches import (
 from plumdp.model.explore_levels import explore_levels
 from plumdp.model.expressions.arrays import PolynomialArray
 from plumdp.model.expressions.interned import PolynomialTable
+from plumdp.model.free_rows import HINT, NO_PARAMETERS, FreeRow, RowNumbers, free_rows
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
@@ -35,7 +37,8 @@ from plumdp.model.telling import Teller
 Variable: TypeAlias = Any
 """The value of a state variable, or a whole column of values: what the fields of a batch state are."""
 
-Step: TypeAlias = Callable[[State], Mapping[str, Iterable[tuple[Expression, State]]]]
+Outcomes: TypeAlias = Iterable[tuple[Expression, State]] | Iterable[State] | FreeRow
+Step: TypeAlias = Callable[[State], Mapping[str, Outcomes]]
 
 _LAYER = 1 << 18  # states given to a batch step at once: bounds the memory of a step
 
@@ -46,7 +49,7 @@ def explore(
     step: Step,
     initial: State,
     *,
-    space: ParameterSpace,
+    space: ParameterSpace | None = None,
     labels: Mapping[str, Callable[[State], bool]] | None = None,
     rewards: Mapping[str, Callable[[State], float]] | None = None,
     choice_rewards: Mapping[str, Callable[[State, str], float]] | None = None,
@@ -54,7 +57,9 @@ def explore(
     """Return the model of all states that ``step`` reaches from ``initial``.
 
     A state is a NamedTuple of ints, Booleans or strings (or give ``initial`` as a dict). ``step(state)`` returns for
-    each action the pairs (probability, next state). A probability is a number or arithmetic on parameters.
+    each action the pairs (probability, next state). A probability is a number or arithmetic on parameters. A row whose
+    probabilities are simply unknown is ``unknown(s1, s2)``, or a list of next states without probabilities; a model
+    with such rows has no parameters, and needs no ``space``.
 
     >>> from plumdp import ParameterSpace, parameters
     >>> (p,) = parameters("p")
@@ -74,6 +79,7 @@ def explore(
     lengths, actions = [], []
     successor: list[int] = []
     expression: list[int] = []
+    rows = RowNumbers()
     queue, teller = [initial], Teller("exploring", "states")
     for state in queue:  # grows while it is walked: breadth first
         if len(choices) % _TOLD == 0:
@@ -83,7 +89,7 @@ def explore(
         for action, outcomes in row.items():
             actions.append(names.setdefault(action, len(names)))
             before = len(successor)
-            for probability, target in _outcomes(state, action, outcomes):
+            for probability, target in _outcomes(state, action, outcomes, rows):
                 if target not in number:
                     _check_state(initial, target, f"state ({show(state)}), action {action!r}")
                     number[target] = len(number)
@@ -104,7 +110,12 @@ def explore(
     }
     marked = {name: read_only(np.array([bool(f(s)) for s in queue])) for name, f in (labels or {}).items()}
     array = PolynomialArray(expressions, np.array(expression, dtype=np.int32))
-    return assemble(graph, array, space, labels=marked, rewards=earned, constants={})
+    has_free_rows = max(rows.numbers, default=-1) >= 0
+    if has_free_rows and space is not None and space.names:
+        raise ModelError(f"space declares {', '.join(space.names)}, but the model has unknown rows: {HINT}")
+    space = NO_PARAMETERS if space is None else space
+    model = assemble(graph, array, space, labels=marked, rewards=earned, constants={})
+    return free_rows(model, np.array(rows.numbers)) if has_free_rows else model
 
 
 def explore_batch(
@@ -208,7 +219,7 @@ class _Found:
         return self.store.rows[rows, column].astype(self.kinds[column])
 
 
-def _step_result(step: Step, state: State) -> Mapping[str, Iterable[tuple[Expression, State]]]:
+def _step_result(step: Step, state: State) -> Mapping[str, Outcomes]:
     row = step(state)
     if not isinstance(row, Mapping):
         raise ModelError(
@@ -218,12 +229,33 @@ def _step_result(step: Step, state: State) -> Mapping[str, Iterable[tuple[Expres
     return row
 
 
-def _outcomes(state: State, action: str, outcomes: Any) -> Iterator[tuple[Expression, State]]:
-    for outcome in outcomes:
-        if not isinstance(outcome, tuple) or len(outcome) != 2:
-            where = f"state ({show(state)}), action {action!r}"
-            raise ModelError(f"{where}: {outcome!r} is not a pair (probability, next state)")
-        yield outcome
+def _outcomes(state: State, action: str, outcomes: Any, rows: RowNumbers) -> list[tuple[Expression, State]]:
+    """Return the pairs of a row, those of a free row with equal probabilities for now, and note which it is."""
+    where = f"state ({show(state)}), action {action!r}"
+    if not isinstance(outcomes, FreeRow):
+        outcomes = list(outcomes)
+        is_state = [getattr(outcome, "_fields", None) == state._fields for outcome in outcomes]
+        pairs = [_pair(where, outcomes[i]) for i, has_none in enumerate(is_state) if not has_none]
+        if not any(is_state):
+            rows.add_known()
+            return pairs
+        if pairs:
+            raise ModelError(
+                f"{where}: some next states have a probability and others have none; give all their probabilities, "
+                "or none, as in unknown(…)"
+            )
+        outcomes = FreeRow(tuple(outcomes))
+    places = {target: i for i, target in enumerate(dict.fromkeys(outcomes.successors))}
+    rows.add(outcomes.row, [places[target] for target in outcomes.successors], where)
+    return [(Fraction(1, len(places)), target) for target in places]
+
+
+def _pair(where: str, outcome: Any) -> tuple[Expression, State]:
+    if not isinstance(outcome, tuple) or len(outcome) != 2:
+        raise ModelError(f"{where}: {outcome!r} is not a pair (probability, next state)")
+    if isinstance(outcome[0], FreeRow):
+        raise ModelError(f"{where}: unknown(…) is the whole row of an action, not one of its probabilities")
+    return outcome
 
 
 def _check_state(initial: State, target: State, where: str) -> None:

@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, own_array, update_digest
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, own_array, read_only, update_digest
 from plumdp.model.row_classes import RowClasses, find_row_classes
 from plumdp.model.space import ParameterSpace, Point
 from plumdp.model.text import html_table, number_of, one_line
+
+_ROUNDING = 1e-9  # what probabilities of a table may be off one, or off those of a tied row
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +56,7 @@ class Lift:
 
 @dataclass(frozen=True, eq=False)
 class ParametricMDP:
-    """A model whose structure is known and whose numbers are expressions in unknown parameters."""
+    """A model whose structure is known and whose numbers are expressions in unknown parameters, or free rows."""
 
     graph: Graph
     declared_space: ParameterSpace  # as the user gave it
@@ -70,6 +72,8 @@ class ParametricMDP:
         graph = self.graph
         unknown = f" in {', '.join(self.space.names)}" if self.space.names else ""
         expressions = number_of(len(self.expressions), "expression") + unknown
+        if self.is_table:
+            expressions = number_of(int(self.is_free_row.sum()), "unknown row")
         return one_line(
             self, number_of(graph.n_states, "state"), number_of(graph.n_transitions, "transition"), expressions
         )
@@ -82,7 +86,7 @@ class ParametricMDP:
             "transitions": f"{graph.n_transitions:,}",
             "variables": ", ".join(graph.states),
             "parameters": "; ".join(self.space.describe()[:20]),
-            "expressions": f"{len(table):,}, of which {int(table.is_unknown.sum()):,} depend on parameters",
+            "expressions": f"{len(table):,}, of which {int(table.is_unknown.sum()):,} {_how_unknown(self)}",
             "labels": ", ".join(f'"{name}" ({int(mask.sum()):,} states)' for name, mask in self.labels.items()),
             "rewards": ", ".join(f'"{name}"' for name in self.rewards),
         }
@@ -98,6 +102,20 @@ class ParametricMDP:
         """The distinct sequences of expressions of its choices."""
         return find_row_classes(self.graph.first_transition, self.expression)
 
+    @property
+    def is_table(self) -> bool:
+        """Whether rows of the model are simply unknown (free), so that it has no parameters."""
+        return self.expressions.n_free > 0
+
+    @cached_property
+    def is_free_row(self) -> BoolArray:
+        """For each distinct row of ``rows`` whether it is free (n_rows)."""
+        is_free = np.zeros(len(self.rows), dtype=np.bool_)
+        if self.is_table:
+            free = self.expression >= len(self.expressions.polynomials)
+            is_free[self.rows.number[self.graph.choice_of_transition()[free]]] = True
+        return read_only(is_free)
+
     @cached_property
     def fingerprint(self) -> str:
         """A hash of graph, parameter space, and the expression of each transition, which a guarantee rests on."""
@@ -105,6 +123,8 @@ class ParametricMDP:
         for space in (self.space, self.declared_space):
             digest.update(repr((space.names, space.bounds, [str(side) for side in space.constraints])).encode())
         digest.update(repr((self.expressions.names, [str(f) for f in self.expressions.polynomials])).encode())
+        if self.is_table:
+            digest.update(f"{self.expressions.n_free} free".encode())
         update_digest(digest, self.expression)
         return digest.hexdigest()
 
@@ -116,13 +136,51 @@ class ParametricMDP:
         return self.graph.nbytes + of_expressions + sum(array.nbytes for array in (*self.labels.values(), *rewards))
 
     def probabilities(self, point: Point) -> FloatArray:
-        """Return the value of each expression at a point, to the nearest float, all of which must lie in [0, 1]."""
+        """Return the value of each expression at a point, to the nearest float, all of which must lie in [0, 1].
+
+        A point of a model with free rows is an array of one probability for each transition.
+        """
+        if self.is_table:
+            return _table_probabilities(self, point)
         values = self.expressions.evaluate_exact(self.space, point)
         for polynomial, value in zip(self.expressions.polynomials, values, strict=True):
             if not 0 <= value <= 1:
                 at = ", ".join(f"{name}={float(v):g}" for name, v in self.space.point(point).items())
                 raise ModelError(f"at {at} the expression {polynomial} is {float(value):g}, which is not a probability")
         return np.array([value.numerator / value.denominator for value in values])
+
+
+def _table_probabilities(model: ParametricMDP, point: Point) -> FloatArray:
+    """Return the value of each expression that one probability for each transition gives, checked."""
+    graph, expression, n_known = model.graph, model.expression, len(model.expressions.polynomials)
+    given = None if isinstance(point, Mapping) else np.asarray(point)
+    if given is None or given.shape != (graph.n_transitions,) or given.dtype.kind not in "iuf":
+        what = "a mapping" if given is None else f"{given.dtype} of shape {given.shape}"
+        raise ModelError(
+            f"rows of this model are unknown: give an array with a probability for each of its "
+            f"{graph.n_transitions:,} transitions as the point, not {what}"
+        )
+    values = np.empty(len(model.expressions))
+    values[:n_known] = [float(polynomial.constant) for polynomial in model.expressions.polynomials]
+    values[expression[::-1]] = np.where(expression < n_known, values[expression], given)[::-1]  # the first of each row
+    is_wrong = ~((given >= 0) & (given <= 1) & (np.abs(given - values[expression]) <= _ROUNDING))
+    if is_wrong.any():
+        t = int(np.argmax(is_wrong))
+        where = graph.describe_choice(graph.choice_of(t))
+        is_number = 0 <= given[t] <= 1
+        known = "it is known to be" if expression[t] < n_known else "in the row it is tied to, it is"
+        why = f"{known} {values[expression[t]]:g}" if is_number else "that is not a probability"
+        raise ModelError(f"{where}, successor ({graph.describe_state(int(graph.successor[t]))}): {given[t]:g}; {why}")
+    sums = graph.sum_by_choice(values[expression])
+    if (np.abs(sums - 1) > _ROUNDING).any():
+        choice = int(np.argmax(np.abs(sums - 1)))
+        raise ModelError(f"{graph.describe_choice(choice)}: the probabilities sum to {sums[choice]:g}, not 1")
+    return values
+
+
+def _how_unknown(model: ParametricMDP) -> str:
+    free = number_of(int(model.is_free_row.sum()), "row") if model.is_table else ""
+    return f"are the unknown probabilities of {free}" if free else "depend on parameters"
 
 
 def require_model(function: str, model: object) -> None:

@@ -32,12 +32,7 @@ def summarise(model: ParametricMDP) -> dict[str, Any]:
             name: [float(low), float(high)] for name, (low, high) in zip(space.names, space.bounds, strict=True)
         },
         "constraints": [f"{constraint} >= 0" for constraint in space.constraints],
-        "expressions": {
-            "total": len(table),
-            "unknown": int(table.is_unknown.sum()),
-            "affine": int((table.is_unknown & table.is_affine).sum()),
-            "degree": int(table.degree.max(initial=0)),
-        },
+        "expressions": {"total": len(table), "unknown": int(table.is_unknown.sum()), **_kinds(model)},
         "labels": {name: int(mask.sum()) for name, mask in model.labels.items()},
         "rewards": list(model.rewards),
         "structure": {
@@ -47,6 +42,16 @@ def summarise(model: ParametricMDP) -> dict[str, Any]:
         },
         "issues": [{"severity": i.severity, "kind": i.kind, "message": i.message} for i in validate(model)],
     }
+
+
+def _kinds(model: ParametricMDP) -> dict[str, int]:
+    """Return numbers about the unknown expressions: rows and probabilities of a table, or degrees of polynomials."""
+    table = model.expressions
+    if model.is_table:
+        rows = model.rows.n_choices[model.is_free_row]
+        return {"free": table.n_free, "free_rows": len(rows), "tied_choices": int(rows[rows > 1].sum())}
+    affine = int((table.is_unknown & table.is_affine).sum())
+    return {"affine": affine, "degree": int(table.degree.max(initial=0))}
 
 
 def _range(values: Any) -> list[Any]:

@@ -23,15 +23,17 @@ class ExpressionTable:
     """The distinct expressions of a model, polynomials of which no two are equal, in the order of first use.
 
     Expression ``f`` is the sum over its terms ``first_term[f]`` up to ``first_term[f + 1]`` of ``coefficient`` times
-    the monomial with the exponents ``monomials[monomial]``. The floats are nearest. The polynomials are exact.
+    the monomial with the exponents ``monomials[monomial]``. The floats are nearest. The polynomials are exact. After
+    the polynomials come the free expressions, each the probability of one place of an unknown row, with no polynomial.
     """
 
     names: tuple[str, ...]  # parameters, in the order of the space
-    polynomials: tuple[Polynomial, ...]  # (n_expressions)
+    polynomials: tuple[Polynomial, ...]  # (n_polynomials)
     monomials: IntArray  # (n_monomials, n_parameters): exponents
-    first_term: IntArray  # (n_expressions + 1)
+    first_term: IntArray  # (n_polynomials + 1)
     monomial: IntArray  # (n_terms), index into monomials
     coefficient: FloatArray  # (n_terms)
+    n_free: int = 0  # numbers after the polynomials
 
     @staticmethod
     def build(polynomials: Sequence[Polynomial], names: tuple[str, ...]) -> ExpressionTable:
@@ -63,15 +65,21 @@ class ExpressionTable:
         return self.monomials.nbytes + self.first_term.nbytes + self.monomial.nbytes + self.coefficient.nbytes
 
     def __repr__(self) -> str:
-        return one_line(self, number_of(len(self), "expression"), f"in {', '.join(self.names) or 'no parameters'}")
+        free = f", {self.n_free:,} of them free" if self.n_free else ""
+        names = ", ".join(self.names) or "no parameters"
+        return one_line(self, number_of(len(self), "expression"), f"in {names}{free}")
 
     def __len__(self) -> int:
-        return len(self.polynomials)
+        return len(self.polynomials) + self.n_free
+
+    def text(self, f: int) -> str:
+        """Return an expression as text, also if it is free."""
+        return str(self.polynomials[f]) if f < len(self.polynomials) else "unknown"
 
     @cached_property
     def is_unknown(self) -> BoolArray:
-        """For each expression whether it depends on a parameter."""
-        return read_only(self.degree > 0)
+        """For each expression whether it depends on a parameter or is free."""
+        return read_only(np.concatenate([self._degrees > 0, np.ones(self.n_free, dtype=np.bool_)]))
 
     @cached_property
     def is_affine(self) -> BoolArray:
@@ -81,21 +89,21 @@ class ExpressionTable:
     @cached_property
     def degree(self) -> IntArray:
         """The total degree of each expression."""
-        per_term = self.monomials.sum(axis=1, dtype=np.int32)[self.monomial]
-        degree = np.zeros(len(self), dtype=np.int32)
-        np.maximum.at(degree, owners(self.first_term), per_term)
-        return read_only(degree)
+        self._require_polynomials()
+        return self._degrees
 
     @cached_property
     def coefficients(self) -> Any:
         """The sparse matrix (n_expressions, n_monomials) of coefficients, as SciPy's csr_array."""
         from scipy.sparse import csr_array
 
+        self._require_polynomials()
         shape = (len(self), len(self.monomials))
         return csr_array((self.coefficient, self.monomial, self.first_term), shape=shape)
 
     def monomial_values(self, points: FloatArray) -> FloatArray:
         """Return the values (n_monomials, n_points) of monomials at points (n_points, n_parameters)."""
+        self._require_polynomials()
         values: FloatArray = np.prod(points[None, :, :] ** self.monomials[:, None, :], axis=2)
         return values
 
@@ -117,8 +125,23 @@ class ExpressionTable:
 
     def evaluate_exact(self, space: ParameterSpace, point: Point) -> list[Fraction]:
         """Return the exact value of every expression at a point."""
+        self._require_polynomials()
         values = space.point(point)
         return [polynomial.evaluate(values) for polynomial in self.polynomials]
+
+    @cached_property
+    def _degrees(self) -> IntArray:
+        per_term = self.monomials.sum(axis=1, dtype=np.int32)[self.monomial]
+        degree = np.zeros(len(self.polynomials), dtype=np.int32)
+        np.maximum.at(degree, owners(self.first_term), per_term)
+        return read_only(degree)
+
+    def _require_polynomials(self) -> None:
+        """Refuse what needs a polynomial for each expression, if some are free."""
+        if self.n_free:
+            raise ModelError(
+                "this needs a model with parameters; rows of this one are unknown (free), without expressions"
+            )
 
 
 def _refuse_undeclared(polynomials: Sequence[Polynomial], names: tuple[str, ...]) -> None:

@@ -1,0 +1,244 @@
+"""Models whose rows are simply unknown: what is refused, and that they are the parametric models with free numbers."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import plumdp
+from plumdp import ModelError, ParameterSpace, explore, parameters, simulate, unknown
+from plumdp.model import free_rows, summarise, validate
+
+
+def walk(s):
+    """Four states in a line, of which the ends stay."""
+    if s.x in (0, 3):
+        return {"stay": [(1, s)]}
+    return {"go": unknown(s._replace(x=s.x + 1), s._replace(x=s.x - 1))}
+
+
+def refused(row, match, **options):
+    """Expect the model of two steps to be refused: the given row, and states that stay."""
+    with pytest.raises(ModelError, match=match):
+        explore(lambda s: row(s) if s.x < 2 else {"stay": [(1, s)]}, {"x": 0}, **options)
+
+
+def up(s, n):
+    return s._replace(x=s.x + n)
+
+
+class TestWrongInput:
+    def test_a_row_without_successors(self):
+        with pytest.raises(ModelError, match="no successors"):
+            unknown()
+
+    def test_a_name_that_is_not_text(self):
+        with pytest.raises(ModelError, match="as text"):
+            unknown(1, 2, row=3)
+
+    def test_a_successor_that_is_not_a_state(self):
+        refused(lambda s: {"go": unknown(1, 2)}, r"x=0.*'go'.*has not the variables x")
+
+    def test_a_row_that_mixes_numbers_and_unknowns(self):
+        refused(lambda s: {"go": [(0.5, up(s, 1)), up(s, 2)]}, r"x=0.*'go'.*some next states have a probability")
+
+    def test_an_unknown_inside_a_row(self):
+        refused(lambda s: {"go": [(unknown(s), s), (0.5, s)]}, "whole row")
+
+    def test_free_rows_beside_parameters(self):
+        (p,) = parameters("p")
+        row = lambda s: {"a": unknown(s, up(s, 1)), "b": [(p, s), (1 - p, up(s, 1))]}  # noqa: E731
+        refused(row, "space declares p.*every unknown number a parameter", space=ParameterSpace.unit("p"))
+        refused(row, "not declared")
+
+    def test_parameters_that_remain_beside_free_rows(self):
+        model = plumdp.case_study("betting:5").model
+        row = np.full(model.graph.n_choices, -1)
+        row[np.flatnonzero(np.diff(model.graph.first_transition) > 1)[0]] = 0
+        with pytest.raises(ModelError, match="not a known number"):
+            free_rows(model, row)
+
+    def test_one_name_with_different_numbers_of_successors(self):
+        row = lambda s: {"go": unknown(*(up(s, k) for k in range(s.x + 2)), row="slip")}  # noqa: E731
+        refused(row, r"x=1\), action 'go': the row 'slip' has 3 successors here and 2 in state \(x=0\), action 'go'")
+
+    def test_numbers_of_rows_that_do_not_fit(self):
+        model = explore(walk, {"x": 1})
+        for row in (np.zeros(3, dtype=int), np.zeros(4), np.zeros((4, 1), dtype=int)):
+            with pytest.raises(ModelError, match="whole number for each of the 4 choices"):
+                free_rows(model, row)
+        wide = explore(lambda s: {"go": [up(s, k) for k in range(s.x + 2)]} if s.x < 2 else {"stay": [s]}, {"x": 0})
+        with pytest.raises(ModelError, match="cannot be the same row"):
+            free_rows(wide, np.zeros(wide.graph.n_choices, dtype=int))
+        with pytest.raises(ModelError, match="unknown is not a known number"):
+            free_rows(model, np.full(4, -1))
+
+    @pytest.mark.parametrize("name", ["degree", "is_affine", "coefficients"])
+    def test_what_needs_polynomials_of_all_expressions(self, name):
+        with pytest.raises(ModelError, match="needs a model with parameters"):
+            getattr(explore(walk, {"x": 1}).expressions, name)
+
+    def test_values_of_expressions_at_a_point_of_parameters(self):
+        model = explore(walk, {"x": 1})
+        table = model.expressions
+        for call in (
+            lambda: table.evaluate(np.zeros((1, 0))),
+            lambda: table.value_and_gradient(np.zeros(0)),
+            lambda: table.evaluate_exact(model.space, {}),
+            lambda: table.monomial_values(np.zeros((1, 0))),
+        ):
+            with pytest.raises(ModelError, match="needs a model with parameters"):
+                call()
+
+    @pytest.mark.parametrize(
+        ("point", "match"),
+        [
+            ({}, "for each of its 6 transitions as the point, not a mapping"),
+            ([0.5, 0.5], "shape"),
+            (["0.5"] * 6, "shape"),
+            ([0.5, 0.5, 0.3, 0.3, 1, 1], "sum to 0.6, not 1"),
+            ([1.5, -0.5, 0.3, 0.7, 1, 1], r"x=1.*'go', successor \(x=2\): 1.5; that is not a probability"),
+            ([np.nan, 0.5, 0.3, 0.7, 1, 1], "not a probability"),
+            ([0.5, 0.5, 0.3, 0.7, 1, 0.5], r"x=3.*known to be 1"),
+        ],
+    )
+    def test_points_that_are_no_table(self, point, match):
+        """Rows of x=1 and x=2, then the two ends, which stay."""
+        with pytest.raises(ModelError, match=match):
+            explore(walk, {"x": 1}).probabilities(point)
+
+    def test_a_point_that_breaks_a_tie(self):
+        def tied(s):
+            row = walk(s)
+            return {"go": unknown(*row["go"].successors, row="w")} if "go" in row else row
+
+        model = explore(tied, {"x": 1})
+        assert model.probabilities([0.5, 0.5, 0.5, 0.5, 1, 1]).tolist() == [1, 0.5, 0.5]
+        with pytest.raises(ModelError, match=r"x=2.*in the row it is tied to, it is 0.5"):
+            model.probabilities([0.5, 0.5, 0.25, 0.75, 1, 1])
+
+
+class TestTies:
+    def test_rows_of_one_name_are_one_class_place_by_place(self):
+        def step(s):
+            return {"go": unknown(up(s, 1), up(s, 2), row="slip")} if s.x < 4 else {"stay": [s]}
+
+        model = explore(step, {"x": 0})
+        assert model.rows.n_choices.tolist() == [4, 2]
+        assert model.is_free_row.tolist() == [True, False]
+        assert model.expressions.n_free == 2
+        assert summarise(model)["expressions"] == {
+            "total": 3, "unknown": 2, "free": 2, "free_rows": 1, "tied_choices": 4
+        }  # fmt: skip
+
+    def test_coinciding_places_of_a_named_row_are_tied_to_their_like_alone(self):
+        """At x=3 the last two places lead to 4; at x=4 all do, which is the known number 1."""
+
+        def step(s):
+            return {"go": unknown(s, s._replace(x=min(s.x + 1, 4)), s._replace(x=4), row="slip")}
+
+        model = explore(step, {"x": 0})
+        graph = model.graph
+        by_state = {int(x): model.rows.number[c] for x, c in zip(graph.states["x"], range(5), strict=True)}
+        assert by_state[0] == by_state[1] == by_state[2] != by_state[3]
+        sizes = {int(x): int(n) for x, n in zip(graph.states["x"], np.diff(graph.first_transition), strict=True)}
+        assert sizes == {0: 3, 1: 3, 2: 3, 3: 2, 4: 1}
+        assert model.expressions.n_free == 3 + 2
+
+    def test_rows_without_a_name_merge_equal_successors_and_are_not_tied(self):
+        model = explore(lambda s: {"go": [s, up(s, 1), up(s, 1)]} if s.x < 2 else {"stay": [s, s]}, {"x": 0})
+        assert np.diff(model.graph.first_transition).tolist() == [2, 2, 1]
+        assert model.rows.n_choices.tolist() == [1, 1, 1]
+        assert model.is_free_row.tolist() == [True, True, False]
+
+
+def test_a_model_without_parameters_needs_no_space():
+    model = explore(lambda s: {"go": [(Fraction(1, 3), s), (Fraction(2, 3), up(s, 1))]} if s.x < 2 else {"stay": [s]},
+                    {"x": 0})  # fmt: skip
+    assert not model.is_table
+    assert model.probabilities({}).tolist() == [1 / 3, 2 / 3, 1]
+
+
+def test_a_table_keeps_known_rows_labels_and_rewards():
+    def step(s):
+        return {"a": unknown(s, up(s, 1)), "b": [(0.25, s), (0.75, up(s, 1))]} if s.x < 2 else {"stay": [(1, s)]}
+
+    options = {"labels": {"end": lambda s: s.x == 2, "never": lambda s: False}, "rewards": {"cost": lambda s: s.x}}
+    model = explore(step, {"x": 0}, **options)
+    assert model.is_table
+    assert model.labels["end"].sum() == 1
+    assert model.rewards["cost"].state.tolist() == [0, 1, 2]
+    assert [issue.kind for issue in validate(model)] == ["unreachable label"]
+    assert [str(f) for f in model.expressions.polynomials] == ["1/4", "3/4", "1"]
+    assert "4 are the unknown probabilities of 2 rows" in model._repr_html_()
+
+
+def test_free_rows_and_their_ties_are_in_the_fingerprint():
+    apart = explore(walk, {"x": 1})
+    tied = free_rows(apart, np.array([0, 0, -1, -1]))
+    assert tied.rows.n_choices.tolist() == [2, 2]
+    assert tied.fingerprint != apart.fingerprint == free_rows(tied).fingerprint
+    known = explore(lambda s: {a: [(Fraction(1, 2), t) for t in r.successors] if a == "go" else r
+                               for a, r in walk(s).items()}, {"x": 1})  # fmt: skip
+    assert known.graph.fingerprint == apart.graph.fingerprint
+    assert known.fingerprint != apart.fingerprint
+
+
+def test_all_rows_of_a_parametric_model_can_be_set_free():
+    study = plumdp.case_study("betting:5")
+    free = free_rows(study.model)
+    graph = free.graph
+    assert graph is study.model.graph
+    assert free.space.names == ()
+    assert free.is_free_row.sum() == (np.diff(graph.first_transition) > 1).sum()
+    point = study.model.probabilities(study.true_point)[study.model.expression]
+    assert np.array_equal(free.probabilities(point)[free.expression], point)
+
+
+tables = st.lists(
+    st.lists(st.tuples(st.lists(st.integers(0, 4), min_size=1, max_size=4, unique=True), st.booleans()),
+             min_size=1, max_size=2),
+    min_size=5, max_size=5,
+)  # fmt: skip
+
+
+@settings(max_examples=30, deadline=None)
+@given(tables, st.integers(0, 2**32 - 1))
+def test_a_table_is_the_parametric_model_with_a_parameter_for_each_number(rows, seed):
+    """The same graph, the same classes of rows, and the same runs at the same numbers, multiples of 1/64."""
+    rng = np.random.default_rng(seed)
+    names = [f"p{s}_{a}_{k}" for s in range(5) for a, (to, _) in enumerate(rows[s]) for k in range(len(to) - 1)]
+    space = ParameterSpace.unit(*names)
+    symbol = dict(zip(names, parameters(*names), strict=True)) if names else {}
+    cuts = {
+        (s, a): np.diff([0, *np.sort(rng.integers(0, 65, len(to) - 1)), 64]).tolist()
+        for s in range(5)
+        for a, (to, _) in enumerate(rows[s])
+    }
+
+    def step(s, *, is_free):
+        result = {}
+        for a, (to, is_known) in enumerate(rows[s.x]):
+            targets = [s._replace(x=x) for x in to]
+            symbols = [symbol[f"p{s.x}_{a}_{k}"] for k in range(len(to) - 1)]
+            numbers = [Fraction(cut, 64) for cut in cuts[s.x, a]]
+            if is_known and 0 not in numbers:
+                result[f"a{a}"] = [*zip(numbers, targets, strict=True)]
+            elif is_free:
+                result[f"a{a}"] = unknown(*targets)
+            else:
+                result[f"a{a}"] = [*zip([*symbols, 1 - sum(symbols)], targets, strict=True)]
+        return result
+
+    free = explore(lambda s: step(s, is_free=True), {"x": 0})
+    parametric = explore(lambda s: step(s, is_free=False), {"x": 0}, space=space)
+    assert free.graph.fingerprint == parametric.graph.fingerprint
+    assert np.array_equal(free.rows.number, parametric.rows.number)
+    truth = {f"p{s}_{a}_{k}": Fraction(n, 64) for (s, a), row in cuts.items() for k, n in enumerate(row[:-1])}
+    point = parametric.probabilities(truth)[parametric.expression]
+    runs = {"rng": 7, "max_steps": 20, "trajectories": 50}
+    one, other = simulate(free, point if free.is_table else {}, **runs), simulate(parametric, truth, **runs)
+    assert np.array_equal(one.counts, other.counts)
+    assert one.graph.fingerprint == other.graph.fingerprint
