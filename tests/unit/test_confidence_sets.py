@@ -12,6 +12,7 @@ import plumdp as pl
 from plumdp.certifying.pipeline import compare, conclude, relaxations_for
 from plumdp.learning.learn import learn
 from plumdp.learning.methods import SETS, ConfidenceMethod, Sets
+from plumdp.model import free_rows
 from plumdp.region.build import build_region
 
 p, q = pl.parameters("p", "q")
@@ -34,7 +35,21 @@ def test_the_table_has_every_kind_that_users_may_name():
     assert tuple(SETS) == get_args(Sets)
 
 
-@pytest.mark.parametrize("kind", SETS)
+KINDS = [kind for kind, method in SETS.items() if not method.is_for_tables]  # of a model with parameters
+
+
+def test_sets_of_tables_are_for_tables_alone():
+    model, counts = two_coins()
+    with pytest.raises(pl.DataError, match=r"confidence_set='table': the rows of this model are given by expressions"):
+        learn(model, counts, confidence_set="table")
+    table = free_rows(model)
+    with pytest.raises(pl.DataError, match=r"confidence_set='l1': the rows of this model are unknown, without param"):
+        learn(table, counts, confidence_set="l1")
+    with pytest.raises(pl.DataError, match=r"relaxation='rectangular': the rows of this model are unknown"):
+        pl.certify(table, counts, 'Pmax=? [ F "won" ]', relaxation="rectangular")
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_says_what_the_stages_behind_it_ask(kind):
     model, counts = two_coins()
     learned = learn(model, counts, confidence_set=kind, objectives=['Pmax=? [ F "won" ]'])
@@ -52,7 +67,7 @@ def test_every_kind_says_what_the_stages_behind_it_ask(kind):
         assert (lower <= upper).all()
 
 
-@pytest.mark.parametrize("kind", SETS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_set_says_what_it_rests_on_if_a_pilot_placed_it(kind):
     """Others rest on nothing, but the test of the model beside them does."""
     study = pl.case_study("betting:5")

@@ -29,10 +29,12 @@ LogForm: TypeAlias = Literal["transitions", "trajectories", "counts"]
 Dialect: TypeAlias = Literal["bigquery", "snowflake", "spark", "trino", "postgres", "duckdb"]
 """Whose SQL."""
 
-Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood", "published-interval", "published-ellipsoid"]
+Sets: TypeAlias = Literal[
+    "interval", "l1", "ellipsoid", "likelihood", "table", "published-interval", "published-ellipsoid"
+]
 """What is drawn around the data: intervals of expressions, L1 balls of rows, an ellipsoid of parameters by least
-squares, or the likelihood with half-spaces across what is asked; or for comparison, without guarantee, what the paper
-publishes."""
+squares, the likelihood with half-spaces across what is asked, or, of a table of unknown rows, intervals and bets on
+values; or for comparison, without guarantee, what the paper publishes."""
 
 Intervals: TypeAlias = Literal["clopper-pearson", "hoeffding", "beta-binomial"]
 """How an interval is made from trials and successes."""

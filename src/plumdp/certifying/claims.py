@@ -287,6 +287,7 @@ _STRUCTURE = (
     "the model has every transition that can happen, and where a step leads depends on state and action alone, in the "
     "data as where the policy is run"
 )
+_TIED = "rows that were given one name have the same probabilities, and numbers that were given are right"
 _CHOSEN = "the model, with its parameters, ties and bins, was chosen before these data were looked at"
 _COMPLETE = "which steps are in the data does not depend on where they led: none is missing because of its outcome"
 _UNCONFOUNDED = (
@@ -304,7 +305,9 @@ _SAMPLED: dict[Sampling, str] = {
 def _assumptions(learned: Learned) -> tuple[str, ...]:
     """Return the assumptions that the confidence rests on, in words."""
     tied = "the model is correct for some values of its parameters"
-    if learned.misfit:
+    if learned.model.counted.is_table:
+        tied = _TIED
+    elif learned.misfit:
         tied += f", up to {learned.misfit:g} for each state and action (in total variation)"
     guarantee, planned = learned.bounds.guarantee, _SAMPLED[learned.counts.sampling]
     sampled: tuple[str, ...] = (planned,)

@@ -33,15 +33,15 @@ from plumdp.data.logs import Log
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.methods import SETS, Sets
-from plumdp.learning.storage import storage_of
+from plumdp.learning.storage import IN_MEMORY, TABLE, Storage, storage_of
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, as_choices, check_policy
-from plumdp.model.question import Asked, ask, ask_all
+from plumdp.model.question import Asked, Question, ask, ask_all
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.relaxation.relax import RELAXATIONS, Relaxation, RelaxationMethod, tolerating
+from plumdp.relaxation.relax import RELAXATIONS, Relaxation, tolerating
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.certificates import Certificates
 
@@ -102,7 +102,7 @@ def certify(
     ('certified', True)
     """
     require_model("certify", model)  # stage 1; the counts are stage 2
-    question = ask(objective, model)
+    question = ask_about(policy, ask(objective, model))
     with thread_limit(threads):
         learned = learn(
             model,
@@ -115,6 +115,14 @@ def certify(
             misfit=misfit,
         )
         return conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
+
+
+def ask_about(policy: Policy | None, question: Question) -> Question:
+    """Return the question about a policy that was fixed before the data, if one is given that chooses."""
+    if policy is None:
+        return question
+    chosen = as_choices(question.model.graph, check_policy(question.model.graph, policy))
+    return replace(question, policy=chosen if chosen.dtype.kind in "iu" else None)
 
 
 @working("certifying")
@@ -264,21 +272,17 @@ def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> C
 
 def relaxations_for(confidence_set: Sets) -> tuple[Relaxation, ...]:
     """Return the relaxations that there are; a set without intervals of its own has no interval-wise one."""
-    return _relaxations(has_intervals=SETS[confidence_set].has_intervals, has_points=True)
+    storage = TABLE if SETS[confidence_set].is_for_tables else IN_MEMORY
+    return _relaxations(storage, has_intervals=SETS[confidence_set].has_intervals)
 
 
 def _relaxations_of(learned: Learned) -> tuple[Relaxation, ...]:
     """Return the relaxations that can be solved, from loose to tight."""
-    return _relaxations(
-        has_intervals=learned.bounds.intervals is not None, has_points=storage_of(learned.model).has_points
-    )
+    return _relaxations(storage_of(learned.model), has_intervals=learned.bounds.intervals is not None)
 
 
-def _relaxations(*, has_intervals: bool, has_points: bool) -> tuple[Relaxation, ...]:
-    def is_possible(method: RelaxationMethod) -> bool:
-        return (has_intervals or not method.needs_intervals) and (has_points or not method.picks_points)
-
-    return tuple(name for name, method in RELAXATIONS.items() if is_possible(method))
+def _relaxations(storage: Storage, *, has_intervals: bool) -> tuple[Relaxation, ...]:
+    return tuple(name for name in storage.relaxations if has_intervals or not RELAXATIONS[name].needs_intervals)
 
 
 def default_relaxation(learned: Learned) -> Relaxation:
@@ -361,14 +365,13 @@ def relax(learned: Learned, relaxation: Relaxation, model: ParametricMDP | None 
     region, storage = learned.region, storage_of(model)
     if relaxation not in tuple(RELAXATIONS):
         raise DataError(Option("relaxation", relaxation), f": choose one of {', '.join(map(repr, RELAXATIONS))}")
-    picks_points = RELAXATIONS[relaxation].picks_points
-    if picks_points and not storage.has_points:
-        raise DataError(
-            Option("relaxation", relaxation),
-            ": a model that is stored on disk is solved within intervals; choose 'expression'",
-        )
+    if relaxation not in storage.relaxations:
+        raise DataError(Option("relaxation", relaxation), f": {storage.only}")
     if isinstance(region, Conflict):
         return storage.untied(model, learned.counts, learned.budget.error_of("graph_alone", learned.error))
+    if model.counted.is_table:  # nature chooses each row within its intervals, whatever else bounds a value
+        return RELAXATIONS["interval"].build(model, learned.bounds, region)
     # of points of the region a misfit leaves the intervals
+    picks_points = RELAXATIONS[relaxation].picks_points
     method = RELAXATIONS["expression" if learned.misfit and picks_points else relaxation]
     return tolerating(method.build(model, learned.bounds, region), learned.misfit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from plumdp.certifying.policy_search import Candidate, search_policies
 from plumdp.learning.learned import Learned
+from plumdp.learning.methods import SETS
 from plumdp.model.graph import Graph, IntArray
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy, check_policy
@@ -68,7 +70,11 @@ def value_policy(
     valued = Valuation(chosen, float(low.lower[start]), float(high.upper[start]), status)
     if not is_coupled or isinstance(learned.region, Conflict):
         return valued
-    coupled = find_coupled_bounds(model, chosen, objective, learned.region, uncertain, precision=precision)
+    by_bets = SETS[learned.kind].bounds_by_bets
+    if by_bets is not None:
+        coupled = by_bets(learned.bounds, question, chosen, low.lower, high.upper)
+    else:
+        coupled = find_coupled_bounds(model, chosen, objective, learned.region, uncertain, precision=precision)
     if isinstance(coupled, str):
         return replace(valued, not_coupled=coupled)
     lower, upper = max(valued.lower, coupled.lower), min(valued.upper, coupled.upper)
@@ -88,6 +94,8 @@ def best_valuation(
     model, objective, region = question.model, question.objective, learned.region
     assert not isinstance(region, Conflict)
     given = [robust.policy, *(policy for policy in learned.policies if _is_policy_of(model.graph, policy))]
+    if SETS[learned.kind].bounds_by_bets is not None:
+        return _best_announced(learned, uncertain, given, question, precision)
     candidates = search_policies(model, objective, region, given, learned.at_points(question))
     best: Valuation | None = None
     for candidate in candidates[:_MOST_CERTIFIED]:
@@ -101,6 +109,20 @@ def best_valuation(
         return best
     of_robust = value_policy(learned, uncertain, robust.policy, question, is_coupled=True, precision=precision)
     return of_robust if of_robust.bound(objective) > best.bound(objective) else best
+
+
+def _best_announced(
+    learned: Learned, uncertain: IntervalMDP, policies: Sequence[IntArray], question: Question, precision: float
+) -> Valuation:
+    """Return the policy with the best bound, of those that bets were placed on and the robust one, which is the first.
+
+    The bounds of all of them hold jointly, so that the best may be picked.
+    """
+    distinct = {policy.tobytes(): policy for policy in policies}.values()
+    valued = [
+        value_policy(learned, uncertain, policy, question, is_coupled=True, precision=precision) for policy in distinct
+    ]
+    return max(valued, key=lambda each: each.bound(question.objective))
 
 
 def _is_policy_of(graph: Graph, policy: IntArray) -> bool:

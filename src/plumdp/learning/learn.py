@@ -22,7 +22,7 @@ from plumdp.data.pilots import drawn_pilot, pilot_assumption
 from plumdp.fit.diagnosis import diagnose
 from plumdp.fit.model_fit import ModelFit, fit_model
 from plumdp.fit.smallest_misfit import smallest_misfit
-from plumdp.learning.directions import solver_of, value_directions
+from plumdp.learning.directions import solver_of
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS, ConfidenceMethod, Sets
 from plumdp.learning.options import chosen_method, error_of
@@ -80,18 +80,19 @@ def learn(
     """
     error, clock, data, counted = error_of(confidence), Clock(), counts_of(counts), model.counted
     require_same_graph(counted.graph, data.graph)
-    kind, measure = chosen_method(confidence_set, interval_method, events, misfit)
+    kind, measure = chosen_method(counted, confidence_set, interval_method, events, misfit)
     method, cache = SETS[kind], _model_cache(counted, like)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
     questions = ask_all(objectives, model)
     if method.has_directions and data.pilot is None:
         data = replace(data, pilot=drawn_pilot(data))
-    is_asked = method.has_directions and bool(questions) and storage_of(model).has_points
+    is_asked = method.announce is not None and bool(questions) and "coupled" in storage_of(model).relaxations
     budget = _budget(method, cache, data.pilot, is_asked=is_asked, misfit=misfit)  # before the outcomes are looked at
-    if is_asked:
+    announced = method.announce
+    if announced is not None and is_asked:
         for question in questions:
             solver_of(question, solvers)
-        measure = partial(measure, directions=value_directions(questions, solvers))
+        measure = partial(measure, **announced(questions, solvers))
     if method.has_directions:
         measure = partial(measure, budget=budget) if misfit else partial(measure, budget=budget, cache=cache)
     measured = measure(counted, data, error=budget.error_of_set(error))  # stage 3 (Section 2.3)

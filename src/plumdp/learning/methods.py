@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
+import numpy as np
+
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.vocabulary import Relaxation
 from plumdp.base.vocabulary import Sets as Sets
@@ -18,9 +20,11 @@ from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.tolerant import tolerant_bounds, tolerant_budget, tolerant_set
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.fit.drift import Drift, within_drifts
+from plumdp.learning.directions import Solvers, value_directions
 from plumdp.model.events import Events, find_events
-from plumdp.model.graph import FloatArray
+from plumdp.model.graph import FloatArray, Indices, read_only
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import Question
 from plumdp.published.ellipsoid_region import build_ellipsoid_region
 from plumdp.published.intervals import published_bounds, published_events
 from plumdp.published.l1_region import build_l1_region
@@ -29,7 +33,9 @@ from plumdp.published.multinomial import row_bounds
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
 from plumdp.region.likelihood_region import build_likelihood_region
-from plumdp.region.shapes import Region
+from plumdp.region.shapes import Box, Region
+from plumdp.solver.coupled.bounds import CoupledBounds
+from plumdp.tables.table_set import bounds_of_policy, table_budget, table_set
 
 Measured = TypeVar("Measured", bound=ConfidenceSet)
 
@@ -79,9 +85,18 @@ class ConfidenceMethod(Generic[Measured]):
     half_spaces: Callable[[Measured, tuple[str, ...]], Sequence[HalfSpace]] | None = None  # for pictures
     options: tuple[str, ...] = ()  # further keywords of ``measure``
     has_intervals: bool = True  # of each expression, so that there is an interval-wise relaxation
-    has_directions: bool = False  # ``measure`` takes ``directions`` in which to be narrow, chosen by the pilot
+    has_directions: bool = False  # ``measure`` places bets by the pilot, and takes ``budget`` and ``cache``
+    announce: Callable[[Sequence[Question], Solvers], dict[str, Any]] | None = None  # more of these, from questions
+    bounds_by_bets: Callable[[Measured, Question, Indices, FloatArray, FloatArray], CoupledBounds | str] | None = (
+        None  # of the value of a policy, given bounds (n_states) by intervals: for tables, which have no parameters
+    )
     is_tested: bool = True  # the model, and the numbers that it fixes, are tested as well
     tightest: Relaxation = "coupled"  # the default relaxation
+
+    @property
+    def is_for_tables(self) -> bool:
+        """Whether it is for models whose rows are unknown, without parameters, and for no others."""
+        return self.bounds_by_bets is not None
 
 
 def within_intervals(model: ParametricMDP, bounds: ExpressionBounds) -> Region | Conflict:
@@ -128,6 +143,16 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
         as_tests=lambda likelihood: likelihood,
         half_spaces=LikelihoodSet.half_spaces,
         has_directions=True,
+        announce=lambda questions, solvers: {"directions": value_directions(questions, solvers)},
+    ),
+    "table": ConfidenceMethod(
+        table_set,
+        lambda model, bounds: Box((), read_only(np.zeros(0)), read_only(np.zeros(0))),
+        budget=lambda _, pilot, is_asked: table_budget(pilot, is_asked=is_asked),
+        has_directions=True,
+        announce=lambda questions, _: {"questions": questions},
+        bounds_by_bets=bounds_of_policy,
+        is_tested=False,
     ),
     "published-interval": ConfidenceMethod(
         published_bounds,

@@ -13,6 +13,7 @@ from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.tolerant import require_misfit
 from plumdp.learning.methods import SETS, Sets
 from plumdp.model.events import Events
+from plumdp.model.parametric import ParametricMDP
 
 
 def error_of(confidence: float) -> float:
@@ -23,7 +24,7 @@ def error_of(confidence: float) -> float:
 
 
 def default_set(interval_method: Intervals | None, events: Events | None) -> Sets:
-    """Return the default confidence set, which is the likelihood.
+    """Return the default confidence set of a model with parameters, which is the likelihood.
 
     With options that are about intervals (``interval_method``, ``events``), the default is intervals.
 
@@ -34,19 +35,24 @@ def default_set(interval_method: Intervals | None, events: Events | None) -> Set
 
 
 def chosen_method(
+    model: ParametricMDP,
     confidence_set: Sets | None,
     interval_method: Intervals | None,
     events: Events | None,
     misfit: float,
 ) -> tuple[Sets, Callable[..., ConfidenceSet]]:
     """Return the kind of confidence set and the function that makes it, or refuse options that exclude each other."""
-    kind = default_set(interval_method, events) if confidence_set is None else confidence_set
+    default: Sets = "table" if model.is_table else default_set(interval_method, events)
+    kind = default if confidence_set is None else confidence_set
     given = {"interval_method": interval_method, "events": events}
     about_intervals = {name: value for name, value in given.items() if value is not None}
     require_misfit(misfit)
     if kind not in tuple(SETS):
         raise DataError(Option("confidence_set", kind), f": choose one of {', '.join(map(repr, SETS))}")
     method = SETS[kind]
+    if method.is_for_tables != model.is_table:
+        rows = "unknown, without parameters" if model.is_table else "given by expressions"
+        raise DataError(Option("confidence_set", kind), f": the rows of this model are {rows}; leave it out")
     if about_intervals and not method.options:
         are = " are for " if len(about_intervals) > 1 else " is for "
         interval = Option("confidence_set", "interval")

@@ -1,16 +1,18 @@
-"""Decides what can be done with a model whose rows are in memory, or on disk (``explore_batch``).
+"""Decides what can be done with a model whose rows are in memory, on disk (``explore_batch``), or simply unknown.
 
 A stored model is solved level by level, within intervals. Methods that need the values of all states at points of the
-parameters need its rows in memory.
+parameters need its rows in memory. A table of unknown rows has no parameters, and intervals and bets of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 
+from plumdp.base.vocabulary import Relaxation
 from plumdp.confidence.untied import untied_bounds
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.parametric import ParametricMDP
@@ -22,13 +24,17 @@ from plumdp.relaxation.intervals import IntervalMDP
 class Storage:
     """The methods that a model can be used with."""
 
-    has_points: bool  # values at points of the parameters, for coupled bounds, estimates and explanations
+    has_points: bool  # values at points of the parameters, for estimates and explanations
+    relaxations: tuple[Relaxation, ...]  # from loose to tight
+    only: str  # why there are no others
     untied: Callable[[ParametricMDP, TransitionCounts, float], IntervalMDP]  # bounds by the graph alone, at an error
     untied_set: str  # the name of these bounds in certificates
 
 
 def storage_of(model: ParametricMDP) -> Storage:
     """Return the methods that a model can be used with."""
+    if model.counted.is_table:
+        return TABLE
     return IN_MEMORY if model.graph.levels is None else ON_DISK
 
 
@@ -44,5 +50,11 @@ def _anything(model: ParametricMDP, counts: TransitionCounts, error: float) -> I
     return IntervalMDP(model.graph, first, np.zeros(1), np.ones(1))
 
 
-IN_MEMORY = Storage(True, _within_bounds, "beta-binomial, one for each transition")
-ON_DISK = Storage(False, _anything, "none: transitions of a stored model may have any probability")
+_ALL: tuple[Relaxation, ...] = get_args(Relaxation)
+_ONE_EACH = "beta-binomial, one for each transition"
+_DISK = "a model that is stored on disk is solved within intervals; choose 'expression'"
+_UNKNOWN = "the rows of this model are unknown, without parameters; choose 'interval' or 'coupled'"
+
+IN_MEMORY = Storage(True, _ALL, "", _within_bounds, _ONE_EACH)
+ON_DISK = Storage(False, _ALL[:3], _DISK, _anything, "none: transitions of a stored model may have any probability")
+TABLE = Storage(False, ("interval", "coupled"), _UNKNOWN, _within_bounds, _ONE_EACH)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from plumdp.base.errors import ModelError
-from plumdp.model.graph import Indices
+from plumdp.model.graph import Indices, IntArray
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP
@@ -28,6 +28,7 @@ class Question:
 
     model: ParametricMDP
     objective: Objective
+    policy: IntArray | None = None  # (n_states): whose value is asked for, if that was fixed before the data
 
     def __post_init__(self) -> None:
         self.objective.check_size(self.model.graph)

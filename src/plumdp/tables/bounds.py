@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -31,7 +30,7 @@ class Moments:
 class Errors:
     """The errors of the parts of a bracket."""
 
-    bets: float  # of both sides
+    of_side: float  # of the bets on the value, on either side
     rows: float
     ball: float
 
@@ -56,7 +55,7 @@ def table_bounds(
     if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
         return "the data do not exclude an infinite value"
     pilot, length = moments.counts[0], moments.lengths[0]
-    plan = make_plan(table, pilot, moments.planned / length - 1, float(np.log(2 / errors.bets)))
+    plan = make_plan(table, pilot, moments.planned / length - 1, float(np.log(1 / errors.of_side)))
     if plan is None:
         return "the pilot leaves nothing to bet on"
     near = contract(plan, make_reference(plan, errors.rows, errors.ball), moments.counts[-1] - pilot, lower, upper)

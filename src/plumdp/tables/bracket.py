@@ -119,15 +119,15 @@ def _expand(table: TableChain, stages: Sequence[Stage], near: Contraction, centr
         if factor.min(initial=1.0) < _LEAST_FACTOR:
             return None
         terms = stage.counts * np.log1p(payoff)
-        error = (16 + 4 * n_tied) * UNIT * scale * table.by_place(weight)  # of payoffs
-        log_product += float(terms.sum()) - float((1e-12 * np.abs(terms) + stage.counts / factor * error).sum())
+        rounding = (16 + 4 * n_tied) * UNIT * scale * table.by_place(weight)  # of payoffs
+        log_product += float(terms.sum()) - float((1e-12 * np.abs(terms) + stage.counts / factor * rounding).sum())
         slope, size = stage.gradient(table, centre)
-        relative = (near.equations.n_terms + 16) * UNIT + 2 * float((error / factor).max(initial=0.0))
+        relative = (near.equations.n_terms + 16) * UNIT + 2 * float((rounding / factor).max(initial=0.0))
         gradient, gradient_error = gradient + slope, gradient_error + relative * size
         furthest = table.by_place(weight * reach) / factor
         bent = curvature(np.minimum(np.maximum(1 - _LARGEST / factor, 0.0), furthest) * _UP)
         each = stage.counts * bent / factor**2 * _UP  # of the square of a payoff
-        of_moved = np.abs(table.by_place(stage.weight[table.owner] * moved)) + 2 * error
+        of_moved = np.abs(table.by_place(stage.weight[table.owner] * moved)) + 2 * rounding
         moved_square += float((each * of_moved**2).sum())
         # (Σ w x)² <= Σ|w| Σ |w| x² for the payoffs of tied rows
         together = table.of_places(each) * weight * table.of_places(table.by_place(weight))

@@ -87,7 +87,7 @@ class TableChain:
     def by_place(self, values: FloatArray) -> FloatArray:
         """Return the sum of values (n_transitions) over the transitions of each place: tied rows add up."""
         free = self.place >= 0
-        return np.bincount(self.place[free], values[free], self.n_places)
+        return np.bincount(self.place[free], values[free], self.n_places).astype(np.float64)
 
     def visits(self, counts: FloatArray) -> FloatArray:
         """Return how often the row of each node was visited, in whichever of its nodes."""
@@ -135,4 +135,4 @@ def pooled(model: ParametricMDP, counts: Indices) -> FloatArray:
     table, expression = model.expressions, np.asarray(model.expression)
     n_known = len(table.polynomials)
     is_free = expression >= n_known
-    return np.bincount(expression[is_free] - n_known, counts[is_free], table.n_free)
+    return np.bincount(expression[is_free] - n_known, counts[is_free], table.n_free).astype(np.float64)

@@ -124,15 +124,14 @@ def next_weights(
 
 def _least_favourable(plan: Plan, probability: FloatArray, stage: Stage) -> tuple[Equations, FloatArray] | None:
     """Return equations and values of the table that, near the frequencies, is least favourable to a bet."""
-    table, tilted = plan.table, probability
-    for round_ in range(_TILTS + 1):
+    table, tilted, found = plan.table, probability, None
+    for _ in range(_TILTS + 1):
         equations = equations_of(table, tilted)
         if equations is None:
             return None
         values = values_of(table, equations, tilted, table.chain.reward)
-        if round_ < _TILTS:
-            tilted = tilted_rows(table, [(probability, stage)], values)
-    return equations, values
+        found, tilted = (equations, values), tilted_rows(table, [(probability, stage)], values)
+    return found
 
 
 def tilted_rows(table: TableChain, masses: Sequence[tuple[FloatArray, Stage]], values: FloatArray) -> FloatArray:

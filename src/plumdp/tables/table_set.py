@@ -1,0 +1,262 @@
+"""The confidence set of a table: intervals of all rows, and bets on the values of policies that the pilot chose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from plumdp.base.error_budget import ErrorBudget, equal_parts
+from plumdp.base.rounding import ULP
+from plumdp.base.vocabulary import Sets
+from plumdp.confidence.bets import Direction
+from plumdp.confidence.binomial import beta_binomial
+from plumdp.confidence.model_cache import ModelCache
+from plumdp.confidence.sets import Guarantee
+from plumdp.data.counts import Pilot, TransitionCounts
+from plumdp.data.pilots import pilot_assumption
+from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
+from plumdp.model.objective import Objective, digest
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import Question
+from plumdp.model.space import float_above, float_below
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.coupled.bounds import CoupledBounds
+from plumdp.solver.coupled.chain import policy_chain
+from plumdp.solver.solve import solve
+from plumdp.tables.bounds import Errors, Moments, TableBounds, table_bounds
+from plumdp.tables.chain import pooled, table_chain
+
+_PRIOR = 0.5  # visits that a row is smoothed by
+_MAIN_PER_PILOT = 3  # at least, if the length of the data was planned
+_PRECISION = 1e-6
+_GIVEN = "the policy that you gave was fixed before these data were looked at"
+
+
+@dataclass(frozen=True, eq=False)
+class TableSet:
+    """Intervals of the probabilities of all rows, and what bets on the values of announced policies need.
+
+    The intervals hold for all policies. Bets are made for one policy for each question, which was given, or is the best
+    one by the pilot. All of it holds at once with probability at least 1 - ``error``.
+    """
+
+    lower: FloatArray  # (n_expressions)
+    upper: FloatArray  # (n_expressions)
+    error: float
+    guarantee: Guarantee
+    moments: Moments | None  # what had been seen when bets were placed; None if there are none
+    bets: Errors | None  # of one policy
+    questions: tuple[Question, ...] = ()
+    policies: tuple[IntArray, ...] = ()  # (n_states) each, one for each question
+    rests_on: tuple[str, ...] = ()
+    kind: Sets = "table"
+    estimate: None = None
+
+    @property
+    def method(self) -> str:
+        """The method by which the set was made, in words."""
+        return "beta-binomial for each row" if self.moments is None else "bets on temporal differences"
+
+    @property
+    def intervals(self) -> tuple[FloatArray, FloatArray]:
+        """The lower and the upper bound of each expression."""
+        return self.lower, self.upper
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The policies whose values are bet on."""
+        nothing = read_only(np.zeros(0))
+        texts = (f"the value of {question.objective.text or 'the objective'}" for question in self.questions)
+        return tuple(Direction(nothing, policy, text) for policy, text in zip(self.policies, texts, strict=True))
+
+
+def table_budget(pilot: Pilot | None, *, is_asked: bool) -> ErrorBudget:
+    """Return the division of the error of a table, given the pilot and whether values are asked for."""
+    has_bets = is_asked and pilot is not None and bool(pilot.moments)
+    return ErrorBudget.of_table(has_bets=has_bets)
+
+
+def table_set(
+    model: ParametricMDP,
+    counts: TransitionCounts,
+    *,
+    error: float,
+    budget: ErrorBudget,
+    cache: ModelCache,
+    questions: Sequence[Question] = (),
+) -> TableSet:
+    """Return intervals of all rows, and bets on the values of the questions' policies, from counts of a table."""
+    assert cache.model is model  # all that is kept of it are its distinct rows
+    of_intervals = budget.error_in_set("intervals", error)
+    lower, upper = row_intervals(model, counts, error=of_intervals)
+    plain = TableSet(lower, upper, error, Guarantee.ANYTIME, None, None)
+    if counts.pilot is None or not budget.value_bets:
+        return plain
+    moments = moments_of(model, counts, counts.pilot)
+    if moments is None:
+        return plain
+    of_policy = equal_parts(counts.pilot.weight * error, len(questions))  # of all pilots that there might have been
+    policies = tuple(_policy(question, moments.counts[0]) for question in questions)
+    given = (_GIVEN,) if any(question.policy is not None for question in questions) else ()
+    return replace(
+        plain,
+        guarantee=Guarantee.PLANNED if counts.pilot.is_planned else Guarantee.ANYTIME,
+        moments=moments,
+        bets=Errors(
+            equal_parts(budget.error_in_set("value_bets", of_policy), 2),  # on either side
+            budget.error_in_set("row_bets", of_policy),
+            budget.error_in_set("joint_bets", of_policy),
+        ),
+        questions=tuple(questions),
+        policies=policies,
+        rests_on=(pilot_assumption(counts.pilot), *given),
+    )
+
+
+def row_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: float) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on each expression of a table that hold with probability at least 1 - error all at once.
+
+    Tied rows are one row. The intervals are beta-binomial, so that they hold however the data were sampled. In a row
+    with two places, both are one event. Known numbers are bounded by themselves.
+    """
+    polynomials = model.expressions.polynomials
+    numbers = [f.constant for f in polynomials]
+    rows = model.rows
+    expression = np.asarray(model.expression)[rows.transition]
+    size = np.diff(rows.first)
+    is_free = expression[rows.first[:-1]] >= len(polynomials)
+    owner = np.repeat(np.arange(len(size)), size)
+    place = np.arange(len(expression)) - rows.first[:-1][owner]
+    is_second = (size[owner] == 2) & (place == 1)
+    is_event = is_free[owner] & ~is_second
+    seen = rows.sum_by_place(counts.counts)
+    visits = rows.sum_by_row(seen)[owner]
+    low, high = np.ones(len(expression)), np.ones(len(expression))
+    share = equal_parts(error, int(is_event.sum()))  # union bound
+    low[is_event], high[is_event] = beta_binomial(seen[is_event], visits[is_event], share)
+    second = np.flatnonzero(is_second & is_free[owner])
+    low[second] = np.maximum(np.nextafter(1 - high[second - 1], 0), 0)
+    high[second] = np.minimum(np.nextafter(1 - low[second - 1], 1), 1)
+    lower = np.array([*map(float_below, numbers), *np.zeros(model.expressions.n_free)])
+    upper = np.array([*map(float_above, numbers), *np.ones(model.expressions.n_free)])
+    of_free = is_free[owner]
+    lower[expression[of_free]], upper[expression[of_free]] = low[of_free], high[of_free]
+    return read_only(lower), read_only(upper)
+
+
+def moments_of(model: ParametricMDP, counts: TransitionCounts, pilot: Pilot) -> Moments | None:
+    """Return what had been seen when bets were placed, or None if it is too early for any.
+
+    If the length was planned, the pilot is the largest moment that leaves three times as much. Otherwise it is the one
+    that the data come with, whose error pays for all that there might have been.
+    """
+    lengths, n = pilot.lengths, len(pilot.lengths)
+    if pilot.is_planned:
+        planned = pilot.expected or (1 + pilot.ratio) * lengths[-1]
+        first = max((i for i in range(n) if (1 + _MAIN_PER_PILOT) * lengths[i] <= planned), default=None)
+    else:
+        first = next((i for i in range(n) if np.array_equal(pilot.moments[i], pilot.counts)), None)
+        planned = 0.0 if first is None else pilot.expected or (1 + pilot.ratio) * lengths[first]
+    if first is None:
+        return None
+    cumulative = [pooled(model, each) for each in (*pilot.moments[first:], counts.counts)]
+    is_later = [True, *(bool((after > before).any()) for before, after in pairwise(cumulative))]
+    kept = [each for each, later in zip(cumulative, is_later, strict=True) if later]
+    if len(kept) < 2:
+        return None
+    later_lengths = [each for each, later in zip(lengths[first:], is_later, strict=False) if later]
+    return Moments(tuple(kept), tuple(later_lengths[: len(kept) - 1]), float(planned))
+
+
+def _policy(question: Question, seen: FloatArray) -> IntArray:
+    """Return the policy that is bet on: the one that was given, or the best one by the frequencies of the pilot."""
+    model, objective = question.model, question.objective
+    if question.policy is not None:
+        return question.policy
+    probability = smoothed(model, seen)
+    mdp = IntervalMDP(model.graph, model.expression, probability, probability)
+    return solve(mdp, objective, precision=_PRECISION).policy
+
+
+def smoothed(model: ParametricMDP, seen: FloatArray) -> FloatArray:
+    """Return known numbers, and smoothed frequencies of the places of free rows (n_expressions)."""
+    rows, table = model.counted.rows, model.expressions
+    n_known = len(table.polynomials)
+    expression = np.asarray(model.counted.expression)[rows.transition]
+    size = np.diff(rows.first)
+    owner = np.repeat(np.arange(len(size)), size)
+    is_free = expression >= n_known
+    count = np.where(is_free, seen[np.where(is_free, expression - n_known, 0)], 0.0)
+    total = np.add.reduceat(count, rows.first[:-1])[owner] + _PRIOR
+    result = np.array([*(float(f.constant) for f in table.polynomials), *np.zeros(table.n_free)])
+    result[expression[is_free]] = ((count + _PRIOR / size[owner]) / total)[is_free]
+    return read_only(result)
+
+
+def bounds_of_policy(
+    bounds: TableSet, question: Question, policy: Indices, lower: FloatArray, upper: FloatArray
+) -> CoupledBounds | str:
+    """Return bounds on the value of a policy by bets, or in words why there are none.
+
+    ``lower`` and ``upper`` (n_states) are bounds on its values by the intervals of the set.
+    """
+    if bounds.moments is None or bounds.bets is None:
+        return "no bets were placed, as it is not known which data came first"
+    if not _is_announced(bounds, question, policy):
+        return "bets were placed on the value of another policy, before the data were looked at"
+    return _valued(bounds.moments, bounds.bets, question.model, policy, question.objective, lower, upper)
+
+
+def _is_announced(bounds: TableSet, question: Question, policy: Indices) -> bool:
+    pairs = zip(bounds.questions, bounds.policies, strict=True)
+    return any(
+        each.model is question.model
+        and digest(each.objective) == digest(question.objective)
+        and np.array_equal(planned, policy)
+        for each, planned in pairs
+    )
+
+
+def _valued(
+    moments: Moments,
+    errors: Errors,
+    model: ParametricMDP,
+    policy: Indices,
+    objective: Objective,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> CoupledBounds | str:
+    flipped = objective.flipped()
+    if flipped is not None:
+        other = _valued(moments, errors, model, policy, flipped, 1 - upper - ULP, 1 - lower + ULP)
+        if isinstance(other, str):
+            return other
+        return replace(other, lower=1 - other.upper - ULP, upper=1 - other.lower + ULP)
+    if objective.n_steps is not None:
+        return "the number of steps is bounded: there are no bets on such values yet"
+    chain = policy_chain(model, policy, objective)
+    if isinstance(chain, str):
+        return chain
+    if chain.n_open == 0:
+        return "the value is known"
+    table, state = table_chain(model, chain), chain.state[: chain.n_open]
+    found = table_bounds(table, moments, errors, lower[state], upper[state])
+    if isinstance(found, str):
+        return found
+    start = model.graph.initial_state
+    return _as_bounds(found, float(lower[start]), float(upper[start]))
+
+
+def _as_bounds(found: TableBounds, lower: float, upper: float) -> CoupledBounds:
+    """Return the better of the bracket by bets and of bounds by intervals and rows, each end by itself."""
+    low, high = found.low, found.high
+    ends = [
+        max([lower, found.estimate - found.distance, *([] if low is None else [low.value])]),
+        min([upper, found.estimate + found.distance, *([] if high is None else [high.value])]),
+    ]
+    statistics = sum(end.statistics for end in (low, high) if end is not None)
+    remainder = sum(end.curvature + end.mismatch for end in (low, high) if end is not None)
+    return CoupledBounds(ends[0], ends[1], float(statistics), float(remainder), 0.0, "bets on temporal differences")
