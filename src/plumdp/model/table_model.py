@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from plumdp.model.batches import State, labels_of, rewards_of
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.free_rows import NO_PARAMETERS, free_rows
-from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, own_array, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, own_array, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.row_classes import offsets_of
 
@@ -56,16 +57,20 @@ def table_model(
     lengths = {len(values) for values in (*sources.values(), *targets.values(), actions)}
     if len(lengths) > 1 or 0 in lengths:
         raise ModelError(f"state, action and successor are columns of one length, at least 1, not {sorted(lengths)}")
-    columns, number = _numbered(sources, targets)
+    columns, number = number_states(sources, targets)
     first, last = np.split(number, 2)
-    graph, is_end = _graph(first, actions, last, columns, names, _find(columns, initial))
-    states = namedtuple("State", columns)(**columns)
+    edges = Edges(first, actions, last, names)
+    is_end = np.ones(len(next(iter(columns.values()))), dtype=np.bool_)
+    is_end[edges.source] = False
+    ends = np.flatnonzero(is_end)
+    graph = edges.add(ends, STAY, ends).graph(columns, find_state(columns, initial))
+    states = state_type(columns)(**columns)
     marked = labels_of(labels or {}, states, graph)
     marked |= {"deadlock": read_only(is_end)} if is_end.any() else {}
-    return _model(graph, marked, rewards_of(rewards or {}, choice_rewards or {}, states, graph))
+    return all_free(graph, marked, rewards_of(rewards or {}, choice_rewards or {}, states, graph))
 
 
-def _model(graph: Graph, labels: Mapping[str, BoolArray], rewards: Mapping[str, RewardStructure]) -> ParametricMDP:
+def all_free(graph: Graph, labels: Mapping[str, BoolArray], rewards: Mapping[str, RewardStructure]) -> ParametricMDP:
     """Return the model of a graph whose rows are all free."""
     table = ExpressionTable.build([Polynomial(1)], ())
     ones = read_only(np.zeros(graph.n_transitions, dtype=np.int32))
@@ -73,44 +78,47 @@ def _model(graph: Graph, labels: Mapping[str, BoolArray], rewards: Mapping[str, 
     return free_rows(known, np.arange(graph.n_choices))
 
 
-def _graph(
-    source: IntArray,
-    action: IntArray,
-    target: IntArray,
-    columns: Mapping[str, npt.NDArray[Any]],
-    names: tuple[str, ...],
-    initial: int,
-) -> tuple[Graph, BoolArray]:
-    """Return the graph of distinct triples in order of state, action and successor, and which states have no row."""
-    n_states = len(next(iter(columns.values())))
-    is_end = np.ones(n_states, dtype=np.bool_)
-    is_end[source] = False
-    ends = np.flatnonzero(is_end)
-    if len(ends):
-        if STAY not in names:
-            names = (*names, STAY)
-        source, target = np.concatenate([source, ends]), np.concatenate([target, ends])
-        action = np.concatenate([action, np.full(len(ends), names.index(STAY))])
-    row = source.astype(np.int64) * len(names) + action
-    order = np.lexsort([target, row])
-    row, target = row[order], target[order]
-    is_new = np.ones(len(row), dtype=np.bool_)
-    is_new[1:] = (np.diff(row) != 0) | (np.diff(target) != 0)
-    rows, sizes = np.unique(row[is_new], return_counts=True)
-    n_choices = np.bincount(rows // len(names), minlength=n_states)
-    graph = Graph(
-        offsets_of(n_choices),
-        offsets_of(sizes),
-        read_only(target[is_new].astype(np.int32)),
-        initial,
-        columns,
-        read_only((rows % len(names)).astype(np.int32)),
-        names,
-    )
-    return graph, is_end
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Numbers of states, actions and successors, in any order, and perhaps several times."""
+
+    source: Indices
+    action: Indices
+    target: Indices
+    names: tuple[str, ...]  # of the actions
+
+    def add(self, source: Indices, name: str, target: Indices) -> Edges:
+        """Return these and more, all under the action of one name."""
+        if not len(source):
+            return self
+        names = self.names if name in self.names else (*self.names, name)
+        action = np.full(len(source), names.index(name))
+        before, more = (self.source, self.action, self.target), (source, action, target)
+        return Edges(*(np.concatenate(pair) for pair in zip(before, more, strict=True)), names)
+
+    def graph(self, columns: Mapping[str, npt.NDArray[Any]], initial: int) -> Graph:
+        """Return the graph of the distinct ones, in order of state, action and successor."""
+        names, source, target = self.names, self.source, self.target
+        n_states = len(next(iter(columns.values())))
+        row = source.astype(np.int64) * len(names) + self.action
+        order = np.lexsort([target, row])
+        row, target = row[order], target[order]
+        is_new = np.ones(len(row), dtype=np.bool_)
+        is_new[1:] = (np.diff(row) != 0) | (np.diff(target) != 0)
+        rows, sizes = np.unique(row[is_new], return_counts=True)
+        n_choices = np.bincount(rows // len(names), minlength=n_states)
+        return Graph(
+            offsets_of(n_choices),
+            offsets_of(sizes),
+            read_only(target[is_new].astype(np.int32)),
+            initial,
+            columns,
+            read_only((rows % len(names)).astype(np.int32)),
+            names,
+        )
 
 
-def _numbered(
+def number_states(
     sources: Mapping[str, npt.NDArray[Any]], targets: Mapping[str, npt.NDArray[Any]]
 ) -> tuple[dict[str, npt.NDArray[Any]], IntArray]:
     """Return the columns of the distinct states, in order of their values, and the numbers of sources and targets."""
@@ -128,7 +136,12 @@ def _numbered(
     return {name: read_only(values[place]) for name, values in columns.items()}, number.astype(np.int32)
 
 
-def _find(columns: Mapping[str, npt.NDArray[Any]], initial: Any) -> int:
+def state_type(columns: Mapping[str, Any]) -> Any:
+    """Return the type of states with these variables."""
+    return namedtuple("State", columns)  # the fields are the user's variables
+
+
+def find_state(columns: Mapping[str, npt.NDArray[Any]], initial: Any) -> int:
     """Return the number of the initial state."""
     values = initial if isinstance(initial, Mapping) else dict(zip(columns, [initial], strict=False))
     if values.keys() != columns.keys():
