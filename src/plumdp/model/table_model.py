@@ -23,6 +23,7 @@ Columns: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 """The values of the variable "state", or of several variables by name."""
 
 STAY = "stay"  # the action of states without a row
+ELSEWHERE = "elsewhere"  # the label of the state that stands for all successors which a table does not have
 _LARGEST_CODE = 1 << 62
 
 
@@ -78,6 +79,13 @@ def all_free(graph: Graph, labels: Mapping[str, BoolArray], rewards: Mapping[str
     return free_rows(known, np.arange(graph.n_choices))
 
 
+def elsewhere_of(model: ParametricMDP) -> int | None:
+    """Return the state of a table that stands for successors which it does not have, if it has such a state."""
+    mask = model.labels.get(ELSEWHERE) if model.is_table else None
+    states: list[int] = [] if mask is None else np.flatnonzero(mask).tolist()
+    return states[0] if len(states) == 1 else None
+
+
 @dataclass(frozen=True, eq=False)
 class Edges:
     """Numbers of states, actions and successors, in any order, and perhaps several times."""
@@ -92,9 +100,13 @@ class Edges:
         if not len(source):
             return self
         names = self.names if name in self.names else (*self.names, name)
-        action = np.full(len(source), names.index(name))
-        before, more = (self.source, self.action, self.target), (source, action, target)
-        return Edges(*(np.concatenate(pair) for pair in zip(before, more, strict=True)), names)
+        return self.join(Edges(source, np.full(len(source), names.index(name)), target, names))
+
+    def join(self, more: Edges) -> Edges:
+        """Return these and more, whose actions have the same numbers."""
+        join = np.concatenate
+        action, target = join([self.action, more.action]), join([self.target, more.target])
+        return Edges(join([self.source, more.source]), action, target, more.names)
 
     def graph(self, columns: Mapping[str, npt.NDArray[Any]], initial: int) -> Graph:
         """Return the graph of the distinct ones, in order of state, action and successor."""
@@ -138,7 +150,10 @@ def number_states(
 
 def state_type(columns: Mapping[str, Any]) -> Any:
     """Return the type of states with these variables."""
-    return namedtuple("State", columns)  # the fields are the user's variables
+    try:
+        return namedtuple("State", columns)  # the fields are the user's variables
+    except ValueError as error:
+        raise ModelError(f"the variables {', '.join(columns)} cannot all be names in Python: {error}") from None
 
 
 def find_state(columns: Mapping[str, npt.NDArray[Any]], initial: Any) -> int:
