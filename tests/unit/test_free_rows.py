@@ -1,5 +1,6 @@
 """Models whose rows are simply unknown: what is refused, and that they are the parametric models with free numbers."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 import plumdp
 from plumdp import ModelError, ParameterSpace, explore, parameters, simulate, unknown
-from plumdp.model import free_rows, summarise, validate
+from plumdp.model import free_rows, summarise, table_model, validate
+from plumdp.result.data_file import read_data, write_data
 
 
 def walk(s):
@@ -242,3 +244,91 @@ def test_a_table_is_the_parametric_model_with_a_parameter_for_each_number(rows, 
     one, other = simulate(free, point if free.is_table else {}, **runs), simulate(parametric, truth, **runs)
     assert np.array_equal(one.counts, other.counts)
     assert one.graph.fingerprint == other.graph.fingerprint
+
+
+class TestColumns:
+    @pytest.mark.parametrize(
+        ("columns", "options", "match"),
+        [
+            (([0], ["a"], [1, 2]), {"initial": 0}, "columns of one length"),
+            (([], [], []), {"initial": 0}, "at least 1|whole numbers"),
+            (([0.5], ["a"], [1]), {"initial": 0}, "whole numbers, truth values or texts, not float64"),
+            (([[0]], ["a"], [1]), {"initial": 0}, "shape"),
+            ((["s"], ["a"], [1]), {"initial": "s"}, "of one kind"),
+            (([0], ["a"], [2**40]), {"initial": 0}, "32-bit"),
+            (([0], [0.5], [1]), {"initial": 0}, "action"),
+            (([0], ["a"], [1]), {"initial": 7}, "no state or successor has these values"),
+            (({"x": [0]}, ["a"], {"y": [0]}), {"initial": 0}, "successors have y"),
+            (({"x": [0], "y": [0]}, ["a"], {"x": [0], "y": [0]}), {"initial": 0}, "each of the variables x, y"),
+            (({}, ["a"], {}), {"initial": 0}, "mapping from variables"),
+            (([None], ["a"], [1]), {"initial": 0}, "not object"),
+        ],
+    )
+    def test_wrong_columns(self, columns, options, match):
+        with pytest.raises(ModelError, match=match):
+            table_model(*columns, **options)
+
+    def test_arrays_are_no_place_for_unknown(self):
+        with pytest.raises(ModelError, match="table_model"):
+            plumdp.explore_batch(lambda s: [("go", True, unknown(s, s))], {"x": 0}, space=ParameterSpace.unit())
+
+    def test_columns_in_any_order_and_twice_give_one_model(self):
+        state, action, successor = [0, 0, 1, 1, 0], ["b", "b", "a", "a", "a"], [1, 2, 0, 2, 0]
+        model = table_model(state, action, successor, initial=1)
+        again = table_model(state[::-1] * 2, action[::-1] * 2, successor[::-1] * 2, initial=1)
+        assert model.fingerprint == again.fingerprint
+        assert model.graph.describe_state(model.graph.initial_state) == "state=1"
+        assert model.is_free_row[model.rows.number].tolist() == [False, True, True, False]  # 0 a, 0 b, 1 a, 2 stay
+        assert model.labels["deadlock"].tolist() == [False, False, True]
+        assert [issue.kind for issue in validate(model)] == ["deadlock"]
+
+    def test_labels_rewards_and_several_variables_are_those_of_explore(self):
+        """Random walks on a torus of 3 by 4, as a step function and as columns, compared by the values of states."""
+        state = {"x": np.repeat(np.arange(3), 8), "who": np.tile(np.repeat([*"abcd"], 2), 3)}
+        is_x = np.tile([True, False], 12)
+        later = {"a": "b", "b": "c", "c": "d", "d": "a"}
+        after = {
+            "x": np.where(is_x, (state["x"] + 1) % 3, state["x"]),
+            "who": np.where(is_x, state["who"], [later[who] for who in state["who"]]),
+        }
+        options = {"labels": {"end": lambda s: s.x == 2}, "rewards": {"r": lambda s: s.x}}
+        columns = table_model(state, np.full(24, 7), after, initial={"x": 0, "who": "a"}, **options)
+        step = lambda s: {"7": [s._replace(x=(s.x + 1) % 3), s._replace(who=later[s.who])]}  # noqa: E731
+        stepped = explore(step, {"x": 0, "who": "a"}, **options)
+
+        def edges(model):
+            graph, choice = model.graph, model.graph.choice_of_transition()
+            source = graph.state_of_choice()[choice]
+            return {
+                (graph.describe_state(s), graph.describe_state(t)) for s, t in zip(source, graph.successor, strict=True)
+            }
+
+        assert edges(columns) == edges(stepped)
+        assert columns.graph.action_names == ("7",)
+        assert columns.labels["end"].sum() == stepped.labels["end"].sum() == 4
+        assert sorted(columns.rewards["r"].state) == sorted(stepped.rewards["r"].state)
+        assert columns.expressions.n_free == stepped.expressions.n_free == 24
+
+    def test_many_rows_are_built_without_a_polynomial_for_each(self):
+        n = 20_000
+        state = np.repeat(np.arange(n), 4)
+        model = table_model(state, np.zeros(4 * n, dtype=int), (state * 7 + np.tile([1, 2, 3, 5], n)) % n, initial=0)
+        assert len(model.expressions.polynomials) == 0
+        assert model.expressions.n_free == 4 * n
+        assert model.nbytes < 20 * 4 * n
+
+
+def test_a_table_is_written_into_a_result_and_read_again(tmp_path):
+    model = free_rows(explore(walk, {"x": 1}), np.array([0, 0, -1, -1]))
+    counts = simulate(model, [0.5, 0.5, 0.5, 0.5, 1, 1], 10, rng=1, max_steps=5)
+    write_data(tmp_path / "data.npz", model, counts)
+    again, _ = read_data(tmp_path / "data.npz")
+    assert again.fingerprint == model.fingerprint
+    assert again.rows.n_choices.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("expression", [[1, 2, 3, 0, 0, 0], [1, 1, 3, 4, 0, 0], [1, 2, 2, 3, 0, 0], [1, 2, 1, 4, 0, 0]])
+def test_free_expressions_that_are_not_places_of_one_row_are_an_error(expression):
+    model = explore(walk, {"x": 1})
+    wrong = replace(model, expression=np.array(expression, dtype=np.int32))
+    assert [issue.kind for issue in validate(wrong) if issue.severity == "error"] == ["free rows"]

@@ -51,13 +51,11 @@ def _print_facts(facts: dict[str, Any]) -> None:
 
 def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     expressions, structure = facts["expressions"], facts["structure"]
-    kind = "all affine" if expressions["affine"] == expressions["unknown"] else f"{expressions['affine']:,} affine"
     shape = (
         "acyclic apart from self-loops"
         if structure["acyclic"]
         else f"cyclic, {structure['components']:,} components, the largest of {structure['largest_component']:,} states"
     )
-    unknown = f"{expressions['unknown']:,} depend on parameters ({kind}, degree up to {expressions['degree']})"
     per_transition = facts["bytes"] / max(facts["transitions"], 1)
     rows = [
         ("states", f"{facts['states']:,}"),
@@ -72,13 +70,23 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
             listing([f"{name} in [{a:g}, {b:g}]" for name, (a, b) in facts["parameters"].items()]) or "none",
         ),
         ("constraints", "\n".join(facts["constraints"])),
-        ("expressions", f"{expressions['total']:,} distinct, {unknown}"),
+        ("expressions", f"{expressions['total']:,} distinct, {_unknown(expressions)}"),
         ("structure", shape),
         ("labels", ", ".join(f'"{name}" ({count:,} states)' for name, count in facts["labels"].items())),
         ("rewards", ", ".join(f'"{name}"' for name in facts["rewards"])),
         ("properties", "\n".join(facts["properties"])),
     ]
     return [(name, text) for name, text in rows if text]
+
+
+def _unknown(expressions: dict[str, int]) -> str:
+    """Return how many expressions are not known numbers, and of what kind they are."""
+    n = f"{expressions['unknown']:,}"
+    if "free" in expressions:
+        rows, tied = f"{expressions['free_rows']:,}", f"{expressions['tied_choices']:,}"
+        return f"{n} are the unknown probabilities of {rows} rows ({tied} choices are tied to others)"
+    kind = "all affine" if expressions["affine"] == expressions["unknown"] else f"{expressions['affine']:,} affine"
+    return f"{n} depend on parameters ({kind}, degree up to {expressions['degree']})"
 
 
 def _span(values: list[Any]) -> str:

@@ -13,4 +13,6 @@ from .report import IngestionReport as IngestionReport
 from .sql import counts_query as counts_query
 from .simulators import as_env as as_env
 from .simulators import gym_environment as gym_environment
+from .log_models import model_from_log as model_from_log
+from .env_tables import table_from_env as table_from_env
 from .minari_logs import convert_minari as convert_minari

@@ -64,8 +64,10 @@ class TransitionCounter:
         *,
         n_moments: int = 0,
         steps: Steps | None = None,
+        elsewhere: int | None = None,
     ) -> None:
         self._graph, self._mapping, self._steps = graph, mapping or StateMapping(), steps
+        self._elsewhere = elsewhere
         self.counts: CountArray = np.zeros(graph.n_transitions, dtype=np.int64)
         self.moments: list[CountArray] = [np.zeros_like(self.counts) for _ in range(n_moments)]
         self.n_runs: set[Any] = set()  # that ready-made counts say
@@ -74,7 +76,7 @@ class TransitionCounter:
         self._waiting: list[Block] = []  # rows of which all rows decide what they are
         self.is_ordered = False  # whether rows were counted whose steps only put them in order
         self.has_repeated_steps = False  # whether a step has several rows that differ
-        self._matcher = Matcher(graph, self._mapping.action_names)
+        self._matcher = Matcher(graph, self._mapping.action_names, elsewhere)
         self._has_names = False  # whether an action has a name
         self.has_action_numbers = False  # whether numbers are taken for actions
         self._offenders: dict[Kind, Counter[tuple[Any, ...]]] = {}
@@ -130,7 +132,7 @@ class TransitionCounter:
     def _has_number(self, block: Block) -> BoolArray:
         """Return the rows whose action is a number, where numbers may stand for actions."""
         actions = block[ACTION].tolist()
-        if not self._mapping.names_no_action:
+        if not self._mapping.names_no_action or self._elsewhere is not None:
             return np.zeros(len(actions), dtype=np.bool_)
         numbers = self._matcher.action_numbers(block)
         words = {action for action in actions if isinstance(action, str)}
@@ -223,6 +225,11 @@ class TransitionCounter:
         if self.is_ordered:
             step = f"column {columns[STEP]}" if STEP in columns else "their steps"
             yield f"the rows of each run follow one another in the order of {step}, and none in between is missing"
+        if self._elsewhere is not None:
+            yield (
+                "the successors of each row in the table come from data that are not among these; whatever else was "
+                "seen went elsewhere, to a state of which nothing is known"
+            )
         if self.has_action_numbers:
             names = [f"{number} is {self._graph.action_names[code]}" for number, code in self._numbers.items()]
             yield f"actions are numbered in the order of the model: {', '.join(names)}"

@@ -48,6 +48,7 @@ from plumdp.data.same_files import part_of_file, refuse_copies, refuse_same_file
 from plumdp.data.spark_logs import SPARK, is_spark, open_spark
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.table_model import elsewhere_of
 from plumdp.model.text import html_table, number_of, one_line
 
 _MAYBE_EMPTY = 1 << 16  # bytes: a file with the names of its columns alone has fewer
@@ -161,7 +162,9 @@ def read_log(
     fixed beforehand, which a log that grows is not. ``pilot=False`` places no bets. Decide on all of it before you look
     at results. Ready-made counts have the order that the query of ``counts_query`` gave them, if any.
 
-    How states are made of columns (``states``) is part of the model: decide on it before you look at the data.
+    How states are made of columns (``states``) is part of the model: decide on it before you look at the data. In a
+    table of ``model_from_log``, a successor that it does not have counts as its state "elsewhere", and rows of a state
+    and action that it does not have are left out; the data it was made of must not be read again.
 
     Files take up to ``memory_limit`` bytes, whatever their size. Trajectories whose rows are not in order take longer:
     they are counted in ``partitions`` by episode, as many as need be. ``partitions="files"`` counts each file by
@@ -177,9 +180,9 @@ def read_log(
     require_model("read_log", model)
     _check_words(on_unmatched, cut_off, allow_impossible)
     tell("reading the log")
-    files = find_files(source) if _is_paths(source) else []
+    files = find_files(source) if is_paths(source) else []
     require_rejected(rejected, files)
-    with _open(source, files, partitions, memory_limit, progress) as log:
+    with open_log(source, files, partitions, memory_limit, progress) as log:
         mapping = read_mapping(model.graph, states, actions)
         form, found = find_columns(model.graph, log.columns, columns, form, mapping)
         runs = find_runs(log.columns, columns)
@@ -191,7 +194,9 @@ def read_log(
         log = log.keep(source_columns([*filter(None, [runs]), *found.values()]), is_read_again=is_read_again)
         moments = _moments(log, form, runs, planned)
         n_moments = len(FIRST_COUNTS if moments is None else moments.sizes) if is_by_runs else 0
-        tally = TransitionCounter(model.graph, mapping, n_moments=n_moments, steps=steps_of(steps))
+        tally = TransitionCounter(
+            model.graph, mapping, n_moments=n_moments, steps=steps_of(steps), elsewhere=elsewhere_of(model)
+        )
         for block in log.count(model.graph, form, found, moments):
             tally.add(block)
         tally.settle()
@@ -288,9 +293,10 @@ def _pilot(
 
 
 @contextmanager
-def _open(
+def open_log(
     source: Any, files: list[str], partitions: Partitions, memory_limit: float, progress: Progress | None
 ) -> Iterator[FileLog]:
+    """Give a log whose columns are known; ``files`` are those of the source, none if it is a data frame."""
     if not (partitions is None or partitions == "files" or (isinstance(partitions, int) and partitions > 0)):
         raise DataError(Option("partitions", partitions), ": give a whole number above 0, 'files', or leave it out")
     if not files and is_spark(source):
@@ -338,7 +344,8 @@ def _is_small(file: LogFile) -> bool:
     return file.hashed == WHOLE and file.size is not None and file.size < _MAYBE_EMPTY
 
 
-def _is_paths(source: Any) -> bool:
+def is_paths(source: Any) -> bool:
+    """Return whether a source names files, and is not a data frame."""
     return isinstance(source, str | Path) or (
         isinstance(source, list | tuple) and all(isinstance(path, str | Path) for path in source)
     )

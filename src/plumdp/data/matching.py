@@ -32,10 +32,15 @@ _PLACES: dict[str, Kind] = {
 
 
 class Matcher:
-    """Finds the transitions of a graph by the values of state variables and the names of actions."""
+    """Finds the transitions of a graph by the values of state variables and the names of actions.
 
-    def __init__(self, graph: Graph, action_names: Mapping[str, int] | None = None) -> None:
-        self._graph = graph
+    In a table that was made of other data, ``elsewhere`` is the state that stands for all successors it does not have.
+    """
+
+    def __init__(
+        self, graph: Graph, action_names: Mapping[str, int] | None = None, elsewhere: int | None = None
+    ) -> None:
+        self._graph, self._elsewhere = graph, elsewhere
         self._variables = [domain(values) for values in graph.states.values()]
         self._actions = Texts(graph.action_names, action_names or {})
         codes = [variable.code(values) for variable, values in zip(self._variables, graph.states.values(), strict=True)]
@@ -53,6 +58,11 @@ class Matcher:
         after, is_unknown_after = self._find_states(block, next_columns(self._graph))
         action = self._actions.code(block[ACTION])
         transition = self._edges.find([state, action, after])
+        if self._elsewhere is not None:
+            lost = np.flatnonzero((transition < 0) & ((after >= 0) | is_unknown_after))
+            transition[lost] = self._edges.find([state[lost], action[lost], np.full(len(lost), self._elsewhere)])
+            went = lost[transition[lost] >= 0]
+            after[went], is_unknown_after[went] = self._elsewhere, False
         kinds = np.zeros(len(transition), dtype=np.uint8)
         reasons: list[tuple[BoolArray, Kind]] = [
             (transition < 0, "impossible transition"),
@@ -62,11 +72,17 @@ class Matcher:
         ]
         for applies, kind in reasons:  # the last that applies is the one that is told
             kinds[applies] = KINDS.index(kind)
+        is_step = np.ones(len(kinds), dtype=np.bool_)
         if PLACE in block:
             place = places(block[PLACE])
-            kinds[place > 0] = place[place > 0]
+            is_step = place == 0
+            kinds[~is_step] = place[~is_step]
             kinds[self._find_cut_off(kinds, state, action)] = KINDS.index("cut off")
-        kinds[is_unknown_state] = KINDS.index("unknown state")  # wherever in a run it is, the model does not have it
+        if self._elsewhere is None:
+            kinds[is_unknown_state] = KINDS.index("unknown state")  # wherever in a run, the model does not have it
+        else:
+            is_outside = is_step & (is_unknown_state | (state >= 0)) & self._actions.is_readable(block[ACTION])
+            kinds[is_outside & (self._choices.find([state, action]) < 0)] = KINDS.index("outside the table")
         transition[kinds > 0] = -1
         self._refuse_ambiguous(transition)
         return kinds, transition
@@ -131,8 +147,10 @@ def numbered_actions(graph: Graph) -> dict[str, int]:
     """Return which action each number stands for; none if the order of the actions is not clear.
 
     It is if one state has all actions that do something, and every state has its own in the same order. What only loops
-    comes last, as in environments that are never sent it.
+    comes last, as in environments that are never sent it. Where names are numbers, a number is a name.
     """
+    if any(whole(name) is not None for name in graph.action_names):
+        return {}
     does_more = ~self_loops(graph)
     sent, states, actions = np.unique(graph.action[does_more]), graph.state_of_choice()[does_more], graph.action
     is_same_state, ascends = np.diff(graph.state_of_choice()) == 0, np.diff(actions) > 0

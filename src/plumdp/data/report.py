@@ -20,6 +20,7 @@ Kind: TypeAlias = Literal[
     "last row",
     "cut off",
     "copy",
+    "outside the table",
     "unknown state",
     "unknown next state",
     "unknown action",
@@ -33,11 +34,12 @@ Kind: TypeAlias = Literal[
 
 A run is cut off if its last row has an action of the model whose outcome is not shown. A copy has the run, the step and
 all values that are read of a row which is counted. An unknown state is one that the log shows and the model does not
-have; of an unreadable one, a value is missing or is not a value of its variable.
+have; of an unreadable one, a value is missing or is not a value of its variable. Outside of a table that was made of
+other data is a row whose state and action these data do not have.
 """
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-_NOT_REJECTED: tuple[Kind, ...] = ("matched", "last row", "cut off", "copy")
+_NOT_REJECTED: tuple[Kind, ...] = ("matched", "last row", "cut off", "copy", "outside the table")
 REJECTED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind not in _NOT_REJECTED)
 CONTRADICTING: tuple[Kind, ...] = ("unknown state", "unknown next state", "impossible transition")
 """What the graph of the model says cannot happen. The other rejected rows show nothing that can be told."""
@@ -133,8 +135,10 @@ class IngestionReport:
         cut_off = f" ({self.rows['cut off']:,} cut off)" if self.rows["cut off"] else ""
         last = f", {self.n_runs:,} last rows of runs{cut_off}" if self.n_runs else ""
         copies = f", {number_of(self.rows['copy'], 'exact duplicate')} left out" if self.rows["copy"] else ""
+        n_outside = self.rows["outside the table"]
+        outside = f", {n_outside:,} outside of the table" if n_outside else ""
         rows = number_of(self.total, "row")
-        return f"{rows} of {self.form}: {self.matched:,} matched{last}{copies}, {self.rejected:,} rejected"
+        return f"{rows} of {self.form}: {self.matched:,} matched{last}{copies}{outside}, {self.rejected:,} rejected"
 
     def __repr__(self) -> str:
         return one_line(self, self.summary)

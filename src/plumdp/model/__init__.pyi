@@ -16,3 +16,4 @@ from .summary import summarise as summarise
 from .question import Question as Question
 from .parametric import Lift as Lift
 from .free_rows import free_rows as free_rows
+from .table_model import table_model as table_model

@@ -12,7 +12,9 @@ from plumdp.base.errors import ModelError
 from plumdp.model.expressions.arrays import PolynomialArray, number_in
 from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.polynomial import Number, Polynomial
-from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, offset_type, read_only
+from plumdp.model.free_rows import FreeRow
+from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, offset_type, own_array, read_only
+from plumdp.model.parametric import RewardStructure
 
 Expression: TypeAlias = Polynomial | Number
 State: TypeAlias = Any
@@ -53,6 +55,8 @@ def take_layer(
         masks.append(mask)
         actions.append(names.setdefault(action, len(names)))
         parts.append(_Part(chosen, []))
+        if isinstance(outcomes, FreeRow):
+            raise ModelError(f"action {action!r}: unknown(…) is for explore; for arrays, see plumdp.model.table_model")
         for probability, target in list(outcomes):
             key = id(where), id(target)  # the same objects lead to the same states
             if key not in numbered:
@@ -147,6 +151,32 @@ def as_state(initial: State) -> State:
     if not hasattr(initial, "_fields"):
         raise ModelError(f"initial state {initial!r}: give a NamedTuple or a dict of state variables")
     return initial
+
+
+def labels_of(
+    functions: Mapping[str, Callable[[State], BoolArray]], states: State, graph: Graph
+) -> dict[str, BoolArray]:
+    """Return the masks of states that functions of all states give."""
+    return {
+        name: own_array(np.broadcast_to(np.asarray(f(states), dtype=np.bool_), graph.n_states))
+        for name, f in functions.items()
+    }
+
+
+def rewards_of(
+    rewards: Mapping[str, Callable[[State], FloatArray]],
+    choice_rewards: Mapping[str, Callable[[State, str], FloatArray]],
+    states: State,
+    graph: Graph,
+) -> dict[str, RewardStructure]:
+    """Return the rewards that functions of all states, and of states and action names, give."""
+    return {
+        name: RewardStructure(
+            spread(rewards[name](states), graph.n_states) if name in rewards else None,
+            choice_rewards_of(choice_rewards[name], states, graph) if name in choice_rewards else None,
+        )
+        for name in {**rewards, **choice_rewards}
+    }
 
 
 def choice_rewards_of(function: Callable[[State, str], FloatArray], states: State, graph: Graph) -> FloatArray:

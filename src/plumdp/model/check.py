@@ -58,6 +58,7 @@ def check_with_terms(model: ParametricMDP, terms: Terms) -> list[Issue]:
     issues = [
         *_deadlocks(model),
         *_row_sums(model, terms, *rows),
+        *_free_rows(model, representative[model.is_free_row]),
         *_constants(model),
         *(() if model.is_table else _ranges(model)),
         *_equal_in_row(model, *rows),
@@ -92,6 +93,15 @@ def _row_sums(model: ParametricMDP, terms: Terms, row_class: IntArray, represent
         more = f" (and {others} more choices with the same expressions)" if others else ""
         message = f"{graph.describe_choice(choice)}: probabilities {row} sum to {_row_sum(model, choice)}, not 1{more}"
         yield Issue("error", "row sum", message)
+
+
+def _free_rows(model: ParametricMDP, representative: IntArray) -> Iterator[Issue]:
+    """Yield an issue unless each free expression is one place of one distinct row, which has no other expressions."""
+    _, row = _rows_of(model, representative)
+    n_known = len(model.expressions.polynomials)
+    if not np.array_equal(np.sort(row), np.arange(n_known, n_known + model.expressions.n_free)):
+        message = "the unknown probabilities of rows are not those of distinct rows, each with one for each successor"
+        yield Issue("error", "free rows", message)
 
 
 def _wrong_rows(model: ParametricMDP, terms: Terms, representative: IntArray) -> list[int]:

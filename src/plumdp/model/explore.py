@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,18 +18,19 @@ from plumdp.model.batches import (
     Expression,
     State,
     as_state,
-    choice_rewards_of,
     floats,
+    labels_of,
     make_graph,
+    rewards_of,
     show,
-    spread,
     take_layer,
 )
 from plumdp.model.explore_levels import explore_levels
 from plumdp.model.expressions.arrays import PolynomialArray
 from plumdp.model.expressions.interned import PolynomialTable
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.free_rows import HINT, NO_PARAMETERS, FreeRow, RowNumbers, free_rows
-from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, own_array, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
 from plumdp.model.state_store import StateStore, kind_of
@@ -91,7 +93,7 @@ def explore(
             before = len(successor)
             for probability, target in _outcomes(state, action, outcomes, rows):
                 if target not in number:
-                    _check_state(initial, target, f"state ({show(state)}), action {action!r}")
+                    _check_state(initial, target, _where(state, action))
                     number[target] = len(number)
                     queue.append(target)
                 successor.append(number[target])
@@ -163,18 +165,8 @@ def explore_batch(
     columns = reached.columns()
     graph = make_graph(choices, lengths, successor, columns, actions, tuple(names))
     states = type(initial)(**columns)
-    rewards, choice_rewards = rewards or {}, choice_rewards or {}
-    earned = {
-        name: RewardStructure(
-            spread(rewards[name](states), graph.n_states) if name in rewards else None,
-            choice_rewards_of(choice_rewards[name], states, graph) if name in choice_rewards else None,
-        )
-        for name in {**rewards, **choice_rewards}
-    }
-    marked = {
-        name: own_array(np.broadcast_to(np.asarray(f(states), dtype=np.bool_), graph.n_states))
-        for name, f in (labels or {}).items()
-    }
+    earned = rewards_of(rewards or {}, choice_rewards or {}, states, graph)
+    marked = labels_of(labels or {}, states, graph)
     array = PolynomialArray(expressions, expression)
     return assemble(graph, array, space, labels=marked, rewards=earned, constants={})
 
@@ -231,31 +223,46 @@ def _step_result(step: Step, state: State) -> Mapping[str, Outcomes]:
 
 def _outcomes(state: State, action: str, outcomes: Any, rows: RowNumbers) -> list[tuple[Expression, State]]:
     """Return the pairs of a row, those of a free row with equal probabilities for now, and note which it is."""
-    where = f"state ({show(state)}), action {action!r}"
     if not isinstance(outcomes, FreeRow):
         outcomes = list(outcomes)
         is_state = [getattr(outcome, "_fields", None) == state._fields for outcome in outcomes]
-        pairs = [_pair(where, outcomes[i]) for i, has_none in enumerate(is_state) if not has_none]
+        pairs = [
+            _pair(state, action, outcome) for outcome, has_none in zip(outcomes, is_state, strict=True) if not has_none
+        ]
         if not any(is_state):
             rows.add_known()
             return pairs
         if pairs:
             raise ModelError(
-                f"{where}: some next states have a probability and others have none; give all their probabilities, "
-                "or none, as in unknown(…)"
+                f"{_where(state, action)}: some next states have a probability and others have none; give all their "
+                "probabilities, or none, as in unknown(…)"
             )
         outcomes = FreeRow(tuple(outcomes))
     places = {target: i for i, target in enumerate(dict.fromkeys(outcomes.successors))}
-    rows.add(outcomes.row, [places[target] for target in outcomes.successors], where)
-    return [(Fraction(1, len(places)), target) for target in places]
+    if outcomes.row is None:
+        rows.add()
+    else:
+        rows.add_named(outcomes.row, [places[target] for target in outcomes.successors], _where(state, action))
+    share = _share(len(places))
+    return [(share, target) for target in places]
 
 
-def _pair(where: str, outcome: Any) -> tuple[Expression, State]:
+@cache
+def _share(n: int) -> Polynomial:
+    """Return the probability that a free row of so many successors has until it is set free."""
+    return Polynomial(Fraction(1, n))
+
+
+def _pair(state: State, action: str, outcome: Any) -> tuple[Expression, State]:
     if not isinstance(outcome, tuple) or len(outcome) != 2:
-        raise ModelError(f"{where}: {outcome!r} is not a pair (probability, next state)")
+        raise ModelError(f"{_where(state, action)}: {outcome!r} is not a pair (probability, next state)")
     if isinstance(outcome[0], FreeRow):
-        raise ModelError(f"{where}: unknown(…) is the whole row of an action, not one of its probabilities")
+        raise ModelError(f"{_where(state, action)}: unknown(…) is the whole row of an action, not a probability in it")
     return outcome
+
+
+def _where(state: State, action: str) -> str:
+    return f"state ({show(state)}), action {action!r}"
 
 
 def _check_state(initial: State, target: State, where: str) -> None:

@@ -72,12 +72,13 @@ class RowNumbers:
         """Add a choice whose row is known numbers, or expressions in parameters."""
         self.numbers.append(-1)
 
-    def add(self, row: str | None, places: Sequence[int], where: str) -> None:
-        """Add a choice with a free row, whose places are numbered by successor: 0, 1, 1 if the last two coincide."""
-        if row is None:
-            self.numbers.append(self._n)
-            self._n += 1
-            return
+    def add(self) -> None:
+        """Add a choice with a free row of its own."""
+        self.numbers.append(self._n)
+        self._n += 1
+
+    def add_named(self, row: str, places: Sequence[int], where: str) -> None:
+        """Add a choice with a named row, whose places are numbered by successor: 0, 1, 1 if the last two coincide."""
         size, first = self._sizes.setdefault(row, (len(places), where))
         if size != len(places):
             raise ModelError(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,7 @@ def write_data(path: Path, model: ParametricMDP, counts: TransitionCounts) -> No
         "constants": {name: [type(value).__name__, str(value)] for name, value in model.constants.items()},
         "spaces": [space_terms(space) for space in (model.declared_space, model.space)],
         "expressions": [polynomial_terms(f) for f in model.expressions.polynomials],
+        "n_free": model.expressions.n_free,
         "sampling": counts.sampling,
         "pilot": None if pilot is None else {name: getattr(pilot, name) for name in _PILOT},
         "report": None if counts.report is None else counts.report.to_dict(),
@@ -84,7 +85,8 @@ def read_data(path: Path) -> tuple[ParametricMDP, TransitionCounts]:
 def _model(about: Mapping[str, Any], arrays: Arrays) -> ParametricMDP:
     """Return the model, checked as one that was built from a text is."""
     polynomials = tuple(polynomial_from(*terms) for terms in about["expressions"])
-    graph, expression = _graph(about, arrays, len(polynomials))
+    n_free = int(about.get("n_free", 0))
+    graph, expression = _graph(about, arrays, len(polynomials) + n_free)
     declared, space = (space_from(*terms) for terms in about["spaces"])
     rewards = {
         name: RewardStructure(arrays.get(f"state reward {i}"), arrays.get(f"choice reward {i}"))
@@ -94,7 +96,7 @@ def _model(about: Mapping[str, Any], arrays: Arrays) -> ParametricMDP:
         graph,
         declared,
         space,
-        ExpressionTable.build(polynomials, space.names),
+        replace(ExpressionTable.build(polynomials, space.names), n_free=n_free),
         expression,
         {name: arrays[f"label {i}"] for i, name in enumerate(about["labels"])},
         rewards,

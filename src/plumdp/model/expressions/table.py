@@ -89,7 +89,7 @@ class ExpressionTable:
     @cached_property
     def degree(self) -> IntArray:
         """The total degree of each expression."""
-        self._require_polynomials()
+        self.require_polynomials()
         return self._degrees
 
     @cached_property
@@ -97,13 +97,13 @@ class ExpressionTable:
         """The sparse matrix (n_expressions, n_monomials) of coefficients, as SciPy's csr_array."""
         from scipy.sparse import csr_array
 
-        self._require_polynomials()
+        self.require_polynomials()
         shape = (len(self), len(self.monomials))
         return csr_array((self.coefficient, self.monomial, self.first_term), shape=shape)
 
     def monomial_values(self, points: FloatArray) -> FloatArray:
         """Return the values (n_monomials, n_points) of monomials at points (n_points, n_parameters)."""
-        self._require_polynomials()
+        self.require_polynomials()
         values: FloatArray = np.prod(points[None, :, :] ** self.monomials[:, None, :], axis=2)
         return values
 
@@ -125,7 +125,7 @@ class ExpressionTable:
 
     def evaluate_exact(self, space: ParameterSpace, point: Point) -> list[Fraction]:
         """Return the exact value of every expression at a point."""
-        self._require_polynomials()
+        self.require_polynomials()
         values = space.point(point)
         return [polynomial.evaluate(values) for polynomial in self.polynomials]
 
@@ -136,7 +136,7 @@ class ExpressionTable:
         np.maximum.at(degree, owners(self.first_term), per_term)
         return read_only(degree)
 
-    def _require_polynomials(self) -> None:
+    def require_polynomials(self) -> None:
         """Refuse what needs a polynomial for each expression, if some are free."""
         if self.n_free:
             raise ModelError(

@@ -69,6 +69,7 @@ class Draws:
     def model(self, model: ParametricMDP) -> ParametricMDP:
         """Return a parametric model with the draws, for the solver alone, without labels, rewards and counted rows."""
         table = model.expressions
+        table.require_polynomials()  # free expressions would change their numbers
         constants = map(polynomial, self.probability)
         return replace(
             model,

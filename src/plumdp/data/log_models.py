@@ -1,0 +1,237 @@
+"""Tables made from logs: the graph of all states, actions and successors that some data show, with unknown rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.base.errors import DataError, ModelError, Option
+from plumdp.base.progress import working
+from plumdp.data.columns import ACTION, PLACE, LogForm, find_columns, next_columns, source_columns, state_columns
+from plumdp.data.duckdb_tables import MEMORY, Block, find_files
+from plumdp.data.logs import Partitions, is_paths, open_log
+from plumdp.data.mapping_language import parse_mapping
+from plumdp.data.mappings import OUTSIDE, Actions, StateMapping, StateMaps, read_mapping
+from plumdp.data.values import Texts, whole
+from plumdp.model.batches import State, labels_of, rewards_of
+from plumdp.model.graph import BoolArray, FloatArray, Graph, read_only
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.table_model import ELSEWHERE, STAY, Edges, all_free, find_state, number_states, state_type
+
+_STEPS = ("step", "apart")  # places of rows whose next state is that of the next row
+
+
+@working("reading the log")
+def model_from_log(
+    source: Any,
+    *,
+    states: str | Sequence[str] | StateMaps,
+    initial: Any,
+    actions: Actions | None = None,
+    columns: Mapping[str, str] | None = None,
+    form: LogForm | None = None,
+    ends: Callable[[State], BoolArray] | None = None,
+    labels: Mapping[str, Callable[[State], BoolArray]] | None = None,
+    rewards: Mapping[str, Callable[[State], FloatArray]] | None = None,
+    choice_rewards: Mapping[str, Callable[[State, str], FloatArray]] | None = None,
+    partitions: Partitions = None,
+    memory_limit: float = MEMORY,
+) -> ParametricMDP:
+    """Return a table with an unknown row for each state and action in a log, and the successors that it shows.
+
+    The log gives the structure alone. It must not be read again as evidence: take an earlier file, or the first runs,
+    and give the rest to ``read_log``. Each row has one more successor, a state with the label "elsewhere", which stands
+    for whatever the log did not show. Nothing is known of what happens from there.
+
+    Parameters
+    ----------
+    source: files or a data frame, as in ``read_log``, and so are ``columns``, ``form`` and ``partitions``.
+    states: the columns that make up a state, or expressions and bins by variable, as in ``read_log``.
+    initial: the state in which runs start: a value, or a mapping of them by variable.
+    actions: as in ``read_log``. Without it, actions are called what they are in the log.
+    ends: a function of all states at once: where nothing happens any more. Other states in which the log has no action
+        lead elsewhere.
+    labels: functions of all states at once, as in ``explore_batch``, and so are ``rewards`` and ``choice_rewards``.
+        The state "elsewhere" has no other label, and earns nothing.
+
+    >>> import pandas as pd
+    >>> from plumdp.data import model_from_log
+    >>> log = pd.DataFrame({"x": [0, 0, 1], "action": ["go", "go", "go"], "next_x": [1, 2, 2]})
+    >>> model = model_from_log(log, states="x", initial=0, ends=lambda s: s.x == 2, labels={"goal": lambda s: s.x == 2})
+    >>> model, model.labels["elsewhere"].sum()
+    (ParametricMDP(4 states, 7 transitions, 2 unknown rows), np.int64(1))
+    """
+    if ELSEWHERE in (labels or {}):
+        raise ModelError(f"labels: the name {ELSEWHERE!r} is that of successors which the log does not show")
+    maps = states if isinstance(states, Mapping) else None
+    skeleton = _skeleton(states, actions)
+    mapping = read_mapping(skeleton, maps, actions)
+    files = find_files(source) if is_paths(source) else []
+    with open_log(source, files, partitions, memory_limit, None) as log:
+        form, found = find_columns(skeleton, log.columns, columns, form, mapping)
+        log = log.keep(source_columns(found.values()), is_read_again=False)
+        rows = _joined(log.count(skeleton, form, found), [*state_columns(skeleton), ACTION, *next_columns(skeleton)])
+    before, action, after = _typed(rows, skeleton, mapping)
+    values, number = number_states(before, after)
+    names, action_number = np.unique(action, return_inverse=True)
+    first, last = np.split(number, 2)
+    edges = Edges(first, action_number, last, tuple(names.tolist()))
+    return _with_elsewhere(edges, values, initial, ends, labels or {}, rewards or {}, choice_rewards or {})
+
+
+def _skeleton(states: str | Sequence[str] | StateMaps, actions: Actions | None) -> Graph:
+    """Return a graph without states, which has the variables that are asked for, and the actions that are named."""
+    names = [states] if isinstance(states, str) else [*states] if isinstance(states, list | tuple | Mapping) else []
+    if not names or not all(isinstance(name, str) and name for name in names) or len({*names}) < len(names):
+        raise DataError(Option("states", states), ": name the columns that make up a state, such as ['x', 'y']")
+    given = states if isinstance(states, Mapping) else {}
+    is_text = {name: isinstance(text, str) and _kind(name, text) == "text" for name, text in given.items()}
+    columns = {name: np.empty(0, dtype=np.str_ if is_text.get(name) else np.int32) for name in names}
+    named = (
+        [*actions.values()] if isinstance(actions, Mapping) else actions if isinstance(actions, list | tuple) else ()
+    )
+    nothing, start = np.empty(0, dtype=np.int32), np.zeros(1, dtype=np.int32)
+    return Graph(start, start, nothing, 0, columns, nothing, tuple(dict.fromkeys(map(str, named))))
+
+
+def _kind(name: str, text: str) -> str:
+    try:
+        return parse_mapping(text).kind
+    except DataError as error:
+        raise DataError(Option("states", {name: text}), f": {error}") from None
+
+
+def _joined(blocks: Iterable[Block], names: Sequence[str]) -> dict[str, list[Any]]:
+    """Return the columns of all rows that show a step, with None for what is missing."""
+    rows: dict[str, list[Any]] = {name: [] for name in names}
+    for block in blocks:
+        is_step = np.isin(block[PLACE].astype(np.str_), _STEPS) if PLACE in block else slice(None)
+        for name in names:
+            values = block[name][is_step]
+            plain = np.ma.getdata(values).astype(np.object_)
+            plain[np.ma.getmaskarray(values)] = None
+            rows[name] += plain.tolist()
+    return rows
+
+
+def _typed(
+    rows: Mapping[str, list[Any]], skeleton: Graph, mapping: StateMapping
+) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[Any], dict[str, npt.NDArray[Any]]]:
+    """Return states, actions and next states as columns of whole numbers or texts, without rows that lack some."""
+    actions, n = _actions(rows[ACTION], mapping, skeleton.action_names), len(rows[ACTION])
+    columns, has_all = {}, np.array([name is not None for name in actions], dtype=np.bool_)
+    for variable, here, there in zip(skeleton.states, state_columns(skeleton), next_columns(skeleton), strict=True):
+        columns[variable] = _values(variable, rows[here] + rows[there], mapping)
+        is_here = np.array([value is not None for value in columns[variable]], dtype=np.bool_)
+        has_all &= is_here[:n] & is_here[n:]
+    kept = np.flatnonzero(has_all).tolist()
+    if not kept:
+        raise DataError("the log shows no step from a state to a next state, so that no table can be made of it")
+    before = {name: _array([values[i] for i in kept]) for name, values in columns.items()}
+    after = {name: _array([values[n + i] for i in kept]) for name, values in columns.items()}
+    return before, np.array([actions[i] for i in kept]), after
+
+
+def _actions(values: Sequence[Any], mapping: StateMapping, names: Sequence[str]) -> list[str | None]:
+    """Return the names of actions, None for those that are missing, or that a given table does not have."""
+    if mapping.action_names:
+        column = np.empty(len(values), dtype=np.object_)
+        column[:] = values
+        return [names[code] if code >= 0 else None for code in Texts(tuple(names), mapping.action_names).code(column)]
+    return [_name(value) for value in values]
+
+
+def _name(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value.strip() or None
+    number = whole(value)
+    return None if number is None else str(number)
+
+
+def _values(variable: str, values: Sequence[Any], mapping: StateMapping) -> list[Any]:
+    """Return the values of a variable as whole numbers if all are, else as texts, and None for those that are missing.
+
+    What lies outside of the bins of a mapping is missing too.
+    """
+    term = mapping.variables.get(variable)
+    has_bins = term is not None and term.operator == "bins"
+    there = {value for value in values if not _is_missing(value)}
+    numbers = {value: whole(value) for value in there}
+    if None not in numbers.values():
+        is_outside = {value for value, number in numbers.items() if has_bins and abs(number or 0) >= OUTSIDE}
+        return [numbers[value] if value in there and value not in is_outside else None for value in values]
+    if all(isinstance(value, str) for value in there):
+        return [value.strip() if value in there else None for value in values]
+    example = next(value for value, number in numbers.items() if number is None and not isinstance(value, str))
+    raise DataError(
+        f"variable {variable} has values such as {example!r}: make whole numbers or texts of them with ",
+        Option("states", {variable: [0, 10, 20]}),
+        " or an expression such as ",
+        Option("states", {variable: f"floor({variable})"}),
+    )
+
+
+def _is_missing(value: Any) -> bool:
+    is_blank = isinstance(value, str) and not value.strip()
+    return value is None or is_blank or (isinstance(value, float) and not np.isfinite(value))
+
+
+def _array(values: list[Any]) -> npt.NDArray[Any]:
+    column = np.array(values)
+    if column.dtype.kind == "i" and max(-int(column.min()), int(column.max())) >= 2**31 - 1:
+        raise DataError(f"a state variable has the value {column[np.argmax(np.abs(column))]}, beyond 32 bits")
+    return column.astype(np.int32) if column.dtype.kind == "i" else column
+
+
+def _with_elsewhere(
+    edges: Edges,
+    values: Mapping[str, npt.NDArray[Any]],
+    initial: Any,
+    ends: Callable[[State], BoolArray] | None,
+    labels: Mapping[str, Callable[[State], BoolArray]],
+    rewards: Mapping[str, Callable[[State], FloatArray]],
+    choice_rewards: Mapping[str, Callable[[State, str], FloatArray]],
+) -> ParametricMDP:
+    """Return the table in which each row may lead elsewhere as well, and so does each state without a row."""
+    n = len(next(iter(values.values())))
+    columns = {name: read_only(np.append(column, _beyond(name, column))) for name, column in values.items()}
+    known, states = state_type(values)(**values), state_type(columns)(**columns)
+    is_end = np.broadcast_to(np.asarray(False if ends is None else ends(known), dtype=np.bool_), n)
+    acts = ~is_end[edges.source]
+    edges = Edges(edges.source[acts], edges.action[acts], edges.target[acts], edges.names)
+    is_lost = ~is_end
+    is_lost[edges.source] = False
+    lost, last, here = np.flatnonzero(is_lost), np.flatnonzero(is_end), np.array([n])
+    pairs = Edges(edges.source, edges.action, np.full(len(edges.source), n), edges.names)
+    edges = edges.join(pairs).add(lost, ELSEWHERE, np.full(len(lost), n)).add(last, STAY, last).add(here, STAY, here)
+    graph = edges.graph(columns, find_state(values, initial))
+    marked = labels_of({name: _only_first(n, f) for name, f in labels.items()}, states, graph)
+    earned = rewards_of(
+        {name: _only_first(n, f) for name, f in rewards.items()},
+        {name: _only_first(n, f) for name, f in choice_rewards.items()},
+        states,
+        graph,
+    )
+    return all_free(graph, {**marked, ELSEWHERE: read_only(np.arange(n + 1) == n)}, earned)
+
+
+def _beyond(name: str, column: npt.NDArray[Any]) -> Any:
+    """Return the value of a variable in the state "elsewhere", which no other state has."""
+    if column.dtype.kind != "U":
+        return np.int32(int(column.max()) + 1)
+    if ELSEWHERE in column:
+        raise DataError(f"variable {name} has the value {ELSEWHERE!r}, which is that of successors not in the log")
+    return ELSEWHERE
+
+
+def _only_first(n: int, function: Callable[..., Any]) -> Callable[..., npt.NDArray[Any]]:
+    """Return a function of states that asks the given one about the first n, and is zero for the others."""
+
+    def of_first(states: State, *rest: Any) -> npt.NDArray[Any]:
+        first = np.broadcast_to(np.asarray(function(type(states)(*(column[:n] for column in states)), *rest)), n)
+        return np.concatenate([first, np.zeros(len(states[0]) - n, dtype=first.dtype)])
+
+    return of_first
