@@ -11,9 +11,11 @@ from plumdp.model.graph import FloatArray
 from plumdp.tables.bracket import End, bracket_end
 from plumdp.tables.chain import TableChain
 from plumdp.tables.contraction import contract
+from plumdp.tables.joint import joined
 from plumdp.tables.plan import Plan, Stage, make_plan, next_weights
 from plumdp.tables.rows import make_reference
 
+_LOOSE = 0.05  # of the statistics
 _LEAST_SHARE = 0.05  # of the data so far, that a stage is planned for at least
 
 
@@ -61,9 +63,27 @@ def table_bounds(
     near = contract(plan, make_reference(plan, errors.rows, errors.ball), moments.counts[-1] - pilot, lower, upper)
     if near is None:
         return "the frequencies have no proved solution"
-    ends = [bracket_end(plan, make_stages(plan, moments, sign), near, sign) for sign in (-1, 1)]
+    stages = {sign: make_stages(plan, moments, sign) for sign in (-1, 1)}
+    ends = [bracket_end(plan, stages[sign], near, sign) for sign in (-1, 1)]
+    joint = joined(near) if any(_is_loose(end) for end in ends) else None
+    if joint is not None:
+        near = joint.near
+        ends = [
+            _better(end, bracket_end(plan, stages[s], near, s, joint), s) for end, s in zip(ends, (-1, 1), strict=True)
+        ]
     start = table.chain.initial
     return TableBounds(ends[0], ends[1], float(near.values[start]), float(near.distance[start]))
+
+
+def _is_loose(end: End | None) -> bool:
+    """Return whether an end is so far from what the bets allow to first order that more work may pay."""
+    return end is None or end.curvature + end.mismatch > _LOOSE * end.statistics
+
+
+def _better(one: End | None, other: End | None, sign: int) -> End | None:
+    """Return the tighter of two ends that both hold."""
+    ends = [end for end in (one, other) if end is not None]
+    return min(ends, key=lambda end: sign * end.value) if ends else None
 
 
 def make_stages(plan: Plan, moments: Moments, sign: int) -> list[Stage]:

@@ -22,6 +22,7 @@ from plumdp.model.graph import FloatArray
 from plumdp.tables.chain import TableChain
 from plumdp.tables.contraction import Contraction
 from plumdp.tables.equations import equations_of, values_of
+from plumdp.tables.joint import Joint
 from plumdp.tables.plan import Plan, Stage, tilted_rows
 from plumdp.tables.rows import curvature
 
@@ -41,16 +42,19 @@ class End:
     mismatch: float  # what the direction of the bets missed
 
 
-def bracket_end(plan: Plan, stages: Sequence[Stage], near: Contraction, sign: int) -> End | None:
+def bracket_end(
+    plan: Plan, stages: Sequence[Stage], near: Contraction, sign: int, joint: Joint | None = None
+) -> End | None:
     """Return the upper (sign 1) or lower (sign -1) bound by bets, or None if bets may have been too large."""
     table, start = plan.table, plan.table.chain.initial
     if not _are_small(table, stages, near):
         return None
     centre = _centre(table, stages, near)
-    expansion = _expand(table, stages, near, centre)
+    expansion = _expand(table, stages, near, centre, joint)
     if expansion is None:
         return None
-    ends = [_end(plan, near, expansion, centre, sign, scale) for scale in _scales(plan, near, expansion.gradient, sign)]
+    scales = _scales(plan, near, expansion.gradient, sign)
+    ends = [_end(plan, near, expansion, centre, sign, scale, joint) for scale in scales]
     best = min(ends, key=lambda end: sign * end.value)
     statistics = sign * (best.value - near.values[start]) - best.curvature - best.mismatch
     return End(best.value, statistics, best.curvature, best.mismatch)
@@ -105,7 +109,9 @@ class _Expansion:
     twice_remainder: float  # q
 
 
-def _expand(table: TableChain, stages: Sequence[Stage], near: Contraction, centre: FloatArray) -> _Expansion | None:
+def _expand(
+    table: TableChain, stages: Sequence[Stage], near: Contraction, centre: FloatArray, joint: Joint | None
+) -> _Expansion | None:
     """Return the expansion of the bets at the centre, or None if a factor is too small there."""
     moved = table.differences(near.values) - table.differences(centre)  # from the centre to V̂
     reach = near.distance[table.owner] + table.discount * table.ahead(near.distance, closed=0.0) + np.abs(moved)
@@ -136,7 +142,10 @@ def _expand(table: TableChain, stages: Sequence[Stage], near: Contraction, centr
     # under the frequencies the mean of D ahead, minus D here, is δ, and its variance that of D ahead
     per_visit = of_square / np.where(near.frequency > 0, near.frequency, 1.0)
     largest = np.maximum.reduceat(per_visit, table.chain.first[:-1])
-    first = largest @ np.where(near.is_known, _variance(near) + near.size**2, 0.0)
+    largest = np.where(near.is_known, largest, 0.0)
+    first = largest @ (_variance(near) + near.size**2)
+    if joint is not None:
+        first = min(first, joint.square(largest * _UP))
     q = (np.sqrt(first * _UP) + np.sqrt(moved_square * _UP)) ** 2 + by_reach
     return _Expansion(log_product, gradient, gradient_error, float(q * _UP))
 
@@ -157,7 +166,9 @@ def _scales(plan: Plan, near: Contraction, gradient: FloatArray, sign: int) -> l
     return [plan.scale, *([fitted] if np.isfinite(fitted) and fitted > 0 else [])]
 
 
-def _end(plan: Plan, near: Contraction, at: _Expansion, centre: FloatArray, sign: int, scale: float) -> End:
+def _end(
+    plan: Plan, near: Contraction, at: _Expansion, centre: FloatArray, sign: int, scale: float, joint: Joint | None
+) -> End:
     """Return the end of the bracket for a scale that the gradient is compared with; every scale is valid."""
     table = plan.table
     miss = at.gradient / (sign * scale) - table.start
@@ -169,7 +180,9 @@ def _end(plan: Plan, near: Contraction, at: _Expansion, centre: FloatArray, sign
     off = at.gradient_error / scale + 4 * UNIT * (np.abs(miss) + table.start)
     rounded = float((off * (near.distance + np.abs(to_estimate))).sum())
     rounded += 2 * UNIT * len(miss) * float(np.abs(miss * to_estimate).sum())
-    mismatch = (near.functional(weight) + unsolved + rounded) * _UP
+    missed = near.functional(weight)
+    missed = missed if joint is None else min(missed, joint.functional(weight))
+    mismatch = (missed + unsolved + rounded) * _UP
     bent = at.twice_remainder / (2 * scale) * _UP
     won = (plan.log_error - at.log_product) / scale
     start = centre[table.chain.initial]

@@ -1,0 +1,139 @@
+"""Largest eigenvalues of quadratic forms in the inverse of a chain's equations, with a proof that they are not larger.
+
+Lanczos' method proposes a value from below, and decides nothing. That λ is at least the largest eigenvalue of
+diag(a) Gᵀ L G diag(a), with G the inverse of I - M, is the same as λ Bᵀ B - L being positive semidefinite, with
+B = diag(1/a) (I - M). Both matrices are sparse. A factorisation with positive pivots of λ Bᵀ B - L, less a shift that is
+larger than all of its roundings, proves it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from plumdp.base.rounding import UNIT
+from plumdp.model.graph import FloatArray
+from plumdp.tables.chain import TableChain
+from plumdp.tables.equations import Equations
+
+_ABOVE = (1.02, 1.1, 1.5)  # times the proposal: what is tried to be proved
+_FLOORS = (1e-5, 1e-9)  # of the weights, relative to the largest: eigenvalues only grow by it
+_TOLERANCE = 5e-3
+
+
+def largest_norm(
+    table: TableChain, equations: Equations, probability: FloatArray, weight: FloatArray, scale: FloatArray
+) -> float:
+    """Return a bound on √(Σ weight · variance) of G diag(scale) y ahead of each row, for all |y| <= 1.
+
+    The variance is that of discounted values under a probability (n_transitions), which need not be that of the
+    equations. Infinite if nothing is proved.
+    """
+    if not scale.any() or not weight.any():
+        return 0.0
+    moves = table.chain.rows(probability, table.successor, table.chain.n_nodes)[:, : table.n]
+    proposal = _proposed(table, equations, moves, weight, scale)
+    if not np.isfinite(proposal):
+        return np.inf
+    for factor in _ABOVE:
+        for floor in _FLOORS:
+            if is_above(
+                table, equations, probability, weight, np.maximum(scale, floor * scale.max()), factor * proposal
+            ):
+                return float(np.sqrt(factor * proposal)) * (1 + 1e-9)
+    return np.inf
+
+
+def _proposed(table: TableChain, equations: Equations, moves: Any, weight: FloatArray, scale: FloatArray) -> float:
+    """Return about the largest eigenvalue, by Lanczos' method."""
+    from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
+
+    n, of_state = table.n, moves.T @ weight
+
+    def apply(x: FloatArray) -> FloatArray:
+        v = equations.solve(scale * x.ravel())
+        form = table.discount**2 * (of_state * v - moves.T @ (weight * (moves @ v)))
+        return np.asarray(scale * equations.solve_transposed(form))
+
+    if n < 30:
+        return float(np.linalg.eigvalsh(np.array([apply(e) for e in np.eye(n)]))[-1])
+    start = np.random.default_rng(0).standard_normal(n)
+    try:
+        operator = LinearOperator((n, n), matvec=apply, dtype=np.float64)
+        return float(eigsh(operator, k=1, tol=_TOLERANCE, v0=start, return_eigenvectors=False)[0])
+    except (ArpackNoConvergence, ArpackError):
+        return np.inf
+
+
+def is_above(
+    table: TableChain,
+    equations: Equations,
+    probability: FloatArray,
+    weight: FloatArray,
+    scale: FloatArray,
+    value: float,
+) -> bool:
+    """Return whether it is proved that a value is not below the largest eigenvalue, for scales above zero."""
+    from scipy.sparse import diags_array, eye_array
+
+    n = table.n
+    moves = table.chain.rows(probability, table.successor, table.chain.n_nodes)[:, :n].tocsr()
+    b = diags_array(1 / scale) @ (eye_array(n) - equations.moves)
+    square, size = b.T @ b, abs(b).T @ abs(b)
+    mean, of_state = moves.T @ diags_array(weight) @ moves, diags_array(moves.T @ weight)
+    matrix = value * square - table.discount**2 * (of_state - mean)
+    terms = value * size + table.discount**2 * (of_state + mean)
+    # in units in which the diagonal is about one, by powers of two, without rounding
+    with np.errstate(divide="ignore"):
+        unit = 2.0 ** -np.round(np.log2(np.sqrt(value * square.diagonal())))
+    if not np.isfinite(unit).all():
+        return False
+    units = diags_array(unit)
+    scaled, sizes = units @ matrix @ units, units @ terms @ units
+    formed = (2 * equations.n_terms + 32) * UNIT * float((sizes @ np.ones(n)).max())
+    return _is_positive(((scaled + scaled.T) / 2).tocsc(), formed)
+
+
+def _is_positive(matrix: Any, formed: float) -> bool:
+    """Return whether a symmetric matrix is proved to be positive semidefinite, if ``formed`` bounds its own error."""
+    shift = max(formed, 1e-13)
+    for _ in range(4):
+        error = _factor_error(matrix, shift)
+        if error is None:
+            return False
+        if error + formed <= shift:
+            return True
+        shift = 2 * (error + formed)
+    return False
+
+
+def _factor_error(matrix: Any, shift: float) -> float | None:
+    """Return a bound on the norm of A - L D Lᵀ, with A the matrix less a shift, or None if a pivot is not positive.
+
+    The factors L U of A are off by at most k UNIT |L| |U|, k being one more than the terms of a row (Higham 2002,
+    Theorem 9.3). What U differs from D Lᵀ is calculated.
+    """
+    from scipy.sparse import diags_array, eye_array
+    from scipy.sparse.linalg import splu
+
+    n = matrix.shape[0]
+    try:
+        factors = splu(
+            (matrix - shift * eye_array(n)).tocsc(),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True, "Equil": False},
+        )
+    except RuntimeError:  # SciPy's own, of a singular matrix
+        return None
+    pivots = factors.U.diagonal()
+    if not (factors.perm_r == factors.perm_c).all() or not pivots.min() > 0:
+        return None
+    lower, upper, ones = abs(factors.L.tocsr()), factors.U.tocsr(), np.ones(n)
+    k = int(np.diff(factors.L.tocsr().indptr).max()) + 4
+    size = k * UNIT / (1 - k * UNIT) * (lower @ (abs(upper) @ ones)).max()
+    differs = abs(upper - diags_array(pivots) @ factors.L.T.tocsr()) + 2 * UNIT * abs(upper)
+    off = (lower @ (differs @ ones)).max()
+    # the subtraction of the shift is rounded once
+    return float((size + off + UNIT * (2 + shift)) * (1 + 1e-9))
