@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import plumdp
 from plumdp import ModelError, ParameterSpace, explore, parameters, simulate, unknown
-from plumdp.model import free_rows, summarise, table_model, validate
+from plumdp.confidence.tied_rows import find_tied_rows
+from plumdp.model import find_events, free_rows, summarise, table_model, validate
 from plumdp.result.data_file import read_data, write_data
 
 
@@ -90,6 +91,8 @@ class TestWrongInput:
             lambda: table.value_and_gradient(np.zeros(0)),
             lambda: table.evaluate_exact(model.space, {}),
             lambda: table.monomial_values(np.zeros((1, 0))),
+            lambda: find_events(model),
+            lambda: find_tied_rows(model),
         ):
             with pytest.raises(ModelError, match="needs a model with parameters"):
                 call()
