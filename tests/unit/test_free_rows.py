@@ -2,15 +2,18 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from textwrap import dedent
 
 import numpy as np
 import pytest
+from command_line import plumdp as command_line
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import plumdp
 from plumdp import ModelError, ParameterSpace, explore, parameters, simulate, unknown
-from plumdp.model import free_rows, summarise, table_model, validate
+from plumdp.confidence.tied_rows import find_tied_rows
+from plumdp.model import find_events, free_rows, summarise, table_model, validate
 from plumdp.result.data_file import read_data, write_data
 
 
@@ -90,6 +93,8 @@ class TestWrongInput:
             lambda: table.value_and_gradient(np.zeros(0)),
             lambda: table.evaluate_exact(model.space, {}),
             lambda: table.monomial_values(np.zeros((1, 0))),
+            lambda: find_events(model),
+            lambda: find_tied_rows(model),
         ):
             with pytest.raises(ModelError, match="needs a model with parameters"):
                 call()
@@ -332,3 +337,16 @@ def test_free_expressions_that_are_not_places_of_one_row_are_an_error(expression
     model = explore(walk, {"x": 1})
     wrong = replace(model, expression=np.array(expression, dtype=np.int32))
     assert [issue.kind for issue in validate(wrong) if issue.severity == "error"] == ["free rows"]
+
+
+def test_the_command_line_shows_the_rows_of_a_table(tmp_path):
+    text = """
+        from plumdp import explore, unknown
+        def model():
+            return explore(lambda s: {"go": unknown(s, s._replace(x=1 - s.x), row="turn")}, {"x": 0})
+    """
+    (tmp_path / "model.py").write_text(dedent(text))
+    ended = command_line("info", f"{tmp_path}/model.py:model")
+    assert (ended.code, ended.err) == (0, "")
+    words = " ".join(ended.out.split())
+    assert "2 distinct, 2 are the unknown probabilities of 1 row (2 choices are tied to others)" in words

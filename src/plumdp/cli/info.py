@@ -11,7 +11,7 @@ import plumdp
 from plumdp.cli import arguments as args
 from plumdp.cli.options import ModelOptions
 from plumdp.cli.results import print_json, print_table, standard_output
-from plumdp.model.text import listing
+from plumdp.model.text import listing, number_of
 
 
 def info(
@@ -83,8 +83,8 @@ def _unknown(expressions: dict[str, int]) -> str:
     """Return how many expressions are not known numbers, and of what kind they are."""
     n = f"{expressions['unknown']:,}"
     if "free" in expressions:
-        rows, tied = f"{expressions['free_rows']:,}", f"{expressions['tied_choices']:,}"
-        return f"{n} are the unknown probabilities of {rows} rows ({tied} choices are tied to others)"
+        rows, tied = number_of(expressions["free_rows"], "row"), f"{expressions['tied_choices']:,}"
+        return f"{n} are the unknown probabilities of {rows} ({tied} choices are tied to others)"
     kind = "all affine" if expressions["affine"] == expressions["unknown"] else f"{expressions['affine']:,} affine"
     return f"{n} depend on parameters ({kind}, degree up to {expressions['degree']})"
 

@@ -54,6 +54,7 @@ class TiedRows:
 
 def find_tied_rows(model: ParametricMDP) -> TiedRows:
     """Return the classes of rows with the same unknown expressions, each as often, so that known numbers agree too."""
+    model.expressions.require_polynomials()
     distinct, is_unknown = model.rows, model.expressions.is_unknown.tolist()
     places, starts = model.expression[distinct.transition].tolist(), distinct.first.tolist()
     rows = [places[start:end] for start, end in pairwise(starts)]

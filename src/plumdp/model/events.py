@@ -141,6 +141,7 @@ def find_events(model: ParametricMDP, *, merge_complements: bool = True, factors
     >>> len(find_events(model)), len(find_events(model, factors=True))
     (476, 586)
     """
+    model.expressions.require_polynomials()
     rows = model.rows
     groups = _group(model, rows.representative)
     table, number = _multiples(model, groups)
