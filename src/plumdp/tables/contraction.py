@@ -49,6 +49,8 @@ class Contraction:
     distance: FloatArray  # (n)
     deviation: FloatArray  # (n)
     size: FloatArray  # (n)
+    inverse: FloatArray | None = None  # (n, n): about that of the equations, if it is at hand
+    slack: FloatArray | float = 0.0  # (n): what |D| is off if this inverse stands for the exact one
 
     def of_truth(self, deviation: FloatArray) -> FloatArray:
         """Return a bound on σ(V), given one on σ(D): at most half of the range."""
@@ -163,14 +165,16 @@ def _iterated(plain: Contraction, reference: Reference, start: FloatArray) -> Co
         size = np.minimum(size, sizes(deviation))
         if np.log(deviation + 1e-300).sum() > before - _STALLS * table.n:
             break
-    return replace(plain, distance=distance, deviation=deviation, size=size)
+    narrow = replace(plain, distance=distance, deviation=deviation, size=size)
+    return narrow if columns is None else replace(narrow, inverse=columns.signed, slack=columns.slack)
 
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
     """All columns of the inverse of I - P, and their standard deviations in each row, with what rounding adds."""
 
-    inverse: FloatArray  # (n, n): |G|, from above
+    signed: FloatArray  # (n, n): about G
+    inverse: FloatArray  # (n, n): its absolute values
     deviation: FloatArray  # (n, n): Q, the deviation of column t in row s
     slack: FloatArray  # (n): what the residual of the inverse adds to |D|
 
@@ -198,4 +202,4 @@ def _columns(plain: Contraction, reference: Reference, size: FloatArray) -> _Col
     mean, square = moves @ inverse, moves @ inverse**2
     # the difference is off by the roundings of both sums
     variance = np.maximum(square - mean**2, 0.0) + 8 * (plain.equations.n_terms + 8) * UNIT * square
-    return _Columns(np.abs(inverse), np.asarray(table.discount * np.sqrt(variance) * _UP), slack)
+    return _Columns(inverse, np.abs(inverse), np.asarray(table.discount * np.sqrt(variance) * _UP), slack)

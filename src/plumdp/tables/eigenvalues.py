@@ -1,14 +1,14 @@
 """Largest eigenvalues of quadratic forms in the inverse of a chain's equations, with a proof that they are not larger.
 
 Lanczos' method proposes a value from below, and decides nothing. That λ is at least the largest eigenvalue of
-diag(a) Gᵀ L G diag(a), with G the inverse of I - M, is the same as λ Bᵀ B - L being positive semidefinite, with
-B = diag(1/a) (I - M). Both matrices are sparse. A factorisation with positive pivots of λ Bᵀ B - L, less a shift that is
-larger than all of its roundings, proves it.
+diag(a) Gᵀ L G diag(a), with G the inverse of I - M, is proved by a factorisation with positive pivots: if G is at hand,
+of λ I minus that matrix; otherwise of λ Bᵀ B - L, B = diag(1/a) (I - M), which is sparse and positive semidefinite in
+the same cases. A shift that is larger than all roundings is taken off before.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,14 +17,29 @@ from plumdp.model.graph import FloatArray
 from plumdp.tables.chain import TableChain
 from plumdp.tables.equations import Equations
 
+
+class Solved(Protocol):
+    """Equations of a chain, and their inverse if it is at hand."""
+
+    @property
+    def table(self) -> TableChain:
+        """The chain."""
+
+    @property
+    def equations(self) -> Equations:
+        """Its equations."""
+
+    @property
+    def inverse(self) -> FloatArray | None:
+        """About the inverse G (n, n), which stands for the exact one, or None."""
+
+
 _ABOVE = (1.02, 1.1, 1.5)  # times the proposal: what is tried to be proved
 _FLOORS = (1e-5, 1e-9)  # of the weights, relative to the largest: eigenvalues only grow by it
 _TOLERANCE = 5e-3
 
 
-def largest_norm(
-    table: TableChain, equations: Equations, probability: FloatArray, weight: FloatArray, scale: FloatArray
-) -> float:
+def largest_norm(near: Solved, probability: FloatArray, weight: FloatArray, scale: FloatArray) -> float:
     """Return a bound on √(Σ weight · variance) of G diag(scale) y ahead of each row, for all |y| <= 1.
 
     The variance is that of discounted values under a probability (n_transitions), which need not be that of the
@@ -32,16 +47,14 @@ def largest_norm(
     """
     if not scale.any() or not weight.any():
         return 0.0
-    moves = table.chain.rows(probability, table.successor, table.chain.n_nodes)[:, : table.n]
-    proposal = _proposed(table, equations, moves, weight, scale)
+    table = near.table
+    moves = table.chain.rows(probability, table.successor, table.chain.n_nodes)[:, : table.n].tocsr()
+    proposal = _proposed(table, near.equations, moves, weight, scale)
     if not np.isfinite(proposal):
         return np.inf
     for factor in _ABOVE:
-        for floor in _FLOORS:
-            if is_above(
-                table, equations, probability, weight, np.maximum(scale, floor * scale.max()), factor * proposal
-            ):
-                return float(np.sqrt(factor * proposal)) * (1 + 1e-9)
+        if is_above(near, moves, weight, scale, factor * proposal):
+            return float(np.sqrt(factor * proposal)) * (1 + 1e-9)
     return np.inf
 
 
@@ -66,24 +79,45 @@ def _proposed(table: TableChain, equations: Equations, moves: Any, weight: Float
         return np.inf
 
 
-def is_above(
-    table: TableChain,
-    equations: Equations,
-    probability: FloatArray,
-    weight: FloatArray,
-    scale: FloatArray,
-    value: float,
-) -> bool:
-    """Return whether it is proved that a value is not below the largest eigenvalue, for scales above zero."""
+def is_above(near: Solved, moves: Any, weight: FloatArray, scale: FloatArray, value: float) -> bool:
+    """Return whether it is proved that a value is not below the largest eigenvalue."""
+    from scipy.sparse import diags_array
+
+    square = near.table.discount**2
+    mean, of_state = moves.T @ diags_array(weight) @ moves, diags_array(moves.T @ weight)
+    form, size = square * (of_state - mean), square * (of_state + mean)
+    if near.inverse is not None:
+        return _is_above_dense(near.inverse, form, size, scale, value, near.equations.n_terms)
+    return any(_is_above_sparse(near, form, size, np.maximum(scale, floor * scale.max()), value) for floor in _FLOORS)
+
+
+def _is_above_dense(inverse: FloatArray, form: Any, size: Any, scale: FloatArray, value: float, n_terms: int) -> bool:
+    """Return whether λ I - diag(a) Gᵀ L G diag(a) has a Cholesky factor, after all roundings are taken off.
+
+    If it has one in floats, the exact matrix is off by at most (n + 1) UNIT of its trace (Rump 2006).
+    """
+    n = len(inverse)
+    matrix = scale[:, None] * (inverse.T @ (form @ inverse)) * scale
+    largest = float((scale * (np.abs(inverse).T @ (size @ (np.abs(inverse) @ scale)))).max())
+    margin = (2 * n + 2 * n_terms + 64) * UNIT * largest + 4 * (n + 2) * UNIT * n * value
+    try:
+        np.linalg.cholesky((value - margin) * np.eye(n) - (matrix + matrix.T) / 2)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _is_above_sparse(near: Solved, form: Any, size: Any, scale: FloatArray, value: float) -> bool:
+    """Return whether λ Bᵀ B - L is proved to be positive semidefinite, for scales above zero.
+
+    A scale that is raised makes the eigenvalue larger, which is safe.
+    """
     from scipy.sparse import diags_array, eye_array
 
-    n = table.n
-    moves = table.chain.rows(probability, table.successor, table.chain.n_nodes)[:, :n].tocsr()
+    n, equations = near.table.n, near.equations
     b = diags_array(1 / scale) @ (eye_array(n) - equations.moves)
-    square, size = b.T @ b, abs(b).T @ abs(b)
-    mean, of_state = moves.T @ diags_array(weight) @ moves, diags_array(moves.T @ weight)
-    matrix = value * square - table.discount**2 * (of_state - mean)
-    terms = value * size + table.discount**2 * (of_state + mean)
+    square = b.T @ b
+    matrix, terms = value * square - form, value * (abs(b).T @ abs(b)) + size
     # in units in which the diagonal is about one, by powers of two, without rounding
     with np.errstate(divide="ignore"):
         unit = 2.0 ** -np.round(np.log2(np.sqrt(value * square.diagonal())))

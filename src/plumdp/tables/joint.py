@@ -47,7 +47,7 @@ class Joint:
         return (best + float((np.abs(weight) * near.rounding).sum())) * _UP
 
     def square(self, weight: FloatArray) -> float:
-        """Return a bound on Σ weight · (variance of discounted D ahead, under the frequencies, + δ²), over known rows."""
+        """Return a bound on Σ weight · (variance of discounted D ahead, by the frequencies, + δ²), of known rows."""
         near, rows = self.near, self.near.rows
         spread = self._norm(near.frequency, weight)
         of_reference = self._norm(near.reference.probability, weight)
@@ -100,8 +100,8 @@ def _norms(
     of_ball = np.where(near.rows.in_ball, near.rows.mu * near.of_values / np.sqrt(near.visits), 0.0)
     of_core = np.where(core, near.rows.beta, 0.0) * unit
     return (
-        largest_norm(near.table, near.equations, probability, weight, of_ball * _UP),
-        largest_norm(near.table, near.equations, probability, weight, of_core * _UP),
+        largest_norm(near, probability, weight, of_ball * _UP),
+        largest_norm(near, probability, weight, of_core * _UP),
     )
 
 
@@ -113,6 +113,6 @@ def _far(near: Contraction, probability: FloatArray, weight: FloatArray, core: B
     above = near.equations.above(rest)
     if above is None:
         return np.inf
-    ahead = near.table.ahead(above, closed=0.0)
+    ahead = near.table.ahead(above + near.slack, closed=0.0)
     total = (weight[near.table.owner] * probability * ahead**2).sum()
     return float(near.table.discount * np.sqrt(total)) * _UP
