@@ -6,6 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from command_line import plumdp
+
+from plumdp.cli import info
+from plumdp.cli.options import ModelOptions
 
 NO_SPACE = "error: output cannot be written: No space left on device\n"
 FULL = "/dev/full"
@@ -21,6 +25,22 @@ def run(*arguments, code="from plumdp.cli import main; main()", **more):
     return subprocess.run([sys.executable, "-c", code, *arguments], env=environment, check=False, **options)
 
 
+TOLD = """
+import json, sys
+import plumdp.cli.info
+from plumdp.cli import main
+
+plumdp.cli.info._facts = lambda model: {facts!r}
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def told():
+    """Return code that knows what there is to print about a model, so that no process has to build it."""
+    return TOLD.format(facts=info._facts(ModelOptions("betting:5", None, None)))
+
+
 PRINTING = {
     "a table": ["info", "betting:5"],
     "json": ["info", "betting:5", "--json"],
@@ -32,25 +52,25 @@ PRINTING = {
 
 @needs_full
 @pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
-def test_standard_output_on_a_full_disk_ends_with_74_and_one_line(arguments):
+def test_standard_output_on_a_full_disk_ends_with_74_and_one_line(arguments, told):
     with open(FULL, "w") as full:
-        ended = run(*arguments, stdout=full)
+        ended = run(*arguments, code=told, stdout=full)
     assert (ended.returncode, ended.stderr) == (74, NO_SPACE)
 
 
 @needs_full
-def test_standard_output_on_a_full_disk_ends_in_the_same_way_if_it_has_no_buffer():
+def test_standard_output_on_a_full_disk_ends_in_the_same_way_if_it_has_no_buffer(told):
     with open(FULL, "w") as full:
-        ended = run("info", "betting:5", "--json", stdout=full, env={"PYTHONUNBUFFERED": "1"})
+        ended = run("info", "betting:5", "--json", code=told, stdout=full, env={"PYTHONUNBUFFERED": "1"})
     assert (ended.returncode, ended.stderr) == (74, NO_SPACE)
 
 
 @needs_posix
 @pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
-def test_a_closed_pipe_ends_with_141_and_without_a_word(arguments):
+def test_a_closed_pipe_ends_with_141_and_without_a_word(arguments, told):
     reader, writer = os.pipe()
     os.close(reader)
-    ended = run(*arguments, stdout=writer)
+    ended = run(*arguments, code=told, stdout=writer)
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (141, "")
 
@@ -64,11 +84,11 @@ def test_a_closed_standard_output_ends_with_74():
 
 @needs_full
 @pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "full"])
-def test_a_standard_error_that_cannot_be_written_changes_no_code(is_closed):
+def test_a_standard_error_that_cannot_be_written_changes_no_code(is_closed, told):
     with open(FULL, "w") as full:
         more = {"preexec_fn": lambda: os.close(2)} if is_closed else {}
         assert run("info", "nowhere", stderr=None if is_closed else full, **more).returncode == 2
-        assert run("info", "betting:5", stderr=None if is_closed else full, **more).returncode == 0
+        assert run("info", "betting:5", code=told, stderr=None if is_closed else full, **more).returncode == 0
 
 
 WRITING = {
@@ -82,7 +102,7 @@ WRITING = {
 @pytest.fixture(scope="module")
 def log(tmp_path_factory):
     path = tmp_path_factory.mktemp("log") / "log.parquet"
-    assert run("simulate", "betting:5", "-n", "50", "--seed", "1", "-o", str(path)).returncode == 0
+    assert plumdp("simulate", "betting:5", "-n", "50", "--seed", "1", "-o", str(path)).code == 0
     return str(path)
 
 
@@ -130,9 +150,14 @@ FAILURES = {
 
 
 @pytest.mark.parametrize(("statement", "code", "message"), FAILURES.values(), ids=FAILURES)
-def test_what_nobody_expected_has_a_code_of_its_own_and_one_sentence(statement, code, message):
-    ended = run("info", "betting:5", code=BROKEN.format(statement=statement))
-    assert (ended.returncode, ended.stdout, ended.stderr) == (code, "", f"error: {message}\n")
+def test_what_nobody_expected_has_a_code_of_its_own_and_one_sentence(statement, code, message, monkeypatch):
+    """In this process; the next tests have one of their own."""
+
+    def broken(*arguments):
+        exec(statement, {"broken": broken, "sys": sys})
+
+    monkeypatch.setattr(info, "_facts", broken)
+    assert plumdp("info", "betting:5") == (code, "", f"error: {message}\n")
 
 
 def test_an_unexpected_error_is_json_if_that_is_asked_for():

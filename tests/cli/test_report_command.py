@@ -8,6 +8,8 @@ from typer.testing import CliRunner
 
 import plumdp as pl
 from plumdp.cli import app, main
+from plumdp.reporting import pictures
+from plumdp.reporting.parts import Picture
 from plumdp.result.folder import write_results
 
 RUNNER = CliRunner()
@@ -23,9 +25,16 @@ def folder(tmp_path_factory):
     certificate = pl.certify(STUDY.model, counts, STUDY.objective)
     certificate.save(folder / "result", model=STUDY.model, counts=counts)
     certificate.save(folder / "bare")
-    write_results([(certificate, None)] * 2, folder / "both", data=(STUDY.model, counts))
+    findings = pl.explain(pl.learn(STUDY.model, counts, objectives=[STUDY.objective]), certificate)
+    write_results([(certificate, findings)] * 2, folder / "both", data=(STUDY.model, counts))
     (folder / "taken.html").write_text("mine")
     return folder
+
+
+@pytest.fixture
+def blank(monkeypatch):
+    """Leave pictures empty: other tests are about what they show."""
+    monkeypatch.setattr(pictures, "_drawn", lambda draw, label: Picture("<svg></svg>"))
 
 
 def run(folder, *arguments):
@@ -33,7 +42,7 @@ def run(folder, *arguments):
     return RUNNER.invoke(app, ["report", *(argument.format(folder) for argument in arguments)])
 
 
-def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder):
+def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder, blank):
     result = run(folder, "{}/result")
     file = folder / "result" / "report.html"
     assert (result.exit_code, result.output) == (0, f"report: {file}\n")
@@ -47,7 +56,7 @@ def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder):
     assert not file.exists()
 
 
-def test_several_results_get_a_report_each(folder):
+def test_several_results_get_a_report_each(folder, blank):
     result = run(folder, "{}/both", "--json")
     files = [str(folder / "both" / f"{k}" / "report.html") for k in (1, 2)]
     assert json.loads(result.output) == {"schema": "plumdp/report/1", "files": files}
@@ -67,7 +76,7 @@ def test_a_model_with_data_is_certified_and_reported_in_one_go(folder):
 
 
 @pytest.mark.slow
-def test_several_properties_get_numbered_files_with_their_answers(folder):
+def test_several_properties_get_numbered_files_with_their_answers(folder, blank):
     asked = ["-p", 'R{{"money"}}>=5 [ F "end" ]', "-p", 'R{{"money"}}>=40 [ F "end" ]']
     result = run(folder, "betting:5", "{}/counts.parquet", "-o", "{}/all.html", *asked)
     assert result.exit_code == 1  # one of them is answered with no

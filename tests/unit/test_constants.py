@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tiers import covering
 
 import plumdp as pl
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
@@ -387,12 +388,11 @@ def constant_by_space(name):
     }[name]
 
 
-@pytest.mark.parametrize("sets", SETS)
-@pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize(
-    "name", ["a point", "a point that is no float", "a line", "a line, three outcomes", "a product"]
-)
-def test_an_expression_that_the_space_leaves_one_value_is_tested_as_well(name, sampling, sets):
+LEFT_BY_SPACE = ["a point", "a point that is no float", "a line", "a line, three outcomes", "a product"]
+
+
+@pytest.mark.parametrize(("name", "sets", "sampling"), covering(LEFT_BY_SPACE, SETS, SAMPLINGS))
+def test_an_expression_that_the_space_leaves_one_value_is_tested_as_well(name, sets, sampling):
     model = constant_by_space(name)
     n_transitions = int(model.graph.first_transition[1])
     for heads in (0.99, 0.02):
