@@ -1,5 +1,7 @@
 """Moments of logs: what had been seen at each, that no later row changes it, and that counts stay what they were."""
 
+from functools import cache
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -43,6 +45,7 @@ SOURCES = {
 }
 
 
+@cache
 def slow_runs(form, n):
     return recount([row for row in ROWS[form] if row["episode"] < n], LAMP.graph, form)[0]
 
