@@ -44,6 +44,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: item.path not in slow)
 
 
+@pytest.fixture
+def blank_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the pictures of reports empty, for tests that are not about what they show: drawing takes longest."""
+    from plumdp.reporting import pictures
+    from plumdp.reporting.parts import Picture
+
+    monkeypatch.setattr(pictures, "_drawn", lambda draw, label: Picture("<svg></svg>"))
+
+
 @contextmanager
 def skipped_without_extra() -> Iterator[None]:
     """Skip what fails for want of an extra; with the extra, nothing raises this error."""

@@ -8,8 +8,6 @@ from typer.testing import CliRunner
 
 import plumdp as pl
 from plumdp.cli import app, main
-from plumdp.reporting import pictures
-from plumdp.reporting.parts import Picture
 from plumdp.result.folder import write_results
 
 RUNNER = CliRunner()
@@ -31,18 +29,12 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def blank(monkeypatch):
-    """Leave pictures empty: other tests are about what they show."""
-    monkeypatch.setattr(pictures, "_drawn", lambda draw, label: Picture("<svg></svg>"))
-
-
 def run(folder, *arguments):
     """Return the exit code of a command with paths in the folder."""
     return RUNNER.invoke(app, ["report", *(argument.format(folder) for argument in arguments)])
 
 
-def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder, blank):
+def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder, blank_pictures):
     result = run(folder, "{}/result")
     file = folder / "result" / "report.html"
     assert (result.exit_code, result.output) == (0, f"report: {file}\n")
@@ -56,7 +48,7 @@ def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder, bl
     assert not file.exists()
 
 
-def test_several_results_get_a_report_each(folder, blank):
+def test_several_results_get_a_report_each(folder, blank_pictures):
     result = run(folder, "{}/both", "--json")
     files = [str(folder / "both" / f"{k}" / "report.html") for k in (1, 2)]
     assert json.loads(result.output) == {"schema": "plumdp/report/1", "files": files}
@@ -76,7 +68,7 @@ def test_a_model_with_data_is_certified_and_reported_in_one_go(folder):
 
 
 @pytest.mark.slow
-def test_several_properties_get_numbered_files_with_their_answers(folder, blank):
+def test_several_properties_get_numbered_files_with_their_answers(folder, blank_pictures):
     asked = ["-p", 'R{{"money"}}>=5 [ F "end" ]', "-p", 'R{{"money"}}>=40 [ F "end" ]']
     result = run(folder, "betting:5", "{}/counts.parquet", "-o", "{}/all.html", *asked)
     assert result.exit_code == 1  # one of them is answered with no

@@ -115,4 +115,4 @@ def policies_change_places(patch):
 @pytest.mark.parametrize("plant", [remainders_cancel, policies_change_places])
 def test_a_planted_error_is_found(plant, monkeypatch):
     plant(monkeypatch)
-    assert any([*misses(seed, Counter())] for seed in range(60))
+    assert any(True for seed in range(60) for _ in misses(seed, Counter()))

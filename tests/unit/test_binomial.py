@@ -103,10 +103,11 @@ def beta_share(p, a, b):
 
 
 MANY = [10**9, 10**11, 10**12, 10**12 + 1, 10**14, 10**15, 2**53 + 1, 10**17]
+BY_DAY = [10**9, 10**12, 10**12 + 1, 2**53 + 1]
 
 
 ERRORS = (0.1, 1e-3, 1e-9)
-WITH_ERRORS = list(product(MANY, ERRORS)) if TIER == "night" else list(zip(MANY, cycle(ERRORS), strict=False))
+WITH_ERRORS = list(product(MANY, ERRORS)) if TIER == "night" else list(zip(BY_DAY, cycle(ERRORS), strict=False))
 
 
 @pytest.mark.slow

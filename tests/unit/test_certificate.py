@@ -278,7 +278,7 @@ def test_the_worst_value_of_a_policy_that_was_found_is_no_answer_if_another_may_
     assert (found.status, found.headline) == ("nothing certified", f"Nothing certified: {why}.")
 
 
-def test_a_report_does_not_say_more_of_bounds_than_they_do(tmp_path):
+def test_a_report_does_not_say_more_of_bounds_than_they_do(blank_pictures, tmp_path):
     for policy, seen, badge in ((WAIT, (300, 700), "Certified"), (None, (0, 5), "Nothing certified")):
         data = walked(seen, "0.3")
         found = pl.certify(*data, 'Pmax=? [ F "goal" ]', policy=policy)
@@ -491,7 +491,7 @@ def test_a_check_of_the_model_has_its_estimate_and_residuals_at_the_same_point(c
     assert all(abs(record["standardised"]) < 5 for record in check.residuals)
 
 
-def test_an_estimate_outside_of_the_region_is_not_shown(monkeypatch, certified_tank, tmp_path):
+def test_an_estimate_outside_of_the_region_is_not_shown(monkeypatch, certified_tank, tmp_path, blank_pictures):
     """A model that is too large has no search: what is left is the middle of the space, which the data exclude."""
     monkeypatch.setattr(full_likelihood, "_MOST_WORK", 0)
     learned = pl.learn(TANK, RUNS, objectives=[BAD])
@@ -548,7 +548,9 @@ LIKELIHOOD = (
 )
 
 
-def test_a_certificate_says_how_many_steps_the_likelihood_ignores(learned_tank, certified_tank, tmp_path):
+def test_a_certificate_says_how_many_steps_the_likelihood_ignores(
+    learned_tank, certified_tank, tmp_path, blank_pictures
+):
     is_on = TANK.graph.action == TANK.graph.action_names.index("on")
     n_steps = int(RUNS.visits[is_on].sum())
     said = LIKELIHOOD.format(f"{n_steps:,}", n_steps / 60)

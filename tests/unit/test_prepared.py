@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from random_models import model_of, random_bounds, random_case, random_masks, random_reward
-from tiers import examples
+from tiers import examples, size
 
 import plumdp as pl
 from plumdp.model.objective import Reach, Reward
@@ -264,7 +264,7 @@ def test_half_spaces_are_those_of_the_pilot_whatever_was_learned_before(better, 
     )
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(size(4, 8)))
 def test_what_is_learned_after_something_else_is_the_same_bit_for_bit(seed):
     rng = np.random.default_rng(seed)
     study = pl.case_study(["aircraft:6,4,1", "betting:5", "parallel:2,1", "engagement:5"][seed % 4])
