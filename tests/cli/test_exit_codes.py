@@ -50,6 +50,7 @@ PRINTING = {
 }
 
 
+@pytest.mark.slow
 @needs_full
 @pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
 def test_standard_output_on_a_full_disk_ends_with_74_and_one_line(arguments, told):
@@ -58,6 +59,7 @@ def test_standard_output_on_a_full_disk_ends_with_74_and_one_line(arguments, tol
     assert (ended.returncode, ended.stderr) == (74, NO_SPACE)
 
 
+@pytest.mark.slow
 @needs_full
 def test_standard_output_on_a_full_disk_ends_in_the_same_way_if_it_has_no_buffer(told):
     with open(FULL, "w") as full:
@@ -65,6 +67,7 @@ def test_standard_output_on_a_full_disk_ends_in_the_same_way_if_it_has_no_buffer
     assert (ended.returncode, ended.stderr) == (74, NO_SPACE)
 
 
+@pytest.mark.slow
 @needs_posix
 @pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
 def test_a_closed_pipe_ends_with_141_and_without_a_word(arguments, told):
@@ -82,6 +85,7 @@ def test_a_closed_standard_output_ends_with_74():
     assert ended.stderr == "error: standard output is closed: no result can be printed\n"
 
 
+@pytest.mark.slow
 @needs_full
 @pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "full"])
 def test_a_standard_error_that_cannot_be_written_changes_no_code(is_closed, told):
@@ -106,6 +110,7 @@ def log(tmp_path_factory):
     return str(path)
 
 
+@pytest.mark.slow
 @needs_posix
 @pytest.mark.parametrize(("arguments", "name"), WRITING.values(), ids=WRITING)
 def test_a_file_on_a_full_disk_ends_with_74_and_leaves_nothing(arguments, name, log, tmp_path):
@@ -160,6 +165,7 @@ def test_what_nobody_expected_has_a_code_of_its_own_and_one_sentence(statement, 
     assert plumdp("info", "betting:5") == (code, "", f"error: {message}\n")
 
 
+@pytest.mark.slow
 def test_an_unexpected_error_is_json_if_that_is_asked_for():
     ended = run("info", "betting:5", "--json", code=BROKEN.format(statement="raise KeyError('money')"))
     assert (ended.returncode, ended.stderr) == (70, "")
@@ -169,6 +175,7 @@ def test_an_unexpected_error_is_json_if_that_is_asked_for():
     }
 
 
+@pytest.mark.slow
 def test_the_traceback_is_shown_on_demand():
     code = BROKEN.format(statement="raise KeyError('money')")
     ended = run("info", "betting:5", code=code, env={"PLUMDP_DEBUG": "1"})
@@ -178,12 +185,14 @@ def test_the_traceback_is_shown_on_demand():
     assert "in broken" in ended.stderr
 
 
+@pytest.mark.slow
 @needs_posix
 def test_ctrl_c_ends_with_130_and_without_a_word():
     ended = run("info", "betting:5", code=BROKEN.format(statement="os.kill(os.getpid(), signal.SIGINT); time.sleep(9)"))
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["import sys\nsys.exit(0)\n", "def model():\n    raise SystemExit(0)\n"])
 def test_a_model_that_exits_is_misuse(text, tmp_path):
     file = tmp_path / "model.py"
@@ -192,6 +201,7 @@ def test_a_model_that_exits_is_misuse(text, tmp_path):
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", f"error: {file}, line 2: SystemExit: 0\n")
 
 
+@pytest.mark.slow
 def test_completion_still_ends_as_shells_expect():
     asked = {"_PLUMDP_COMPLETE": "complete_bash", "COMP_WORDS": "plumdp inf", "COMP_CWORD": "1"}
     ended = run(env=asked)

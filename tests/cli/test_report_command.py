@@ -34,6 +34,7 @@ def run(folder, *arguments):
     return RUNNER.invoke(app, ["report", *(argument.format(folder) for argument in arguments)])
 
 
+@pytest.mark.slow
 def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder, blank_pictures):
     result = run(folder, "{}/result")
     file = folder / "result" / "report.html"
@@ -48,12 +49,14 @@ def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder, bl
     assert not file.exists()
 
 
+@pytest.mark.slow
 def test_several_results_get_a_report_each(folder, blank_pictures):
     result = run(folder, "{}/both", "--json")
     files = [str(folder / "both" / f"{k}" / "report.html") for k in (1, 2)]
     assert json.loads(result.output) == {"schema": "plumdp/report/1", "files": files}
 
 
+@pytest.mark.slow
 def test_a_model_with_data_is_certified_and_reported_in_one_go(folder):
     about = ["--title", "Five bets", "--system", "the game", "--author", "A. Gambler"]
     result = run(folder, "betting:5", "{}/counts.parquet", "-o", "{}/new.html", "--confidence", "0.99", *about)
@@ -111,6 +114,7 @@ def test_misuse_ends_with_a_sentence(folder, case):
     assert not (folder / "x.html").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", [[], ["--explain"]], ids=["later", "at once"])
 def test_a_result_knows_the_command_and_its_report_shows_everything(folder, tmp_path, monkeypatch, capsys, option):
     monkeypatch.chdir(folder)

@@ -44,6 +44,7 @@ def test_one_visit_of_any_row_has_an_expectation_of_at_most_one(name, part):
     assert require_fair(name, seeds) >= len(seeds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bets", "drifts", "rows", "classes", "fixed_numbers", "strips"])
 def test_nothing_is_given_away_either(name):
     """These are martingales: the expectation is one, not less."""

@@ -74,6 +74,7 @@ def test_beta_binomial_ends_are_outside_for_any_number_of_trials(pair, error):
     assert k == n or log_money(k, n, arb(upper)) < goal
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(50))  # ball arithmetic takes its time
 @given(counts(10**10), errors)
 def test_clopper_pearson_ends_have_tails_of_at_most_half_the_error(pair, error):

@@ -51,6 +51,7 @@ def test_the_bound_stays_below_the_value_of_its_policy_and_closes_in(study):
     assert records[-1].optimistic_bound < records[0].optimistic_bound
 
 
+@pytest.mark.slow
 def test_the_true_value_is_that_of_the_safe_policy(study):
     truth = pl.stages.instantiate(study.model, study.true_point)
     records = pl.learn_online(study.model, environment(study), study.objective, episodes=200)
@@ -98,6 +99,7 @@ def test_a_limit_may_be_reached_after_the_earliest_moment_of_an_update():
     assert max(np.diff(episodes)) > 1
 
 
+@pytest.mark.slow
 def test_sums_of_products_count_as_events_of_their_own(tmp_path):
     """In rows g h, g (1 - h), … each visit tells about g; a certificate from the same counts is no tighter."""
     study = pl.case_study("parallel:5")
