@@ -314,6 +314,7 @@ def test_predictions_are_about_what_more_runs_give_though_the_likelihood_ignores
     assert blind_advice.predictions[0].width == pytest.approx(certificate.upper - certificate.lower, rel=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "place"), [(0.9, 0), (0.3, -1)])
 def test_a_gradient_from_rows_that_the_likelihood_ignores_is_said_first_if_it_is_most_of_it(blind_advice, share, place):
     said = (

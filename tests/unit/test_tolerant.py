@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model
 from scipy.integrate import quad
-from tiers import examples
+from tiers import covering, examples
 
 import plumdp as pl
 from plumdp.base.error_budget import ErrorBudget
@@ -69,9 +69,9 @@ def crossing_probability(is_out, chance, misfit):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("misfit", [0.0, 0.01, 0.1])
-@pytest.mark.parametrize("chance", [0.003, 0.2, 0.5, 0.95])
-@pytest.mark.parametrize("error", [0.3, 0.05])
+@pytest.mark.parametrize(
+    ("chance", "misfit", "error"), covering([0.003, 0.2, 0.5, 0.95], [0.0, 0.01, 0.1], [0.3, 0.05])
+)
 def test_an_opponent_who_moves_the_coin_excludes_the_truth_no_more_often_than_the_error(chance, misfit, error):
     found = crossing_probability(excluded(chance, misfit, error, 400), chance, misfit)
     assert found <= error
