@@ -4,6 +4,7 @@ A test that needs an extra of plumdp is skipped where the extra is not installed
 """
 
 import os
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
@@ -29,7 +30,7 @@ settings.load_profile("plumdp")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out by day what runs at night, and all but the first case of each test if it has to be quick.
 
-    If there are workers, they begin with the files that have slow tests.
+    If there are workers, they begin with the files that have most slow tests.
     """
     if TIER != "night":
         left_out = [item for item in items if item.nodeid in AT_NIGHT]
@@ -40,8 +41,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item not in {*first.values()}])
         items[:] = [item for item in items if first[item.nodeid.partition("[")[0]] is item]
     if "PYTEST_XDIST_WORKER" in os.environ:
-        slow = {item.path for item in items if item.get_closest_marker("slow")}
-        items.sort(key=lambda item: item.path not in slow)
+        slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+        items.sort(key=lambda item: -slow[item.path])
+
+
+@pytest.fixture
+def blank_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the pictures of reports empty, for tests that are not about what they show: drawing takes longest."""
+    from plumdp.reporting import pictures
+    from plumdp.reporting.parts import Picture
+
+    monkeypatch.setattr(pictures, "_drawn", lambda draw, label: Picture("<svg></svg>"))
 
 
 @contextmanager

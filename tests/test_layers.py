@@ -1,6 +1,7 @@
 """A room imports rooms before it only, and each outside library is imported in one place."""
 
 import ast
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -33,6 +34,7 @@ DOORS = {
 }
 
 
+@cache
 def imported(source: str) -> set[str]:
     """Return the full names of all modules that a text imports, also inside functions."""
     names = set()

@@ -29,6 +29,7 @@ def refusal(arguments):
     return str(error.value)
 
 
+@pytest.mark.slow
 def test_advice_in_sentences_and_the_policy_in_a_file(counts, tmp_path):
     file = tmp_path / "policy.csv"
     result = RUNNER.invoke(app, ["advise", STUDY, counts, "-o", str(file)], env={"COLUMNS": "200"})
@@ -43,6 +44,7 @@ def test_advice_in_sentences_and_the_policy_in_a_file(counts, tmp_path):
     assert sum(first) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_the_json_has_what_the_sentences_say(counts):
     result = RUNNER.invoke(app, ["advise", STUDY, counts, "--runs", "500", "--json"])
     assert result.exit_code == 0, result.output
@@ -52,12 +54,14 @@ def test_the_json_has_what_the_sentences_say(counts):
     assert set(facts["choices"][0]) == {"state", "action", "rate", "visits", "visits_per_run", "probability"}
 
 
+@pytest.mark.slow
 def test_no_number_is_cut_on_a_narrow_terminal(counts):
     result = RUNNER.invoke(app, ["advise", STUDY, counts], env={"COLUMNS": "40"})
     assert result.exit_code == 0
     assert "…" not in result.output
 
 
+@pytest.mark.slow
 def test_a_gradient_from_rows_that_the_likelihood_ignores_is_said_first(tmp_path):
     counts = pl.simulate(tank.tank(), tank.TRUTH, 300, rng=1, max_steps=6)
     pl.write_counts(counts, tmp_path / "counts.parquet")
@@ -71,6 +75,7 @@ def test_a_gradient_from_rows_that_the_likelihood_ignores_is_said_first(tmp_path
     )
 
 
+@pytest.mark.slow
 def test_an_earlier_file_is_replaced_only_by_force(counts, tmp_path):
     file = tmp_path / "policy.csv"
     file.write_text("old")
@@ -95,6 +100,7 @@ def test_a_property_that_no_parameter_decides_is_refused(counts):
     assert said == "the value of the policy does not depend on the parameters: no data narrow it"
 
 
+@pytest.mark.slow
 def test_data_that_contradict_the_model_end_with_3(tmp_path):
     import numpy as np
 

@@ -54,6 +54,7 @@ def test_certify_prints_a_claim_and_writes_policy_and_certificate(folder, tmp_pa
     assert {row["action"] for row in rows} <= set(study.model.graph.action_names)
 
 
+@pytest.mark.slow
 def test_the_json_of_logs_is_that_of_their_counts(folder):
     of = {}
     for name in ("runs", "counts"):
@@ -66,6 +67,7 @@ def test_the_json_of_logs_is_that_of_their_counts(folder):
     assert of["runs"]["lower"] <= value  # the robust policy is no better than the best one
 
 
+@pytest.mark.slow
 def test_certify_and_compare_take_a_misfit_and_say_so(folder):
     data = str(folder / "counts.parquet")
     text = RUNNER.invoke(app, ["certify", STUDY, data, "--misfit", "0.01"]).output
@@ -77,6 +79,7 @@ def test_certify_and_compare_take_a_misfit_and_say_so(folder):
     assert "misfit=1.0: give a number from 0 to less than 1" in str(refused.exception)
 
 
+@pytest.mark.slow
 def test_compare_shows_all_relaxations_in_order(folder):
     result = RUNNER.invoke(app, ["compare", STUDY, str(folder / "counts.parquet"), "--json"])
     certificates = json.loads(result.output)
@@ -88,6 +91,7 @@ def test_compare_shows_all_relaxations_in_order(folder):
     assert "rectangular" in table
 
 
+@pytest.mark.slow
 def test_a_log_is_adaptive_unless_more_is_claimed_and_counts_keep_what_was_said(folder, tmp_path):
     """Of the runs of a file, nobody knows who decided when to stop."""
     log, counts = str(folder / "runs.parquet"), str(tmp_path / "counts.parquet")
@@ -119,6 +123,7 @@ def test_a_stronger_claim_than_that_of_a_file_of_counts_is_misuse(command, folde
     )
 
 
+@pytest.mark.slow
 def test_a_log_that_shows_what_the_model_excludes_ends_with_3_also_through_a_file_of_counts(folder, tmp_path):
     """Half of the rows of glider:5,5,4,4 go from (0, 0) to (4, 0), which is a state, but not next to it."""
     lines = ["x,y,action,next_x,next_y", *["0,0,east,1,0"] * 50, *["0,0,east,4,0"] * 50]
@@ -141,6 +146,7 @@ def test_a_log_that_shows_what_the_model_excludes_ends_with_3_also_through_a_fil
     )
 
 
+@pytest.mark.slow
 def test_data_that_contradict_the_model_end_with_3(tmp_path):
     """All bets of 1 won when 10 is owned and lost when 11 is: both have probability p."""
     model = pl.case_study("betting:6").model
@@ -163,6 +169,7 @@ def test_data_that_contradict_the_model_end_with_3(tmp_path):
     assert RUNNER.invoke(app, ["compare", "betting:6", str(path)]).exit_code == 3
 
 
+@pytest.mark.slow
 def test_steps_that_the_likelihood_ignores_are_named(tmp_path):
     counts = pl.simulate(tank.tank(), tank.TRUTH, 300, rng=1, max_steps=6)
     pl.write_counts(counts, tmp_path / "counts.parquet")
@@ -192,6 +199,7 @@ def test_no_data_end_with_4(tmp_path):
     assert result.output.startswith("Nothing certified")
 
 
+@pytest.mark.slow
 def test_published_constructions_are_estimates_and_end_with_4(folder):
     arguments = [STUDY, str(folder / "counts.parquet"), "--confidence-set"]
     for sets in ("published-interval", "published-ellipsoid"):
@@ -217,6 +225,7 @@ def assert_same_moments(counts, other):
     assert [moment.tolist() for moment in counts.pilot.moments] == [moment.tolist() for moment in other.pilot.moments]
 
 
+@pytest.mark.slow
 def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
     model, point = pl.case_study("betting:5").model, pl.case_study("betting:5").true_point
     log, out = str(tmp_path / "log.parquet"), str(tmp_path / "counts.parquet")
@@ -267,6 +276,7 @@ def test_short_logs_in_order_have_an_empty_pilot_which_less_sampling_keeps(tmp_p
         assert (pilot.total, pilot.moments, pilot.end) == (0, (), "power of four")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["certify", "compare"])
 def test_a_log_given_directly_has_the_pilot_of_its_order(tmp_path, command):
     """The same certificates as from counts of the log, and others than without a pilot."""
@@ -300,6 +310,7 @@ SEVERAL = ['Pmin=? [ F "collision" ]', 'Pmax=? [ !"collision" U "goal" ]']
 ASKED = [part for text in SEVERAL for part in ("-p", text)]
 
 
+@pytest.mark.slow
 def test_several_properties_are_certified_from_one_set_in_their_order(folder):
     data = str(folder / "counts.parquet")
     result = RUNNER.invoke(app, ["certify", STUDY, data, *ASKED, "--json"])
@@ -316,6 +327,7 @@ def test_several_properties_are_certified_from_one_set_in_their_order(folder):
     assert " ".join(printed.split()).count("holds together with the certificates of 1 other property") == 2
 
 
+@pytest.mark.slow
 def test_comparisons_of_several_properties_come_one_after_the_other(folder):
     data = str(folder / "counts.parquet")
     found = json.loads(RUNNER.invoke(app, ["compare", STUDY, data, *ASKED, "--json"]).output)
@@ -327,6 +339,7 @@ def test_comparisons_of_several_properties_come_one_after_the_other(folder):
     assert printed.count("rectangular") == 2
 
 
+@pytest.mark.slow
 def test_several_results_get_a_folder_each_and_replace_each_other_only_by_force(folder, tmp_path):
     arguments = ["certify", STUDY, str(folder / "counts.parquet"), "-o", str(tmp_path / "result")]
     assert RUNNER.invoke(app, [*arguments, *ASKED]).exit_code == 0
@@ -346,6 +359,7 @@ def test_several_results_get_a_folder_each_and_replace_each_other_only_by_force(
     assert sorted(file.name for file in (tmp_path / "result").iterdir()) == SAVED
 
 
+@pytest.mark.slow
 def test_the_weakest_of_several_results_decides_the_exit_code(tmp_path):
     """Nothing was seen, so a bound on a probability is 0; that something is reached in no step is known anyway."""
     model = pl.case_study(STUDY).model
@@ -379,6 +393,7 @@ def test_properties_that_cannot_be_asked_together_are_misuse(command, options, m
     assert str(result.exception) == message
 
 
+@pytest.mark.slow
 def test_all_properties_of_a_model_file_are_those_beside_it(tmp_path):
     pytest.importorskip("stormpy")
     model_file, data = tmp_path / "die.prism", tmp_path / "counts.parquet"

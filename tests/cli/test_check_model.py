@@ -47,6 +47,7 @@ def test_a_right_model_ends_with_0_and_is_said_to_be_in_order(folder):
     assert "because" not in result.output
 
 
+@pytest.mark.slow
 def test_a_wrong_model_ends_with_3_and_says_where_and_what_to_try(folder):
     result = run(folder, "wrong")
     assert result.exit_code == 3, result.output
@@ -57,6 +58,7 @@ def test_a_wrong_model_ends_with_3_and_says_where_and_what_to_try(folder):
     assert "seen less what the model says, as probabilities" in printed
 
 
+@pytest.mark.slow
 def test_json_is_json_only_with_the_same_exit_codes(folder):
     for name, code in (("right", 0), ("wrong", 3)):
         result = run(folder, name, "--json")
@@ -66,11 +68,13 @@ def test_json_is_json_only_with_the_same_exit_codes(folder):
         assert {"kind", "where", "what", "observations", "difference"} <= read["residuals"][0].keys()
 
 
+@pytest.mark.slow
 def test_properties_may_be_given(folder):
     asked = ["-p", 'R{"money"}max=? [ F "end" ]', "-p", "Pmax=? [ F money>=20 ]"]
     assert run(folder, "wrong", "--json", *asked).exit_code == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml")])
 def test_a_picture_is_written_beside_the_text(folder, tmp_path, suffix, start):
     result = run(folder, "wrong", "--plot", str(tmp_path / f"picture{suffix}"))

@@ -43,6 +43,7 @@ print([name for name in {HEAVY} if name in sys.modules])
     assert all(name in done.stdout for name in COMMANDS)
 
 
+@pytest.mark.slow
 def test_the_help_of_a_command_imports_no_library_of_numbers():
     """Only that of bench does, which says what each study is about."""
     code = f"""
@@ -97,6 +98,7 @@ def test_a_command_takes_all_options_about_data_or_sets_or_none(name):
         assert needed not in taken or [each for each in taken if each in wanted] == wanted
 
 
+@pytest.mark.slow
 def test_options_are_put_together_under_their_own_names():
     """They are given by place, where two of the same type could change places."""
     groups = {

@@ -79,6 +79,7 @@ def test_misuse_says_what_to_write(run, arguments, message):
     assert (ended.code, ended.err.strip()) == (2, f"error: {message}")
 
 
+@pytest.mark.slow
 def test_two_policies_are_compared_by_the_difference_of_their_values(run):
     arguments = ("m.py:free", "other.parquet", *GOAL, "--policy")
     better, worse = (
@@ -102,6 +103,7 @@ def test_a_policy_to_compare_with_that_there_is_not_is_named(run):
     )
 
 
+@pytest.mark.slow
 def test_python_takes_a_log_as_it_takes_its_counts():
     pandas = pytest.importorskip("pandas")
     log = pl.read_log(COIN, pandas.DataFrame({"x": [0] * 9, "action": "go", "next_x": [1] * 6 + [2] * 3}))

@@ -6,6 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from command_line import plumdp
+
+from plumdp.cli import info
+from plumdp.cli.options import ModelOptions
 
 NO_SPACE = "error: output cannot be written: No space left on device\n"
 FULL = "/dev/full"
@@ -21,6 +25,22 @@ def run(*arguments, code="from plumdp.cli import main; main()", **more):
     return subprocess.run([sys.executable, "-c", code, *arguments], env=environment, check=False, **options)
 
 
+TOLD = """
+import json, sys
+import plumdp.cli.info
+from plumdp.cli import main
+
+plumdp.cli.info._facts = lambda model: {facts!r}
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def told():
+    """Return code that knows what there is to print about a model, so that no process has to build it."""
+    return TOLD.format(facts=info._facts(ModelOptions("betting:5", None, None)))
+
+
 PRINTING = {
     "a table": ["info", "betting:5"],
     "json": ["info", "betting:5", "--json"],
@@ -30,27 +50,30 @@ PRINTING = {
 }
 
 
+@pytest.mark.slow
 @needs_full
 @pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
-def test_standard_output_on_a_full_disk_ends_with_74_and_one_line(arguments):
+def test_standard_output_on_a_full_disk_ends_with_74_and_one_line(arguments, told):
     with open(FULL, "w") as full:
-        ended = run(*arguments, stdout=full)
+        ended = run(*arguments, code=told, stdout=full)
     assert (ended.returncode, ended.stderr) == (74, NO_SPACE)
 
 
+@pytest.mark.slow
 @needs_full
-def test_standard_output_on_a_full_disk_ends_in_the_same_way_if_it_has_no_buffer():
+def test_standard_output_on_a_full_disk_ends_in_the_same_way_if_it_has_no_buffer(told):
     with open(FULL, "w") as full:
-        ended = run("info", "betting:5", "--json", stdout=full, env={"PYTHONUNBUFFERED": "1"})
+        ended = run("info", "betting:5", "--json", code=told, stdout=full, env={"PYTHONUNBUFFERED": "1"})
     assert (ended.returncode, ended.stderr) == (74, NO_SPACE)
 
 
+@pytest.mark.slow
 @needs_posix
 @pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
-def test_a_closed_pipe_ends_with_141_and_without_a_word(arguments):
+def test_a_closed_pipe_ends_with_141_and_without_a_word(arguments, told):
     reader, writer = os.pipe()
     os.close(reader)
-    ended = run(*arguments, stdout=writer)
+    ended = run(*arguments, code=told, stdout=writer)
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (141, "")
 
@@ -62,13 +85,14 @@ def test_a_closed_standard_output_ends_with_74():
     assert ended.stderr == "error: standard output is closed: no result can be printed\n"
 
 
+@pytest.mark.slow
 @needs_full
 @pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "full"])
-def test_a_standard_error_that_cannot_be_written_changes_no_code(is_closed):
+def test_a_standard_error_that_cannot_be_written_changes_no_code(is_closed, told):
     with open(FULL, "w") as full:
         more = {"preexec_fn": lambda: os.close(2)} if is_closed else {}
         assert run("info", "nowhere", stderr=None if is_closed else full, **more).returncode == 2
-        assert run("info", "betting:5", stderr=None if is_closed else full, **more).returncode == 0
+        assert run("info", "betting:5", code=told, stderr=None if is_closed else full, **more).returncode == 0
 
 
 WRITING = {
@@ -82,10 +106,11 @@ WRITING = {
 @pytest.fixture(scope="module")
 def log(tmp_path_factory):
     path = tmp_path_factory.mktemp("log") / "log.parquet"
-    assert run("simulate", "betting:5", "-n", "50", "--seed", "1", "-o", str(path)).returncode == 0
+    assert plumdp("simulate", "betting:5", "-n", "50", "--seed", "1", "-o", str(path)).code == 0
     return str(path)
 
 
+@pytest.mark.slow
 @needs_posix
 @pytest.mark.parametrize(("arguments", "name"), WRITING.values(), ids=WRITING)
 def test_a_file_on_a_full_disk_ends_with_74_and_leaves_nothing(arguments, name, log, tmp_path):
@@ -130,11 +155,17 @@ FAILURES = {
 
 
 @pytest.mark.parametrize(("statement", "code", "message"), FAILURES.values(), ids=FAILURES)
-def test_what_nobody_expected_has_a_code_of_its_own_and_one_sentence(statement, code, message):
-    ended = run("info", "betting:5", code=BROKEN.format(statement=statement))
-    assert (ended.returncode, ended.stdout, ended.stderr) == (code, "", f"error: {message}\n")
+def test_what_nobody_expected_has_a_code_of_its_own_and_one_sentence(statement, code, message, monkeypatch):
+    """In this process; the next tests have one of their own."""
+
+    def broken(*arguments):
+        exec(statement, {"broken": broken, "sys": sys})
+
+    monkeypatch.setattr(info, "_facts", broken)
+    assert plumdp("info", "betting:5") == (code, "", f"error: {message}\n")
 
 
+@pytest.mark.slow
 def test_an_unexpected_error_is_json_if_that_is_asked_for():
     ended = run("info", "betting:5", "--json", code=BROKEN.format(statement="raise KeyError('money')"))
     assert (ended.returncode, ended.stderr) == (70, "")
@@ -144,6 +175,7 @@ def test_an_unexpected_error_is_json_if_that_is_asked_for():
     }
 
 
+@pytest.mark.slow
 def test_the_traceback_is_shown_on_demand():
     code = BROKEN.format(statement="raise KeyError('money')")
     ended = run("info", "betting:5", code=code, env={"PLUMDP_DEBUG": "1"})
@@ -153,12 +185,14 @@ def test_the_traceback_is_shown_on_demand():
     assert "in broken" in ended.stderr
 
 
+@pytest.mark.slow
 @needs_posix
 def test_ctrl_c_ends_with_130_and_without_a_word():
     ended = run("info", "betting:5", code=BROKEN.format(statement="os.kill(os.getpid(), signal.SIGINT); time.sleep(9)"))
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["import sys\nsys.exit(0)\n", "def model():\n    raise SystemExit(0)\n"])
 def test_a_model_that_exits_is_misuse(text, tmp_path):
     file = tmp_path / "model.py"
@@ -167,6 +201,7 @@ def test_a_model_that_exits_is_misuse(text, tmp_path):
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", f"error: {file}, line 2: SystemExit: 0\n")
 
 
+@pytest.mark.slow
 def test_completion_still_ends_as_shells_expect():
     asked = {"_PLUMDP_COMPLETE": "complete_bash", "COMP_WORDS": "plumdp inf", "COMP_CWORD": "1"}
     ended = run(env=asked)

@@ -122,6 +122,7 @@ def test_every_option_that_an_error_speaks_of_is_one_of_a_command_or_of_python_a
     assert named - spelled == {"decide", "on_unmatched", "pilot", "read_counts", "read_log"}
 
 
+@pytest.mark.slow
 def test_defaults_come_from_a_file_and_options_override_them(counts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plumdp.toml").write_text("[certify]\nconfidence = 0.9\njson = true\nconfidence_set = 'interval'\n")
@@ -156,6 +157,7 @@ def test_a_wrong_file_of_defaults_says_what_to_change(content, message, tmp_path
     assert ended.err.startswith(f"error: {message}")
 
 
+@pytest.mark.slow
 def test_options_above_all_tables_are_for_every_command_that_has_them(counts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plumdp.toml").write_text("confidence = 0.9\nspace = ['p<=0.9']\n[compare]\nconfidence = 0.8\n")
@@ -174,6 +176,7 @@ def test_a_file_of_defaults_that_is_not_there_is_misuse():
     assert ended == (2, "", "error: --config nowhere.toml: there is no such file\n")
 
 
+@pytest.mark.slow
 def test_verbose_says_on_standard_error_what_is_done_and_the_result_stays_the_same(counts):
     silent, loud = plumdp("certify", "betting:5", counts), plumdp("certify", "betting:5", counts, "-v")
     assert silent.err == ""
@@ -195,6 +198,7 @@ def test_the_shell_completes_commands_case_studies_and_options(words, found, mon
     assert all(line.startswith(words.split()[-1]) for line in printed)
 
 
+@pytest.mark.slow
 def test_a_narrow_screen_cuts_no_bound(counts, monkeypatch):
     wanted = json.loads(plumdp("compare", "betting:5", counts, "--json").out)
     monkeypatch.setenv("COLUMNS", "40")

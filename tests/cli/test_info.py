@@ -15,6 +15,7 @@ def _screen(monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
 
 
+@pytest.mark.slow
 def test_info_prints_the_facts_of_a_case_study():
     done = plumdp("info", "betting:50")
     assert done.code == 0

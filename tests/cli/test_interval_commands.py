@@ -173,6 +173,7 @@ def test_policy_prints_and_writes_what_certify_does(run, folder):
     assert (folder / "timid" / "policy.csv").read_text() == (folder / "timid.csv").read_text()
 
 
+@pytest.mark.slow
 def test_misuse_of_policy(run, folder):
     lines = (folder / "timid.csv").read_text().splitlines()
     (folder / "short.csv").write_text("\n".join(lines[:1] + lines[4:]))
@@ -208,6 +209,7 @@ def policy(money, step):
 """
 
 
+@pytest.mark.slow
 def test_a_threshold_is_answered_for_the_policy_of_a_file(run, folder):
     """The policy draws; of a file with its probabilities the answer is the same."""
     (folder / "mixed.py").write_text(MIXED)
@@ -226,6 +228,7 @@ def test_a_threshold_is_answered_for_the_policy_of_a_file(run, folder):
     assert [json.loads(out)[name] for name in ("lower", "upper")] == [low, high]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [".umb", ".drn", ".tra"])
 def test_what_is_exported_holds_what_was_certified(run, folder, ending):
     """Read again, the intervals alone give the bound of the relaxation of intervals: never above that of certify."""

@@ -101,6 +101,7 @@ def test_misuse_says_what_to_change_in_the_words_of_the_command_line(arguments, 
     assert "on_unmatched" not in ended.err
 
 
+@pytest.mark.slow
 def test_rows_that_do_not_fit_are_counted_out_by_keep_going(folder, monkeypatch):
     monkeypatch.chdir(folder)
     refused = plumdp("certify", *LOG)
@@ -111,6 +112,7 @@ def test_rows_that_do_not_fit_are_counted_out_by_keep_going(folder, monkeypatch)
         assert plumdp(command, *LOG, "--keep-going").code == 3  # the row contradicts the graph
 
 
+@pytest.mark.slow
 def test_columns_are_renamed_on_every_command_that_reads_a_log(folder, monkeypatch):
     monkeypatch.chdir(folder)
     for command in ("certify", "compare", "check-model"):

@@ -74,6 +74,7 @@ def test_what_a_file_prints_is_not_part_of_the_result(run, folder):
     (folder / "json.py").unlink()
 
 
+@pytest.mark.slow
 def test_properties_have_names_and_may_go_over_lines(run):
     read = json.loads(run("info", "mine.py:model", "--json").out)
     fast, safe = '"fast": Pmax=? [ F<=5 "goal" ]', '"safe": Pmax=? [ F<=8 "goal" ]'
@@ -84,6 +85,7 @@ def test_properties_have_names_and_may_go_over_lines(run):
     assert json.loads(run("certify", "mine.py:model", "log.parquet", "-p", "2", "--json").out)["objective"] == fast
 
 
+@pytest.mark.slow
 def test_a_space_cuts_the_region(run):
     plain = json.loads(run("certify", "mine.py:model", "log.parquet", "-p", "safe", "--json").out)
     cut = json.loads(
@@ -94,6 +96,7 @@ def test_a_space_cuts_the_region(run):
     assert json.loads(run("info", "mine.py:model", "--space", "2*p<=1", "--json").out)["parameters"] == {"p": [0, 0.5]}
 
 
+@pytest.mark.slow
 def test_a_range_is_a_table_or_a_list(run):
     ended = run("info", "mine.py:build", "--const", "n=3:2:7", "--json")
     assert [(each["constants"], each["states"]) for each in json.loads(ended.out)] == [
@@ -133,6 +136,7 @@ def test_a_threshold_is_answered_first_and_by_the_exit_code(run, text, code, ope
     assert (read["question"], read["schema"]) == (text, "plumdp/certificate/1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "of_all"), [('P>=0.5 [ F<=8 "goal" ]', "Pmin>=0.5"), ("P<1/2 [ F x>=4 ]", "Pmax<1/2")]
 )

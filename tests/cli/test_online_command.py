@@ -19,6 +19,7 @@ def run(tmp_path, monkeypatch):
     return partial(plumdp, "online")
 
 
+@pytest.mark.slow
 def test_the_command_does_what_learn_online_does(run, tmp_path):
     code, out, err = run(
         STUDY, "--runs", "300", "--spacing", "2", "--seed", "1", "-o", "record.json", "--policy", "p.csv"

@@ -25,6 +25,7 @@ def counts(tmp_path):
     return str(tmp_path / "counts.parquet")
 
 
+@pytest.mark.slow
 def test_the_certificate_carries_hashes_of_policy_counts_and_model(counts, tmp_path):
     result = RUNNER.invoke(app, ["certify", "betting:5", counts, "--explain", "-o", str(tmp_path / "deep" / "result")])
     assert result.exit_code == 0, result.output

@@ -57,6 +57,7 @@ def test_every_kind_is_drawn_from_a_saved_result(kind, run, place):
     assert WORDS[kind] in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ladder", "policy"])
 def test_a_model_and_data_give_the_picture_of_the_saved_result_with_and_without_findings(kind, run, place):
     assert run(kind, "result", "-o", f"{kind}-saved.svg")[0] == 0
@@ -77,6 +78,7 @@ def test_a_policy_over_chosen_variables(run, place):
     assert "where step = 2: 25 of 225 states" in (place / "slice.svg").read_text()
 
 
+@pytest.mark.slow
 def test_data_that_contradict_the_model_end_with_three_where_there_is_nothing_to_draw(run, place):
     study = pl.case_study(STUDY)
     graph = study.model.graph
@@ -97,6 +99,7 @@ def test_a_picture_of_published_sets_says_that_nothing_is_proved(run, place):
     assert "Estimates: nothing proves these bounds" in (place / "published.svg").read_text()
 
 
+@pytest.mark.slow
 def test_records_of_learning_are_compared(run, place):
     assert run("online", "seed1.json", "seed2.json", "--truth", "12", "-o", "online.svg")[0] == 0
     text = (place / "online.svg").read_text()

@@ -23,7 +23,8 @@ def folder(tmp_path_factory):
     certificate = pl.certify(STUDY.model, counts, STUDY.objective)
     certificate.save(folder / "result", model=STUDY.model, counts=counts)
     certificate.save(folder / "bare")
-    write_results([(certificate, None)] * 2, folder / "both", data=(STUDY.model, counts))
+    findings = pl.explain(pl.learn(STUDY.model, counts, objectives=[STUDY.objective]), certificate)
+    write_results([(certificate, findings)] * 2, folder / "both", data=(STUDY.model, counts))
     (folder / "taken.html").write_text("mine")
     return folder
 
@@ -33,7 +34,8 @@ def run(folder, *arguments):
     return RUNNER.invoke(app, ["report", *(argument.format(folder) for argument in arguments)])
 
 
-def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder):
+@pytest.mark.slow
+def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder, blank_pictures):
     result = run(folder, "{}/result")
     file = folder / "result" / "report.html"
     assert (result.exit_code, result.output) == (0, f"report: {file}\n")
@@ -47,12 +49,14 @@ def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder):
     assert not file.exists()
 
 
-def test_several_results_get_a_report_each(folder):
+@pytest.mark.slow
+def test_several_results_get_a_report_each(folder, blank_pictures):
     result = run(folder, "{}/both", "--json")
     files = [str(folder / "both" / f"{k}" / "report.html") for k in (1, 2)]
     assert json.loads(result.output) == {"schema": "plumdp/report/1", "files": files}
 
 
+@pytest.mark.slow
 def test_a_model_with_data_is_certified_and_reported_in_one_go(folder):
     about = ["--title", "Five bets", "--system", "the game", "--author", "A. Gambler"]
     result = run(folder, "betting:5", "{}/counts.parquet", "-o", "{}/new.html", "--confidence", "0.99", *about)
@@ -67,7 +71,7 @@ def test_a_model_with_data_is_certified_and_reported_in_one_go(folder):
 
 
 @pytest.mark.slow
-def test_several_properties_get_numbered_files_with_their_answers(folder):
+def test_several_properties_get_numbered_files_with_their_answers(folder, blank_pictures):
     asked = ["-p", 'R{{"money"}}>=5 [ F "end" ]', "-p", 'R{{"money"}}>=40 [ F "end" ]']
     result = run(folder, "betting:5", "{}/counts.parquet", "-o", "{}/all.html", *asked)
     assert result.exit_code == 1  # one of them is answered with no
@@ -110,6 +114,7 @@ def test_misuse_ends_with_a_sentence(folder, case):
     assert not (folder / "x.html").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", [[], ["--explain"]], ids=["later", "at once"])
 def test_a_result_knows_the_command_and_its_report_shows_everything(folder, tmp_path, monkeypatch, capsys, option):
     monkeypatch.chdir(folder)

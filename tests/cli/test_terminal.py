@@ -56,6 +56,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_something_is_said_before_anything_heavy_is_imported():
     """There is no such model, so that the command ends as soon as it has looked for it."""
     written, code = on_terminal(REPORTING, "certify", "nowhere", "log.csv")
@@ -77,6 +78,7 @@ for name in COMMANDS:
 """
 
 
+@pytest.mark.slow
 def test_every_command_says_at_once_that_it_works():
     written, code = on_terminal(EACH)
     assert code == 0

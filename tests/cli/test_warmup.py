@@ -79,6 +79,7 @@ def test_what_was_warmed_up_is_compiled_once_per_kernel_and_never_again(tmp_path
     assert after == "0 0"
 
 
+@pytest.mark.slow
 def test_warmup_says_what_it_did_and_where(capsys):
     """In process, where most is compiled already."""
     with pytest.raises(SystemExit) as ended:
@@ -237,6 +238,7 @@ def test_a_command_that_lacked_kernels_has_them_compiled_for_the_next_one(tmp_pa
     assert not path.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", [{"PLUMDP_WARMUP": "0"}, {"CI": "true"}])
 def test_no_command_starts_a_process_where_that_is_switched_off(tmp_path, setting):
     assert simulate(tmp_path, **setting) == ""

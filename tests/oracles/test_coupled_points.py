@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from coupled_points import exact_value, points_of, random_ellipsoid, random_policy, random_product_model
 from random_pmdps import random_problem
+from tiers import size
 
 import plumdp as pl
 from plumdp.model.objective import Reach, Reward
@@ -38,7 +39,7 @@ def objectives_of(problem):
     ]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(size(16, 40)))
 def test_values_at_points_lie_within_the_bounds(seed):
     rng = np.random.default_rng(seed)
     problem = random_problem(rng, least=0 if seed % 2 else Fraction(1, 100), sure=seed % 3 == 0)
@@ -73,7 +74,7 @@ def step_objectives_of(problem):
     ]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(size(16, 40)))
 def test_values_over_steps_at_points_lie_within_the_bounds(seed):
     rng = np.random.default_rng(1000 + seed)
     problem = random_problem(rng)
@@ -101,7 +102,7 @@ def disturbed(rng, chain, guess):
     return Expansion(*parts)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(size(15, 30)))
 def test_bounds_hold_whatever_numbers_an_expansion_has(seed):
     rng = np.random.default_rng(2000 + seed)
     problem = random_problem(rng, least=Fraction(1, 100), sure=seed % 2 == 0)
@@ -131,7 +132,7 @@ def test_bounds_hold_whatever_numbers_an_expansion_has(seed):
                 assert found.low.value <= exact_value(model, policy, objective, point) <= found.high.value
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(size(15, 30)))
 def test_values_at_points_lie_within_the_bounds_of_products(seed):
     rng = np.random.default_rng(3000 + seed)
     model = random_product_model(rng)

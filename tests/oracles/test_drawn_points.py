@@ -74,6 +74,7 @@ def misses(seed, seen):
                 yield seed, name, lower, float(value), upper
 
 
+@pytest.mark.slow
 def test_values_of_policies_that_draw_lie_within_their_bounds_at_points_of_confidence_sets(capsys):
     seen = Counter()
     for seed in count():

@@ -26,6 +26,7 @@ def holds(region, point):
     return np.linalg.norm(np.linalg.solve(region.root, offset)) <= region.radius
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["max", "min"])
 @pytest.mark.parametrize("kind", ["reach", "reward"])
 def test_bounds_hold_at_the_true_point_and_are_no_wider_than_those_of_intervals(direction, kind):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from exact_values import INFINITY, exact_values, first_step_values, policy_values, vertices
 from random_models import model_of, random_case
+from tiers import size
 
 from plumdp.model.objective import Reach, Reward
 from plumdp.model.parametric import RewardStructure
@@ -319,7 +320,7 @@ def test_exact_values_agree_with_storm_on_random_models(storm, kind, tmp_path):
     """Storm wants positive lower bounds and iterates from below, so it is the less exact side: relative 1e-7."""
     text, make = FORMULAS[kind]
     rng, n_compared = np.random.default_rng(20), 0
-    for number in range(140):
+    for number in range(size(50, 140)):
         case = random_case(rng, positive=True)
         if not earns(case):
             continue  # Storm takes a reward structure without rewards for a missing one
@@ -333,13 +334,13 @@ def test_exact_values_agree_with_storm_on_random_models(storm, kind, tmp_path):
                 found = storm_values(storm, model, formula, nature)
                 n_compared += found is not None
                 assert found is None or found == pytest.approx(exact, rel=1e-7, abs=1e-10), path.read_text()
-    assert n_compared >= 400
+    assert n_compared >= size(140, 400)
 
 
 def test_all_senses_are_ordered_on_random_models():
     """Optimistic is at least as good as robust; known support lies between, and changes no discounted value."""
     rng = np.random.default_rng(21)
-    for _ in range(60):
+    for _ in range(size(20, 60)):
         case = random_case(rng)
         known = replace(case.imdp, known_support=True)
         for make in (

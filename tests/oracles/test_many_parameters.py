@@ -69,6 +69,7 @@ def test_minima_over_many_variables_are_those_of_highs(seed):
         assert value == pytest.approx(other.fun, abs=1e-7)
 
 
+@pytest.mark.slow
 @given(SEEDS)
 @settings(max_examples=examples(25))
 def test_minima_are_never_above_the_best_vertex_in_rational_numbers(seed):
@@ -225,6 +226,7 @@ def test_where_transitions_may_vanish_bounds_are_no_wider_than_those_of_interval
             assert (own.lower <= found.upper + 1e-9).all()
 
 
+@pytest.mark.slow
 def test_a_certificate_says_what_was_cut(monkeypatch):
     """With many variables and no time for facets, rows have half-spaces that may be far from what is known."""
     made = layered_model("mixture", 10, n_rows=5, n_layers=3, width=8)

@@ -120,6 +120,7 @@ def told(seen):
     return "\n".join(f"{n:9,} {what}" for what, n in sorted(seen.items()))
 
 
+@pytest.mark.slow
 def test_values_of_policies_at_points_of_confidence_sets_lie_within_their_bounds(capsys):
     seen = Counter()
     for seed in count() if WANTED else range(CASES):

@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 from flint import fmpq
+from tiers import size
 
 import plumdp as pl
 from plumdp.model.expressions.table import ExpressionTable
@@ -154,7 +155,7 @@ FAMILIES = [
     generic, integer, decimal, duplicate, flat, thin, tiny, uneven, data_like, simplex_like, cross_polytope, one_point,
     nearly_empty, nearly_parallel,
 ]  # fmt: skip
-PER_FAMILY = 90
+PER_FAMILY = size(45, 90)
 
 
 def polytopes(family, n=PER_FAMILY):

@@ -20,7 +20,7 @@ from plumdp.solver.solve import solve
 
 pytestmark = pytest.mark.slow
 
-N_MODELS = size(100, 510)  # of each of eight kinds, with unknown and with known support, each in four senses
+N_MODELS = size(60, 510)  # of each of eight kinds, with unknown and with known support, each in four senses
 PRECISION = 1e-6
 SENSES = [(direction, nature) for direction in ("max", "min") for nature in ("robust", "optimistic")]
 
@@ -170,7 +170,7 @@ def test_bounds_contain_the_exact_value_when_more_is_asked_for_than_floats_can_g
     """
     rng = np.random.default_rng([31, list(KINDS).index(kind), known_support])
     failures = []
-    for _ in range(size(80, 400)):
+    for _ in range(size(50, 400)):
         case = random_case(rng, known_support=known_support, tiny=(0.5, 30), most_chains=100)
         for objective, nature, exact, _ in exact_in_all_senses(case.imdp, KINDS[kind](case, rng)):
             solution = solve(case.imdp, objective, nature=nature, precision=1e-13, max_sweeps=1000)

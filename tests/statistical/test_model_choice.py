@@ -50,10 +50,12 @@ def tosses(heads):
     return plumdp.TransitionCounts(COIN.graph, of_transition, sampling="independent")
 
 
+@pytest.mark.slow
 def test_the_best_looking_model_misses_at_most_as_often_as_is_said():
     assert not until_refuted(misses(500), rate=ERROR).is_refuted
 
 
+@pytest.mark.slow
 def test_without_a_division_of_the_error_the_best_looking_model_misses_more_often(monkeypatch):
     monkeypatch.setattr(model_choice, "confidence_of_each", lambda confidence, n_models: confidence)
     assert until_refuted(misses(500), rate=ERROR).is_refuted

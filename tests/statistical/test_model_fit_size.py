@@ -6,6 +6,7 @@ test passes always or never. ``benchmarks/fit_size.py`` has more repetitions and
 
 from dataclasses import replace
 from functools import cache, partial
+from itertools import product
 from math import log
 
 import numpy as np
@@ -25,6 +26,7 @@ from fit_processes import (
     package_bets,
     pilot_view,
 )
+from tiers import TIER
 from wrong_models import machine
 
 import plumdp as pl
@@ -37,6 +39,7 @@ pytestmark = pytest.mark.slow
 
 ERROR = 0.1
 N_PLAYED = 80
+COLLECTED = ["independent", "trajectories", "adaptive", "opponent"]
 CASES = ["betting:5", "engagement:5", "rover:3,3,2", "parallel:2,1", "glider:4,3,3,2", "machine"]
 SMALL = Sizes(100, 20, 40)
 
@@ -67,8 +70,9 @@ def n_exceeded(largest, error=ERROR):
 # Size
 
 
-@pytest.mark.parametrize("collect", ["independent", "trajectories", "adaptive", "opponent"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("name", "collect"), [pair for i, pair in enumerate(product(CASES, COLLECTED)) if i % 3 == 2 or TIER == "night"]
+)
 def test_tests_of_each_kind_reject_a_right_model_at_most_as_often_as_they_say(name, collect):
     """Ever, at any look, at the true point: more often than by any p-value, and than at the end."""
     game, data = played(name, collect=collect)

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from functools import cache
 
 import numpy as np
 
@@ -42,13 +43,13 @@ def recount(rows, graph, form):
     kept, copies = without_copies(rows, different)
     counts, kinds = np.zeros(graph.n_transitions, dtype=np.int64), Counter({"copy": copies} if copies else {})
     for row, after, kind in successions(kept, different) if form == "trajectories" else moves(kept):
-        own = [row[name] for name in graph.states]
+        own = tuple(row[name] for name in graph.states)
         if shows_unknown_state(graph, own):
             kind = "unknown state"
         elif kind == "last row" and is_cut_off(graph, own, row["action"]):
             kind = "cut off"
         elif kind is None:
-            values = [row[f"next_{name}"] if after is None else after[name] for name in graph.states]
+            values = tuple(row[f"next_{name}"] if after is None else after[name] for name in graph.states)
             kind, transition = find_transition(graph, own, row["action"], values)
             if kind == "matched":
                 counts[transition] += 1
@@ -95,16 +96,17 @@ def moves(rows):
 def successions(rows, different):
     """Yield each row of trajectories with the next row of its run, or with the kind that it is without one."""
     by_place = Counter(map(place, rows))
-    at = {place(row): row for row in rows}
+    at, last = {place(row): row for row in rows}, {}
+    for episode, step in different:
+        last[episode] = max(step, last.get(episode, step))
     for row in rows:
         if place(row) is None:
             yield row, None, "no episode or step"
             continue
-        later = [step for episode, step in different if episode == row["episode"] and step > row["step"]]
         following = (row["episode"], row["step"] + 1)
         if by_place[place(row)] > 1:
             yield row, None, "repeated step"
-        elif not later:
+        elif last[row["episode"]] <= row["step"]:
             yield row, None, "last row"
         elif len(different.get(following, ())) != 1:
             yield row, None, "gap in steps"
@@ -124,6 +126,7 @@ def is_cut_off(graph, values, action):
     return False
 
 
+@cache
 def find_state(graph, values):
     """Return the state with these values, written in any of the ways that a log may write them."""
     for state in range(graph.n_states):
@@ -142,6 +145,7 @@ def is_same(value, written):
     return written is not None and (written.lower() in spellings if isinstance(written, str) else written == value)
 
 
+@cache
 def shows_unknown_state(graph, values):
     """Return whether these values tell of a state that the graph lacks: all can be read, or one is no state's value."""
     if find_state(graph, values) is not None:

@@ -119,6 +119,11 @@ NIGHTLY = {
         "test_p_values_of_right_models_are_not_smaller_than_uniform[machine-False]",
         "test_p_values_of_right_models_are_not_smaller_than_uniform[engagement:5-False]",
         "test_p_values_of_right_models_are_not_smaller_than_uniform[engagement:5-True]",
+        "test_drifts_in_the_direction_that_the_data_have_taken_are_found[betting:5]",
+        "test_drifts_in_the_direction_that_the_data_have_taken_are_found[parallel:2,1]",
+        "test_an_error_that_is_not_divided_between_drifts_is_found[betting:5]",
+        "test_an_error_that_is_not_divided_between_drifts_is_found[engagement:5]",
+        "test_an_error_that_is_not_divided_between_drifts_is_found[parallel:2,1]",
     ),
     "statistical/test_opponent": (
         "test_games_do_not_refute_the_package_as_it_is[one coin]",

@@ -30,7 +30,7 @@ from plumdp.solver.solve import solve
 
 pytestmark = pytest.mark.slow
 
-N_CASES = size(80, 240)
+N_CASES = size(40, 240)
 PRECISION = 1e-6
 ROUNDING = 1e-12  # what rounding outward may add to an interval
 RELAXATIONS = ["interval", "parameter", "expression", "rectangular"]

@@ -166,6 +166,7 @@ def test_bounds_that_are_not_finite_are_said_to_be_so(advice):
     assert json.loads(json.dumps(endless.to_dict()))["width"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["interval", "l1", "ellipsoid"])
 def test_other_sets_have_advice_as_well(kind):
     found = advise(learned_from(confidence_set=kind), DONE, runs=8_000)
@@ -175,6 +176,7 @@ def test_other_sets_have_advice_as_well(kind):
     assert found.rate[choice_of("rest")] == 0
 
 
+@pytest.mark.slow
 def test_a_sampling_policy_of_ones_own_is_predicted_too():
     mine = np.where(np.arange(MODEL.graph.n_choices) == choice_of("rest"), 1.0, 0.0)
     weights = np.where(MODEL.graph.state_of_choice() == MODEL.graph.initial_state, mine, 1.0)
@@ -217,6 +219,7 @@ def test_a_number_of_runs_is_a_whole_number(runs):
     assert str(error.value) == f"runs={runs!r}: give a whole number, at least 1"
 
 
+@pytest.mark.slow
 def test_data_that_are_not_runs_need_a_length():
     ones = np.full(MODEL.graph.n_transitions, 100, dtype=np.int64)
     learned = pl.learn(MODEL, pl.TransitionCounts(MODEL.graph, ones, "independent"))
@@ -260,6 +263,7 @@ def test_sampling_by_advice_needs_fewer_runs_than_uniform_and_optimistic_samplin
     assert found["advised"] < 0.7 * min(found["uniform"], found["optimistic"])
 
 
+@pytest.mark.slow
 def test_a_log_with_rows_that_were_left_out_says_how_long_its_runs_are():
     """Runs have two steps each; some rows cannot be read, so that what is left is not made of whole runs."""
     model = workshop()
@@ -283,6 +287,7 @@ def blind_advice():
     return advise(pl.learn(model, counts, objectives=[tank.BAD]), tank.BAD)
 
 
+@pytest.mark.slow
 def test_no_prediction_is_wider_than_the_bounds_are_now(blind_advice):
     assert len(blind_advice.predictions) == 4
     assert all(p.width <= blind_advice.width for p in blind_advice.predictions)
@@ -290,6 +295,7 @@ def test_no_prediction_is_wider_than_the_bounds_are_now(blind_advice):
     assert all(p.width <= tiny.width for p in tiny.predictions)
 
 
+@pytest.mark.slow
 def test_the_advised_policy_is_not_predicted_to_be_worse_than_any_other(blind_advice):
     by = {prediction.sampling: prediction.width for prediction in blind_advice.predictions}
     assert by["advised"] == min(by.values())
@@ -297,6 +303,7 @@ def test_the_advised_policy_is_not_predicted_to_be_worse_than_any_other(blind_ad
     assert all(runs < like_these for runs in advised)
 
 
+@pytest.mark.slow
 def test_predictions_are_about_what_more_runs_give_though_the_likelihood_ignores_rows(blind_advice):
     """1,000 more runs in the same way: the estimate is that of all rows, so that expected counts are right."""
     model = tank.tank()
@@ -307,6 +314,7 @@ def test_predictions_are_about_what_more_runs_give_though_the_likelihood_ignores
     assert blind_advice.predictions[0].width == pytest.approx(certificate.upper - certificate.lower, rel=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "place"), [(0.9, 0), (0.3, -1)])
 def test_a_gradient_from_rows_that_the_likelihood_ignores_is_said_first_if_it_is_most_of_it(blind_advice, share, place):
     said = (

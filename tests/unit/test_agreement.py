@@ -82,6 +82,7 @@ def middle(space):
     return likelihood_table(row_model([[p, 1 - p]], space)).middle
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @settings(max_examples=examples(25))
 @given(data=st.data())

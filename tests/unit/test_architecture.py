@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 import plumdp as pl
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +54,7 @@ def _is_ours(frame) -> bool:
     return path.is_relative_to(SOURCE) and path.parent.name != "base"
 
 
+@pytest.mark.slow
 def test_the_walk_of_the_default_path_is_what_runs():
     shown = PAGE.split("```text\n")[1].split("```")[0].rstrip().splitlines()
     assert shown == walk(), "the page shows another walk; it is now:\n" + "\n".join(walk())

@@ -567,6 +567,7 @@ def test_a_run_whose_steps_jump_between_files_may_be_two_runs(tmp_path):
     assert read_log(LAMP, tmp_path).counts.total == 2 * len(frame)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_files_of_a_folder_are_read_in_the_order_of_their_numbers_and_the_assumption_says_so(ending, tmp_path):
     """As text, day-10 is before day-2, and the pilot would have rows of both; a list keeps its order."""

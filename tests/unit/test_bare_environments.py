@@ -114,6 +114,7 @@ def test_an_episode_ends_where_the_policy_only_stays(walk):
     assert counts.visits[graph.first_choice[1] :].sum() == 0
 
 
+@pytest.mark.slow
 def test_learning_takes_the_environment_itself_and_is_that_of_gym_environment(walk):
     def numbers(records):
         return [(r.episodes, r.steps, r.bound, r.optimistic_bound, r.policy.choice.tolist()) for r in records]

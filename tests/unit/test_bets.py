@@ -76,6 +76,7 @@ def ever_missed(bets, chance, error, *, n_throws=400, copies=1):
     return missed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chance", [0.5, 0.2, 0.05])
 @pytest.mark.parametrize("side", [1, -1])
 def test_one_coin_ever_leaves_its_half_space_with_a_probability_of_at_most_the_error(chance, side):
@@ -85,6 +86,7 @@ def test_one_coin_ever_leaves_its_half_space_with_a_probability_of_at_most_the_e
     assert error / 4 <= ever_missed([(factors, side)], chance, error) <= error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pilot_heads", [1, 8, 20, 39])
 def test_one_coin_is_covered_whatever_the_pilot_showed(pilot_heads):
     """Both sides together; most of these pilots are far from the truth."""
@@ -93,6 +95,7 @@ def test_one_coin_is_covered_whatever_the_pilot_showed(pilot_heads):
     assert ever_missed(bets, chance, error / 2) <= error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copies", [2, 3])
 def test_a_coin_that_counts_every_throw_more_than_once_is_missed_too_often(copies):
     """The check can fail."""

@@ -74,6 +74,7 @@ def test_beta_binomial_ends_are_outside_for_any_number_of_trials(pair, error):
     assert k == n or log_money(k, n, arb(upper)) < goal
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(50))  # ball arithmetic takes its time
 @given(counts(10**10), errors)
 def test_clopper_pearson_ends_have_tails_of_at_most_half_the_error(pair, error):
@@ -103,10 +104,11 @@ def beta_share(p, a, b):
 
 
 MANY = [10**9, 10**11, 10**12, 10**12 + 1, 10**14, 10**15, 2**53 + 1, 10**17]
+BY_DAY = [10**9, 10**12, 10**12 + 1, 2**53 + 1]
 
 
 ERRORS = (0.1, 1e-3, 1e-9)
-WITH_ERRORS = list(product(MANY, ERRORS)) if TIER == "night" else list(zip(MANY, cycle(ERRORS), strict=False))
+WITH_ERRORS = list(product(MANY, ERRORS)) if TIER == "night" else list(zip(BY_DAY, cycle(ERRORS), strict=False))
 
 
 @pytest.mark.slow

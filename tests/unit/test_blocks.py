@@ -64,6 +64,7 @@ def in_blocks():
     return row_model(rows, space)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6))
 def test_slopes_of_entries_are_those_of_all_coefficients(seed):
     table, rng = likelihood_table(in_blocks()), np.random.default_rng(seed)

@@ -67,6 +67,7 @@ def test_of_many_parameters_the_text_shows_some_and_says_how_many_there_are_whil
     assert list(one.to_dict()["parameters"]) == list(one.to_dict()["estimate"]) == list(boxes)
 
 
+@pytest.mark.slow
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False))
 @example(0.1, 0.1)
 @example(1 - 2**-53, 1.0)
@@ -278,7 +279,8 @@ def test_the_worst_value_of_a_policy_that_was_found_is_no_answer_if_another_may_
     assert (found.status, found.headline) == ("nothing certified", f"Nothing certified: {why}.")
 
 
-def test_a_report_does_not_say_more_of_bounds_than_they_do(tmp_path):
+@pytest.mark.slow
+def test_a_report_does_not_say_more_of_bounds_than_they_do(blank_pictures, tmp_path):
     for policy, seen, badge in ((WAIT, (300, 700), "Certified"), (None, (0, 5), "Nothing certified")):
         data = walked(seen, "0.3")
         found = pl.certify(*data, 'Pmax=? [ F "goal" ]', policy=policy)
@@ -327,6 +329,7 @@ class Text(HTMLParser):
         self.text += data
 
 
+@pytest.mark.slow
 @given(st.text(st.sampled_from("a<>&\"'/ script"), max_size=20))
 @example('P<=0.5 [ F "a" & "b" ]')
 @example("<script>alert(1)</script>")
@@ -491,7 +494,8 @@ def test_a_check_of_the_model_has_its_estimate_and_residuals_at_the_same_point(c
     assert all(abs(record["standardised"]) < 5 for record in check.residuals)
 
 
-def test_an_estimate_outside_of_the_region_is_not_shown(monkeypatch, certified_tank, tmp_path):
+@pytest.mark.slow
+def test_an_estimate_outside_of_the_region_is_not_shown(monkeypatch, certified_tank, tmp_path, blank_pictures):
     """A model that is too large has no search: what is left is the middle of the space, which the data exclude."""
     monkeypatch.setattr(full_likelihood, "_MOST_WORK", 0)
     learned = pl.learn(TANK, RUNS, objectives=[BAD])
@@ -548,7 +552,10 @@ LIKELIHOOD = (
 )
 
 
-def test_a_certificate_says_how_many_steps_the_likelihood_ignores(learned_tank, certified_tank, tmp_path):
+@pytest.mark.slow
+def test_a_certificate_says_how_many_steps_the_likelihood_ignores(
+    learned_tank, certified_tank, tmp_path, blank_pictures
+):
     is_on = TANK.graph.action == TANK.graph.action_names.index("on")
     n_steps = int(RUNS.visits[is_on].sum())
     said = LIKELIHOOD.format(f"{n_steps:,}", n_steps / 60)
@@ -563,6 +570,7 @@ def test_a_certificate_says_how_many_steps_the_likelihood_ignores(learned_tank, 
     assert f"<li>The likelihood {said}.</li>" in page or f"<p>The likelihood {said}.</p>" in page
 
 
+@pytest.mark.slow
 def test_nothing_is_ignored_if_such_rows_were_not_visited_or_there_are_none():
     policy = TANK.graph.first_choice[:-1]
     assert [TANK.graph.action_names[TANK.graph.action[choice]] for choice in policy[:1]] == ["off"]

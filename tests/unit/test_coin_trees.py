@@ -95,6 +95,7 @@ def random_row(rng, variables, depth):
     return [side * leaf for side in sides for leaf in random_row(rng, variables, depth - 1)]
 
 
+@pytest.mark.slow
 def test_random_trees_are_found_and_are_trees_of_their_rows():
     rng = np.random.default_rng(7)
     for _ in range(150):

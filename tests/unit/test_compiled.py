@@ -244,6 +244,7 @@ def in_a_process(tmp_path, level, **more):
     return subprocess.run([sys.executable, "-c", COMPILING, level], env=environment, check=True, **more)
 
 
+@pytest.mark.slow
 def test_compiling_says_so_once_on_a_terminal_and_never_again(tmp_path):
     pty = pytest.importorskip("pty")
     said = []
@@ -257,6 +258,7 @@ def test_compiling_says_so_once_on_a_terminal_and_never_again(tmp_path):
     assert said == [[f"{module.COMPILING}\r\n"], []]
 
 
+@pytest.mark.slow
 def test_compiling_is_silent_in_a_pipe_and_known_to_the_logger(tmp_path):
     quiet = in_a_process(tmp_path / "one", "WARNING", capture_output=True, text=True)
     told = in_a_process(tmp_path / "two", "INFO", capture_output=True, text=True)
@@ -264,6 +266,7 @@ def test_compiling_is_silent_in_a_pipe_and_known_to_the_logger(tmp_path):
     assert (told.stdout, told.stderr) == ("", f"plumdp: {module.COMPILING}\n")
 
 
+@pytest.mark.slow
 def test_a_cache_that_cannot_be_written_costs_one_line_and_nothing_else(tmp_path):
     """No file of this process may have a single byte, as on a full disk."""
     resource = pytest.importorskip("resource")
@@ -275,6 +278,7 @@ def test_a_cache_that_cannot_be_written_costs_one_line_and_nothing_else(tmp_path
     assert [file for file in tmp_path.rglob("*") if file.is_file() and file.stat().st_size] == []
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_compiled_anew(tmp_path):
     """Every file of the first process loses its content, as after a crash."""
     in_a_process(tmp_path, "WARNING")

@@ -1,12 +1,14 @@
 """Blocks of variables are the connected components of what rows tie together, by SciPy's search for them."""
 
 import numpy as np
+import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from plumdp.model.blocks import independent_blocks
 
 
+@pytest.mark.slow
 def test_blocks_are_connected_components_and_their_rows_in_order_of_their_first_variables():
     rng, n_several = np.random.default_rng(1), 0
     for _ in range(300):

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tiers import covering
 
 import plumdp as pl
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
@@ -241,6 +242,7 @@ def test_constants_are_pooled_number_by_number_whatever_their_order_in_the_row()
 # The error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "share"),
     [
@@ -272,6 +274,7 @@ def test_the_intervals_keep_their_share_of_the_error_and_what_is_left_is_divided
     assert learned.budget.graph_alone == Fraction(1, 40 if len(find_fixed_numbers(model)) else 20)
 
 
+@pytest.mark.slow
 def test_data_that_may_stop_at_any_time_have_wider_intervals():
     """With a policy that returns to the row, runs try it many times; a fixed number of runs is then no fixed sample."""
 
@@ -298,6 +301,7 @@ def test_data_that_may_stop_at_any_time_have_wider_intervals():
         assert 500 + next(j for j, texts in enumerate(found) if texts) == int(k[lower > 0.5][0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_numbers_are_tested_at_any_time_unless_the_set_itself_needs_fixed_numbers_of_samples(sampling):
     """Clopper–Pearson intervals hold for a fixed number of trials alone, and are narrower."""
@@ -387,12 +391,11 @@ def constant_by_space(name):
     }[name]
 
 
-@pytest.mark.parametrize("sets", SETS)
-@pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize(
-    "name", ["a point", "a point that is no float", "a line", "a line, three outcomes", "a product"]
-)
-def test_an_expression_that_the_space_leaves_one_value_is_tested_as_well(name, sampling, sets):
+LEFT_BY_SPACE = ["a point", "a point that is no float", "a line", "a line, three outcomes", "a product"]
+
+
+@pytest.mark.parametrize(("name", "sets", "sampling"), covering(LEFT_BY_SPACE, SETS, SAMPLINGS))
+def test_an_expression_that_the_space_leaves_one_value_is_tested_as_well(name, sets, sampling):
     model = constant_by_space(name)
     n_transitions = int(model.graph.first_transition[1])
     for heads in (0.99, 0.02):
@@ -414,6 +417,7 @@ def test_the_value_that_the_space_leaves_is_not_contradicted_by_itself(sets):
 # Online
 
 
+@pytest.mark.slow
 def test_learning_online_finds_a_number_that_is_wrong():
     """The coin of the environment shows heads nine times of ten."""
     model, truth = (rows_model((heads, 1 - heads), (p, 1 - p)) for heads in (Fraction(1, 2), Fraction(9, 10)))

@@ -1,6 +1,7 @@
 """Contrasts: one cell for each open choice, chosen by the model alone."""
 
 import numpy as np
+import pytest
 from cell_models import cell_model
 
 import plumdp as pl
@@ -21,6 +22,7 @@ def open_choices(model):
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_every_open_choice_is_in_one_cell_and_no_other_choice_is():
     for name in ("betting:5", "rover:10,10", "aircraft:20,10", "parallel:5"):
         model = pl.case_study(name).model

@@ -145,6 +145,7 @@ def test_coupled_bounds_are_tighter_where_states_pull_in_different_directions():
     assert (worst.lower[0], best.upper[0]) == pytest.approx((0.16, 0.36), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_splitting_a_parameter_into_a_sum_changes_nothing():
     (p,) = pl.parameters("p")
     a, b = pl.parameters("a", "b")
@@ -242,6 +243,7 @@ def test_gradient_refuses_what_it_cannot_take():
 compiled_norm = from_compiled_code(spectral_norm)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 12), st.integers(0, 10**6))
 def test_norms_of_matrices_are_never_too_small(d, seed):
     rng = np.random.default_rng(seed)

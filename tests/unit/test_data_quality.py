@@ -230,6 +230,7 @@ def test_a_few_runs_that_were_cut_off_are_named(tmp_path):
         assert json.loads(certificate.to_json())["data_quality"]["report"]["rows"]["cut off"] == 12
 
 
+@pytest.mark.slow
 def test_who_says_that_runs_were_cut_off_regardless_of_outcomes_is_quoted(tmp_path):
     said = "that 300 of 400 runs end before the outcome of their last action has nothing to do with that outcome"
     counts = runs_of_coin(100, 300, cut_off="unrelated")

@@ -31,6 +31,7 @@ def test_bounds_hold_the_exact_value_of_the_policy_and_take_few_sweeps(discount)
         assert found.sweeps <= by_discount._PATIENCE + by_discount._MANY
 
 
+@pytest.mark.slow
 def test_values_that_solve_no_equation_do_no_harm(monkeypatch):
     """Bounds from nonsense, and from values a little off on either side, hold all the same."""
     solved = by_discount._solved
@@ -43,6 +44,7 @@ def test_values_that_solve_no_equation_do_no_harm(monkeypatch):
             assert found.status == "converged"
 
 
+@pytest.mark.slow
 def test_bounds_meet_those_of_value_iteration_also_if_rewards_are_negative(monkeypatch):
     for seed in SEEDS[:20]:
         imdp, objective, nature = discounted(seed, "0.95")
@@ -65,6 +67,7 @@ def test_it_ends_where_rounding_keeps_the_bounds_apart():
     assert found.status.startswith("open")
 
 
+@pytest.mark.slow
 def test_equations_whose_factorisation_fills_up_are_left_to_sweeps(monkeypatch):
     """Successors anywhere: a factorisation would have most of all entries, and take longer than all sweeps."""
     monkeypatch.setattr(by_discount, "solve_chain", lambda chain: pytest.fail("equations were solved"))

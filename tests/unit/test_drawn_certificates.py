@@ -41,6 +41,7 @@ def test_the_true_value_lies_between_coupled_bounds_and_the_certificate_says_tha
     assert ("policy", f"draws its action in {certificate.policy.n_drawn} of 225 states") in certificate.facts()
 
 
+@pytest.mark.slow
 def test_what_was_saved_is_read_and_explained_again(certificate, counts, learned, tmp_path):
     parts = ["drawing", "expressions", "outlines", "variables"]
     findings = pl.explain(learned, certificate, parts=parts)

@@ -190,6 +190,7 @@ def test_throws_that_count_twice_contradict_the_truth_too_often():
 # The half-space lies outside of the process, in many digits
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(15))
 @given(data=st.data())
 def test_the_half_space_is_implied_by_the_process(data):
@@ -245,6 +246,7 @@ def test_a_planted_drift_contradicts_all_points_on_its_side_and_only_there(side)
         assert (min(values) > 0) == (drift.side == side)
 
 
+@pytest.mark.slow
 def test_data_without_drift_contradict_no_true_point():
     """A hundred data sets of a right model, at an error at which at most a quarter of one is expected to be missed."""
     rng, truth = np.random.default_rng(5), [0.3, 0.6]

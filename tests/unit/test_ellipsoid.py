@@ -115,6 +115,7 @@ def exact_ellipsoid(model, counts, error):
     return rational, centre, (log_det - 2 * arb(error).log()).sqrt() / 2 + (arb(0.01) * reach).sqrt()
 
 
+@pytest.mark.slow
 def test_floats_contain_the_exact_ellipsoid():
     """Points on the boundary of the ellipsoid in rational numbers lie inside the one in floats, without a tolerance."""
     rng = np.random.default_rng(7)
@@ -226,6 +227,7 @@ def test_the_closed_form_is_never_above_the_exact_minimum(condition):
             assert arb(below) <= arb(form).sqrt() * (1 + 1e-9 + 1e-14 * condition) + 1e-12
 
 
+@pytest.mark.slow
 def test_with_any_multipliers_a_bound_is_never_above_its_exact_value():
     """s·c - r |rootᵀ s| - y·b with s = g + Σ y a, of the very floats: in 300 bits, and without a tolerance."""
     rng = np.random.default_rng(8)

@@ -184,6 +184,7 @@ def test_misuse_is_refused_with_a_sentence(door, changes, message):
     assert str(caught.value) == message
 
 
+@pytest.mark.slow
 def test_without_gymnasium_the_missing_extra_is_named():
     code = """
 import sys
@@ -238,6 +239,7 @@ def test_counts_are_those_of_the_steps_that_the_environment_made(study):
     assert counts.sampling == "adaptive"  # nobody has said that the number of episodes was fixed beforehand
 
 
+@pytest.mark.slow
 def test_what_had_been_seen_after_some_episodes_is_kept_and_changes_no_counts(betting):
     """Whoever runs fewer episodes from the same seed sees the same first ones."""
 

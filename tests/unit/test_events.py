@@ -172,6 +172,7 @@ def can_try_twice(model, events, event):
     return bool(states & seen)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200))
 @given(walks())
 def test_an_event_called_tried_once_is_on_no_run_twice(model):

@@ -97,6 +97,7 @@ def test_a_coin_that_never_shows_one_side_has_evidence(n):
         assert exact - 0.5 <= log_evidence(COIN, seen, mean, precision) <= exact + 1e-6
 
 
+@pytest.mark.slow
 def test_evidence_with_the_prior_of_a_pilot_is_just_below_quadrature():
     """The pilot is a twentieth of the data, and may not have seen one of the sides."""
     rng = np.random.default_rng(5)
@@ -112,6 +113,7 @@ def test_evidence_with_the_prior_of_a_pilot_is_just_below_quadrature():
             assert exact - 0.8 <= log_evidence(COIN, seen, *prior) <= exact + 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [COINS, FACTORS], ids=["coins", "factors"])
 def test_evidence_in_the_plane_is_never_above_quadrature(rows):
     table = likelihood_table(row_model(rows, SQUARE))

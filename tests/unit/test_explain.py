@@ -83,6 +83,7 @@ def test_pickling_printing_and_json_compute_nothing(certificate, keep):
     assert vars(certificate).keys() == set(pl.Certificate.__dataclass_fields__)  # nothing is cached
 
 
+@pytest.mark.slow
 def test_model_and_counts_explain_as_what_was_learned_does(certificate, findings):
     assert pl.explain(STUDY.model, COUNTS, certificate) == findings
 
@@ -106,6 +107,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_a_saved_result_is_explained_as_a_fresh_one_is(options, tmp_path):
     """Learning again from the saved counts, with the saved options, must give the same certificate to the last bit."""

@@ -53,6 +53,7 @@ def rules(draw):
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(rules())
 def test_both_explorers_give_the_same_model_as_the_rules(actions):
@@ -158,6 +159,7 @@ def test_the_space_is_cut_where_an_affine_expression_leaves_the_unit_interval():
     assert not model.space.contains({"p": 0.3, "q": 0.6})
 
 
+@pytest.mark.slow
 def test_exploration_goes_on_where_one_batch_ends(monkeypatch):
     """Many small batches find the same model as one large one."""
     whole = pl.case_study("betting:25").model

@@ -20,6 +20,7 @@ def table_of(group, names):
     return ExpressionTable.build([write(tree) for tree in group], names)
 
 
+@pytest.mark.slow
 @given(groups, orders, st.lists(points, min_size=1, max_size=3))
 def test_float_values_are_the_exact_ones_up_to_rounding(group, names, where):
     table = table_of(group, names)
@@ -31,6 +32,7 @@ def test_float_values_are_the_exact_ones_up_to_rounding(group, names, where):
             assert abs(value - float(fold(tree, point, lambda leaf: leaf.meant))) <= 1e-13 * float(size)
 
 
+@pytest.mark.slow
 @given(groups, orders, points)
 def test_exact_values_are_those_of_the_trees(group, names, point):
     space = ParameterSpace.box(dict.fromkeys(names, (-3, 3)))

@@ -72,6 +72,7 @@ def rows(draw):
 models = st.lists(rows(), min_size=1, max_size=4).map(model_of)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(models, st.booleans())
 def test_a_visit_tries_each_event_once_and_with_exactly_its_probability(model, merge):
@@ -86,6 +87,7 @@ def test_a_visit_tries_each_event_once_and_with_exactly_its_probability(model, m
             assert sum(inside, Polynomial(0)) == (events.polynomials[event] if event in tried else 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(models)
 def test_factors_are_the_sums_of_lower_degree_than_their_parts_and_nothing_else(model):

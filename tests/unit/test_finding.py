@@ -79,6 +79,7 @@ def is_within(polygon, point):
     return bool((edges[:, 0] * to[:, 1] - edges[:, 1] * to[:, 0] >= 0).all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["glider", "aircraft"])
 def test_no_point_that_explains_the_data_is_outside_of_an_outline(name, request):
     study, learned = request.getfixturevalue(name)
@@ -94,6 +95,7 @@ def test_no_point_that_explains_the_data_is_outside_of_an_outline(name, request)
             assert all(np.dot(cut.normal, point) <= cut.offset for cut in outline.cuts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confidence_set", ["interval", "l1", "ellipsoid"])
 def test_outlines_of_other_sets_hold_the_points_that_their_half_spaces_allow(confidence_set):
     _, learned = learned_study("glider:3,3,2,2", 300, confidence_set=confidence_set)
@@ -208,6 +210,7 @@ def test_the_drawing_has_all_transitions_and_marks_those_of_the_policy(betting):
     assert {found.states[s].split("step=")[1] for s in found.targets} == {"6"}
 
 
+@pytest.mark.slow
 def test_a_model_of_many_states_has_no_drawing():
     study, learned = learned_study("betting:25", 50)
     assert study.model.graph.n_states > MOST_STATES

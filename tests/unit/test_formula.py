@@ -132,6 +132,7 @@ def tables(draw, length):
     return drawn, columns, {name: draw(kind) for name, kind in NUMBERS.items()}
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(1, 5), st.sampled_from([integers, rationals, booleans]))
 @settings(max_examples=examples(300))
 def test_a_formula_on_columns_has_the_value_of_each_row(data, length, kind):

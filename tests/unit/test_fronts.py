@@ -33,6 +33,7 @@ def two_ways(n_levels: int, up_cost: float) -> tuple[pl.stages.IntervalMDP, pl.R
     return mdp, pl.Reward(cost, "min", target=is_end)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("up_cost", [0.2, 1.0, 3.0])
 def test_every_level_takes_the_cheaper_way_out(up_cost):
     """By hand: two tries for each level that is left, so the cheaper of 2 k and 2 c (n - k)."""
@@ -45,6 +46,7 @@ def test_every_level_takes_the_cheaper_way_out(up_cost):
     assert (solution.upper >= expected * (1 - 1e-9)).all()
 
 
+@pytest.mark.slow
 def test_a_long_chain_takes_few_solutions_of_the_whole_component(monkeypatch):
     """The published optimum of Engagement (300); without windows there are 23 solutions."""
     n_states = []

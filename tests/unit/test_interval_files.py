@@ -61,6 +61,7 @@ def parts(model):
     return {name: mask.tolist() for name, mask in model.labels.items() if mask.any()}, rewards
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 @given(seed=st.integers(0, 10**6))
 def test_a_model_is_the_same_after_writing_and_reading(tmp_path_factory, ending, seed):

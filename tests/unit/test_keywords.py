@@ -87,6 +87,7 @@ def test_every_function_refuses_what_learning_refuses(function, study, counts, o
         function(study.model, counts, *asked(function, study), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

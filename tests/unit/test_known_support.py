@@ -52,6 +52,7 @@ def test_a_loop_is_left_one_day_if_leaving_is_possible():
     assert pl.stages.solve(known, reach(known, "max", complement=True), nature="optimistic").upper.tolist() == [0, 0]
 
 
+@pytest.mark.slow
 def test_one_way_out_is_as_good_as_another_but_for_where_it_leads():
     """States 0 and 3 may pass to each other; 0 leaves for the goal with 1/4 or so, 3 with 1/2; else they are lost.
 
@@ -224,6 +225,7 @@ def is_end_component(graph, states, allowed):
     return all(edges[s] for s in states) and all(states <= can_reach(edges, [s], nowhere) for s in states)
 
 
+@pytest.mark.slow
 def test_end_components_are_the_largest_sets_in_which_the_agent_can_stay_and_go_everywhere():
     rng = np.random.default_rng(12)
     n_found = 0
@@ -282,6 +284,7 @@ def test_end_components_of_larger_graphs_are_those_found_round_by_round(share):
         assert (of_source[within] == component[graph.successor][within]).all()
 
 
+@pytest.mark.slow
 def test_what_falls_off_an_end_component_piece_by_piece_takes_no_round_each():
     """States may wait in pairs, or go two up or nine down; below lies a trap. Only the pairs stay, from below upwards.
 

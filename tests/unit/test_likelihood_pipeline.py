@@ -109,6 +109,7 @@ def test_a_parameter_that_nothing_depends_on_changes_nothing():
     assert other.parameters["q"] == (0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("early", [EARLY, None])
 def test_halving_the_error_never_narrows(early):
     """Sets never do; brackets by at most a hundredth, as second order is tried only where the remainder matters."""
@@ -258,6 +259,7 @@ def test_a_value_that_is_proved_to_be_infinite_is_certified():
     assert "no policy reaches the target with certainty" in str(found)
 
 
+@pytest.mark.slow
 def test_a_gradient_that_is_not_a_number_is_not_followed(monkeypatch):
     """Estimates may overflow where equations are nearly singular: then the robust policy and its bounds remain."""
     model = throws(p, q, SQUARE)
@@ -402,6 +404,7 @@ def test_compare_shows_the_ladder_from_interval_to_coupled():
     assert coupled[1] - coupled[0] < 0.95 * (rectangular[1] - rectangular[0])
 
 
+@pytest.mark.slow
 def test_the_commands_take_the_likelihood_and_one_point_for_all_states(tmp_path):
     runner, data = CliRunner(), str(tmp_path / "counts.parquet")
     made = runner.invoke(app, ["simulate", "aircraft:6,4,1", "-n", "2000", "--seed", "3", "--counts", "-o", data])
@@ -480,6 +483,7 @@ def test_brackets_that_do_not_meet_leave_those_against_nature(monkeypatch):
     assert (found.lower, found.upper) == (plain.lower, plain.upper)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_weights", [2, 3])
 def test_factors_that_are_negative_in_part_of_the_space_do_not_mislead_the_search(n_weights):
     """One of several outcomes, and for the first of them a coin: no row says that the weights sum to at most 1."""

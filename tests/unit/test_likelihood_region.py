@@ -93,12 +93,14 @@ def lost_points(rng, table, space, n_cases, *, shift):
     return lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [COINS, PRODUCTS, COINS[:1]], ids=["coins", "products", "one of two seen"])
 def test_no_point_of_large_likelihood_is_outside_of_an_ellipsoid_or_beyond_a_tangent(rows):
     table = likelihood_table(row_model(rows, SQUARE))
     assert lost_points(np.random.default_rng(1), table, SQUARE, 30, shift=0.1) == 0
 
 
+@pytest.mark.slow
 def test_a_bound_that_ignores_how_far_the_space_reaches_loses_points(monkeypatch):
     """With κ = 1, the ellipsoid is that of the second derivative alone: points of rare outcomes lie outside."""
     monkeypatch.setattr(ellipsoids, "_curvature", np.ones_like)
@@ -119,6 +121,7 @@ def test_the_factor_of_the_quadratic_bound_is_never_too_large():
     assert (found >= np.array(exact) * (1 - 1e-4)).all()
 
 
+@pytest.mark.slow
 def test_regions_have_all_points_of_large_likelihood_within_half_spaces():
     """Least values over a region, in random directions, are never above those over points of a grid."""
     rng = np.random.default_rng(4)
@@ -225,6 +228,7 @@ def value_of(name, study):
     return value
 
 
+@pytest.mark.slow
 def test_rare_outcomes_have_regions_with_their_true_point():
     """Parameters of about 1/2000, of which some outcomes are never seen."""
     space = pl.ParameterSpace.unit("p", "q")

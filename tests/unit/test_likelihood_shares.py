@@ -86,6 +86,7 @@ def test_the_sets_of_all_ends_of_the_data_have_the_error_together(is_open, has_p
     assert total == pytest.approx(0.01 if has_pilot or not is_open else 0.01 * (1 - 10 / 92.5))
 
 
+@pytest.mark.slow
 def test_many_parameters_have_half_spaces_across_every_direction_of_an_outcome(made):
     found = learned(made)
     n_directions = int(found.table.direction.max()) + 1
@@ -94,6 +95,7 @@ def test_many_parameters_have_half_spaces_across_every_direction_of_an_outcome(m
     assert len(found.offsets) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_the_true_point_is_in_all_half_spaces_and_in_the_region(seed, made):
     """At an error of one in a thousand, five draws that miss would be five too many."""
@@ -107,6 +109,7 @@ def test_the_true_point_is_in_all_half_spaces_and_in_the_region(seed, made):
     assert (region.minimise(directions) <= directions @ point).all()
 
 
+@pytest.mark.slow
 def test_half_spaces_across_outcomes_make_their_ranges_narrower(made):
     found = learned(made)
     region = build_likelihood_region(made.model.space, made.model.expressions, found)

@@ -1,5 +1,7 @@
 """Moments of logs: what had been seen at each, that no later row changes it, and that counts stay what they were."""
 
+from functools import cache
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -43,6 +45,7 @@ SOURCES = {
 }
 
 
+@cache
 def slow_runs(form, n):
     return recount([row for row in ROWS[form] if row["episode"] < n], LAMP.graph, form)[0]
 
@@ -59,6 +62,7 @@ def same(moments, expected):
 # the counts stay what they were, and the pilot is what a recount of its part says
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_simulated_log_has_the_counts_and_the_pilot_of_the_simulation(name, form, tmp_path):
@@ -103,6 +107,7 @@ def test_every_source_has_the_same_pilots(source, form, tmp_path):
         assert np.array_equal(counts.counts, COUNTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     ("source", "order"), [("query", "runs"), *((source, order) for source in SOURCES for order in ("runs", "time"))]
@@ -149,6 +154,7 @@ def test_a_column_that_is_called_as_the_table_of_runs_calls_its_own_changes_noth
         assert same(counts.pilot.moments, [slow_runs("transitions", n) for n in (16, 64, 256)])
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.integers(0, 2**32), st.integers(250, 700))
 def test_the_pilot_of_interleaved_runs_is_what_was_seen_up_to_a_moment(seed, n_rows):
@@ -179,6 +185,7 @@ def test_rows_of_runs_are_not_of_a_number_fixed_beforehand():
     assert counts.pilot.end == PilotEnd.POWER_OF_FOUR
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_files_in_order_have_their_first_runs_and_rows_in_the_first_files(form, tmp_path):
     frame = pd.DataFrame(ROWS[form])
@@ -194,6 +201,7 @@ def test_files_in_order_have_their_first_runs_and_rows_in_the_first_files(form, 
     assert same(by_time.pilot.moments, slow_rows(ROWS[form], form))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["list", "arrow", "pandas", "polars", "lazy"])
 def test_the_first_rows_of_many_files_and_chunks_are_those_of_the_first(kind, tmp_path):
     """Enough rows that several threads read them, the runs of a later file under smaller numbers."""
@@ -218,6 +226,7 @@ def test_the_first_rows_of_many_files_and_chunks_are_those_of_the_first(kind, tm
     assert np.array_equal(counts.counts, runs.counts().counts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"sampling": "trajectories"}, {"order": "runs"}])
 @pytest.mark.parametrize("partitions", [None, "files"])
 @pytest.mark.parametrize("is_packed", [False, True])
@@ -292,6 +301,7 @@ def test_results_of_several_queries_have_no_common_pilot():
     assert np.array_equal(read_log(LAMP, both, pilot=False).counts.counts, COUNTS + slow_runs("transitions", 200))
 
 
+@pytest.mark.slow
 def test_a_query_knows_no_order_of_rows_and_no_pilot_of_rows_without_a_run():
     with pytest.raises(pl.DataError, match=r"^order='time': the rows of a table in a warehouse have no order"):
         counts_query(LAMP, table="log", dialect="spark", form="transitions", order="time")
@@ -359,6 +369,7 @@ def test_rows_without_a_run_belong_to_no_pilot_of_runs(source, where, tmp_path):
     assert str(caught.value) == "order='runs': some rows have no episode, so that it is not known when they happened"
 
 
+@pytest.mark.slow
 def test_no_prefix_of_runs_with_gaps_or_repeated_steps_is_a_pilot():
     """A row whose double comes later would be in the pilot, but not in the counts."""
     first = ROWS["trajectories"][0]

@@ -31,6 +31,7 @@ FORMS = ("transitions", "trajectories")
 ROWS, COUNTS = runs(LAMP, {"p": 0.6}, 200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_simulated_log_is_read_back_as_the_counts_in_memory(name, form, tmp_path):
@@ -105,6 +106,7 @@ def test_the_order_of_rows_and_the_partitions_make_no_difference(order, partitio
     assert log.report.rows["last row"] == 200
 
 
+@pytest.mark.slow
 def test_little_memory_makes_more_partitions_and_the_same_counts(tmp_path):
     study = pl.case_study("betting:25")
     frame = pd.DataFrame(
@@ -203,6 +205,7 @@ def pending(frame):
     return last.episode[last.action.notna() & ~stays].tolist()
 
 
+@pytest.mark.slow
 def test_most_runs_without_their_last_state_are_refused_with_what_to_do(tmp_path):
     frame = cut_off(200)
     n = len(pending(frame))
@@ -408,6 +411,7 @@ for frame in [*frames, duckdb.from_df(frames[0])]:
 """
 
 
+@pytest.mark.slow
 def test_frames_are_read_without_pyarrow():
     folder = Path(__file__).parents[1] / "support"
     paths = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -539,6 +543,7 @@ def test_rows_of_codes_are_found_as_a_dict_finds_them(data):
     assert set(index.repeated.tolist()) == {i for i, row in enumerate(rows) if row in rows[i + 1 :]}
 
 
+@pytest.mark.slow
 def test_every_transition_of_a_large_model_is_found_by_its_values():
     graph = pl.case_study("rover:50,50").model.graph
     choice = graph.choice_of_transition()

@@ -95,6 +95,7 @@ def stored(name, runs, model):
     return made(name, episodes, env.observation_space, env.action_space)
 
 
+@pytest.mark.slow
 def test_runs_are_the_same_after_writing_and_reading(betting, runs, written, read):
     log = read("betting/uniform-v0", betting.model)
     assert log.counts.counts.tolist() == runs.counts().counts.tolist()
@@ -102,6 +103,7 @@ def test_runs_are_the_same_after_writing_and_reading(betting, runs, written, rea
     assert (written.total_episodes, written.total_steps) == (400, len(runs))
 
 
+@pytest.mark.slow
 def test_bets_are_placed_by_the_first_episodes(betting, runs, written, read):
     """After 16, 64 and 256 of 400; the largest that is at most an eighth, 50, is 16."""
     first = [np.bincount(runs.transition[runs.episode < n], minlength=len(runs.counts().counts)) for n in (16, 64, 256)]
@@ -114,6 +116,7 @@ def test_bets_are_placed_by_the_first_episodes(betting, runs, written, read):
     assert read(written, betting.model).counts.pilot is None
 
 
+@pytest.mark.slow
 def test_texts_and_truth_values_go_there_and_back(door, read):
     stop = door.graph.states["place"] == "in"
     runs = pl.data.record(door, {"p": "1/2"}, 60, rng=1, max_steps=3, stop=stop)
@@ -164,6 +167,7 @@ def test_data_sets_that_were_combined_have_no_order(betting, written, read):
         read(both, betting.model, order="runs")
 
 
+@pytest.mark.slow
 def test_a_selection_by_outcome_is_refused_and_a_random_one_must_be_said(betting, written, read):
     rich = written.filter_episodes(lambda episode: episode.observations["money"][-1] > 10)
     n = len(rich)
@@ -180,6 +184,7 @@ def test_a_selection_by_outcome_is_refused_and_a_random_one_must_be_said(betting
     assert first.pilot.end == "power of four"
 
 
+@pytest.mark.slow
 def test_a_certificate_from_a_data_set_is_that_of_the_same_counts(betting, runs, written, read):
     """The same data, counted by another path, must give the same bounds."""
     log = read(written, betting.model, sampling="trajectories")
@@ -222,6 +227,7 @@ def test_misuse_is_refused_with_a_sentence(betting, written, call, message):
     assert str(caught.value) == message
 
 
+@pytest.mark.slow
 def test_without_minari_the_missing_extra_is_named():
     code = """
 import sys

@@ -178,6 +178,7 @@ def test_the_space_is_named_if_the_data_fit_only_outside_of_it():
     assert dict(found.facts())["estimate"].endswith("this is outside of its parameter space)")
 
 
+@pytest.mark.slow
 def test_a_log_that_shows_what_cannot_happen_contradicts_the_model_without_a_test(tmp_path):
     lines = ["x,y,action,next_x,next_y", *["0,0,east,1,0"] * 50, *["0,0,east,7,0"] * 50]
     (tmp_path / "log.csv").write_text("\n".join(lines))
@@ -270,6 +271,7 @@ def test_a_conflict_says_where_the_model_is_wrong_and_what_to_try():
     assert "what to try: let the parameters depend on x" in certificate.reason
 
 
+@pytest.mark.slow
 def test_the_diagnosis_needs_no_estimate_and_takes_one():
     counts = draw(MODEL, moved(MODEL, RIGHT, drifting()), 5000, 1)
     fit = pl.learn(MODEL, counts, confidence_set="likelihood").fit
@@ -278,6 +280,7 @@ def test_the_diagnosis_needs_no_estimate_and_takes_one():
     assert diagnose(MODEL, counts, fit, point=np.array([0.4, 0.3]))[0][:45] == own[0][:45]
 
 
+@pytest.mark.slow
 def test_pictures_have_a_panel_for_each_variable_and_one_for_actions(drift, tmp_path):
     from matplotlib.figure import Figure
 
@@ -325,6 +328,7 @@ def test_a_panel_without_differences_does_not_hide_those_of_the_others(first):
         assert low <= -0.2 < 0.2 <= high
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=examples(60))
 def test_whatever_the_data_there_is_a_diagnosis_in_plain_finite_words(seed):

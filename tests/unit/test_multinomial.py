@@ -169,6 +169,7 @@ def full_region(space, bounds):
     return pl.stages.build_region(space, polynomials, lower, upper)
 
 
+@pytest.mark.slow
 def test_cutting_planes_give_the_region_of_all_sets_of_outcomes():
     rng = np.random.default_rng(11)
     n_regions = 0
@@ -186,6 +187,7 @@ def test_cutting_planes_give_the_region_of_all_sets_of_outcomes():
     assert n_regions > 40
 
 
+@pytest.mark.slow
 def test_every_point_within_all_balls_is_in_the_region():
     rng = np.random.default_rng(12)
     model = rows_model([p, q, 1 - p - q], [(p + q) / 2, 0.5 - p / 2, 0.5 - q / 2], [p * 0.5 + 0.2, 0.8 - p * 0.5])

@@ -54,6 +54,7 @@ def excess(model, point, factor=1):
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_noise_of_a_visit_is_within_its_bound(kind):
     rng = np.random.default_rng(3)
@@ -62,6 +63,7 @@ def test_the_noise_of_a_visit_is_within_its_bound(kind):
         assert excess(problem.model, problem.point) <= 1e-12
 
 
+@pytest.mark.slow
 def test_the_noise_of_a_visit_is_within_its_bound_in_affine_models():
     rng = np.random.default_rng(4)
     for _ in range(15):

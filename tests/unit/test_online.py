@@ -30,6 +30,12 @@ def environment(study, seed=1):
     return pl.online.simulator(study.model, study.true_point, rng=seed, max_steps=21)
 
 
+@pytest.fixture(scope="module")
+def whole(study):
+    """Return the last record of 400 episodes without a break."""
+    return final(pl.learn_online(study.model, environment(study), study.objective, episodes=400))
+
+
 @pytest.mark.slow
 def test_the_bound_stays_below_the_value_of_its_policy_and_closes_in(study):
     truth = pl.stages.instantiate(study.model, study.true_point)
@@ -45,6 +51,7 @@ def test_the_bound_stays_below_the_value_of_its_policy_and_closes_in(study):
     assert records[-1].optimistic_bound < records[0].optimistic_bound
 
 
+@pytest.mark.slow
 def test_the_true_value_is_that_of_the_safe_policy(study):
     truth = pl.stages.instantiate(study.model, study.true_point)
     records = pl.learn_online(study.model, environment(study), study.objective, episodes=200)
@@ -81,7 +88,7 @@ def test_with_a_number_of_steps_the_bound_is_that_of_one_choice_per_state():
 @pytest.mark.slow
 def test_a_limit_may_be_reached_after_the_earliest_moment_of_an_update():
     """No choice has doubled its visits when an update may come first: more episodes are run until one has."""
-    study = pl.case_study("glider:11,9")
+    study = pl.case_study("glider:5,5,4,4")
     truth = pl.stages.solve(pl.stages.instantiate(study.model, study.true_point), study.objective)
     simulator = pl.online.simulator(
         study.model, study.true_point, rng=1, max_steps=study.max_steps + 1, stop=truth.upper == 0
@@ -92,6 +99,7 @@ def test_a_limit_may_be_reached_after_the_earliest_moment_of_an_update():
     assert max(np.diff(episodes)) > 1
 
 
+@pytest.mark.slow
 def test_sums_of_products_count_as_events_of_their_own(tmp_path):
     """In rows g h, g (1 - h), … each visit tells about g; a certificate from the same counts is no tighter."""
     study = pl.case_study("parallel:5")
@@ -141,11 +149,10 @@ def test_a_run_stops_after_the_episode_in_which_a_limit_is_reached(study):
 
 
 @pytest.mark.slow
-def test_learning_goes_on_after_a_break_as_if_there_had_been_none(study, tmp_path):
+def test_learning_goes_on_after_a_break_as_if_there_had_been_none(study, whole, tmp_path):
     def records(**options):
-        return pl.learn_online(study.model, environment(study), study.objective, episodes=800, **options)
+        return pl.learn_online(study.model, environment(study), study.objective, episodes=400, **options)
 
-    whole = final(records())
     broken = records(checkpoint=tmp_path / "state.npz")
     for _ in range(20):
         next(broken)
@@ -171,11 +178,10 @@ class Interrupted:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("episode", [0, 7, 333])
-def test_an_interruption_within_an_episode_neither_loses_nor_doubles_it(study, tmp_path, episode):
+def test_an_interruption_within_an_episode_neither_loses_nor_doubles_it(study, whole, tmp_path, episode):
     def records(environment, **options):
         return pl.learn_online(study.model, environment, study.objective, episodes=400, **options)
 
-    whole = final(records(environment(study)))
     with pytest.raises(KeyboardInterrupt):
         final(records(Interrupted(environment(study), episode), checkpoint=tmp_path / "state.npz"))
     resumed = final(records(environment(study), checkpoint=tmp_path / "state.npz"))
@@ -185,13 +191,13 @@ def test_an_interruption_within_an_episode_neither_loses_nor_doubles_it(study, t
 
 
 @pytest.mark.slow
-def test_an_interruption_within_an_update_ends_learning_at_the_update_before(study, tmp_path, monkeypatch):
+def test_an_interruption_within_an_update_ends_learning_at_the_update_before(study, whole, tmp_path, monkeypatch):
     """The solver keeps its bounds when interrupted; a run that went on with them would be another run."""
 
     def records(**options):
         return pl.learn_online(study.model, environment(study), study.objective, episodes=400, **options)
 
-    whole, broken = final(records()), records(checkpoint=tmp_path / "state.npz")
+    broken = records(checkpoint=tmp_path / "state.npz")
     for _ in range(10):
         before = next(broken)
 
@@ -213,7 +219,7 @@ import sys
 import plumdp as pl
 study = pl.case_study("aircraft:20,10")
 environment = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=21)
-for record in pl.learn_online(study.model, environment, study.objective, episodes=2000, checkpoint=sys.argv[1]):
+for record in pl.learn_online(study.model, environment, study.objective, episodes=400, checkpoint=sys.argv[1]):
     print(record.episodes, record.bound, flush=True)
     if record.episodes > 100:
         sys.stdin.readline()  # waits to be ended, unless there is nothing to read from
@@ -246,7 +252,7 @@ def test_a_killed_process_loses_nothing(tmp_path, how, never_ended):
     assert process.wait() != 0
     process.stdin.close()
     process.stdout.close()
-    assert 100 < OnlineState.load(tmp_path / "state.npz").episodes < 2000
+    assert 100 < OnlineState.load(tmp_path / "state.npz").episodes < 400
     resumed = subprocess.run([*COMMAND, str(tmp_path / "state.npz")], **IN_ONE_GO)
     assert resumed.stdout.splitlines()[-1] == never_ended
 
@@ -337,7 +343,7 @@ def test_what_does_not_fit_the_model_is_named_as_it_is_for_counts(study):
 def test_the_published_construction_says_that_it_has_no_guarantee(study):
     """With Clopper–Pearson intervals the bound is tighter and nothing vouches for it."""
     honest, paper = (
-        final(pl.learn_online(study.model, environment(study), study.objective, episodes=500, confidence_set=sets))
+        final(pl.learn_online(study.model, environment(study), study.objective, episodes=100, confidence_set=sets))
         for sets in ("interval", "published-interval")
     )
     assert (honest.status, paper.status) == ("certified", "no guarantee")

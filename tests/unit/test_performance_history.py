@@ -64,6 +64,7 @@ def test_a_ratio_without_a_baseline_does_not_fail_the_check():
     assert not history.grown(cases(clock, 9.0), {}, clock=clock)
 
 
+@pytest.mark.slow
 def test_the_command_fails_on_a_real_slow_down_that_is_planted(tmp_path, capsys, monkeypatch):
     """Work that is done six times in place of once, on the real clock."""
     monkeypatch.setattr(history, "BASELINE", tmp_path / "baseline.json")
@@ -78,6 +79,7 @@ def count():
     return sum(range(100_000))
 
 
+@pytest.mark.slow
 def test_the_history_keeps_every_run_and_shows_it(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(ratios, "SMALL", {"sum / sum": lambda: (count, count)})
     for _ in range(2):

@@ -148,6 +148,7 @@ def test_nothing_is_cut_off(name):
     assert figure.get_size_inches()[0] <= 5.7  # at 390 pixels, nine points are then nine pixels
 
 
+@pytest.mark.slow
 def test_long_names_of_parameters_do_not_lie_on_each_other():
     with styled():
         figure = FIGURES["pairs, long"]()
@@ -176,6 +177,7 @@ def test_two_pictures_on_one_page_share_no_names(name):
     assert set(re.findall(r'href="#([^"]+)"', first)) <= set(ids[0])
 
 
+@pytest.mark.slow
 def test_the_same_picture_is_the_same_file(tmp_path):
     for name in ("one", "two"):
         with styled():
@@ -229,6 +231,7 @@ def test_bounds_without_guarantee_say_so():
     assert "certified bounds" not in shown
 
 
+@pytest.mark.slow
 def test_regions_and_expressions_without_guarantee_say_so():
     said = "Estimates: nothing proves these bounds"
     proved = (FIGURES["strip"](), FIGURES["forest"]())
@@ -330,6 +333,7 @@ def test_advice_ranks_choices_in_words():
     assert any(text.startswith("money=10, step=0") and text.endswith("bet10") for text in shown)
 
 
+@pytest.mark.slow
 def test_few_states_have_texts_and_many_are_dots():
     assert "7, true" in texts(FIGURES["model"]())
     assert "0, true ▸go" in texts(FIGURES["model"]())
@@ -412,6 +416,7 @@ def study_rows(instances, n_updates=8):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("instances", [["betting:25"], ["betting:25", "aircraft:20,10", "rover:10,10"]])
 def test_figures_of_the_study_of_learning_have_words_and_labels_and_are_not_cut_off(instances, tmp_path, monkeypatch):
     drawn = []

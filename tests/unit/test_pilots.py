@@ -385,6 +385,7 @@ def ever_missed(heads, ends, sizes, weights, *, ratio, error=0.1):
     return bool((gained >= wall).any())
 
 
+@pytest.mark.slow
 def test_a_share_of_a_length_chosen_by_an_opponent_misses_and_powers_of_four_with_weights_do_not():
     """400 coins at error 0.1, the worst end of about 600: with a valid pilot at most 56 miss (binomial, 1 %)."""
     rng, n, repetitions = np.random.default_rng(14), 200_000, 400

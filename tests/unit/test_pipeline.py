@@ -207,6 +207,7 @@ def test_provenance_names_versions_the_model_and_the_size_of_the_data():
     assert provenance["numpy"] == np.__version__
 
 
+@pytest.mark.slow
 def test_the_same_data_give_the_same_certificate():
     model = two_coins()
     for relaxation in RELAXATIONS:
@@ -308,6 +309,7 @@ def test_published_sets_are_rectangular_by_default_and_coupled_if_named(sets):
 # Compare
 
 
+@pytest.mark.slow
 def test_compare_gives_what_certify_gives_relaxation_by_relaxation():
     model = two_coins()
     counts = counts_of(model, s0=(60, 40), s1=(30, 10))

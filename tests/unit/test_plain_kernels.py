@@ -76,6 +76,7 @@ def both(function, *arguments):
     return bits((plain, copies)), bits((kernel.dispatcher(*arguments), arguments))
 
 
+@pytest.mark.slow
 def test_arithmetic_with_zeros_infinities_and_both_kinds_of_integers_is_the_same_both_ways():
     pairs = np.array([*itertools.product(SPECIAL, SPECIAL)])
     small, large = np.array([0, 1, -3, 2**30], dtype=np.int32), np.array([0, 1, -3, 2**40], dtype=np.int64)
@@ -91,6 +92,7 @@ def with_one_nan(found):
     return np.where(np.isnan(result), 1.25, result).tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [0, 1])
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 def test_empty_arrays_and_both_kinds_of_integers_are_the_same_both_ways(n, kind):

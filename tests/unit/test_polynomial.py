@@ -83,6 +83,7 @@ def test_different_expressions_differ(a, b):
     assert len({a, b}) == 2
 
 
+@pytest.mark.slow
 @given(trees, points)
 def test_copies_and_pickles_are_equal_and_hash_alike(tree, point):
     original = write(tree)

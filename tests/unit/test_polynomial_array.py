@@ -213,6 +213,7 @@ def test_a_cached_function_is_asked_once_in_all_calls_and_other_functions_once_i
         ]  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(-3, 3) | st.sampled_from([INT32.min, INT32.max, 900]), max_size=8), max_size=6))
 def test_remembered_results_equal_a_loop_whatever_was_asked_before(batches):
     """With both ends of int32 the box of the memo is too large, and results are calculated anew."""
@@ -259,6 +260,7 @@ def test_several_threads_number_the_same_polynomials_alike():
         assert [table[i] for i in numbers] == polynomials[turn:] + polynomials[:turn]
 
 
+@pytest.mark.slow
 def test_results_are_forgotten_with_the_last_array_of_them():
     column = constant_array(p, 2)
     result = (1 - column) * column

@@ -131,6 +131,7 @@ def unportable(path: str, source: str) -> list[str]:
     return [f"src/plumdp/{path}:{line}: {text}" for line, text in sorted(found)]
 
 
+@pytest.mark.slow
 def test_nothing_in_the_package_is_there_on_one_system_only():
     files = sorted(SOURCE.rglob("*.py"))
     assert len(files) > 100
@@ -188,6 +189,7 @@ def test_what_works_everywhere_is_let_pass(source):
     assert unportable("module.py", source) == []
 
 
+@pytest.mark.slow
 def test_every_module_can_be_imported_without_the_modules_of_unix():
     """As on Windows: what is not there raises ImportError or AttributeError."""
     modules = [
@@ -215,6 +217,7 @@ for name in {modules}:
     assert ended.returncode == 0, ended.stderr
 
 
+@pytest.mark.slow
 def test_output_to_a_file_is_utf_8_whatever_code_page_the_system_has(tmp_path):
     """On Windows, redirected output has a code page such as 1252, which has no →."""
     log = tmp_path / "flights.csv"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from random_models import model_of, random_bounds, random_case, random_masks, random_reward
-from tiers import examples
+from tiers import examples, size
 
 import plumdp as pl
 from plumdp.model.objective import Reach, Reward
@@ -96,6 +96,7 @@ def differences(seed):
             yield not same_bits(pl.stages.solve(model, objective, nature=nature, prepared=following), fresh)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(seeds)
 @example(4)
@@ -112,6 +113,7 @@ def test_a_mutant_that_shares_where_it_must_not_is_caught(mutant, monkeypatch):
     assert any(any(differences(seed)) for seed in range(40))
 
 
+@pytest.mark.slow
 def test_a_bound_that_becomes_zero_decides_states_anew():
     """State 0 goes to the goal with at least a half; then nature may drop that, and the rest."""
     sure = IntervalMDP.from_arrays([0, 1, 2, 3], [0, 2, 3, 4], [1, 2, 1, 2], [0.5, 0.25, 1, 1], [0.75, 0.5, 1, 1])
@@ -166,6 +168,7 @@ def test_a_scan_has_successors_first_and_cycles_have_none(seed):
         assert all(place[t] < place[s] for s, t in edges if s in place and t in place)
 
 
+@pytest.mark.slow
 def test_a_policy_is_valued_in_the_order_of_its_model():
     """With or without what was prepared for the model, and if that was for an objective with other ends."""
     for seed in range(6):
@@ -188,6 +191,7 @@ def test_what_is_prepared_for_another_graph_or_objective_does_no_harm():
             assert same_bits(pl.stages.solve(one, objective, prepared=wrong), fresh)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confidence_set", ["likelihood", "interval"])
 def test_what_was_learned_before_changes_no_bit_of_another_certificate(confidence_set):
     study = pl.case_study("betting:25")
@@ -202,6 +206,7 @@ def test_what_was_learned_before_changes_no_bit_of_another_certificate(confidenc
     assert (again.fit.p_value, again.error) == (fresh.fit.p_value, fresh.error)
 
 
+@pytest.mark.slow
 def test_what_was_learned_about_another_model_is_refused():
     one, other = pl.case_study("betting:25"), pl.case_study("betting:25")
     counts = [pl.simulate(study.model, study.true_point, 20, rng=1, max_steps=26) for study in (one, other)]
@@ -264,7 +269,8 @@ def test_half_spaces_are_those_of_the_pilot_whatever_was_learned_before(better, 
     )
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(size(4, 8)))
 def test_what_is_learned_after_something_else_is_the_same_bit_for_bit(seed):
     rng = np.random.default_rng(seed)
     study = pl.case_study(["aircraft:6,4,1", "betting:5", "parallel:2,1", "engagement:5"][seed % 4])

@@ -288,6 +288,7 @@ def spaced(tokens, draw):
     return text
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300))
 @given(booleans(3), st.booleans(), st.randoms(use_true_random=False))
 def test_random_predicates_mean_in_text_what_their_tree_means(tree, is_minimal, random):

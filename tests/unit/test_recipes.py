@@ -69,6 +69,7 @@ def everything(tmp_path, monkeypatch):
     return "everything"
 
 
+@pytest.mark.slow
 def test_a_confidence_set_is_one_file_and_one_entry(everything, tmp_path, study):
     """All relaxations and the certificate take its region as it is, and so does all that is made of a certificate."""
     counts = pl.simulate(study.model, study.true_point, 100, rng=1, max_steps=7)
@@ -91,6 +92,7 @@ def test_a_confidence_set_is_one_file_and_one_entry(everything, tmp_path, study)
     assert all(prediction.width == advice.predictions[0].width for prediction in advice.predictions)
 
 
+@pytest.mark.slow
 def test_the_command_line_knows_a_confidence_set_that_was_added(everything, tmp_path, monkeypatch, study):
     monkeypatch.chdir(tmp_path)
     pl.write_counts(pl.simulate(study.model, study.true_point, 100, rng=1, max_steps=7), "counts.parquet")
@@ -216,6 +218,7 @@ def test_an_objective_is_one_file(prize, direction, nature, value):
         pl.stages.solve(imdp, prize(np.ones(3), direction))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relaxation", ["parameter", "expression", "rectangular"])
 def test_a_new_objective_has_certificates(prize, study, relaxation):
     """Equal prizes of 3 are worth three times the probability to come to one of them."""
@@ -228,6 +231,7 @@ def test_a_new_objective_has_certificates(prize, study, relaxation):
     assert (by_prize.lower, by_prize.upper) == pytest.approx((3 * by_chance.lower, 3 * by_chance.upper), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_certificate_of_a_new_objective_is_explained_saved_and_reported(prize, study, tmp_path):
     """It has no text, so that only what was learned knows what was asked."""
     counts = pl.simulate(study.model, study.true_point, 1000, rng=1, max_steps=7)
@@ -263,6 +267,7 @@ def read_coin(path, *, constants=None, space=None):
 '''
 
 
+@pytest.mark.slow
 def test_a_reader_is_one_file_and_one_line(tmp_path, monkeypatch):
     new = load_file(tmp_path, "coin", READER)
     monkeypatch.setitem(read.READERS, ".coin", new.read_coin)
@@ -329,6 +334,7 @@ STATES = Study("states", "How many states there are.", {"quick": Plan(("betting:
 """
 
 
+@pytest.mark.slow
 def test_a_study_with_its_picture_is_one_file_and_one_line(tmp_path, monkeypatch):
     new = load_file(tmp_path, "states", STUDY)
     monkeypatch.setattr(studies, "STUDIES", (*studies.STUDIES, new.STATES))

@@ -159,6 +159,7 @@ def test_the_tables_of_kernels_are_the_fields_in_their_order(model, region):
     assert [len(table) for table in rows.tables[len(expected) :]] == [0, 0, 0]  # one polytope for all kinds of rows
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32))
 def test_ranges_are_those_of_the_exact_vertices_rounded_outward(seed):
     """An affine expression has its least and largest value over a polytope at vertices; here found in rationals."""

@@ -131,6 +131,7 @@ class Page(HTMLParser):
 KINDS = ("certified", "hostile", "contradicted", "published")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_on_the_page_comes_from_elsewhere(pages, kind):
     page = Page(pages[kind])
@@ -147,6 +148,7 @@ def test_nothing_on_the_page_comes_from_elsewhere(pages, kind):
     assert all(target.startswith("#") for target in re.findall(r"url\(['\"]?([^)]*)", css))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_policy_forbids_requests_and_all_scripts_but_one(pages, kind):
     page = Page(pages[kind])
@@ -157,6 +159,7 @@ def test_a_policy_forbids_requests_and_all_scripts_but_one(pages, kind):
     assert [tag for tag, _, _ in page.elements].count("script") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_ids_occur_once_links_lead_to_them_and_tables_have_headers(pages, kind):
     page = Page(pages[kind])
@@ -169,6 +172,7 @@ def test_ids_occur_once_links_lead_to_them_and_tables_have_headers(pages, kind):
     assert all("scope" in attributes for tag, attributes, _ in page.elements if tag == "th")
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_shown_as_they_are(pages):
     text = pages["hostile"]
     assert "<script>alert" not in text
@@ -177,6 +181,7 @@ def test_hostile_texts_are_shown_as_they_are(pages):
         assert HOSTILE.lower() in "".join(page.texts[tag]).lower(), tag
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_certificate_says(pages, certified_and_found):
     certified, findings = certified_and_found
     page = Page(pages["certified"])
@@ -191,6 +196,7 @@ def test_the_page_says_what_the_certificate_says(pages, certified_and_found):
         assert f"<td>{rung.relaxation}</td>" in pages["certified"]
 
 
+@pytest.mark.slow
 def test_the_first_screen_says_in_plain_words_what_is_claimed_and_what_would_make_it_false(certified_and_found):
     certified, findings = certified_and_found
     text = render(certified, findings, title="Five bets", system="the <b>game</b>", author="A. Gambler")
@@ -208,6 +214,7 @@ def test_the_first_screen_says_in_plain_words_what_is_claimed_and_what_would_mak
     assert "whenever the data stopped, and 1 means no evidence against the model" in text
 
 
+@pytest.mark.slow
 def test_methods_are_folded_at_the_end_and_six_words_are_explained(pages):
     page = Page(pages["certified"])
     folded = [attributes["id"] for tag, attributes, _ in page.elements if tag == "details"]
@@ -231,6 +238,7 @@ def test_a_threshold_is_answered_first_and_in_plain_numbers(problem):
     assert certificate.answer["sentence"] in " ".join(Page(text).texts["li"]).replace("\N{NO-BREAK SPACE}", " ")
 
 
+@pytest.mark.slow
 def test_other_statuses_look_different_and_claim_nothing(pages, contradicted):
     assert contradicted.status == Status.CONTRADICTED
     assert '<body class="contradicted">' in pages["contradicted"]
@@ -244,6 +252,7 @@ def test_other_statuses_look_different_and_claim_nothing(pages, contradicted):
         assert claim not in pages["published"]
 
 
+@pytest.mark.slow
 def test_no_bound_is_shown_if_the_data_show_what_cannot_happen(problem, tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("money,state_step,action,next_money,next_step\n10,0,bet1,11,1\n10,0,bet1,49,1\n")
@@ -258,6 +267,7 @@ def test_no_bound_is_shown_if_the_data_show_what_cannot_happen(problem, tmp_path
     assert Page(text)
 
 
+@pytest.mark.slow
 def test_large_policies_are_cut_and_the_page_says_so(certified_and_found, monkeypatch):
     monkeypatch.setattr("plumdp.reporting.evidence._MOST_ROWS", 50)
     text = render(*certified_and_found)
@@ -265,6 +275,7 @@ def test_large_policies_are_cut_and_the_page_says_so(certified_and_found, monkey
     assert "the first 50 of 225" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_explained", [True, False])
 def test_a_saved_result_has_the_same_report_with_and_without_findings(
     certified_and_found, problem, pages, tmp_path, is_explained
@@ -317,6 +328,7 @@ def test_notebooks_draw_no_bounds_where_none_are_claimed(certified, contradicted
     assert "MODEL CONTRADICTED" in contradicted._repr_html_()
 
 
+@pytest.mark.slow
 def test_everything_in_a_notebook_is_escaped_and_light(hostile_and_found):
     hostile, _ = hostile_and_found
     model, counts, objective = hostile_problem()
@@ -343,6 +355,7 @@ def test_what_was_learned_says_why_it_contradicts_the_model(contradicting):
     assert "contradicted" in pl.learn(*contradicting[:2])._repr_html_()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
 @pytest.mark.parametrize("kind", ["certified", "hostile", "contradicted"])
 def test_in_a_browser_no_text_overflows_and_no_request_leaves(pages, certified, kind, tmp_path):
@@ -355,6 +368,7 @@ def test_in_a_browser_no_text_overflows_and_no_request_leaves(pages, certified, 
         assert found[1280]["searched"] == [225, n_tens, 1, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
 def test_the_browser_finds_planted_faults(pages, tmp_path):
     wide = (

@@ -73,6 +73,7 @@ def assert_residual(residuals, i, observed, expected, observations, variance):
     assert residuals.evidence[i] == pytest.approx(float((observed - expected) ** 2 / variance) / 2, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_residuals_of_transitions_are_those_of_exact_fractions():
     residuals = row_residuals(ROWS)
     for i, t in enumerate(ROWS.transition.tolist()):
@@ -249,6 +250,7 @@ def test_without_a_pilot_there_are_no_early_data():
     assert explain_by_early_data(table) == []
 
 
+@pytest.mark.slow
 def test_a_right_model_leaves_little_to_explain():
     """The evidence is the gain less what chance may do: of 20 data sets, few have any."""
     most = []

@@ -85,6 +85,7 @@ def test_a_policy_of_actions_is_read_as_probabilities_of_one(tmp_path):
     assert np.flatnonzero(policy_weights(LAMP.graph, read)).tolist() == policy.choice.tolist()
 
 
+@pytest.mark.slow
 def test_advice_is_saved_as_a_policy_that_runs_follow(tmp_path):
     counts = pl.simulate(STUDY.model, STUDY.true_point, 20_000, rng=1, max_steps=6)
     advice = pl.advise(pl.learn(STUDY.model, counts, objectives=[STUDY.objective]), STUDY.objective)

@@ -77,6 +77,7 @@ def test_each_objective_has_an_equal_part_of_the_error_of_half_spaces():
         assert found.offsets[2 * number : 2 * number + 2] == pytest.approx(alone.offsets, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_more_objectives_make_each_bracket_wider_but_not_by_much():
     """ln(1/error) grows from ln(2/0.00086) by ln 3: roots of both are to each other as 1 to 1.07."""
     alone = [pl.certify(MODEL, COUNTS, text) for text in TEXTS]
@@ -92,6 +93,7 @@ def test_a_question_that_was_not_announced_holds_with_all_that_were():
     assert other.jointly == (TEXTS[1],)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sets", ["interval", "l1", "ellipsoid"])
 def test_other_sets_hold_jointly_without_any_division(sets):
     found = pl.certify_all(MODEL, COUNTS, TEXTS, confidence_set=sets)

@@ -137,6 +137,7 @@ def test_a_deterministic_policy_is_followed(study):
     assert set(np.flatnonzero(counts.visits)) <= set(policy.tolist())
 
 
+@pytest.mark.slow
 def test_long_rows_are_searched_as_slow_arithmetic_does_and_nothing_of_probability_zero_is_drawn(urn):
     runs = record(urn, {"p": 1}, 3000, rng=13, max_steps=2)
     assert by_run(runs) == list(slow_runs(urn, {"p": 1}, 3000, seed=13, max_steps=2))
@@ -189,6 +190,7 @@ def test_a_word_draws_the_first_outcome_whose_running_sum_is_above_it(case):
     assert DRAW(sums, 1, len(sums), word) == 1 + expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2, 8, 9, 40])
 def test_the_largest_word_draws_the_last_positive_probability(size):
     """Ten times 0.1 is below 1 as floats add: the sum must not decide that nothing is drawn."""
@@ -365,6 +367,7 @@ def test_an_error_in_the_callback_ends_the_run(betting):
         simulate(betting.model, betting.true_point, 10**7, rng=1, max_steps=25, progress=refuse)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
 def test_a_run_without_end_can_be_interrupted():
     code = """
@@ -447,6 +450,7 @@ def test_what_decides_the_runs_is_said_in_the_same_way_wherever_runs_are_made():
 # --- the runs as a table
 
 
+@pytest.mark.slow
 def test_blocks_are_the_recorded_runs_cut_between_runs():
     study = pl.case_study("engagement:50")
     options = {"rng": 5, "max_steps": 1000, "stop": study.model.labels["target"]}

@@ -58,6 +58,7 @@ def test_numbers_beyond_all_floats_are_enclosed_too():
     assert (float_below(-huge), float_above(-huge)) == (-inf, -largest)
 
 
+@pytest.mark.slow
 @given(polytopes(), st.data())
 def test_no_point_of_the_space_violates_the_float_inequalities(polytope, data):
     space, bounds, rows = polytope
@@ -87,6 +88,7 @@ def test_the_float_inequalities_are_off_by_rounding_only(polytope):
         assert 0 <= Fraction(limit) - constraint.evaluate(zero) < Fraction(1, 10**14)
 
 
+@pytest.mark.slow
 @given(polytopes(), st.tuples(*[coefficients] * 3))
 def test_contains_is_decided_exactly(polytope, point):
     space, bounds, rows = polytope
@@ -156,6 +158,7 @@ def test_a_cube_has_its_corners_until_they_are_too_many():
     assert ParameterSpace.unit(*(f"x{i}" for i in range(9))).vertices is None
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.filter_too_much])  # many cuts are of a parameter that there is not
 @given(polytopes(), st.lists(st.tuples(coefficients, coefficients, st.integers(0, 2)), min_size=1, max_size=3))
 def test_cutting_by_one_parameter_tightens_its_bounds_exactly(polytope, cuts):

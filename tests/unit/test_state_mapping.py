@@ -93,6 +93,7 @@ ENGINES = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow], phases=PHASES)
 @given(EXPRESSIONS, ROWS)
 def test_every_engine_evaluates_expressions_as_plain_python_does(expression, rows):
@@ -106,6 +107,7 @@ def test_every_engine_evaluates_expressions_as_plain_python_does(expression, row
         assert found == expected, (name, text)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(st.lists(FLOATS, min_size=1, max_size=8), st.lists(st.integers(-8, 8), min_size=2, max_size=6, unique=True))
 def test_every_engine_finds_the_bin_that_the_definition_names(values, edges):
@@ -350,6 +352,7 @@ HOSTILE = st.lists(
 ).map("".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150))
 @given(HOSTILE)
 def test_no_text_gets_into_a_query_but_as_a_value_or_a_name(text):

@@ -44,6 +44,7 @@ def batches(draw):
     ]
 
 
+@pytest.mark.slow
 @given(batches())
 def test_rows_are_numbered_in_the_order_of_discovery(found):
     check_batches(found)
@@ -63,6 +64,7 @@ def fmix(values):
     return h ^ (h >> np.uint64(32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slot", [0, 4095])
 def test_rows_that_all_want_one_slot_stay_apart(slot):
     """All rows collide; for the last slot, probing also wraps around the end of the table."""
@@ -86,6 +88,7 @@ def offsets(groups):
     return np.cumsum([0, *map(len, groups)]).astype(np.int32)
 
 
+@pytest.mark.slow
 @given(grouped)
 def test_repeated_successors_point_to_the_first_equal_one_of_their_choice(groups):
     first = offsets(groups)

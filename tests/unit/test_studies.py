@@ -25,6 +25,7 @@ def numbers(folder):
     return {name: list(values) for name, values in read_cells(folder).items() if name not in UNLIKE}
 
 
+@pytest.mark.slow
 def test_every_bracket_of_the_table_holds_the_true_value_and_relaxations_are_ordered():
     rows = run_cell(Cell("table", "aircraft:20,10", 1, 20_000))
     assert len(rows) == 8
@@ -34,6 +35,7 @@ def test_every_bracket_of_the_table_holds_the_true_value_and_relaxations_are_ord
         assert gaps["rectangular"] <= gaps["expression"] <= min(gaps["interval"], gaps["parameter"])
 
 
+@pytest.mark.slow
 def test_a_study_goes_on_where_it_stopped(tmp_path):
     def stop(cell, seconds):
         raise KeyboardInterrupt
@@ -106,6 +108,7 @@ def test_a_report_has_tables_and_pictures(study, cells, words, figures, tmp_path
     assert (tmp_path / "results.parquet").is_file()
 
 
+@pytest.mark.slow
 def test_infinite_bounds_survive_the_file(tmp_path):
     """Three runs leave expressions untried, so that nothing bounds the reward of Glider from above."""
     cell = Cell("table", "glider:11,9", 1, 3)

@@ -66,6 +66,7 @@ def bits(solution):
     return solution.lower.tobytes(), solution.upper.tobytes(), solution.policy.tobytes(), solution.status
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_acyclic", [True, False])
 def test_solutions_are_equal_to_the_last_bit_for_any_number_of_threads(all_is_large, is_acyclic):
     rng = np.random.default_rng(5)
@@ -77,6 +78,7 @@ def test_solutions_are_equal_to_the_last_bit_for_any_number_of_threads(all_is_la
                 assert len({bits(solution) for solution in found}) == 1
 
 
+@pytest.mark.slow
 def test_values_of_a_policy_are_equal_to_the_last_bit_for_any_number_of_threads(all_is_large):
     rng = np.random.default_rng(6)
     for is_acyclic in (True, False):
@@ -90,6 +92,7 @@ def test_values_of_a_policy_are_equal_to_the_last_bit_for_any_number_of_threads(
             assert len(set(found)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "relaxation"),
     [("betting:8", "expression"), ("aircraft:5,4,1", "rectangular"), ("rover:3,3,2", "coupled")],
@@ -140,6 +143,7 @@ def test_simulating_and_reading_use_the_threads_that_were_asked_for(monkeypatch)
         assert connection.execute("SELECT current_setting('threads')").fetchone() == (2,)
 
 
+@pytest.mark.slow
 def test_a_command_has_the_threads_that_were_asked_for_and_the_same_result(tmp_path):
     counts, found = str(tmp_path / "counts.parquet"), []
     for number in NUMBERS:

@@ -67,6 +67,7 @@ def _reach(matrix, goal):
     return value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy(seed):
     model = random_model(seed)

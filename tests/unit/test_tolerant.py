@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model
 from scipy.integrate import quad
-from tiers import examples
+from tiers import covering, examples
 
 import plumdp as pl
 from plumdp.base.error_budget import ErrorBudget
@@ -68,15 +68,17 @@ def crossing_probability(is_out, chance, misfit):
     return max(p * values[1] + (1 - p) * values[0] for p in (max(chance - misfit, 0), min(chance + misfit, 1)))
 
 
-@pytest.mark.parametrize("misfit", [0.0, 0.01, 0.1])
-@pytest.mark.parametrize("chance", [0.003, 0.2, 0.5, 0.95])
-@pytest.mark.parametrize("error", [0.3, 0.05])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("chance", "misfit", "error"), covering([0.003, 0.2, 0.5, 0.95], [0.0, 0.01, 0.1], [0.3, 0.05])
+)
 def test_an_opponent_who_moves_the_coin_excludes_the_truth_no_more_often_than_the_error(chance, misfit, error):
     found = crossing_probability(excluded(chance, misfit, error, 400), chance, misfit)
     assert found <= error
     assert found > error / 100 or chance < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chance", [0.2, 0.5])
 def test_intervals_that_are_not_widened_are_caught(chance):
     """With a misfit of a tenth and the other end of the tolerance, all coins are out in the end."""
@@ -174,6 +176,7 @@ def test_the_range_of_one_coin_is_what_a_hand_calculation_says():
     assert not found[1:].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_moved", [True, False])
 def test_an_opponent_who_moves_the_coin_wins_bets_no_more_often_than_the_error(is_moved):
     """By dynamic programming; a half-space that is not moved is caught."""
@@ -235,6 +238,7 @@ def pl_direction(d):
     return tolerant.Direction(np.ones(d))
 
 
+@pytest.mark.slow
 def test_without_a_misfit_half_spaces_are_those_of_the_likelihood_set():
     study = pl.case_study("aircraft:20,10")
     counts = data(study.model, study.true_point)
@@ -345,6 +349,7 @@ def problem():
     return study, data(study.model, study.true_point)
 
 
+@pytest.mark.slow
 def test_certificates_say_what_they_tolerate():
     study, counts = problem()
     options = {"confidence_set": "likelihood", "relaxation": "coupled"}
@@ -362,6 +367,7 @@ def test_certificates_say_what_they_tolerate():
     assert found.lower < right.lower < right.upper < found.upper
 
 
+@pytest.mark.slow
 def test_no_misfit_is_the_same_as_saying_nothing():
     study, counts = problem()
     for kind in ("interval", "likelihood", "l1"):
@@ -372,6 +378,7 @@ def test_no_misfit_is_the_same_as_saying_nothing():
         assert (plain.lower, plain.upper, plain.confidence_set) == (zero.lower, zero.upper, zero.confidence_set)
 
 
+@pytest.mark.slow
 def test_all_relaxations_tolerate_it():
     study, counts = problem()
     found = pl.compare(study.model, counts, study.objective, confidence_set="likelihood", misfit=0.01)

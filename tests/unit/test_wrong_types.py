@@ -199,6 +199,7 @@ def test_the_policy_of_a_certificate_is_taken_in_environments():
     assert pl.sample_env(MODEL, _env(), 5, rng=1, policy=CERTIFICATE.policy).total == 30
 
 
+@pytest.mark.slow
 def test_a_text_is_taken_wherever_there_is_a_model_to_read_it_with():
     assert pl.certify(MODEL, COUNTS, GOAL.text).bound == CERTIFICATE.bound
     assert pl.certify(MODEL, COUNTS, GOAL.text).objective == GOAL.text
@@ -216,6 +217,7 @@ def test_the_counts_of_a_log_are_written_as_they_are(tmp_path):
     assert (pl.read_counts(MODEL, tmp_path / "counts.parquet").counts == COUNTS.counts).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", [lambda thing: pickle.loads(pickle.dumps(thing)), copy.deepcopy])
 def test_what_was_learned_can_be_copied_and_gives_the_same_certificate(again):
     learned = learn(MODEL, COUNTS, objectives=[GOAL])
