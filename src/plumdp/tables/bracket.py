@@ -114,10 +114,11 @@ def _expand(
 ) -> _Expansion | None:
     """Return the expansion of the bets at the centre, or None if a factor is too small there."""
     moved = table.differences(near.values) - table.differences(centre)  # from the centre to V̂
-    reach = near.distance[table.owner] + table.discount * table.ahead(near.distance, closed=0.0) + np.abs(moved)
-    scale = float(max(np.abs(table.ahead(centre)).max(), np.abs(table.chain.reward).max(initial=0.0)))
+    reach = near.distance[table.owner] + table.discount * table.ahead(near.distance, closed=0.0)  # of D
+    scale = float(max(np.abs(each).max(initial=0.0) for each in (centre, table.ahead(centre), table.chain.reward)))
     log_product, gradient, gradient_error = 0.0, np.zeros(table.n), np.zeros(table.n)
     of_square, moved_square, by_reach = np.zeros(len(table.place)), 0.0, 0.0
+    n_terms = max(near.equations.n_terms, int(table.n_successors.max(initial=0)))  # closed successors are terms as well
     n_tied = int(np.bincount(table.place[table.place >= 0], minlength=1).max(initial=0))
     for stage in stages:
         payoff, weight = stage.payoffs(table, centre), np.abs(stage.weight)[table.owner]
@@ -128,9 +129,9 @@ def _expand(
         rounding = (16 + 4 * n_tied) * UNIT * scale * table.by_place(weight)  # of payoffs
         log_product += float(terms.sum()) - float((1e-12 * np.abs(terms) + stage.counts / factor * rounding).sum())
         slope, size = stage.gradient(table, centre)
-        relative = (near.equations.n_terms + 16) * UNIT + 2 * float((rounding / factor).max(initial=0.0))
+        relative = (n_terms + 16) * UNIT + 2 * float((rounding / factor).max(initial=0.0))
         gradient, gradient_error = gradient + slope, gradient_error + relative * size
-        furthest = table.by_place(weight * reach) / factor
+        furthest = table.by_place(weight * (reach + np.abs(moved))) / factor
         bent = curvature(np.minimum(np.maximum(1 - _LARGEST / factor, 0.0), furthest) * _UP)
         each = stage.counts * bent / factor**2 * _UP  # of the square of a payoff
         of_moved = np.abs(table.by_place(stage.weight[table.owner] * moved)) + 2 * rounding
@@ -146,7 +147,7 @@ def _expand(
     first = largest @ (_variance(near) + near.size**2)
     if joint is not None:
         first = min(first, joint.square(largest * _UP))
-    q = (np.sqrt(first * _UP) + np.sqrt(moved_square * _UP)) ** 2 + by_reach
+    q = (np.sqrt((first + by_reach) * _UP) + np.sqrt(moved_square * _UP)) ** 2
     return _Expansion(log_product, gradient, gradient_error, float(q * _UP))
 
 

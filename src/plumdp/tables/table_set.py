@@ -74,8 +74,12 @@ class TableSet:
 
 
 def table_budget(pilot: Pilot | None, *, is_asked: bool) -> ErrorBudget:
-    """Return the division of the error of a table, given the pilot and whether values are asked for."""
-    has_bets = is_asked and pilot is not None and bool(pilot.moments)
+    """Return the division of the error of a table, given the pilot and whether values are asked for.
+
+    Data that may end at will have bets, also if they ended before any were placed: otherwise whoever ends them early
+    would have all of the error for intervals, and whoever goes on would have that of bets as well.
+    """
+    has_bets = is_asked and pilot is not None and (bool(pilot.moments) or not pilot.is_planned)
     return ErrorBudget.of_table(has_bets=has_bets)
 
 
