@@ -97,7 +97,8 @@ def test_the_remainder_over_steps_is_about_the_expressions_of_the_model():
     """The first policy reaches no target; the chain of the second one has only some of the model's expressions."""
     seen = Counter()
     assert [*misses(116, seen)] == []
-    assert seen["objective: window"] and seen["coupled"]
+    assert seen["objective: window"]
+    assert seen["coupled"]
 
 
 def expressions_are_numbered_anew(patch):
