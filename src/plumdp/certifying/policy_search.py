@@ -73,31 +73,22 @@ def search_policies(
     middle = moments(model.space)[0]
     centre = move_inside(model, ball.centre, middle)
     judge, worst_points = _judge(model, objective, region, centre, rival), []
+    propose = _proposing(model, objective, solver, rival)
     candidates: list[Candidate] = []
-    worths: list[FloatArray] = []  # (n_choices) at each point, if there is a rival
 
-    def best_at(point: FloatArray) -> IntArray:
-        policy = solver.policy_at(point)
-        if rival is not None and solver.last is not None:
-            worths.append(_worths(model, objective, point, solver.last))
-        return policy
+    def consider(policies: Sequence[npt.NDArray[Any]]) -> None:
+        for policy in policies:
+            if not any(candidate.does(policy) for candidate in candidates):
+                candidates.append(judge(policy))
 
-    def consider(policy: IntArray) -> None:
-        mixed = () if rival is None else _where_it_pays(model.graph, policy, rival, worths)
-        for each in [policy, *mixed]:
-            if not any(candidate.does(each) for candidate in candidates):
-                candidates.append(judge(each))
-
-    at_centre = best_at(centre)
-    for policy in [*given, at_centre]:
-        consider(policy)
+    consider([*given, *propose(centre)])
     best = _best_first(candidates)[0]
     for _ in range(_ROUNDS):
         worst = _worst_point(best.gradient, objective, region, ball)
         worst_points.append(worst)
         points = [worst, (worst + ball.centre) / 2, np.mean(worst_points, axis=0)]
         for point in points[: 2 + (len(worst_points) > 1)]:
-            consider(best_at(move_inside(model, point, middle)))
+            consider(propose(move_inside(model, point, middle)))
         last, best = best, _best_first(candidates)[0]
         if not best.bound > last.bound + _WORTHWHILE * abs(last.value - last.bound):
             break
@@ -113,6 +104,22 @@ def _best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
         return (True, candidate.value) if candidate.bound >= tied else (False, candidate.bound)
 
     return sorted(candidates, key=rank, reverse=True)
+
+
+def _proposing(
+    model: ParametricMDP, objective: Objective, solver: PointSolver, rival: Policy | None
+) -> Callable[[FloatArray], list[npt.NDArray[Any]]]:
+    """Return a function from a point to the best policy there, and to its mixtures with the rival if there is one."""
+    worths: list[FloatArray] = []  # (n_choices) at each point so far
+
+    def propose(point: FloatArray) -> list[npt.NDArray[Any]]:
+        policy = solver.policy_at(point)
+        if rival is None or solver.last is None:
+            return [policy]
+        worths.append(_worths(model, objective, point, solver.last))
+        return [policy, *_where_it_pays(model.graph, policy, rival, worths)]
+
+    return propose
 
 
 def _worths(model: ParametricMDP, objective: Objective, point: FloatArray, best: Solution) -> FloatArray:
