@@ -56,3 +56,19 @@ def test_the_better_of_two_policies_is_named(counts, policies, code):
     ended = plumdp("policy", "betting:5", counts, "--policy", policies[0], "--against", policies[1])
     assert (ended.code, ended.err) == (code, "")
     assert ended.out.startswith("bet0 is better: its value is larger by at least ")
+
+
+def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(tmp_path):
+    few = str(tmp_path / "few.parquet")
+    assert plumdp("simulate", "betting:5", "-n", "200", "--counts", "-o", few).code == 0
+    asked = ["policy", "betting:5", few, "--policy", "bet1", "--against", "bet0"]
+    ended = plumdp(*asked)
+    assert (ended.code, ended.err) == (4, "")
+    assert "At the estimate bet1 is better by" in ended.out
+    assert "more runs like these" in " ".join(ended.out.split())
+    content = json.loads(plumdp(*asked, "--json").out)
+    assert (content["schema"], content["verdict"]) == ("plumdp/difference/1", "unknown")
+    assert content["runs_to_tell"]["prediction"]["runs"] > 200
+    ended = plumdp("improve", "betting:5", few, "--over", "bet1", "--json")
+    content = json.loads(ended.out)
+    assert (content["runs_to_tell"] is None) == content["is_better"]

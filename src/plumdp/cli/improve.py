@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 import plumdp
 from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions
-from plumdp.cli.results import EXIT_CODES, Result, exit_code, print_json, standard_output
+from plumdp.cli.results import EXIT_CODES, Result, exit_code, print_decisions
 from plumdp.cli.sources import load_policy
 
 _PRACTICE = "practice"  # as in Python
@@ -58,11 +57,11 @@ def improve(
     learned = sets.learn(read, log.read_for(of_model, read), objectives)
     name = "" if is_practice else over
     found = [plumdp.decisions.improve_learned(learned, each, over=baseline, name=name) for each in objectives]
-    if as_json:
-        print_json([each.to_dict() for each in found], one=len(found) == 1)
-    else:
-        for each in found:
-            standard_output().print(Text(str(each)))
+    more = [
+        plumdp.decisions.runs_to_tell(learned, asked, each.difference)
+        for asked, each in zip(objectives, found, strict=True)
+    ]
+    print_decisions(found, more, as_json=as_json)
     folder.write(learned, [each.certificate for each in found])
     if exit_code([Result(each.certificate) for each in found]) == EXIT_CODES[Status.CONTRADICTED]:
         raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
