@@ -108,15 +108,15 @@ class Predictor:
         return self._width_of(ahead, question)
 
     def _width_of(self, ahead: Learned, question: Question) -> float:
-        uncertain, bounds = relax(ahead, "coupled"), None
-        if self.rival is None:
-            bounds = value_policy(ahead, uncertain, self.policy, question, is_coupled=True)
-        elif not isinstance(ahead.region, Conflict):
-            rest = question.objective, ahead.region, uncertain
+        region, uncertain = ahead.region, relax(ahead, "coupled")
+        if self.rival is None or isinstance(region, Conflict):
+            valued = value_policy(ahead, uncertain, self.policy, question, is_coupled=True)
+            width = valued.upper - valued.lower
+        else:
+            rest = question.objective, region, uncertain
             bounds = find_difference_bounds(question.model, self.policy, self.rival, *rest)
-        if bounds is None or isinstance(bounds, str):
-            return inf
-        return bounds.upper - bounds.lower if isfinite(bounds.upper - bounds.lower) else inf
+            width = inf if isinstance(bounds, str) else bounds.upper - bounds.lower
+        return width if isfinite(width) else inf
 
 
 def _next_try(runs: float, ratio: float, low: float, high: float) -> float:
