@@ -11,7 +11,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "plumdp"
 # all rooms, in the one order in which they may import each other; the root has no files but the public names
 ROOMS = (
     *("base", "model", "case_studies", "data", "confidence", "region", "published", "fit", "relaxation", "solver"),
-    *("tables", "stages", "result", "learning", "certifying", "exchange", "online", "explaining", "plots", "reporting"),
+    *("tables", "stages", "result", "learning", "certifying", "exchange", "online", "explaining", "decisions", "plots"),
+    "reporting",
     *("experiments", "cli"),
 )
 ROOT = {"__init__.py", "__main__.py"}

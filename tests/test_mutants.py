@@ -39,6 +39,10 @@ MUTANTS = {
     "oracles/test_difference_points": {
         "remainders that cancel": "test_a_planted_error_is_found[remainders_cancel]",
         "policies that change places": "test_a_planted_error_is_found[policies_change_places]",
+        "bounds of other expressions": "test_a_planted_error_is_found[expressions_are_numbered_anew]",
+    },
+    "statistical/test_safe_improvement": {
+        "a choice by estimates": "test_a_rule_that_goes_by_estimates_is_found",
     },
     "oracles/test_fairness": {
         "powers that count once": "test_a_process_that_is_unfair_is_found[likelihood-powers_are_forgotten]",

@@ -12,14 +12,18 @@ import pytest
 import plumdp
 
 ROOT = Path(__file__).parents[1]
-NAMESPACES = ("data", "exchange", "model", "online", "stages")
+NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 NAMES = [name for name in plumdp.__all__ if name not in NAMESPACES]
 
 
 def listed(namespace: str) -> list[str]:
     """Return the public names of a namespace, which its first file lists."""
     module = getattr(plumdp, namespace)
-    return [name for name in vars(module) if name[0] != "_"] if namespace == "stages" else list(module.__all__)
+    return (
+        [name for name in vars(module) if name[0] != "_"]
+        if namespace in ("decisions", "stages")
+        else list(module.__all__)
+    )
 
 
 def public() -> dict[str, object]:

@@ -39,6 +39,7 @@ from .reporting.read import read_result as read_result
 from .reporting.explain_result import explain_result as explain_result
 from .online.loop import learn_online as learn_online
 from . import data as data
+from . import decisions as decisions
 from . import exchange as exchange
 from . import model as model
 from . import online as online

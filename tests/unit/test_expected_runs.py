@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from random_pmdps import random_problem
 
 import plumdp as pl
-from plumdp.explaining.expected_runs import RunLaw, normalised, run_law, seen_runs, whole_counts
+from plumdp.explaining.expected_runs import RunLaw, run_law, seen_runs, whole_counts
+from plumdp.model.policy import normalised
 
 
 def law_of(seed, max_steps):

@@ -1,4 +1,4 @@
-"""The keywords of learning, which four functions take: the same in each, explained, and passed on."""
+"""The keywords of learning, which five functions take: the same in each, explained, and passed on."""
 
 import inspect
 import re
@@ -10,7 +10,7 @@ import plumdp as pl
 from plumdp.base.vocabulary import Intervals, Sets
 from plumdp.cli import load
 
-LEARNERS = (pl.learn, pl.certify, pl.certify_all, pl.compare)
+LEARNERS = (pl.learn, pl.certify, pl.certify_all, pl.compare, pl.decisions.improve)
 KEYWORDS = [
     ("confidence", float, 0.999),
     ("confidence_set", Sets | None, None),

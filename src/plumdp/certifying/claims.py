@@ -97,7 +97,7 @@ def make_certificate(
         not_in_likelihood=_not_in_likelihood(learned),
         options={
             **learned.options,
-            "objectives": [asked.objective.text for asked in learned.questions],
+            "objectives": [asked.text for asked in learned.questions],
             "relaxation": relaxation,
             "precision": precision,
             "policy": "given" if is_given else "found",

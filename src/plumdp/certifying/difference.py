@@ -13,7 +13,7 @@ from plumdp.confidence.sets import Guarantee
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.storage import storage_of
 from plumdp.model.policy import Policy, check_policy
-from plumdp.model.question import Asked, ask
+from plumdp.model.question import Asked, Question, ask
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, Status, outward, percent
 from plumdp.result.json_values import json_value
@@ -35,18 +35,19 @@ class Difference:
     def verdict(self) -> Verdict:
         """Whether the first policy is better: yes, no, or not known yet."""
         sign = 1 if self.first.direction == "max" else -1
-        if not self._is_claim or self.lower <= 0 <= self.upper:
+        if not self.is_claim or self.lower <= 0 <= self.upper:
             return Verdict.UNKNOWN
         return Verdict.YES if sign * self.lower > 0 else Verdict.NO
 
     @property
-    def _is_claim(self) -> bool:
+    def is_claim(self) -> bool:
+        """Whether the bounds are proved, under the assumptions of both certificates."""
         return self.first.status != Status.CONTRADICTED and self.first.guarantee != Guarantee.NONE
 
     @property
     def sentence(self) -> str:
         """Which policy is better and by how much, in words."""
-        if not self._is_claim:
+        if not self.is_claim:
             is_wrong = self.first.status == Status.CONTRADICTED
             reason = "the data contradict the model" if is_wrong else "these sets have no guarantee"
             return f"Not yet known: {reason}, so that nothing follows from them."
@@ -65,12 +66,16 @@ class Difference:
     def __repr__(self) -> str:
         return f"Difference({self.lower:.6g} to {self.upper:.6g}, {self.first.objective})"
 
-    def __str__(self) -> str:
-        bounds = "\n".join(
+    @property
+    def brackets(self) -> str:
+        """The bounds on both values, each in a line."""
+        return "\n".join(
             f"  {name}: between {' and '.join(each.printed_bounds)}"
             for name, each in zip(self.names, (self.first, self.second), strict=True)
         )
-        return f"{self.sentence}\n{bounds}"
+
+    def __str__(self) -> str:
+        return f"{self.sentence}\n{self.brackets}"
 
     def _repr_html_(self) -> str:
         return f"<p><b>{escape(self.sentence)}</b></p>{self.first._repr_html_()}{self.second._repr_html_()}"
@@ -115,6 +120,19 @@ def difference(
     question = ask(objective, learned.model)
     chosen, rival = (check_policy(question.model.graph, policy) for policy in (first, second))
     one, other = (conclude(learned, question, policy=policy, precision=precision) for policy in (chosen, rival))
+    return difference_of(learned, question, one, other, names=names, precision=precision)
+
+
+def difference_of(
+    learned: Learned,
+    question: Question,
+    one: Certificate,
+    other: Certificate,
+    *,
+    names: tuple[str, str],
+    precision: float = 1e-6,
+) -> Difference:
+    """Return bounds on the value of one policy less that of another, given the certificates of both."""
     lower, upper = _less(one.lower, other.upper, -inf), _less(one.upper, other.lower, inf)
     if isinstance(learned.region, Conflict):
         return Difference(lower, upper, one, other, names)
@@ -122,7 +140,7 @@ def difference(
         return Difference(lower, upper, one, other, names, "a model that is stored on disk is solved within intervals")
     uncertain = relax(learned, default_relaxation(learned), question.model)
     bounds = find_difference_bounds(
-        question.model, chosen, rival, question.objective, learned.region, uncertain, precision=precision
+        question.model, one.policy, other.policy, question.objective, learned.region, uncertain, precision=precision
     )
     if isinstance(bounds, str):
         return Difference(lower, upper, one, other, names, bounds)

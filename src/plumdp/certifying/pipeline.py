@@ -118,11 +118,10 @@ def certify(
 
 
 def ask_about(policy: Policy | None, question: Question) -> Question:
-    """Return the question about a policy that was fixed before the data, if one is given that chooses."""
-    if policy is None:
+    """Return the question about a policy that is given, of a table: only announced ones have bets on their values."""
+    if policy is None or not question.model.counted.is_table:
         return question
-    chosen = as_choices(question.model.graph, check_policy(question.model.graph, policy))
-    return replace(question, policy=chosen if chosen.dtype.kind in "iu" else None)
+    return replace(question, policy=policy)
 
 
 @working("certifying")

@@ -134,6 +134,13 @@ COMMANDS = {
         "Certify a policy of your own: bounds on its value that hold with the given confidence.",
         "plumdp policy betting:25 runs.parquet --policy mine.csv",
     ),
+    "improve": Command(
+        "improve",
+        "improve",
+        "Find a policy that is better than what is done today, with a certified gain, or keep that.",
+        "plumdp improve betting:25 runs.parquet --over practice -o result\n"
+        "plumdp improve betting:25 runs.parquet --over today.csv",
+    ),
     "export": Command(
         "export",
         "export",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, NoReturn
 
 import typer
-from rich.text import Text
 
 import plumdp
 from plumdp.base.errors import DataError
@@ -13,7 +12,7 @@ from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.certify import Relaxing, certify_each
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions
-from plumdp.cli.results import EXIT_CODES, VERDICT_CODES, Result, exit_code, print_json, standard_output, worst_code
+from plumdp.cli.results import EXIT_CODES, VERDICT_CODES, Result, exit_code, print_decisions, worst_code
 from plumdp.cli.sources import load_policy
 
 _Policy = Annotated[
@@ -85,11 +84,11 @@ def _compare_two(
     first, second = load_policy(names[0], read), load_policy(names[1], read, option="--against")
     learned = sets.learn(read, log.read_for(model, read), objectives)
     found = [plumdp.difference(learned, each, first, second, names=names) for each in objectives]
-    if as_json:
-        print_json([each.to_dict() for each in found], one=len(found) == 1)
-    else:
-        for each in found:
-            standard_output().print(Text(str(each)))
+    print_decisions(
+        found,
+        [plumdp.decisions.runs_to_tell(learned, *pair) for pair in zip(objectives, found, strict=True)],
+        as_json=as_json,
+    )
     results = [Result(each.first) for each in found]
     is_wrong = exit_code(results) == EXIT_CODES[Status.CONTRADICTED]
     codes = {EXIT_CODES[Status.CONTRADICTED]} if is_wrong else {VERDICT_CODES[each.verdict] for each in found}

@@ -18,7 +18,10 @@ import plumdp
 from plumdp.base.vocabulary import Status, Verdict
 
 if TYPE_CHECKING:
+    from plumdp.certifying.difference import Difference
+    from plumdp.certifying.improvement import Improvement
     from plumdp.certifying.thresholds import Answer
+    from plumdp.explaining.deciding_runs import DecidingRuns
 
 
 class _Trimmed:
@@ -89,6 +92,21 @@ def worst_code(codes: set[int]) -> int:
 def print_json(contents: list[dict[str, Any]], *, one: bool = False) -> None:
     """Print objects as a list, or one by itself."""
     print(json.dumps(contents[0] if one else contents, indent=2, ensure_ascii=False))
+
+
+def print_decisions(
+    decisions: Sequence[Difference | Improvement], more: Sequence[DecidingRuns | None], *, as_json: bool
+) -> None:
+    """Print what is known of the better of two policies, each with the number of runs that would tell more."""
+    pairs = list(zip(decisions, more, strict=True))
+    if as_json:
+        contents = [
+            {**each.to_dict(), "runs_to_tell": None if runs is None else runs.to_dict()} for each, runs in pairs
+        ]
+        print_json(contents, one=len(contents) == 1)
+        return
+    for each, runs in pairs:
+        standard_output().print(Text("\n".join([str(each), *([] if runs is None else [runs.sentence])])))
 
 
 def print_results(results: Sequence[Result]) -> None:

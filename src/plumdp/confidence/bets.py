@@ -38,6 +38,7 @@ class Direction:
     gradient: FloatArray  # (n_parameters)
     policy: IntArray | None = None  # (n_states)
     text: str = ""  # which value it is the gradient of, in words
+    has_policies: bool = False  # whether policies belong to the question that it is chosen for
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,8 @@ Directions: TypeAlias = Callable[[FloatArray], Sequence[Direction]]
 _Spent: TypeAlias = Callable[[SetPart], float]
 """A function from a part of the set to its error."""
 
-_ANNOUNCED = "the objectives were chosen before the data were looked at"
+ANNOUNCED = "the objectives were chosen before the data were looked at"
+WITH_POLICIES = "the objectives, and policies announced with them, were chosen before the data were looked at"
 _MANY = 20  # parameters with an effect, beyond which there are half-spaces across all outcomes
 _TRIES = 6  # steps towards the point of a likelihood set at which a value is largest
 _HALVINGS = 40
@@ -164,7 +165,10 @@ def decided_before(pilot: Pilot | None, directions: Sequence[Direction]) -> tupl
     """Return, in words, the decisions that must have been taken before the data were looked at, if there is a pilot."""
     if pilot is None:
         return ()
-    return (pilot_assumption(pilot), _ANNOUNCED) if directions else (pilot_assumption(pilot),)
+    if not directions:
+        return (pilot_assumption(pilot),)
+    has_policies = any(direction.has_policies for direction in directions)
+    return pilot_assumption(pilot), WITH_POLICIES if has_policies else ANNOUNCED
 
 
 def guarantee_of(counts: TransitionCounts) -> Guarantee:

@@ -18,13 +18,13 @@ from plumdp.confidence.sets import Guarantee
 from plumdp.data.report import IngestionReport
 from plumdp.data.runs import require_positive
 from plumdp.explaining.design import ValueQuestion, plan_sampling
-from plumdp.explaining.expected_runs import RunLaw, normalised, run_law, seen_runs
+from plumdp.explaining.expected_runs import RunLaw, run_law, seen_runs
 from plumdp.explaining.predicted_width import Predictor
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray, Graph, read_only
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective
-from plumdp.model.policy import Policy, policy_weights
+from plumdp.model.policy import Policy, normalised, policy_weights
 from plumdp.result.advice import (
     ADVISED,
     CERTIFIED,

@@ -16,8 +16,9 @@ import numpy as np
 
 from plumdp.confidence.estimates import information
 from plumdp.confidence.likelihood_table import LikelihoodTable
-from plumdp.explaining.expected_runs import RunLaw, normalised
+from plumdp.explaining.expected_runs import RunLaw
 from plumdp.model.graph import FloatArray, Graph, owners, read_only
+from plumdp.model.policy import normalised
 
 _ROUNDS = 30
 ENOUGH = 0.02  # share of the variance that more rounds might gain, twice that of the width

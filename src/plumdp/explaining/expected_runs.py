@@ -17,6 +17,7 @@ from plumdp.confidence.event_counts import sum_by
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.policy import normalised
 
 _LONGEST = 100_000  # steps of a run, if neither data nor user bound them
 _ALL = 1 - 1e-6  # share of the steps of a run that are enough to know how long it is
@@ -91,15 +92,6 @@ class RunLaw:
         graph = self.graph
         first = graph.first_transition[graph.first_choice] if by_state else graph.first_transition
         return csr_array((values, graph.successor, first), shape=(len(first) - 1, graph.n_states))
-
-
-def normalised(graph: Graph, amounts: FloatArray) -> FloatArray:
-    """Return a policy (n_choices) that takes choices in proportion to amounts, or uniformly where all are zero."""
-    owner = graph.state_of_choice()
-    total = np.bincount(owner, amounts, graph.n_states)
-    even = 1.0 / np.diff(graph.first_choice)
-    weights = np.where(total[owner] > 0, amounts / np.where(total > 0, total, 1.0)[owner], even[owner])
-    return np.asarray(weights / np.bincount(owner, weights, graph.n_states)[owner])
 
 
 class SeenRuns(NamedTuple):

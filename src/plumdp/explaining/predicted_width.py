@@ -28,7 +28,9 @@ from plumdp.model.graph import FloatArray
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy
 from plumdp.model.question import Question
+from plumdp.region.conflict import Conflict
 from plumdp.result.advice import Prediction
+from plumdp.solver.coupled.differences import find_difference_bounds
 
 _TRIES = 8
 _NEAR = 0.02  # relative distance from the width that was asked for
@@ -37,13 +39,14 @@ MOST_RUNS = 10**12
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """Predicts widths from what was learned, for the policy that is certified."""
+    """Predicts widths from what was learned, for the policy that is certified or for its difference to a rival."""
 
     learned: Learned
     objective: Objective
     policy: Policy  # choices (n_states), or probabilities (n_choices)
     table: LikelihoodTable
     width: float  # of the certificate now
+    rival: Policy | None = None  # if there is one, widths are those of the difference
 
     def predict(self, sampling: str, per_run: FloatArray, runs: int) -> Prediction:
         """Return the better of both ways to use a number of runs, given expected counts of transitions per run."""
@@ -102,8 +105,18 @@ class Predictor:
         ahead = replace(learned, counts=counts, bounds=measured, region=region, solvers=solvers, fit=None)
         if ahead.conflict is not None:
             return inf
-        valued = value_policy(ahead, relax(ahead, "coupled"), self.policy, question, is_coupled=True)
-        return valued.upper - valued.lower if isfinite(valued.upper - valued.lower) else inf
+        return self._width_of(ahead, question)
+
+    def _width_of(self, ahead: Learned, question: Question) -> float:
+        region, uncertain = ahead.region, relax(ahead, "coupled")
+        if self.rival is None or isinstance(region, Conflict):
+            valued = value_policy(ahead, uncertain, self.policy, question, is_coupled=True)
+            width = valued.upper - valued.lower
+        else:
+            rest = question.objective, region, uncertain
+            bounds = find_difference_bounds(question.model, self.policy, self.rival, *rest)
+            width = inf if isinstance(bounds, str) else bounds.upper - bounds.lower
+        return width if isfinite(width) else inf
 
 
 def _next_try(runs: float, ratio: float, low: float, high: float) -> float:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.likelihood import Directions
 from plumdp.confidence.space_moments import moments
-from plumdp.model.graph import FloatArray
+from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
@@ -25,16 +25,27 @@ def solver_of(question: Question, solvers: Solvers) -> PointSolver:
 
 
 def value_directions(questions: Sequence[Question], solvers: Solvers) -> Directions:
-    """Return a function from a point to the gradients of the values of the best policies there, for all questions."""
+    """Return a function from a point to the gradients of the values of the best policies there, for all questions.
+
+    A policy that belongs to a question takes the place of the best one, and a rival's gradient is subtracted.
+    """
 
     def directions(point: FloatArray) -> list[Direction]:
         gradients = []
         for question in questions:
             model, objective = question.model, question.objective
             inside = move_inside(model, point, moments(model.space)[0])
-            policy = solver_of(question, solvers).policy_at(inside)
-            _, gradient = policy_gradient(model, policy, objective, inside)
-            gradients.append(Direction(gradient, policy, f"the value of {objective.text or 'the objective'}"))
+            best: IntArray | None = None
+            if question.policy is None:
+                best = solver_of(question, solvers).policy_at(inside)
+            valued = best if best is not None else question.policy
+            assert valued is not None
+            _, gradient = policy_gradient(model, valued, objective, inside)
+            text = f"the value of {objective.text or 'the objective'}"
+            if question.against is not None:
+                gradient = gradient - policy_gradient(model, question.against, objective, inside)[1]
+                text = f"a difference in {text}"
+            gradients.append(Direction(gradient, best, text, has_policies=question.has_policies))
         return gradients
 
     return directions

@@ -90,6 +90,15 @@ def policy_weights(graph: Graph, policy: Policy) -> FloatArray:
     return read_only(weights)
 
 
+def normalised(graph: Graph, amounts: FloatArray) -> FloatArray:
+    """Return a policy (n_choices) that takes choices in proportion to amounts, or uniformly where all are zero."""
+    owner = graph.state_of_choice()
+    total = np.bincount(owner, amounts, graph.n_states)
+    even = 1.0 / np.diff(graph.first_choice)
+    weights = np.where(total[owner] > 0, amounts / np.where(total > 0, total, 1.0)[owner], even[owner])
+    return np.asarray(weights / np.bincount(owner, weights, graph.n_states)[owner])
+
+
 def _by_word(graph: Graph, word: str) -> npt.NDArray[Any]:
     if word == UNIFORM:
         return read_only(1 / np.diff(graph.first_choice)[graph.state_of_choice()])

@@ -15,23 +15,43 @@ from typing import TypeAlias
 import numpy as np
 
 from plumdp.base.errors import ModelError
-from plumdp.model.graph import Indices, IntArray
+from plumdp.model.graph import Indices
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.policy import Policy, check_policy
 from plumdp.model.text import number_of, one_line
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A question about the value of an objective on a model."""
+    """A question about the value of an objective on a model, of the best policy unless one is given.
+
+    ``against`` makes it a question about the difference to the value of another policy. Policies matter to what is
+    announced to ``learn``, whose region is then narrow where that value or difference depends on the parameters. So
+    they must have been chosen before the data were looked at.
+    """
 
     model: ParametricMDP
     objective: Objective
-    policy: IntArray | None = None  # (n_states): whose value is asked for, if that was fixed before the data
+    policy: Policy | None = None
+    against: Policy | None = None
 
     def __post_init__(self) -> None:
         self.objective.check_size(self.model.graph)
+        for name in ("policy", "against"):
+            if getattr(self, name) is not None:  # a function is asked once
+                object.__setattr__(self, name, check_policy(self.model.graph, getattr(self, name)))
+
+    @property
+    def has_policies(self) -> bool:
+        """Whether it is about policies that were given."""
+        return self.policy is not None or self.against is not None
+
+    @property
+    def text(self) -> str:
+        """The property that is asked, or nothing if there is none or if policies belong to it, which have no text."""
+        return "" if self.has_policies else self.objective.text
 
     def __repr__(self) -> str:
         return one_line(self, repr(self.objective), number_of(self.model.graph.n_states, "state"))
@@ -58,7 +78,8 @@ def ask_all(asked: Sequence[Asked], about: ParametricMDP) -> tuple[Question, ...
     questions = tuple(ask(each, about) for each in asked)
     digests = set()
     for question in questions:
-        this = (question.model, digest(question.objective))
+        policies = (b"" if each is None else np.asarray(each).tobytes() for each in (question.policy, question.against))
+        this = (question.model, digest(question.objective), *policies)
         if this in digests:
             name = question.objective.text or "an objective without a text"
             raise ModelError(f"{name}: this is asked twice; ask it once")

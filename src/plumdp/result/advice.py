@@ -32,6 +32,17 @@ class Prediction:
     width: float
     is_alone: bool  # whether the new runs are certified by themselves, with a pilot of their own
 
+    @property
+    def amount(self) -> str:
+        """The number of runs with two digits that matter."""
+        return f"{round(self.runs, -max(0, len(str(self.runs)) - 2)):,}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        width = self.width if isfinite(self.width) else None
+        uses = "new runs alone" if self.is_alone else "all runs together"
+        return {"sampling": self.sampling, "runs": self.runs, "width": width, "uses": uses}
+
 
 @dataclass(frozen=True)
 class ClassAdvice:
@@ -103,7 +114,7 @@ class Advice:
         apart = f"{outward(self.width, 1)} apart" if isfinite(self.width) else "not both finite"
         found = [f"The bounds on the policy's value are {apart} now, after {number_of(self.n_steps, 'step')}."]
         if self.halving:
-            parts = [f"{_rounded(p.runs)} {by.get(p.sampling, p.sampling)}{_how(p)}" for p in self.halving]
+            parts = [f"{p.amount} {by.get(p.sampling, p.sampling)}{_how(p)}" for p in self.halving]
             first, *others = parts
             found.append(f"To halve that, about {first.replace(' ', ' more runs ', 1)}" + _joined(others) + ".")
         elif isfinite(self.width):
@@ -132,8 +143,8 @@ class Advice:
             "steps": self.n_steps,
             "runs": self.n_runs,
             "max_steps": self.max_steps,
-            "halving": [_as_dict(p) for p in self.halving],
-            "predictions": [_as_dict(p) for p in self.predictions],
+            "halving": [p.to_dict() for p in self.halving],
+            "predictions": [p.to_dict() for p in self.predictions],
             "choices": [self.describe(int(choice)) for choice in self.best_choices(n)],
             "classes": [asdict(each) for each in self.classes[:n]],
             "not_in_likelihood": self.unseen,
@@ -163,18 +174,6 @@ class Advice:
     def to_csv(self, path: str | Path) -> None:
         """Write the sampling policy: one line per choice, with state variables, action and probability."""
         write_columns(path, self.columns())
-
-
-def _as_dict(prediction: Prediction) -> dict[str, Any]:
-    width = prediction.width if isfinite(prediction.width) else None
-    uses = "new runs alone" if prediction.is_alone else "all runs together"
-    return {"sampling": prediction.sampling, "runs": prediction.runs, "width": width, "uses": uses}
-
-
-def _rounded(runs: int) -> str:
-    """Return a number with two digits that matter."""
-    digits = max(0, len(str(runs)) - 2)
-    return f"{round(runs, -digits):,}"
 
 
 def _how(prediction: Prediction) -> str:

@@ -13,6 +13,7 @@ from plumdp.base.rounding import ULP
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.binomial import beta_binomial
+from plumdp.confidence.likelihood import ANNOUNCED, WITH_POLICIES
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Pilot, TransitionCounts
@@ -20,6 +21,7 @@ from plumdp.data.pilots import pilot_assumption
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
 from plumdp.model.space import float_above, float_below
 from plumdp.relaxation.intervals import IntervalMDP
@@ -32,7 +34,6 @@ from plumdp.tables.chain import pooled, table_chain
 _PRIOR = 0.5  # visits that a row is smoothed by
 _MAIN_PER_PILOT = 3  # at least, if the length of the data was planned
 _PRECISION = 1e-6
-_GIVEN = "the policy that you gave was fixed before these data were looked at"
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +105,7 @@ def table_set(
         return plain
     of_policy = equal_parts(counts.pilot.weight * error, len(questions))  # of all pilots that there might have been
     policies = tuple(_policy(question, moments.counts[0]) for question in questions)
-    given = (_GIVEN,) if any(question.policy is not None for question in questions) else ()
+    announced = WITH_POLICIES if any(question.has_policies for question in questions) else ANNOUNCED
     return replace(
         plain,
         guarantee=Guarantee.PLANNED if counts.pilot.is_planned else Guarantee.ANYTIME,
@@ -116,7 +117,7 @@ def table_set(
         ),
         questions=tuple(questions),
         policies=policies,
-        rests_on=(pilot_assumption(counts.pilot), *given),
+        rests_on=(pilot_assumption(counts.pilot), announced),
     )
 
 
@@ -179,7 +180,9 @@ def _policy(question: Question, seen: FloatArray) -> IntArray:
     """Return the policy that is bet on: the one that was given, or the best one by the frequencies of the pilot."""
     model, objective = question.model, question.objective
     if question.policy is not None:
-        return question.policy
+        given = as_choices(model.graph, check_policy(model.graph, question.policy))
+        if given.dtype.kind != "f":  # there are no bets on policies that draw
+            return read_only(given.astype(np.int32))
     probability = smoothed(model, seen)
     mdp = IntervalMDP(model.graph, model.expression, probability, probability)
     return solve(mdp, objective, precision=_PRECISION).policy

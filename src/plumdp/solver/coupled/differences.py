@@ -41,7 +41,7 @@ from plumdp.solver.coupled.brackets import (
 )
 from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
 from plumdp.solver.coupled.linear_part import linear_range
-from plumdp.solver.coupled.remainder import error_model, step_errors
+from plumdp.solver.coupled.remainder import StepErrors, error_model, step_errors
 from plumdp.solver.reductions.drawn_policy import draw_first, stretched
 
 _MEMORY = "the products of so many parameters take too much memory"
@@ -120,7 +120,7 @@ def _approximations(side: _Side, region: Region, ball: Ball, precision: float) -
         return _MEMORY
     orders = (1, 2) if fits(setting, width) else (1,)
     if side.objective.n_steps is not None:
-        return _by_steps(side, setting, orders)
+        return _by_steps(side, setting, step_errors(chain, side.uncertain, discount_of(chain)), orders)
     start = expandable(setting)
     if isinstance(start, str):
         return start
@@ -128,13 +128,17 @@ def _approximations(side: _Side, region: Region, ball: Ball, precision: float) -
     return [*start.approximations(errors, precision, orders=orders)]
 
 
-def _by_steps(side: _Side, setting: Setting, orders: Sequence[int]) -> list[Approximation | None] | str:
-    """Return the approximations of the value over a number of steps."""
+def _by_steps(
+    side: _Side, setting: Setting, errors: StepErrors, orders: Sequence[int]
+) -> list[Approximation | None] | str:
+    """Return the approximations of the value over a number of steps.
+
+    The chain of a setting numbers its expressions anew, so that the errors are those of the chain before that.
+    """
     objective, chain = side.objective, setting.chain
     too_long = steps_reason(objective, chain)
     if too_long:
         return too_long
-    errors = step_errors(chain, side.uncertain, discount_of(chain))
     approximations: list[Approximation | None] = []
     for order in orders:
         steps = expand_by_steps(chain, setting.forms, objective, side.model.graph.n_states, errors, order=order)

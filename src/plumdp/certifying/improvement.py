@@ -1,0 +1,246 @@
+"""Finds the policy with the largest certified gain over a baseline, such as what is done today."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from plumdp.base.progress import working
+from plumdp.base.threads import one_blas_thread, thread_limit
+from plumdp.base.vocabulary import Verdict
+from plumdp.certifying.difference import Difference, difference_of
+from plumdp.certifying.pipeline import conclude
+from plumdp.certifying.policy_search import search_policies
+from plumdp.confidence.bounds import Intervals
+from plumdp.data.counts import TransitionCounts
+from plumdp.data.logs import Log
+from plumdp.learning.learn import learn
+from plumdp.learning.learned import Learned, require_learned
+from plumdp.learning.methods import Sets
+from plumdp.learning.storage import storage_of
+from plumdp.model.events import Events
+from plumdp.model.graph import FloatArray
+from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.policy import Policy, check_policy, normalised
+from plumdp.model.question import Asked, Question, ask
+from plumdp.model.text import number_of
+from plumdp.region.conflict import Conflict
+from plumdp.result.certificate import Certificate, outward, percent
+from plumdp.result.json_values import json_value
+from plumdp.result.policy_table import PolicyTable
+
+PRACTICE = "practice"
+_MOST_CERTIFIED = 3  # policies whose differences are proved, of all that a search proposes
+_FOUND = "the policy found"
+_ESTIMATED = (
+    "the baseline takes each action as often as these data do in the same state; the practice behind the data may be "
+    "another, and may depend on more than the state"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Improvement:
+    """A policy that is better than a baseline, with the confidence of its certificate, or else the baseline itself.
+
+    ``difference`` is that of the best policy that was found to the baseline, also if it is not certified to be better.
+    """
+
+    difference: Difference
+    baseline: str  # in words
+    n_compared: int  # policies whose difference to the baseline was bounded; all of these bounds hold jointly
+    about_baseline: tuple[str, ...] = ()  # assumptions, in words
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the policy is certified to be better than the baseline; if not, it is the baseline."""
+        return self.difference.verdict == Verdict.YES
+
+    @property
+    def certificate(self) -> Certificate:
+        """The bounds on the value of the policy."""
+        return self.difference.first if self.is_better else self.difference.second
+
+    @property
+    def policy(self) -> PolicyTable:
+        """The policy to follow."""
+        return self.certificate.policy
+
+    @property
+    def gain(self) -> float:
+        """How much better than the baseline the policy is at least, and 0 if it is the baseline."""
+        ends = self.difference.lower, -self.difference.upper
+        return ends[self.certificate.direction == "min"] if self.is_better else 0.0
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the claim rests on, in words."""
+        return (*self.certificate.assumptions, *self.about_baseline)
+
+    @property
+    def sentence(self) -> str:
+        """Whether there is a better policy than the baseline, and how much better it is, in words."""
+        if self.is_better:
+            share, least = f"with confidence {percent(self.certificate.confidence)}", outward(self.gain, -1)
+            return f"The policy found is not worse than {self.baseline}, {share}: it is better by at least {least}."
+        is_alone = self.difference.is_claim and not self.n_compared
+        why = f"No other policy than {self.baseline} was found." if is_alone else self.difference.sentence
+        return f"Keep {self.baseline}: no policy is known to be better. {why}"
+
+    def __repr__(self) -> str:
+        return f"Improvement({'by at least ' + outward(self.gain, -1) if self.is_better else 'none certified'})"
+
+    def __str__(self) -> str:
+        return "\n".join([self.sentence, self.difference.brackets, "assuming that", *_items(self.assumptions)])
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{escape(self.sentence)}</b></p>{self.certificate._repr_html_()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        return {
+            "schema": "plumdp/improvement/1",
+            "is_better": self.is_better,
+            "gain": json_value(self.gain),
+            "sentence": self.sentence,
+            "baseline": self.baseline,
+            "compared": self.n_compared,
+            "assumptions": list(self.assumptions),
+            "certificate": self.certificate.to_dict(),
+            "difference": self.difference.to_dict(),
+        }
+
+
+def _items(texts: tuple[str, ...]) -> list[str]:
+    return [f"  - {text}" for text in texts]
+
+
+@working("looking for a better policy")
+def improve(
+    model: ParametricMDP,
+    counts: TransitionCounts | Log,
+    objective: Asked,
+    *,
+    over: Policy = PRACTICE,
+    precision: float = 1e-6,
+    threads: int | None = None,
+    confidence: float = 0.999,
+    confidence_set: Sets | None = None,
+    interval_method: Intervals | None = None,
+    events: Events | None = None,
+    misfit: float = 0.0,
+) -> Improvement:
+    """Return the policy with the largest certified gain over a baseline, or the baseline if none is certified.
+
+    The probability that a policy is returned which is worse than the baseline is at most one minus the confidence. All
+    candidates are compared on one region, so that the best of them may be chosen by looking at all data.
+
+    Parameters
+    ----------
+    over
+        The baseline: any ``Policy``, or "practice" for how often the data take each action in each state, which is the
+        default.
+    objective, precision, threads, confidence, confidence_set, interval_method, events, misfit
+        As of ``certify``.
+
+    Examples
+    --------
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("betting:5")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=6)
+    >>> better = improve(study.model, counts, study.objective)
+    >>> print(better.sentence)
+    The policy found is not worse than today's practice, with confidence 99.9 %: it is better by at least 3.73055.
+    >>> better.policy.action(money=10, step=0)
+    'bet5'
+    """
+    require_model("improve", model)
+    question = ask(objective, model)
+    with thread_limit(threads):
+        learned = learn(
+            model,
+            counts,
+            objectives=[question],
+            confidence=confidence,
+            confidence_set=confidence_set,
+            interval_method=interval_method,
+            events=events,
+            misfit=misfit,
+        )
+        return improve_learned(learned, question, over=over, precision=precision)
+
+
+@one_blas_thread()
+def improve_learned(
+    learned: Learned, objective: Asked, *, over: Policy = PRACTICE, name: str = "", precision: float = 1e-6
+) -> Improvement:
+    """Return the policy with the largest certified gain over a baseline, as ``improve`` does.
+
+    ``name`` is what sentences call the baseline.
+
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("betting:5")
+    >>> counts = simulate(study.model, study.true_point, 100, rng=1, max_steps=6)
+    >>> learned = learn(study.model, counts, objectives=[study.objective])
+    >>> print(improve_learned(learned, study.objective, over="bet1", name="betting one").sentence[:53])
+    Keep betting one: no policy is known to be better. No
+    """
+    require_learned("improve_learned", learned)
+    question = ask(objective, learned.model)
+    is_practice = isinstance(over, str) and over == PRACTICE
+    name = name or ("today's practice" if is_practice else "the baseline")
+    baseline = check_policy(question.model.graph, practice_of(learned.counts, question.model) if is_practice else over)
+    other = conclude(learned, question, policy=baseline, precision=precision)
+    differences = [
+        difference_of(learned, question, one, other, names=(_FOUND, name), precision=precision)
+        for one in _candidates(learned, question, other, precision)
+    ]
+    best = max(differences, key=_worst_gain, default=Difference(0.0, 0.0, other, other, (_FOUND, name)))
+    return Improvement(best, name, len(differences), _about_practice(learned.counts, question) if is_practice else ())
+
+
+def _worst_gain(difference: Difference) -> float:
+    """Return the least gain over the baseline that is certified, which may be negative."""
+    return difference.lower if difference.first.direction == "max" else -difference.upper
+
+
+def _candidates(learned: Learned, question: Question, baseline: Certificate, precision: float) -> list[Certificate]:
+    """Return certificates of policies that may be better than the baseline.
+
+    They are the one that is best by itself, and those whose estimated difference has the best bounds.
+    """
+    best = conclude(learned, question, precision=precision)
+    given = check_policy(question.model.graph, best.policy)
+    rival = check_policy(question.model.graph, baseline.policy)
+    certificates = [] if np.array_equal(given, rival) else [best]
+    if isinstance(learned.region, Conflict) or not storage_of(question.model).has_points:
+        return certificates
+    solver = learned.at_points(question)
+    found = search_policies(question.model, question.objective, learned.region, [given], solver, rival=rival)
+    others = [each.policy for each in found if not any(map(each.does, (given, rival)))]
+    more = (conclude(learned, question, policy=policy, precision=precision) for policy in others[:_MOST_CERTIFIED])
+    return [*certificates, *more]
+
+
+def practice_of(counts: TransitionCounts, model: ParametricMDP) -> FloatArray:
+    """Return the policy that takes each action as often as the data do in the same state (n_choices).
+
+    States without data have all actions alike. On a product with memory, it is as often as in the counted state.
+    """
+    return normalised(model.graph, _visits(counts, model))
+
+
+def _visits(counts: TransitionCounts, model: ParametricMDP) -> FloatArray:
+    visits = counts.visits.astype(np.float64)
+    return visits if model.lift is None else visits[np.asarray(model.lift.choice)]
+
+
+def _about_practice(counts: TransitionCounts, question: Question) -> tuple[str, ...]:
+    graph = question.model.graph
+    seen = np.bincount(graph.state_of_choice(), _visits(counts, question.model), graph.n_states)
+    n_unseen = int(((seen == 0) & (np.diff(graph.first_choice) > 1)).sum())
+    if not n_unseen:
+        return (_ESTIMATED,)
+    return (f"{_ESTIMATED}; in {number_of(n_unseen, 'state')} without data, it draws all actions alike",)

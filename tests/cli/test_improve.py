@@ -1,0 +1,74 @@
+"""``plumdp improve`` and ``plumdp policy --against``: which of two policies to follow."""
+
+import json
+
+import pytest
+from command_line import plumdp
+
+import plumdp as pl
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory):
+    path = tmp_path_factory.mktemp("improve") / "counts.parquet"
+    assert plumdp("simulate", "betting:5", "-n", "1000", "--counts", "-o", str(path)).code == 0
+    return str(path)
+
+
+def test_a_better_policy_than_practice_is_found_and_saved(counts, tmp_path):
+    ended = plumdp("improve", "betting:5", counts, "-o", str(tmp_path / "result"))
+    assert (ended.code, ended.err) == (0, "")
+    text = " ".join(ended.out.split())
+    assert text.startswith("The policy found is not worse than today's practice, with confidence 99.9 %: it is better")
+    assert "the baseline takes each action as often as these data do" in text
+    saved = pl.read_result(tmp_path / "result")
+    study = pl.case_study("betting:5")
+    same = pl.decisions.improve(study.model, pl.read_counts(study.model, counts), study.objective)
+    assert saved.lower == same.certificate.lower
+
+
+def test_json_has_the_gain_and_both_certificates(counts):
+    ended = plumdp("improve", "betting:5", counts, "--over", "bet0", "--json")
+    content = json.loads(ended.out)
+    assert ended.code == 0
+    assert content["schema"] == "plumdp/improvement/1"
+    assert 0 < content["gain"] == content["difference"]["lower"]
+    assert content["baseline"] == "bet0"
+    assert content["certificate"] == content["difference"]["first"]
+
+
+def test_a_baseline_that_nothing_is_known_to_beat_is_kept(counts, tmp_path):
+    folder = tmp_path / "best"
+    assert plumdp("certify", "betting:5", counts, "-o", str(folder)).code == 0
+    ended = plumdp("improve", "betting:5", counts, "--over", str(folder), "-o", str(tmp_path / "kept"))
+    assert (ended.code, ended.err) == (4, "")
+    assert ended.out.startswith("Keep ")
+    assert (folder / "policy.csv").read_text() == (tmp_path / "kept" / "policy.csv").read_text()
+
+
+def test_a_baseline_that_there_is_not_is_named_with_its_option(counts):
+    ended = plumdp("improve", "betting:5", counts, "--over", "nowhere.csv")
+    assert (ended.code, "--over nowhere.csv: there is no such file" in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize(("policies", "code"), [(("bet0", "uniform"), 0), (("uniform", "bet0"), 1)])
+def test_the_better_of_two_policies_is_named(counts, policies, code):
+    ended = plumdp("policy", "betting:5", counts, "--policy", policies[0], "--against", policies[1])
+    assert (ended.code, ended.err) == (code, "")
+    assert ended.out.startswith("bet0 is better: its value is larger by at least ")
+
+
+def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(tmp_path):
+    few = str(tmp_path / "few.parquet")
+    assert plumdp("simulate", "betting:5", "-n", "200", "--counts", "-o", few).code == 0
+    asked = ["policy", "betting:5", few, "--policy", "bet1", "--against", "bet0"]
+    ended = plumdp(*asked)
+    assert (ended.code, ended.err) == (4, "")
+    assert "At the estimate bet1 is better by" in ended.out
+    assert "more runs like these" in " ".join(ended.out.split())
+    content = json.loads(plumdp(*asked, "--json").out)
+    assert (content["schema"], content["verdict"]) == ("plumdp/difference/1", "unknown")
+    assert content["runs_to_tell"]["prediction"]["runs"] > 200
+    ended = plumdp("improve", "betting:5", few, "--over", "bet1", "--json")
+    content = json.loads(ended.out)
+    assert (content["runs_to_tell"] is None) == content["is_better"]
