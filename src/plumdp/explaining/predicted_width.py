@@ -25,7 +25,6 @@ from plumdp.learning.directions import value_directions
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
 from plumdp.model.graph import FloatArray
-from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy
 from plumdp.model.question import Question
 from plumdp.result.advice import Prediction
@@ -40,7 +39,7 @@ class Predictor:
     """Predicts widths from what was learned, for the policy that is certified."""
 
     learned: Learned
-    objective: Objective
+    question: Question
     policy: Policy  # choices (n_states), or probabilities (n_choices)
     table: LikelihoodTable
     width: float  # of the certificate now
@@ -94,15 +93,16 @@ class Predictor:
         """Return the distance of the bounds that counts would give, or infinity if they give none."""
         learned, method = self.learned, SETS[self.learned.kind]
         measure: Callable[..., Any] = method.measure
-        question = Question(learned.model, self.objective)
-        solvers = {(learned.model, self.objective): learned.at_points(question)}
+        question = self.question
+        solvers = {(question.model, question.objective): learned.at_points(question)}
         options = {"directions": value_directions([question], solvers)} if method.has_directions else {}
         measured = measure(learned.model, counts, error=learned.budget.error_of_set(learned.error), **options)
         region = method.region(learned.model, measured)
         ahead = replace(learned, counts=counts, bounds=measured, region=region, solvers=solvers, fit=None)
         if ahead.conflict is not None:
             return inf
-        valued = value_policy(ahead, relax(ahead, "coupled"), self.policy, question, is_coupled=True)
+        uncertain = relax(ahead, "coupled", question.model)
+        valued = value_policy(ahead, uncertain, self.policy, question, is_coupled=True)
         return valued.upper - valued.lower if isfinite(valued.upper - valued.lower) else inf
 
 

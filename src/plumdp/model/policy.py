@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import ModelError, Option
-from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, read_only
+from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, Memory, read_only
 from plumdp.model.named_policy import FORMS, is_named, policy_by_name
 from plumdp.model.policy_rows import checked_weights
 from plumdp.model.text import listing
@@ -45,6 +45,8 @@ def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
     Whole numbers (n_states) are choices, and floats (n_choices) are probabilities.
     """
     if hasattr(policy, "choice") and hasattr(policy, "graph") and hasattr(policy, "weights"):
+        if graph.memory is not None and policy.graph.memory is None:
+            return _with_memory(graph.memory, graph, policy)
         _require_same_graph(graph, policy.graph)
         policy = policy.choice if policy.weights is None else policy.weights
     elif isinstance(policy, str):
@@ -64,6 +66,11 @@ def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
         f"a policy is {graph.n_states} choice numbers (one per state) or {graph.n_choices} probabilities "
         f"(one per choice), not {given.dtype} of shape {given.shape}"
     )
+
+
+def has_memory(*policies: Policy) -> bool:
+    """Return whether the actions of some policy depend on more than the state, such as the number of steps taken."""
+    return any(getattr(getattr(policy, "graph", None), "memory", None) is not None for policy in policies)
 
 
 def likeliest(graph: Graph, weights: FloatArray) -> IntArray:
@@ -97,6 +104,15 @@ def _by_word(graph: Graph, word: str) -> npt.NDArray[Any]:
         names = listing([f"{name!r}" for name in graph.action_names])
         raise ModelError(Option("policy", word), f": choose {UNIFORM!r} or one action, {names}; or give {FORMS}")
     return policy_by_name(graph, word)
+
+
+def _with_memory(memory: Memory, graph: Graph, policy: ChosenActions) -> npt.NDArray[Any]:
+    """Return a policy without memory as one that does the same whatever it remembers."""
+    _require_same_graph(memory.graph, policy.graph)
+    if policy.weights is not None:
+        return policy.weights[memory.choice]
+    place: IntArray = policy.choice - memory.graph.first_choice[:-1]
+    return read_only(graph.first_choice[:-1] + place[memory.state])
 
 
 def _as_array(policy: Any) -> npt.NDArray[Any]:
