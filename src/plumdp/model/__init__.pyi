@@ -14,4 +14,5 @@ from .events import Events as Events
 from .events import find_events as find_events
 from .summary import summarise as summarise
 from .question import Question as Question
+from .question import ask as ask
 from .parametric import Lift as Lift

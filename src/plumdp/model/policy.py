@@ -47,6 +47,7 @@ def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
     if hasattr(policy, "choice") and hasattr(policy, "graph") and hasattr(policy, "weights"):
         if graph.memory is not None and policy.graph.memory is None:
             return _with_memory(graph.memory, graph, policy)
+        _require_no_memory(graph, policy.graph.memory)
         _require_same_graph(graph, policy.graph)
         policy = policy.choice if policy.weights is None else policy.weights
     elif isinstance(policy, str):
@@ -120,6 +121,16 @@ def _as_array(policy: Any) -> npt.NDArray[Any]:
         return np.asarray(policy)
     except ValueError:  # NumPy's own, of lists in lists of unequal lengths
         raise ModelError("a policy is one list of numbers; this one has lists of unequal lengths inside") from None
+
+
+def _require_no_memory(graph: Graph, memory: Memory | None) -> None:
+    """Refuse a policy with memory where a policy of the model without memory is needed."""
+    if memory is not None and memory.graph.fingerprint == graph.fingerprint:
+        names = ", ".join(memory.names)
+        raise ModelError(
+            f"the policy remembers {names}, which the states here do not have: give a policy without memory, or the "
+            "product that it is for, ask(property, model).model"
+        )
 
 
 def _require_same_graph(graph: Graph, other: Graph) -> None:
