@@ -42,7 +42,9 @@ def _induction(graph, rows, objective, choose):
     values = _at(objective, [Fraction(0)] * n, n_steps)
     for step in range(n_steps - 1, -1, -1):
         after = values
-        moved = [choose(step, s, [_worth(graph, rows, objective, c, s, after) for c in _own(graph, s)]) for s in range(n)]
+        moved = [
+            choose(step, s, [_worth(graph, rows, objective, c, s, after) for c in _own(graph, s)]) for s in range(n)
+        ]
         values = _at(objective, moved, step)
     value = values[graph.initial_state]
     return 1 - value if isinstance(objective, Reach) and objective.complement else value

@@ -20,7 +20,7 @@ from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
 from plumdp.data.runs import Plan, Rng, make_plan, require_positive, split
 from plumdp.data.same_files import new_parts
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.policy import Policy, has_memory
+from plumdp.model.policy import Policy
 from plumdp.model.space import Point
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -56,8 +56,7 @@ def simulate(
     the bets of ``a``; more runs with the same seed, counted anew, would have others.
 
     The counts of a model that is stored on disk (``explore_batch``) are those of its distinct rows, whatever the state
-    they were seen in; they count as "adaptive", since which rows a run can try twice is not looked for. So do the
-    counts of runs under a policy with memory, such as one that counts steps.
+    they were seen in; they count as "adaptive", since which rows a run can try twice is not looked for.
 
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
@@ -82,7 +81,7 @@ def simulate(
     ]
     *seen, counts = accumulate(parts)
     kept = planned_pilot(seen, plan.trajectories) if moments else None
-    sampling: Sampling = "trajectories" if graph is model.graph and not has_memory(policy) else "adaptive"
+    sampling: Sampling = "trajectories" if graph is model.graph else "adaptive"
     return TransitionCounts(graph, counts, sampling, kept, parts=new_parts(int(counts.sum()), is_simulated=True))
 
 

@@ -15,7 +15,6 @@ from plumdp.model.graph import FloatArray, Graph
 from plumdp.model.policy import policy_weights
 from plumdp.result.policy_table import PolicyTable, write_columns
 
-
 _KEEPS = "keeps memory; write .csv or .json"
 
 

@@ -148,9 +148,7 @@ def _logged_length(report: IngestionReport | None) -> int | None:
     return max(1, round((report.total - report.n_runs - report.rows["copy"]) / report.n_runs))
 
 
-def _policies(
-    graph: Graph, certified: Policy | None, given: Policy | None
-) -> Iterator[tuple[str, FloatArray]]:
+def _policies(graph: Graph, certified: Policy | None, given: Policy | None) -> Iterator[tuple[str, FloatArray]]:
     """Yield the names and weights of policies without memory that runs may be sampled by."""
     yield UNIFORM, normalised(graph, np.ones(graph.n_choices))
     if certified is not None:

@@ -46,7 +46,8 @@ def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
     """
     if hasattr(policy, "choice") and hasattr(policy, "graph") and hasattr(policy, "weights"):
         if graph.memory is not None and policy.graph.memory is None:
-            return _with_memory(graph.memory, graph, policy)
+            _require_same_graph(graph.memory.graph, policy.graph)
+            return _with_memory(graph, graph.memory, policy.choice, policy.weights)
         _require_no_memory(graph, policy.graph.memory)
         _require_same_graph(graph, policy.graph)
         policy = policy.choice if policy.weights is None else policy.weights
@@ -107,12 +108,11 @@ def _by_word(graph: Graph, word: str) -> npt.NDArray[Any]:
     return policy_by_name(graph, word)
 
 
-def _with_memory(memory: Memory, graph: Graph, policy: ChosenActions) -> npt.NDArray[Any]:
+def _with_memory(graph: Graph, memory: Memory, choice: IntArray, weights: FloatArray | None) -> npt.NDArray[Any]:
     """Return a policy without memory as one that does the same whatever it remembers."""
-    _require_same_graph(memory.graph, policy.graph)
-    if policy.weights is not None:
-        return policy.weights[memory.choice]
-    place: IntArray = policy.choice - memory.graph.first_choice[:-1]
+    if weights is not None:
+        return weights[memory.choice]
+    place: IntArray = choice - memory.graph.first_choice[:-1]
     return read_only(graph.first_choice[:-1] + place[memory.state])
 
 

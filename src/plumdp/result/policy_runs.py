@@ -19,7 +19,9 @@ class PolicyRun:
     initial state, as its memory begins there.
     """
 
-    def __init__(self, graph: Graph, choose: Callable[[int, np.random.Generator | None], int], observe: Observe | None):
+    def __init__(
+        self, graph: Graph, choose: Callable[[int, np.random.Generator | None], int], observe: Observe | None
+    ) -> None:
         memory = graph.memory
         self._graph, self._choose = graph, choose
         self._places = Places(graph if memory is None else memory.graph, observe)

@@ -34,8 +34,9 @@ class PolicyTable:
 
     ``to_csv`` saves it, ``write_policy`` also in the formats of Storm and PRISM, and ``read_policy`` reads it again.
     ``to_python`` and ``to_rules`` return it as code and as text. A policy with memory, such as one that counts steps,
-    has its memory among the variables (``graph.memory.names``); ``start`` follows it through a run. Of a policy that draws, ``weights`` has probabilities
-    of choices, and ``choice`` the likeliest ones; it is made of such probabilities in place of choices.
+    has its memory among the variables (``graph.memory.names``); ``start`` follows it through a run. Of a policy that
+    draws, ``weights`` has probabilities of choices, and ``choice`` the likeliest ones; it is made of such probabilities
+    in place of choices.
 
     >>> from plumdp import case_study
     >>> graph = case_study("betting:25").model.graph
