@@ -34,7 +34,6 @@ from plumdp.solver.qualitative import make_game
 
 _ROUNDING = 1e-9  # of a value at a point, relative
 _LONGEST_ROW = 120  # characters
-_COUNTS_STEPS = "counts steps: its action may depend on the number of steps left (column {})"
 _COUNTS_NO_STEPS = "one action per state, whatever the step; a policy that counts steps may do better"
 
 
@@ -117,7 +116,7 @@ def _remark(policy: PolicyTable, question: Question) -> str:
     if policy.n_drawn:
         return f"draws its action in {policy.n_drawn:,} of {number_of(len(policy), 'state')}"
     if policy.graph.memory is not None:
-        return _COUNTS_STEPS.format(", ".join(policy.graph.memory.names))
+        return policy.graph.memory.words
     n_steps, has_choices = question.objective.n_steps, policy.graph.n_choices > policy.graph.n_states
     if n_steps is None or n_steps < 2 or not has_choices:
         return ""

@@ -175,6 +175,7 @@ class Memory:
     state: IntArray  # (n_states): the state there
     choice: IntArray  # (n_choices): the choice there
     names: tuple[str, ...]  # of the state variables that are memory
+    words: str  # what a policy does with it, as certificates say it
 
     def __repr__(self) -> str:
         return one_line(self, ", ".join(self.names), repr(self.graph))

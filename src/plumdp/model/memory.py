@@ -24,6 +24,8 @@ Update: TypeAlias = Callable[[Indices, Indices, Indices], Indices]
 MOST_TRANSITIONS = 10_000_000  # of a product
 _MOST_CODES = 250_000_000  # pairs of a state and a memory, whether they are found or not
 _STEP = "step"
+_COUNTS = "counts steps: its action may depend on the number of steps left"
+_REMEMBERS = "has memory: its action may depend on it"
 
 
 def count_steps(model: ParametricMDP, objective: Objective) -> tuple[ParametricMDP, Objective] | str:
@@ -45,12 +47,12 @@ def count_steps(model: ParametricMDP, objective: Objective) -> tuple[ParametricM
     def count(step: Indices, state: Indices, choice: Indices) -> Indices:
         return np.where(ends(step, state), n_steps, np.minimum(step + 1, n_steps))
 
-    product = remember(model, count, n_steps + 1, _STEP)
+    product = remember(model, count, n_steps + 1, _STEP, words=_COUNTS)
     return product if isinstance(product, str) else (product, _unbounded(objective, product.graph, n_steps))
 
 
 def remember(
-    model: ParametricMDP, update: Update, n_memory: int, name: str, *, initial: int = 0
+    model: ParametricMDP, update: Update, n_memory: int, name: str, *, initial: int = 0, words: str = _REMEMBERS
 ) -> ParametricMDP | str:
     """Return the product of a model with a memory from 0 to ``n_memory`` - 1, or in words that it is too large.
 
@@ -78,7 +80,9 @@ def remember(
         moves.append((choice, after))
     memory, state = np.divmod(np.concatenate(found), small.n_states)
     choice, after = (np.concatenate(parts) for parts in zip(*moves, strict=True))
-    return _assembled(model, memory, state, choice, number[after] - 1, name)
+    name = name if name not in small.states else f"memory_{name}"
+    of_states = Memory(small, _int32(state), _int32(choice), (name,), f"{words} (column {name})")
+    return _assembled(model, of_states, memory, number[after] - 1)
 
 
 def _moves(small: Graph, memory: Indices, state: Indices, update: Update) -> tuple[Indices, Indices]:
@@ -91,34 +95,27 @@ def _moves(small: Graph, memory: Indices, state: Indices, update: Update) -> tup
     return choice, after
 
 
-def _assembled(
-    model: ParametricMDP, memory: Indices, state: Indices, choice: Indices, successor: Indices, name: str
-) -> ParametricMDP:
-    """Return the product, given the memory and the state of its states, and the choice of its choices."""
-    small = model.graph
-    name = name if name not in small.states else f"memory_{name}"
-    first_choice = _offsets(small.first_choice[state + 1] - small.first_choice[state])
-    first_transition = _offsets(small.first_transition[choice + 1] - small.first_transition[choice])
-    lifted = read_only(choice.astype(np.int32))
+def _assembled(model: ParametricMDP, memory: Memory, values: Indices, successor: Indices) -> ParametricMDP:
+    """Return the product, given the memory of its states, and where its transitions lead."""
+    small, state, choice = model.graph, memory.state, memory.choice
+    states = {name: read_only(column[state]) for name, column in small.states.items()}
     graph = Graph(
-        first_choice,
-        first_transition,
-        read_only(successor.astype(np.int32)),
+        _offsets(small.first_choice[state + 1] - small.first_choice[state]),
+        _offsets(small.first_transition[choice + 1] - small.first_transition[choice]),
+        _int32(successor),
         0,
-        {**{each: read_only(values[state]) for each, values in small.states.items()}, name: _int32(memory)},
+        {**states, memory.names[0]: _int32(values)},
         read_only(small.action[choice]),
         small.action_names,
-        memory=Memory(small, _int32(state), lifted, (name,)),
+        memory=memory,
     )
-    counted = model.counted
-    of_counted = lifted if model.lift is None else np.asarray(model.lift.choice)[lifted]
     return replace(
         model,
         graph=graph,
         expression=read_only(model.expression[small.transitions_of(choice)]),
         labels={},
         rewards={},
-        lift=Lift(counted, of_counted),
+        lift=Lift(model.counted, choice if model.lift is None else np.asarray(model.lift.choice)[choice]),
     )
 
 
