@@ -103,6 +103,6 @@ def test_the_bracket_is_that_of_the_policy_which_is_returned(seed):
     _, model, counts, objective = problem_of(seed)
     options = {"confidence": 0.9, "confidence_set": "likelihood", "relaxation": "coupled"}
     found = pl.certify(model, counts, objective, **options)
-    given = pl.certify(model, counts, objective, policy=found.policy.choice, **options)
+    given = pl.certify(model, counts, objective, policy=found.policy, **options)
     assert (given.policy.choice == found.policy.choice).all()
     assert (given.lower, given.upper) == pytest.approx((found.lower, found.upper), abs=2e-6)

@@ -55,7 +55,7 @@ def outside(seed, *, relaxation="coupled", confidence_set="likelihood", n_points
     if learned.conflict is not None:
         return [], 0, None
     policy = random_policy(rng, model.graph) if policy_is_given else None
-    found = conclude(learned, objective, relaxation=relaxation, policy=policy)
+    found = conclude(learned, objective, relaxation=relaxation, policy=policy, memory=False)
     values = []
     for point in points_of_set(rng, learned, (), 2 * n_points)[-2 * n_points :: 2]:
         rows, choice = rows_at(model, point), found.policy.choice
@@ -135,7 +135,8 @@ def test_a_remainder_against_natures_without_the_tolerance_is_caught(monkeypatch
     truth = [Fraction(1, 10) - Fraction(misfit), 1 - Fraction(1, 10) + Fraction(misfit), Fraction(1)]
 
     def is_right():
-        found = pl.certify(model, counts, objective, confidence_set="likelihood", relaxation="coupled", misfit=misfit)
+        options = {"confidence_set": "likelihood", "relaxation": "coupled", "memory": False}
+        found = pl.certify(model, counts, objective, misfit=misfit, **options)
         return found.lower <= value_of_rows(model.graph, truth, found.policy.choice, objective) <= found.upper
 
     assert is_right()

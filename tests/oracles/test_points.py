@@ -58,7 +58,7 @@ def misses(seed, seen):
         confidence_set=case.confidence_set,
         misfit=case.misfit,
     )
-    found = compare_learned(learned, case.objective, policy=case.policy, precision=case.precision)
+    found = compare_learned(learned, case.objective, policy=case.policy, memory=False, precision=case.precision)
     if learned.conflict is not None:
         seen["contradicted"] += 1
         return

@@ -257,16 +257,19 @@ def test_a_given_policy_is_valued_as_it_is():
     assert certify(model, counts, goal(model)).policy.action(at=0) == "again"
 
 
-def test_a_bound_over_steps_is_one_for_the_policy_that_is_returned():
-    """In two steps: again and then once is best, but a table of actions cannot change its mind.
+def test_a_bound_over_steps_without_memory_is_one_for_the_policy_that_is_returned():
+    """In two steps: again and then once is best, but a policy without memory cannot change its mind.
 
     The returned policy takes the first step's choice at both, which is worth 1 - (1 - q)².
     """
     model = gamble()
     objective = replace(goal(model), steps=(0, 2))
     counts = gamble_counts(model)
-    certificate = certify(model, counts, objective, precision=1e-9)
+    counting = certify(model, counts, objective, precision=1e-9)
+    assert [counting.policy.action(at=0, step=step) for step in (0, 1)] == ["again", "once"]
+    certificate = certify(model, counts, objective, precision=1e-9, memory=False)
     assert certificate.policy.action(at=0) == "again"
+    assert certificate.lower < counting.lower
     region = learn(model, counts).region
     low, high = Fraction(region.lower[1]), Fraction(region.upper[1])
     assert certificate.lower == pytest.approx(float(1 - (1 - low) ** 2), abs=1e-6)

@@ -77,8 +77,8 @@ def make_certificate(
             "plumdp": __version__,
             "python": platform.python_version(),
             "numpy": np.__version__,
-            "model": model.graph.fingerprint,
-            "expressions": model.fingerprint,
+            "model": learned.model.graph.fingerprint,
+            "expressions": learned.model.fingerprint,
             "counts": learned.counts.fingerprint,
             "objective": digest(objective),
             "steps": f"{learned.counts.total}",
@@ -90,7 +90,7 @@ def make_certificate(
         jointly=_other_objectives(learned, question),
         p_value=None if learned.fit is None else learned.fit.p_value,
         not_coupled=valued.not_coupled,
-        remark=_remark(policy, objective),
+        remark=_remark(policy, question),
         misfit=learned.misfit,
         budget=learned.budget.parts(),
         left_out=left_out,
@@ -98,23 +98,29 @@ def make_certificate(
         options={
             **learned.options,
             "objectives": [asked.text for asked in learned.questions],
+            "with_memory": [asked.remembers for asked in learned.questions],
             "relaxation": relaxation,
             "precision": precision,
             "policy": "given" if is_given else "found",
+            "memory": question.remembers,
         },
     )
     return with_data(certificate, learned.counts)
 
 
-def _remark(policy: PolicyTable, objective: Objective) -> str:
-    """Return a remark if the best action may depend on the number of steps left, which the policy does not see.
+def _remark(policy: PolicyTable, question: Question) -> str:
+    """Return a remark on a policy with memory, or on one without if the best action may depend on the steps left.
 
     The remark on a policy that draws is how often it does.
     """
     if policy.n_drawn:
         return f"draws its action in {policy.n_drawn:,} of {number_of(len(policy), 'state')}"
-    n_steps, has_choices = objective.n_steps, policy.graph.n_choices > policy.graph.n_states
-    return _COUNTS_NO_STEPS if n_steps is not None and n_steps > 1 and has_choices else ""
+    if policy.graph.memory is not None:
+        return policy.graph.memory.words
+    n_steps, has_choices = question.objective.n_steps, policy.graph.n_choices > policy.graph.n_states
+    if n_steps is None or n_steps < 2 or not has_choices:
+        return ""
+    return _COUNTS_NO_STEPS + (f" ({question.forgets})" if question.forgets else "")
 
 
 def _not_in_likelihood(learned: Learned) -> str:
@@ -133,8 +139,7 @@ def _other_objectives(learned: Learned, question: Question) -> tuple[str, ...]:
     """Return the other objectives that were announced, whose certificates hold jointly as they rest on one region."""
     if learned.bounds.guarantee == Guarantee.NONE:
         return ()
-    this = (question.model, digest(question.objective))
-    others = [asked.objective for asked in learned.questions if (asked.model, digest(asked.objective)) != this]
+    others = [asked.objective for asked in learned.questions if asked.digest != question.digest]
     return tuple(other.text or "an objective without a text" for other in others)
 
 

@@ -12,7 +12,7 @@ from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.confidence.sets import Guarantee
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.storage import storage_of
-from plumdp.model.policy import Policy, check_policy
+from plumdp.model.policy import Policy, check_policy, has_memory
 from plumdp.model.question import Asked, Question, ask
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, Status, outward, percent
@@ -107,7 +107,7 @@ def difference(
 
     Values of two policies move together with the parameters, so that their difference is known better than either. The
     bounds hold jointly with everything else that follows from ``learned``, and are never wider than the difference of
-    both certificates. Both policies may be chosen by looking at all data.
+    both certificates. Both policies may be chosen by looking at all data. One of them, or both, may count steps.
 
     >>> from plumdp import case_study, learn, simulate
     >>> study = case_study("betting:5")
@@ -117,7 +117,7 @@ def difference(
     The first policy is better: its value is larger by at least 1.72165 and at most 2.11794, with confidence 99.9 %.
     """
     require_learned("difference", learned)
-    question = ask(objective, learned.model)
+    question = ask(objective, learned.model, memory=has_memory(first, second))
     chosen, rival = (check_policy(question.model.graph, policy) for policy in (first, second))
     one, other = (conclude(learned, question, policy=policy, precision=precision) for policy in (chosen, rival))
     return difference_of(learned, question, one, other, names=names, precision=precision)

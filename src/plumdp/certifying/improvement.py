@@ -157,7 +157,7 @@ def improve(
     'bet5'
     """
     require_model("improve", model)
-    question = ask(objective, model)
+    question = ask(objective, model, memory=False)  # the baseline counts no steps
     with thread_limit(threads):
         learned = learn(
             model,
@@ -188,7 +188,7 @@ def improve_learned(
     Keep betting one: no policy is known to be better. No
     """
     require_learned("improve_learned", learned)
-    question = ask(objective, learned.model)
+    question = ask(objective, learned.model, memory=False)
     is_practice = isinstance(over, str) and over == PRACTICE
     name = name or ("today's practice" if is_practice else "the baseline")
     baseline = check_policy(question.model.graph, practice_of(learned.counts, question.model) if is_practice else over)

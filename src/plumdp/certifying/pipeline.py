@@ -36,7 +36,7 @@ from plumdp.learning.methods import SETS, Sets
 from plumdp.learning.storage import IN_MEMORY, TABLE, Storage, storage_of
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.policy import Policy, as_choices, check_policy
+from plumdp.model.policy import Policy, as_choices, check_policy, has_memory
 from plumdp.model.question import Asked, Question, ask, ask_all
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
@@ -54,6 +54,7 @@ def certify(
     *,
     relaxation: Relaxation | None = None,
     policy: Policy | None = None,
+    memory: bool = True,
     precision: float = 1e-6,
     threads: int | None = None,
     confidence: float = 0.999,
@@ -74,6 +75,9 @@ def certify(
     policy
         Value this policy in place of the best one: a ``PolicyTable``, a function of the state that returns the name of
         an action or probabilities of several, or any other ``Policy``.
+    memory
+        Whether the policy for an objective with a number of steps may count them; False asks for one action per state.
+        A policy that you give has memory if it was found with memory.
     precision
         How far the solver's bounds may be apart.
     threads
@@ -102,7 +106,7 @@ def certify(
     ('certified', True)
     """
     require_model("certify", model)  # stage 1; the counts are stage 2
-    question = ask_about(policy, ask(objective, model))
+    question = ask_about(policy, ask(objective, model, memory=_may_count(memory, policy)))
     with thread_limit(threads):
         learned = learn(
             model,
@@ -131,6 +135,7 @@ def certify_all(
     objectives: Sequence[Asked],
     *,
     relaxation: Relaxation | None = None,
+    memory: bool = True,
     precision: float = 1e-6,
     threads: int | None = None,
     confidence: float = 0.999,
@@ -148,7 +153,7 @@ def certify_all(
     ----------
     objectives
         What is asked: properties, or their texts.
-    relaxation, precision, threads, confidence, confidence_set, interval_method, events, misfit
+    relaxation, memory, precision, threads, confidence, confidence_set, interval_method, events, misfit
         As of ``certify``.
 
     Examples
@@ -162,7 +167,7 @@ def certify_all(
     Pmax=? [ !"collision" U "goal" ] 0.280 0.298, with 1 other
     """
     require_model("certify_all", model)
-    asked = ask_all(objectives, model)
+    asked = ask_all(objectives, model, memory=memory)
     if not asked:
         raise DataError("objectives: there are none; give at least one property, such as 'Pmax=? [ F \"goal\" ]'")
     with thread_limit(threads):
@@ -188,6 +193,7 @@ def compare(
     *,
     relaxations: Sequence[Relaxation] | None = None,
     policy: Policy | None = None,
+    memory: bool = True,
     precision: float = 1e-6,
     threads: int | None = None,
     confidence: float = 0.999,
@@ -202,7 +208,7 @@ def compare(
     ----------
     relaxations
         Those that are compared; by default all that there are for the confidence set, from loose to tight.
-    objective, policy, precision, threads, confidence, confidence_set, interval_method, events, misfit
+    objective, policy, memory, precision, threads, confidence, confidence_set, interval_method, events, misfit
         As of ``certify``.
 
     Examples
@@ -219,7 +225,7 @@ def compare(
     coupled      0.280 0.297
     """
     require_model("compare", model)
-    question = ask(objective, model)
+    question = ask(objective, model, memory=_may_count(memory, policy))
     with thread_limit(threads):
         learned = learn(
             model,
@@ -240,12 +246,13 @@ def compare_learned(
     *,
     relaxations: Sequence[Relaxation] | None = None,
     policy: Policy | None = None,
+    memory: bool = True,
     precision: float = 1e-6,
 ) -> list[Certificate]:
     """Return a certificate for each relaxation from what was learned, as ``compare`` does."""
     if relaxations is None:
         relaxations = _relaxations_of(learned)
-    question = ask(objective, learned.model)
+    question = ask(objective, learned.model, memory=_may_count(memory, policy))
     if policy is not None:
         policy = check_policy(question.model.graph, policy)  # a function is asked once
     found = Certificates()
@@ -291,6 +298,11 @@ def default_relaxation(learned: Learned) -> Relaxation:
     return [name for name in _relaxations_of(learned) if order.index(name) <= least][-1]
 
 
+def _may_count(memory: bool, policy: Policy | None) -> bool:
+    """Return whether a question is about policies with memory, or about a given one that has some."""
+    return memory if policy is None else has_memory(policy)
+
+
 @working("finding a policy and its bounds")
 @one_blas_thread()
 def conclude(
@@ -299,6 +311,7 @@ def conclude(
     *,
     relaxation: Relaxation | None = None,
     policy: Policy | None = None,
+    memory: bool = True,
     precision: float = 1e-6,
 ) -> Certificate:
     """Return a policy for an objective, and bounds on its value, that follow from what was learned from the data.
@@ -316,7 +329,7 @@ def conclude(
     (True, 0.999)
     """
     require_learned("conclude", learned)
-    question = ask(objective, learned.model)
+    question = ask(objective, learned.model, memory=_may_count(memory, policy))
     if policy is not None:
         policy = as_choices(question.model.graph, check_policy(question.model.graph, policy))
     relaxation, clock = relaxation or default_relaxation(learned), Clock(dict(learned.seconds))

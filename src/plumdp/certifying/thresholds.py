@@ -104,6 +104,7 @@ def decide(
     *,
     relaxation: Relaxation | None = None,
     policy: Policy | None = None,
+    memory: bool = True,
     precision: float = 1e-6,
     certificate: Certificate | None = None,
 ) -> Answer:
@@ -133,7 +134,8 @@ def decide(
     asked = parse_threshold(question, learned.model) if isinstance(question, str) else question
     require_kind(asked, Threshold, "decide takes a property with a threshold, such as 'P>=0.9 [ F \"goal\" ]'")
     if certificate is None:
-        certificate = conclude(learned, asked.objective, relaxation=relaxation, policy=policy, precision=precision)
+        options: Any = {"relaxation": relaxation, "policy": policy, "memory": memory, "precision": precision}
+        certificate = conclude(learned, asked.objective, **options)
     if not _is_claim(certificate):
         return Answer(asked, Verdict.UNKNOWN, certificate, inf if asked.objective.direction == "max" else -inf)
     if _is_given(certificate):

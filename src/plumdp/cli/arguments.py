@@ -213,6 +213,13 @@ Misfit = Annotated[
         "--misfit", help="How far every row of the model may be off, in total variation, such as 0.01; default: 0."
     ),
 ]
+Memory = Annotated[
+    bool,
+    typer.Option(
+        "--memory/--no-memory",
+        help="Whether the policy may count steps if the property bounds them; default: it may.",
+    ),
+]
 At = Annotated[
     list[str] | None,
     typer.Option("--at", metavar="NAME=VALUE", help="Take a parametric model at this point of its parameters."),

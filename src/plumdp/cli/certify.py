@@ -20,6 +20,7 @@ from plumdp.cli.sources import load_policy
 if TYPE_CHECKING:
     from plumdp.model.language.threshold import Threshold
     from plumdp.model.objective import Objective
+    from plumdp.model.question import Question
 
 Relaxing = Annotated[
     Relaxation | None,
@@ -39,7 +40,7 @@ def certify(
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
     interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
     output: args.ResultFolder = None, explain: args.Explain = False, force: args.ReplaceResult = False,
-    relaxation: Relaxing = None, as_json: args.AsJson = False,
+    relaxation: Relaxing = None, memory: args.Memory = True, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Find a policy and bounds on its value that hold with the given confidence.
 
@@ -53,7 +54,8 @@ def certify(
     asked = PropertyOptions(property, all_properties)
     sets = SetOptions(confidence, confidence_set, interval_method, misfit)
     folder = FolderOptions(output, explain, force)
-    certify_each(ModelOptions(model, constant, space), log, asked, sets, relaxation, folder, as_json=as_json)
+    about = ModelOptions(model, constant, space)
+    certify_each(about, log, asked, sets, relaxation, folder, memory=memory, as_json=as_json)
 
 
 def certify_each(
@@ -65,13 +67,14 @@ def certify_each(
     folder: FolderOptions,
     policy: str | None = None,
     *,
+    memory: bool = True,
     as_json: bool,
 ) -> None:
     """Certify what is asked of every model of a range, print and save the results, and end with their exit code."""
     models = model.each()
     if len(models) > 1 and folder.output is not None:
         raise DataError("--output: a range has several results; write one at a time, with one value for each constant")
-    learned = [certified(one, log, asked, sets, relaxation, policy) for one in models]
+    learned = [certified(one, log, asked, sets, relaxation, policy, memory=memory) for one in models]
     results = [each for _, of_one in learned for each in of_one]
     if as_json:
         print_json([result.to_dict() for result in results], one=len(results) == 1)
@@ -88,6 +91,8 @@ def certified(
     sets: SetOptions,
     relaxation: Relaxation | None,
     policy: str | None = None,
+    *,
+    memory: bool = True,
 ) -> tuple[plumdp.Learned, list[Result]]:
     """Return what was learned about one model, and the certificates that follow, with the answers to thresholds.
 
@@ -95,17 +100,23 @@ def certified(
     several thresholds.
     """
     from plumdp.model.objective import digest
+    from plumdp.model.policy import has_memory
 
     read, questions = asked.questions(model)
     given = None if policy is None else load_policy(policy, read)
-    distinct = {digest(objective): objective for objective in map(objective_of, questions)}
+    may_count = memory if given is None else has_memory(given)
+    objectives = [objective_of(question) for question in questions]
+    distinct = {digest(each): plumdp.model.ask(each, read, memory=may_count) for each in objectives}
     learned = sets.learn(read, log.read_for(model, read), list(distinct.values()))
-    return learned, [_answer(learned, question, relaxation, model, given) for question in questions]
+    concerning = [distinct[digest(each)] for each in objectives]
+    both = zip(questions, concerning, strict=True)
+    return learned, [_answer(learned, question, about, relaxation, model, given) for question, about in both]
 
 
 def _answer(
     learned: plumdp.Learned,
     question: Objective | Threshold,
+    about: Question,
     relaxation: Relaxation | None,
     model: ModelOptions,
     policy: plumdp.PolicyTable | None,
@@ -113,7 +124,7 @@ def _answer(
     from plumdp.model.language.threshold import Threshold
 
     LOGGER.info("certifying %s", question.text)
-    certificate = _with_command(plumdp.conclude(learned, objective_of(question), relaxation=relaxation, policy=policy))
+    certificate = _with_command(plumdp.conclude(learned, about, relaxation=relaxation, policy=policy))
     if not isinstance(question, Threshold):
         return Result(certificate, constants=model.constants)
     answer = plumdp.decide(learned, question, relaxation=relaxation, certificate=certificate)
@@ -137,10 +148,11 @@ def compare(
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
     interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
-    as_json: args.AsJson = False,
+    memory: args.Memory = True, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
     from plumdp.certifying.pipeline import compare_learned
+    from plumdp.model.question import ask_all
 
     log = LogOptions(
         data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
@@ -151,10 +163,11 @@ def compare(
     compared: list[tuple[ModelOptions, list[plumdp.Certificate]]] = []
     for one in ModelOptions(model, constant, space).each():
         read, objectives = asked.load(one)
-        learned = sets.learn(read, log.read_for(one, read), objectives)
-        for objective in objectives:
-            LOGGER.info("comparing what relaxations certify: %s", objective.text)
-            compared.append((one, compare_learned(learned, objective)))
+        questions = ask_all(objectives, read, memory=memory)
+        learned = sets.learn(read, log.read_for(one, read), questions)
+        for question in questions:
+            LOGGER.info("comparing what relaxations certify: %s", question.objective.text)
+            compared.append((one, compare_learned(learned, question)))
     results = [Result(each, constants=one.constants) for one, certificates in compared for each in certificates]
     if as_json:
         print_json([result.to_dict() for result in results])

@@ -17,6 +17,7 @@ from plumdp.cli.interval_options import IntervalModelOptions, is_interval_file
 from plumdp.cli.invocation import is_shared, where_given
 from plumdp.cli.options import LogOptions, ModelOptions, PropertyOptions, SetOptions, objective_of, require_new
 from plumdp.cli.results import EXIT_CODES, print_json
+from plumdp.cli.sources import load_policy
 from plumdp.model.text import number_of
 
 if TYPE_CHECKING:
@@ -169,12 +170,10 @@ def _only(texts: Sequence[str] | None) -> str | None:
 
 
 def _export_saved(model: ModelOptions, folder: Path, files: FileOptions) -> Written:
-    from plumdp.result.folder import POLICY
-
     if files.model_file is not None or files.values_file is not None:
         raise DataError(f"{folder} is a result, which holds a policy alone; give the data for --model and --values")
     read, _ = model.load()
-    return Written(files.write_policy(plumdp.read_policy(read, folder / POLICY)))
+    return Written(files.write_policy(load_policy(str(folder), read)))
 
 
 def _export_learned(
@@ -194,7 +193,7 @@ def _export_learned(
     texts = written.files | files.write_policy(certificate.policy)
     if files.values_file is not None:
         _write_certified_values(learned, objective, certificate.policy, files.values_file)
-        n_states = number_of(learned.model.graph.n_states, "state")
+        n_states = number_of(len(certificate.policy), "state")
         texts[str(files.values_file)] = f"bounds on the policy's value in {n_states}, by intervals"
     return Written(texts, certificate, EXIT_CODES[certificate.status])
 
@@ -216,8 +215,12 @@ def _write_certified_values(
     learned: plumdp.Learned, objective: Objective, policy: plumdp.PolicyTable, file: Path
 ) -> None:
     """Write bounds on the policy's value in each state: nature at its worst and at its best."""
-    known = plumdp.exchange.interval_model(learned)
-    worst = plumdp.stages.evaluate(known, policy, objective, nature="robust")
-    best = plumdp.stages.evaluate(known, policy, objective, nature="optimistic")
+    from plumdp.certifying.pipeline import relax
+    from plumdp.model.policy import has_memory
+
+    question = plumdp.model.ask(objective, learned.model, memory=has_memory(policy))
+    known = relax(learned, "rectangular", question.model)
+    worst = plumdp.stages.evaluate(known, policy, question.objective, nature="robust")
+    best = plumdp.stages.evaluate(known, policy, question.objective, nature="optimistic")
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
     plumdp.exchange.write_values(known.graph, low.lower, high.upper, file)

@@ -23,6 +23,7 @@ from plumdp.cli.sources import chosen_properties
 if TYPE_CHECKING:
     from plumdp.model.language.threshold import Threshold
     from plumdp.model.objective import Objective
+    from plumdp.model.question import Asked
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ class SetOptions:
         require_confidence(self.confidence)
 
     def learn(
-        self, model: plumdp.model.ParametricMDP, counts: plumdp.TransitionCounts, objectives: Sequence[Objective]
+        self, model: plumdp.model.ParametricMDP, counts: plumdp.TransitionCounts, objectives: Sequence[Asked]
     ) -> plumdp.Learned:
         """Return what the data say about the parameters."""
         LOGGER.info("learning from %s steps", f"{counts.total:,}")

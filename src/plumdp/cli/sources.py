@@ -49,10 +49,13 @@ def load_source(model: str, constants: Mapping[str, str]) -> tuple[plumdp.model.
 def load_policy(policy: str, model: plumdp.model.ParametricMDP, *, option: str = "--policy") -> plumdp.PolicyTable:
     """Return the policy of a file or result, of a function in a Python file (rules.py:name), one action, or uniform."""
     from plumdp.model.policy import UNIFORM, check_policy
-    from plumdp.result.folder import POLICY
+    from plumdp.result.folder import CERTIFICATE, POLICY
 
     file, _, name = policy.rpartition(":") if ".py:" in policy else (policy, "", "policy")
     path = Path(file) / POLICY if (Path(file) / POLICY).is_file() else Path(file)  # the folder of a result
+    is_result = path.is_file() and (path.parent / CERTIFICATE).is_file() and path.parent == Path(file)
+    if is_result and plumdp.read_result(file).options.get("memory"):
+        return plumdp.read_result(file, model).policy
     if path.is_file() and path.suffix.lower() == ".py":
         return _policy_of_function(path, name, model)
     if not path.is_file() and policy in (UNIFORM, *model.graph.action_names):

@@ -37,6 +37,7 @@ class Plan:
     key: npt.NDArray[np.uint64]  # (2)
     trajectories: int
     max_steps: int
+    initial: int  # the state in which runs begin, which is one of a product if the policy has memory
 
     @property
     def block_size(self) -> int:
@@ -45,7 +46,7 @@ class Plan:
 
     def walk(self, block: range) -> Iterator[tuple[npt.NDArray[np.uint64], IntArray]]:
         """Yield some runs segment by segment: their numbers, and their transitions (steps, runs), -1 behind an end."""
-        initial = self.graph.initial_state
+        initial = self.initial
         runs = np.arange(block.start, block.stop, dtype=np.uint64)
         state = np.full(len(block), -1 if self.tables.stop[initial] else initial, dtype=np.int32)
         step = 0
@@ -86,14 +87,28 @@ def make_plan(
         raise ModelError("of a model that is stored on disk, runs can be counted (simulate), and not be recorded")
     require_positive("trajectories", trajectories)
     require_positive("max_steps", max_steps)
-    tables = _tables(model, point, policy, stop)
+    walked = _walked(model, policy)
+    tables = _tables(model, walked, point, policy, stop)
     key = generator_of(rng).integers(0, 2**64, size=2, dtype=np.uint64)
-    return Plan(model.graph, tables, key, int(trajectories), int(max_steps))
+    return Plan(model.graph, tables, key, int(trajectories), int(max_steps), walked.initial_state)
 
 
-def _tables(model: ParametricMDP, point: Point, policy: Policy, stop: npt.ArrayLike | None) -> WalkTables:
+def _walked(model: ParametricMDP, policy: Policy) -> Graph:
+    """Return the graph that runs walk on: that of the model, or the product of it that a policy with memory is for."""
+    product: Graph | None = getattr(policy, "graph", None)
+    if product is None or product.memory is None or product.memory.graph.fingerprint != model.graph.fingerprint:
+        return model.graph
+    return product
+
+
+def _tables(model: ParametricMDP, graph: Graph, point: Point, policy: Policy, stop: npt.ArrayLike | None) -> WalkTables:
     """Return what steps are drawn from; the arrays of a stored model stay where they are."""
-    graph, rows, lift = model.graph, model.counted, model.lift
+    rows, lift = model.counted, model.lift
+    ends = stop_mask(model.graph, stop)
+    memory = None if graph is model.graph else graph.memory
+    row = _NOTHING if lift is None else np.asarray(lift.choice)
+    if memory is not None:
+        row, ends = memory.choice if lift is None else row[memory.choice], read_only(ends[memory.state])
     first = rows.graph.first_transition
     chosen, weights = _policy_tables(graph, policy)
     if graph.levels is not None and len(weights):
@@ -102,12 +117,12 @@ def _tables(model: ParametricMDP, point: Point, policy: Policy, stop: npt.ArrayL
         first_choice=np.asarray(graph.first_choice),
         first_transition=np.asarray(graph.first_transition),
         successor=np.asarray(graph.successor),
-        row=_NOTHING if lift is None else np.asarray(lift.choice),
+        row=row,
         first_of_row=first,
         cumulative=running_sums(first, rows.probabilities(point)[rows.expression]),
         chosen=chosen,
         weights=weights,
-        stop=stop_mask(graph, stop),
+        stop=ends,
     )
 
 

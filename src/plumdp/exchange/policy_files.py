@@ -15,6 +15,8 @@ from plumdp.model.graph import FloatArray, Graph
 from plumdp.model.policy import policy_weights
 from plumdp.result.policy_table import PolicyTable, write_columns
 
+_KEEPS = "keeps memory; write .csv or .json"
+
 
 def write_policy(policy: PolicyTable, path: str | Path) -> None:
     """Write a policy in the format that the file's name ends in; ``read_policy`` reads tables, lists and schedulers.
@@ -51,6 +53,8 @@ def _write_list(policy: PolicyTable, path: Path) -> None:
         raise DataError(
             f"{path}: PRISM's list has one action for each state, but the policy draws; write .csv or .json"
         )
+    if policy.graph.memory is not None:
+        raise DataError(f"{path}: PRISM's list has one action for each state, but the policy {_KEEPS}")
     *_, actions = policy.columns().values()
     states = zip(*(text_column(path, name, policy.graph) for name in policy.graph.states), strict=True)
     lines = [f"({','.join(state)}):{action}\n" for state, action in zip(states, actions.tolist(), strict=True)]
@@ -63,16 +67,32 @@ def _write_text(path: Path, text: str) -> None:
 
 def _write_scheduler(policy: PolicyTable, path: Path) -> None:
     graph, weights = policy.graph, policy_weights(policy.graph, policy)
-    taken = np.flatnonzero(weights)
-    choices: list[list[Any]] = [[] for _ in range(len(policy))]
-    for choice, state, share in zip(
-        taken.tolist(), graph.state_of_choice()[taken].tolist(), weights[taken].tolist(), strict=True
+    memory, taken = graph.memory, np.flatnonzero(weights)
+    index = taken if memory is None else memory.choice[taken]
+    places = _places(graph)
+    choices: list[list[dict[str, Any]]] = [[] for _ in range(len(policy))]
+    for choice, number, state, share in zip(
+        taken.tolist(), index.tolist(), graph.state_of_choice()[taken].tolist(), weights[taken].tolist(), strict=True
     ):
         label = graph.action_names[graph.action[choice]]
-        choices[state].append({"index": choice, "labels": [label] if label else [], "prob": share})
-    values = zip(*(column.tolist() for column in graph.states.values()), strict=True)
-    entries = [{"c": c, "s": dict(zip(graph.states, row, strict=True))} for c, row in zip(choices, values, strict=True)]
+        entry = {"index": number, "labels": [label] if label else [], "prob": share}
+        if memory is not None:
+            successors = graph.successor[graph.transitions_of(np.array([choice]))].tolist()
+            entry["memory-updates"] = [{"s'": places[to]["s"], "m'": places[to]["m"]} for to in successors]
+        choices[state].append(entry)
+    entries = [{"c": c, **place} for c, place in zip(choices, places, strict=True)]
     _write_text(path, json.dumps(entries, indent=1) + "\n")
+
+
+def _places(graph: Graph) -> list[dict[str, Any]]:
+    """Return each state as a scheduler has it: the values of its variables, and the memory if there is some."""
+    memory = () if graph.memory is None else graph.memory.names
+    names = [name for name in graph.states if name not in memory]
+    rows = zip(*(graph.states[name].tolist() for name in names), strict=True)
+    states = [{"s": dict(zip(names, row, strict=True))} for row in rows]
+    if not memory:
+        return states
+    return [state | {"m": value} for state, value in zip(states, graph.states[memory[0]].tolist(), strict=True)]
 
 
 POLICY_WRITERS: Mapping[str, Callable[[PolicyTable, Path], None]] = {

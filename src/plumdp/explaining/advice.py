@@ -22,9 +22,8 @@ from plumdp.explaining.expected_runs import RunLaw, run_law, seen_runs
 from plumdp.explaining.predicted_width import Predictor
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray, Graph, read_only
-from plumdp.model.language.property import as_objective
-from plumdp.model.objective import Objective
-from plumdp.model.policy import Policy, normalised, policy_weights
+from plumdp.model.policy import Policy, has_memory, normalised, policy_weights
+from plumdp.model.question import Asked, Question, ask
 from plumdp.result.advice import (
     ADVISED,
     CERTIFIED,
@@ -44,7 +43,7 @@ _LEAST_SLOPE = 1e-9  # part of a gradient that the likelihood depends on, relati
 @working("finding where more data help")
 def advise(
     learned: Learned,
-    objective: Objective | str,
+    objective: Asked,
     *,
     runs: int | None = None,
     policy: Policy | None = None,
@@ -79,14 +78,15 @@ def advise(
     ['like these', 'uniform', 'certified policy', 'advised']
     """
     require_learned("advise", learned)
-    model, asked = learned.model, as_objective(objective, learned.model)
+    model, asked = learned.model, ask(objective, learned.model, memory=policy is None or has_memory(policy))
     _require_sense(learned, runs, max_steps)
     certificate = conclude(learned, asked, relaxation="coupled", policy=policy)
     chosen, width = np.asarray(certificate.policy), certificate.upper - certificate.lower
     question, value, unseen = _question(learned, asked, chosen)
     law, n_runs = _law_of_runs(learned, question.point, max_steps)
     n_planned = int(runs or (n_runs or max(1, learned.counts.total // law.max_steps)))
-    policies = dict(_policies(model.graph, chosen, sampling))
+    certified = certificate.policy if asked.model is model else None
+    policies = dict(_policies(model.graph, certified, sampling))
     per_run = {name: question.expected(law.visits(weights)) for name, weights in policies.items()}
     if n_runs is not None:
         per_run = {LIKE_THESE: question.expected(learned.counts.visits / n_runs)} | per_run
@@ -99,7 +99,7 @@ def advise(
     per_run[ADVISED] = question.expected(law.visits(plan))
     return Advice(
         graph=model.graph,
-        objective=asked.text,
+        objective=asked.objective.text,
         width=width,
         value=None if learned.shown_estimate is None else shown_value(value, certificate.lower, certificate.upper),
         policy=chosen,
@@ -148,10 +148,11 @@ def _logged_length(report: IngestionReport | None) -> int | None:
     return max(1, round((report.total - report.n_runs - report.rows["copy"]) / report.n_runs))
 
 
-def _policies(graph: Graph, certified: Policy, given: Policy | None) -> Iterator[tuple[str, FloatArray]]:
-    """Yield the names and weights of policies that runs may be sampled by."""
+def _policies(graph: Graph, certified: Policy | None, given: Policy | None) -> Iterator[tuple[str, FloatArray]]:
+    """Yield the names and weights of policies without memory that runs may be sampled by."""
     yield UNIFORM, normalised(graph, np.ones(graph.n_choices))
-    yield CERTIFIED, policy_weights(graph, certified)
+    if certified is not None:
+        yield CERTIFIED, policy_weights(graph, certified)
     if given is not None:
         yield GIVEN, policy_weights(graph, given)
 
@@ -201,10 +202,10 @@ def _halving(predictor: Predictor, per_run: Mapping[str, FloatArray]) -> tuple[P
     return tuple(prediction for prediction in enough if prediction is enough[0] or prediction.runs < enough[0].runs)
 
 
-def _question(learned: Learned, objective: Objective, policy: Policy) -> tuple[ValueQuestion, float, float]:
+def _question(learned: Learned, asked: Question, policy: Policy) -> tuple[ValueQuestion, float, float]:
     """Return the value to be narrowed, its estimate, and the share of its gradient that is not in the likelihood."""
     model, point = learned.model, learned.likely_point
-    value, gradient = policy_gradient(model, policy, objective, point)
+    value, gradient = policy_gradient(asked.model, policy, asked.objective, point)
     if not isfinite(value):
         raise DataError(
             "the value of the policy is infinite at the estimate: it has no gradient, and no data narrow it"

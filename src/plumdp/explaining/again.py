@@ -13,7 +13,9 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
+from plumdp.model.objective import digest
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import Question, ask
 from plumdp.result.certificate import Certificate
 
 _LEARNING, _CONCLUDING = ("confidence_set", "interval_method", "misfit"), ("relaxation", "precision")
@@ -35,16 +37,30 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
     if not all((*options["objectives"], certificate.objective)):
         raise DataError(f"what was asked has no text, so that {_ALONE}")
     of_learning: Any = {name: options[name] for name in _LEARNING}
-    learned = learn(model, counts, objectives=options["objectives"], confidence=certificate.confidence, **of_learning)
+    announced = options["objectives"]
+    remembers = options.get("with_memory", [False] * len(announced))
+    questions = [ask(text, model, memory=memory) for text, memory in zip(announced, remembers, strict=True)]
+    learned = learn(model, counts, objectives=questions, confidence=certificate.confidence, **of_learning)
     require_origin(learned, certificate)
     policy = certificate.policy if options["policy"] == "given" else None
     of_concluding: Any = {name: options[name] for name in _CONCLUDING}
-    again = conclude(learned, certificate.objective, policy=policy, **of_concluding)
+    again = conclude(learned, question_of(learned, certificate), policy=policy, **of_concluding)
     if certificate.answer:
         question, relaxation = certificate.answer["question"], options["relaxation"]
         again = decide(learned, question, relaxation=relaxation, certificate=again).answered
     _require_same(certificate, again)
     return learned
+
+
+def question_of(learned: Learned, certificate: Certificate) -> Question:
+    """Return the question of a certificate, among those that were asked or else from its text."""
+    asked = certificate.provenance["objective"]
+    solved = [Question(model, objective) for model, objective in learned.solvers]
+    graph = certificate.policy.graph.fingerprint
+    for question in (*learned.questions, *solved):
+        if question.model.graph.fingerprint == graph and digest(question.objective) == asked:
+            return question
+    return ask(certificate.objective, learned.model, memory=certificate.options.get("memory", False))
 
 
 def require_origin(learned: Learned, certificate: Certificate) -> None:
@@ -54,7 +70,9 @@ def require_origin(learned: Learned, certificate: Certificate) -> None:
         raise DataError("the certificate is about another model: give the one that was certified")
     if provenance.get("counts") != learned.counts.fingerprint:
         raise DataError("the certificate rests on other counts: give those that it was certified from")
-    if certificate.policy.graph.fingerprint != learned.model.graph.fingerprint:
+    memory = certificate.policy.graph.memory
+    graph = certificate.policy.graph if memory is None else memory.graph
+    if graph.fingerprint != learned.model.graph.fingerprint:
         raise DataError("the certificate was read without its model: read it with read_result(path, model)")
     same = {name: certificate.options.get(name) for name in learned.options} == dict(learned.options)
     if not same or certificate.confidence != 1 - learned.error:

@@ -13,6 +13,7 @@ from plumdp.explaining.expected_runs import run_law, seen_runs
 from plumdp.explaining.predicted_width import Predictor
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.storage import storage_of
+from plumdp.model.policy import has_memory
 from plumdp.model.question import Asked, Question, ask
 from plumdp.result.advice import LIKE_THESE, Prediction
 from plumdp.solver.coupled.gradient import policy_gradient
@@ -59,7 +60,7 @@ def runs_to_tell(learned: Learned, objective: Asked, difference: Difference) -> 
     1,600
     """
     require_learned("runs_to_tell", learned)
-    question = ask(objective, learned.model)
+    question = ask(objective, learned.model, memory=has_memory(difference.first.policy, difference.second.policy))
     n_runs = _n_runs(learned, question) if difference.verdict == Verdict.UNKNOWN and difference.is_claim else None
     if n_runs is None:
         return None
@@ -70,7 +71,7 @@ def runs_to_tell(learned: Learned, objective: Asked, difference: Difference) -> 
     if not isfinite(gain):
         return None
     width = difference.upper - difference.lower
-    predictor = Predictor(learned, question.objective, one, learned.table, width, rival=other)
+    predictor = Predictor(learned, question, one, learned.table, width, rival=other)
     expected = learned.counts.visits[learned.model.graph.choice_of_transition()] / n_runs
     per_run = learned.model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[learned.model.expression] * expected
     prediction = predictor.runs_for(LIKE_THESE, per_run, abs(gain)) if gain else None

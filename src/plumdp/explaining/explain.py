@@ -14,16 +14,15 @@ from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.explaining.advice import advise
-from plumdp.explaining.again import learn_again, require_origin
+from plumdp.explaining.again import learn_again, question_of, require_origin
 from plumdp.explaining.check import check_learned
 from plumdp.explaining.finding import count_expressions, drawing, expression_rows, outlines, telling_variables
 from plumdp.explaining.residual_table import CellResiduals
 from plumdp.fit.residuals import Residuals
 from plumdp.learning.learned import Learned
 from plumdp.learning.storage import storage_of
-from plumdp.model.language.property import as_objective
-from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import Question
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.findings import ExpressionRow, Findings, Outline, Rung
 
@@ -80,21 +79,12 @@ def explain(
         raise DataError(f"parts={unknown}: choose some of {', '.join(map(repr, _PARTS))}")
     if not storage_of(learned.model).has_points:
         return Findings(about.fingerprint)
-    objective = _objective(learned, about)
-    fields: dict[str, Any] = {name: _PARTS[name](learned, objective, about) for name in parts or _PARTS}
+    question = question_of(learned, about)
+    fields: dict[str, Any] = {name: _PARTS[name](learned, question, about) for name in parts or _PARTS}
     return Findings(about.fingerprint, **fields)
 
 
-def _objective(learned: Learned, certificate: Certificate) -> Objective:
-    """Return the objective of the certificate, among those that were asked or else from its text."""
-    asked = certificate.provenance["objective"]
-    announced = [question.objective for question in learned.questions if question.model is learned.model]
-    solved = [objective for model, objective in learned.solvers if model is learned.model]
-    by_digest = {digest(objective): objective for objective in (*announced, *solved)}
-    return by_digest[asked] if asked in by_digest else as_objective(certificate.objective, learned.model)
-
-
-def _ladder(learned: Learned, objective: Objective, certificate: Certificate) -> tuple[Rung, ...]:
+def _ladder(learned: Learned, question: Question, certificate: Certificate) -> tuple[Rung, ...]:
     """Return the bounds that each relaxation certifies from the same data, from loose to tight, if there is a region.
 
     Those of the certificate are the bounds that it claims. The others have their own policies unless one was given.
@@ -104,7 +94,7 @@ def _ladder(learned: Learned, objective: Objective, certificate: Certificate) ->
     tell("finding what other relaxations certify")
     policy = certificate.policy if certificate.options["policy"] == "given" else None
     precision = certificate.options["precision"]
-    others = compare_learned(_without_memory(learned), objective, policy=policy, precision=precision)
+    others = compare_learned(_without_memory(learned), question, policy=policy, precision=precision)
     return tuple(certificate.rung if other.relaxation == certificate.relaxation else other.rung for other in others)
 
 
@@ -117,27 +107,27 @@ def _has_region(learned: Learned, certificate: Certificate) -> bool:
     return certificate.claims_bounds and learned.conflict is None
 
 
-def _outlines(learned: Learned, objective: Objective, certificate: Certificate) -> tuple[Outline, ...]:
-    return outlines(learned, objective, certificate.policy) if _has_region(learned, certificate) else ()
+def _outlines(learned: Learned, question: Question, certificate: Certificate) -> tuple[Outline, ...]:
+    return outlines(learned, question, certificate.policy) if _has_region(learned, certificate) else ()
 
 
-def _expressions(learned: Learned, objective: Objective, certificate: Certificate) -> tuple[ExpressionRow, ...]:
-    return expression_rows(learned, objective, certificate.policy) if _has_region(learned, certificate) else ()
+def _expressions(learned: Learned, question: Question, certificate: Certificate) -> tuple[ExpressionRow, ...]:
+    return expression_rows(learned, question, certificate.policy) if _has_region(learned, certificate) else ()
 
 
-def _advice(learned: Learned, objective: Objective, certificate: Certificate) -> Mapping[str, Any]:
+def _advice(learned: Learned, question: Question, certificate: Certificate) -> Mapping[str, Any]:
     """Return the advice on more data with its sentences, or as ``none`` the reason why there is no advice."""
     if certificate.status in (Status.CONTRADICTED, Status.NO_GUARANTEE):
         return {"none": "first the model, or the confidence set, has to be changed"}
     tell("finding where more data help")
     try:
-        advice = advise(_without_memory(learned), objective, policy=certificate.policy)
+        advice = advise(_without_memory(learned), question, policy=certificate.policy)
     except DataError as error:
         return {"none": str(error)}
     return _as_read(advice.to_dict() | {"sentences": advice.sentences()})
 
 
-def _residuals(learned: Learned, objective: Objective, certificate: Certificate) -> Mapping[str, Any]:
+def _residuals(learned: Learned, question: Question, certificate: Certificate) -> Mapping[str, Any]:
     """Return the test of the model with its residuals, or nothing if the model was not tested."""
     if learned.fit is None or learned.bounds.guarantee == Guarantee.NONE:
         return {}
@@ -157,14 +147,14 @@ def _as_read(content: Mapping[str, Any]) -> dict[str, Any]:
     return read
 
 
-_PARTS: Mapping[str, Callable[[Learned, Objective, Certificate], Any]] = {
+_PARTS: Mapping[str, Callable[[Learned, Question, Certificate], Any]] = {
     "ladder": _ladder,
     "outlines": _outlines,
     "expressions": _expressions,
-    "n_expressions": lambda learned, objective, certificate: count_expressions(learned),
+    "n_expressions": lambda learned, question, certificate: count_expressions(learned),
     "advice": _advice,
     "residuals": _residuals,
-    "drawing": lambda learned, objective, certificate: drawing(learned, certificate.policy, objective),
-    "variables": lambda learned, objective, certificate: telling_variables(certificate.policy),
+    "drawing": lambda learned, question, certificate: drawing(learned, certificate.policy, question),
+    "variables": lambda learned, question, certificate: telling_variables(certificate.policy),
 }
 """The functions that make the fields of ``Findings``, which are empty if there is nothing to say."""

@@ -16,8 +16,8 @@ from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, IntArray
-from plumdp.model.objective import Objective
-from plumdp.model.policy import Policy, policy_weights
+from plumdp.model.policy import Policy, has_memory, policy_weights
+from plumdp.model.question import Asked, ask
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import Ellipsoid
@@ -34,7 +34,7 @@ _DIRECTIONS = 96  # of an outline
 _ACTIVE = 1e-6  # how near a half-space must come to the region to be drawn, relative to the region's width
 
 
-def outlines(learned: Learned, objective: Objective | None = None, policy: Policy | None = None) -> tuple[Outline, ...]:
+def outlines(learned: Learned, objective: Asked | None = None, policy: Policy | None = None) -> tuple[Outline, ...]:
     """Return the outline of the region for each pair of the at most six parameters that matter most.
 
     A parameter matters by the width of its bounds times the derivative of the value at the estimate. Without objective
@@ -53,13 +53,14 @@ def outlines(learned: Learned, objective: Objective | None = None, policy: Polic
     return tuple(_outline(learned, region, space, i, j) for i, j in combinations(kept, 2))
 
 
-def _importance(learned: Learned, region: Region, objective: Objective | None, policy: Policy | None) -> FloatArray:
+def _importance(learned: Learned, region: Region, objective: Asked | None, policy: Policy | None) -> FloatArray:
     """Return an estimate, to first order, of the part of the width of the bounds that each parameter causes."""
     d = learned.model.space.dimension
     width = (region.upper - region.lower)[:d]
     slopes = [direction.gradient for direction in learned.bounds.directions]
     if objective is not None and policy is not None:
-        slopes = [policy_gradient(learned.model, policy, objective, learned.estimate)[1]]
+        question = ask(objective, learned.model, memory=has_memory(policy))
+        slopes = [policy_gradient(question.model, policy, question.objective, learned.estimate)[1]]
     slopes = [slope for slope in slopes if np.isfinite(slope).all() and slope.any()]
     sizes = [np.abs(slope) / np.abs(slope).max() for slope in slopes]
     weight = np.max(sizes, axis=0) if sizes else np.ones(d)
@@ -138,7 +139,7 @@ def _cuts(learned: Learned, region: Region) -> tuple[Cut, ...]:
 
 
 def expression_rows(
-    learned: Learned, objective: Objective, policy: Policy, *, most: int = 200
+    learned: Learned, objective: Asked, policy: Policy, *, most: int = 200
 ) -> tuple[ExpressionRow, ...]:
     """Return bounds on unknown expressions, in the order of how much their width matters to the policy's value.
 
@@ -153,7 +154,8 @@ def expression_rows(
     lower, upper = lower.clip(0, 1), upper.clip(0, 1)
     point, is_shown = learned.estimate, learned.shown_estimate is not None
     likely = model.expressions.evaluate(point[None, :])[:, 0].clip(lower, upper)
-    importance = ((upper - lower) * expression_weights(model, policy, objective, point))[shown]
+    question = ask(objective, model, memory=has_memory(policy))
+    importance = ((upper - lower) * expression_weights(question.model, policy, question.objective, point))[shown]
     rows = []
     for k in np.argsort(-importance, kind="stable")[:most].tolist():
         f = int(shown[k])
@@ -187,9 +189,11 @@ def _tried(learned: Learned, events: Events) -> tuple[IntArray, npt.NDArray[np.i
     return expression, trials, pooled.successes[event]
 
 
-def drawing(learned: Learned, policy: Policy, objective: Objective | None = None) -> Drawing | None:
+def drawing(learned: Learned, policy: Policy, objective: Asked | None = None) -> Drawing | None:
     """Return a model of at most 400 states as a graph with the policy on it, or None if it has more."""
-    model, graph = learned.model, learned.model.graph
+    question = None if objective is None else ask(objective, learned.model, memory=has_memory(policy))
+    model = learned.model if question is None else question.model
+    graph = model.graph
     if graph.n_states > MOST_STATES:
         return None
     taken = policy_weights(graph, policy) > 0
@@ -209,7 +213,7 @@ def drawing(learned: Learned, policy: Policy, objective: Objective | None = None
         for choice, target, f in zip(owner.tolist(), graph.successor.tolist(), model.expression.tolist(), strict=True)
     )
     states = tuple(graph.describe_state(s) for s in range(graph.n_states))
-    target = None if objective is None else objective.target
+    target = None if question is None else question.objective.target
     targets = () if target is None else tuple(np.flatnonzero(target).tolist())
     return Drawing(states, graph.initial_state, targets, edges)
 

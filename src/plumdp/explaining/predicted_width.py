@@ -25,7 +25,6 @@ from plumdp.learning.directions import value_directions
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
 from plumdp.model.graph import FloatArray
-from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy
 from plumdp.model.question import Question
 from plumdp.region.conflict import Conflict
@@ -42,7 +41,7 @@ class Predictor:
     """Predicts widths from what was learned, for the policy that is certified or for its difference to a rival."""
 
     learned: Learned
-    objective: Objective
+    question: Question
     policy: Policy  # choices (n_states), or probabilities (n_choices)
     table: LikelihoodTable
     width: float  # of the certificate now
@@ -97,8 +96,8 @@ class Predictor:
         """Return the distance of the bounds that counts would give, or infinity if they give none."""
         learned, method = self.learned, SETS[self.learned.kind]
         measure: Callable[..., Any] = method.measure
-        question = Question(learned.model, self.objective)
-        solvers = {(learned.model, self.objective): learned.at_points(question)}
+        question = self.question
+        solvers = {(question.model, question.objective): learned.at_points(question)}
         options = {"directions": value_directions([question], solvers)} if method.has_directions else {}
         measured = measure(learned.model, counts, error=learned.budget.error_of_set(learned.error), **options)
         region = method.region(learned.model, measured)
@@ -108,7 +107,7 @@ class Predictor:
         return self._width_of(ahead, question)
 
     def _width_of(self, ahead: Learned, question: Question) -> float:
-        region, uncertain = ahead.region, relax(ahead, "coupled")
+        region, uncertain = ahead.region, relax(ahead, "coupled", question.model)
         if self.rival is None or isinstance(region, Conflict):
             valued = value_policy(ahead, uncertain, self.policy, question, is_coupled=True)
             width = valued.upper - valued.lower

@@ -14,6 +14,7 @@ from .events import Events as Events
 from .events import find_events as find_events
 from .summary import summarise as summarise
 from .question import Question as Question
+from .question import ask as ask
 from .parametric import Lift as Lift
 from .free_rows import free_rows as free_rows
 from .table_model import table_model as table_model

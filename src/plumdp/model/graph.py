@@ -39,6 +39,7 @@ class Graph:
     action: IntArray  # (n_choices), index into action_names
     action_names: tuple[str, ...]
     levels: Levels | None = None  # of a model that is stored on disk, see ``explore_batch``
+    memory: Memory | None = None  # of a product with what a policy remembers, see ``memory.py``
 
     def __repr__(self) -> str:
         sizes = ((self.n_states, "state"), (self.n_choices, "choice"), (self.n_transitions, "transition"))
@@ -124,6 +125,7 @@ class Graph:
             first_transition=read_only(first_transition),
             successor=read_only(self.successor[transitions]),
             action=read_only(self.action[choices]),
+            memory=None,
         )
         return smaller, transitions
 
@@ -163,6 +165,20 @@ class Graph:
     def is_acyclic(self) -> bool:
         """Return whether every cycle is a self-loop, so that one backward pass is exact."""
         return bool(self.component_sizes()[0] == 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """The tie of a product's graph to the graph without memory, and the variables that a policy has to keep itself."""
+
+    graph: Graph  # without memory
+    state: IntArray  # (n_states): the state there
+    choice: IntArray  # (n_choices): the choice there
+    names: tuple[str, ...]  # of the state variables that are memory
+    words: str  # what a policy does with it, as certificates say it
+
+    def __repr__(self) -> str:
+        return one_line(self, ", ".join(self.names), repr(self.graph))
 
 
 def offset_type(largest: int) -> type[np.signedinteger[Any]]:

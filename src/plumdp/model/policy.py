@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import ModelError, Option
-from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, read_only
+from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, Memory, read_only
 from plumdp.model.named_policy import FORMS, is_named, policy_by_name
 from plumdp.model.policy_rows import checked_weights
 from plumdp.model.text import listing
@@ -45,6 +45,10 @@ def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
     Whole numbers (n_states) are choices, and floats (n_choices) are probabilities.
     """
     if hasattr(policy, "choice") and hasattr(policy, "graph") and hasattr(policy, "weights"):
+        if graph.memory is not None and policy.graph.memory is None:
+            _require_same_graph(graph.memory.graph, policy.graph)
+            return _with_memory(graph, graph.memory, policy.choice, policy.weights)
+        _require_no_memory(graph, policy.graph.memory)
         _require_same_graph(graph, policy.graph)
         policy = policy.choice if policy.weights is None else policy.weights
     elif isinstance(policy, str):
@@ -64,6 +68,11 @@ def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
         f"a policy is {graph.n_states} choice numbers (one per state) or {graph.n_choices} probabilities "
         f"(one per choice), not {given.dtype} of shape {given.shape}"
     )
+
+
+def has_memory(*policies: Policy) -> bool:
+    """Return whether the actions of some policy depend on more than the state, such as the number of steps taken."""
+    return any(getattr(getattr(policy, "graph", None), "memory", None) is not None for policy in policies)
 
 
 def likeliest(graph: Graph, weights: FloatArray) -> IntArray:
@@ -108,11 +117,29 @@ def _by_word(graph: Graph, word: str) -> npt.NDArray[Any]:
     return policy_by_name(graph, word)
 
 
+def _with_memory(graph: Graph, memory: Memory, choice: IntArray, weights: FloatArray | None) -> npt.NDArray[Any]:
+    """Return a policy without memory as one that does the same whatever it remembers."""
+    if weights is not None:
+        return weights[memory.choice]
+    place: IntArray = choice - memory.graph.first_choice[:-1]
+    return read_only(graph.first_choice[:-1] + place[memory.state])
+
+
 def _as_array(policy: Any) -> npt.NDArray[Any]:
     try:
         return np.asarray(policy)
     except ValueError:  # NumPy's own, of lists in lists of unequal lengths
         raise ModelError("a policy is one list of numbers; this one has lists of unequal lengths inside") from None
+
+
+def _require_no_memory(graph: Graph, memory: Memory | None) -> None:
+    """Refuse a policy with memory where a policy of the model without memory is needed."""
+    if memory is not None and memory.graph.fingerprint == graph.fingerprint:
+        names = ", ".join(memory.names)
+        raise ModelError(
+            f"the policy remembers {names}, which the states here do not have: give a policy without memory, or the "
+            "product that it is for, ask(property, model).model"
+        )
 
 
 def _require_same_graph(graph: Graph, other: Graph) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import Indices
 from plumdp.model.language.property import as_objective
+from plumdp.model.memory import count_steps
 from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
@@ -36,6 +37,7 @@ class Question:
     objective: Objective
     policy: Policy | None = None
     against: Policy | None = None
+    forgets: str = ""  # why policies are sought that do not count steps, though these could do better
 
     def __post_init__(self) -> None:
         self.objective.check_size(self.model.graph)
@@ -56,30 +58,51 @@ class Question:
     def __repr__(self) -> str:
         return one_line(self, repr(self.objective), number_of(self.model.graph.n_states, "state"))
 
+    @property
+    def remembers(self) -> bool:
+        """Whether policies with memory were asked for, even if they turned out to be too large."""
+        return self.model.graph.memory is not None or bool(self.forgets)
+
+    @property
+    def digest(self) -> str:
+        """A hash of the model and the objective, which is the same if it is asked again, of whichever policy."""
+        return f"{self.model.graph.fingerprint}:{digest(self.objective)}"
+
 
 Asked: TypeAlias = Question | Objective | str
 """A question, or an objective or the text of a property about the model that was learned from."""
 
 
-def ask(asked: Asked, about: ParametricMDP) -> Question:
-    """Return a question, given the model that was learned from, or refuse one about other rows."""
+def ask(asked: Asked, about: ParametricMDP, *, memory: bool = True) -> Question:
+    """Return a question, given the model that was learned from, or refuse one about other rows.
+
+    An objective with a number of steps is asked of a product with a step counter, unless ``memory`` is False, so that
+    policies may count steps. A question is returned unchanged.
+
+    >>> from plumdp import case_study
+    >>> model = case_study("rover:4,4,2").model
+    >>> asked = ask('Pmax=? [ F<=9 "goal" ]', model)
+    >>> [*asked.model.graph.states], asked.model.graph.memory.names
+    """
     if not isinstance(asked, Question):
-        return Question(about, as_objective(asked, about))
+        objective = as_objective(asked, about)
+        counted = count_steps(about, objective) if memory else ""
+        return Question(about, objective, forgets=counted) if isinstance(counted, str) else Question(*counted)
     if asked.model is not about:
         _require_lifted(asked.model, about.counted)
     return asked
 
 
-def ask_all(asked: Sequence[Asked], about: ParametricMDP) -> tuple[Question, ...]:
+def ask_all(asked: Sequence[Asked], about: ParametricMDP, *, memory: bool = True) -> tuple[Question, ...]:
     """Return all questions, or refuse the same one twice, however it is written."""
     if isinstance(asked, str) or not isinstance(asked, Iterable):
         shown = repr(asked) if isinstance(asked, str) else type(asked).__name__
         raise ModelError(f"objectives={shown}: give a list of objectives, even if there is only one")
-    questions = tuple(ask(each, about) for each in asked)
+    questions = tuple(ask(each, about, memory=memory) for each in asked)
     digests = set()
     for question in questions:
         policies = (b"" if each is None else np.asarray(each).tobytes() for each in (question.policy, question.against))
-        this = (question.model, digest(question.objective), *policies)
+        this = (question.digest, *policies)
         if this in digests:
             name = question.objective.text or "an objective without a text"
             raise ModelError(f"{name}: this is asked twice; ask it once")

@@ -17,6 +17,7 @@ from plumdp.confidence.sets import Guarantee
 from plumdp.data.report import report_from
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import ask
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.result import shapes
 from plumdp.result.certificate import SCHEMA, Certificate, Status
@@ -42,6 +43,8 @@ _OPTIONS = {
     "relaxation": shapes.one_of(*RELAXATIONS),
     "precision": shapes.number,
     "policy": shapes.one_of("given", "found"),
+    "memory": shapes.truth,
+    "with_memory": shapes.listed(shapes.truth),
 }
 _CERTIFICATE = shapes.record(
     {
@@ -228,7 +231,8 @@ def _read_policy(folder: Path, content: dict[str, Any], model: ParametricMDP | N
             f"{folder} is a result about another model: that one has the fingerprint {known[:8]}, this one "
             f"{model.graph.fingerprint[:8]}; give the model that was certified, or none"
         )
-    return read_policy(model, file)
+    is_remembered = content["options"].get("memory", False)
+    return read_policy(ask(content["objective"], model).model if is_remembered else model, file)
 
 
 def _stand_in(file: Path, kinds: dict[str, str]) -> PolicyTable:

@@ -19,6 +19,7 @@ from plumdp.model.graph import Graph
 from plumdp.model.policy_rows import action_column, names_of, policy_of_choices, policy_of_rows, share_column
 from plumdp.model.text import cut, number_of
 
+_OF_PRODUCT = "read a policy with memory with ask(property, model).model in place of the model"
 _LISTED = re.compile(r"(?:\d+:)?\((.*?)\)[:=](.*)")
 
 
@@ -29,7 +30,11 @@ def read_csv(path: str | Path, graph: Graph) -> npt.NDArray[Any]:
     missing = [name for name in needed if name not in table]
     if missing:
         raise DataError(f"{path} is not a policy of this model: it has no column {', '.join(missing)}")
+    extra = [name for name in table if name not in (*needed, share_column(graph))]
     state, shares = _states(path, graph, [table[name] for name in variables]), table.get(share_column(graph))
+    if extra and shares is None and len(np.unique(state)) < len(state):
+        remembered = f"the column {', '.join(extra)}, which is not a variable of the model"
+        raise DataError(f"{path} has several actions for a state, and {remembered}; {_OF_PRODUCT}")
     return policy_of_rows(str(path), graph, state, table[action], None if shares is None else shares.tolist())
 
 
@@ -54,12 +59,13 @@ def read_scheduler(path: str | Path, graph: Graph) -> npt.NDArray[Any]:
     """Return the policy of Storm's scheduler in JSON: ``[{"s": 0, "c": [{"index": 1, "prob": 1.0}]}]``.
 
     A state is a number or its variables, a choice the number of the choice, or its label if it has one.
-    Choices that are drawn have probabilities below 1.
+    Choices that are drawn have probabilities below 1. With memory, entries have its value "m", and are read for the
+    product of the model with that memory.
     """
     try:
         entries = json.loads(_text(path))
         entries = [entry for entry in entries if entry["c"] != "undefined"]
-        state = _scheduled_states(path, graph, [entry["s"] for entry in entries])
+        state = _scheduled_states(path, graph, [_place(path, graph, entry["s"], entry.get("m")) for entry in entries])
         drawn = [_drawn(path, graph, int(s), entry) for s, entry in zip(state, entries, strict=True)]
         rows = [
             (s, _scheduled_choice(path, graph, s, one), one.get("prob", 1.0))
@@ -130,10 +136,21 @@ def _scheduled_states(path: str | Path, graph: Graph, found: list[Any]) -> Codes
 def _drawn(path: str | Path, graph: Graph, state: int, entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the choices that a scheduler takes in a state."""
     taken = [choice for choice in entry["c"] if choice.get("prob", 1.0) != 0]
-    if not taken or "m" in entry:
-        what = "memory there, which a policy does not have" if "m" in entry else "no action there"
-        raise DataError(f"{path}: state ({graph.describe_state(state)}): the scheduler has {what}")
+    if not taken:
+        raise DataError(f"{path}: state ({graph.describe_state(state)}): the scheduler has no action there")
     return taken
+
+
+def _place(path: str | Path, graph: Graph, state: Any, memory: Any) -> Any:
+    """Return the state of an entry, of a product with its memory among its variables."""
+    if memory is None and graph.memory is None:
+        return state
+    if graph.memory is None or memory is None:
+        has, lacks = ("scheduler", "model") if graph.memory is None else ("model", "scheduler")
+        raise DataError(f"{path}: the {has} has memory, which the {lacks} does not have; {_OF_PRODUCT}")
+    if not isinstance(state, dict):
+        raise DataError(f"{path}: states of a scheduler with memory are read by their variables, not by numbers")
+    return {**state, graph.memory.names[0]: memory}
 
 
 def _scheduled_choice(path: str | Path, graph: Graph, state: int, taken: Mapping[str, Any]) -> int:
@@ -141,6 +158,8 @@ def _scheduled_choice(path: str | Path, graph: Graph, state: int, taken: Mapping
     if len(labels) == 1 and names.count(labels[0]) == 1:
         return int(graph.first_choice[state]) + names.index(labels[0])
     choice, first, last = taken["index"], graph.first_choice[state], graph.first_choice[state + 1] - 1
+    if graph.memory is not None:  # numbers are those of the model without memory
+        choice = first + choice - graph.memory.choice[first]
     if labels or not first <= choice <= last:
         shown, where = f"action {labels[0]!r}" if labels else f"choice {choice}", graph.describe_state(state)
         own = f"{first} to {last}, {', '.join(map(repr, names))}"

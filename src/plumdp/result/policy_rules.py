@@ -119,8 +119,38 @@ def tree_of(graph: Graph, choice: IntArray, weights: FloatArray | None) -> Decis
     return tree
 
 
-def python_of(graph: Graph, tree: DecisionTree) -> str:
-    """Return a module with a function of the state variables that does what the tree says, and needs nothing else."""
+def memory_after(graph: Graph, choice: IntArray, weights: FloatArray | None) -> IntArray:
+    """Return what a policy with memory remembers after a step from each state (n_states)."""
+    assert graph.memory is not None
+    taken = choice if weights is None else np.flatnonzero(weights)
+    after = graph.states[graph.memory.names[0]][graph.successor]
+    lowest, highest = (end.reduceat(after, graph.first_transition[:-1])[taken] for end in (np.minimum, np.maximum))
+    state = graph.state_of_choice()[taken]
+    result = np.empty(graph.n_states, dtype=np.int32)
+    result[state] = lowest
+    if len(graph.memory.names) > 1 or not (np.array_equal(lowest, highest) and (result[state] == lowest).all()):
+        raise DataError("what the policy remembers depends on where a step leads; write it as .csv or .json")
+    return result
+
+
+def memory_tree(graph: Graph, choice: IntArray, weights: FloatArray | None) -> DecisionTree | None:
+    """Return a decision tree of what a policy remembers after a step, None for one more than before, if it has memory.
+
+    Other values are those of the memory itself.
+    """
+    if graph.memory is None:
+        return None
+    after = memory_after(graph, choice, weights)
+    is_next = after == graph.states[graph.memory.names[0]] + 1
+    values, label = np.unique(np.where(is_next, -1, after), return_inverse=True)
+    return _grow(graph, label.astype(np.int32), tuple(None if value < 0 else value for value in values.tolist()))
+
+
+def python_of(graph: Graph, tree: DecisionTree, remembered: DecisionTree | None = None) -> str:
+    """Return a module with a function of the state variables that does what the tree says, and needs nothing else.
+
+    With what is remembered after each step, there is a class that follows the policy through a run.
+    """
     names = python_names(graph)
     ranges = [_range(name, values) for name, values in zip(names, graph.states.values(), strict=True)]
     shown = ", ".join(f"{name}={{{name}!r}}" for name in names)
@@ -134,7 +164,36 @@ def python_of(graph: Graph, tree: DecisionTree) -> str:
         f'        raise ValueError(f"not a state of the model: {shown}")',
         *tree.lines(names, is_code=True),
     ]
+    if remembered is not None:
+        code += _running(graph, names, remembered)
     return "\n".join(code) + "\n"
+
+
+def _running(graph: Graph, names: list[str], remembered: DecisionTree) -> list[str]:
+    """Return the code of a class that keeps the memory of a policy through one run."""
+    assert graph.memory is not None
+    place = [*graph.states].index(graph.memory.names[0])
+    memory, seen = names[place], [name for name in names if name != names[place]]
+    start = graph.states[graph.memory.names[0]][graph.initial_state].item()
+    given = ", ".join(f"self.{name}" if name == memory else name for name in names)
+    updates = [line.replace("return None", f"return {memory} + 1") for line in remembered.lines(names, is_code=True)]
+    return [
+        *("", ""),
+        f"def remember({', '.join(names)}):",
+        f'    """Return {memory} after a step from a state of the model."""',
+        *updates,
+        *("", ""),
+        "class Run:",
+        '    """The policy in one run, called once for each step, from the initial state on."""',
+        "",
+        "    def __init__(self):",
+        f"        self.{memory} = {start!r}",
+        "",
+        f"    def __call__(self{''.join(f', {name}' for name in seen)}):",
+        f"        action = policy({given})",
+        f"        self.{memory} = remember({given})",
+        "        return action",
+    ]
 
 
 def rules_of(graph: Graph, tree: DecisionTree) -> str:

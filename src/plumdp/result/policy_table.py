@@ -22,7 +22,8 @@ from plumdp.model.policy_rows import action_column, share_column
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.result.policy_readers import POLICY_READERS, read_csv
-from plumdp.result.policy_rules import DecisionTree, python_of, rules_of, tree_of
+from plumdp.result.policy_rules import DecisionTree, memory_after, memory_tree, python_of, rules_of, tree_of
+from plumdp.result.policy_runs import PolicyRun
 
 _HALF = 0.5  # probability above which an action is the usual one
 
@@ -32,8 +33,10 @@ class PolicyTable:
     """One action per state, or probabilities of actions; called with an observation, it names the action to take.
 
     ``to_csv`` saves it, ``write_policy`` also in the formats of Storm and PRISM, and ``read_policy`` reads it again.
-    ``to_python`` and ``to_rules`` return it as code and as text. Of a policy that draws, ``weights`` has probabilities
-    of choices, and ``choice`` the likeliest ones; it is made of such probabilities in place of choices.
+    ``to_python`` and ``to_rules`` return it as code and as text. A policy with memory, such as one that counts steps,
+    has its memory among the variables (``graph.memory.names``); ``start`` follows it through a run. Of a policy that
+    draws, ``weights`` has probabilities of choices, and ``choice`` the likeliest ones; it is made of such probabilities
+    in place of choices.
 
     >>> from plumdp import case_study
     >>> graph = case_study("betting:25").model.graph
@@ -118,7 +121,23 @@ class PolicyTable:
         """
         return self._named(Places(self.graph, observe, self._known).state(observation, "policy"), rng)
 
+    def start(self, *, observe: Observe | None = None) -> PolicyRun:
+        """Return the policy for one run, which is called once for each step and keeps what the policy remembers.
+
+        >>> from plumdp import case_study
+        >>> from plumdp.model import ask
+        >>> graph = ask('Pmax=? [ F<=9 "target" ]', case_study("rover:4,4,2").model).model.graph
+        >>> run = PolicyTable(graph, graph.first_choice[:-1]).start()
+        >>> first = run({name: values[0] for name, values in graph.memory.graph.states.items()})
+        >>> run.memory
+        {'step': 0}
+        """
+        return PolicyRun(self.graph, self._chosen, observe)
+
     def _named(self, state: int, rng: np.random.Generator | None = None) -> str:
+        return self.graph.action_names[int(self.graph.action[self._chosen(state, rng)])]
+
+    def _chosen(self, state: int, rng: np.random.Generator | None = None) -> int:
         choice = int(self.choice[state])
         if self.weights is not None and self.weights[choice] < 1:
             if not isinstance(rng, np.random.Generator):
@@ -128,7 +147,7 @@ class PolicyTable:
                 )
             own = slice(*self.graph.first_choice[state : state + 2].tolist())
             choice = own.start + int(rng.choice(own.stop - own.start, p=self.weights[own] / self.weights[own].sum()))
-        return self.graph.action_names[int(self.graph.action[choice])]
+        return choice
 
     @cached_property
     def _known(self) -> dict[Any, int]:
@@ -188,13 +207,19 @@ class PolicyTable:
         """Return a Python module with a function ``policy`` of the state variables, which needs nothing else.
 
         It compares variables as ``tree`` does, and was called in every state: it returns the name of the action, or of
-        a policy that draws a dict from names to probabilities. It refuses values that no state has.
+        a policy that draws a dict from names to probabilities. It refuses values that no state has. Of a policy with
+        memory, the module has a class ``Run`` as well, which keeps the memory through one run.
         """
-        code = python_of(self.graph, self.tree)
+        remembered = memory_tree(self.graph, self.choice, self.weights)
+        code = python_of(self.graph, self.tree, remembered)
         module: dict[str, Any] = {}
         exec(code, module)  # our own text, so that the text itself is compared with the table
-        asked = zip(*(values.tolist() for values in self.graph.states.values()), strict=True)
-        if [module["policy"](*state) for state in asked] != self.tree.done_in(self.graph.states):
+        states = [*zip(*(values.tolist() for values in self.graph.states.values()), strict=True)]
+        differs = [module["policy"](*state) for state in states] != self.tree.done_in(self.graph.states)
+        if remembered is not None:
+            after = memory_after(self.graph, self.choice, self.weights).tolist()
+            differs |= [module["remember"](*state) for state in states] != after
+        if differs:
             raise AssertionError("the code differs from its policy; please report this")
         return code
 

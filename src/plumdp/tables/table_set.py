@@ -19,7 +19,7 @@ from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.data.pilots import pilot_assumption
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
-from plumdp.model.objective import Objective, digest
+from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
@@ -219,12 +219,7 @@ def bounds_of_policy(
 
 def _is_announced(bounds: TableSet, question: Question, policy: Indices) -> bool:
     pairs = zip(bounds.questions, bounds.policies, strict=True)
-    return any(
-        each.model is question.model
-        and digest(each.objective) == digest(question.objective)
-        and np.array_equal(planned, policy)
-        for each, planned in pairs
-    )
+    return any(each.digest == question.digest and np.array_equal(planned, policy) for each, planned in pairs)
 
 
 def _valued(

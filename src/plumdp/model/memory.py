@@ -1,0 +1,155 @@
+"""Products of a model with a finite memory that a policy keeps, such as the number of steps taken.
+
+A product multiplies states only: each of its choices has the row of a choice of the model without memory (``Lift``),
+so that what data say about the parameters stays the same. It is built from the initial state, one array at a time for
+all states that are found at once. With a step counter it has no way back, and an objective with a number of steps
+becomes one without: the run is over when the counter is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, Memory, offset_type, ranges, read_only
+from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.model.parametric import Lift, ParametricMDP, RewardStructure
+
+Update: TypeAlias = Callable[[Indices, Indices, Indices], Indices]
+"""Returns the memory after each step, given the memory before it, and the state and the choice without memory."""
+
+MOST_TRANSITIONS = 10_000_000  # of a product
+_MOST_CODES = 250_000_000  # pairs of a state and a memory, whether they are found or not
+_STEP = "step"
+_COUNTS = "counts steps: its action may depend on the number of steps left"
+_REMEMBERS = "has memory: its action may depend on it"
+
+
+def count_steps(model: ParametricMDP, objective: Objective) -> tuple[ParametricMDP, Objective] | str:
+    """Return the product with a step counter and the objective there, or why there is none, in words.
+
+    Nothing is returned but an empty text if no policy can do better by counting: there are no choices, or one step.
+    """
+    graph, n_steps = model.graph, objective.n_steps
+    if n_steps is None or n_steps < 2 or graph.n_choices == graph.n_states or graph.memory is not None:
+        return ""
+    if graph.levels is not None:
+        return "a model that is stored on disk has no product with a step counter"
+    if not isinstance(objective, Reach | Reward):
+        return f"steps are not counted for the objective {type(objective).__name__}"
+    if isinstance(objective, Reward) and objective.discount is None and (objective.terms(graph).reward < 0).any():
+        return "steps are counted for rewards of at least 0 only, and for discounted ones"
+    ends = _ended(objective, graph)
+
+    def count(step: Indices, state: Indices, choice: Indices) -> Indices:
+        return np.where(ends(step, state), n_steps, np.minimum(step + 1, n_steps))
+
+    product = remember(model, count, n_steps + 1, _STEP, words=_COUNTS)
+    return product if isinstance(product, str) else (product, _unbounded(objective, product.graph, n_steps))
+
+
+def remember(
+    model: ParametricMDP, update: Update, n_memory: int, name: str, *, initial: int = 0, words: str = _REMEMBERS
+) -> ParametricMDP | str:
+    """Return the product of a model with a memory from 0 to ``n_memory`` - 1, or in words that it is too large.
+
+    States are those that can be reached from the initial one, in the order in which they are found. The variable of the
+    memory has the given name, with ``memory_`` before it if the model has a variable of that name.
+    """
+    small = model.graph
+    too_large = f"its product of {small.n_states:,} states and {n_memory:,} of memory"
+    if small.n_states * n_memory > _MOST_CODES:
+        return f"{too_large} would have more than {_MOST_CODES:,} states"
+    number = np.zeros(small.n_states * n_memory, dtype=np.int32)  # one more than the number in the product
+    found = [np.array([initial * small.n_states + small.initial_state])]
+    number[found[0]] = 1
+    n_found, n_transitions, moves = 1, 0, []
+    while len(found[-1]):
+        memory, state = np.divmod(found[-1], small.n_states)
+        choice, after = _moves(small, memory, state, update)
+        n_transitions += len(after)
+        if n_transitions > MOST_TRANSITIONS:
+            return f"{too_large} has more than {MOST_TRANSITIONS:,} transitions"
+        new = np.unique(after[number[after] == 0])
+        number[new] = n_found + 1 + np.arange(len(new))
+        n_found += len(new)
+        found.append(new)
+        moves.append((choice, after))
+    memory, state = np.divmod(np.concatenate(found), small.n_states)
+    choice, after = (np.concatenate(parts) for parts in zip(*moves, strict=True))
+    name = name if name not in small.states else f"memory_{name}"
+    of_states = Memory(small, _int32(state), _int32(choice), (name,), f"{words} (column {name})")
+    return _assembled(model, of_states, memory, number[after] - 1)
+
+
+def _moves(small: Graph, memory: Indices, state: Indices, update: Update) -> tuple[Indices, Indices]:
+    """Return the choices of some states of a product, and where each transition of these leads."""
+    n_choices = small.first_choice[state + 1] - small.first_choice[state]
+    choice = ranges(small.first_choice[state], small.first_choice[state + 1])
+    next_memory = update(np.repeat(memory, n_choices), np.repeat(state, n_choices), choice)
+    sizes = small.first_transition[choice + 1] - small.first_transition[choice]
+    after = np.repeat(next_memory * small.n_states, sizes) + small.successor[small.transitions_of(choice)]
+    return choice, after
+
+
+def _assembled(model: ParametricMDP, memory: Memory, values: Indices, successor: Indices) -> ParametricMDP:
+    """Return the product, given the memory of its states, and where its transitions lead."""
+    small, state, choice = model.graph, memory.state, memory.choice
+    states = {name: read_only(column[state]) for name, column in small.states.items()}
+    graph = Graph(
+        _offsets(small.first_choice[state + 1] - small.first_choice[state]),
+        _offsets(small.first_transition[choice + 1] - small.first_transition[choice]),
+        _int32(successor),
+        0,
+        {**states, memory.names[0]: _int32(values)},
+        read_only(small.action[choice]),
+        small.action_names,
+        memory=memory,
+    )
+    return replace(
+        model,
+        graph=graph,
+        expression=read_only(model.expression[small.transitions_of(choice)]),
+        labels={},
+        rewards={},
+        lift=Lift(model.counted, choice if model.lift is None else np.asarray(model.lift.choice)[choice]),
+    )
+
+
+def _offsets(sizes: Indices) -> IntArray:
+    stops = np.cumsum(sizes, dtype=np.int64)
+    return read_only(np.concatenate([[0], stops]).astype(offset_type(int(stops[-1]))))
+
+
+def _int32(values: Indices) -> IntArray:
+    return read_only(values.astype(np.int32))
+
+
+def _ended(objective: Reach | Reward, graph: Graph) -> Callable[[Indices, Indices], BoolArray]:
+    """Return a function that says whether the value of a run is decided in a state at a step, before the last one."""
+    if isinstance(objective, Reach):
+        target, avoid, (first, _) = objective.target, objective.avoid, objective.steps or (0, 0)
+        return lambda step, state: avoid[state] | (target[state] & (step >= first))
+    end = objective.terms(graph).is_end
+    return lambda step, state: end[state]
+
+
+def _unbounded(objective: Reach | Reward, graph: Graph, n_steps: int) -> Objective:
+    """Return the objective on a product with a step counter, where the counter says when the run is over."""
+    memory = graph.memory
+    assert memory is not None
+    step = graph.states[memory.names[0]]
+    is_over = step == n_steps
+    if isinstance(objective, Reach):
+        assert objective.steps is not None
+        is_reached = objective.target[memory.state] & (step >= objective.steps[0])
+        return replace(objective, target=is_reached, avoid=objective.avoid[memory.state] | is_over, steps=None)
+    reward = objective.terms(memory.graph).reward[memory.choice]
+    if objective.discount is None:
+        is_over = is_over if objective.target is None else is_over | objective.target[memory.state]
+        return replace(objective, reward=RewardStructure(None, reward), target=is_over, steps=None)
+    reward[is_over[graph.state_of_choice()]] = 0.0  # a discounted reward has no target, and none is earned any more
+    return replace(objective, reward=RewardStructure(None, reward), steps=None)

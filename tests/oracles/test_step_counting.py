@@ -1,0 +1,191 @@
+"""Policies that count steps are the best ones by exact backward induction, and their exact values are in the bracket.
+
+Models are those of ``point_cases``. At night there are 2,000 models for each of both claims.
+"""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from coupled_points import rows_at
+from point_cases import random_data, random_graph, random_model
+from random_objectives import random_objective
+from random_pmdps import random_point
+from set_points import points_of_set
+from step_policies import best_value, places_of, value_of
+from tiers import size
+
+import plumdp as pl
+from plumdp.model import memory
+from plumdp.model.objective import Reach, Reward
+from plumdp.model.question import ask
+from plumdp.relaxation.intervals import instantiate
+from plumdp.solver.coupled.gradient import policy_gradient
+from plumdp.stages import solve
+
+N_SOLVED, N_CERTIFIED, N_STORM = size(100, 2000), size(15, 2000), size(40, 600)
+KINDS = ("steps", "window", "steps and rewards", "globally in steps", "discounted steps", "rewards until in steps")
+
+
+def random_asked(rng, model, kind):
+    """Return an objective with a number of steps."""
+    n = int(rng.choice([2, 3, 5, 9]))
+    if kind == "discounted steps":
+        return replace(random_objective(rng, model, "losses in steps"), discount="0.9", steps=n)
+    if kind == "rewards until in steps":
+        return replace(random_objective(rng, model, "reward"), steps=n)
+    asked = random_objective(rng, model, kind)
+    return replace(asked, steps=n if isinstance(asked, Reward) else (min(asked.steps[0], n), n))
+
+
+def counted(seed):
+    """Return a model with choices, a point, an objective with a number of steps, and the question with a counter."""
+    rng = np.random.default_rng([seed, 3])
+    while True:
+        model, point = random_model(rng, is_slow=False) if rng.random() < 0.5 else graph_and_point(rng)
+        if model.graph.n_choices > model.graph.n_states:
+            break
+    objective = random_asked(rng, model, KINDS[seed % len(KINDS)])
+    question = ask(objective, model)
+    assert question.model.graph.memory is not None
+    return rng, model, point, objective, question
+
+
+def graph_and_point(rng):
+    model = random_graph(rng, is_slow=False)
+    return model, random_point(rng, model.space.vertices)
+
+
+def wrong_optimum(seed):
+    """Return the best value with a counter and the exact one, if they differ, or that of its policy does."""
+    _, model, point, objective, question = counted(seed)
+    rows = rows_at(model, point)
+    best = best_value(model.graph, rows, objective)
+    solution = solve(instantiate(question.model, point), question.objective, precision=1e-9)
+    low, high = float(solution.lower[0]), float(solution.upper[0])
+    table = pl.PolicyTable(question.model.graph, solution.policy)
+    attained = value_of(model.graph, rows, objective, places_of(table, objective.n_steps))
+    is_right = low - 1e-8 <= best <= high + 1e-8 and abs(attained - best) < 1e-8
+    return None if is_right else (seed, low, float(best), high, float(attained))
+
+
+def test_the_best_policy_with_a_counter_is_the_best_of_all_that_count_steps():
+    assert [wrong for seed in range(N_SOLVED) if (wrong := wrong_optimum(seed))] == []
+
+
+def outside(seed, seen):
+    """Yield the exact values of the certified policy that are outside of its bounds, at points of the set."""
+    rng, model, point, objective, question = counted(seed)
+    counts, confidence = random_data(rng, model, point), float(rng.choice([0.5, 0.999]))
+    confidence_set = str(rng.choice(["likelihood", "likelihood", "interval"]))
+    learned = pl.learn(model, counts, objectives=[objective], confidence=confidence, confidence_set=confidence_set)
+    if learned.conflict is not None:
+        return
+    found = pl.conclude(learned, objective)
+    place = places_of(found.policy, objective.n_steps)
+    slope = policy_gradient(question.model, found.policy, question.objective, learned.likely_point)[1]
+    seen["certified"] += found.upper - found.lower < 0.5
+    seen["coupled"] += not found.not_coupled
+    for at in points_of_set(rng, learned, [slope], 6):
+        exact = value_of(model.graph, rows_at(model, at), objective, place)
+        seen["points"] += 1
+        if not found.lower <= exact <= found.upper:
+            yield seed, found.lower, float(exact), found.upper
+
+
+def test_exact_values_of_certified_policies_lie_within_their_bounds_at_points_of_confidence_sets():
+    seen = Counter()
+    assert [wrong for seed in range(N_CERTIFIED) for wrong in outside(seed, seen)] == []
+    assert seen["points"] > 3 * N_CERTIFIED
+    assert min(seen["coupled"], seen["certified"]) > N_CERTIFIED / 4
+
+
+def counts_one_step_too_few(patch):
+    """The run is over one step before the deadline."""
+    right = memory._unbounded
+    patch.setattr(memory, "_unbounded", lambda objective, graph, n_steps: right(objective, graph, n_steps - 1))
+
+
+def starts_at_one(patch):
+    """The counter has counted a step before the first one."""
+    right = memory.remember
+    patch.setattr(memory, "remember", lambda *given, words: right(*given, initial=1))
+
+
+def window_begins_late(patch):
+    """A target in the first step of the window does not count."""
+    right = memory._unbounded
+
+    def wrong(objective, graph, n_steps):
+        if isinstance(objective, Reach):
+            objective = replace(objective, steps=(min(objective.steps[0] + 1, n_steps), n_steps))
+        return right(objective, graph, n_steps)
+
+    patch.setattr(memory, "_unbounded", wrong)
+
+
+@pytest.mark.parametrize("plant", [counts_one_step_too_few, starts_at_one, window_begins_late])
+def test_a_counter_that_is_off_by_one_is_found(plant, monkeypatch):
+    plant(monkeypatch)
+    assert any(wrong_optimum(seed) for seed in range(40))
+    if plant is not window_begins_late:  # which changes the values of few policies
+        assert any([*outside(seed, Counter())] for seed in range(60))
+
+
+@pytest.fixture(scope="module")
+def storm():
+    stormpy = pytest.importorskip("stormpy")
+    stormpy.developer.set_log_level(stormpy.developer.LogLevel.OFF)
+    return stormpy
+
+
+FORMULAS = {
+    "steps": 'P{d}=? [ !"avoid" U<={last} "target" ]',
+    "window": 'P{d}=? [ !"avoid" U[{first},{last}] "target" ]',
+    "steps and rewards": 'R{{"r"}}{d}=? [ C<={last} ]',
+}
+
+
+def as_drn(model, point, objective):
+    """Return a model at a point in Storm's format."""
+    graph, rows = model.graph, model.probabilities(point)[model.expression]
+    lines = ["@type: MDP", "@parameters", "", "@reward_models", "r", "@nr_states", str(graph.n_states)]
+    lines += ["@nr_choices", str(graph.n_choices), "@model"]
+    is_reach = isinstance(objective, Reach)
+    state_reward = np.zeros(graph.n_states) if is_reach else objective.reward.state
+    choice_reward = np.zeros(graph.n_choices) if is_reach else objective.reward.choice
+    for s in range(graph.n_states):
+        labels = ["init"] * (s == graph.initial_state)
+        if is_reach:
+            labels += ["target"] * bool(objective.target[s]) + ["avoid"] * bool(objective.avoid[s])
+        lines.append(f"state {s} [{float(state_reward[s])}] {' '.join(labels)}")
+        for number, c in enumerate(range(graph.first_choice[s], graph.first_choice[s + 1])):
+            lines.append(f"\taction {number} [{float(choice_reward[c])}]")
+            to = {}
+            for t in range(graph.first_transition[c], graph.first_transition[c + 1]):
+                to[int(graph.successor[t])] = to.get(int(graph.successor[t]), 0.0) + float(rows[t])
+            lines += [f"\t\t{j} : {p!r}" for j, p in sorted(to.items()) if p > 0]
+    return "\n".join(lines) + "\n"
+
+
+def test_storm_agrees_at_points(storm, tmp_path):
+    n_compared = 0
+    for seed in range(N_STORM):
+        _, model, point, objective, question = counted(seed)
+        text = FORMULAS.get(KINDS[seed % len(KINDS)])
+        labels = isinstance(objective, Reward) or (objective.target.any() and objective.avoid.any())
+        paid = isinstance(objective, Reach) or (objective.terms(model.graph).reward > 0).any()
+        if text is None or not labels or not paid:
+            continue
+        first = objective.steps[0] if isinstance(objective, Reach) else 0
+        asked = text.format(d=objective.direction, first=first, last=objective.n_steps)
+        path = tmp_path / f"{seed}.drn"
+        path.write_text(as_drn(model, point, objective), encoding="utf-8")
+        built = storm.build_model_from_drn(str(path))
+        formula = storm.parse_properties(asked)
+        values = storm.model_checking(built, formula[0]).get_value_vector()
+        known = solve(instantiate(question.model, point), question.objective, precision=1e-9)
+        n_compared += 1
+        assert values[model.graph.initial_state] == pytest.approx(float(known.lower[0]), rel=1e-6, abs=1e-8), asked
+    assert n_compared > N_STORM / 8
