@@ -81,8 +81,9 @@ def ask(asked: Asked, about: ParametricMDP, *, memory: bool = True) -> Question:
 
     >>> from plumdp import case_study
     >>> model = case_study("rover:4,4,2").model
-    >>> asked = ask('Pmax=? [ F<=9 "goal" ]', model)
+    >>> asked = ask('Pmax=? [ F<=9 "target" ]', model)
     >>> [*asked.model.graph.states], asked.model.graph.memory.names
+    (['x', 'y', 'unreported', 'sent', 'tries', 'step'], ('step',))
     """
     if not isinstance(asked, Question):
         objective = as_objective(asked, about)
