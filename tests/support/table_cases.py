@@ -80,9 +80,7 @@ def random_table(rng):
     reward = rng.uniform(0, 2, n) * (rng.random(n) < 0.7) if kind != "reach" else None
     known = (1.0, 0.0) if kind == "reach" else (float(rng.choice([0, 3])), 0.0)
     discount = float(rng.uniform(0.5, 0.98)) if kind == "discounted" else 1.0
-    table = make_table(
-        rows, known=known, reward=reward, discount=discount, start=int(rng.integers(n)), numbers=numbers
-    )
+    table = make_table(rows, known=known, reward=reward, discount=discount, start=int(rng.integers(n)), numbers=numbers)
     return table, np.concatenate(truth)
 
 
@@ -146,7 +144,9 @@ def log_of_bets(table, stages, values):
     for stage in stages:
         most = table.by_place(np.abs(stage.weight[table.owner]) * ranges[table.owner])
         largest = np.maximum.reduceat(table.of_places(most), table.chain.first[:-1])
-        scale = np.where(largest > 0.5, 0.5 / np.maximum(largest, 0.5), 1.0)  # one for each class: all nodes of it agree
+        scale = np.where(
+            largest > 0.5, 0.5 / np.maximum(largest, 0.5), 1.0
+        )  # one for each class: all nodes of it agree
         payoff = table.by_place((stage.weight * scale)[table.owner] * table.differences(values))
         total += float((stage.counts * np.log1p(payoff)).sum())
     return total
