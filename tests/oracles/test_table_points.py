@@ -69,7 +69,7 @@ def curvature_is_left_out(patch):
 
 def means_are_left_out_of_the_curvature(patch):
     expand = bracket._expand
-    patch.setattr(bracket, "_expand", lambda t, s, near, c: expand(t, s, replace(near, size=0 * near.size), c))
+    patch.setattr(bracket, "_expand", lambda t, s, near, *args: expand(t, s, replace(near, size=0 * near.size), *args))
 
 
 def variance_is_that_of_the_reference(patch):

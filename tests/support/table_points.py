@@ -30,18 +30,17 @@ def parts_of(case, lower, upper, errors=ERRORS):
     seen, stages_of, expansions = {}, {}, {}
 
     def contracted(plan, reference, *args):
-        near = contract(plan, reference, *args)
-        seen.update(plan=plan, reference=reference, near=near)
-        return near
+        seen.update(plan=plan, reference=reference)
+        return contract(plan, reference, *args)
 
-    def ended(plan, stages, near, sign):
-        def expanded(table, stages, near, centre):
-            expansions[sign] = (centre, expand(table, stages, near, centre))
+    def ended(plan, stages, near, sign, *joint):
+        def expanded(table, stages, near, centre, *joint):
+            expansions[sign] = (centre, expand(table, stages, near, centre, *joint))
             return expansions[sign][1]
 
-        stages_of[sign] = stages
+        stages_of[sign], seen["near"] = stages, near
         with mock.patch.object(bracket, "_expand", expanded):
-            return end(plan, stages, near, sign)
+            return end(plan, stages, near, sign, *joint)
 
     with mock.patch.object(bounds, "contract", contracted), mock.patch.object(bounds, "bracket_end", ended):
         found = bounds.table_bounds(case.table, case.moments, errors, lower, upper)
