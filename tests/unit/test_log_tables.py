@@ -89,17 +89,18 @@ class TestStructure:
         assert edges(model) == [
             ("0", "go", "1"), ("0", "go", "2"), ("0", "go", "3"),
             ("1", "go", "2"), ("1", "go", "3"), ("1", "wait", "1"), ("1", "wait", "3"),
-            ("2", "elsewhere", "3"), ("3", "stay", "3"),
+            ("2", "elsewhere", "3"), *(("3", "elsewhere", to) for to in "0123"),
         ]  # fmt: skip
         assert model.labels["elsewhere"].tolist() == [False, False, False, True]
-        assert model.is_free_row[model.rows.number].tolist() == [True, True, True, False, False]
+        assert model.is_free_row[model.rows.number].tolist() == [True, True, True, False, True]
 
     def test_ends_stay_and_labels_and_rewards_leave_out_elsewhere(self):
         model = table(
             ends=lambda s: s.x == 2, labels={"high": lambda s: s.x >= 1}, rewards={"r": lambda s: s.x + 1},
             choice_rewards={"r": lambda s, a: 1.0},
         )  # fmt: skip
-        assert edges(model)[-2:] == [("2", "stay", "2"), ("3", "stay", "3")]
+        assert ("2", "stay", "2") in edges(model)
+        assert [edge for edge in edges(model) if edge[0] == "3"] == [("3", "elsewhere", to) for to in "0123"]
         assert model.labels["high"].tolist() == [False, True, True, False]
         assert model.rewards["r"].state.tolist() == [1, 2, 3, 0]
         assert model.rewards["r"].choice.tolist() == [1, 1, 1, 1, 0]
@@ -229,3 +230,18 @@ class TestEnvironments:
         assert model.graph.n_states == 404  # 300 at the start, 100 with a passenger in the taxi, and 4 ends
         assert model.labels["terminal"].sum() == 4
         assert not model.is_table  # every row has one successor
+
+
+def test_what_happens_elsewhere_is_bounded_by_nothing_and_goals_must_not_hold_there():
+    """Half of all runs go elsewhere, to goal or trap: bounds that took it for a trap would miss the value 3/4."""
+    early = pd.DataFrame({"x": [0, 0], "action": ["go", "go"], "next_x": [1, 2]})
+    ends = {"ends": lambda s: s.x >= 1, "labels": {"goal": lambda s: s.x == 1}}
+    model = model_from_log(early, states="x", initial=0, **ends)
+    late = pd.DataFrame({"x": [0] * 4000, "action": ["go"] * 4000, "next_x": [1] * 1000 + [2] * 1000 + [7] * 2000})
+    for text in ('Pmax=? [ F "goal" ]', 'Pmin=? [ F "goal" ]'):
+        found = pl.certify(model, pl.read_log(model, late), text)
+        assert found.lower < 1 / 4 < 3 / 4 < found.upper
+        assert found.upper - found.lower < 0.7
+        assert any("no reward is earned in states that the table does not have" in text for text in found.assumptions)
+    with pytest.raises(pl.ModelError, match="this ends runs in the state 'elsewhere' too, of which nothing is known"):
+        pl.certify(model, pl.read_log(model, late), "Pmax=? [ F x>=1 ]")

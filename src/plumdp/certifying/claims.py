@@ -23,6 +23,7 @@ from plumdp.model.graph import read_only
 from plumdp.model.objective import Objective, digest
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
+from plumdp.model.table_model import elsewhere_of
 from plumdp.model.text import cut, number_of
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import Relaxation
@@ -293,6 +294,7 @@ _STRUCTURE = (
     "data as where the policy is run"
 )
 _TIED = "rows that were given one name have the same probabilities, and numbers that were given are right"
+_ELSEWHERE = "no reward is earned in states that the table does not have"
 _CHOSEN = "the model, with its parameters, ties and bins, was chosen before these data were looked at"
 _COMPLETE = "which steps are in the data does not depend on where they led: none is missing because of its outcome"
 _UNCONFOUNDED = (
@@ -311,7 +313,7 @@ def _assumptions(learned: Learned) -> tuple[str, ...]:
     """Return the assumptions that the confidence rests on, in words."""
     tied = "the model is correct for some values of its parameters"
     if learned.model.counted.is_table:
-        tied = _TIED
+        tied = _TIED if elsewhere_of(learned.model.counted) is None else f"{_TIED}; {_ELSEWHERE}"
     elif learned.misfit:
         tied += f", up to {learned.misfit:g} for each state and action (in total variation)"
     guarantee, planned = learned.bounds.guarantee, _SAMPLED[learned.counts.sampling]

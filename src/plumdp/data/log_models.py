@@ -195,7 +195,10 @@ def _with_elsewhere(
     rewards: Mapping[str, Callable[[State], FloatArray]],
     choice_rewards: Mapping[str, Callable[[State, str], FloatArray]],
 ) -> ParametricMDP:
-    """Return the table in which each row may lead elsewhere as well, and so does each state without a row."""
+    """Return the table in which each row may lead elsewhere as well, and so does each state without a row.
+
+    From elsewhere, a run may come back to any state, or to none.
+    """
     n = len(next(iter(values.values())))
     columns = {name: read_only(np.append(column, _beyond(name, column))) for name, column in values.items()}
     known, states = state_type(values)(**values), state_type(columns)(**columns)
@@ -204,9 +207,10 @@ def _with_elsewhere(
     edges = Edges(edges.source[acts], edges.action[acts], edges.target[acts], edges.names)
     is_lost = ~is_end
     is_lost[edges.source] = False
-    lost, last, here = np.flatnonzero(is_lost), np.flatnonzero(is_end), np.array([n])
+    lost, last = np.flatnonzero(is_lost), np.flatnonzero(is_end)
     pairs = Edges(edges.source, edges.action, np.full(len(edges.source), n), edges.names)
-    edges = edges.join(pairs).add(lost, ELSEWHERE, np.full(len(lost), n)).add(last, STAY, last).add(here, STAY, here)
+    edges = edges.join(pairs).add(lost, ELSEWHERE, np.full(len(lost), n)).add(last, STAY, last)
+    edges = edges.add(np.full(n + 1, n), ELSEWHERE, np.arange(n + 1))
     graph = edges.graph(columns, find_state(values, initial))
     marked = labels_of({name: _only_first(n, f) for name, f in labels.items()}, states, graph)
     earned = rewards_of(

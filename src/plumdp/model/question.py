@@ -21,6 +21,7 @@ from plumdp.model.memory import count_steps
 from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
+from plumdp.model.table_model import ELSEWHERE, elsewhere_of
 from plumdp.model.text import number_of, one_line
 
 
@@ -41,6 +42,12 @@ class Question:
 
     def __post_init__(self) -> None:
         self.objective.check_size(self.model.graph)
+        elsewhere = elsewhere_of(self.model)
+        if elsewhere is not None and self.objective.terms(self.model.graph).is_end[elsewhere]:
+            raise ModelError(
+                f"{self.objective.text or 'the objective'}: this ends runs in the state {ELSEWHERE!r} too, of which "
+                f'nothing is known; ask about labels, which it does not have, or add !"{ELSEWHERE}"'
+            )
         for name in ("policy", "against"):
             if getattr(self, name) is not None:  # a function is asked once
                 object.__setattr__(self, name, check_policy(self.model.graph, getattr(self, name)))

@@ -24,6 +24,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
 from plumdp.model.space import float_above, float_below
+from plumdp.model.table_model import elsewhere_of
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.bounds import CoupledBounds
 from plumdp.solver.coupled.chain import policy_chain
@@ -136,13 +137,15 @@ def row_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: floa
     owner = np.repeat(np.arange(len(size)), size)
     place = np.arange(len(expression)) - rows.first[:-1][owner]
     is_second = (size[owner] == 2) & (place == 1)
-    is_event = is_free[owner] & ~is_second
+    elsewhere = elsewhere_of(model)
+    of_choice = rows.number[model.graph.first_choice[elsewhere]] if elsewhere is not None else -1
+    is_event = is_free[owner] & ~is_second & (owner != of_choice)  # of what happens elsewhere nothing is ever counted
     seen = rows.sum_by_place(counts.counts)
     visits = rows.sum_by_row(seen)[owner]
-    low, high = np.ones(len(expression)), np.ones(len(expression))
+    low, high = np.where(owner == of_choice, 0.0, 1.0), np.ones(len(expression))
     share = equal_parts(error, int(is_event.sum()))  # union bound
     low[is_event], high[is_event] = beta_binomial(seen[is_event], visits[is_event], share)
-    second = np.flatnonzero(is_second & is_free[owner])
+    second = np.flatnonzero(is_second & is_free[owner] & (owner != of_choice))
     low[second] = np.maximum(np.nextafter(1 - high[second - 1], 0), 0)
     high[second] = np.minimum(np.nextafter(1 - low[second - 1], 1), 1)
     lower = np.array([*map(float_below, numbers), *np.zeros(model.expressions.n_free)])
@@ -212,6 +215,8 @@ def bounds_of_policy(
     """
     if bounds.moments is None or bounds.bets is None:
         return "no bets were placed, as it is not known which data came first"
+    if elsewhere_of(question.model.counted) is not None:
+        return "runs may come to states that the table does not have, on whose values there are no bets"
     if not _is_announced(bounds, question, policy):
         return "bets were placed on the value of another policy, before the data were looked at"
     return _valued(bounds.moments, bounds.bets, question.model, policy, question.objective, lower, upper)
