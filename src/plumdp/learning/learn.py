@@ -33,6 +33,9 @@ from plumdp.model.question import Asked, ask_all
 from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
 from plumdp.region.shapes import Region
 
+_MOST = 3  # findings
+_SAME = {"class": "that rows of one name are the same", "drift": "that rows stay the same over time"}
+
 
 @one_blas_thread()
 @working("learning from the data")
@@ -187,7 +190,11 @@ def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
     clock, error, as_tests = Clock(dict(learned.seconds)), learned.error, SETS[learned.kind].as_tests
     likelihood = as_tests(learned.bounds) if as_tests is not None and not learned.misfit else None
     rejects_at = error if likelihood is not None else learned.budget.error_of("model_test", error)
-    fit = fit_model(learned.model, learned.counts, error=error, found=likelihood, fixed=fixed, cache=learned.cache)
+    of_kind = SETS[learned.kind].fit
+    if of_kind is not None:
+        fit = of_kind(learned.model, learned.counts)
+    else:
+        fit = fit_model(learned.model, learned.counts, error=error, found=likelihood, fixed=fixed, cache=learned.cache)
     if learned.misfit:
         learned = replace(learned, region=_within_drifts(learned, fit))
     elif likelihood is not None and learned.conflict is not None:
@@ -211,6 +218,9 @@ def _within_drifts(learned: Learned, fit: ModelFit) -> Region | Conflict:
 
 def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
     """Return the differences of model and data, what to try, and how far rows would have to be off, in words."""
+    if SETS[learned.kind].fit is not None:
+        strongest = (test for test in fit.tests if test.evidence > 0)
+        return tuple(f"the data contradict {_SAME[test.kind]}: {test.subject}" for test in strongest)[:_MOST]
     model, counts, placed = learned.model, learned.counts, learned.bounds.directions
     findings = diagnose(model, counts, fit, point=learned.best_point)
     directions = (lambda _: placed) if placed else None
