@@ -31,6 +31,7 @@ from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.solve import solve
 from plumdp.tables.bounds import Errors, Moments, TableBounds, table_bounds
 from plumdp.tables.chain import pooled, table_chain
+from plumdp.tables.elsewhere import split_elsewhere
 
 _PRIOR = 0.5  # visits that a row is smoothed by
 _MAIN_PER_PILOT = 3  # at least, if the length of the data was planned
@@ -215,8 +216,8 @@ def bounds_of_policy(
     """
     if bounds.moments is None or bounds.bets is None:
         return "no bets were placed, as it is not known which data came first"
-    if elsewhere_of(question.model.counted) is not None:
-        return "runs may come to states that the table does not have, on whose values there are no bets"
+    if question.model.lift is not None and elsewhere_of(question.model.counted) is not None:
+        return "runs may come to states that the table does not have, whose memory is not known"
     if not _is_announced(bounds, question, policy):
         return "bets were placed on the value of another policy, before the data were looked at"
     return _valued(bounds.moments, bounds.bets, question.model, policy, question.objective, lower, upper)
@@ -249,8 +250,11 @@ def _valued(
         return chain
     if chain.n_open == 0:
         return "the value is known"
-    table, state = table_chain(model, chain), chain.state[: chain.n_open]
-    found = table_bounds(table, moments, errors, lower[state], upper[state])
+    table, elsewhere = table_chain(model, chain), elsewhere_of(model)
+    if elsewhere is not None:
+        table = split_elsewhere(table, elsewhere)
+    state = table.chain.state[: table.n]
+    found = table_bounds(table, moments.padded(table.n_places), errors, lower[state], upper[state])
     if isinstance(found, str):
         return found
     start = model.graph.initial_state
