@@ -270,4 +270,6 @@ def _as_bounds(found: TableBounds, lower: float, upper: float) -> CoupledBounds:
     ]
     statistics = sum(end.statistics for end in (low, high) if end is not None)
     remainder = sum(end.curvature + end.mismatch for end in (low, high) if end is not None)
-    return CoupledBounds(ends[0], ends[1], float(statistics), float(remainder), 0.0, "bets on temporal differences")
+    return CoupledBounds(
+        float(ends[0]), float(ends[1]), float(statistics), float(remainder), 0.0, "bets on temporal differences"
+    )
