@@ -160,7 +160,7 @@ def test_an_opponent_makes_certificates_miss_no_more_often_than_they_say(name):
     assert not evidence.is_refuted
 
 
-def test_bets_that_are_stopped_before_they_won_miss_more_often(monkeypatch):
+def test_bets_that_are_stopped_before_they_won_are_found_out(monkeypatch):
     """The end of a bracket is moved inward by what half of the error's logarithm is worth, and more."""
     end = bounds.bracket_end
     early = lambda plan, *args: end(replace(plan, log_error=-0.6 * plan.log_error), *args)  # noqa: E731
