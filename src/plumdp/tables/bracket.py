@@ -144,7 +144,7 @@ def _expand(
     per_visit = of_square / np.where(near.frequency > 0, near.frequency, 1.0)
     largest = np.maximum.reduceat(per_visit, table.chain.first[:-1])
     largest = np.where(near.is_known, largest, 0.0)
-    first = largest @ (_variance(near) + near.size**2)
+    first = float(largest @ (_variance(near) + near.size**2))
     if joint is not None:
         first = min(first, joint.square(largest * _UP))
     q = (np.sqrt((first + by_reach) * _UP) + np.sqrt(moved_square * _UP)) ** 2
