@@ -62,7 +62,8 @@ def table_bounds(
     if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
         return "the data do not exclude an infinite value"
     pilot, length = moments.counts[0], moments.lengths[0]
-    plan = make_plan(table, pilot, moments.planned / length - 1, float(np.log(1 / errors.of_side)))
+    ratio = max(moments.planned / length - 1, _LEAST_SHARE)  # fewer data may have been expected than there are
+    plan = make_plan(table, pilot, ratio, float(np.log(1 / errors.of_side)))
     if plan is None:
         return "the pilot leaves nothing to bet on"
     near = contract(plan, make_reference(plan, errors.rows, errors.ball), moments.counts[-1] - pilot, lower, upper)

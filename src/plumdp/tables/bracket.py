@@ -188,4 +188,4 @@ def _end(
     won = (plan.log_error - at.log_product) / scale
     start = centre[table.chain.initial]
     end = start + sign * (won + bent + mismatch) - float(miss @ to_estimate)
-    return End(end + sign * 1e-12 * (abs(won) + abs(start) + bent + mismatch), 0.0, bent, mismatch)
+    return End(float(end + sign * 1e-12 * (abs(won) + abs(start) + bent + mismatch)), 0.0, bent, mismatch)

@@ -264,9 +264,10 @@ def _valued(
 def _as_bounds(found: TableBounds, lower: float, upper: float) -> CoupledBounds:
     """Return the better of the bracket by bets and of bounds by intervals and rows, each end by itself."""
     low, high = found.low, found.high
+    distance = found.distance + 2 * ULP * (abs(found.estimate) + found.distance)  # outward
     ends = [
-        max([lower, found.estimate - found.distance, *([] if low is None else [low.value])]),
-        min([upper, found.estimate + found.distance, *([] if high is None else [high.value])]),
+        max([lower, found.estimate - distance, *([] if low is None else [low.value])]),
+        min([upper, found.estimate + distance, *([] if high is None else [high.value])]),
     ]
     statistics = sum(end.statistics for end in (low, high) if end is not None)
     remainder = sum(end.curvature + end.mismatch for end in (low, high) if end is not None)
