@@ -16,7 +16,7 @@ from plumdp.confidence.binomial import beta_binomial
 from plumdp.confidence.likelihood import ANNOUNCED, WITH_POLICIES
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import Guarantee
-from plumdp.data.counts import Pilot, TransitionCounts
+from plumdp.data.counts import N_TABLE_PILOTS, Pilot, TransitionCounts
 from plumdp.data.pilots import pilot_assumption
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.objective import Objective
@@ -105,7 +105,8 @@ def table_set(
     moments = moments_of(model, counts, counts.pilot)
     if moments is None:
         return plain
-    of_policy = equal_parts(counts.pilot.weight * error, len(questions))  # of all pilots that there might have been
+    n_pilots = 1 if counts.pilot.is_planned else N_TABLE_PILOTS  # that there might have been, if data end at will
+    of_policy = equal_parts(equal_parts(error, n_pilots), len(questions))
     policies = tuple(_policy(question, moments.counts[0]) for question in questions)
     announced = WITH_POLICIES if any(question.has_policies for question in questions) else ANNOUNCED
     return replace(
