@@ -10,6 +10,7 @@ from plumdp.base.errors import DataError, ModelError
 from plumdp.case_studies import case_study
 from plumdp.data.duckdb_tables import read_parquet
 from plumdp.experiments import studies
+from plumdp.experiments.free_rows import table_of
 from plumdp.experiments.published import ELLIPSOIDS, PUBLISHED
 from plumdp.experiments.report import write_report
 from plumdp.experiments.runner import is_done, read_cells, run
@@ -146,6 +147,31 @@ def test_a_layered_model_that_there_is_not_is_refused(instance):
         find_study("parameters").check(instance)
 
 
+@pytest.mark.parametrize("instance", ["walk", "walk:3", "walk:x", "betting:5"])
+def test_a_table_that_there_is_not_is_refused(instance):
+    with pytest.raises(
+        DataError, match=f"^{instance!r}: give one of walk, rare, grid, sparse, exits, near and a number"
+    ):
+        find_study("tables").check(instance)
+
+
+@pytest.mark.parametrize("instance", ["walk:6", "rare:4", "grid:4", "exits:5", "near:20"])
+def test_tables_are_certified_between_the_limit_and_twice_the_intervals(instance):
+    """Their values are those of the equations at the true table, and brackets hold them."""
+    model, point = table_of(instance)
+    rows = [{"instance": instance} | row for row in find_study("tables").run(Cell("tables", instance, 1, 20_000))]
+    n, graph = int(model.labels["deadlock"].argmax()), model.graph
+    moves = np.zeros((n + 2, n + 2))
+    moves[graph.choice_of_transition(), graph.successor] = point
+    value = np.linalg.solve(np.eye(n) - moves[:n, :n], moves[:n, n])[graph.initial_state]
+    for row in rows:
+        assert row["value"] == pytest.approx(value, rel=1e-6)
+        assert row["lower"] <= value <= row["upper"]
+        assert row["limit"] < row["half"] < 2 * row["intervals"]
+    report = find_study("tables").describe(rows)
+    assert f"| {instance} |" in report[1]
+
+
 def test_a_cell_is_the_same_after_it_was_sent_to_a_worker_and_so_is_what_runs_it():
     for study in STUDIES:
         cell = Cell(study.name, "betting:5", 1, 300)
@@ -173,6 +199,6 @@ def test_a_study_of_ones_own_is_one_line_in_the_table(tmp_path, monkeypatch):
 def test_an_unknown_study_is_refused():
     with pytest.raises(
         DataError,
-        match=r"^there is no study 'tabel'; choose one of table, online, ellipsoid, scaling, limit, parameters$",
+        match=r"^there is no study 'tabel'; choose one of table, online, ellipsoid, .*limit, parameters, tables$",
     ):
         find_study("tabel")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from plumdp.base.errors import DataError
 from plumdp.experiments.ellipsoid import ELLIPSOID
 from plumdp.experiments.experiment import forget_peak_memory, peak_memory, warm_up
+from plumdp.experiments.free_rows import TABLES
 from plumdp.experiments.limit import LIMIT
 from plumdp.experiments.many_parameters import PARAMETERS
 from plumdp.experiments.online import ONLINE
@@ -19,6 +20,7 @@ STUDIES: tuple[Study, ...] = (
     SCALING,
     LIMIT,
     PARAMETERS,
+    TABLES,
 )
 
 
