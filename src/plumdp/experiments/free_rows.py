@@ -18,7 +18,7 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.simulate import simulate
 from plumdp.experiments.experiment import held_against_truth
 from plumdp.experiments.markdown import brackets_held, grouped, markdown_table, mean, short, short_seconds
-from plumdp.experiments.plots import WIDTH, fine_ticks, new_figure
+from plumdp.experiments.plots import WIDTH, fine_ticks, new_figure, plain_ticks
 from plumdp.experiments.study import Cell, Plan, Row, Study
 from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.language.property import parse_property
@@ -208,7 +208,7 @@ def _describe(rows: Sequence[Row]) -> list[str]:
 
 def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
     """Draw how many times the limit both kinds of bounds are, against the number of parameters."""
-    looks = {"half": ("#d55e00", "*", "bets on temporal differences"), "intervals": ("#e69f00", "D", "intervals")}
+    looks = {"intervals": ("#e69f00", "D", "intervals"), "half": ("#d55e00", "*", "bets on temporal differences")}
     with new_figure(folder / "tables", (WIDTH, 4.2)) as figure:
         axes = figure.add_subplot(xscale="log", yscale="log", xlabel="parameters", ylabel="half width over the limit")
         for name, (colour, marker, words) in looks.items():
@@ -217,6 +217,7 @@ def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
             axes.plot([row["parameters"] for row in rows], ratio, **look)
         axes.axhline(1.0, color="black", linewidth=0.8)
         axes.grid(linewidth=0.3)
+        plain_ticks(axes.xaxis, is_log=True)
         fine_ticks(axes.yaxis)
         figure.legend(loc="outside upper center", ncols=2)
     return [folder / "tables.png"]
