@@ -355,4 +355,5 @@ def test_what_was_added_is_gone_after_its_test():
         "scaling",
         "limit",
         "parameters",
+        "tables",
     ]
