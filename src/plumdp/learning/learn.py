@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,6 +27,7 @@ from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS, ConfidenceMethod, Sets
 from plumdp.learning.options import chosen_method, error_of
 from plumdp.learning.storage import storage_of
+from plumdp.learning.studies import allowed_studies, with_studies
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Asked, ask_all
@@ -50,6 +51,7 @@ def learn(
     interval_method: Intervals | None = None,
     events: Events | None = None,
     misfit: float = 0.0,
+    evidence: Mapping[str, tuple[int, int]] | None = None,
 ) -> Learned:
     """Return the parameters that are consistent with the data, as a confidence set and a region.
 
@@ -65,7 +67,7 @@ def learn(
     like
         An earlier result for the same model, from other data or with another confidence. Whatever depends on the model
         alone is taken from it, which saves time.
-    confidence, confidence_set, interval_method, events, misfit
+    confidence, confidence_set, interval_method, events, misfit, evidence
         As of ``certify``.
 
     Examples
@@ -85,12 +87,14 @@ def learn(
     require_same_graph(counted.graph, data.graph)
     kind, measure = chosen_method(counted, confidence_set, interval_method, events, misfit)
     method, cache = SETS[kind], _model_cache(counted, like)
+    studies = allowed_studies(counted, evidence, kind, misfit)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
     questions = ask_all(objectives, model)
     if method.has_directions and data.pilot is None:
         data = replace(data, pilot=drawn_pilot(data))
     is_asked = method.announce is not None and bool(questions) and "coupled" in storage_of(model).relaxations
     budget = _budget(method, cache, data.pilot, is_asked=is_asked, misfit=misfit)  # before the outcomes are looked at
+    budget = budget.with_evidence() if studies else budget
     announced = method.announce
     if announced is not None and is_asked:
         for question in questions:
@@ -114,17 +118,21 @@ def learn(
         rests_on=_rests_on(method, measured, data.pilot),
         questions=questions,
         misfit=float(misfit),
+        studies=studies,
         cache=cache,
         options={
             "confidence_set": kind,
             "interval_method": interval_method,
             "events": events is not None,  # the events themselves are not plain data
             "misfit": float(misfit),
+            "evidence": {text: list(map(int, counts)) for text, counts in evidence.items()} if evidence else None,
         },
     )
     if method.is_tested:
         learned = check_fit(check_fixed_numbers(learned, cache.fixed), cache.fixed)
-    return replace(learned, model=model)  # up to here it is the model of the counts
+    return replace(
+        with_studies(learned) if studies else learned, model=model
+    )  # up to here it is the model of the counts
 
 
 def _budget(
