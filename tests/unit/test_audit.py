@@ -123,6 +123,16 @@ def test_the_average_return_of_all_runs_is_the_value(text, is_decided):
     assert returns.upper.max() <= high
 
 
+def test_a_run_that_goes_where_nothing_is_known_is_not_complete():
+    policy, elsewhere = certified('Pmax=? [ F "rich" ]').policy, int(np.argmax(MODEL.graph.states["coins"] == 0))
+    objective, runs = as_objective('Pmax=? [ F "rich" ]', MODEL), read_whole_runs(MODEL, followed(policy))
+    returns = reach_returns(objective, runs, ends_of(objective, runs, MODEL.graph, elsewhere))
+    is_ruined = runs.state[runs.first[1:] - 1] == elsewhere
+    assert 0 < is_ruined.sum() < len(runs)
+    assert np.array_equal(returns.is_complete, ~is_ruined)
+    assert np.array_equal(returns.upper - returns.lower, is_ruined.astype(float))
+
+
 @pytest.mark.parametrize("form", ["transitions", "trajectories"])
 @pytest.mark.parametrize("text", ['Pmax=? [ F "rich" ]', 'Pmax=? [ F<=5 "rich" ]'])
 def test_runs_under_the_policy_agree_and_other_chances_contradict(text, form):

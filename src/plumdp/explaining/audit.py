@@ -19,7 +19,6 @@ from plumdp.data.whole_runs import WholeRuns, read_whole_runs
 from plumdp.explaining.audited_runs import choices_of, require_fresh, require_start, taken_somewhere
 from plumdp.explaining.returns import Returns, ends_of, range_of, reach_returns, reward_returns
 from plumdp.learning.options import error_of
-from plumdp.model.graph import BoolArray
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective, Reach, Reward
 from plumdp.model.parametric import ParametricMDP, require_model
@@ -136,16 +135,9 @@ def audit(
     read = read_whole_runs(model, runs, columns=columns, states=states, actions=actions, form=form)
     require_fresh(certificate, read)
     require_start(model, read)
-    may_take = taken_somewhere(certificate.policy, model)
-    within = _checked_range(objective, model, may_take, return_range)
-    ends = ends_of(objective, read, model.graph, elsewhere_of(model))
-    choice = choices_of(certificate.policy, model, read, ends)
-    if isinstance(objective, Reward):
-        returns = reward_returns(objective, read, ends, choice, model.graph, may_take)
-        _require_within(returns, read, within, was_given=return_range is not None)
-    else:
-        assert isinstance(objective, Reach)
-        returns = reach_returns(objective, read, ends)
+    within = _checked_range(objective, model, certificate.policy, return_range)
+    returns = _returns(objective, model, certificate.policy, read)
+    _require_within(returns, read, within, was_given=return_range is not None)
     lower, upper = _scaled(returns.lower, within, down), _scaled(returns.upper, within, up)
     seen = Tally.of(lower), Tally.of(upper)
     bounds = mean_bounds(*seen, error)
@@ -189,7 +181,7 @@ def runs_to_audit(
     error, objective = error_of(confidence), _audited(certificate, model)
     if not deviation > 0 or not isfinite(deviation):
         raise DataError(Option("deviation", deviation), ": give how far the value is off, a number above 0")
-    within = _checked_range(objective, model, taken_somewhere(certificate.policy, model), return_range)
+    within = _checked_range(objective, model, certificate.policy, return_range)
     width = within[1] - within[0]
     varies = 1.0 if spread is None else spread / width
     needed = numbers_to_exclude(_claimed(certificate, within), deviation / width, error, varies)
@@ -221,10 +213,20 @@ def _audited(certificate: Certificate, model: ParametricMDP) -> Objective:
     return as_objective(certificate.objective, model)
 
 
-def _checked_range(objective: Objective, model: ParametricMDP, may_take: BoolArray, given: Range | None) -> Range:
+def _returns(objective: Objective, model: ParametricMDP, policy: PolicyTable, runs: WholeRuns) -> Returns:
+    """Return the returns of runs, each of which follows the policy until its return is decided."""
+    ends = ends_of(objective, runs, model.graph, elsewhere_of(model))
+    choice = choices_of(policy, model, runs, ends)
+    if isinstance(objective, Reward):
+        return reward_returns(objective, runs, ends, choice, model.graph, taken_somewhere(policy, model))
+    assert isinstance(objective, Reach)
+    return reach_returns(objective, runs, ends)
+
+
+def _checked_range(objective: Objective, model: ParametricMDP, policy: PolicyTable, given: Range | None) -> Range:
     """Return the range of returns: the given one, or that which the model allows."""
     if given is None:
-        within = range_of(objective, model.graph, may_take)
+        within = range_of(objective, model.graph, taken_somewhere(policy, model))
         if not isfinite(within[0]) or not isfinite(within[1]):
             raise DataError(
                 "sums of rewards have no largest value here: say between which numbers all returns lie, with ",
