@@ -60,10 +60,11 @@ def exact_interval(successes, trials, error):
 @pytest.mark.parametrize("kind", ["likelihood", "interval", "l1", "ellipsoid"])
 def test_with_hardly_any_data_the_region_is_the_interval_of_the_study_at_its_share(kind):
     """So its width falls like the root of the number of trials: a hundred times the trials, a tenth of the width."""
-    few, widths = simulated(3), []
+    study, widths = pl.case_study("betting:25"), []
+    few = pl.simulate(study.model, study.true_point, 3, rng=1, max_steps=26)
     for trials in (400, 40_000):
         successes = trials * 55 // 100
-        learned = pl.learn(STUDY.model, few, confidence_set=kind, evidence={"p": (successes, trials)})
+        learned = pl.learn(study.model, few, confidence_set=kind, evidence={"p": (successes, trials)})
         error = float(learned.budget.evidence) * learned.error
         low, high = learned.parameters["p"]
         assert (low, high) == pytest.approx(exact_interval(successes, trials, error), rel=1e-3)
@@ -117,6 +118,16 @@ def test_the_truth_is_missed_no_more_often_than_the_error_allows():
         low, high = learned.parameters.get("p", (1.0, 0.0))
         missed += not low <= 0.3 <= high
     assert 0 < missed <= binom.ppf(0.999, 100, 0.4)
+
+
+@pytest.mark.slow
+def test_four_times_the_trials_halve_the_bounds_where_the_study_knows_more_than_the_data():
+    study = pl.case_study("betting:25")
+    data = pl.simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
+    studies = [{"p": (n * 55 // 100, n)} for n in (40_000, 160_000, 640_000)]
+    found = [pl.certify(study.model, data, study.objective, evidence=each) for each in studies]
+    widths = [one.upper - one.lower for one in found]
+    assert [widths[0] / widths[1], widths[1] / widths[2]] == pytest.approx([2, 2], rel=0.02)
 
 
 # Agreement
