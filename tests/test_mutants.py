@@ -67,6 +67,25 @@ MUTANTS = {
         "residuals with half of the range": "test_residuals_with_half_of_the_range_are_caught",
         "a remainder without the tolerance": "test_a_remainder_against_natures_without_the_tolerance_is_caught",
     },
+    "oracles/test_tables": {
+        "a plan that has seen all data": (
+            "test_a_planted_look_ahead_is_found[the_plan_has_seen_all_data-two rows-kinds0]"
+        ),
+        "weights that have seen their own batch": (
+            "test_a_planted_look_ahead_is_found[weights_have_seen_their_own_batch-two rows-kinds1]"
+        ),
+        "a mixture over tied rows": (
+            "test_a_planted_look_ahead_is_found[tied_rows_bet_as_if_they_were_two-tied rows-kinds3]"
+        ),
+    },
+    "oracles/test_table_points": {
+        "a share that counts twice": "test_a_planted_error_is_found[a_share_counts_twice]",
+        "a mismatch left out": "test_a_planted_error_is_found[what_the_direction_misses_is_left_out]",
+        "curvature left out": "test_a_planted_error_is_found[curvature_is_left_out]",
+        "means left out of the curvature": "test_a_planted_error_is_found[means_are_left_out_of_the_curvature]",
+        "variance of the reference": "test_a_planted_error_is_found[variance_is_that_of_the_reference]",
+        "rows by the reference alone": ("test_a_planted_error_is_found[rows_bet_as_if_frequencies_were_the_reference]"),
+    },
     "oracles/test_product_sets": {"a smaller set": "test_a_region_of_a_smaller_set_loses_points"},
     "oracles/test_rectangular": {"a region that is too small": "test_a_region_that_is_too_small_is_noticed"},
     "oracles/test_region_exact": {
@@ -135,6 +154,9 @@ MUTANTS = {
         "intervals for a fixed end": "test_clopper_pearson_fails_against_an_opponent_who_stops",
         "complements counted twice": "test_counting_complements_twice_fails",
         "ten times the error": "test_ten_times_the_error_fails",
+    },
+    "statistical/test_table_coverage": {
+        "bets that end too early": "test_bets_that_are_stopped_before_they_won_are_found_out",
     },
     "statistical/test_wrong_models": {
         "a test of the model left out": "test_without_the_test_of_the_model_tight_brackets_miss_in_silence",

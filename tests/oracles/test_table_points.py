@@ -1,7 +1,8 @@
 """Tables that no bet excludes have their values in the bracket, and keep to every bound on the way to it.
 
-The values of random tables are exact up to linear solves, and so is what each bet won at them; the mixture is a sum over
-81 bets. Frequencies are tilted along the gradient until a bet excludes the table, so that many tables are at the edge.
+The values of random tables are exact up to linear solves, and so is what each bet won at them; the mixture is a sum
+over 81 bets. Frequencies are tilted along the gradient until a bet excludes the table, so that many tables are at the
+edge.
 """
 
 from collections import Counter
@@ -92,18 +93,19 @@ def rows_bet_as_if_frequencies_were_the_reference(patch):
     patch.setattr(contraction, "row_bounds", mistaken)
 
 
-@pytest.mark.parametrize(
-    ("plant", "kind", "seeds", "found"),
-    [
-        (a_share_counts_twice, "walks", (1, 3, 8), {"low", "high"}),
-        (what_the_direction_misses_is_left_out, "walks with a short pilot", (11, 12, 13), {"low", "high"}),
-        (curvature_is_left_out, "few rows with an unlucky pilot", (13, 29, 37, 38), {"high", "low", "expansion"}),
-        (means_are_left_out_of_the_curvature, "walks", (1, 7, 13), {"expansion"}),
-        (variance_is_that_of_the_reference, "few rows with an unlucky pilot", (14, 22, 25, 38), {"variance"}),
-        (rows_bet_as_if_frequencies_were_the_reference, "walks with a short pilot", (3, 13, 35), {"size", "distance"}),
-    ],
-)
-def test_a_planted_error_is_found(plant, kind, seeds, found, monkeypatch):
+FINDS = {  # by which kind of case, which seeds, and which bounds it is found
+    a_share_counts_twice: ("walks", (1, 3, 8), {"low", "high"}),
+    what_the_direction_misses_is_left_out: ("walks with a short pilot", (11, 12, 13), {"low", "high"}),
+    curvature_is_left_out: ("few rows with an unlucky pilot", (13, 29, 37, 38), {"high", "low", "expansion"}),
+    means_are_left_out_of_the_curvature: ("walks", (1, 7, 13), {"expansion"}),
+    variance_is_that_of_the_reference: ("few rows with an unlucky pilot", (14, 22, 25, 38), {"variance"}),
+    rows_bet_as_if_frequencies_were_the_reference: ("walks with a short pilot", (3, 13, 35), {"size", "distance"}),
+}
+
+
+@pytest.mark.parametrize("plant", FINDS)
+def test_a_planted_error_is_found(plant, monkeypatch):
+    kind, seeds, found = FINDS[plant]
     make, _ = KINDS[kind]
     assert not look(make, seeds)[1]
     plant(monkeypatch)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumdp.model.graph import owners
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.tables.bounds import Errors, Moments
 from plumdp.tables.chain import KNOWN, TableChain
@@ -53,7 +52,7 @@ class Case:
 
 
 def random_table(rng):
-    """Return a chain of 4 to 13 rows like a walk, with leaks, ties, known rows, rewards or a discount, and its truth."""
+    """Return a chain of 4 to 13 rows like a walk, with leaks, ties, known rows, rewards or a discount, and truth."""
     n, kind = int(rng.integers(4, 14)), rng.choice(["reach", "reward", "discounted"], p=[0.6, 0.2, 0.2])
     good, bad = n, n + 1
     is_tied, n_places = rng.random() < 0.4, 0

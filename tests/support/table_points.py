@@ -50,7 +50,7 @@ def parts_of(case, lower, upper, errors=ERRORS):
 
 
 def random_box(case, rng):
-    """Return bounds on all values that hold at the frequencies, and at the truth or not: points are asked to keep them."""
+    """Return bounds on all values that hold at the frequencies; points are asked to keep to them."""
     table = case.table
     values = values_at(table, table.frequencies(case.moments.counts[-1]))
     every = np.concatenate([values, table.chain.known])

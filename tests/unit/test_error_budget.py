@@ -41,7 +41,8 @@ def budgets():
     for facts in product(FLAGS, FLAGS):
         found[f"misfit, {facts}"] = ErrorBudget.of_tolerant_set(has_bets=facts[0], has_drifts=facts[1])
     tested = {f"{name}, fixed numbers": each.with_fixed_numbers() for name, each in found.items()}
-    return found | tested | {"published": ErrorBudget.of_published_set()}
+    studies = {f"{name}, evidence": each.with_evidence() for name, each in (found | tested).items()}
+    return found | tested | studies | {"published": ErrorBudget.of_published_set()}
 
 
 BUDGETS = budgets()
@@ -104,7 +105,7 @@ def test_the_table_of_the_page_on_the_limit_is_the_budget():
         "fixed numbers, as intervals": ("fixed_numbers",),
         "bounds on the graph alone, if the model is contradicted": ("graph_alone",),
     }
-    others = {"single_choices", "whole_set", "model_test", "value_bets", "row_bets", "joint_bets"}
+    others = {"evidence", "single_choices", "whole_set", "model_test", "value_bets", "row_bets", "joint_bets"}
     assert {part for parts in lines.values() for part in parts} == {*NAMES} - others
     for words, parts in lines.items():
         for order, cell in zip(("planned", "open", "unknown"), table[words], strict=True):
@@ -112,6 +113,17 @@ def test_the_table_of_the_page_on_the_limit_is_the_budget():
             for is_many, printed in ((False, few), (True, many or few)):
                 made = ErrorBudget.of_likelihood(order, is_asked=True, has_many_parameters=is_many).with_fixed_numbers()
                 assert Fraction(printed or 0) == sum(getattr(made, part) for part in parts), (words, order)
+
+
+def test_evidence_has_half_of_the_largest_part_of_the_set_and_nothing_else_changes():
+    for name in BUDGETS:
+        if f"{name}, evidence" in BUDGETS:
+            before, after = BUDGETS[name], BUDGETS[f"{name}, evidence"]
+            changed = {part for part in NAMES if getattr(before, part) != getattr(after, part)} - {"evidence"}
+            (part,) = changed
+            assert getattr(before, part) == max(getattr(before, each) for each in get_args(SetPart)), name
+            assert getattr(after, part) == after.evidence == getattr(before, part) / 2, name
+            assert (before.evidence, before.total) == (0, after.total), name
 
 
 # As floats

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ KEYWORDS = [
     ("interval_method", Intervals | None, None),
     ("events", pl.model.Events | None, None),
     ("misfit", float, 0.0),
+    ("evidence", Mapping[str, tuple[int, int]] | None, None),
 ]
 
 
@@ -96,6 +98,7 @@ def test_every_function_refuses_what_learning_refuses(function, study, counts, o
         {"interval_method": "hoeffding"},
         {"confidence_set": "published-interval"},
         {"misfit": 0.01},
+        {"evidence": {"p": (55_000, 100_000)}},
     ],
 )
 def test_every_option_reaches_what_is_learned(study, counts, options):

@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import nextafter
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 Order: TypeAlias = Literal["unknown", "planned", "short", "open"]
 """The order of the data: not known, of a length that was planned, planned too short for a pilot, or ended at will."""
@@ -50,9 +50,9 @@ SetPart: TypeAlias = Literal[
 """The parts of a confidence set."""
 
 OtherPart: TypeAlias = Literal[
-    "drifts", "rows", "classes", "predicted_numbers", "fixed_numbers", "model_test", "graph_alone"
+    "evidence", "drifts", "rows", "classes", "predicted_numbers", "fixed_numbers", "model_test", "graph_alone"
 ]
-"""The parts beside a confidence set: the tests of the model, and what is left if one of them fails."""
+"""The parts beside a confidence set: other studies, tests of the model, and what is left if one of these fails."""
 
 _NOTHING = Fraction(0)  # of a part that a path does not need
 _TESTS = Fraction(1, 40)  # of the model as a whole
@@ -80,6 +80,7 @@ _WORDS: dict[SetPart | OtherPart, str] = {
     "row_bets": "bets on single rows of a table",
     "joint_bets": "bets on all rows of a table together",
     "whole_set": "confidence set",
+    "evidence": "evidence from other studies",
     "drifts": "tests of drifts",
     "rows": "tests of rows",
     "classes": "tests of tied rows",
@@ -131,6 +132,9 @@ class ErrorBudget:
     whole_set: Fraction = _NOTHING
     """A set that is drawn at once misses: intervals of all events, balls of all rows, or an ellipsoid."""
 
+    evidence: Fraction = _NOTHING
+    """The interval from the counts of another study misses the value of its expression at the true point."""
+
     drifts: Fraction = _NOTHING
     """Bets that a parameter drifts with a state variable or an action win although none does."""
 
@@ -169,7 +173,7 @@ class ErrorBudget:
     def total(self) -> Fraction:
         """The sum of the shares that are spent if the model is right: at most one."""
         tests = self.drifts + self.rows + self.classes + self.model_test
-        return self.confidence_set + tests + self.predicted_numbers + self.fixed_numbers
+        return self.confidence_set + self.evidence + tests + self.predicted_numbers + self.fixed_numbers
 
     def parts(self) -> tuple[tuple[str, Fraction], ...]:
         """Return what is paid for, in words, each with its share; what has none is left out."""
@@ -200,6 +204,12 @@ class ErrorBudget:
         """
         predicted = _NUMBERS if self.classes else _NOTHING
         return replace(self, fixed_numbers=_NUMBERS, predicted_numbers=predicted, graph_alone=_GRAPH / 2)
+
+    def with_evidence(self) -> ErrorBudget:
+        """Return the budget beside evidence from other studies, which has half of the largest part of the set."""
+        part = max(get_args(SetPart), key=lambda name: getattr(self, name))
+        half: Fraction = getattr(self, part) / 2
+        return replace(self, evidence=half, **{part: half})
 
     @staticmethod
     def of_one_set() -> ErrorBudget:

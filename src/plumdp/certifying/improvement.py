@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -131,6 +132,7 @@ def improve(
     interval_method: Intervals | None = None,
     events: Events | None = None,
     misfit: float = 0.0,
+    evidence: Mapping[str, tuple[int, int]] | None = None,
 ) -> Improvement:
     """Return the policy with the largest certified gain over a baseline, or the baseline if none is certified.
 
@@ -142,7 +144,7 @@ def improve(
     over
         The baseline: any ``Policy``, or "practice" for how often the data take each action in each state, which is the
         default.
-    objective, precision, threads, confidence, confidence_set, interval_method, events, misfit
+    objective, precision, threads, confidence, confidence_set, interval_method, events, misfit, evidence
         As of ``certify``.
 
     Examples
@@ -168,6 +170,7 @@ def improve(
             interval_method=interval_method,
             events=events,
             misfit=misfit,
+            evidence=evidence,
         )
         return improve_learned(learned, question, over=over, precision=precision)
 

@@ -18,7 +18,7 @@ What is taken if nothing is named: likelihood sets (``default_set`` says when in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from plumdp.base.clock import Clock
@@ -62,6 +62,7 @@ def certify(
     interval_method: Intervals | None = None,
     events: Events | None = None,
     misfit: float = 0.0,
+    evidence: Mapping[str, tuple[int, int]] | None = None,
 ) -> Certificate:
     """Return a policy and bounds on its value that hold with the given confidence (Theorem 1 of the paper).
 
@@ -95,6 +96,9 @@ def certify(
     misfit
         How far every row of the model may be off, in total variation: what follows stays valid then. Sets are
         "interval" or "likelihood", which here means half-spaces and intervals, without a likelihood.
+    evidence
+        Successes and trials in other studies by expression, such as {"p": (34, 210)} or {"1 - p": (176, 210)}: the
+        region is cut by an interval for each, and it is tested whether the study agrees with the data.
 
     Examples
     --------
@@ -117,6 +121,7 @@ def certify(
             interval_method=interval_method,
             events=events,
             misfit=misfit,
+            evidence=evidence,
         )
         return conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
 
@@ -143,6 +148,7 @@ def certify_all(
     interval_method: Intervals | None = None,
     events: Events | None = None,
     misfit: float = 0.0,
+    evidence: Mapping[str, tuple[int, int]] | None = None,
 ) -> list[Certificate]:
     """Return a certificate for each objective, each with a policy of its own, that hold jointly with the confidence.
 
@@ -153,7 +159,7 @@ def certify_all(
     ----------
     objectives
         What is asked: properties, or their texts.
-    relaxation, memory, precision, threads, confidence, confidence_set, interval_method, events, misfit
+    relaxation, memory, precision, threads, confidence, confidence_set, interval_method, events, misfit, evidence
         As of ``certify``.
 
     Examples
@@ -180,6 +186,7 @@ def certify_all(
             interval_method=interval_method,
             events=events,
             misfit=misfit,
+            evidence=evidence,
         )
         each = (conclude(learned, question, relaxation=relaxation, precision=precision) for question in asked)
         return Certificates(each)
@@ -201,6 +208,7 @@ def compare(
     interval_method: Intervals | None = None,
     events: Events | None = None,
     misfit: float = 0.0,
+    evidence: Mapping[str, tuple[int, int]] | None = None,
 ) -> list[Certificate]:
     """Return a certificate for each relaxation from the same data, each with its own policy unless one is given.
 
@@ -208,7 +216,7 @@ def compare(
     ----------
     relaxations
         Those that are compared; by default all that there are for the confidence set, from loose to tight.
-    objective, policy, memory, precision, threads, confidence, confidence_set, interval_method, events, misfit
+    objective, policy, memory, precision, threads, confidence, confidence_set, interval_method, events, misfit, evidence
         As of ``certify``.
 
     Examples
@@ -236,6 +244,7 @@ def compare(
             interval_method=interval_method,
             events=events,
             misfit=misfit,
+            evidence=evidence,
         )
         return compare_learned(learned, question, relaxations=relaxations, policy=policy, precision=precision)
 

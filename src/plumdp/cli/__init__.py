@@ -141,6 +141,12 @@ COMMANDS = {
         "plumdp improve betting:25 runs.parquet --over practice -o result\n"
         "plumdp improve betting:25 runs.parquet --over today.csv",
     ),
+    "audit": Command(
+        "audit",
+        "audit",
+        "Value a certified policy by new runs under it alone, and say whether they agree with the certificate.",
+        "plumdp audit result fresh.parquet --range 0 50\nplumdp audit result --plan 0.05",
+    ),
     "export": Command(
         "export",
         "export",

@@ -213,6 +213,15 @@ Misfit = Annotated[
         "--misfit", help="How far every row of the model may be off, in total variation, such as 0.01; default: 0."
     ),
 ]
+Evidence = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--evidence",
+        metavar="EXPRESSION=SUCCESSES/TRIALS",
+        help="Counts from another study, of a parameter or a sum of parameters, such as 'p=34/210' or '1-p=176/210'; "
+        "repeat for more.",
+    ),
+]
 Memory = Annotated[
     bool,
     typer.Option(

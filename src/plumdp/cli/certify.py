@@ -38,7 +38,7 @@ def certify(
     partitions: args.Partitions = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
+    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
     output: args.ResultFolder = None, explain: args.Explain = False, force: args.ReplaceResult = False,
     relaxation: Relaxing = None, memory: args.Memory = True, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
@@ -52,7 +52,7 @@ def certify(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, misfit)
+    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
     folder = FolderOptions(output, explain, force)
     about = ModelOptions(model, constant, space)
     certify_each(about, log, asked, sets, relaxation, folder, memory=memory, as_json=as_json)
@@ -147,7 +147,7 @@ def compare(
     partitions: args.Partitions = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
+    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
     memory: args.Memory = True, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
@@ -159,7 +159,7 @@ def compare(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, misfit)
+    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
     compared: list[tuple[ModelOptions, list[plumdp.Certificate]]] = []
     for one in ModelOptions(model, constant, space).each():
         read, objectives = asked.load(one)

@@ -13,7 +13,8 @@ from plumdp.cli.invocation import FOR_ALL
 FILE = "plumdp.toml"
 SHARED = (  # options about model, data and confidence, which mean the same wherever they are taken
     "constant", "space", "column", "state", "action", "form", "keep-going", "sampling", "order", "expected", "cut-off",
-    "steps", "allow-impossible", "partitions", "confidence", "confidence-set", "interval-method", "misfit", "threads",
+    "steps", "allow-impossible", "partitions", "confidence", "confidence-set", "interval-method", "misfit", "evidence",
+    "threads",
 )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ EXIT_CODES = (
 _OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _NAMES = {"columns": "column", "states": "state", "actions": "action", "constants": "constant", "rng": "seed"}
+_NAMES |= {"return_range": "range", "deviation": "plan"}
 _PHRASES = {  # what Python says, and what the command line has in its place
     "on_unmatched='report'": "--keep-going",
     "pilot=False": "leave out --order and --sampling",
@@ -70,9 +71,15 @@ def _spelled(option: Option) -> str:
     if isinstance(value, list | tuple):
         value = f"[{','.join(map(str, value))}]"
     if isinstance(value, Mapping):
-        value = ",".join(f"{key}={'…' if entry is ... else entry}" for key, entry in value.items())
+        value = ",".join(f"{key}={_entry(entry)}" for key, entry in value.items())
         value = f"{{{value}}}" if option.name == "actions" else value
     return f"{name} {value:.10g}" if isinstance(value, float) else f"{name} {value}"
+
+
+def _entry(value: object) -> str:
+    if isinstance(value, tuple):  # successes and trials
+        return "/".join(map(str, value))
+    return "…" if value is ... else f"{value}"
 
 
 def report(kind: str, message: str, *, as_json: bool) -> None:

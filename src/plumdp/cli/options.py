@@ -190,6 +190,7 @@ class SetOptions:
     confidence_set: str | None
     interval_method: Intervals | None = None
     misfit: float = 0.0
+    evidence: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         require_confidence(self.confidence)
@@ -207,7 +208,26 @@ class SetOptions:
             confidence_set=cast("Sets | None", self.confidence_set),  # learn refuses what is not in its table
             interval_method=self.interval_method,
             misfit=self.misfit,
+            evidence=evidence_of(self.evidence or ()),
         )
+
+
+def evidence_of(texts: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return successes and trials by expression, of texts such as p=34/210.
+
+    >>> evidence_of(["p=34/210", "1 - q = 5/10"])
+    {'p': (34, 210), '1 - q': (5, 10)}
+    """
+    studies: dict[str, tuple[int, int]] = {}
+    for text in texts:
+        expression, _, counts = (part.strip() for part in text.rpartition("="))
+        successes, _, trials = (part.strip() for part in counts.partition("/"))
+        if not (expression and successes.isdecimal() and trials.isdecimal()):
+            raise DataError(f"--evidence {text}: write EXPRESSION=SUCCESSES/TRIALS, such as p=34/210")
+        if expression in studies:
+            raise DataError(f"--evidence {text}: {expression} is given twice; add up successes and trials")
+        studies[expression] = int(successes), int(trials)
+    return studies
 
 
 def require_confidence(confidence: float) -> None:

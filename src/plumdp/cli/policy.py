@@ -45,7 +45,7 @@ def policy(
     partitions: args.Partitions = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0,
+    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
     output: args.ResultFolder = None, explain: args.Explain = False, force: args.ReplaceResult = False,
     policy: _Policy, against: _Against = None, relaxation: Relaxing = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
@@ -60,7 +60,7 @@ def policy(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, misfit)
+    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
     folder = FolderOptions(output, explain, force)
     if against is not None:
         _compare_two(ModelOptions(model, constant, space), log, asked, sets, (policy, against), folder, as_json=as_json)

@@ -26,6 +26,7 @@ CountArray: TypeAlias = npt.NDArray[np.int64]
 LARGEST = 2**53  # steps: from here on, one more is the same number as a float, which bounds are computed from
 USUAL_RATIO = 19.0  # of main to pilot data, where nobody said what was planned: 5 % are the pilot
 ADDED = "counts were added in the order in which their data were collected"  # else the pilot may depend on main data
+N_TABLE_PILOTS = 12  # that data of a table may have: up to 67,108,864 runs
 N_PILOTS = 6  # that data of any length may have: 16, 64, …, 16,384 runs
 
 

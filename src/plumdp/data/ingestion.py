@@ -291,7 +291,7 @@ def _copies(block: Block) -> CountArray:
 
 def _counts_until(number: int, block: Block, n: CountArray) -> CountArray:
     """Return how often each row of a block had been seen at a moment of this number."""
-    if FIRST_COUNTS[number] in block:
+    if number < len(FIRST_COUNTS) and FIRST_COUNTS[number] in block:
         return row_counts(block, FIRST_COUNTS[number])
     return np.where(block[STAGE] <= number, n, 0) if STAGE in block else n
 

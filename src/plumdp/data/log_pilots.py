@@ -12,7 +12,7 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Order as Order
 from plumdp.data.columns import EPISODE, N_RUNS, STEP, LogForm
 from plumdp.data.counts import CountArray, Pilot, PilotEnd, Sampling
-from plumdp.data.pilots import ROWS_PER_RUN, is_wanted, moments_of, open_pilot, planned_pilot
+from plumdp.data.pilots import ROWS_PER_RUN, is_wanted, moments_of, open_pilot, planned_pilot, table_moments
 from plumdp.model.text import number_of
 
 _NAMED = 6  # files whose order is told one by one
@@ -70,6 +70,7 @@ class LogPilot:
     end: PilotEnd
     order: Order | None  # what was said of the log
     expected: float | None = None  # runs or rows, if somebody said so beforehand
+    is_table: bool = False  # rows are unknown: bets are placed later as well
 
     @property
     def per_run(self) -> int:
@@ -78,14 +79,24 @@ class LogPilot:
 
     def moments(self, n: int) -> tuple[int, ...]:
         """Return after how many of n runs or rows bets are placed."""
+        if self.is_table:
+            return table_moments(n, self.per_run, is_planned=self.end == PilotEnd.PLANNED)
         return moments_of(n, self.per_run)
 
     def pilot(self, moments: Sequence[CountArray], n: int, nothing: CountArray) -> Pilot | None:
         """Return the pilot of n runs or rows, given what had been seen at each moment; None if there is none."""
         rests_on = _RESTS_ON[self.order]
         if self.end == PilotEnd.PLANNED:
-            return planned_pilot(moments, n, per_run=self.per_run, rests_on=rests_on)
-        return open_pilot(moments, n, nothing, per_run=self.per_run, rests_on=rests_on, expected=self.expected)
+            return planned_pilot(moments, n, per_run=self.per_run, rests_on=rests_on, is_table=self.is_table)
+        return open_pilot(
+            moments,
+            n,
+            nothing,
+            per_run=self.per_run,
+            rests_on=rests_on,
+            expected=self.expected,
+            is_table=self.is_table,
+        )
 
 
 def pilot_of_log(
@@ -96,6 +107,7 @@ def pilot_of_log(
     has_runs: bool,
     wanted: bool = True,
     expected: float | None = None,
+    is_table: bool = False,
 ) -> LogPilot | None:
     """Return at which moments of a log bets are placed, or None if nothing that is known of it says what came first.
 
@@ -107,7 +119,7 @@ def pilot_of_log(
     planned = _planned_of_log(form, sampling, order, has_runs)
     if expected is not None:
         _check_expected(expected, planned, sampling, order, wanted)
-    return None if not is_wanted(wanted) or planned is None else replace(planned, expected=expected)
+    return None if not is_wanted(wanted) or planned is None else replace(planned, expected=expected, is_table=is_table)
 
 
 def _planned_of_log(form: LogForm, sampling: Sampling, order: Order | None, has_runs: bool) -> LogPilot | None:

@@ -188,7 +188,9 @@ def read_log(
         runs = find_runs(log.columns, columns)
         known_order = order_of_counts(order, found) if form == "counts" else order
         has_runs = FIRST_COUNTS[0] in found if form == "counts" else runs is not None
-        planned = pilot_of_log(form, sampling, known_order, has_runs=has_runs, wanted=pilot, expected=expected)
+        is_table = model.is_table and form != "counts"  # ready-made counts have the moments of other models
+        options: dict[str, Any] = {"wanted": pilot, "expected": expected, "is_table": is_table}
+        planned = pilot_of_log(form, sampling, known_order, has_runs=has_runs, **options)
         is_by_runs = planned is not None and planned.unit == "runs"
         is_read_again = (is_by_runs and form != "counts") or (form == "transitions" and STEP in found)
         log = log.keep(source_columns([*filter(None, [runs]), *found.values()]), is_read_again=is_read_again)

@@ -54,9 +54,9 @@ class Matcher:
 
     def match(self, block: Block) -> tuple[Kinds, Codes]:
         """Return what each row is, and its transition, or -1 if it is not matched."""
-        state, is_unknown_state = self._find_states(block, state_columns(self._graph))
-        after, is_unknown_after = self._find_states(block, next_columns(self._graph))
-        action = self._actions.code(block[ACTION])
+        state, is_unknown_state = self.find_states(block, state_columns(self._graph))
+        after, is_unknown_after = self.find_states(block, next_columns(self._graph))
+        action = self.find_actions(block)
         transition = self._edges.find([state, action, after])
         if self._elsewhere is not None:
             lost = np.flatnonzero((transition < 0) & ((after >= 0) | is_unknown_after))
@@ -87,6 +87,10 @@ class Matcher:
         self._refuse_ambiguous(transition)
         return kinds, transition
 
+    def find_actions(self, block: Block) -> Codes:
+        """Return the actions of rows, or -1 where the model has no action of that name."""
+        return self._actions.code(block[ACTION])
+
     def action_numbers(self, block: Block) -> set[Any]:
         """Return the actions in a block that are whole numbers and are not names."""
         values = {value for value in block[ACTION].tolist() if isinstance(value, str | int | float)}
@@ -112,7 +116,7 @@ class Matcher:
         choice = self._choices.find([state[last], action[last]])
         return np.asarray(last[(choice >= 0) & ~self_loops(self._graph)[choice]])
 
-    def _find_states(self, block: Block, columns: list[str]) -> tuple[Codes, BoolArray]:
+    def find_states(self, block: Block, columns: list[str]) -> tuple[Codes, BoolArray]:
         """Return the states, or -1, and which rows show a state that the model does not have.
 
         Such a row has a value that no state has, or all its values can be read.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
-from plumdp.data.counts import N_PILOTS, CountArray, Pilot, PilotEnd, TransitionCounts
+from plumdp.data.counts import N_PILOTS, N_TABLE_PILOTS, CountArray, Pilot, PilotEnd, TransitionCounts
 from plumdp.model.graph import Graph
 from plumdp.model.text import number_of
 
@@ -26,6 +26,20 @@ def moments_of(n: int, per_run: int = 1) -> tuple[int, ...]:
     ((16, 64, 256), (), (16, 64, 256, 1024, 4096, 16384))
     """
     return tuple(per_run * size for size in SIZES if per_run * size < n)
+
+
+def table_moments(n: int, per_run: int = 1, *, is_planned: bool) -> tuple[int, ...]:
+    """Return after how many of n runs or rows of a table bets are placed anew.
+
+    Tables have a number of unknowns that grows with their size, and need pilots that grow with the data. If the length
+    was planned, a last moment leaves an eighth of the data to bets that make up for what earlier ones missed.
+
+    >>> table_moments(1000, is_planned=True), table_moments(10**6, is_planned=False)[-2:]
+    ((16, 64, 256, 875), (65536, 262144))
+    """
+    sizes = [per_run * 16 * 4**i for i in range(N_TABLE_PILOTS) if per_run * 16 * 4**i < n]
+    last = n - n // 8
+    return (*sizes, *((last,) if is_planned and sizes and sizes[-1] < last < n else ()))
 
 
 def is_wanted(pilot: bool) -> bool:
@@ -52,12 +66,15 @@ def pilot_size(n: int, per_run: int = 1) -> int:
     return max((size for size in moments_of(n, per_run) if _MAIN_PER_PILOT * size <= n), default=0)
 
 
-def planned_pilot(moments: Sequence[CountArray], n: int, *, per_run: int = 1, rests_on: str = "") -> Pilot | None:
+def planned_pilot(
+    moments: Sequence[CountArray], n: int, *, per_run: int = 1, rests_on: str = "", is_table: bool = False
+) -> Pilot | None:
     """Return the pilot of n runs or rows, a number that was fixed beforehand, given what had been seen at each moment.
 
     None if the data are too few for any bet.
     """
     sizes, size = moments_of(n, per_run), pilot_size(n, per_run)
+    sizes = table_moments(n, per_run, is_planned=True) if is_table else sizes
     if not sizes:
         return None
     counts = moments[sizes.index(size)] if size else np.zeros_like(moments[0])
@@ -73,12 +90,17 @@ def open_pilot(
     per_run: int = 1,
     rests_on: str = "",
     expected: float | None = None,
+    is_table: bool = False,
 ) -> Pilot:
     """Return the pilot of n runs or rows that may have ended at will, given what had been seen at each moment.
 
-    As there are but six moments, each of them has a sixth of the error, and the union bound covers every end.
+    As there are but six moments, each of them has a sixth of the error, and the union bound covers every end. Those of
+    a table are twice as many, and each has a twelfth.
     """
     sizes, size = moments_of(n, per_run), pilot_size(n, per_run)
+    if is_table:
+        sizes = table_moments(n, per_run, is_planned=False)
+        size = max((each for each in sizes if _MAIN_PER_PILOT * each <= n), default=0)
     counts = moments[sizes.index(size)] if size else nothing
     return Pilot(counts, PilotEnd.POWER_OF_FOUR, _OPEN_RATIO, rests_on, tuple(moments), sizes, expected)
 

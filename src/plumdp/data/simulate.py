@@ -16,7 +16,7 @@ from plumdp.base.progress import tell_part, working
 from plumdp.base.threads import n_threads
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
-from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
+from plumdp.data.pilots import is_wanted, moments_of, planned_pilot, table_moments
 from plumdp.data.runs import Plan, Rng, make_plan, require_positive, split
 from plumdp.data.same_files import new_parts
 from plumdp.model.parametric import ParametricMDP
@@ -65,7 +65,9 @@ def simulate(
     (25000, 'trajectories')
     """
     plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop, by_row=True)
-    moments = moments_of(plan.trajectories) if is_wanted(pilot) else ()
+    is_table, n = model.counted.is_table, plan.trajectories
+    sizes = table_moments(n, is_planned=True) if is_table else moments_of(n)
+    moments = sizes if is_wanted(pilot) else ()
 
     def add(block: range, counts: CountArray) -> Iterator[None]:
         for _, steps in plan.walk(block):
@@ -80,7 +82,7 @@ def simulate(
         for start, end in pairwise([0, *moments, plan.trajectories])
     ]
     *seen, counts = accumulate(parts)
-    kept = planned_pilot(seen, plan.trajectories) if moments else None
+    kept = planned_pilot(seen, n, is_table=is_table) if moments else None
     sampling: Sampling = "trajectories" if graph is model.graph else "adaptive"
     return TransitionCounts(graph, counts, sampling, kept, parts=new_parts(int(counts.sum()), is_simulated=True))
 

@@ -15,7 +15,7 @@ from plumdp.base.errors import DataError, MissingExtra, ModelError
 from plumdp.base.progress import tell_part, working
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
-from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
+from plumdp.data.pilots import is_wanted, moments_of, planned_pilot, table_moments
 from plumdp.data.runs import Rng, generator_of, require_positive, running_sums, stop_mask
 from plumdp.data.same_files import new_parts
 from plumdp.model.graph import FloatArray, Graph, IntArray
@@ -122,7 +122,9 @@ def sample_env(
     runner = gym_environment(model, env, rng=0, max_steps=max_steps, observe=observe, act=act)
     moves = leaving(model.graph, policy_weights(model.graph, policy))
     generator = generator_of(rng)  # the runner's own seeds are for episodes that may be run again
-    sizes = moments_of(episodes) if is_wanted(pilot) else ()
+    is_table = model.counted.is_table
+    sizes = table_moments(episodes, is_planned=True) if is_table else moments_of(episodes)
+    sizes = sizes if is_wanted(pilot) else ()
     parts = np.zeros((len(sizes) + 1, model.graph.n_transitions), dtype=np.int64)
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):
@@ -131,7 +133,7 @@ def sample_env(
         np.add.at(parts[stage], runner.episode(episode, moves, generator, seed), 1)
         seed = None  # the environment goes on with its own randomness
     *moments, counts = parts.cumsum(axis=0)
-    kept = planned_pilot(moments, episodes) if moments else None
+    kept = planned_pilot(moments, episodes, is_table=is_table) if moments else None
     return TransitionCounts(model.graph, counts, sampling, kept, parts=new_parts(int(counts.sum()), is_simulated=True))
 
 

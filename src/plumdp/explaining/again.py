@@ -36,7 +36,7 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
         raise DataError(f"events of your own were counted, which a certificate does not keep, so that {_ALONE}")
     if not all((*options["objectives"], certificate.objective)):
         raise DataError(f"what was asked has no text, so that {_ALONE}")
-    of_learning: Any = {name: options[name] for name in _LEARNING}
+    of_learning: Any = {name: options[name] for name in _LEARNING} | {"evidence": options.get("evidence")}
     announced = options["objectives"]
     remembers = options.get("with_memory", [False] * len(announced))
     questions = [ask(text, model, memory=memory) for text, memory in zip(announced, remembers, strict=True)]

@@ -14,6 +14,7 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.explaining.residual_table import CellResiduals, describe_residual, residual_records, residuals_by_cell
 from plumdp.fit.diagnosis import ADVICE, Examination, examine, in_words
+from plumdp.fit.model_fit import ModelFit
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
 from plumdp.model.objective import Objective
@@ -147,7 +148,7 @@ def check_model(
     The data do not contradict the model at confidence 99.9 % (p = 1).
     """
     require_model("check_model", model)
-    learned = learn(model, data, confidence=confidence, confidence_set="likelihood", objectives=objectives)
+    learned = learn(model, data, confidence=confidence, objectives=objectives)
     return replace(check_learned(learned), confidence=confidence)
 
 
@@ -155,6 +156,8 @@ def check_learned(learned: Learned) -> ModelCheck:
     """Return the check of the model that was learned with ``learn``, which has tested it."""
     if learned.fit is None:
         raise DataError("the model was not tested: published sets come without a test of the model")
+    if learned.model.is_table:
+        return _check_of_table(learned, learned.fit)
     conflict, examination = learned.conflict, examine(learned.model, learned.counts, learned.best_point)
     rows, findings = examination.rows, () if conflict is None else conflict.findings
     point = learned.shown_estimate if conflict is None else learned.best_point
@@ -171,6 +174,23 @@ def check_learned(learned: Learned) -> ModelCheck:
         cells=cells,
         estimate={} if point is None else dict(zip(rows.model.space.names, point.tolist(), strict=True)),
         is_inside=conflict is None or examination.is_inside,
+        data_quality=quality,
+    )
+
+
+def _check_of_table(learned: Learned, fit: ModelFit) -> ModelCheck:
+    """Return the check of a table, which has no expressions that counts could be compared with."""
+    quality = DataQuality(learned.counts.total, learned.counts.report)
+    findings = () if learned.conflict is None else (*learned.conflict.numbers, *learned.conflict.findings)
+    return ModelCheck(
+        p_value=None if quality.contradicting else fit.p_value,
+        confidence=1 - learned.error,
+        diagnosis=(quality.contradiction,) if quality.contradicting else findings,
+        suspicion="",
+        residuals=(),
+        cells=(),
+        estimate={},
+        is_inside=True,
         data_quality=quality,
     )
 

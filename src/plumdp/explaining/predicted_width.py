@@ -24,6 +24,7 @@ from plumdp.explaining.expected_runs import whole_counts
 from plumdp.learning.directions import value_directions
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
+from plumdp.learning.studies import region_within
 from plumdp.model.graph import FloatArray
 from plumdp.model.policy import Policy
 from plumdp.model.question import Question
@@ -100,7 +101,7 @@ class Predictor:
         solvers = {(question.model, question.objective): learned.at_points(question)}
         options = {"directions": value_directions([question], solvers)} if method.has_directions else {}
         measured = measure(learned.model, counts, error=learned.budget.error_of_set(learned.error), **options)
-        region = method.region(learned.model, measured)
+        region = region_within(learned, measured, learned.studies)
         ahead = replace(learned, counts=counts, bounds=measured, region=region, solvers=solvers, fit=None)
         if ahead.conflict is not None:
             return inf

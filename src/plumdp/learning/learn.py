@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,11 +27,15 @@ from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS, ConfidenceMethod, Sets
 from plumdp.learning.options import chosen_method, error_of
 from plumdp.learning.storage import storage_of
+from plumdp.learning.studies import allowed_studies, with_studies
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Asked, ask_all
 from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
 from plumdp.region.shapes import Region
+
+_MOST = 3  # findings
+_SAME = {"class": "that rows of one name are the same", "drift": "that rows stay the same over time"}
 
 
 @one_blas_thread()
@@ -47,6 +51,7 @@ def learn(
     interval_method: Intervals | None = None,
     events: Events | None = None,
     misfit: float = 0.0,
+    evidence: Mapping[str, tuple[int, int]] | None = None,
 ) -> Learned:
     """Return the parameters that are consistent with the data, as a confidence set and a region.
 
@@ -62,7 +67,7 @@ def learn(
     like
         An earlier result for the same model, from other data or with another confidence. Whatever depends on the model
         alone is taken from it, which saves time.
-    confidence, confidence_set, interval_method, events, misfit
+    confidence, confidence_set, interval_method, events, misfit, evidence
         As of ``certify``.
 
     Examples
@@ -82,12 +87,14 @@ def learn(
     require_same_graph(counted.graph, data.graph)
     kind, measure = chosen_method(counted, confidence_set, interval_method, events, misfit)
     method, cache = SETS[kind], _model_cache(counted, like)
+    studies = allowed_studies(counted, evidence, kind, misfit)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
     questions = ask_all(objectives, model)
     if method.has_directions and data.pilot is None:
         data = replace(data, pilot=drawn_pilot(data))
     is_asked = method.announce is not None and bool(questions) and "coupled" in storage_of(model).relaxations
     budget = _budget(method, cache, data.pilot, is_asked=is_asked, misfit=misfit)  # before the outcomes are looked at
+    budget = budget.with_evidence() if studies else budget
     announced = method.announce
     if announced is not None and is_asked:
         for question in questions:
@@ -111,17 +118,21 @@ def learn(
         rests_on=_rests_on(method, measured, data.pilot),
         questions=questions,
         misfit=float(misfit),
+        studies=studies,
         cache=cache,
         options={
             "confidence_set": kind,
             "interval_method": interval_method,
             "events": events is not None,  # the events themselves are not plain data
             "misfit": float(misfit),
+            "evidence": {text: list(map(int, counts)) for text, counts in evidence.items()} if evidence else None,
         },
     )
     if method.is_tested:
         learned = check_fit(check_fixed_numbers(learned, cache.fixed), cache.fixed)
-    return replace(learned, model=model)  # up to here it is the model of the counts
+    return replace(
+        with_studies(learned) if studies else learned, model=model
+    )  # up to here it is the model of the counts
 
 
 def _budget(
@@ -187,7 +198,11 @@ def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
     clock, error, as_tests = Clock(dict(learned.seconds)), learned.error, SETS[learned.kind].as_tests
     likelihood = as_tests(learned.bounds) if as_tests is not None and not learned.misfit else None
     rejects_at = error if likelihood is not None else learned.budget.error_of("model_test", error)
-    fit = fit_model(learned.model, learned.counts, error=error, found=likelihood, fixed=fixed, cache=learned.cache)
+    of_kind = SETS[learned.kind].fit
+    if of_kind is not None:
+        fit = of_kind(learned.model, learned.counts)
+    else:
+        fit = fit_model(learned.model, learned.counts, error=error, found=likelihood, fixed=fixed, cache=learned.cache)
     if learned.misfit:
         learned = replace(learned, region=_within_drifts(learned, fit))
     elif likelihood is not None and learned.conflict is not None:
@@ -211,6 +226,9 @@ def _within_drifts(learned: Learned, fit: ModelFit) -> Region | Conflict:
 
 def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
     """Return the differences of model and data, what to try, and how far rows would have to be off, in words."""
+    if SETS[learned.kind].fit is not None:
+        strongest = (test for test in fit.tests if test.evidence > 0)
+        return tuple(f"the data contradict {_SAME[test.kind]}: {test.subject}" for test in strongest)[:_MOST]
     model, counts, placed = learned.model, learned.counts, learned.bounds.directions
     findings = diagnose(model, counts, fit, point=learned.best_point)
     directions = (lambda _: placed) if placed else None

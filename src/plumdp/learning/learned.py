@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.errors import require_kind
@@ -13,6 +14,7 @@ from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.space_moments import moments
+from plumdp.confidence.studies import Study
 from plumdp.data.counts import TransitionCounts
 from plumdp.fit.model_fit import ModelFit
 from plumdp.learning.directions import Solvers, solver_of
@@ -50,8 +52,9 @@ class Learned:
     questions: tuple[Question, ...] = ()  # those that were announced; certificates for all of them hold jointly
     fit: ModelFit | None = None  # whether the model explains the data, if that was tested
     misfit: float = 0.0  # how far rows may be off from those at one point of the space, in total variation
+    studies: tuple[Study, ...] = ()  # whose evidence cuts the region
     cache: ModelCache | None = field(default=None, repr=False)  # parts that depend on the model alone
-    options: Mapping[str, str | float | bool | None] = field(default_factory=dict)  # see ``plain_options``
+    options: Mapping[str, Any] = field(default_factory=dict)  # see ``plain_options``
 
     @property
     def conflict(self) -> Conflict | None:

@@ -20,6 +20,7 @@ from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.tolerant import tolerant_bounds, tolerant_budget, tolerant_set
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.fit.drift import Drift, within_drifts
+from plumdp.fit.model_fit import ModelFit
 from plumdp.learning.directions import Solvers, value_directions
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, Indices, read_only
@@ -35,6 +36,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Box, Region
 from plumdp.solver.coupled.bounds import CoupledBounds
+from plumdp.tables.fit import table_fit
 from plumdp.tables.table_set import bounds_of_policy, table_budget, table_set
 
 Measured = TypeVar("Measured", bound=ConfidenceSet)
@@ -92,6 +94,8 @@ class ConfidenceMethod(Generic[Measured]):
     )
     is_tested: bool = True  # the model, and the numbers that it fixes, are tested as well
     tightest: Relaxation = "coupled"  # the default relaxation
+
+    fit: Callable[[ParametricMDP, TransitionCounts], ModelFit] | None = None  # if the test of the model is another one
 
     @property
     def is_for_tables(self) -> bool:
@@ -152,7 +156,7 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
         has_directions=True,
         announce=lambda questions, _: {"questions": questions},
         bounds_by_bets=bounds_of_policy,
-        is_tested=False,
+        fit=table_fit,
     ),
     "published-interval": ConfidenceMethod(
         published_bounds,

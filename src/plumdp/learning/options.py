@@ -53,6 +53,9 @@ def chosen_method(
     if method.is_for_tables != model.is_table:
         rows = "unknown, without parameters" if model.is_table else "given by expressions"
         raise DataError(Option("confidence_set", kind), f": the rows of this model are {rows}; leave it out")
+    if misfit and model.is_table:
+        off = Option("misfit", misfit)
+        raise DataError(off, ": the rows of this model are unknown, and cannot be off; leave it out")
     if about_intervals and not method.options:
         are = " are for " if len(about_intervals) > 1 else " is for "
         interval = Option("confidence_set", "interval")

@@ -39,6 +39,7 @@ _OPTIONS = {
     "interval_method": shapes.nullable(shapes.text),
     "events": shapes.truth,
     "misfit": shapes.share,
+    "evidence": shapes.nullable(shapes.each(shapes.listed(shapes.count, 2))),
     "objectives": shapes.listed(shapes.text),
     "relaxation": shapes.one_of(*RELAXATIONS),
     "precision": shapes.number,

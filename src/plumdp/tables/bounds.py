@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -26,6 +26,11 @@ class Moments:
     counts: tuple[FloatArray, ...]  # (n_places) each, the last being all data
     lengths: tuple[float, ...]  # of all but the last
     planned: float  # the length of all data, as it was planned
+
+    def padded(self, n_places: int) -> Moments:
+        """Return the same for a number of places, the last of which are never counted."""
+        counts = (np.concatenate([each, np.zeros(n_places - len(each))]) for each in self.counts)
+        return replace(self, counts=tuple(counts))
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,8 @@ def table_bounds(
     if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
         return "the data do not exclude an infinite value"
     pilot, length = moments.counts[0], moments.lengths[0]
-    plan = make_plan(table, pilot, moments.planned / length - 1, float(np.log(1 / errors.of_side)))
+    ratio = max(moments.planned / length - 1, _LEAST_SHARE)  # fewer data may have been expected than there are
+    plan = make_plan(table, pilot, ratio, float(np.log(1 / errors.of_side)))
     if plan is None:
         return "the pilot leaves nothing to bet on"
     near = contract(plan, make_reference(plan, errors.rows, errors.ball), moments.counts[-1] - pilot, lower, upper)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumdp.base.rounding import UNIT
+from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import FloatArray
 from plumdp.tables.chain import TableChain
 from plumdp.tables.contraction import Contraction
@@ -163,7 +163,7 @@ def _scales(plan: Plan, near: Contraction, gradient: FloatArray, sign: int) -> l
     of_bets = near.equations.solve_transposed(gradient)
     of_value = sign * near.equations.solve_transposed(plan.table.start)
     size = near.size**2
-    fitted = float((size * of_bets * of_value).sum() / max(float((size * of_value**2).sum()), 1e-300))
+    fitted = float((size * of_bets * of_value).sum() / max(float((size * of_value**2).sum()), UNDERFLOW))
     return [plan.scale, *([fitted] if np.isfinite(fitted) and fitted > 0 else [])]
 
 
@@ -188,4 +188,4 @@ def _end(
     won = (plan.log_error - at.log_product) / scale
     start = centre[table.chain.initial]
     end = start + sign * (won + bent + mismatch) - float(miss @ to_estimate)
-    return End(end + sign * 1e-12 * (abs(won) + abs(start) + bent + mismatch), 0.0, bent, mismatch)
+    return End(float(end + sign * 1e-12 * (abs(won) + abs(start) + bent + mismatch)), 0.0, bent, mismatch)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumdp.base.rounding import UNIT
+from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import BoolArray, FloatArray, read_only
 from plumdp.solver.coupled import kernels
 from plumdp.tables.chain import TableChain
@@ -153,7 +153,7 @@ def _iterated(plain: Contraction, reference: Reference, start: FloatArray) -> Co
     size = sizes(deviation)
     columns = _columns(plain, reference, size) if table.n <= LARGEST_DENSE else None
     for _ in range(_ROUNDS):
-        before = np.log(deviation + 1e-300).sum()
+        before = np.log(deviation + UNDERFLOW).sum()
         above = equations.above(size)
         if above is None:
             break
@@ -163,7 +163,7 @@ def _iterated(plain: Contraction, reference: Reference, start: FloatArray) -> Co
             distance, deviation = np.minimum(distance, by_columns), np.minimum(deviation, spread)
         deviation = np.minimum(deviation, _deviation(table, reference, distance))
         size = np.minimum(size, sizes(deviation))
-        if np.log(deviation + 1e-300).sum() > before - _STALLS * table.n:
+        if np.log(deviation + UNDERFLOW).sum() > before - _STALLS * table.n:
             break
     narrow = replace(plain, distance=distance, deviation=deviation, size=size)
     return narrow if columns is None else replace(narrow, inverse=columns.signed, slack=columns.slack)

@@ -37,6 +37,7 @@ class Solved(Protocol):
 _ABOVE = (1.02, 1.1, 1.5)  # times the proposal: what is tried to be proved
 _FLOORS = (1e-5, 1e-9)  # of the weights, relative to the largest: eigenvalues only grow by it
 _TOLERANCE = 5e-3
+_SMALL = 1000  # nodes up to which the dense form is the faster one
 
 
 def largest_norm(near: Solved, probability: FloatArray, weight: FloatArray, scale: FloatArray) -> float:
@@ -86,9 +87,12 @@ def is_above(near: Solved, moves: Any, weight: FloatArray, scale: FloatArray, va
     square = near.table.discount**2
     mean, of_state = moves.T @ diags_array(weight) @ moves, diags_array(moves.T @ weight)
     form, size = square * (of_state - mean), square * (of_state + mean)
-    if near.inverse is not None:
-        return _is_above_dense(near.inverse, form, size, scale, value, near.equations.n_terms)
-    return any(_is_above_sparse(near, form, size, np.maximum(scale, floor * scale.max()), value) for floor in _FLOORS)
+    if near.table.n > _SMALL:
+        raised = (np.maximum(scale, floor * scale.max()) for floor in _FLOORS)
+        if any(_is_above_sparse(near, form, size, each, value) for each in raised):
+            return True
+    inverse, n_terms = near.inverse, near.equations.n_terms
+    return inverse is not None and _is_above_dense(inverse, form, size, scale, value, n_terms)
 
 
 def _is_above_dense(inverse: FloatArray, form: Any, size: Any, scale: FloatArray, value: float, n_terms: int) -> bool:

@@ -48,6 +48,8 @@ class Joint:
 
     def square(self, weight: FloatArray) -> float:
         """Return a bound on Σ weight · (variance of discounted D ahead, by the frequencies, + δ²), of known rows."""
+        if not weight.any():
+            return 0.0
         near, rows = self.near, self.near.rows
         spread = self._norm(near.frequency, weight)
         of_reference = self._norm(near.reference.probability, weight)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plumdp.base.rounding import UNDERFLOW
 from plumdp.model.graph import BoolArray, FloatArray
 from plumdp.tables.plan import Plan
 
@@ -95,7 +96,7 @@ def row_bounds(plan: Plan, reference: Reference, counts: FloatArray, is_known: B
     bent = curvature(r.cut * r.largest) * visits * np.minimum(psi + reach**2, r.largest**2) * _UP
     peak = visits * reach * r.spread**2
     inside = ndtr((r.cut - peak) / r.spread) - ndtr((-r.cut - peak) / r.spread)
-    loss = -np.log(np.maximum(inside * (1 - 1e-9), 1e-300))
+    loss = -np.log(np.maximum(inside * (1 - 1e-9), UNDERFLOW))
     in_ball = is_known & r.is_mixed & (2 * loss < _LARGEST_LOSS) & (peak <= r.cut)
     unused = r.is_mixed & ~in_ball & (all_visits > 0)  # rows of the mixture cost at most this, by Jensen
     spent = (r.spread**2 * curvature(r.cut * r.largest) * all_visits * r.largest**2)[unused].sum()

@@ -16,7 +16,7 @@ from plumdp.confidence.binomial import beta_binomial
 from plumdp.confidence.likelihood import ANNOUNCED, WITH_POLICIES
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import Guarantee
-from plumdp.data.counts import Pilot, TransitionCounts
+from plumdp.data.counts import N_TABLE_PILOTS, Pilot, TransitionCounts
 from plumdp.data.pilots import pilot_assumption
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.objective import Objective
@@ -31,6 +31,7 @@ from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.solve import solve
 from plumdp.tables.bounds import Errors, Moments, TableBounds, table_bounds
 from plumdp.tables.chain import pooled, table_chain
+from plumdp.tables.elsewhere import split_elsewhere
 
 _PRIOR = 0.5  # visits that a row is smoothed by
 _MAIN_PER_PILOT = 3  # at least, if the length of the data was planned
@@ -104,7 +105,8 @@ def table_set(
     moments = moments_of(model, counts, counts.pilot)
     if moments is None:
         return plain
-    of_policy = equal_parts(counts.pilot.weight * error, len(questions))  # of all pilots that there might have been
+    n_pilots = 1 if counts.pilot.is_planned else N_TABLE_PILOTS  # that there might have been, if data end at will
+    of_policy = equal_parts(equal_parts(error, n_pilots), len(questions))
     policies = tuple(_policy(question, moments.counts[0]) for question in questions)
     announced = WITH_POLICIES if any(question.has_policies for question in questions) else ANNOUNCED
     return replace(
@@ -215,8 +217,8 @@ def bounds_of_policy(
     """
     if bounds.moments is None or bounds.bets is None:
         return "no bets were placed, as it is not known which data came first"
-    if elsewhere_of(question.model.counted) is not None:
-        return "runs may come to states that the table does not have, on whose values there are no bets"
+    if question.model.lift is not None and elsewhere_of(question.model.counted) is not None:
+        return "runs may come to states that the table does not have, whose memory is not known"
     if not _is_announced(bounds, question, policy):
         return "bets were placed on the value of another policy, before the data were looked at"
     return _valued(bounds.moments, bounds.bets, question.model, policy, question.objective, lower, upper)
@@ -249,8 +251,11 @@ def _valued(
         return chain
     if chain.n_open == 0:
         return "the value is known"
-    table, state = table_chain(model, chain), chain.state[: chain.n_open]
-    found = table_bounds(table, moments, errors, lower[state], upper[state])
+    table, elsewhere = table_chain(model, chain), elsewhere_of(model)
+    if elsewhere is not None:
+        table = split_elsewhere(table, elsewhere)
+    state = table.chain.state[: table.n]
+    found = table_bounds(table, moments.padded(table.n_places), errors, lower[state], upper[state])
     if isinstance(found, str):
         return found
     start = model.graph.initial_state
@@ -260,10 +265,13 @@ def _valued(
 def _as_bounds(found: TableBounds, lower: float, upper: float) -> CoupledBounds:
     """Return the better of the bracket by bets and of bounds by intervals and rows, each end by itself."""
     low, high = found.low, found.high
+    distance = found.distance + 2 * ULP * (abs(found.estimate) + found.distance)  # outward
     ends = [
-        max([lower, found.estimate - found.distance, *([] if low is None else [low.value])]),
-        min([upper, found.estimate + found.distance, *([] if high is None else [high.value])]),
+        max([lower, found.estimate - distance, *([] if low is None else [low.value])]),
+        min([upper, found.estimate + distance, *([] if high is None else [high.value])]),
     ]
     statistics = sum(end.statistics for end in (low, high) if end is not None)
     remainder = sum(end.curvature + end.mismatch for end in (low, high) if end is not None)
-    return CoupledBounds(ends[0], ends[1], float(statistics), float(remainder), 0.0, "bets on temporal differences")
+    return CoupledBounds(
+        float(ends[0]), float(ends[1]), float(statistics), float(remainder), 0.0, "bets on temporal differences"
+    )

@@ -1,0 +1,154 @@
+"""Bounds on the mean of numbers between 0 and 1, by bets that are valid at any time, whatever the law of the numbers.
+
+Somebody bets a fixed fraction of the capital that numbers are larger than a mean m. After a number x the capital is
+multiplied by 1 - fraction + fraction x / m, which is 1 + λ (x - m) with λ = fraction / m. At the true mean its
+expectation is one, so that the capital, averaged over many fractions, is a martingale that is never negative. With a
+probability of at most the error it ever exceeds 1 / error (Ville); when it does, m is not the mean. The capital falls
+as m grows, so that no smaller number is the mean either. Bets that numbers are smaller are bets on 1 - x. See
+Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86 (2024), section 4.
+
+Fractions are fixed beforehand, so that the order of the numbers makes no difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, exp, log, nextafter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.base.rounding import UNIT, UP, FloatArray
+
+FRACTIONS = (1.0, *(part * 2.0**-k for k in range(1, 13) for part in (1.5, 1.0)))
+"""The fractions of the capital that are bet, each with an equal part of it.
+
+They are exact floats, and at most a factor of 1.5 apart. The smallest is the best one after some ten million numbers.
+"""
+
+_SMALLEST = 1e-300  # in place of a mean of 0, of which a larger one is an outer approximation
+_HALVINGS = 45  # of the distance to a bound, which is then off by less than 10^-13
+_MOST = 10**15  # numbers; a bound that needs more is out of reach
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Different numbers from 0 to 1, and how often each was seen."""
+
+    value: FloatArray
+    n: npt.NDArray[np.int64]
+
+    @staticmethod
+    def of(values: FloatArray) -> Tally:
+        """Return the tally of some numbers."""
+        return Tally(*np.unique(values, return_counts=True))
+
+
+def multiplied(fraction: Any, number: Any, mean: Any) -> Any:
+    """Return by what a bet of a fraction of the capital that numbers are above a mean multiplies it.
+
+    All may be floats, arrays or exact fractions.
+    """
+    return 1 - fraction + fraction * (number / mean)
+
+
+def log_capital(seen: Tally, mean: float) -> float:
+    """Return a lower bound on the logarithm of the capital of bets that the mean is larger.
+
+    A factor passes four roundings, so that its logarithm is off by 5 units beside its own rounding, and a sum of k
+    terms by k + 2 units of their size.
+    """
+    mean, logs = max(mean, _SMALLEST), []
+    for fraction in FRACTIONS:
+        with np.errstate(divide="ignore"):
+            terms = seen.n * np.log(multiplied(fraction, seen.value, mean))
+        size = float(np.abs(terms).sum())
+        off = 1.01 * UNIT * ((len(terms) + 4) * size + 5 * int(seen.n.sum()))
+        logs.append(float(terms.sum()) - off if np.isfinite(size) else -np.inf)
+    return _mixed(np.array(logs))
+
+
+def evidence_outside(lower: Tally, upper: Tally, claimed: tuple[float, float]) -> float:
+    """Return a lower bound on the logarithm of an e-value against all means between two claimed numbers.
+
+    Each number is known to be between its value in ``lower`` and that in ``upper``. Of means in between, bets on larger
+    numbers win least at the upper end, and bets on smaller ones at the lower end.
+    """
+    larger = log_capital(lower, min(max(claimed[1], 0.0), 1.0))
+    smaller = log_capital(_mirrored(upper), _gap(min(max(claimed[0], 0.0), 1.0)))
+    return _rounded_down(float(np.logaddexp(larger, smaller)) - log(2))
+
+
+def mean_bounds(lower: Tally, upper: Tally, error: float) -> tuple[float, float]:
+    """Return bounds between which the mean lies at all times at once, but for a probability of at most the error."""
+    return _lower_bound(lower, error), min(1.0, _gap(_lower_bound(_mirrored(upper), error)))
+
+
+def numbers_to_exclude(claimed: tuple[float, float], deviation: float, error: float, spread: float = 1.0) -> int | None:
+    """Return about how many numbers tell that a mean is so far outside of what is claimed; None if none is.
+
+    Numbers take two values, such that ``spread`` is their standard deviation, or the largest there can be is.
+    The answer is for the side that takes longer.
+    """
+    sides = [(mean, mean + deviation) for mean in (claimed[1], 1 - claimed[0])]
+    needed = [_needed(mean, truth, error, spread) for mean, truth in sides if 0 <= mean < truth <= 1]
+    return max(needed, default=None)
+
+
+def _needed(mean: float, truth: float, error: float, spread: float) -> int:
+    """Return after how many numbers the expected logarithm of the capital is enough, and a large one is likely."""
+    low, high = _two_values(truth, spread)
+    share = (truth - low) / (high - low) if low < high else 1.0
+    fractions, mean = np.array(FRACTIONS), max(mean, _SMALLEST)
+    won, lost = (np.log(np.maximum(multiplied(fractions, x, mean), _SMALLEST)) for x in (high, low))
+    growth = share * won + (1 - share) * lost
+    few, many = 0.0, float(_MOST)
+    while many - few > max(0.5, 1e-3 * many):
+        middle = (few + many) / 2
+        few, many = (few, middle) if _mixed(middle * growth) >= log(2 / error) else (middle, many)
+    return ceil(max(many, log(0.5) / log(1 - share) if share < 1 else 1.0))
+
+
+def _two_values(mean: float, spread: float) -> tuple[float, float]:
+    """Return two numbers from 0 to 1 between which a law with this mean has this standard deviation, or the largest.
+
+    Its variance is the product of the distances of both from the mean.
+    """
+    variance, high = min(spread**2, mean * (1 - mean)), min(mean + spread, 1.0)
+    low = max(mean - variance / (high - mean), 0.0) if high > mean else mean
+    return low, min(mean + variance / (mean - low), 1.0) if low < mean else high
+
+
+def _lower_bound(seen: Tally, error: float) -> float:
+    """Return the largest mean that is excluded by bets on larger numbers with half of the capital."""
+    excluded, other, wanted = 0.0, 1.0, log(2 / error) * UP
+    for _ in range(_HALVINGS):
+        middle = (excluded + other) / 2
+        excluded, other = (middle, other) if log_capital(seen, middle) >= wanted else (excluded, middle)
+    return excluded
+
+
+def _mixed(logs: FloatArray) -> float:
+    """Return a lower bound on the logarithm of the average of numbers that are given by theirs."""
+    most = float(logs.max())
+    return _rounded_down(most + log(float(np.exp(logs - most).mean()))) if np.isfinite(most) else most
+
+
+def _rounded_down(value: float) -> float:
+    return value - 1e-12 * (1 + abs(value)) if np.isfinite(value) else value
+
+
+def _mirrored(seen: Tally) -> Tally:
+    """Return lower bounds on one minus each number."""
+    return Tally(np.maximum(np.nextafter(1 - seen.value, -1), 0.0), seen.n)
+
+
+def _gap(mean: float) -> float:
+    """Return an upper bound on one minus a mean."""
+    return nextafter(1 - mean, 2)
+
+
+def p_value(log_evidence: float) -> float:
+    """Return the p-value, an upper bound, of an e-value that is given by a lower bound on its logarithm."""
+    return min(1.0, exp(-log_evidence) * UP) if log_evidence > 0 else 1.0

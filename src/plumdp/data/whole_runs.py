@@ -1,0 +1,198 @@
+"""Reads runs as they were, each from its first state to its last one, without asking whether the model allows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.base.errors import DataError, Option
+from plumdp.data.columns import (
+    EPISODE,
+    STEP,
+    LogForm,
+    Source,
+    find_columns,
+    next_columns,
+    quoted,
+    source_columns,
+    state_columns,
+)
+from plumdp.data.duckdb_tables import MEMORY, Block, columns_of, find_files
+from plumdp.data.file_logs import FileLog
+from plumdp.data.log_files import LogFile, describe_files
+from plumdp.data.logs import is_paths, open_log
+from plumdp.data.mapping_sql import columns_sql
+from plumdp.data.mappings import Actions, StateMaps, read_mapping
+from plumdp.data.matching import Matcher
+from plumdp.data.spark_logs import SPARK
+from plumdp.data.sql import select_sql
+from plumdp.data.values import Codes, shown
+from plumdp.model.graph import BoolArray, Graph, Indices
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.table_model import elsewhere_of
+
+_RUN = "number of the run"  # no variable is called so
+
+
+@dataclass(frozen=True, eq=False)
+class WholeRuns:
+    """The states of runs and the actions taken there, by run and step; the last state of a run has no action."""
+
+    names: npt.NDArray[Any]  # (n_runs)
+    first: Indices  # (n_runs + 1): the first row of each run, and the number of rows
+    label: npt.NDArray[Any]  # (n_rows): the step as the log has it
+    state: Codes  # (n_rows)
+    action: Codes  # (n_rows): -1 in the last row of each run
+    only_ordered: bool  # whether steps only put rows in order, so that a missing one does not show
+    files: tuple[LogFile, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def run(self) -> Indices:
+        """The run of each row, by number."""
+        return np.repeat(np.arange(len(self)), np.diff(self.first))
+
+    @property
+    def time(self) -> Indices:
+        """How many steps were taken before each row."""
+        return np.arange(len(self.state)) - self.first[self.run]
+
+    def place(self, row: int) -> str:
+        """Return the name of the run and the step of a row, for messages."""
+        return f"run {shown(self.names[self.run[row]])}, step {shown(self.label[row])}"
+
+
+def read_whole_runs(
+    model: ParametricMDP,
+    source: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    states: StateMaps | None = None,
+    actions: Actions | None = None,
+    form: LogForm | None = None,
+) -> WholeRuns:
+    """Return the runs in a log, which names run and step of each row; options are those of ``read_log``.
+
+    States and actions must be the model's, transitions need not be. In a table that was made of other data, a state
+    that it does not have is "elsewhere".
+    """
+    files = find_files(source) if is_paths(source) else []
+    with open_log(source, files, None, MEMORY, None) as log:
+        mapping = read_mapping(model.graph, states, actions)
+        form, found = find_columns(model.graph, log.columns, columns, form, mapping)
+        if EPISODE not in found or STEP not in found or log.engine == SPARK:
+            raise DataError(
+                "this needs whole runs, in files or a data frame in memory: columns for the run and the step of each "
+                f"row; this log has {', '.join(log.columns)}; say which they are with ",
+                Option("columns", {"episode": ..., "step": ...}),
+            )
+        block = _ordered(log.keep(source_columns(found.values()), is_read_again=False), model.graph, form, found)
+    matcher = Matcher(model.graph, mapping.action_names)
+    rows = _Rows(block, np.flatnonzero(np.diff(block[_RUN], prepend=-1)))
+    if not len(rows.first):
+        raise DataError("there are no runs in the log")
+    only_ordered = _require_all_steps(rows)
+    state = _states(rows, matcher, model, state_columns(model.graph))
+    action = matcher.find_actions(block)
+    if form == "transitions":
+        after = _states(rows, matcher, model, next_columns(model.graph))
+        _require_connected(rows, state, after, model.graph)
+        return _with_ends(rows, state, action, after, only_ordered, describe_files(files))
+    action[rows.last] = -1
+    bounds = np.append(rows.first, len(state))
+    names = block[EPISODE][rows.first]
+    return WholeRuns(names, bounds, block[STEP], state, action, only_ordered, describe_files(files))
+
+
+class _Rows(NamedTuple):
+    """The rows of a log, ordered by run and step, and the first of each run."""
+
+    block: Block
+    first: Indices
+
+    @property
+    def last(self) -> Indices:
+        return np.append(self.first[1:], len(self.block[_RUN])) - 1
+
+    @property
+    def follows(self) -> BoolArray:
+        """Whether each row but the first is of the same run as the one before."""
+        return np.asarray(np.diff(self.block[_RUN]) == 0)
+
+    def place(self, row: int) -> str:
+        return f"run {shown(self.block[EPISODE][row])}, step {shown(self.block[STEP][row])}"
+
+
+def _ordered(log: FileLog, graph: Graph, form: LogForm, found: Mapping[str, Source]) -> Block:
+    """Return all rows by run and step; steps are numbers, in whatever form."""
+    ((table, types),) = log.tables.items()
+    keys = dict(zip(state_columns(graph, form), state_columns(graph), strict=True))
+    columns = {keys.get(name, name): text for name, text in columns_sql(found, types, "trajectories").items()}
+    rows = select_sql(columns, table)
+    missing = f"SELECT count(*) FROM ({rows}) WHERE {quoted(EPISODE)} IS NULL OR {quoted(STEP)} IS NULL"
+    ((n,),) = log.connection.execute(missing).fetchall()
+    if n:
+        raise DataError(f"{n:,} rows have no run, or no step that is a number or a time; name both in each row")
+    number = f"dense_rank() OVER (ORDER BY {quoted(EPISODE)}) AS {quoted(_RUN)}"
+    order = f"ORDER BY {quoted(EPISODE)}, {quoted(STEP)}"
+    return columns_of(log.connection.execute(f"SELECT *, {number} FROM ({rows}) {order}"))
+
+
+def _require_all_steps(rows: _Rows) -> bool:
+    """Refuse steps that come twice or are missing; return whether steps only order the rows, so that none shows."""
+    step = rows.block[STEP]
+    apart = np.diff(step)[rows.follows]
+    behind = np.flatnonzero(rows.follows) + 1
+    if (apart == 0).any():
+        raise DataError(f"{rows.place(int(behind[np.argmax(apart == 0)]))}: this step has several rows; keep one")
+    is_gap = apart != 1
+    if is_gap.all():
+        return len(apart) > 0
+    if is_gap.any():
+        raise DataError(f"{rows.place(int(behind[np.argmax(is_gap)]))}: the row of the step before is missing")
+    begins = step[rows.first]
+    if (begins != begins.min()).any():
+        late = int(rows.first[np.argmax(begins != begins.min())])
+        raise DataError(f"{rows.place(late)}: the run begins here, others begin with step {shown(begins.min())}")
+    return False
+
+
+def _states(rows: _Rows, matcher: Matcher, model: ParametricMDP, columns: list[str]) -> Codes:
+    state, is_unknown = matcher.find_states(rows.block, columns)
+    elsewhere = elsewhere_of(model)
+    if elsewhere is not None:
+        state[is_unknown] = elsewhere
+    if (state < 0).any():
+        row = int(np.argmax(state < 0))
+        values = zip(model.graph.states, (shown(rows.block[name][row]) for name in columns), strict=True)
+        where = ", ".join(f"{name}={value}" for name, value in values)
+        raise DataError(f"{rows.place(row)}: the model has no state ({where}), so that it is not known what it counts")
+    return state
+
+
+def _require_connected(rows: _Rows, state: Codes, after: Codes, graph: Graph) -> None:
+    """Refuse a step that leads to another state than the one in which the next step is taken."""
+    is_torn = rows.follows & (after[:-1] != state[1:])
+    if is_torn.any():
+        row = int(np.argmax(is_torn))
+        there, then = (graph.describe_state(int(each)) for each in (after[row], state[row + 1]))
+        raise DataError(f"{rows.place(row)}: the step leads to ({there}), but the next one is taken in ({then})")
+
+
+def _with_ends(
+    rows: _Rows, state: Codes, action: Codes, after: Codes, only_ordered: bool, files: tuple[LogFile, ...]
+) -> WholeRuns:
+    """Return transitions as runs, with the state behind the last step of each as a row of its own."""
+    row = np.insert(np.arange(len(state)), rows.last + 1, rows.last)
+    is_end = np.insert(np.zeros(len(state), dtype=np.bool_), rows.last + 1, True)
+    bounds = np.append(rows.first, len(state)) + np.arange(len(rows.first) + 1)
+    states, actions = np.where(is_end, after[row], state[row]), np.where(is_end, -1, action[row])
+    return WholeRuns(
+        rows.block[EPISODE][rows.first], bounds, rows.block[STEP][row] + is_end, states, actions, only_ordered, files
+    )

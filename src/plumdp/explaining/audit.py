@@ -1,0 +1,294 @@
+"""Audits a certificate by new runs: the value of its policy from these alone, without the model's probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Literal
+
+import numpy as np
+
+from plumdp.base.errors import DataError, Option, require_kind
+from plumdp.base.progress import working
+from plumdp.base.rounding import FloatArray, down, up
+from plumdp.confidence.bounded_means import Tally, evidence_outside, mean_bounds, numbers_to_exclude, p_value
+from plumdp.data.columns import LogForm
+from plumdp.data.mappings import Actions, StateMaps
+from plumdp.data.whole_runs import WholeRuns, read_whole_runs
+from plumdp.explaining.audited_runs import choices_of, require_fresh, require_start, taken_somewhere
+from plumdp.explaining.returns import Returns, ends_of, range_of, reach_returns, reward_returns
+from plumdp.learning.options import error_of
+from plumdp.model.language.property import as_objective
+from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.question import ask
+from plumdp.model.table_model import elsewhere_of
+from plumdp.model.text import number_of, one_line
+from plumdp.result.certificate import Certificate
+from plumdp.result.json_values import json_value
+from plumdp.result.policy_table import PolicyTable
+from plumdp.result.printing import outward, percent
+
+SCHEMA = "plumdp/audit/1"
+
+Range = tuple[float, float]
+AuditVerdict = Literal["agrees", "contradicts"]
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """Bounds on the value of a certified policy from new runs alone, and whether they agree with its certificate."""
+
+    lower: float
+    upper: float
+    confidence: float
+    n_runs: int
+    n_incomplete: int  # of these, which count with all returns that they might have had
+    p_value: float  # of the certified bounds, valid at any time
+    certified: Range
+    return_range: Range  # of all returns
+    spread: float  # the standard deviation of returns: an estimate
+    objective: str
+    assumptions: tuple[str, ...]
+
+    @property
+    def verdict(self) -> AuditVerdict:
+        """Whether the runs contradict the certificate, with an error of at most one minus the confidence."""
+        return "contradicts" if self.p_value <= 1 - self.confidence else "agrees"
+
+    @property
+    def sentence(self) -> str:
+        """The bounds and the verdict in words."""
+        low, high = outward(self.lower, -1), outward(self.upper, 1)
+        certified = f"between {outward(self.certified[0], -1)} and {outward(self.certified[1], 1)}"
+        by = f", p-value {outward(self.p_value, 1, digits=2)}" if self.verdict == "contradicts" else ""
+        return (
+            f"{number_of(self.n_runs, 'run')} under the policy: value between {low} and {high} with confidence "
+            f"{percent(self.confidence)}, from these runs alone; {self.verdict} {'with ' if not by else ''}the "
+            f"certificate ({certified}){by}."
+        )
+
+    def __repr__(self) -> str:
+        return one_line(self, number_of(self.n_runs, "run"), self.verdict, self.objective)
+
+    def __str__(self) -> str:
+        return "\n".join([self.sentence, *(f"  assuming        {each}" for each in self.assumptions)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        names = (
+            *("lower", "upper", "confidence", "n_runs", "n_incomplete", "p_value", "verdict", "certified"),
+            *("return_range", "spread", "objective", "assumptions", "sentence"),
+        )
+        content: dict[str, Any] = json_value({name: getattr(self, name) for name in names})
+        return {"schema": SCHEMA} | content
+
+
+@working("auditing the certificate")
+def audit(
+    certificate: Certificate,
+    model: ParametricMDP,
+    runs: Any,
+    *,
+    confidence: float = 0.999,
+    return_range: Range | None = None,
+    columns: Mapping[str, str] | None = None,
+    states: StateMaps | None = None,
+    actions: Actions | None = None,
+    form: LogForm | None = None,
+) -> Audit:
+    """Return bounds on the value of a certified policy from new runs under it, and whether they agree.
+
+    The runs must be new, start in the initial state, and follow the policy: a step that contradicts it is an error.
+    Each counts until its return is decided; one that ends earlier counts with all returns that it might have had. The
+    model says what states and steps count, and no probability of it is used. You may look as often as you like, and
+    stop when you like.
+
+    Parameters
+    ----------
+    certificate, model
+        The certificate, and the model that it is about. ``read_result(folder, model)`` opens a saved one.
+    runs
+        A log with a run and a step in each row, as ``read_log`` reads it; so are ``columns``, ``states``, ``actions``
+        and ``form``.
+    confidence
+        How sure the bounds are; the verdict has an error of at most one minus it.
+    return_range
+        Two numbers between which all returns lie, decided on before looking. Default: 0 and 1 for probabilities, and
+        what steps, discount and rewards of the model allow; sums of rewards without these need it.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from plumdp import case_study, certify, simulate
+    >>> from plumdp.data import write_runs
+    >>> study = case_study("betting:5")
+    >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
+    >>> found = certify(study.model, counts, study.objective)
+    >>> with TemporaryDirectory() as folder:
+    ...     fresh = f"{folder}/fresh.parquet"
+    ...     steps = write_runs(study.model, study.true_point, 2_000, fresh, rng=2, max_steps=7, policy=found.policy)
+    ...     audit(found, study.model, fresh, return_range=(0, 100)).verdict
+    'agrees'
+    """
+    error = error_of(confidence)
+    objective = _audited(certificate, model)
+    read = read_whole_runs(model, runs, columns=columns, states=states, actions=actions, form=form)
+    require_fresh(certificate, read)
+    require_start(model, read)
+    within = _checked_range(objective, model, certificate.policy, return_range)
+    returns = _returns(objective, model, certificate.policy, read)
+    _require_within(returns, read, within, was_given=return_range is not None)
+    lower, upper = _scaled(returns.lower, within, down), _scaled(returns.upper, within, up)
+    seen = Tally.of(lower), Tally.of(upper)
+    bounds = mean_bounds(*seen, error)
+    return Audit(
+        lower=max(within[0], float(down(*_sized(within, bounds[0])))),
+        upper=min(within[1], float(up(*_sized(within, bounds[1])))),
+        confidence=confidence,
+        n_runs=len(read),
+        n_incomplete=int((~returns.is_complete).sum()),
+        p_value=p_value(evidence_outside(*seen, _claimed(certificate, within))),
+        certified=(certificate.lower, certificate.upper),
+        return_range=within,
+        spread=float(np.std(lower / 2 + upper / 2)) * (within[1] - within[0]),
+        objective=certificate.objective,
+        assumptions=_assumptions(certificate.policy, read, returns, within, objective),
+    )
+
+
+def runs_to_audit(
+    certificate: Certificate,
+    model: ParametricMDP,
+    deviation: float,
+    *,
+    confidence: float = 0.999,
+    return_range: Range | None = None,
+    spread: float | None = None,
+) -> int:
+    """Return about how many runs an audit needs until it tells that a value is so far outside of the certified bounds.
+
+    So many tell it about half of the time, and twice as many nearly always. This is for returns that vary as much as
+    they can, as those of probabilities do, unless ``spread`` is their standard deviation, such as that of an earlier
+    audit.
+
+    >>> from plumdp import case_study, certify, simulate
+    >>> study = case_study("rover:4,4,2")
+    >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=study.max_steps)
+    >>> found = certify(study.model, counts, study.objective)
+    >>> 0 < runs_to_audit(found, study.model, 0.1) < runs_to_audit(found, study.model, 0.05)
+    True
+    """
+    error, objective = error_of(confidence), _audited(certificate, model)
+    if not deviation > 0 or not isfinite(deviation):
+        raise DataError(Option("deviation", deviation), ": give how far the value is off, a number above 0")
+    within = _checked_range(objective, model, certificate.policy, return_range)
+    width = within[1] - within[0]
+    varies = 1.0 if spread is None else spread / width
+    needed = numbers_to_exclude(_claimed(certificate, within), deviation / width, error, varies)
+    if needed is None:
+        low, high = outward(within[0], -1), outward(within[1], 1)
+        raise DataError(
+            Option("deviation", deviation),
+            f": no value between {low} and {high} is so far outside of the certified bounds",
+        )
+    return needed
+
+
+def _audited(certificate: Certificate, model: ParametricMDP) -> Objective:
+    """Return what was certified, on the model whose states runs show; refuse what has no value to be audited."""
+    require_kind(certificate, Certificate, "an audit takes a certificate, such as read_result(folder, model)")
+    require_model("audit", model)
+    if not certificate.claims_bounds:
+        raise DataError("the certificate claims no bounds, as its data contradict the model: there is nothing to audit")
+    if not certificate.objective:
+        raise DataError(
+            "the objective of this certificate has no text, so that it cannot be asked again; certify a property"
+        )
+    graph = certificate.policy.graph
+    own = graph if graph.memory is None else graph.memory.graph
+    if own.fingerprint != model.graph.fingerprint:
+        raise DataError("the certificate's policy is not on this model: open it with read_result(folder, model)")
+    if graph.memory is not None and graph.fingerprint != ask(certificate.objective, model).model.graph.fingerprint:
+        raise DataError("the certificate's policy remembers more than steps: runs do not show what it has to do")
+    return as_objective(certificate.objective, model)
+
+
+def _returns(objective: Objective, model: ParametricMDP, policy: PolicyTable, runs: WholeRuns) -> Returns:
+    """Return the returns of runs, each of which follows the policy until its return is decided."""
+    ends = ends_of(objective, runs, model.graph, elsewhere_of(model))
+    choice = choices_of(policy, model, runs, ends)
+    if isinstance(objective, Reward):
+        return reward_returns(objective, runs, ends, choice, model.graph, taken_somewhere(policy, model))
+    assert isinstance(objective, Reach)
+    return reach_returns(objective, runs, ends)
+
+
+def _checked_range(objective: Objective, model: ParametricMDP, policy: PolicyTable, given: Range | None) -> Range:
+    """Return the range of returns: the given one, or that which the model allows."""
+    if given is None:
+        within = range_of(objective, model.graph, taken_somewhere(policy, model))
+        if not isfinite(within[0]) or not isfinite(within[1]):
+            raise DataError(
+                "sums of rewards have no largest value here: say between which numbers all returns lie, with ",
+                Option("return_range"),
+            )
+        return (within[0], within[1]) if within[0] < within[1] else (within[0] - 0.5, within[1] + 0.5)
+    if not isinstance(objective, Reward):
+        raise DataError(Option("return_range"), ": returns of probabilities are 0 or 1; leave it out")
+    low, high = given
+    if not (isfinite(low) and isfinite(high) and low < high):
+        raise DataError(Option("return_range"), ": give two numbers, the smaller one first")
+    return float(low), float(high)
+
+
+def _require_within(returns: Returns, runs: WholeRuns, within: Range, *, was_given: bool) -> None:
+    is_outside = (returns.lower > within[1]) | (returns.upper < within[0])
+    if not is_outside.any():
+        return
+    run = int(np.argmax(is_outside))
+    value = returns.lower[run] if returns.lower[run] > within[1] else returns.upper[run]
+    what = "is infinite" if np.isinf(value) else f"is {value:.6g}"
+    place = f"run {runs.names[run]}: its return {what}, which is not between {within[0]:g} and {within[1]:g}"
+    raise DataError(
+        place, "; give a range that holds for all runs, " if was_given else "; say ", Option("return_range")
+    )
+
+
+def _scaled(values: FloatArray, within: Range, rounded: Any) -> FloatArray:
+    """Return values between 0 and 1 in place of those in a range, rounded outward."""
+    low, high = within
+    clipped = np.clip(values, low, high)
+    if within == (0.0, 1.0):
+        return clipped
+    width = high - low
+    return np.asarray(np.clip(rounded((clipped - low) / width, (np.abs(clipped) + abs(low)) / width), 0.0, 1.0))
+
+
+def _sized(within: Range, share: float) -> tuple[FloatArray, FloatArray]:
+    """Return the value at a share of a range, and the size of its terms."""
+    low, high = within
+    return np.array(low + share * (high - low)), np.array(abs(low) + abs(high))
+
+
+def _claimed(certificate: Certificate, within: Range) -> Range:
+    """Return the certified bounds as shares of the range, rounded outward."""
+    lower, upper = (np.array([each]) for each in (certificate.lower, certificate.upper))
+    return float(_scaled(lower, within, down)[0]), float(_scaled(upper, within, up)[0])
+
+
+def _assumptions(
+    policy: PolicyTable, runs: WholeRuns, returns: Returns, within: Range, objective: Objective
+) -> tuple[str, ...]:
+    """Return what the audit rests on beside the rows of the log."""
+    said = ["the runs were made after the policy was fixed, and none was left out because of how it went"]
+    if isinstance(objective, Reward):
+        said.append(f"every return lies between {within[0]:g} and {within[1]:g}")
+    if policy.weights is not None:
+        said.append("where the policy draws its action, it was drawn with these probabilities")
+    if runs.only_ordered:
+        said.append("the rows of each run follow one another in the order of their steps, and none is missing")
+    said.append("a run stays in a state that the model says cannot be left")
+    n = int((~returns.is_complete).sum())
+    if n:
+        said.append(f"{number_of(n, 'run')} ended too early and may have had any return that is still possible")
+    return tuple(said)

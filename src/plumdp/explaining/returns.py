@@ -1,0 +1,132 @@
+"""The returns of whole runs: what each was worth to an objective, or bounds on that if it is not complete.
+
+What a state or a step counts is the objective's. Of the model, two facts are used and no probability: a run stays in a
+state that it cannot leave, and rewards are no smaller and no larger than the smallest and largest of the policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumdp.base.errors import ModelError
+from plumdp.base.rounding import UNIT
+from plumdp.data.observing import self_loops
+from plumdp.data.whole_runs import WholeRuns
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
+from plumdp.model.objective import Objective, Reach, Reward
+
+
+@dataclass(frozen=True, eq=False)
+class Returns:
+    """Bounds on the return of each run, and which runs are complete."""
+
+    lower: FloatArray  # (n_runs)
+    upper: FloatArray  # (n_runs)
+    is_complete: BoolArray  # (n_runs)
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """The row up to which each run counts, and whether its return is decided there, whatever comes later."""
+
+    row: Indices  # (n_runs): the first row in which it is decided, or the last one that is known
+    is_decided: BoolArray  # (n_runs)
+    stays: BoolArray  # (n_runs): not decided, but in a state that the model never leaves
+
+
+def ends_of(objective: Objective, runs: WholeRuns, graph: Graph, elsewhere: int | None) -> Ends:
+    """Return where runs are decided: at the end of the property, after its number of steps, or not at all."""
+    if not isinstance(objective, Reach | Reward):
+        raise ModelError(f"returns of runs are known for Reach and Reward, not for {type(objective).__name__}")
+    state, time = runs.state, runs.time
+    decided = np.zeros(len(state), dtype=np.bool_)
+    if objective.n_steps is not None:
+        decided |= time >= objective.n_steps
+    if isinstance(objective, Reach):
+        decided |= objective.avoid[state] | _is_reached(objective, state, time)
+    elif objective.target is not None:
+        decided |= objective.target[state]
+    is_lost = np.zeros(len(state), dtype=np.bool_) if elsewhere is None else state == elsewhere
+    candidates = np.where(decided | is_lost, np.arange(len(state)), len(state))
+    row = np.minimum(np.minimum.reduceat(candidates, runs.first[:-1]), runs.first[1:] - 1)
+    is_decided = decided[row]
+    return Ends(row, is_decided, ~is_decided & ~is_lost[row] & _never_left(graph)[state[row]])
+
+
+def reach_returns(objective: Reach, runs: WholeRuns, ends: Ends) -> Returns:
+    """Return 1 for runs that reach the target, 0 for those that do not, and both for those of which it is not known."""
+    state, time = runs.state[ends.row], runs.time[ends.row]
+    # a run that stays in a target before the first step that counts will be there at that step
+    is_won = _is_reached(objective, state, time) | (ends.stays & objective.target[state])
+    is_complete = ends.is_decided | ends.stays
+    lower, upper = (is_won & is_complete).astype(np.float64), (is_won | ~is_complete).astype(np.float64)
+    return Returns(1 - upper, 1 - lower, is_complete) if objective.complement else Returns(lower, upper, is_complete)
+
+
+def reward_returns(
+    objective: Reward, runs: WholeRuns, ends: Ends, choice: Indices, graph: Graph, may_take: BoolArray
+) -> Returns:
+    """Return bounds on the sums of rewards, given the choice of each row before the end of its run, and -1 elsewhere.
+
+    A term passes as many roundings as its power of the discount has factors, and a sum as many as it has terms.
+    """
+    reward, time, run = objective.terms(graph).reward, runs.time, runs.run
+    counted = np.flatnonzero(choice >= 0)
+    terms = reward[choice[counted]] * float(objective.discount or 1) ** time[counted]
+    total, size = (np.bincount(run[counted], each, len(runs)) for each in (terms, np.abs(terms)))
+    later = _weight_from(objective, time[ends.row])
+    rest = [np.zeros(len(runs)), np.zeros(len(runs))]
+    for side, (anywhere, there) in enumerate(_reward_ranges(objective, reward, graph, may_take)):
+        each = np.where(ends.stays, there[runs.state[ends.row]], anywhere)
+        rest[side] = np.where(ends.is_decided | (each == 0), 0.0, each * np.where(each == 0, 0.0, later))
+    if objective.target is not None and objective.steps is None:
+        rest[0][ends.stays] = rest[1][ends.stays] = np.inf  # the target is missed
+    longest = np.maximum(time[ends.row], objective.steps or 0)
+    off = [4 * UNIT * (longest + 4) * (size + np.abs(np.where(np.isinf(each), 0.0, each))) for each in rest]
+    return Returns(total + rest[0] - off[0], total + rest[1] + off[1], ends.is_decided | ends.stays)
+
+
+def range_of(objective: Objective, graph: Graph, may_take: BoolArray) -> tuple[float, float]:
+    """Return numbers between which all returns lie, which may be infinite."""
+    if not isinstance(objective, Reward):
+        return 0.0, 1.0
+    reward, all_steps = objective.terms(graph).reward, float(_weight_from(objective, np.zeros(1, dtype=np.int64))[0])
+    (least, _), (most, _) = _reward_ranges(objective, reward, graph, may_take)
+    bounds = (least * all_steps if least else 0.0), (most * all_steps if most else 0.0)
+    off = 4 * UNIT * ((objective.steps or 0) + 4)
+    return bounds[0] - off * abs(bounds[0]), bounds[1] + off * abs(bounds[1])
+
+
+def _is_reached(objective: Reach, state: Indices, time: Indices) -> BoolArray:
+    first, last = objective.steps or (0, None)
+    is_late = False if last is None else time > last
+    return np.asarray(objective.target[state] & (time >= first) & ~np.asarray(is_late))
+
+
+def _never_left(graph: Graph) -> BoolArray:
+    """Return the states (n_states) all of whose choices only loop."""
+    return np.asarray(np.bincount(graph.state_of_choice(), ~self_loops(graph), graph.n_states) == 0)
+
+
+def _weight_from(objective: Reward, time: Indices) -> FloatArray:
+    """Return by what a reward of one in each step from a time on would be summed up."""
+    discount, steps = objective.discount, objective.steps
+    if steps is not None:
+        powers = float(discount or 1) ** np.arange(steps)
+        return np.append(np.cumsum(powers[::-1])[::-1], 0.0)[np.minimum(time, steps)]
+    if discount is None:
+        return np.full(len(time), np.inf)
+    return np.asarray(float(discount) ** time * float(1 / (1 - discount)))
+
+
+def _reward_ranges(
+    objective: Reward, reward: FloatArray, graph: Graph, may_take: BoolArray
+) -> list[tuple[float, FloatArray]]:
+    """Return the smallest and then the largest reward of a step: of all that may be taken, and of each state."""
+    taken, first, can_end = reward[may_take], graph.first_choice[:-1], objective.target is not None
+    return [
+        (min(taken.min(), 0.0) if can_end else float(taken.min()), np.minimum.reduceat(reward, first)),
+        (max(taken.max(), 0.0) if can_end else float(taken.max()), np.maximum.reduceat(reward, first)),
+    ]

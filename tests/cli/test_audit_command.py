@@ -1,0 +1,67 @@
+"""``plumdp audit``: what it prints, how it ends, and results that cannot be audited."""
+
+import json
+
+import pytest
+from command_line import plumdp
+
+import plumdp as pl
+from plumdp.data import write_runs
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with a result, runs under its policy, and runs under it of another process."""
+    path = tmp_path_factory.mktemp("audit")
+    study = pl.case_study("betting:5")
+    counts = pl.simulate(study.model, study.true_point, 3000, rng=1, max_steps=6)
+    found = pl.certify(study.model, counts, study.objective, policy="bet1")
+    found.save(path / "result", model=study.model, counts=counts)
+    found.save(path / "without")
+    for name, point in (("fresh.parquet", study.true_point), ("other.csv", {"p": 0.2})):
+        write_runs(study.model, point, 1000, path / name, rng=2, max_steps=6, policy=found.policy)
+    return path
+
+
+def test_runs_that_agree_end_with_0_and_say_so_in_one_sentence(folder):
+    ended = plumdp("audit", str(folder / "result"), str(folder / "fresh.parquet"), "--range", "0", "20")
+    assert (ended.code, ended.err) == (0, "")
+    sentence, *assuming = ended.out.splitlines()
+    assert sentence.startswith("1,000 runs under the policy: value between 1")
+    assert "with confidence 99.9 %, from these runs alone; agrees with the certificate (between 1" in sentence
+    assert all(line.startswith("  assuming  ") for line in assuming)
+    assert "every return lies between 0 and 20" in ended.out
+
+
+def test_runs_that_contradict_end_with_3(folder):
+    arguments = ["audit", str(folder / "result"), str(folder / "other.csv"), "--range", "0", "20", "--json"]
+    ended = plumdp(*arguments, "--plan", "0.5")
+    content = json.loads(ended.out)
+    assert (ended.code, content["schema"], content["verdict"]) == (3, "plumdp/audit/1", "contradicts")
+    assert content["p_value"] < 1e-6
+    assert content["upper"] < content["certified"][0]
+    assert 10 < content["runs_needed"] < 10_000
+
+
+def test_a_plan_needs_no_runs(folder):
+    ended = plumdp("audit", str(folder / "result"), "--plan", "1", "--range", "0", "20")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("About ")
+    assert "runs in all would tell that the value is 1 outside of the certified bounds; fewer, if" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["result"], "give new runs after the result, or --plan DEVIATION to know how many are needed"),
+        (["result", "fresh.parquet"], "say between which numbers all returns lie, with --range"),
+        (["result", "--plan", "-1", "--range", "0", "20"], "--plan -1: give how far the value is off"),
+        (["without", "fresh.parquet"], "has no model, whose states the runs show"),
+        (["nowhere", "fresh.parquet"], "is not a folder: give the folder of a result"),
+    ],
+)
+def test_what_cannot_be_audited_is_refused(folder, monkeypatch, arguments, told):
+    monkeypatch.chdir(folder)
+    ended = plumdp("audit", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert told in ended.err
