@@ -107,15 +107,17 @@ def open_pilot(
 
 _MOST_VISITS = 10**9 - 1  # that NumPy draws from
 _SPLITS = (4, 4, 16)  # a sixteenth of the visits of each choice is the pilot, a quarter of it comes first, and so on
+_LAST = 8  # part of the visits of a table that comes last
 _SPLIT = "these were drawn at random, with a seed that the model fixes"
 
 
-def drawn_pilot(counts: TransitionCounts) -> Pilot | None:
+def drawn_pilot(counts: TransitionCounts, *, is_table: bool = False) -> Pilot | None:
     """Return a pilot of independent samples without an order: a part of the visits of each choice, drawn at random.
 
     If the numbers of visits were fixed, the visits of a choice are alike, and a hypergeometric draw and the rest are
     independent samples of fixed sizes. The draw depends on the model alone, so that nobody can try another one. From
-    10^9 visits of one choice or more, nothing is drawn.
+    10^9 visits of one choice or more, nothing is drawn. Of a table, an eighth of the visits comes last (see
+    ``table_moments``).
 
     >>> import numpy as np
     >>> from plumdp import case_study
@@ -126,7 +128,9 @@ def drawn_pilot(counts: TransitionCounts) -> Pilot | None:
     if counts.sampling != "independent" or counts.pilot is not None or counts.visits.max(initial=0) > _MOST_VISITS:
         return None
     rng = np.random.default_rng(int(counts.graph.fingerprint, 16))
-    moments, left = [], counts.counts
+    whole, moments = counts.counts, []
+    before_last = whole - _draw(counts.graph, whole, _LAST, rng) if is_table else whole
+    left = before_last
     for part in reversed(_SPLITS):
         left = _draw(counts.graph, left, part, rng)
         moments.append(left)
@@ -134,8 +138,10 @@ def drawn_pilot(counts: TransitionCounts) -> Pilot | None:
     lengths = [float(moment.sum()) for moment in moments]
     if not moments or lengths[-1] == counts.total or len({*lengths}) < len(lengths):
         return None
-    ratio = counts.total / lengths[-1] - 1
-    return Pilot(moments[-1], PilotEnd.PLANNED, ratio, _SPLIT, tuple(moments), tuple(lengths), float(counts.total))
+    pilot, ratio = moments[-1], counts.total / lengths[-1] - 1
+    if is_table and lengths[-1] < before_last.sum() < counts.total:
+        moments, lengths = [*moments, before_last], [*lengths, float(before_last.sum())]
+    return Pilot(pilot, PilotEnd.PLANNED, ratio, _SPLIT, tuple(moments), tuple(lengths), float(counts.total))
 
 
 def _draw(graph: Graph, counts: CountArray, part: int, rng: np.random.Generator) -> CountArray:

@@ -91,7 +91,7 @@ def learn(
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
     questions = ask_all(objectives, model)
     if method.has_directions and data.pilot is None:
-        data = replace(data, pilot=drawn_pilot(data))
+        data = replace(data, pilot=drawn_pilot(data, is_table=counted.is_table))
     is_asked = method.announce is not None and bool(questions) and "coupled" in storage_of(model).relaxations
     budget = _budget(method, cache, data.pilot, is_asked=is_asked, misfit=misfit)  # before the outcomes are looked at
     budget = budget.with_evidence() if studies else budget
