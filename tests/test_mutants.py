@@ -155,6 +155,7 @@ MUTANTS = {
         "complements counted twice": "test_counting_complements_twice_fails",
         "ten times the error": "test_ten_times_the_error_fails",
     },
+    "statistical/test_audit_size": {"a biased bet": "test_a_biased_bet_is_caught"},
     "statistical/test_table_coverage": {
         "bets that end too early": "test_bets_that_are_stopped_before_they_won_are_found_out",
     },

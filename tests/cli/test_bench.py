@@ -47,7 +47,10 @@ def test_cells_of_a_job_array_come_together_in_one_report(tmp_path):
             "table betting:300, seed 1: no point of the parameter space makes every expression a probability: "
             "parameter p: no value in [0, 0] satisfies -1/2*p - 1/2500 >= 0",
         ),
-        (("tabel",), "there is no study 'tabel'; choose one of table, online, ellipsoid, scaling, limit, parameters"),
+        (
+            ("tabel",),
+            "there is no study 'tabel'; choose one of table, online, ellipsoid, scaling, limit, parameters, tables",
+        ),
         (("table", "-n", "0"), "--runs must be at least 1, and so must --jobs, unless it is -1"),
         (("table", "-j", "0"), "--runs must be at least 1, and so must --jobs, unless it is -1"),
         (("table", "-j", "-2"), "--runs must be at least 1, and so must --jobs, unless it is -1"),

@@ -361,7 +361,7 @@ SCHEDULERS = {
     ),
     "memory": (
         [{"s": 0, "m": 1, "c": [{"index": 0}]}],
-        f": state ({GRAPH.describe_state(0)}): the scheduler has memory",
+        ": the scheduler has memory, which the model does not have; read a policy with memory with ask(",
     ),
     "label": (
         [{"s": 0, "c": [{"index": 0, "labels": ["fly"]}]}],

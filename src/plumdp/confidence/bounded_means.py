@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.rounding import UNIT, UP, FloatArray
+from plumdp.base.error_budget import equal_parts
+from plumdp.base.rounding import UNDERFLOW, UNIT, UP, FloatArray
 
 FRACTIONS = (1.0, *(part * 2.0**-k for k in range(1, 13) for part in (1.5, 1.0)))
 """The fractions of the capital that are bet, each with an equal part of it.
@@ -27,7 +28,7 @@ FRACTIONS = (1.0, *(part * 2.0**-k for k in range(1, 13) for part in (1.5, 1.0))
 They are exact floats, and at most a factor of 1.5 apart. The smallest is the best one after some ten million numbers.
 """
 
-_SMALLEST = 1e-300  # in place of a mean of 0, of which a larger one is an outer approximation
+_SMALLEST = UNDERFLOW  # in place of a mean of 0, of which a larger one is an outer approximation
 _HALVINGS = 45  # of the distance to a bound, which is then off by less than 10^-13
 _MOST = 10**15  # numbers; a bound that needs more is out of reach
 
@@ -106,7 +107,7 @@ def _needed(mean: float, truth: float, error: float, spread: float) -> int:
     few, many = 0.0, float(_MOST)
     while many - few > max(0.5, 1e-3 * many):
         middle = (few + many) / 2
-        few, many = (few, middle) if _mixed(middle * growth) >= log(2 / error) else (middle, many)
+        few, many = (few, middle) if _mixed(middle * growth) >= log(1 / equal_parts(error, 2)) else (middle, many)
     return ceil(max(many, log(0.5) / log(1 - share) if share < 1 else 1.0))
 
 
@@ -122,7 +123,7 @@ def _two_values(mean: float, spread: float) -> tuple[float, float]:
 
 def _lower_bound(seen: Tally, error: float) -> float:
     """Return the largest mean that is excluded by bets on larger numbers with half of the capital."""
-    excluded, other, wanted = 0.0, 1.0, log(2 / error) * UP
+    excluded, other, wanted = 0.0, 1.0, log(1 / equal_parts(error, 2)) * UP
     for _ in range(_HALVINGS):
         middle = (excluded + other) / 2
         excluded, other = (middle, other) if log_capital(seen, middle) >= wanted else (excluded, middle)

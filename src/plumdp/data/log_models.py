@@ -62,7 +62,7 @@ def model_from_log(
     >>> log = pd.DataFrame({"x": [0, 0, 1], "action": ["go", "go", "go"], "next_x": [1, 2, 2]})
     >>> model = model_from_log(log, states="x", initial=0, ends=lambda s: s.x == 2, labels={"goal": lambda s: s.x == 2})
     >>> model, model.labels["elsewhere"].sum()
-    (ParametricMDP(4 states, 7 transitions, 2 unknown rows), np.int64(1))
+    (ParametricMDP(4 states, 10 transitions, 3 unknown rows), np.int64(1))
     """
     if ELSEWHERE in (labels or {}):
         raise ModelError(f"labels: the name {ELSEWHERE!r} is that of successors which the log does not show")
