@@ -12,7 +12,7 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Order as Order
 from plumdp.data.columns import EPISODE, N_RUNS, STEP, LogForm
 from plumdp.data.counts import CountArray, Pilot, PilotEnd, Sampling
-from plumdp.data.pilots import ROWS_PER_RUN, is_wanted, moments_of, open_pilot, planned_pilot, table_moments
+from plumdp.data.pilots import ROWS_PER_RUN, is_wanted, moments_for, open_pilot, planned_pilot
 from plumdp.model.text import number_of
 
 _NAMED = 6  # files whose order is told one by one
@@ -79,9 +79,7 @@ class LogPilot:
 
     def moments(self, n: int) -> tuple[int, ...]:
         """Return after how many of n runs or rows bets are placed."""
-        if self.is_table:
-            return table_moments(n, self.per_run, is_planned=self.end == PilotEnd.PLANNED)
-        return moments_of(n, self.per_run)
+        return moments_for(n, self.per_run, is_table=self.is_table, is_planned=self.end == PilotEnd.PLANNED)
 
     def pilot(self, moments: Sequence[CountArray], n: int, nothing: CountArray) -> Pilot | None:
         """Return the pilot of n runs or rows, given what had been seen at each moment; None if there is none."""

@@ -28,6 +28,11 @@ def moments_of(n: int, per_run: int = 1) -> tuple[int, ...]:
     return tuple(per_run * size for size in SIZES if per_run * size < n)
 
 
+def moments_for(n: int, per_run: int = 1, *, is_table: bool, is_planned: bool = True) -> tuple[int, ...]:
+    """Return after how many of n runs or rows of a model bets are placed anew, of a table or of parameters."""
+    return table_moments(n, per_run, is_planned=is_planned) if is_table else moments_of(n, per_run)
+
+
 def table_moments(n: int, per_run: int = 1, *, is_planned: bool) -> tuple[int, ...]:
     """Return after how many of n runs or rows of a table bets are placed anew.
 
@@ -73,8 +78,7 @@ def planned_pilot(
 
     None if the data are too few for any bet.
     """
-    sizes, size = moments_of(n, per_run), pilot_size(n, per_run)
-    sizes = table_moments(n, per_run, is_planned=True) if is_table else sizes
+    sizes, size = moments_for(n, per_run, is_table=is_table), pilot_size(n, per_run)
     if not sizes:
         return None
     counts = moments[sizes.index(size)] if size else np.zeros_like(moments[0])
@@ -97,10 +101,8 @@ def open_pilot(
     As there are but six moments, each of them has a sixth of the error, and the union bound covers every end. Those of
     a table are twice as many, and each has a twelfth.
     """
-    sizes, size = moments_of(n, per_run), pilot_size(n, per_run)
-    if is_table:
-        sizes = table_moments(n, per_run, is_planned=False)
-        size = max((each for each in sizes if _MAIN_PER_PILOT * each <= n), default=0)
+    sizes = moments_for(n, per_run, is_table=is_table, is_planned=False)
+    size = max((each for each in sizes if _MAIN_PER_PILOT * each <= n), default=0)
     counts = moments[sizes.index(size)] if size else nothing
     return Pilot(counts, PilotEnd.POWER_OF_FOUR, _OPEN_RATIO, rests_on, tuple(moments), sizes, expected)
 

@@ -16,7 +16,7 @@ from plumdp.base.progress import tell_part, working
 from plumdp.base.threads import n_threads
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
-from plumdp.data.pilots import is_wanted, moments_of, planned_pilot, table_moments
+from plumdp.data.pilots import is_wanted, moments_for, planned_pilot
 from plumdp.data.runs import Plan, Rng, make_plan, require_positive, split
 from plumdp.data.same_files import new_parts
 from plumdp.model.parametric import ParametricMDP
@@ -66,8 +66,7 @@ def simulate(
     """
     plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop, by_row=True)
     is_table, n = model.counted.is_table, plan.trajectories
-    sizes = table_moments(n, is_planned=True) if is_table else moments_of(n)
-    moments = sizes if is_wanted(pilot) else ()
+    moments = moments_for(n, is_table=is_table) if is_wanted(pilot) else ()
 
     def add(block: range, counts: CountArray) -> Iterator[None]:
         for _, steps in plan.walk(block):

@@ -15,7 +15,7 @@ from plumdp.base.errors import DataError, MissingExtra, ModelError
 from plumdp.base.progress import tell_part, working
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
-from plumdp.data.pilots import is_wanted, moments_of, planned_pilot, table_moments
+from plumdp.data.pilots import is_wanted, moments_for, planned_pilot
 from plumdp.data.runs import Rng, generator_of, require_positive, running_sums, stop_mask
 from plumdp.data.same_files import new_parts
 from plumdp.model.graph import FloatArray, Graph, IntArray
@@ -123,8 +123,7 @@ def sample_env(
     moves = leaving(model.graph, policy_weights(model.graph, policy))
     generator = generator_of(rng)  # the runner's own seeds are for episodes that may be run again
     is_table = model.counted.is_table
-    sizes = table_moments(episodes, is_planned=True) if is_table else moments_of(episodes)
-    sizes = sizes if is_wanted(pilot) else ()
+    sizes = moments_for(episodes, is_table=is_table) if is_wanted(pilot) else ()
     parts = np.zeros((len(sizes) + 1, model.graph.n_transitions), dtype=np.int64)
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):

@@ -12,12 +12,13 @@ the bounds on δ.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from plumdp.base.rounding import UNDERFLOW, UNIT
-from plumdp.model.graph import BoolArray, FloatArray, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Indices, read_only
 from plumdp.solver.coupled import kernels
 from plumdp.tables.chain import TableChain
 from plumdp.tables.equations import Equations, equations_of, right_side, values_of
@@ -58,17 +59,22 @@ class Contraction:
 
     def functional(self, weight: FloatArray) -> float:
         """Return a bound on |Σ weight · δ|: the largest parts row by row, the others by the ball."""
-        by_row = np.abs(weight) * self.size
-        order, best, n = np.argsort(-by_row), np.inf, len(weight)
         of_ball = np.abs(weight) * self.rows.mu * self.of_truth(self.deviation) / np.sqrt(self.visits)
         of_ball = np.where(self.rows.in_ball, of_ball, 0.0)
-        rounded = float((np.abs(weight) * self.rounding).sum())
+        return self.partly_by_rows(weight, lambda rest: self.rows.radius * float(np.linalg.norm(of_ball[rest])))
+
+    def partly_by_rows(self, weight: FloatArray, by_ball: Callable[[Indices], float]) -> float:
+        """Return a bound on |Σ weight · δ|, given one on its part in the ball for any of these rows.
+
+        The largest parts count row by row; how many of them is tried.
+        """
+        by_row = np.abs(weight) * self.size
+        order, best, n = np.argsort(-by_row), np.inf, len(weight)
         for n_rows in {0, n // 100, n // 30, n // 10, n // 3, n}:
             first, rest = order[:n_rows], order[n_rows:]
             outside = by_row[rest][~self.rows.in_ball[rest]].sum()
-            ball = self.rows.radius * np.sqrt((of_ball[rest] ** 2).sum())
-            best = min(best, float(by_row[first].sum() + outside + ball))
-        return (best + rounded) * _UP
+            best = min(best, float(by_row[first].sum() + outside + by_ball(rest)))
+        return (best + float((np.abs(weight) * self.rounding).sum())) * _UP
 
 
 def contract(
@@ -194,8 +200,7 @@ def _columns(plain: Contraction, reference: Reference, size: FloatArray) -> _Col
     inverse = plain.equations.solve(np.eye(n))
     value, error = plain.equations.applied(inverse)
     residual = np.abs(value - np.eye(n)) + error
-    finite = np.where(np.isfinite(size), size, 0.0)
-    slack = plain.equations.above(residual @ finite * _UP) if np.isfinite(size).all() else None
+    slack = plain.equations.above(residual @ size * _UP)
     if slack is None:
         return None
     moves = plain.table.chain.rows(reference.probability, table.successor, table.chain.n_nodes)[:, :n]

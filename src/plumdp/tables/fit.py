@@ -101,13 +101,10 @@ def _less_best(apart: FloatArray, size: FloatArray, counts: FloatArray, first: I
 
 def _log_mean(parts: Sequence[FloatArray]) -> float:
     """Return the logarithm of the mean over parts of the means of exp, parts without any test being ones."""
-    means = [_log_sum(part) - np.log(len(part)) if len(part) else 0.0 for part in parts]
-    return _log_sum(np.array(means)) - float(np.log(len(parts)))
+    from scipy.special import logsumexp
 
-
-def _log_sum(values: FloatArray) -> float:
-    largest = float(values.max())
-    return largest + float(np.log(np.exp(values - largest).sum()))
+    means = [logsumexp(part) - np.log(len(part)) if len(part) else 0.0 for part in parts]
+    return float(logsumexp(means) - np.log(len(parts)))
 
 
 def _named(model: ParametricMDP, kind: TestKind, words: str, evidence: FloatArray, choice: Indices) -> list[FitTest]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumdp.model.graph import BoolArray, FloatArray
+from plumdp.model.graph import BoolArray, FloatArray, Indices
 from plumdp.tables.contraction import Contraction
 from plumdp.tables.eigenvalues import largest_norm
 
@@ -33,18 +33,16 @@ class Joint:
 
     def functional(self, weight: FloatArray) -> float:
         """Return a bound on |Σ weight · δ|: the largest parts row by row, the others by the ball and this norm."""
-        near, rows, n = self.near, self.near.rows, len(weight)
-        by_row = np.abs(weight) * near.size
-        order, best = np.argsort(-by_row), np.inf
+        near, rows = self.near, self.near.rows
         in_ball = np.where(rows.in_ball, np.abs(weight), 0.0)
         of_values = in_ball * rows.mu * near.of_values / np.sqrt(near.visits)
         of_deviation = in_ball * np.where(rows.in_ball, rows.beta, 0.0) * self.unit
-        for n_rows in {0, n // 100, n // 30, n // 10, n // 3}:
-            first, rest = order[:n_rows], order[n_rows:]
-            outside = by_row[rest][~rows.in_ball[rest]].sum()
-            ball = rows.radius * np.linalg.norm(of_values[rest]) + self.relative * np.linalg.norm(of_deviation[rest])
-            best = min(best, float(by_row[first].sum() + outside + ball))
-        return (best + float((np.abs(weight) * near.rounding).sum())) * _UP
+
+        def by_ball(rest: Indices) -> float:
+            first, second = (float(np.linalg.norm(each[rest])) for each in (of_values, of_deviation))
+            return rows.radius * first + self.relative * second
+
+        return near.partly_by_rows(weight, by_ball)
 
     def square(self, weight: FloatArray) -> float:
         """Return a bound on Σ weight · (variance of discounted D ahead, by the frequencies, + δ²), of known rows."""
