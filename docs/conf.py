@@ -1,6 +1,7 @@
 """Sphinx configuration."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -30,3 +31,14 @@ os.environ["PATH"] = os.pathsep.join(
     [str(Path(sys.executable).parent), os.environ["PATH"]]
 )  # so that cells find plumdp
 autodoc_member_order = "bysource"
+ARRAY = re.compile(r"[\w.~]*_Buffer \|.*?complex \| bytes \| str\]")  # what NumPy means by ArrayLike
+
+
+def shorten(app, kind, name, thing, options, signature, returned):
+    """Return a signature that says ArrayLike, and no place in plumdp where a type is defined."""
+    short = [text and re.sub(r"~[\w.]*\.(?=\w)", "", ARRAY.sub("ArrayLike", text)) for text in (signature, returned)]
+    return tuple(short)
+
+
+def setup(app):
+    app.connect("autodoc-process-signature", shorten)

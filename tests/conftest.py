@@ -3,6 +3,7 @@
 A test that needs an extra of plumdp is skipped where the extra is not installed.
 """
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -43,6 +44,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if "PYTEST_XDIST_WORKER" in os.environ:
         slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
         items.sort(key=lambda item: -slow[item.path])
+
+
+def pytest_collection_finish() -> None:
+    """Let no garbage collection go through the thousands of tests that wait to be run."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let what was kept from collection go at the end, or Storm speaks of leaks."""
+    gc.unfreeze()
 
 
 @pytest.fixture

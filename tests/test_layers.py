@@ -1,6 +1,7 @@
 """A room imports rooms before it only, and each outside library is imported in one place."""
 
 import ast
+import sys
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -11,7 +12,19 @@ SOURCE = Path(__file__).parents[1] / "src" / "plumdp"
 # all rooms, in the one order in which they may import each other; the root has no files but the public names
 ROOMS = (
     *("base", "model", "case_studies", "data", "confidence", "region", "published", "fit", "relaxation", "solver"),
-    *("tables", "stages", "result", "learning", "certifying", "exchange", "online", "explaining", "decisions", "plots"),
+    *(
+        "tables",
+        "stages",
+        "result",
+        "learning",
+        "certifying",
+        "verifying",
+        "exchange",
+        "online",
+        "explaining",
+        "decisions",
+        "plots",
+    ),
     "reporting",
     *("experiments", "cli"),
 )
@@ -117,6 +130,20 @@ def test_a_planted_violation_is_found(path, source, expected):
 )
 def test_what_is_allowed_is_not_reported(path, source):
     assert violations(path, source) == []
+
+
+def test_the_checker_imports_nothing_but_the_standard_library_and_flint():
+    """So that it can be read, and run, without the code whose results it checks."""
+    files = list((SOURCE / "verifying" / "checker").glob("*.py"))
+    nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    absolute = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    absolute |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+    inside = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 1}
+    assert {name.split(".")[0] for name in absolute} - sys.stdlib_module_names == {"flint"}
+    assert inside <= {path.stem for path in files}
+    assert not [node for node in nodes if isinstance(node, ast.ImportFrom) and node.level > 1]
+    called = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    assert not called & {"eval", "exec", "compile", "__import__", "open"}
 
 
 def circle(files: dict[str, str]) -> list[str]:

@@ -41,6 +41,27 @@ MUTANTS = {
         "policies that change places": "test_a_planted_error_is_found[policies_change_places]",
         "bounds of other expressions": "test_a_planted_error_is_found[expressions_are_numbered_anew]",
     },
+    "oracles/test_reward_points": {
+        "rewards that nature picks too low": "test_a_planted_error_is_found[natures_pick_the_least]",
+        "coins that pay nothing": "test_a_planted_error_is_found[coins_pay_nothing]",
+        "payments that are discounted": "test_a_planted_error_is_found[payments_are_not_divided]",
+    },
+    "oracles/test_long_run": {
+        "averages divided by too much": "test_a_planted_error_is_found[dividing_by_too_much]",
+        "rewards before the first cycle": "test_a_planted_error_is_found[counting_from_the_start]",
+    },
+    "oracles/test_constraints": {
+        "a search that forgets thresholds": "test_a_search_that_forgets_the_threshold_is_found",
+    },
+    "unit/test_learned_rewards": {
+        "values at the ends of their range": "test_values_that_are_rounded_to_the_ends_are_found",
+    },
+    "statistical/test_reward_coverage": {
+        "values that count ten times": "test_values_that_count_ten_times_are_found",
+    },
+    "statistical/test_difference_coverage": {
+        "bets on a pair that main data showed": "test_bets_on_a_pair_that_was_picked_after_looking_are_found",
+    },
     "statistical/test_safe_improvement": {
         "a choice by estimates": "test_a_rule_that_goes_by_estimates_is_found",
     },

@@ -1,11 +1,12 @@
 """The public surface: some forty names, and namespaces for the rest; documented with examples, and cheap to import."""
 
+import inspect
 import pickle
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 import pytest
 
@@ -13,6 +14,7 @@ import plumdp
 
 ROOT = Path(__file__).parents[1]
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
+AUDITS = ("decisions.audit", "decisions.runs_to_audit")
 NAMES = [name for name in plumdp.__all__ if name not in NAMESPACES]
 
 
@@ -55,6 +57,14 @@ def test_the_reference_documents_exactly_the_public_names():
     found = re.findall(r"^\.\. auto(?:function|class|exception|module):: plumdp\.([\w.]+)$", pages, re.MULTILINE)
     documented = [name for name in found if name.count(".") == 0 or name.split(".")[0] in NAMESPACES]
     assert sorted(name for name in documented if name.count(".") < 2) == sorted(public())
+
+
+def test_the_model_comes_first_wherever_there_is_one():
+    functions = {name: each for name, each in public().items() if isinstance(each, FunctionType)}
+    places = {name: [*inspect.signature(each).parameters] for name, each in functions.items()}
+    others = {name for name, names in places.items() if "model" in names and names[0] != "model"}
+    assert others == {"parse_property", "model.parse_predicate", "read_result", *AUDITS}  # what the model is to explain
+    assert sum("model" in names for names in places.values()) > 20
 
 
 def test_functions_and_types_can_be_pickled():

@@ -41,6 +41,7 @@ def sum_of(*files):
     return sum(pl.read_counts(model, file) for file in files)
 
 
+@pytest.mark.slow
 def test_counts_are_added_as_in_python_and_keep_the_pilot_of_the_first():
     ended = plumdp("count", MODEL, "runs-4.parquet", "3.parquet", "runs-5.parquet", "-o", "sum.parquet", "--force")
     assert (ended.code, ended.err) == (0, "")

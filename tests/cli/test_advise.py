@@ -80,7 +80,7 @@ def test_an_earlier_file_is_replaced_only_by_force(counts, tmp_path):
     file = tmp_path / "policy.csv"
     file.write_text("old")
     said = refusal([STUDY, counts, "-o", str(file)])
-    assert said == f"{file} is there already; name another file, or replace it with --force"
+    assert said == f"{file} already exists; choose another file, or replace it with --force"
     assert file.read_text() == "old"
     result = RUNNER.invoke(app, ["advise", STUDY, counts, "-o", str(file), "--force", "--json"])
     assert result.exit_code == 0

@@ -49,7 +49,8 @@ def test_cells_of_a_job_array_come_together_in_one_report(tmp_path):
         ),
         (
             ("tabel",),
-            "there is no study 'tabel'; choose one of table, online, ellipsoid, scaling, limit, parameters, tables",
+            "there is no study 'tabel'; choose one of table, online, ellipsoid, scaling, limit, parameters, tables, "
+            "differences",
         ),
         (("table", "-n", "0"), "--runs must be at least 1, and so must --jobs, unless it is -1"),
         (("table", "-j", "0"), "--runs must be at least 1, and so must --jobs, unless it is -1"),

@@ -29,6 +29,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_runs_counted_from_either_form_are_those_counted_at_once(folder):
     model = pl.case_study(STUDY).model
     direct = pl.read_counts(model, folder / "counts.parquet")
@@ -349,7 +350,7 @@ def test_several_results_get_a_folder_each_and_replace_each_other_only_by_force(
     assert [one["objective"] for one in saved] == SEVERAL
     refused = RUNNER.invoke(app, arguments)
     assert str(refused.exception).endswith(
-        "result is there already; name another folder, or replace it with force=True"
+        "result already exists; choose another folder, or replace it with force=True"
     )
     (tmp_path / "result" / "2" / "notes.txt").write_text("mine")
     refused = RUNNER.invoke(app, [*arguments, "--force"])

@@ -55,7 +55,7 @@ def test_a_wrong_model_ends_with_3_and_says_where_and_what_to_try(folder):
     assert printed.startswith("MODEL CONTRADICTED with confidence 99.9 % (p = ")
     assert "because the data fit another p where money is large: from money = " in printed
     assert "try let p depend on money, such as with one value from money = " in printed
-    assert "seen less what the model says, as probabilities" in printed
+    assert "observed minus expected, as probabilities" in printed
 
 
 @pytest.mark.slow
@@ -80,8 +80,10 @@ def test_a_picture_is_written_beside_the_text(folder, tmp_path, suffix, start):
     result = run(folder, "wrong", "--plot", str(tmp_path / f"picture{suffix}"))
     assert result.exit_code == 3, result.output
     assert (tmp_path / f"picture{suffix}").read_bytes().startswith(start)
+    assert "".join(result.output.split()).endswith(f"residuals:{tmp_path / 'picture'}{suffix}")
 
 
+@pytest.mark.slow
 def test_a_narrow_screen_has_sentences_and_no_torn_table(folder):
     result = run(folder, "wrong", columns=40)
     lines = result.output.splitlines()

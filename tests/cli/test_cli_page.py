@@ -1,10 +1,12 @@
 """Pages about the command line: their files are written, their commands run, and they print what the pages show."""
 
+import io
 import os
 import re
 import runpy
 import shlex
 import subprocess
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,8 @@ from plumdp.cli import certify_many
 from plumdp.cli.errors import EXIT_CODES
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ["howto/cli.md", "howto/nightly.md", "tutorial.md"]
+HOWTO = ("cli", "nightly", "dirty_logs", "own_policy", "exchange", "check")
+PAGES = [*(f"howto/{name}.md" for name in HOWTO), "tutorial.md"]
 RECORD = '#!/bin/sh\n(for each in "$@"; do printf "%s\\037" "$each"; done; echo) >> commands\n'  # in place of plumdp
 FILE = re.compile(r"^`([\w.]+)`[^\n]*:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -39,8 +42,9 @@ def run(command, folder):
     """Run a command of a page, and return its exit code and what it printed."""
     tool, *arguments = shlex.split(command)
     if tool == "python":
-        runpy.run_path(str(folder / arguments[0]), run_name="__main__")
-        return 0, ""
+        with redirect_stdout(io.StringIO()) as printed:
+            runpy.run_path(str(folder / arguments[0]), run_name="__main__")
+        return 0, printed.getvalue()
     if tool == "sh":
         return run_script(arguments, folder)
     assert tool == "plumdp"
@@ -82,6 +86,13 @@ def test_every_command_of_a_page_prints_what_the_page_shows(page, tmp_path, monk
                 continue
             code, printed = run(command, tmp_path)
             assert re.fullmatch(as_pattern(shown), printed.strip(), re.DOTALL), f"{command}\n{printed}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_job_takes_at_most_thirty_commands_of_plumdp_and_python(page):
+    commands = [command for block in BLOCK.findall(text_of(page)) for command, _ in steps(block)]
+    assert len(commands) <= 30
+    assert {shlex.split(command)[0] for command in commands} <= {"plumdp", "python", "sh", "echo"}
 
 
 def test_the_page_has_the_table_of_exit_codes():

@@ -82,7 +82,7 @@ def test_counts_sql_prints_mapped_states_and_snowflakes_capitals(capsys):
 
 MISUSES = {
     "a file that is there": (["simulate", "betting:5", "-o", "old.parquet"],
-                             "old.parquet is there already; name another file, or replace it with --force"),
+                             "old.parquet already exists; choose another file, or replace it with --force"),
     "an unknown ending": (["simulate", "betting:5", "-o", "runs.xlsx"],
                           "runs.xlsx: the name of a file of runs must end in one of .parquet, .csv, .json, .jsonl"),
     "counts as CSV": (["simulate", "betting:5", "--counts", "-o", "c.csv"],
@@ -92,7 +92,7 @@ MISUSES = {
     "a policy of another model": (["simulate", "betting:5", "--policy", "log.csv", "-o", "runs.csv"],
                                   "log.csv is not a policy of this model: it has no column money, step"),
     "counts that are there": (["count", "glider:11,9", "log.csv", "-o", "old.parquet"],
-                              "old.parquet is there already; name another file, or replace it with --force"),
+                              "old.parquet already exists; choose another file, or replace it with --force"),
     "no expression": (["count", "glider:11,9", "log.csv", "--state", "x=floor(lon", "-o", "c.parquet"],
                       "--state x=floor(lon: the text ends where ) is expected\n  floor(lon\n           ^"),
     "no name": (["count", "glider:11,9", "log.csv", "--state", "floor(lon)", "-o", "c.parquet"],
@@ -214,7 +214,7 @@ def test_a_log_with_times_other_names_copies_and_a_fault_is_counted_and_said(fol
     code, _, error = run(capsys, *count, "--rejected", "bad.csv")
     assert code == 2
     assert "(1×, row 2, episode 1)" in error
-    assert "leave out so many impossible transitions with --allow-impossible 1\n" in error
+    assert "leave out so many rows that cannot be with --allow-impossible 1\n" in error
     assert error.endswith("with --keep-going; all of these rows are in bad.csv\n")
     assert (folder / "bad.csv").read_text() == (
         "reason,file,row,Run,Time,Purse,N,Command\nimpossible transition,plant.csv,2,1,2024-01-01 07:00:40,10,1, BET0\n"

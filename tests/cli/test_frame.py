@@ -41,6 +41,12 @@ def test_help_ends_with_an_example_and_breaks_no_word_on_any_screen(name, monkey
     assert all(len(line) <= 40 or len(line.split()) == 1 for line in text.splitlines())
 
 
+def test_plumdp_alone_shows_what_there_is():
+    alone = plumdp()
+    assert (alone.code, alone.err) == (0, "")
+    assert alone.out.startswith("Usage: plumdp COMMAND")
+
+
 def test_the_help_of_all_has_the_table_of_exit_codes(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     ended = plumdp("-h")
@@ -207,3 +213,12 @@ def test_a_narrow_screen_cuts_no_bound(counts, monkeypatch):
         assert max(map(len, text.splitlines())) <= 40
         assert "…" not in text
         assert f"{wanted[-1]['lower']:.12f}"[:7] in text
+
+
+@pytest.mark.slow
+def test_no_line_begins_with_a_per_cent_sign_or_ends_with_a_blank(counts, monkeypatch):
+    for width in range(70, 90):
+        monkeypatch.setenv("COLUMNS", str(width))
+        text = plumdp("check-model", "betting:5", counts).out
+        assert "99.9 %" in text
+        assert not any(line.lstrip().startswith("%") or line.endswith(" ") for line in text.splitlines())

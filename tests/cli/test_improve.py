@@ -15,6 +15,7 @@ def counts(tmp_path_factory):
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_better_policy_than_practice_is_found_and_saved(counts, tmp_path):
     ended = plumdp("improve", "betting:5", counts, "-o", str(tmp_path / "result"))
     assert (ended.code, ended.err) == (0, "")
@@ -25,6 +26,7 @@ def test_a_better_policy_than_practice_is_found_and_saved(counts, tmp_path):
     study = pl.case_study("betting:5")
     same = pl.decisions.improve(study.model, pl.read_counts(study.model, counts), study.objective)
     assert saved.lower == same.certificate.lower
+    assert saved.comparison == same.difference.comparison
 
 
 def test_json_has_the_gain_and_both_certificates(counts):
@@ -37,6 +39,7 @@ def test_json_has_the_gain_and_both_certificates(counts):
     assert content["certificate"] == content["difference"]["first"]
 
 
+@pytest.mark.slow
 def test_a_baseline_that_nothing_is_known_to_beat_is_kept(counts, tmp_path):
     folder = tmp_path / "best"
     assert plumdp("certify", "betting:5", counts, "-o", str(folder)).code == 0
@@ -58,6 +61,19 @@ def test_the_better_of_two_policies_is_named(counts, policies, code):
     assert ended.out.startswith("bet0 is better: its value is larger by at least ")
 
 
+@pytest.mark.slow
+def test_a_report_says_how_much_better_a_policy_is(counts, tmp_path):
+    folder = str(tmp_path / "result")
+    plumdp("policy", "betting:5", counts, "--policy", "bet0", "--against", "uniform", "-o", folder)
+    assert plumdp("report", folder).code == 0
+    page = (tmp_path / "result" / "report.html").read_text(encoding="utf-8")
+    sentence = pl.read_result(folder).comparison["sentence"]
+    assert sentence.startswith("bet0 is better")
+    assert "Better by how much" in page
+    assert sentence.replace(" %", "\N{NO-BREAK SPACE}%") in page
+
+
+@pytest.mark.slow
 def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(tmp_path):
     few = str(tmp_path / "few.parquet")
     assert plumdp("simulate", "betting:5", "-n", "200", "--counts", "-o", few).code == 0

@@ -101,7 +101,7 @@ def test_solve_writes_policy_and_values_which_are_replaced_only_by_force(run, fo
         rows = list(csv.DictReader(lines))
     assert [float(row["lower"]) for row in rows] == pytest.approx([0.3, 1, 0], abs=1e-6)
     code, _, err = run(*command)
-    assert (code, err) == (2, "error: best.csv is there already; name another file, or replace it with --force\n")
+    assert (code, err) == (2, "error: best.csv already exists; choose another file, or replace it with --force\n")
     assert run(*command, "--force")[0] == 0
 
 
@@ -265,6 +265,7 @@ def test_export_writes_bounds_for_all_states_around_the_truth(run, folder):
         assert float(row["upper"]) >= low - 1e-9
 
 
+@pytest.mark.slow
 def test_export_converts_interval_models_results_and_models_at_a_point(run, folder):
     assert run("export", "robot.tra", "--model", "robot.drn")[1] == "robot.drn: interval model, 3 states\n"
     assert json.loads(run("solve", "robot.drn", "-p", GOAL, "--json")[1])["lower"] == pytest.approx(0.3)

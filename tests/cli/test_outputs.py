@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -16,7 +17,11 @@ from plumdp.result.folder import require_folder
 RUNNER = CliRunner()
 STUDY = pl.case_study("betting:5")
 COUNTS = pl.simulate(STUDY.model, STUDY.true_point, 1000, rng=1, max_steps=6)
-CERTIFICATE = pl.certify(STUDY.model, COUNTS, STUDY.objective)
+
+
+@cache
+def certificate():
+    return pl.certify(STUDY.model, COUNTS, STUDY.objective)
 
 
 @pytest.fixture
@@ -63,15 +68,15 @@ def test_other_counts_have_another_hash():
 
 
 def test_an_earlier_result_is_replaced_only_by_force(tmp_path):
-    CERTIFICATE.save(tmp_path / "result")
+    certificate().save(tmp_path / "result")
     before = (tmp_path / "result" / "certificate.json").read_text()
     (tmp_path / "result" / "policy.csv").write_text("old")
     with pytest.raises(
-        pl.DataError, match=r"result is there already; name another folder, or replace it with force=True"
+        pl.DataError, match=r"result already exists; choose another folder, or replace it with force=True"
     ):
-        CERTIFICATE.save(tmp_path / "result")
+        certificate().save(tmp_path / "result")
     assert (tmp_path / "result" / "policy.csv").read_text() == "old"
-    CERTIFICATE.save(tmp_path / "result", force=True)
+    certificate().save(tmp_path / "result", force=True)
     assert (tmp_path / "result" / "policy.csv").read_text().startswith("money,step,action")
     assert (tmp_path / "result" / "certificate.json").read_text() == before
     assert [file.name for file in tmp_path.iterdir()] == ["result"]
@@ -80,15 +85,15 @@ def test_an_earlier_result_is_replaced_only_by_force(tmp_path):
 def test_a_folder_with_other_files_is_never_replaced(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(pl.DataError, match=r"holds other files than a result \(thesis.tex\); name another folder"):
-        CERTIFICATE.save(tmp_path, force=True)
+        certificate().save(tmp_path, force=True)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
 def test_a_failure_on_the_way_leaves_nothing_or_the_old_result(tmp_path):
     """An action's name that is no text cannot be written to the file of the policy."""
-    CERTIFICATE.save(tmp_path / "old")
+    certificate().save(tmp_path / "old")
     graph = replace(STUDY.model.graph, action_names=tuple("\ud800" for _ in STUDY.model.graph.action_names))
-    broken = replace(CERTIFICATE, policy=pl.PolicyTable(graph, CERTIFICATE.policy.choice))
+    broken = replace(certificate(), policy=pl.PolicyTable(graph, certificate().policy.choice))
     for name in ("new", "old"):
         with pytest.raises(UnicodeEncodeError):
             broken.save(tmp_path / name, force=True)

@@ -49,6 +49,7 @@ def run(place, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WORDS)
 def test_every_kind_is_drawn_from_a_saved_result(kind, run, place):
     assert run(kind, "result", "-o", f"{kind}.svg") == (0, f"{kind}.svg\n", "")
@@ -155,7 +156,7 @@ def test_misuse_ends_with_a_sentence_and_no_picture(name, run, place):
 
 def test_a_picture_is_replaced_only_by_force_and_has_a_known_ending(run, place):
     (place / "old.png").write_text("old")
-    said = "error: old.png is there already; name another file, or replace it with --force"
+    said = "error: old.png already exists; choose another file, or replace it with --force"
     assert run("region", "result", "-o", "old.png") == (2, "", said)
     assert run("region", "result", "-o", "old.png", "--force")[0] == 0
     said = "error: x.jpg: pictures are written as .png, .svg, .pdf; let the name end in one of these"

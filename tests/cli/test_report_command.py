@@ -43,7 +43,7 @@ def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder, bl
     shown = unescape(file.read_text(encoding="utf-8")).replace("\N{NO-BREAK SPACE}", " ")
     assert certificate.headline in shown
     again = run(folder, "{}/result")
-    assert str(again.exception) == f"{file} is there already; name another file, or replace it with --force"
+    assert str(again.exception) == f"{file} already exists; choose another file, or replace it with --force"
     assert run(folder, "{}/result", "--force").exit_code == 0
     certificate.save(folder / "result", force=True)
     assert not file.exists()
@@ -100,7 +100,7 @@ MISUSES = {
                          "--output: {0}/both holds 2 results, and a file holds one report; name one of them, such as "
                          "{0}/both/1, or leave out --output"),
     "a file that is there": (["betting:5", "{}/missing.csv", "-o", "{}/taken.html"],
-                             "{0}/taken.html is there already; name another file, or replace it with --force"),
+                             "{0}/taken.html already exists; choose another file, or replace it with --force"),
 }  # fmt: skip
 
 

@@ -70,6 +70,7 @@ def wrong_optimum(seed):
     return None if is_right else (seed, low, float(best), high, float(attained))
 
 
+@pytest.mark.slow
 def test_the_best_policy_with_a_counter_is_the_best_of_all_that_count_steps():
     assert [wrong for seed in range(N_SOLVED) if (wrong := wrong_optimum(seed))] == []
 
@@ -94,6 +95,7 @@ def outside(seed, seen):
             yield seed, found.lower, float(exact), found.upper
 
 
+@pytest.mark.slow
 def test_exact_values_of_certified_policies_lie_within_their_bounds_at_points_of_confidence_sets():
     seen = Counter()
     assert [wrong for seed in range(N_CERTIFIED) for wrong in outside(seed, seen)] == []
@@ -125,19 +127,13 @@ def window_begins_late(patch):
     patch.setattr(memory, "_unbounded", wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", [counts_one_step_too_few, starts_at_one, window_begins_late])
 def test_a_counter_that_is_off_by_one_is_found(plant, monkeypatch):
     plant(monkeypatch)
     assert any(wrong_optimum(seed) for seed in range(40))
     if plant is not window_begins_late:  # which changes the values of few policies
         assert any([*outside(seed, Counter())] for seed in range(60))
-
-
-@pytest.fixture(scope="module")
-def storm():
-    stormpy = pytest.importorskip("stormpy")
-    stormpy.developer.set_log_level(stormpy.developer.LogLevel.OFF)
-    return stormpy
 
 
 FORMULAS = {
@@ -149,27 +145,22 @@ FORMULAS = {
 
 def as_drn(model, point, objective):
     """Return a model at a point in Storm's format."""
-    graph, rows = model.graph, model.probabilities(point)[model.expression]
-    lines = ["@type: MDP", "@parameters", "", "@reward_models", "r", "@nr_states", str(graph.n_states)]
-    lines += ["@nr_choices", str(graph.n_choices), "@model"]
+    graph = model.graph
     is_reach = isinstance(objective, Reach)
-    state_reward = np.zeros(graph.n_states) if is_reach else objective.reward.state
-    choice_reward = np.zeros(graph.n_choices) if is_reach else objective.reward.choice
-    for s in range(graph.n_states):
-        labels = ["init"] * (s == graph.initial_state)
-        if is_reach:
-            labels += ["target"] * bool(objective.target[s]) + ["avoid"] * bool(objective.avoid[s])
-        lines.append(f"state {s} [{float(state_reward[s])}] {' '.join(labels)}")
-        for number, c in enumerate(range(graph.first_choice[s], graph.first_choice[s + 1])):
-            lines.append(f"\taction {number} [{float(choice_reward[c])}]")
-            to = {}
-            for t in range(graph.first_transition[c], graph.first_transition[c + 1]):
-                to[int(graph.successor[t])] = to.get(int(graph.successor[t]), 0.0) + float(rows[t])
-            lines += [f"\t\t{j} : {p!r}" for j, p in sorted(to.items()) if p > 0]
-    return "\n".join(lines) + "\n"
+    labels = {"target": objective.target, "avoid": objective.avoid} if is_reach else {}
+    rewards = (
+        np.zeros(graph.n_states) if is_reach else objective.reward.state,
+        np.zeros(graph.n_choices) if is_reach else objective.reward.choice,
+    )
+    import storm_models
+
+    return storm_models.as_drn(graph, model.probabilities(point)[model.expression], labels, *rewards)
 
 
-def test_storm_agrees_at_points(storm, tmp_path):
+def test_storm_agrees_at_points(tmp_path):
+    pytest.importorskip("stormpy")
+    import storm_models
+
     n_compared = 0
     for seed in range(N_STORM):
         _, model, point, objective, question = counted(seed)
@@ -180,12 +171,8 @@ def test_storm_agrees_at_points(storm, tmp_path):
             continue
         first = objective.steps[0] if isinstance(objective, Reach) else 0
         asked = text.format(d=objective.direction, first=first, last=objective.n_steps)
-        path = tmp_path / f"{seed}.drn"
-        path.write_text(as_drn(model, point, objective), encoding="utf-8")
-        built = storm.build_model_from_drn(str(path))
-        formula = storm.parse_properties(asked)
-        values = storm.model_checking(built, formula[0]).get_value_vector()
+        value = storm_models.storm_value(as_drn(model, point, objective), tmp_path / "model.drn", asked)
         known = solve(instantiate(question.model, point), question.objective, precision=1e-9)
         n_compared += 1
-        assert values[model.graph.initial_state] == pytest.approx(float(known.lower[0]), rel=1e-6, abs=1e-8), asked
+        assert value == pytest.approx(float(known.lower[0]), rel=1e-6, abs=1e-8), asked
     assert n_compared > N_STORM / 8

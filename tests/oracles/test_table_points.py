@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from table_cases import random_case, small_case
+from table_cases import drawn_table, random_case, small_case
 from table_points import broken, members, parts_of, random_box, reach
 from tiers import size
 
@@ -20,6 +20,7 @@ KINDS = {
     "walks": (random_case, 0.25),
     "walks with a short pilot": (lambda seed: random_case(seed, few=True), 0.02),
     "few rows with an unlucky pilot": (small_case, 0.02),
+    "walks whose actions are drawn": (lambda seed: random_case(seed, make=drawn_table), 0.25),
 }
 
 
@@ -38,6 +39,7 @@ def look(make, seeds, n_lines=4):
     return n_members, wrong, n_near
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(size(1, 10)))
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_that_no_bet_excludes_keep_to_every_bound(kind, part):

@@ -16,7 +16,7 @@ from plumdp.confidence.event_counts import pool
 from plumdp.data.counts import EventCounts, TransitionCounts
 from plumdp.model.events import find_events
 
-REPETITIONS, ERROR = size(600, 2000), 0.1
+REPETITIONS, ERROR = size(400, 2000), 0.1
 CRITICAL = int(binom.isf(1e-6, REPETITIONS, ERROR))
 
 p, q = pl.parameters("p", "q")
@@ -137,8 +137,9 @@ def stopped(model, method, n_rounds, rng):
         successes = until[:, :, events.success == event].sum(axis=2)
         for i in range(n_rounds):
             n = (i + 1) * per_round
-            lower, upper = method(np.arange(n + 1), n, ERROR / len(events))
-            failed[i] |= ((f < lower) | (upper < f))[successes[i]]
+            seen, place = np.unique(successes[i], return_inverse=True)
+            lower, upper = method(seen, n, ERROR / len(events))
+            failed[i] |= ((f < lower) | (upper < f))[place]
     stop = np.where(failed.any(axis=0), failed.argmax(axis=0), n_rounds - 1)
     for repetition, time in enumerate(stop):
         yield TransitionCounts(model.graph, until[time, repetition], "adaptive")

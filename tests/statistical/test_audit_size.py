@@ -66,11 +66,13 @@ def misses(name):
     return missed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILIES)
 def test_an_opponent_who_stops_excludes_the_truth_as_rarely_as_said(name):
     assert misses(name) <= CRITICAL
 
 
+@pytest.mark.slow
 def test_a_biased_bet_is_caught(monkeypatch):
     """The bet gives back half of what was lost."""
     monkeypatch.setattr(bounded_means, "multiplied", lambda f, x, m: 1 - 0.5 * f + f * (x / m))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from bet_tables import place_bets
 from coverage_game import critical_value
+from tiers import size
 
 import plumdp as pl
 from plumdp.confidence.estimates import information
@@ -25,7 +26,7 @@ ERROR = 0.1
 HALF_SPACES = 0.8 * ERROR  # what half-spaces have of a certificate's error
 NAMES, TRUTH = ("p", "q", "r"), np.array([0.5, 0.2, 0.08])
 TEXTS = [f'Pmax=? [ F "{name}" ]' for name in NAMES]
-N_REPETITIONS, N_PILOT, N_MAIN = 1000, 100, 1500
+N_REPETITIONS, N_PILOT, N_MAIN = size(400, 1000), 100, 1500
 
 
 def three_coins():
@@ -64,6 +65,7 @@ def throws():
     return pilot, rng.random((N_REPETITIONS, 3, N_MAIN)) < TRUTH[:, None]
 
 
+@cache
 def processes(share):
     """Return what bets have won at the truth (repetitions, 3, 2, N_MAIN), if each half-space has such an error."""
     pilots, heads = throws()

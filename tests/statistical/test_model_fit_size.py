@@ -26,7 +26,7 @@ from fit_processes import (
     package_bets,
     pilot_view,
 )
-from tiers import TIER
+from tiers import TIER, size
 from wrong_models import machine
 
 import plumdp as pl
@@ -38,7 +38,7 @@ from plumdp.fit.drift import drift_tests
 pytestmark = pytest.mark.slow
 
 ERROR = 0.1
-N_PLAYED = 80
+N_PLAYED, N_JOINTLY = 80, size(150, 300)
 COLLECTED = ["independent", "trajectories", "adaptive", "opponent"]
 CASES = ["betting:5", "engagement:5", "rover:3,3,2", "parallel:2,1", "glider:4,3,3,2", "machine"]
 SMALL = Sizes(100, 20, 40)
@@ -166,7 +166,7 @@ def test_the_largest_likelihood_in_place_of_a_mean_is_found(name):
 @pytest.mark.parametrize("is_worst", [False, True])
 @pytest.mark.parametrize("name", ["machine", "engagement:5"])
 def test_p_values_of_right_models_are_not_smaller_than_uniform(name, is_worst):
-    assert superuniformity(p_values(game_of(name), 60, seed=5, is_worst=is_worst, error=ERROR)) > 0.01
+    assert superuniformity(p_values(game_of(name), size(30, 60), seed=5, is_worst=is_worst, error=ERROR)) > 0.01
 
 
 def test_p_values_of_rows_that_each_have_the_whole_error_are_found_to_be_too_small(monkeypatch):
@@ -182,20 +182,20 @@ def test_p_values_of_rows_that_each_have_the_whole_error_are_found_to_be_too_sma
 def three_objectives(share=None):
     case = three_coins()
     game = prepare(case, case.objectives, Sizes(100, 60, 20))
-    return game, play(game, 300, np.random.default_rng(6), partial(value_bets, error=ERROR, share=share))
+    return game, play(game, N_JOINTLY, np.random.default_rng(6), partial(value_bets, error=ERROR, share=share))
 
 
 def test_bets_on_three_objectives_miss_jointly_at_most_as_often_as_they_say():
-    assert n_exceeded(largest_linear(three_objectives()[1])) < critical_value(300, ERROR)
+    assert n_exceeded(largest_linear(three_objectives()[1])) < critical_value(N_JOINTLY, ERROR)
 
 
 def test_three_objectives_at_the_whole_error_each_are_found():
-    assert n_exceeded(largest_linear(three_objectives(share=0.5)[1])) >= critical_value(300, ERROR)
+    assert n_exceeded(largest_linear(three_objectives(share=0.5)[1])) >= critical_value(N_JOINTLY, ERROR)
 
 
 def test_the_worst_of_three_brackets_misses_at_most_as_often_as_all_may():
     game, data = three_objectives()
-    moments = worst_moments(largest_linear(data))[:25]
+    moments = worst_moments(largest_linear(data))[: size(10, 25)]
     missed = [
         is_any_missed(game, data.pilots[r], data.batches[r, : b + 1].sum(axis=0), ERROR)
         for r, b in enumerate(moments.tolist())

@@ -13,6 +13,7 @@ import pytest
 from evidence import Evidence
 from opponent import CASES, ERROR, Opponent, Protocol, play_until_refuted
 from opponent_data import no_order, planned_visits
+from tiers import size
 from twin_outcomes import equal_outcomes_are_merged_once
 
 from plumdp.base.error_budget import ErrorBudget
@@ -26,7 +27,7 @@ GAMES = os.environ.get("PLUMDP_OPPONENT_GAMES")
 
 
 def test_nothing_that_is_said_is_wrong_in_more_than_a_tenth_of_the_games(capsys):
-    protocol = Protocol(int(GAMES or 13))
+    protocol = Protocol(int(GAMES or size(8, 13)))
     if GAMES:
         with capsys.disabled():
             print(f"\n{protocol.report()}")

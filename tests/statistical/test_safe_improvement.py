@@ -23,15 +23,15 @@ from plumdp.decisions import improve
 pytestmark = pytest.mark.slow
 ERROR, REPETITIONS, N = 0.1, size(24, 500), 4
 WORSE = chances(N, **{f"b{i}": 0.5 - 1e-9 for i in range(N)})
-MODEL = row_of_arms(N)
 
 
 def is_worse(seed):
     """Return whether the policy that is returned throws a coin which is worse than that of the baseline."""
     n_runs = int(np.random.default_rng(seed).choice([30, 100, 300]))
-    counts = pl.simulate(MODEL, WORSE, n_runs, rng=seed, max_steps=N + 1)
-    found = improve(MODEL, counts, WINS, over="a", confidence=1 - ERROR)
-    return not np.array_equal(found.policy.choice, pl.PolicyTable.from_actions(MODEL.graph, "a").choice)
+    model = row_of_arms(N)
+    counts = pl.simulate(model, WORSE, n_runs, rng=seed, max_steps=N + 1)
+    found = improve(model, counts, WINS, over="a", confidence=1 - ERROR)
+    return not np.array_equal(found.policy.choice, pl.PolicyTable.from_actions(model.graph, "a").choice)
 
 
 def evidence(failures, repetitions):

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.slow
 
 STUDIES = ["engagement:20", "glider:11,9", "rover:10,10", "parallel:5", "betting:25", "aircraft:20,10"]
 LAYERED = ["mixture 8", "sparse 8", "bilinear 8", "sparse 20"]
-N_PLAYED = 60
+N_PLAYED, N_COINS = 60, size(100, 300)
 
 
 @cache
@@ -142,22 +142,22 @@ def test_evidence_that_forgets_outcomes_never_seen_is_found(monkeypatch):
 # Pilots of one coin, whose throws end at the worst moment
 
 
-def coin_misses(rule, chance, n_repetitions=300):
-    rate = coin_ends.miss_rate(rule, chance, error=ERROR, n_repetitions=n_repetitions, n_ends=100)
-    return round(rate * n_repetitions)
+def coin_misses(rule, chance):
+    rate = coin_ends.miss_rate(rule, chance, error=ERROR, n_repetitions=N_COINS, n_ends=100)
+    return round(rate * N_COINS)
 
 
 @pytest.mark.parametrize("chance", [0.5, 0.1])
 @pytest.mark.parametrize("name", ["1,000 throws, planned", "20 throws, planned", "powers of four with weights"])
 def test_pilots_that_are_planned_or_powers_of_four_with_weights_are_accepted(name, chance):
-    assert coin_misses(coin_ends.RULES[name], chance) < critical_value(300, ERROR)
+    assert coin_misses(coin_ends.RULES[name], chance) < critical_value(N_COINS, ERROR)
 
 
 @pytest.mark.parametrize(
     "name", ["the first tenth", "the first twentieth", "the last tenth", "many powers without weights"]
 )
 def test_pilots_that_depend_on_an_end_which_was_chosen_are_found(name):
-    assert coin_misses(coin_ends.RULES[name], 0.5) >= critical_value(300, ERROR)
+    assert coin_misses(coin_ends.RULES[name], 0.5) >= critical_value(N_COINS, ERROR)
 
 
 def test_coins_are_excluded_by_half_spaces_where_their_process_says_so():

@@ -16,10 +16,10 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.data.counts import Pilot, TransitionCounts
+from plumdp.model.policy import check_policy
 from plumdp.model.question import ask
-from plumdp.solver.coupled.chain import policy_chain
 from plumdp.tables import bounds
-from plumdp.tables.chain import table_chain
+from plumdp.tables.policies import chain_of_policy
 
 ERROR = 0.1
 _CHUNKS = 12  # in which the opponent chooses rows
@@ -49,6 +49,7 @@ MODELS = {  # model, property, and the least and the largest number of steps
     "few visits": (lambda: walk(leak=True), REACH, (100, 600)),
     "time of a walk": (lambda: walk(leak=True), TIME, (2e3, 1e6)),
     "discounted time": (lambda: walk(leak=True), 'R{"time"}max=? [ Cdiscount=0.9 ]', (500, 1e6)),
+    "drawn actions": (lambda: walk(leak=True, actions=("go", "wait")), REACH, (4e3, 1e6)),
     "two actions": (lambda: walk(leak=True, actions=("go", "wait")), 'Pmax=? [ F "goal" ]', (4e3, 1e6)),
 }
 
@@ -77,7 +78,8 @@ def random_point(model, rng):
 
 def value_of(model, question, policy, point):
     """Return the values of all states that a policy reaches, at a table, and the chain that has them."""
-    table = table_chain(model, policy_chain(model, policy, question.objective))
+    nothing = np.zeros(model.graph.n_states)
+    table = chain_of_policy(model, policy, question.objective, nothing, nothing).table
     truth = np.zeros(table.n_places)
     n_known = len(model.expressions.polynomials)
     is_free = model.expression >= n_known
@@ -91,6 +93,7 @@ class Game:
     def __init__(self, name, seed):
         """Draw a table, and nothing yet of the data."""
         self.model, self.question, steps = prepared(name)
+        self.policy = "uniform" if name == "drawn actions" else None
         self.rng = np.random.default_rng(seed)
         self.point = random_point(self.model, self.rng)
         self.n_steps = np.exp(self.rng.uniform(*np.log(steps)))
@@ -125,11 +128,11 @@ class Game:
     def true_values(self):
         """Return the values of all states of the best policy at the truth, or of the only one."""
         graph = self.model.graph
-        policy = np.asarray(graph.first_choice[:-1])
+        policy = np.asarray(graph.first_choice[:-1]) if self.policy is None else check_policy(graph, self.policy)
         table, values = value_of(self.model, self.question, policy, self.point)
-        result = np.zeros(graph.n_states)
+        result = np.zeros(graph.n_states + graph.n_choices)  # choices are nodes if they are drawn
         result[table.chain.state] = np.concatenate([values, table.chain.known])
-        return result
+        return result[: graph.n_states]
 
 
 def is_missed(name, seed, n_looks=2):
@@ -146,13 +149,14 @@ def is_missed(name, seed, n_looks=2):
     for _ in range(n_looks):
         game.visit_worst(0.2 * n / n_looks, values)
         counts = TransitionCounts(game.model.graph, game.counts.copy(), "adaptive", pilot)
-        found = pl.certify(game.model, counts, game.question, confidence=1 - ERROR)
-        table, at = value_of(game.model, game.question, np.asarray(found.policy.choice), game.point)
+        found = pl.certify(game.model, counts, game.question, policy=game.policy, confidence=1 - ERROR)
+        table, at = value_of(game.model, game.question, np.asarray(found.policy), game.point)
         value = at[table.chain.initial]
         missed |= not found.lower - 1e-9 <= value <= found.upper + 1e-9
     return missed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_an_opponent_makes_certificates_miss_no_more_often_than_they_say(name):
     games = (is_missed(name, seed) for seed in range(size(4, 290)))
@@ -160,6 +164,7 @@ def test_an_opponent_makes_certificates_miss_no_more_often_than_they_say(name):
     assert not evidence.is_refuted
 
 
+@pytest.mark.slow
 def test_bets_that_are_stopped_before_they_won_are_found_out(monkeypatch):
     """The end of a bracket is moved inward by what half of the error's logarithm is worth, and more."""
     end = bounds.bracket_end

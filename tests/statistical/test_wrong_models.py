@@ -16,7 +16,7 @@ import plumdp as pl
 
 pytestmark = pytest.mark.slow
 
-N_RUNS, N_REPETITIONS = 20_000, size(2, 4)
+N_RUNS, N_REPETITIONS = 20_000, size(1, 4)
 
 WRONG = {
     "betting, smooth": lambda: smooth_error("betting:25", 0.02),

@@ -66,6 +66,9 @@ class Sizes:
         return np.arange(self.look - 1, self.batches, self.look)
 
 
+SIZES = Sizes()
+
+
 @dataclass(frozen=True, eq=False)
 class Game:
     """A case with all that the opponent knows."""
@@ -81,7 +84,7 @@ class Game:
     gradient: Callable  # of the value of the policy that is best at a point
 
 
-def prepare(case: Case, sizes: Sizes = Sizes(), *, n_runs: int = 4000) -> Game:  # noqa: B008
+def prepare(case: Case, sizes: Sizes = SIZES, *, n_runs: int = 4000) -> Game:
     """Return the game for a case; expected numbers of outcomes come from so many runs of their own."""
     model, table = case.model, likelihood_table(case.model)
     point = model.space.point(case.true_point)

@@ -47,6 +47,9 @@ class Sizes:
         return self.batches * self.batch / self.pilot
 
 
+SIZES = Sizes()
+
+
 @dataclass(frozen=True, eq=False)
 class Game:
     """A case with all that the opponent knows."""
@@ -79,7 +82,7 @@ class Game:
         return TransitionCounts(self.graph, pilot + main, sampling, Pilot(pilot, ratio=self.sizes.ratio))
 
 
-def prepare(case, objectives=None, sizes: Sizes = Sizes(), *, policies=None, n_runs: int = 4000) -> Game:  # noqa: B008
+def prepare(case, objectives=None, sizes: Sizes = SIZES, *, policies=None, n_runs: int = 4000) -> Game:
     """Return the game for a case; unless given, policies are the uniform one and one greedy for each objective."""
     objectives = tuple(objectives or (case.objective,))
     model, table = case.model, likelihood_table(case.model)

@@ -1,6 +1,6 @@
 """Cases that run at night alone: by day, every test has one case at least, and every planted error is found.
 
-These took more than 2.5 seconds each in ``./check``. Of a test with several cases, the fastest one runs by day; the few
+These took a second or more each in ``./check``. Of a test with several cases, one of the fast ones runs by day; the few
 tests that are here as a whole start processes or clusters of files.
 """
 
@@ -10,7 +10,10 @@ NIGHTLY = {
         "test_misuse_says_what_to_write[arguments2-message2]",
     ),
     "cli/test_certify": ("test_a_log_given_directly_has_the_pilot_of_its_order[compare]",),
-    "cli/test_cli_page": ("test_every_command_of_a_page_prints_what_the_page_shows[tutorial.md]",),
+    "cli/test_cli_page": tuple(
+        f"test_every_command_of_a_page_prints_what_the_page_shows[{page}.md]"
+        for page in ("howto/dirty_logs", "howto/own_policy", "howto/exchange", "howto/check", "tutorial")
+    ),
     "cli/test_exit_codes": (
         "test_a_standard_error_that_cannot_be_written_changes_no_code[full]",
         "test_a_file_on_a_full_disk_ends_with_74_and_leaves_nothing[log]",
@@ -25,7 +28,10 @@ NIGHTLY = {
         "test_a_read_only_install_uses_what_was_compiled_there_or_the_folder_of_the_user[True]",
         "test_a_command_that_lacked_kernels_has_them_compiled_for_the_next_one",
     ),
-    "golden/test_case_studies": ("test_the_optimum_lies_in_a_certified_bracket[glider:51,47]",),
+    "golden/test_case_studies": (
+        "test_the_optimum_lies_in_a_certified_bracket[glider:51,47]",
+        "test_sizes_are_as_published_and_the_model_is_sound[glider:71,67]",
+    ),
     "oracles/test_certified_policy": (
         "test_the_exact_value_of_the_certified_policy_lies_between_the_bounds[coupled]",
         "test_the_exact_value_of_the_certified_policy_lies_between_the_bounds[rectangular]",
@@ -63,6 +69,8 @@ NIGHTLY = {
         "test_many_values_with_rows_off_by_the_misfit_lie_within_the_bounds[coupled-True]",
     ),
     "oracles/test_product_sets": (
+        "test_every_point_of_the_set_is_in_the_region_exactly_and_within_all_bounds[None-l1]",
+        "test_every_point_of_the_set_is_in_the_region_exactly_and_within_all_bounds[after-ellipsoid]",
         "test_every_point_of_the_set_is_in_the_region_exactly_and_within_all_bounds[coins-ellipsoid]",
         "test_every_point_of_the_set_is_in_the_region_exactly_and_within_all_bounds[coins-l1]",
         "test_every_point_of_the_set_is_in_the_region_exactly_and_within_all_bounds[die-ellipsoid]",
@@ -91,6 +99,8 @@ NIGHTLY = {
         "test_bounds_contain_the_exact_value_and_the_policy_attains_it[discounted-unknown]",
     ),
     "statistical/test_constants_size": (
+        "test_the_case_studies_are_not_contradicted_by_their_own_data[betting:25]",
+        "test_the_case_studies_are_not_contradicted_by_their_own_data[parallel:5]",
         "test_looking_after_every_toss_excludes_a_right_number_with_at_most_the_error[number0]",
         "test_no_way_of_choosing_the_next_coin_excludes_a_right_number_with_more_than_the_error[numbers0]",
         "test_a_number_that_is_five_standard_errors_off_is_excluded_nine_times_of_ten[0.5-5]",
@@ -99,6 +109,14 @@ NIGHTLY = {
     ),
     "statistical/test_ellipsoid_coverage": ("test_two_coins_ever_miss_the_true_point_with_at_most_their_error[0.05]",),
     "statistical/test_misfit": (
+        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[glider:11,9-at random]",
+        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[glider:11,9-changing]",
+        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[glider:11,9-downward]",
+        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[rover:10,10-at random]",
+        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[rover:10,10-changing]",
+        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[rover:10,10-upward]",
+        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[parallel:5-upward]",
+        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[betting:5-upward]",
         "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[aircraft:20,10-at random]",
         "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[aircraft:20,10-upward]",
         "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[aircraft:20,10-downward]",
@@ -109,6 +127,8 @@ NIGHTLY = {
         "test_the_true_point_is_in_all_sets_if_all_rows_are_off_by_the_misfit[rover:10,10--1]",
     ),
     "statistical/test_model_fit_size": (
+        "test_tests_of_each_kind_reject_a_right_model_at_most_as_often_as_they_say[engagement:5-trajectories]",
+        "test_tests_of_each_kind_reject_a_right_model_at_most_as_often_as_they_say[betting:5-adaptive]",
         "test_tests_of_each_kind_reject_a_right_model_at_most_as_often_as_they_say[betting:5-independent]",
         "test_tests_of_each_kind_reject_a_right_model_at_most_as_often_as_they_say[engagement:5-independent]",
         "test_all_tests_together_reject_a_right_model_at_most_as_often_as_they_say[betting:5]",
@@ -164,6 +184,15 @@ NIGHTLY = {
     "unit/test_bad_logs": (
         "test_files_of_a_folder_are_read_in_the_order_of_their_numbers_and_the_assumption_says_so[csv]",
     ),
+    "unit/test_bets": (
+        "test_one_coin_is_covered_whatever_the_pilot_showed[8]",
+        "test_one_coin_is_covered_whatever_the_pilot_showed[20]",
+        "test_the_half_space_has_all_points_of_the_space_at_which_bets_have_not_won_too_much[1000000000-coins]",
+    ),
+    "unit/test_binomial": (
+        "test_clopper_pearson_is_not_too_narrow_for_astronomic_numbers_of_trials[1000000000000-0.001]",
+        "test_clopper_pearson_is_not_too_narrow_for_astronomic_numbers_of_trials[1000000000-0.1]",
+    ),
     "unit/test_finding": ("test_no_point_that_explains_the_data_is_outside_of_an_outline[aircraft]",),
     "unit/test_hostile_texts": ("test_hostile_properties_are_refused_with_a_reason[Pmax=? [ (((((((((((]",),
     "unit/test_likelihood_shares": (
@@ -188,17 +217,30 @@ NIGHTLY = {
         "test_an_interruption_within_an_episode_neither_loses_nor_doubles_it[7]",
         "test_a_killed_process_loses_nothing[SIGINT]",
     ),
+    "unit/test_other_studies": ("test_the_p_value_of_agreement_is_valid_exactly[0.05]",),
     "unit/test_plain_kernels": (
         "test_certificates_of_plain_and_of_compiled_kernels_are_equal_to_the_last_bit[aircraft:5,4,1-options3]",
         "test_certificates_of_plain_and_of_compiled_kernels_are_equal_to_the_last_bit[rover:3,3,2-options5]",
     ),
     "unit/test_report": ("test_a_saved_result_has_the_same_report_with_and_without_findings[False]",),
+    "unit/test_stored_models": (
+        "test_a_stored_model_can_be_opened_again[layered]",
+        "test_a_given_policy_is_valued_as_in_memory[aircraft]",
+        "test_certificates_are_equal_bit_for_bit_in_chunks_of_any_size[betting-interval]",
+        "test_certificates_are_equal_bit_for_bit_in_chunks_of_any_size[betting-likelihood]",
+        "test_certificates_are_equal_bit_for_bit_in_chunks_of_any_size[layered-interval]",
+    ),
     "unit/test_studies": (
         "test_the_numbers_are_the_same_in_this_process_and_in_two_others",
         "test_a_report_has_tables_and_pictures[table-cells0-The true value lies in 24 of 24 brackets.-figures0]",
         "test_a_report_has_tables_and_pictures[online-cells1-Medians over 2 seeds-figures1]",
     ),
     "unit/test_thresholds": (
+        "test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[6]",
+        "test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[7]",
+        "test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[8]",
+        "test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[9]",
+        "test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[10]",
         "test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[2]",
         "test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[5]",
         "test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[11]",

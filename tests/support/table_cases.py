@@ -109,10 +109,25 @@ def draw(table, truth, visits, rng):
     return counts
 
 
-def random_case(seed, *, least=3e3, most=1e6, few=False):
+def drawn_table(rng):
+    """Return the chain of a walk of 3 to 7 states in which each action is drawn from two, each with its own row."""
+    n = int(rng.integers(3, 8))
+    good, bad = 3 * n, 3 * n + 1
+    share = rng.uniform(0.05, 0.95, n)
+    numbers = {s: np.array([share[s], 1 - share[s]]) for s in range(n)}
+    rows, truth = [[(n + 2 * s, None), (n + 2 * s + 1, None)] for s in range(n)], [*numbers.values()]
+    for s in np.repeat(np.arange(n), 2):
+        successors = [int(s) + 1 if s + 1 < n else good, int(s) - 1 if s else bad, *([int(s)] * int(rng.integers(2)))]
+        rows.append([(t, sum(map(len, rows[n:])) + i) for i, t in enumerate(successors)])
+        row = np.maximum(rng.dirichlet(np.full(len(successors), 1.5)), 0.02)
+        truth.append(row / row.sum())
+    return make_table(rows, start=int(rng.integers(n)), numbers=numbers), np.concatenate(truth)
+
+
+def random_case(seed, *, make=random_table, least=3e3, most=1e6, few=False):
     """Return a random chain with data of three batches; with few, pilots have 1 to 3 visits of each row."""
     rng = np.random.default_rng(seed)
-    table, truth = random_table(rng)
+    table, truth = make(rng)
     firsts = np.unique(row_of_place(table))
     steps = np.exp(rng.uniform(np.log(least), np.log(most))) / len(firsts)
     weight = np.exp(rng.uniform(-1.5, 0, len(firsts)))

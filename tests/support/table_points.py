@@ -19,6 +19,7 @@ class Parts:
     plan: object
     reference: object
     near: object
+    joint: object  # None if row by row is good enough, or nothing is proved in a norm
     stages: dict  # by sign
     expansions: dict  # by sign: the centre, and the expansion there
     box: tuple
@@ -38,7 +39,7 @@ def parts_of(case, lower, upper, errors=ERRORS):
             expansions[sign] = (centre, expand(table, stages, near, centre, *joint))
             return expansions[sign][1]
 
-        stages_of[sign], seen["near"] = stages, near
+        stages_of[sign], seen["near"], seen["joint"] = stages, near, joint[0] if joint else None
         with mock.patch.object(bracket, "_expand", expanded):
             return end(plan, stages, near, sign, *joint)
 
@@ -117,13 +118,21 @@ def broken(parts, case, values, *, is_full):
         "distance": (np.abs(gap) <= near.distance + small).all(),
         "deviation": (table.deviations(parts.reference.probability, ahead) <= near.deviation + small).all(),
         "size": (np.abs(mean) <= near.size + small).all(),
-        "variance": (variance <= bracket._variance(near) + small)[near.is_known & table.is_free].all(),
+        "variance": (variance <= bracket._variance(near) + small)[near.is_known].all(),
+        "norm": parts.joint is None or _norm(parts.joint, ahead) <= parts.joint.relative + small,
         "low": not is_full or ends.low is None or values[start] >= ends.low.value - small,
         "high": not is_full or ends.high is None or values[start] <= ends.high.value + small,
         "expansion": all(_is_above(parts, case, values, sign) for sign in (-1, 1)),
         "estimate": abs(values[start] - ends.estimate) <= ends.distance + small,
     }
     return [name for name, holds in checks.items() if not holds]
+
+
+def _norm(joint, ahead):
+    """Return the norm of the deviations of D over all known rows, in units of the bound."""
+    near = joint.near
+    relative = near.table.deviations(near.reference.probability, ahead) / joint.unit
+    return np.linalg.norm(relative[near.is_known])
 
 
 def _is_above(parts, case, values, sign):

@@ -12,7 +12,7 @@ def equal_outcomes_are_merged_once(patch):
         outcomes = list(sums.values())
         return outcomes, [len(outcomes) - 1 - outcomes[::-1].index(sums[k]) for k in key]
 
-    patch.setattr(likelihood_table, "_merge_equal", once)
+    patch.setattr(likelihood_table, "merge_equal", once)
     patch.setattr(likelihood_table._Groups, "_numbers", with_twins)
 
 

@@ -69,6 +69,7 @@ def choice_of(name, at=0):
     return next(c for c in own if graph.action_names[graph.action[c]] == name)
 
 
+@pytest.mark.slow
 def test_rates_are_those_of_a_hand_calculation(advice):
     """The value a·b has the gradient (b, a), and its variance is b² a(1-a)/m + a² b(1-b)/n after m and n throws.
 

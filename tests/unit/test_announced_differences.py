@@ -32,12 +32,14 @@ def width(counts, policies, question):
     return found.upper - found.lower
 
 
+@pytest.mark.slow
 def test_a_difference_that_is_announced_has_narrower_bounds(counts, policies):
     announced = Question(MODEL, ASKED, *policies)
     assert width(counts, policies, announced) < 0.9 * width(counts, policies, ASKED)
     assert width(counts, policies, Question(MODEL, ASKED, against=policies[1])) < width(counts, policies, ASKED)
 
 
+@pytest.mark.slow
 def test_a_policy_that_is_announced_has_narrower_bounds(counts):
     found = [pl.learn(MODEL, counts, objectives=[each]) for each in (ASKED, Question(MODEL, ASKED, "uniform"))]
     value, announced = (pl.conclude(learned, ASKED, policy="uniform") for learned in found)
@@ -58,6 +60,7 @@ def test_bets_are_placed_across_the_difference_of_both_gradients(policies):
     assert direction.text.startswith("a difference in the value of ")
 
 
+@pytest.mark.slow
 def test_the_result_says_that_policies_were_chosen_before_and_is_not_learned_again_without_them(counts):
     learned = pl.learn(MODEL, counts, objectives=[Question(MODEL, ASKED, against="uniform")])
     certificate = pl.conclude(learned, ASKED)
@@ -67,6 +70,7 @@ def test_the_result_says_that_policies_were_chosen_before_and_is_not_learned_aga
         learn_again(MODEL, counts, certificate)
 
 
+@pytest.mark.slow
 def test_the_same_difference_is_announced_once_and_others_beside_it():
     one, other = Question(MODEL, ASKED, against="uniform"), Question(MODEL, ASKED, policy="uniform")
     counts = pl.simulate(MODEL, STUDY.true_point, 100, rng=1, max_steps=STUDY.max_steps + 1)

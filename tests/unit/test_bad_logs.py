@@ -26,7 +26,7 @@ ADVICE = (
     "correct the log or the model, or count the other rows with on_unmatched='report'; "
     "rejected='rejected.csv' writes all of these rows to a file"
 )
-RECORDER = "if a recorder made mistakes, leave out so many impossible transitions with allow_impossible="
+RECORDER = "if a recorder made mistakes, leave out so many rows that cannot be with allow_impossible="
 UNPLACED = "steps are numbers, or dates and times such as 2024-01-31 07:00:00"
 ORDERED = "if steps only order the rows of a run, and none is missing, say steps='ordered'"
 REPEATED = "repeated step: 4 rows; episode 0, step 0 (2 rows)"  # those of step 1 are alike, but may not be copies
@@ -60,7 +60,7 @@ BAD = {
         "  unknown next state: 8 rows; (place_x=2, lit=false, mode=rest) (6×), (place_x=2, lit=true, mode=rest) (2×); "
         "each value is known, but the model has no state with all of them\n"
         "  impossible transition: 3 rows; (place_x=0, lit=false, mode=rest) 'go' → (place_x=2, lit=false, mode=work) "
-        f"(3×); the model has no such edge, so it may be wrong\n{RECORDER}3\n{ADVICE}",
+        f"(3×); the model has no such edge, so it may be wrong\n{RECORDER}11\n{ADVICE}",
     ),
     "unknown action": (
         lambda: read_log(LAMP, MOVES.assign(action=["fly"] * 8 + [None] * 4)),

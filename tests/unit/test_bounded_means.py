@@ -116,6 +116,7 @@ def test_a_biased_bet_excludes_the_truth_too_often(monkeypatch):
     assert chance_to_exclude(0.5, (0.5, 0.5), 30, 0.1) > 0.1
 
 
+@pytest.mark.slow
 def test_the_planned_number_tells_a_deviation_about_half_of_the_time_and_twice_as_many_nearly_always():
     n = numbers_to_exclude((0.4, 0.5), 0.4, 0.1)
     assert chance_to_exclude(0.9, (0.4, 0.5), n, 0.1) > 0.3

@@ -340,6 +340,7 @@ def test_html_shows_texts_as_they_are_and_adds_no_tags(text):
     assert text in shown.text
 
 
+@pytest.mark.slow
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False), st.text())
 @example(-float("inf"), float("inf"), 'Rmin=? [ F "goal" ]')
 def test_json_holds_everything_but_the_policy(one, other, text):
@@ -347,7 +348,7 @@ def test_json_holds_everything_but_the_policy(one, other, text):
     made = certificate(lower=lower, upper=upper, objective=text, parameters={"p": (lower, upper)})
     read = json.loads(made.to_json(), parse_constant=refuse)
     assert read.pop("schema") == "plumdp/certificate/1"
-    assert set(read) == {field.name for field in fields(Certificate)} - {"policy", "answer"}
+    assert set(read) == {field.name for field in fields(Certificate)} - {"policy", "answer", "comparison"}
     for name in set(read) - {"lower", "upper", "parameters", "assumptions", "jointly", "budget"}:
         assert read[name] == getattr(made, name)
     assert (float(read["lower"]), float(read["upper"])) == (lower, upper)  # infinite numbers are text
@@ -567,7 +568,9 @@ def test_a_certificate_says_how_many_steps_the_likelihood_ignores(
     assert "ignores " + certified_tank.to_dict()["not_in_likelihood"] == said
     certified_tank.save(tmp_path / "result")
     assert pl.read_result(tmp_path / "result").not_in_likelihood == certified_tank.not_in_likelihood
-    pl.write_report(certified_tank, pl.explain(learned_tank, certified_tank), tmp_path / "report.html")
+    pl.write_report(
+        certified_tank, pl.explain(learned_tank, certified_tank, parts=["outlines"]), tmp_path / "report.html"
+    )
     page = (tmp_path / "report.html").read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
     assert f"<li>The likelihood {said}.</li>" in page or f"<p>The likelihood {said}.</p>" in page
 
@@ -586,3 +589,18 @@ def test_nothing_is_ignored_if_such_rows_were_not_visited_or_there_are_none():
     ):
         assert one.not_in_likelihood == ""
         assert "likelihood" not in dict(one.facts())
+
+
+@pytest.mark.parametrize(
+    ("p_value", "says"),
+    [
+        (1.0, "the data show no sign that the model is wrong (p = 1: no evidence against it, by a test that is valid "),
+        (0.3, "the data show no sign that the model is wrong (p = 0.3)"),
+        (
+            0.03,
+            "some doubt whether the model is right (p = 0.03), but not enough to reject it; plumdp check-model says",
+        ),
+    ],
+)
+def test_a_p_value_is_put_into_words(p_value, says):
+    assert dict(certificate(p_value=p_value).facts())["model test"].startswith(says)

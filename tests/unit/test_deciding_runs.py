@@ -31,6 +31,7 @@ def told(few):
     return runs_to_tell(few, STUDY.objective, differing(few, "bet1", "bet0"))
 
 
+@pytest.mark.slow
 def test_as_many_runs_as_predicted_tell_and_a_tenth_of_them_do_not(told):
     """Simulated anew at the true point: the prediction is certified alone, so that the new runs are all data."""
     assert told.prediction.is_alone

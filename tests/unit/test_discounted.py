@@ -20,6 +20,7 @@ def discounted(seed, discount="0.99"):
     return imdp, replace(objective, discount=Fraction(discount)), nature
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("discount", ["0.9", "0.99", "0.999"])
 def test_bounds_hold_the_exact_value_of_the_policy_and_take_few_sweeps(discount):
     """Value iteration alone would take some hundred sweeps with 0.9, and some twenty thousand with 0.999."""

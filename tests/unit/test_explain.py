@@ -61,6 +61,7 @@ def computed(functions):
     return [(file, name) for file, name in functions if file.split("/")[0].removesuffix(".py") in COMPUTING]
 
 
+@pytest.mark.slow
 def test_saving_writes_what_is_there_and_solves_nothing(certificate, tmp_path):
     functions = entered(lambda: certificate.save(tmp_path / "result", model=STUDY.model, counts=COUNTS))
     assert computed(functions) == []

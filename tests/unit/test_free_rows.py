@@ -211,6 +211,7 @@ tables = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(tables, st.integers(0, 2**32 - 1))
 def test_a_table_is_the_parametric_model_with_a_parameter_for_each_number(rows, seed):

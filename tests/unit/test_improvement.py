@@ -56,6 +56,7 @@ def test_a_policy_that_is_certified_to_be_better_is_returned(baseline):
     assert f"better by at least {found.gain:.3f}"[:-1] in found.sentence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["max", "min"])
 def test_the_baseline_is_returned_if_it_is_the_best_or_if_too_little_is_known(direction):
     asked = WINS.replace("max", direction)
@@ -78,6 +79,7 @@ def test_smaller_values_are_better_if_they_are_asked_for():
     assert found.gain <= value(found.difference.second.policy) - value(found.policy)
 
 
+@pytest.mark.slow
 def test_only_states_where_it_pays_are_changed(monkeypatch):
     """One coin of six states is better: to change them all costs more certainty than it gains."""
     model, truth = row_of_arms(6), chances(6, b0=0.7)
@@ -106,6 +108,7 @@ def test_practice_is_how_often_the_data_take_each_action():
     assert (shown[(1, 0), "a"], shown[(1, 0), "b"]) == (0.5, 0.5)
 
 
+@pytest.mark.slow
 def test_the_assumption_about_practice_is_printed_with_the_states_without_data():
     found = improve(MODEL, data(300), WINS)
     (said,) = found.about_baseline

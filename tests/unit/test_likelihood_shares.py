@@ -55,6 +55,7 @@ def test_shares_sum_to_what_is_given_whatever_is_known_and_asked(name, order, ha
     assert (budget.drifts > 0) is (order != "none")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_open", [True, False])
 @pytest.mark.parametrize("has_pilot", [True, False])
 def test_the_sets_of_all_ends_of_the_data_have_the_error_together(is_open, has_pilot, monkeypatch):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import polars
 import pytest
-from log_models import LAMP, recount, runs
+from log_models import LAMP, p, recount, runs
 
 import plumdp as pl
 from plumdp.certifying.claims import _about_data
@@ -169,6 +169,30 @@ def test_a_log_may_call_actions_otherwise(case, form, tmp_path):
         assert np.array_equal(log.counts.counts, COUNTS)
         numbers = () if actions else ("actions are numbered in the order of the model: 0 is go, 1 is rest",)
         assert log.report.assuming == numbers
+
+
+def chain_step(state):
+    ahead = state._replace(x=state.x + 1)
+    return {f"from {state.x}": [(p, ahead), (1 - p, state._replace(x=0))] if state.x < 3 else [(1, state)]}
+
+
+@pytest.mark.parametrize("form", ["transitions", "trajectories"])
+def test_a_log_of_a_markov_chain_needs_no_actions(form, tmp_path):
+    """Counts are those of the log with actions; a run that ends before a step may lack that step's outcome."""
+    chain = pl.explore(chain_step, {"x": 0}, space=pl.ParameterSpace.unit("p"))
+    rows, counts = runs(chain, {"p": 0.6}, 40, max_steps=100)
+    bare = shuffled(pd.DataFrame(rows[form]).drop(columns="action"))
+    bare.to_csv(tmp_path / "log.csv", index=False)
+    for source in (bare, tmp_path / "log.csv"):
+        log = read_log(chain, source)
+        assert np.array_equal(log.counts.counts, counts)
+        assert log.report.rejected == log.report.rows["cut off"] == 0
+    wrong = read_log(chain, bare.assign(x=bare.x.replace(1, 7)), on_unmatched="report")
+    assert wrong.report.rows["unknown state"] > 0
+    cut = bare[bare.x < 3]
+    if form == "trajectories":
+        assert "runs end before the outcome of their last action" in refused(chain, cut)
+    assert "lacks action" in refused(LAMP, pd.DataFrame(ROWS[form]).drop(columns="action"))
 
 
 def test_numbers_among_names_are_not_actions():
@@ -387,12 +411,16 @@ def test_states_that_cannot_be_count_among_what_is_allowed():
     report = read_log(LAMP, frame, allow_impossible=21).report
     assert report.allowed == 21
     assert report_from(report.to_dict()).to_dict() == report.to_dict()
-    assert "unknown state: 1 row" in refused(LAMP, frame, allow_impossible=20)
+    message = refused(LAMP, frame, allow_impossible=20)
+    assert "unknown state: 1 row" in message
+    assert "allow_impossible=21\n" in message  # a smaller number would be refused again
 
 
-def test_other_rows_that_do_not_fit_stay_an_error():
+def test_other_rows_that_do_not_fit_stay_an_error_that_asks_for_no_more_faults():
     frame = with_faults(20).assign(lit=[None, *MOVES.lit[1:]])
-    assert "unreadable state: 1 row" in refused(LAMP, frame, allow_impossible=100)
+    message = refused(LAMP, frame, allow_impossible=100)
+    assert "unreadable state: 1 row" in message
+    assert "if a recorder made mistakes" not in message
     assert refused(LAMP, MOVES, allow_impossible=-1) == "allow_impossible=-1: give a whole number of rows"
 
 

@@ -206,6 +206,7 @@ def test_a_scheduler_has_numbers_of_the_model_and_what_is_remembered_next(certif
         write_policy(certificate.policy, tmp_path / "policy.txt")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_memory", [True, False])
 def test_a_result_is_saved_read_and_explained(model, counts, tmp_path, with_memory):
     found = pl.certify(model, counts, WITHIN, memory=with_memory)
@@ -242,6 +243,7 @@ def test_an_automaton_is_a_memory_like_a_counter(counts, model):
 # On the command line
 
 
+@pytest.mark.slow
 def test_the_command_line_asks_with_and_without_memory(tmp_path):
     (tmp_path / "deadline.prism").write_text(
         "mdp\nconst double p;\nmodule m\n x : [0..2];\n [wait] x=0 -> true;\n"

@@ -193,7 +193,10 @@ def test_no_data_contradict_nothing():
     nothing = pl.TransitionCounts(GRAPH, np.zeros(GRAPH.n_transitions, dtype=np.int64), "adaptive")
     found = pl.check_model(MODEL, nothing)
     assert (found.is_contradicted, found.p_value, found.residuals, found.cells) == (False, 1.0, (), ())
-    assert found.headline == "The data do not contradict the model at confidence 99.9 % (p = 1)."
+    assert found.headline == (
+        "The data do not contradict the model at confidence 99.9 % (p = 1: no evidence against it, by a test that is "
+        "valid at any time)."
+    )
     with pytest.raises(pl.DataError, match="there is nothing to draw: no choice with several outcomes was seen"):
         residual_figure(found)
 

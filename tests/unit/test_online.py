@@ -13,7 +13,7 @@ from plumdp.data.observing import self_loops
 from plumdp.online.loop import OnlineState
 from plumdp.solver.layout import SweepLayout
 
-STUDY = "aircraft:20,10"
+STUDY = "aircraft:6,4,1"
 
 
 def final(records):
@@ -27,7 +27,7 @@ def study():
 
 
 def environment(study, seed=1):
-    return pl.online.simulator(study.model, study.true_point, rng=seed, max_steps=21)
+    return pl.online.simulator(study.model, study.true_point, rng=seed, max_steps=7)
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_the_episodes_are_those_of_the_sampler_under_the_same_policy(study):
     seen = np.zeros(graph.n_transitions, dtype=np.int64)
     never = np.full(graph.n_choices, np.iinfo(np.int64).max)
     assert environment(study).run(weights, 0, 300, never, seen) == 300
-    counts = pl.simulate(study.model, study.true_point, 300, rng=1, max_steps=21, policy=policy)
+    counts = pl.simulate(study.model, study.true_point, 300, rng=1, max_steps=7, policy=policy)
     assert (counts.counts == seen).all()
 
 
@@ -217,8 +217,8 @@ def test_an_interruption_within_an_update_ends_learning_at_the_update_before(stu
 SCRIPT = """
 import sys
 import plumdp as pl
-study = pl.case_study("aircraft:20,10")
-environment = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=21)
+study = pl.case_study("aircraft:6,4,1")
+environment = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=7)
 for record in pl.learn_online(study.model, environment, study.objective, episodes=400, checkpoint=sys.argv[1]):
     print(record.episodes, record.bound, flush=True)
     if record.episodes > 100:
@@ -230,17 +230,10 @@ COMMAND = [sys.executable, "-c", SCRIPT]
 IN_ONE_GO = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "check": True}
 
 
-@pytest.fixture(scope="module")
-def never_ended(tmp_path_factory):
-    """The last line of a process that was never ended."""
-    file = tmp_path_factory.mktemp("whole") / "whole.npz"
-    return subprocess.run([*COMMAND, str(file)], **IN_ONE_GO).stdout.splitlines()[-1]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGINT"])
-def test_a_killed_process_loses_nothing(tmp_path, how, never_ended):
-    """End it somewhere in the middle; a new process ends with the result of one that was never ended."""
+def test_a_killed_process_loses_nothing(tmp_path, how, whole):
+    """End it somewhere in the middle; a new process ends with the result of this one, which was never ended."""
     if sys.platform == "win32":
         pytest.skip("sends a signal")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
@@ -254,7 +247,7 @@ def test_a_killed_process_loses_nothing(tmp_path, how, never_ended):
     process.stdout.close()
     assert 100 < OnlineState.load(tmp_path / "state.npz").episodes < 400
     resumed = subprocess.run([*COMMAND, str(tmp_path / "state.npz")], **IN_ONE_GO)
-    assert resumed.stdout.splitlines()[-1] == never_ended
+    assert resumed.stdout.splitlines()[-1] == f"{whole.episodes} {whole.bound}"
 
 
 @pytest.mark.parametrize("changes", [{"confidence": 0.9}, {"confidence_set": "published-interval"}])
@@ -303,15 +296,15 @@ def test_learning_in_gymnasium_is_learning_in_the_sampler_if_the_random_words_ar
         found = pl.learn_online(study.model, environment, study.objective, episodes=200)
         return [(r.episodes, r.steps, r.bound, r.optimistic_bound, r.policy.choice.tolist()) for r in found]
 
-    sampler = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=21, stop=is_stuck)
-    env = with_words_of_the_sampler(pl.data.as_env(study.model, study.true_point, max_steps=21), sampler.plan.key)
+    sampler = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=7, stop=is_stuck)
+    env = with_words_of_the_sampler(pl.data.as_env(study.model, study.true_point, max_steps=7), sampler.plan.key)
     assert records(pl.data.gym_environment(study.model, env, rng=1)) == records(sampler)
 
 
 @pytest.mark.slow
 def test_learning_in_gymnasium_certifies_and_can_be_resumed(study, tmp_path):
     def records(**options):
-        env = pl.data.as_env(study.model, study.true_point, max_steps=21)
+        env = pl.data.as_env(study.model, study.true_point, max_steps=7)
         episodes = pl.data.gym_environment(study.model, env, rng=3)
         options |= {"episodes": 300, "exploration": 0.2, "confidence": 0.9}
         return pl.learn_online(study.model, episodes, study.objective, **options)
@@ -333,7 +326,7 @@ def test_what_does_not_fit_the_model_is_named_as_it_is_for_counts(study):
     """An environment with other probabilities is fine, one with another action order leads elsewhere."""
     actions = list(study.model.graph.action_names)
     swapped = {name: k for k, name in enumerate(reversed(actions))}
-    env = pl.data.as_env(study.model, study.true_point, max_steps=21)
+    env = pl.data.as_env(study.model, study.true_point, max_steps=7)
     episodes = pl.data.gym_environment(study.model, env, rng=1, act=swapped.get)
     with pytest.raises(pl.DataError, match=r"^episode \d+, step \d+: state .* led to .*, which is (not one|no state)"):
         final(pl.learn_online(study.model, episodes, study.objective, episodes=50, exploration=1.0))

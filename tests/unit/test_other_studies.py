@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
+from tiers import size
 from typer.testing import CliRunner
 
 import plumdp as pl
@@ -57,6 +58,7 @@ def exact_interval(successes, trials, error):
 # The region
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["likelihood", "interval", "l1", "ellipsoid"])
 def test_with_hardly_any_data_the_region_is_the_interval_of_the_study_at_its_share(kind):
     """So its width falls like the root of the number of trials: a hundred times the trials, a tenth of the width."""
@@ -110,14 +112,15 @@ def test_without_evidence_nothing_changes(counts):
     assert not any("evidence" in words for words, _ in plain.budget)
 
 
+@pytest.mark.slow
 def test_the_truth_is_missed_no_more_often_than_the_error_allows():
-    rng, missed, model = np.random.default_rng(1), 0, two_coins()
-    for _ in range(100):
+    rng, missed, model, n = np.random.default_rng(1), 0, two_coins(), size(30, 100)
+    for _ in range(n):
         study, data = {"p": (int(rng.binomial(40, 0.3)), 40)}, tossed(model, rng)
         learned = pl.learn(model, data, confidence=0.6, confidence_set="interval", evidence=study)
         low, high = learned.parameters.get("p", (1.0, 0.0))
         missed += not low <= 0.3 <= high
-    assert 0 < missed <= binom.ppf(0.999, 100, 0.4)
+    assert 0 < missed <= binom.ppf(0.999, n, 0.4)
 
 
 @pytest.mark.slow
@@ -133,6 +136,7 @@ def test_four_times_the_trials_halve_the_bounds_where_the_study_knows_more_than_
 # Agreement
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [0.05, 0.2])
 def test_the_p_value_of_agreement_is_valid_exactly(error):
     """All outcomes of 12 trials of the data, with an interval of that error, and 15 of the study, are added up."""
@@ -240,6 +244,7 @@ def test_evidence_is_refused_beside_a_misfit_published_sets_and_tables(counts):
 # Saved, explained, and on the command line
 
 
+@pytest.mark.slow
 def test_a_saved_result_keeps_its_evidence_and_is_explained_with_it(tmp_path, counts):
     found = pl.certify(STUDY.model, counts, ASKED, evidence={"p": (5500, 10_000)})
     found.save(tmp_path / "result")
@@ -252,6 +257,7 @@ def test_a_saved_result_keeps_its_evidence_and_is_explained_with_it(tmp_path, co
         pl.explain(changed, again)
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_evidence(tmp_path, counts):
     data = str(tmp_path / "counts.parquet")
     pl.write_counts(counts, data)

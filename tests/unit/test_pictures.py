@@ -121,6 +121,10 @@ STRIP = Outline(("p", ""), (0.51, 0.0), ((0.5, 0.53), (0.0, 0.0)), ((0.0, 0.0), 
 
 FIGURES = {
     "ladder": lambda: plots.ladder_figure(RUNGS, objective='Pmax=? [ F "goal" ]', estimate=0.4, truth=0.45),
+    "difference": lambda: plots.difference_figure(
+        {"names": ["mine", "today's"], "first": [0.4, 0.5], "second": [0.3, 0.45], "difference": [0.01, 0.08]},
+        objective='Pmax=? [ F "goal" ]',
+    ),
     "ladder, one": lambda: plots.ladder_figure(RUNGS[-1:], objective=LONG),
     "ladder, no bounds": lambda: plots.ladder_figure([NOTHING], objective=""),
     "region": lambda: plots.region_figure([OUTLINE], {"p": (0.4, 0.6), "q": (0.45, 0.55)}, truth={"p": 0.5, "q": 0.5}),

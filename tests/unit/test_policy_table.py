@@ -273,6 +273,11 @@ SAID = {  # a policy, and what is wrong with it
         "the policy: state (room=exit, at last, is_lit=false, n=0): 'walk' is not its only action, 'rest'; give that, "
         "or leave the state out",
     ),
+    "other action of the only one, as NumPy writes it": (
+        (WALK | {AWAY: np.array(["walk"])[0]},),
+        "the policy: state (room=exit, at last, is_lit=false, n=0): 'walk' is not its only action, 'rest'; give that, "
+        "or leave the state out",
+    ),
     "failing function": (
         (lambda s: {}[s.n],),
         "the policy fails in the state (room=hall, is_lit=false, n=0): KeyError: 0",

@@ -70,6 +70,7 @@ def check_distinct(arrays):
     assert [found[i] for i in inverse] == rows
 
 
+@pytest.mark.slow
 @given(columns(INTEGERS, max_columns=7))
 def test_distinct_lists_each_combination_of_int32_columns_once(arrays):
     check_distinct(arrays)

@@ -70,7 +70,7 @@ def everything(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_confidence_set_is_one_file_and_one_entry(everything, tmp_path, study):
+def test_a_confidence_set_is_one_file_and_one_entry(everything, tmp_path, study, blank_pictures):
     """All relaxations and the certificate take its region as it is, and so does all that is made of a certificate."""
     counts = pl.simulate(study.model, study.true_point, 100, rng=1, max_steps=7)
     for relaxation in ("interval", "parameter", "expression", "rectangular"):
@@ -232,7 +232,7 @@ def test_a_new_objective_has_certificates(prize, study, relaxation):
 
 
 @pytest.mark.slow
-def test_a_certificate_of_a_new_objective_is_explained_saved_and_reported(prize, study, tmp_path):
+def test_a_certificate_of_a_new_objective_is_explained_saved_and_reported(prize, study, tmp_path, blank_pictures):
     """It has no text, so that only what was learned knows what was asked."""
     counts = pl.simulate(study.model, study.true_point, 1000, rng=1, max_steps=7)
     asked = prize(3.0 * study.model.labels["goal"], "max")
@@ -356,4 +356,5 @@ def test_what_was_added_is_gone_after_its_test():
         "limit",
         "parameters",
         "tables",
+        "differences",
     ]

@@ -1,5 +1,6 @@
 """Everything public prints in one short line, however large it is; and in notebooks as a small table."""
 
+from functools import cache
 from html.parser import HTMLParser
 
 import numpy as np
@@ -14,8 +15,12 @@ STUDY = pl.case_study("rover:10,10")
 MODEL = STUDY.model
 COUNTS = pl.simulate(MODEL, STUDY.true_point, 2000, rng=1, max_steps=50)
 MDP = pl.stages.instantiate(MODEL, STUDY.true_point)
-CERTIFICATE = pl.certify(MODEL, COUNTS, STUDY.objective)
 P, Q = pl.parameters("p", "q")
+
+
+@cache
+def certificate():
+    return pl.certify(MODEL, COUNTS, STUDY.objective)
 
 
 def _reward(**options):
@@ -94,8 +99,8 @@ THINGS = {
     "IntervalModel": (lambda: pl.exchange.interval_model(learn(MODEL, COUNTS)), None),
     "Solution": (lambda: pl.stages.solve(MDP, STUDY.objective), None),
     "Prepared": (lambda: pl.stages.prepare(MDP, STUDY.objective), None),
-    "PolicyTable": (lambda: CERTIFICATE.policy, None),
-    "Certificate": (lambda: CERTIFICATE, None),
+    "PolicyTable": (lambda: certificate().policy, None),
+    "Certificate": (certificate, None),
     "ModelCheck": (lambda: pl.check_model(MODEL, COUNTS), "ModelCheck(not contradicted, p = 1, confidence 0.999)"),
     "Advice": (lambda: pl.advise(learn(MODEL, COUNTS), STUDY.objective), None),
     "Answer": (lambda: pl.decide(learn(MODEL, COUNTS), 'P>=0.5 [ !"crash" U "target" ]'), None),
@@ -175,13 +180,13 @@ def test_notebooks_show_a_small_table(name):
 
 
 def test_notebooks_show_several_certificates_as_one_table():
-    both = Certificates([CERTIFICATE, CERTIFICATE])
+    both = Certificates([certificate(), certificate()])
     parser = Cells()
     parser.feed(both._repr_html_())
-    assert parser.cells[0] == f"{CERTIFICATE.objective}, confidence 0.999"  # which both have
+    assert parser.cells[0] == f"{certificate().objective}, confidence 0.999"  # which both have
     assert parser.cells[1:5] == ["relaxation", "lower", "upper", "status"]
-    assert parser.cells[5:9] == ["coupled", *CERTIFICATE.printed_bounds, "certified"]
-    assert both == [CERTIFICATE, CERTIFICATE]
+    assert parser.cells[5:9] == ["coupled", *certificate().printed_bounds, "certified"]
+    assert both == [certificate(), certificate()]
     assert "<table>" in Certificates()._repr_html_()
 
 

@@ -49,6 +49,7 @@ def assert_same(read, written):
         assert again.tolist() == values.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [None, STUDY.model], ids=["alone", "with the model"])
 def test_everything_is_the_same_after_reading(certificate, findings, folder, model):
     read = pl.read_result(folder, model)

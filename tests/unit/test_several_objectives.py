@@ -39,6 +39,7 @@ MODEL = coins()
 COUNTS = pl.simulate(MODEL, POINT, 4000, rng=1, max_steps=2)
 
 
+@pytest.mark.slow
 def test_all_certificates_are_those_of_one_learn_in_the_order_of_the_objectives():
     found = pl.certify_all(MODEL, COUNTS, TEXTS, confidence=0.99)
     learned = pl.learn(MODEL, COUNTS, confidence=0.99, objectives=TEXTS)

@@ -422,7 +422,8 @@ BAD = {
     ),
     "foreign choice": (
         {"policy": np.zeros(3625, dtype=int)},
-        "state (money=10, step=1): choice 0 is not one of its own, 5 to 9",
+        "state (money=10, step=1): choice 0 is not one of its own, 5 to 9; for numbers of actions, give a function of "
+        "the state that returns a name",
     ),
     "negative": ({"policy": np.full(15664, -0.5)}, "the probabilities of a policy must be at least 0"),
     "half": (

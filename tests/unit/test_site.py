@@ -52,7 +52,7 @@ def site(tmp_path_factory):
         (folder / "docs" / "gallery" / name / "report.html").write_text("not run", encoding="utf-8")
     (folder / "docs" / "words.md").write_text(PRINTING, encoding="utf-8")
     options = ("-W", "--keep-going", "-q", "-b", "html", "-D", "gallery_sizes=small")
-    options += () if TIER == "night" else ("-D", f"gallery_only={ONE}")
+    options += () if TIER == "night" else ("-D", f"gallery_only={ONE}", "-D", "html_theme=basic")
     command = [sys.executable, "-m", "sphinx", *options, str(folder / "docs"), str(folder / "html")]
     ended = subprocess.run(
         command, capture_output=True, text=True, env=os.environ | {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
@@ -140,3 +140,16 @@ def test_a_page_of_the_gallery_is_short(name):
     code = CELL.findall(text) + [(folder / file).read_text(encoding="utf-8") for file in INCLUDED.findall(text)]
     lines = [line for part in code for line in part.splitlines() if line.strip() and not line.startswith(":")]
     assert 10 < len(lines) <= MOST_LINES
+
+
+def test_signatures_say_arraylike_and_not_what_numpy_makes_of_it(site):
+    text = "".join(page.read_text(encoding="utf-8") for page in (site / "reference").glob("*.html"))
+    assert "ArrayLike" in text
+    assert [word for word in ("_Buffer", "_SupportsArray", "~plumdp.") if word in text] == []
+
+
+def test_narrow_columns_of_tables_break_no_word(site):
+    """With "anywhere", a browser takes a column to be as narrow as a letter; with "break-word", as a word."""
+    rules = (site / "_static" / "pages.css").read_text(encoding="utf-8")
+    assert "td code { overflow-wrap: break-word;" in rules
+    assert not re.search(r"^[^\n]*td[^\n]*(anywhere;|break-all)", rules, re.MULTILINE)

@@ -52,6 +52,7 @@ def test_a_study_goes_on_where_it_stopped(tmp_path):
     assert numbers(tmp_path) == numbers(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_half_a_file_and_another_version_are_run_again(tmp_path):
     cell = SMALL[0]
     (tmp_path / f"{cell.name}.tmp").write_bytes(b"PAR1")
@@ -82,7 +83,7 @@ def test_the_numbers_are_the_same_in_this_process_and_in_two_others(tmp_path):
 
 @pytest.mark.slow
 def test_an_error_in_another_process_names_its_cell_and_ends_the_study(tmp_path):
-    cells = [Cell("table", "aircraft:0,0", 1, 300), *SMALL]
+    cells = [Cell("table", "aircraft:0,0", 1, 300), SMALL[0]]
     with pytest.raises(ModelError, match=r"^table aircraft:0,0, seed 1: .aircraft:0,0. is not a published instance"):
         run(cells, tmp_path, jobs=2)
 
@@ -199,6 +200,20 @@ def test_a_study_of_ones_own_is_one_line_in_the_table(tmp_path, monkeypatch):
 def test_an_unknown_study_is_refused():
     with pytest.raises(
         DataError,
-        match=r"^there is no study 'tabel'; choose one of table, online, ellipsoid, .*limit, parameters, tables$",
+        match=r"^there is no study 'tabel'; choose one of table, online, .*limit, parameters, tables, differences$",
     ):
         find_study("tabel")
+
+
+@pytest.mark.slow
+def test_differences_are_no_wider_than_those_of_brackets_and_no_narrower_than_the_limit():
+    rows = [
+        {"instance": "betting:5", "seed": 1} | row
+        for row in find_study("differences").run(Cell("differences", "betting:5", 1, 5_000))
+    ]
+    assert {row["rival"] for row in rows} >= {"uniform", "middle"}
+    for row in rows:
+        assert row["limit"] < row["width"] <= row["brackets"] * (1 + 1e-9)
+        assert row["holds"]
+    report = find_study("differences").describe(rows)
+    assert f"{len(rows)} of {len(rows)} brackets" in report[-1]

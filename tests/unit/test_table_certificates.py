@@ -77,7 +77,47 @@ def test_a_policy_that_was_given_has_bets_of_its_own_and_the_certificate_says_so
     found = pl.certify(model, counts, REACH, policy=waits)
     assert found.lower <= true_value(model, point, REACH, waits) <= found.upper
     assert "the objectives, and policies announced with them, were chosen before the data were looked at" in str(found)
-    assert "coupled" in str(found)
+    assert "bets on the value of this policy, and each row within its intervals" in str(found)
+
+
+@pytest.mark.parametrize("text", [*FREE, *REWARDS[:2]])
+def test_a_policy_that_draws_has_bets_of_its_own(text):
+    """Its true value is that of the chain whose rows are mixtures of those of its actions."""
+    model, point, counts = data()
+    weights = np.where(np.diff(model.graph.first_choice)[model.graph.state_of_choice()] == 1, 1.0, 0.3)
+    weights[model.graph.first_choice[:3] + 1] = 0.7
+    found = pl.certify(model, counts, text, policy=weights, confidence=0.95)
+    alone = pl.certify(model, counts, text, policy=weights, confidence=0.95, relaxation="interval")
+    mixed = np.zeros((5, 5))
+    taken = point * weights[model.graph.choice_of_transition()]
+    np.add.at(mixed, (model.graph.state_of_choice()[model.graph.choice_of_transition()], model.graph.successor), taken)
+    x = model.graph.states["x"]
+    inner, goal, time = np.flatnonzero((x > 0) & (x < 4)), x == (0 if "G" in text else 4), "time" in text
+    gain = np.ones(3) if time else mixed[inner] @ goal
+    at = np.linalg.solve(np.eye(3) - mixed[np.ix_(inner, inner)], gain)[inner == model.graph.initial_state].item()
+    assert found.lower <= (1 - at if "G" in text else at) <= found.upper
+    assert found.upper - found.lower < 0.8 * (alone.upper - alone.lower)
+    assert "bets on temporal differences" in str(found)
+
+
+@pytest.mark.parametrize("policy", ["go", "uniform"])
+def test_a_policy_that_was_given_is_explained_from_model_and_counts(policy):
+    """It is learned again with the same policy announced, and gives the same certificate to the last bit."""
+    model, _, counts = data()
+    found = pl.certify(model, counts, REACH, policy=policy)
+    assert pl.explain(model, counts, found).about == found.fingerprint
+    with pytest.raises(pl.DataError, match="other counts"):
+        pl.explain(model, data(n_runs=2000)[2], found)
+
+
+def test_the_certificate_says_which_data_placed_the_first_bets():
+    """Of 20,000 planned runs, the longest moment that leaves three times as much is after 4,096 of them."""
+    model, _, counts = data()
+    lengths, moments = counts.pilot.lengths, counts.pilot.moments
+    first = max(i for i, n in enumerate(lengths) if 4 * n <= 20000)
+    placed = f"bets were placed by {moments[first].sum():,} steps of the data, and renewed by up to"
+    assert placed in str(pl.certify(model, counts, REACH))
+    assert first > 0
 
 
 def test_several_objectives_share_the_error():
@@ -97,6 +137,7 @@ def test_policies_that_were_not_announced_have_intervals_alone():
     assert "not known which data came first" in str(pl.conclude(nothing, REACH))
 
 
+@pytest.mark.slow
 def test_a_certificate_is_saved_read_explained_and_reported(tmp_path):
     model, _, counts = data()
     found = pl.certify(model, counts, REACH)

@@ -26,6 +26,8 @@ WORDS = {
     "Pmax=? [ G[2,5] x<3 ]": "the probability that the pump is in a state with x < 3 at every step from 2 to 5",
     'R{"unit_cost"}min=? [ F x=3 ]': "the expected “unit cost” until the pump reaches a state with x = 3",
     "Rmax=? [ C ]": "the expected total reward",
+    'R{"unit_cost"}min=? [ LRA ]': "the average “unit cost” of a step in the long run",
+    "Smax=? [ x>0 ]": "the share of time that the pump spends in a state with x > 0 in the long run",
     "Rmax=? [ C<=9 ]": "the expected reward over the first 9 steps",
     "Rmax=? [ C<10 ]": "the expected reward over the first 9 steps",
     "Rmax=? [ C{0.9} ]": "the expected total reward, where each step counts 0.9 times as much as the one before",
@@ -43,6 +45,20 @@ def model():
     labels = {"failed": lambda state: state.x == 2, "season_over": lambda state: state.x == 3}
     rewards = {"unit_cost": lambda state: 1}
     return pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit(), labels=labels, rewards=rewards)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('Pmax=? [ (!"c") U ("a" & F "b") ]', "the system does what is asked: (not “c”) U (“a” and F “b”)"),
+        ('Pmax=? [ !(F "a") ]', "the system does what is asked: not (F “a”)"),
+        ('Pmin=? [ "a" W "b" ]', "the system does what is asked: “a” W “b”"),
+        ('Pmax=? [ F{"fuel"}<=20 "goal" ]', "the system ever reaches “goal”, with at most 20 “fuel”"),
+        ('Pmax=? [ G{"fuel"}<2*N x=1 ]', "the system always stays in a state with x = 1, with less than 2 * N “fuel”"),
+    ],
+)
+def test_missions_and_budgets_have_words(text, words):
+    assert value_in_words(text) == f"the probability that {words}"
 
 
 @pytest.mark.parametrize("text", WORDS)
@@ -70,7 +86,7 @@ def test_bounds_on_steps_are_those_that_the_parser_reads(model, bound, words, st
 
 
 @pytest.mark.parametrize(
-    "text", ["", "Pmax=? [", "[ F x ]", "<b>&", "P [ F ]", "Smax=? [ x=1 ]", "Pmax=? [ x=1 ]", '"']
+    "text", ["", "Pmax=? [", "[ F x ]", "<b>&", "P [ F ]", "Tmax=? [ x=1 ]", "Pmax=? [ x=1 ]", '"']
 )
 def test_what_is_not_a_property_has_no_words(text):
     assert value_in_words(text) == threshold_in_words(text) == ""

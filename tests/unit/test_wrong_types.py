@@ -3,6 +3,7 @@
 import copy
 import pickle
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,8 +17,12 @@ MODEL, GOAL = STUDY.model, STUDY.objective
 OTHER = pl.case_study("betting:6")
 MDP = pl.stages.instantiate(MODEL, STUDY.true_point)
 COUNTS = pl.simulate(MODEL, STUDY.true_point, 2000, rng=1, max_steps=6)
-CERTIFICATE = pl.certify(MODEL, COUNTS, GOAL)
 SIMULATOR = pl.online.simulator(MODEL, STUDY.true_point, rng=1, max_steps=6)
+
+
+@cache
+def certificate():
+    return pl.certify(MODEL, COUNTS, GOAL)
 
 
 def _env():
@@ -49,13 +54,19 @@ _OBJECTIVE = "give a property such as 'Pmax=? [ F \"goal\" ]', a Reach or a Rewa
 _FINGERPRINTS = (OTHER.model.graph.fingerprint[:8], MODEL.graph.fingerprint[:8])
 WRONG = {
     "solve a parametric model": (lambda: pl.stages.solve(MODEL, GOAL), f"solve{_UNKNOWN}"),
-    "evaluate a parametric model": (lambda: pl.stages.evaluate(MODEL, CERTIFICATE.policy, GOAL), f"evaluate{_UNKNOWN}"),
+    "evaluate a parametric model": (
+        lambda: pl.stages.evaluate(MODEL, certificate().policy, GOAL),
+        f"evaluate{_UNKNOWN}",
+    ),
     "solve a graph": (
         lambda: pl.stages.solve(MODEL.graph, GOAL),
         "solve takes an interval MDP, such as instantiate(model, point), not Graph",
     ),
     "solve a text": (lambda: pl.stages.solve(MDP, GOAL.text), _NO_LABELS.format("solve")),
-    "evaluate a text": (lambda: pl.stages.evaluate(MDP, CERTIFICATE.policy, GOAL.text), _NO_LABELS.format("evaluate")),
+    "evaluate a text": (
+        lambda: pl.stages.evaluate(MDP, certificate().policy, GOAL.text),
+        _NO_LABELS.format("evaluate"),
+    ),
     "solve a mask": (
         lambda: pl.stages.solve(MDP, GOAL.target),
         "solve takes an objective, such as parse_property(text, model), not ndarray",
@@ -123,7 +134,7 @@ WRONG = {
         "conclude takes what learn(model, counts) returns, not ParametricMDP",
     ),
     "decide from a certificate": (
-        lambda: pl.decide(CERTIFICATE, "P>=0.5 [ F x ]"),
+        lambda: pl.decide(certificate(), "P>=0.5 [ F x ]"),
         "decide takes what learn(model, counts) returns, not Certificate",
     ),
     "advise from counts": (
@@ -139,10 +150,10 @@ WRONG = {
         "parse_property takes the text of a property, such as 'Pmax=? [ F \"goal\" ]', first, not ParametricMDP",
     ),
     "report without findings": (
-        lambda: pl.write_report(CERTIFICATE, "report.html", None),
+        lambda: pl.write_report(certificate(), "report.html", None),
         "write_report takes findings, which explain returns, after the certificate, not str",
     ),
-    "read a certificate": (lambda: pl.read_result(CERTIFICATE), "read_result takes a path, not Certificate"),
+    "read a certificate": (lambda: pl.read_result(certificate()), "read_result takes a path, not Certificate"),
     "read a model of nothing": (lambda: pl.read_model(None), "read_model takes a path, not NoneType"),
     "environment of a case study": (
         lambda: pl.data.as_env(STUDY, STUDY.true_point),
@@ -162,11 +173,11 @@ WRONG = {
         "plots.region takes what learn(model, counts) returns, not TransitionCounts",
     ),
     "map of an array": (
-        lambda: pl.plots.policy(CERTIFICATE.policy.choice),
+        lambda: pl.plots.policy(certificate().policy.choice),
         "plots.policy takes a PolicyTable, or a certificate, which has one, not ndarray",
     ),
     "learning of a certificate": (
-        lambda: pl.plots.online(CERTIFICATE),
+        lambda: pl.plots.online(certificate()),
         "plots.online takes an OnlineRun, or its records, not Certificate",
     ),
     "table of probabilities": (
@@ -185,10 +196,10 @@ def test_the_wrong_thing_gets_a_sentence_that_says_what_to_write(case):
 
 
 def test_the_policy_of_a_certificate_is_taken_wherever_a_policy_is():
-    policy = CERTIFICATE.policy
+    policy = certificate().policy
     runs = {"rng": 1, "max_steps": 6}
     assert (pl.stages.evaluate(MDP, policy, GOAL).lower == pl.stages.evaluate(MDP, policy.choice, GOAL).lower).all()
-    assert pl.certify(MODEL, COUNTS, GOAL, policy=policy).bound == pytest.approx(CERTIFICATE.bound, abs=1e-5)
+    assert pl.certify(MODEL, COUNTS, GOAL, policy=policy).bound == pytest.approx(certificate().bound, abs=1e-5)
     by_table, by_array = (pl.simulate(MODEL, {"p": 0.5}, 50, policy=p, **runs) for p in (policy, policy.choice))
     assert (by_table.counts == by_array.counts).all()
     assert len(pl.data.record(MODEL, {"p": 0.5}, 5, policy=policy, **runs)) == 30
@@ -196,18 +207,18 @@ def test_the_policy_of_a_certificate_is_taken_wherever_a_policy_is():
 
 
 def test_the_policy_of_a_certificate_is_taken_in_environments():
-    assert pl.sample_env(MODEL, _env(), 5, rng=1, policy=CERTIFICATE.policy).total == 30
+    assert pl.sample_env(MODEL, _env(), 5, rng=1, policy=certificate().policy).total == 30
 
 
 @pytest.mark.slow
 def test_a_text_is_taken_wherever_there_is_a_model_to_read_it_with():
-    assert pl.certify(MODEL, COUNTS, GOAL.text).bound == CERTIFICATE.bound
+    assert pl.certify(MODEL, COUNTS, GOAL.text).bound == certificate().bound
     assert pl.certify(MODEL, COUNTS, GOAL.text).objective == GOAL.text
     both = [pl.compare(MODEL, COUNTS, asked, relaxations=["interval"])[0].lower for asked in (GOAL, GOAL.text)]
     assert both[0] == both[1]
-    assert conclude(learn(MODEL, COUNTS, objectives=[GOAL]), GOAL.text).bound == CERTIFICATE.bound
-    assert conclude(learn(MODEL, COUNTS, objectives=[GOAL.text]), GOAL).bound == CERTIFICATE.bound
-    assert [each.bound for each in pl.certify_all(MODEL, COUNTS, [GOAL.text])] == [CERTIFICATE.bound]
+    assert conclude(learn(MODEL, COUNTS, objectives=[GOAL]), GOAL.text).bound == certificate().bound
+    assert conclude(learn(MODEL, COUNTS, objectives=[GOAL.text]), GOAL).bound == certificate().bound
+    assert [each.bound for each in pl.certify_all(MODEL, COUNTS, [GOAL.text])] == [certificate().bound]
     assert _online(SIMULATOR, objective=GOAL.text)[-1].bound == _online(SIMULATOR)[-1].bound
 
 
@@ -225,9 +236,9 @@ def test_what_was_learned_can_be_copied_and_gives_the_same_certificate(again):
     other = again(learned)
     for asked in (GOAL, other.questions[0]):
         found = conclude(other, asked)
-        assert (found.lower, found.upper) == (CERTIFICATE.lower, CERTIFICATE.upper)
-        assert (found.policy.choice == CERTIFICATE.policy.choice).all()
-    assert pl.explain(other, CERTIFICATE, parts=["n_expressions"]).n_expressions > 0
+        assert (found.lower, found.upper) == (certificate().lower, certificate().upper)
+        assert (found.policy.choice == certificate().policy.choice).all()
+    assert pl.explain(other, certificate(), parts=["n_expressions"]).n_expressions > 0
 
 
 def test_points_that_numpy_draws_are_taken_as_the_decimals_they_show():

@@ -89,6 +89,32 @@ def possible(patient: Any) -> dict[str, list[Any]]:
     return {dose: [patient._replace(status=STATUS[to], state=to) for to in states] for dose, states in after.items()}
 
 
+def every_action(patients: int) -> tuple[Any, Shares, Any]:
+    """Return the table with all 25 actions, the probability of each choice of the clinicians, and counts of patients.
+
+    Patients are admitted by the action 0.
+    """
+    import plumdp
+    from plumdp.model import table_model
+
+    state, action = (np.append(each, last) for each, last in zip(np.nonzero(ADMISSIBLE), (ADMITTED, 0), strict=True))
+    rows = np.vstack([MOVES[ADMISSIBLE], np.pad(ADMISSION, (0, MOVES.shape[2] - N))])
+    row, after = np.nonzero(rows)
+    labels = {"survived": lambda patients: patients.state == SURVIVED}
+    model = table_model(state[row], action[row], after, initial=ADMITTED, labels=labels)
+    graph, at = model.graph, model.graph.states["state"]
+    known = np.full((len(STATUS), 25), -1)  # the row of each state and action
+    known[state, action] = np.arange(len(state))
+    names = np.array([int(name) if name.isdigit() else 0 for name in graph.action_names])[graph.action]
+    of_choice = known[at[graph.state_of_choice()], names]
+    choice = graph.choice_of_transition()
+    truth = np.where(of_choice[choice] < 0, 1.0, rows[of_choice[choice], at[graph.successor]])
+    practice = np.where(of_choice < 0, 1.0, np.append(CLINICIANS[ADMISSIBLE], 1.0)[of_choice])
+    truth /= graph.sum_by_choice(truth)[choice]
+    is_end = model.labels["deadlock"]
+    return model, practice, plumdp.simulate(model, truth, patients, rng=1, max_steps=200, stop=is_end, policy=practice)
+
+
 def survival(rule: Rule) -> float:
     """Return the true probability to survive if each patient gets the dose that the rule names."""
     moves = np.einsum("sa,sat->st", _taken(rule), MOVES, optimize=True)

@@ -181,11 +181,11 @@ def _parts_of_gap(valued: Valuation) -> dict[str, float]:
     """
     if valued.coupled is None:
         return {}
-    rest, parts = valued.upper - valued.lower, {}
+    remaining, parts = valued.upper - valued.lower, {}
     for name in ("statistics", "remainder", "rounding"):
-        parts[name] = float(min(max(getattr(valued.coupled, name), 0.0), rest))  # rounding may leave it below zero
-        rest -= parts[name]
-    return parts | {"relaxation": float(rest)}
+        parts[name] = float(min(max(getattr(valued.coupled, name), 0.0), remaining))  # rounding may leave it below zero
+        remaining -= parts[name]
+    return parts | {"relaxation": float(remaining)}
 
 
 def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate:

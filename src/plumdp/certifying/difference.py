@@ -80,6 +80,14 @@ class Difference:
     def _repr_html_(self) -> str:
         return f"<p><b>{escape(self.sentence)}</b></p>{self.first._repr_html_()}{self.second._repr_html_()}"
 
+    @property
+    def comparison(self) -> dict[str, Any]:
+        """The sentence, the names, and the bounds of both values and of the difference, as folders keep them."""
+        one, other = ((each.lower, each.upper) for each in (self.first, self.second))
+        ends = {"first": one, "second": other, "difference": (self.lower, self.upper)}
+        bounds = {name: json_value(list(each)) for name, each in ends.items()}
+        return {"sentence": self.sentence, "names": list(self.names), **bounds}
+
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
         return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -63,6 +63,12 @@ class Improvement:
     def certificate(self) -> Certificate:
         """The bounds on the value of the policy."""
         return self.difference.first if self.is_better else self.difference.second
+
+    @property
+    def compared(self) -> Certificate:
+        """The certificate with the comparison to the baseline, if there is one, as folders keep it."""
+        told = self.difference.comparison if self.n_compared else {}
+        return replace(self.certificate, comparison=told)
 
     @property
     def policy(self) -> PolicyTable:
@@ -221,8 +227,8 @@ def _candidates(learned: Learned, question: Question, baseline: Certificate, pre
     if isinstance(learned.region, Conflict) or not storage_of(question.model).has_points:
         return certificates
     solver = learned.at_points(question)
-    found = search_policies(question.model, question.objective, learned.region, [given], solver, rival=rival)
-    others = [each.policy for each in found if not any(map(each.does, (given, rival)))]
+    candidates = search_policies(question.model, question.objective, learned.region, [given], solver, rival=rival)
+    others = [each.policy for each in candidates if not any(map(each.does, (given, rival)))]
     more = (conclude(learned, question, policy=policy, precision=precision) for policy in others[:_MOST_CERTIFIED])
     return [*certificates, *more]
 
@@ -242,8 +248,8 @@ def _visits(counts: TransitionCounts, model: ParametricMDP) -> FloatArray:
 
 def _about_practice(counts: TransitionCounts, question: Question) -> tuple[str, ...]:
     graph = question.model.graph
-    seen = np.bincount(graph.state_of_choice(), _visits(counts, question.model), graph.n_states)
-    n_unseen = int(((seen == 0) & (np.diff(graph.first_choice) > 1)).sum())
+    visits = np.bincount(graph.state_of_choice(), _visits(counts, question.model), graph.n_states)
+    n_unseen = int(((visits == 0) & (np.diff(graph.first_choice) > 1)).sum())
     if not n_unseen:
         return (_ESTIMATED,)
     return (f"{_ESTIMATED}; in {number_of(n_unseen, 'state')} without data, it draws all actions alike",)

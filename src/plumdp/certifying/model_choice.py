@@ -129,15 +129,15 @@ def compare_models(
     """
     if not isinstance(models, Mapping) or not models:
         raise ModelError("compare_models takes models by name, such as {'tied': tied, 'free': free}")
-    given = counts if isinstance(counts, Mapping) else dict.fromkeys(models, counts)
-    missing = [name for name in models if name not in given]
+    counts_by_model = counts if isinstance(counts, Mapping) else dict.fromkeys(models, counts)
+    missing = [name for name in models if name not in counts_by_model]
     if missing:
         raise DataError(f"counts: there are none of the model {missing[0]!r}; give counts for each name")
     share = confidence_of_each(confidence, len(models))
     certificates = {
         name: certify(
             model,
-            given[name],
+            counts_by_model[name],
             objective,
             relaxation=relaxation,
             precision=precision,

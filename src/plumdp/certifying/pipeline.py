@@ -264,11 +264,11 @@ def compare_learned(
     question = ask(objective, learned.model, memory=_may_count(memory, policy))
     if policy is not None:
         policy = check_policy(question.model.graph, policy)  # a function is asked once
-    found = Certificates()
+    certificates = Certificates()
     for relaxation in relaxations:
         new = conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
-        found.append(new if policy is None else _cut_to_looser(new, found))
-    return found
+        certificates.append(new if policy is None else _cut_to_looser(new, certificates))
+    return certificates
 
 
 def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> Certificate:

@@ -18,14 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.confidence.space_moments import moments
-from plumdp.model.graph import FloatArray, Graph, IntArray
+from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, as_choices, policy_weights
 from plumdp.region.ball import Ball, ball_around
 from plumdp.region.shapes import Region
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.at_points import PointSolver, move_inside
 from plumdp.solver.coupled.gradient import find_gradient
+from plumdp.solver.evaluate import evaluate
 from plumdp.solver.solution import Solution
 
 _ROUNDS = 3
@@ -72,7 +74,7 @@ def search_policies(
     ball = ball_around(region, model.space.dimension)
     middle = moments(model.space)[0]
     centre = move_inside(model, ball.centre, middle)
-    judge, worst_points = _judge(model, objective, region, centre, rival), []
+    judge, worst_points = judge_of(model, objective, region, centre, rival), []
     propose = _proposing(model, objective, solver, rival)
     candidates: list[Candidate] = []
 
@@ -122,6 +124,21 @@ def _proposing(
     return propose
 
 
+def worths_at(model: ParametricMDP, objective: Objective, point: FloatArray, policy: IntArray) -> FloatArray:
+    """Return estimates of the worth of each choice at a point if a policy goes on, 0 where runs are over (n_choices).
+
+    The sign is such that larger ones are better.
+    """
+    flipped = objective.flipped()
+    if flipped is not None:  # which is better in the same direction
+        return worths_at(model, flipped, point, policy)
+    probability = read_only(model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1))
+    mdp = IntervalMDP(model.graph, model.expression, probability, probability)
+    worths = _worths(model, objective, point, evaluate(mdp, policy, objective))
+    is_over = objective.terms(model.graph).is_end[model.graph.state_of_choice()]
+    return np.where(is_over, 0.0, worths)
+
+
 def _worths(model: ParametricMDP, objective: Objective, point: FloatArray, best: Solution) -> FloatArray:
     """Return estimates of the worth of each choice at a point if the best policy goes on (n_choices).
 
@@ -129,10 +146,12 @@ def _worths(model: ParametricMDP, objective: Objective, point: FloatArray, best:
     """
     graph, terms = model.graph, objective.terms(model.graph)
     sign = 1.0 if objective.direction == "max" else -1.0
-    probability = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression]
+    of_expressions = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)
+    probability = of_expressions[model.expression]
+    reward = terms.reward if terms.learned is None else terms.learned.added_to(terms.reward, of_expressions, 0.0)
     values = np.where(np.isfinite(best.lower), best.lower, 0.0)
     ahead = graph.sum_by_choice(probability * values[graph.successor])
-    return np.asarray(sign * (terms.reward + terms.discount * ahead))
+    return np.asarray(sign * (reward + terms.discount * ahead))
 
 
 def _where_it_pays(
@@ -150,8 +169,8 @@ def _where_it_pays(
             yield as_choices(graph, np.where(pays[owner], policy_weights(graph, policy), weights))
 
 
-def _judge(
-    model: ParametricMDP, objective: Objective, region: Region, centre: FloatArray, rival: Policy | None
+def judge_of(
+    model: ParametricMDP, objective: Objective, region: Region, centre: FloatArray, rival: Policy | None = None
 ) -> Callable[[npt.NDArray[Any]], Candidate]:
     """Return a function that estimates the bound of a policy to first order, V(c) + min g·(v - c).
 

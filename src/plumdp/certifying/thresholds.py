@@ -18,6 +18,7 @@ from plumdp.confidence.sets import Guarantee
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.model.policy import Policy
+from plumdp.model.question import ask
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status, outward, percent
 from plumdp.result.json_values import json_value
@@ -141,15 +142,16 @@ def decide(
     if _is_given(certificate):
         limit = certificate.upper if asked.objective.direction == "max" else certificate.lower
     else:
-        uncertain = relax(learned, relaxation or default_relaxation(learned))
-        limit = best_of_all(uncertain, asked.objective, precision=precision)
+        best = ask(asked.objective, learned.model, memory=False)  # a bound on steps is solved without a counter
+        uncertain = relax(learned, relaxation or default_relaxation(learned), best.model)
+        limit = best_of_all(uncertain, best.objective, precision=precision)
     if asked.holds_for(certificate.bound):
-        found = Verdict.YES
+        verdict = Verdict.YES
     else:
-        found = Verdict.UNKNOWN if asked.holds_for(limit) else Verdict.NO
-    if asked.is_negated and found != Verdict.UNKNOWN:
-        found = Verdict.NO if found == Verdict.YES else Verdict.YES
-    return Answer(asked, found, certificate, limit)
+        verdict = Verdict.UNKNOWN if asked.holds_for(limit) else Verdict.NO
+    if asked.is_negated and verdict != Verdict.UNKNOWN:
+        verdict = Verdict.NO if verdict == Verdict.YES else Verdict.YES
+    return Answer(asked, verdict, certificate, limit)
 
 
 def _is_given(certificate: Certificate) -> bool:

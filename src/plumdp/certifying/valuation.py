@@ -65,8 +65,8 @@ def value_policy(
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
     ended = [status_at(solution, start, precision) for solution in (worst, best)]
     status = next((status for status in ended if status != SolverStatus.CONVERGED), SolverStatus.CONVERGED)
-    given = check_policy(model.graph, policy)
-    chosen = given if given.dtype.kind == "f" else worst.policy
+    checked = check_policy(model.graph, policy)
+    chosen = checked if checked.dtype.kind == "f" else worst.policy
     valued = Valuation(chosen, float(low.lower[start]), float(high.upper[start]), status)
     if not is_coupled or isinstance(learned.region, Conflict):
         return valued

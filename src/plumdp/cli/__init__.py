@@ -147,6 +147,13 @@ COMMANDS = {
         "Value a certified policy by new runs under it alone, and say whether they agree with the certificate.",
         "plumdp audit result fresh.parquet --range 0 50\nplumdp audit result --plan 0.05",
     ),
+    "verify": Command(
+        "verify",
+        "verify",
+        "Check a result from its counts to its sentence, without the code that made it.",
+        "plumdp certify betting:25 runs.parquet -o result --witness\nplumdp verify result\n"
+        "plumdp verify --write-checker verify.pyz",
+    ),
     "export": Command(
         "export",
         "export",
@@ -299,7 +306,7 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line, and end with an exit code of ``EXIT_CODES``, whatever happens."""
-    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     if sys.stderr is None:  # it was closed: nothing can be said there
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:
@@ -308,7 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         _write_utf_8(stream)
     try:
-        code = run_command(given)
+        code = run_command(words)
     except OSError as error:  # even the message could not be printed
         code = report_failure(error, as_json=False)
     if code < UNEXPECTED and code != MISUSE:

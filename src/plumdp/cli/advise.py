@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.options import LogOptions, ModelOptions, SetOptions, load_with_one_property, require_new
-from plumdp.cli.results import EXIT_CODES, print_json, standard_output
+from plumdp.cli.results import EXIT_CODES, print_json, prose, standard_output
 
 if TYPE_CHECKING:
     from plumdp.result.advice import Advice
@@ -26,6 +25,9 @@ _MOST_ROWS = 10
 
 _Runs = Annotated[
     int | None, typer.Option("--runs", "-n", help="How many more runs are planned; by default as many as there are.")
+]
+_Width = Annotated[
+    float | None, typer.Option("--width", help="The distance of the bounds that is wanted; by default half of now.")
 ]
 _MaxSteps = Annotated[
     int | None, typer.Option("--max-steps", help="Where new runs are cut off; by default where those of the data are.")
@@ -45,8 +47,8 @@ def advise(
     steps: args.Steps = None, allow_impossible: args.AllowImpossible = 0, rejected: args.Rejected = None,
     partitions: args.Partitions = None,
     property: args.Property = None, confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    runs: _Runs = None, max_steps: _MaxSteps = None, output: _Output = None, force: args.ReplaceFile = False,
-    as_json: args.AsJson = False,
+    runs: _Runs = None, width: _Width = None, max_steps: _MaxSteps = None, output: _Output = None,
+    force: args.ReplaceFile = False, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Say where more data would help most, how wide the bounds will be, and how to sample.
 
@@ -68,7 +70,7 @@ def advise(
     if learned.conflict is not None:
         Console(stderr=True, highlight=False).print(f"the data contradict the model: {learned.conflict}", markup=False)
         raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
-    advice = plumdp.advise(learned, objective, runs=runs, max_steps=max_steps)
+    advice = plumdp.advise(learned, objective, runs=runs, width=width, max_steps=max_steps)
     if output is not None:
         advice.to_csv(output)
     if as_json:
@@ -80,7 +82,7 @@ def advise(
 def _print(advice: Advice, file: str) -> None:
     console = standard_output()
     for sentence in advice.sentences(file=file):
-        console.print(Text(sentence))
+        console.print(prose(sentence))
     table = Table(title="Where new runs help most", title_style="bold", title_justify="left")
     table.add_column("state and action", overflow="fold")
     for name in ("visits so far", "per run", "share of the gain"):

@@ -78,8 +78,8 @@ Property = Annotated[
         "--prop",
         "-p",
         metavar="TEXT",
-        help="What is asked, as in PRISM, or the name of a property that comes with the model; its only one, if none "
-        "is given.",
+        help="What is asked, as in PRISM (until, rewards, steps, budgets, missions in LTL), or the name of a property "
+        "that comes with the model; its only one, if none is given.",
     ),
 ]
 AllProperties = Annotated[
@@ -245,6 +245,9 @@ ResultFolder = Annotated[
 Explain = Annotated[
     bool,
     typer.Option("--explain", help="Add to the folder what plumdp report shows besides, and would find by itself."),
+]
+Witness = Annotated[
+    bool, typer.Option("--witness", help="Add to the folder what others need to check the result with plumdp verify.")
 ]
 ReplaceResult = Annotated[bool, typer.Option("--force", help="Replace the result of an earlier run.")]
 ReplaceFile = Annotated[bool, typer.Option("--force", help="Replace the file of an earlier run.")]

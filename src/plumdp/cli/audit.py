@@ -92,8 +92,8 @@ def audit(
 
 def _said(needed: int, deviation: float | None, is_guessed: bool) -> str:
     unless = "; fewer, if returns vary less than they can" if is_guessed else ", if returns vary as these do"
-    what = f"the value is {deviation:g} outside of the certified bounds"
-    return f"About {needed:,} runs in all would tell that {what}{unless}."
+    deviates = f"the value is {deviation:g} outside of the certified bounds"
+    return f"About {needed:,} runs in all would tell that {deviates}{unless}."
 
 
 def _opened(folder: Path) -> tuple[plumdp.Certificate, ParametricMDP]:

@@ -9,12 +9,20 @@ import typer
 
 import plumdp
 from plumdp.base.errors import DataError
-from plumdp.base.vocabulary import Relaxation
+from plumdp.base.vocabulary import Relaxation, Status
 from plumdp.cli import arguments as args
 from plumdp.cli.invocation import command_line
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions, objective_of
 from plumdp.cli.progress import LOGGER
-from plumdp.cli.results import Result, exit_code, print_comparison, print_json, print_results
+from plumdp.cli.results import (
+    EXIT_CODES,
+    Result,
+    exit_code,
+    print_comparison,
+    print_decisions,
+    print_json,
+    print_results,
+)
 from plumdp.cli.sources import load_policy
 
 if TYPE_CHECKING:
@@ -25,6 +33,16 @@ if TYPE_CHECKING:
 Relaxing = Annotated[
     Relaxation | None,
     typer.Option("--relaxation", "-r", help="What nature may do. Default: coupled; rectangular, of published sets."),
+]
+
+SubjectTo = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--subject-to",
+        metavar="THRESHOLD",
+        help="What the policy must be certified to keep within, such as 'P<=0.01 [ F \"failed\" ]'; repeat for more. "
+        "Policies then count no steps.",
+    ),
 ]
 
 
@@ -39,8 +57,10 @@ def certify(
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
     interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
-    output: args.ResultFolder = None, explain: args.Explain = False, force: args.ReplaceResult = False,
-    relaxation: Relaxing = None, memory: args.Memory = True, as_json: args.AsJson = False,
+    output: args.ResultFolder = None, explain: args.Explain = False, witness: args.Witness = False,
+    force: args.ReplaceResult = False,
+    relaxation: Relaxing = None, memory: args.Memory = True, subject_to: SubjectTo = None,
+    as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Find a policy and bounds on its value that hold with the given confidence.
 
@@ -53,9 +73,36 @@ def certify(
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
     sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
-    folder = FolderOptions(output, explain, force)
+    folder = FolderOptions(output, explain, force, witness)
     about = ModelOptions(model, constant, space)
+    if subject_to:
+        _certify_within(about, log, asked, sets, folder, subject_to, as_json=as_json)
     certify_each(about, log, asked, sets, relaxation, folder, memory=memory, as_json=as_json)
+
+
+def _certify_within(
+    model: ModelOptions,
+    log: LogOptions,
+    asked: PropertyOptions,
+    sets: SetOptions,
+    folder: FolderOptions,
+    subject_to: list[str],
+    *,
+    as_json: bool,
+) -> None:
+    """Certify policies that keep within thresholds, print and save them, and end with 0, or 4 if some is not known."""
+    from plumdp.model.language.threshold import parse_threshold
+    from plumdp.model.question import ask_all
+
+    read, objectives = asked.load(model)
+    limits = [parse_threshold(text, read).objective for text in subject_to]
+    questions = ask_all([*objectives, *limits], read, memory=False)
+    learned = sets.learn(read, log.read_for(model, read), questions)
+    found = [plumdp.decisions.certify_within(learned, each, subject_to=subject_to) for each in objectives]
+    print_decisions(found, [None] * len(found), as_json=as_json)
+    folder.write(learned, [_with_command(each.certificate) for each in found])
+    code = exit_code([Result(each.certificate) for each in found])
+    raise typer.Exit(code or (0 if all(each.is_feasible for each in found) else EXIT_CODES[Status.VACUOUS]))
 
 
 def certify_each(
@@ -103,14 +150,14 @@ def certified(
     from plumdp.model.policy import has_memory
 
     read, questions = asked.questions(model)
-    given = None if policy is None else load_policy(policy, read)
-    may_count = memory if given is None else has_memory(given)
+    table = None if policy is None else load_policy(policy, read)
+    may_count = memory if table is None else has_memory(table)
     objectives = [objective_of(question) for question in questions]
     distinct = {digest(each): plumdp.model.ask(each, read, memory=may_count) for each in objectives}
     learned = sets.learn(read, log.read_for(model, read), list(distinct.values()))
     concerning = [distinct[digest(each)] for each in objectives]
     both = zip(questions, concerning, strict=True)
-    return learned, [_answer(learned, question, about, relaxation, model, given) for question, about in both]
+    return learned, [_answer(learned, question, about, relaxation, model, table) for question, about in both]
 
 
 def _answer(

@@ -14,7 +14,7 @@ from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.options import LogOptions, ModelOptions, require_confidence
-from plumdp.cli.results import EXIT_CODES, grid, print_json, standard_output
+from plumdp.cli.results import EXIT_CODES, grid, print_json, prose, standard_output
 from plumdp.cli.sources import chosen_properties
 from plumdp.model.text import cut
 
@@ -92,7 +92,7 @@ def _require_picture(path: Path) -> None:
 
 def _print(check: ModelCheck) -> None:
     console = standard_output()
-    console.print(Text(check.headline, style="bold red" if check.is_contradicted else "bold"))
+    console.print(prose(check.headline, style="bold red" if check.is_contradicted else "bold"))
     is_narrow = console.width < _NARROW
     console.print(grid([fact for fact in check.facts() if fact[0] != "residual" or is_narrow]))
     if check.is_contradicted and check.residuals and not is_narrow:
@@ -101,7 +101,7 @@ def _print(check: ModelCheck) -> None:
 
 def _residuals(check: ModelCheck) -> Table:
     """Return the most telling residuals as a table."""
-    table = Table(title="seen less what the model says, as probabilities", title_style="bold", title_justify="left")
+    table = Table(title="observed minus expected, as probabilities", title_style="bold", title_justify="left")
     table.add_column("where", overflow="fold")
     table.add_column("what", overflow="fold")
     for name in ("observations", "difference", "deviations"):

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, cast
 
 import typer
-from rich.text import Text
 
 import plumdp
 from plumdp.base.errors import ModelError
@@ -14,7 +13,7 @@ from plumdp.base.vocabulary import Sets, Status
 from plumdp.cli import arguments as args
 from plumdp.cli.options import LogOptions, ModelOptions, PropertyOptions, require_confidence
 from plumdp.cli.progress import LOGGER
-from plumdp.cli.results import EXIT_CODES, print_json, print_table, standard_output
+from plumdp.cli.results import EXIT_CODES, print_json, print_table, prose, standard_output
 
 _ModelsAndData = Annotated[
     list[str],
@@ -66,7 +65,7 @@ def compare_models(
         print_json([comparison.to_dict()], one=True)
     else:
         console = standard_output()
-        console.print(Text(comparison.sentence, style="bold" if comparison.possible else "bold red"))
+        console.print(prose(comparison.sentence, style="bold" if comparison.possible else "bold red"))
         print_table(console, _one_text(texts), ("model", "lower", "upper", "p", "status"), comparison.rows())
     raise typer.Exit(0 if comparison.possible else EXIT_CODES[Status.CONTRADICTED])
 

@@ -48,12 +48,12 @@ def read_defaults(
 
 def _shared(file: Path, content: dict[str, Any]) -> dict[str, Any]:
     """Return what is written above all tables: only options that mean the same for all commands."""
-    found = {name.replace("_", "-"): value for name, value in content.items() if not isinstance(value, dict)}
-    for name in found:
+    shared = {name.replace("_", "-"): value for name, value in content.items() if not isinstance(value, dict)}
+    for name in shared:
         if name not in SHARED:
             near = _near(name, list(SHARED))
             raise ModelError(f"{file}: {name} = … is not shared by all commands{near}; write [COMMAND] above it")
-    return found
+    return shared
 
 
 def _parse(file: Path) -> dict[str, Any]:
@@ -66,9 +66,9 @@ def _parse(file: Path) -> dict[str, Any]:
 def _parameter(file: Path, command: str, key: str, options: dict[str, Any]) -> str:
     long = key.replace("_", "-")
     if long not in options:
-        known = sorted(options)
+        names = sorted(options)
         raise ModelError(
-            f"{file}: [{command}] has no option {key}{_near(long, known)}; its options are {', '.join(known)}"
+            f"{file}: [{command}] has no option {key}{_near(long, names)}; its options are {', '.join(names)}"
         )
     return str(options[long].name)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from plumdp.model.policy import Policy
 
 _Form = Annotated[Form, typer.Option("--form", help="Rows with the next state, or one row per state.")]
-_Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there already.")]
+_Force = Annotated[bool, typer.Option("--force", help="Replace the file if it already exists.")]
 
 
 def simulate(

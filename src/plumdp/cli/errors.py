@@ -108,11 +108,13 @@ def report_failure(error: BaseException, *, as_json: bool) -> int:
             text = f"{error.filename or 'output cannot be written'}: {error.strerror or error}"
         report("input/output", text, as_json=as_json)
         return IO_FAILED
-    what = "not enough memory" if isinstance(error, MemoryError) else f"{type(error).__name__}: {cut(str(error), 200)}"
+    problem = (
+        "not enough memory" if isinstance(error, MemoryError) else f"{type(error).__name__}: {cut(str(error), 200)}"
+    )
     report(
         "unexpected",
-        f"plumdp ended unexpectedly ({what}), which says nothing about the model or the data. Please report it, with "
-        f"the command and what it prints with {DEBUG}=1",
+        f"plumdp ended unexpectedly ({problem}), which says nothing about the model or the data. Please report it, "
+        f"with the command and what it prints with {DEBUG}=1",
         as_json=as_json,
     )
     return UNEXPECTED

@@ -53,8 +53,8 @@ class FileOptions:
         from plumdp.exchange.policy_files import policy_writer
         from plumdp.exchange.write_intervals import writer_for
 
-        given = [file for file in (self.model_file, self.policy_file, self.values_file) if file is not None]
-        if not given:
+        files = [file for file in (self.model_file, self.policy_file, self.values_file) if file is not None]
+        if not files:
             raise DataError("say what to write: --model learned.umb, --policy policy.json or --values values.csv")
         if self.model_file is not None:
             writer_for(self.model_file)
@@ -62,7 +62,7 @@ class FileOptions:
             policy_writer(self.policy_file)
         if self.values_file is not None and self.values_file.suffix.lower() != ".csv":
             raise DataError(f"--values {self.values_file}: values are written to files that end in .csv")
-        for file in given:
+        for file in files:
             require_new(file, force=self.force)
 
     def write_model(self, model: plumdp.exchange.IntervalModel, claim: str = "") -> dict[str, str]:
@@ -220,8 +220,8 @@ def _write_certified_values(
     from plumdp.model.policy import has_memory
 
     question = plumdp.model.ask(objective, learned.model, memory=has_memory(policy))
-    known = relax(learned, "rectangular", question.model)
-    worst = plumdp.stages.evaluate(known, policy, question.objective, nature="robust")
-    best = plumdp.stages.evaluate(known, policy, question.objective, nature="optimistic")
+    intervals = relax(learned, "rectangular", question.model)
+    worst = plumdp.stages.evaluate(intervals, policy, question.objective, nature="robust")
+    best = plumdp.stages.evaluate(intervals, policy, question.objective, nature="optimistic")
     low, high = (worst, best) if objective.direction == "max" else (best, worst)
-    plumdp.exchange.write_values(known.graph, low.lower, high.upper, file)
+    plumdp.exchange.write_values(intervals.graph, low.lower, high.upper, file)

@@ -28,14 +28,14 @@ class Command(TyperCommand):
 
 def help_of(command: Any, ctx: Any, example: str) -> str:
     """Return the help of a sub-command: usage, what it does, its arguments and options, and an example."""
-    own = [param for param in command.get_params(ctx) if not getattr(param, "hidden", False)]
-    arguments = [param for param in own if param.param_type_name == "argument"]
+    params = [param for param in command.get_params(ctx) if not getattr(param, "hidden", False)]
+    arguments = [param for param in params if param.param_type_name == "argument"]
     names = [str(param.metavar) for param in arguments]
     parts = [
         filled(f"Usage: {ctx.command_path} [OPTIONS] {' '.join(names)}"),
         *(filled(paragraph) for paragraph in (command.help or "").split("\n\n")),
         section("Arguments", zip(names, (param.help or "" for param in arguments), strict=True)),
-        section("Options", (option_words(param, ctx) for param in own if param.param_type_name == "option")),
+        section("Options", (option_words(param, ctx) for param in params if param.param_type_name == "option")),
         section("Example", [(line, "") for line in example.splitlines()], as_they_are=True),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -56,13 +56,13 @@ def improve(
     baseline = over if is_practice else load_policy(over, read, option="--over")
     learned = sets.learn(read, log.read_for(of_model, read), objectives)
     name = "" if is_practice else over
-    found = [plumdp.decisions.improve_learned(learned, each, over=baseline, name=name) for each in objectives]
+    answers = [plumdp.decisions.improve_learned(learned, each, over=baseline, name=name) for each in objectives]
     more = [
         plumdp.decisions.runs_to_tell(learned, asked, each.difference)
-        for asked, each in zip(objectives, found, strict=True)
+        for asked, each in zip(objectives, answers, strict=True)
     ]
-    print_decisions(found, more, as_json=as_json)
-    folder.write(learned, [each.certificate for each in found])
-    if exit_code([Result(each.certificate) for each in found]) == EXIT_CODES[Status.CONTRADICTED]:
+    print_decisions(answers, more, as_json=as_json)
+    folder.write(learned, [each.compared for each in answers])
+    if exit_code([Result(each.certificate) for each in answers]) == EXIT_CODES[Status.CONTRADICTED]:
         raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
-    raise typer.Exit(0 if all(each.is_better for each in found) else EXIT_CODES[Status.VACUOUS])
+    raise typer.Exit(0 if all(each.is_better for each in answers) else EXIT_CODES[Status.VACUOUS])

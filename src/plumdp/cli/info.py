@@ -18,21 +18,21 @@ def info(
     model: args.Model, constant: args.Constant = None, space: args.Space = None, as_json: args.AsJson = False
 ) -> None:
     """Show a model's sizes, parameters and their space, expressions, structure, properties and issues."""
-    found = [_facts(one) for one in ModelOptions(model, constant, space).each()]
+    facts = [_facts(one) for one in ModelOptions(model, constant, space).each()]
     if as_json:
-        print_json(found, one=len(found) == 1)
-    elif len(found) == 1:
-        _print_facts(found[0])
+        print_json(facts, one=len(facts) == 1)
+    elif len(facts) == 1:
+        _print_facts(facts[0])
     else:
-        names, sizes = list(found[0]["constants"]), ("states", "choices", "transitions")
-        rows = [(*each["constants"].values(), *(f"{each[size]:,}" for size in sizes)) for each in found]
+        names, sizes = list(facts[0]["constants"]), ("states", "choices", "transitions")
+        rows = [(*each["constants"].values(), *(f"{each[size]:,}" for size in sizes)) for each in facts]
         print_table(standard_output(), model, (*names, *sizes), rows)
 
 
 def _facts(model: ModelOptions) -> dict[str, Any]:
     read, properties = model.load()
-    known = {"schema": "plumdp/info/1", "model": model.model, **plumdp.model.summarise(read), "properties": properties}
-    return known | ({"constants": model.constants} if model.constants else {})
+    facts = {"schema": "plumdp/info/1", "model": model.model, **plumdp.model.summarise(read), "properties": properties}
+    return facts | ({"constants": model.constants} if model.constants else {})
 
 
 def _print_facts(facts: dict[str, Any]) -> None:

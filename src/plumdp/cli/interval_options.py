@@ -48,9 +48,9 @@ class IntervalModelOptions:
 
         model, properties = self.load()
         if text is None and len(properties) != 1:
-            known = f"which of these is asked: {'; '.join(properties)}" if properties else "what is asked"
+            expected = f"which of these is asked: {'; '.join(properties)}" if properties else "what is asked"
             none = "" if properties else "no property comes with the model; "
-            raise ModelError(f"{self.model}: {none}say with --property {known}")
+            raise ModelError(f"{self.model}: {none}say with --property {expected}")
         (chosen,) = properties if text is None else chosen_properties(self.model, [text], properties)
         return model, as_question(chosen, model)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.text import Text
 
 import plumdp
 from plumdp.base.errors import DataError
@@ -18,7 +17,7 @@ from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.arguments import pairs
 from plumdp.cli.options import ModelOptions, load_with_one_property, require_confidence, require_new
-from plumdp.cli.results import EXIT_CODES, grid, standard_output
+from plumdp.cli.results import EXIT_CODES, grid, prose, standard_output
 from plumdp.model.text import number_of
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def online(
     _require_files(output, policy, force=force)
     read, objective = load_with_one_property(ModelOptions(model, constant, space), property)
     environment = _environment(model, read, at or [], max_steps, seed)
-    found = plumdp.learn_online(
+    updates = plumdp.learn_online(
         read,
         environment,
         objective,
@@ -99,7 +98,7 @@ def online(
         exploration=exploration,
         checkpoint=checkpoint,
     )
-    records = [*_until(found, until_gap or -inf, objective)]
+    records = [*_until(updates, until_gap or -inf, objective)]
     run = plumdp.online.OnlineRun.of(records, read, objective, confidence=confidence)
     if output is not None:
         run.save(output)
@@ -211,5 +210,5 @@ def _print(
     ]
     console = standard_output()
     style = {Status.CERTIFIED: "bold", Status.CONTRADICTED: "bold red"}.get(record.status, "yellow")
-    console.print(Text(_headline(run, record), style=style))
+    console.print(prose(_headline(run, record), style=style))
     console.print(grid([row for row in rows if row[1]]))

@@ -110,8 +110,8 @@ def require_properties(model: str, properties: Sequence[str], *, ask_all: bool) 
     if not properties:
         raise ModelError(f"{model}: no property comes with the model; say with --property what is asked")
     if not ask_all and len(properties) > 1:
-        known = "; ".join(properties)
-        raise ModelError(f"{model}: say with --property which of these is asked, or --all-properties: {known}")
+        texts = "; ".join(properties)
+        raise ModelError(f"{model}: say with --property which of these is asked, or --all-properties: {texts}")
 
 
 @dataclass(frozen=True)
@@ -243,6 +243,7 @@ class FolderOptions:
     output: Path | None
     explain: bool
     force: bool
+    witness: bool = False
 
     def __post_init__(self) -> None:
         from plumdp.result.folder import require_folder
@@ -251,6 +252,8 @@ class FolderOptions:
             require_folder(self.output, force=self.force)
         elif self.explain:
             raise DataError("--explain: name with --output the folder that the findings are written to")
+        elif self.witness:
+            raise DataError("--witness: name with --output the folder that the witness is written to")
 
     def write(self, learned: plumdp.Learned, certificates: Sequence[plumdp.Certificate]) -> None:
         """Write certificates, and what they were concluded from, if a folder is named."""
@@ -262,7 +265,8 @@ class FolderOptions:
         is_explained = self.explain or is_on_disk
         results = [(each, plumdp.explain(learned, each) if is_explained else None) for each in certificates]
         data = None if is_on_disk else (learned.model, learned.counts)
-        write_results(results, self.output, data=data, force=self.force)
+        witnesses = [plumdp.decisions.make_witness(learned, each) for each in certificates] if self.witness else []
+        write_results(results, self.output, data=data, witnesses=witnesses, force=self.force)
 
 
 def require_new(path: Path, *, force: bool) -> None:
@@ -271,4 +275,4 @@ def require_new(path: Path, *, force: bool) -> None:
 
     require_file(path)
     if path.exists() and not force:
-        raise DataError(f"{path} is there already; name another file, or replace it with --force")
+        raise DataError(f"{path} already exists; choose another file, or replace it with --force")

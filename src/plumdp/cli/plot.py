@@ -172,12 +172,12 @@ def _require_parameters(certificate: plumdp.Certificate, truth: str | None) -> N
 
 def _values(graph: plumdp.model.Graph, texts: list[str]) -> dict[str, Any]:
     """Return values of state variables in the kinds that the variables have."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, text in args.pairs("--fix", texts).items():
         if name not in graph.states:
             raise DataError(f"--fix {name}={text}: {name} is not a state variable; there are {', '.join(graph.states)}")
-        known = {str(value).lower(): value for value in graph.states[name].tolist()}
-        if text.lower() not in known:
+        by_text = {str(value).lower(): value for value in graph.states[name].tolist()}
+        if text.lower() not in by_text:
             raise DataError(f"--fix {name}={text}: no state has this value of {name}")
-        found[name] = known[text.lower()]
-    return found
+        values[name] = by_text[text.lower()]
+    return values

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, NoReturn
 
 import typer
 
 import plumdp
-from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.certify import Relaxing, certify_each
@@ -78,18 +78,17 @@ def _compare_two(
     as_json: bool,
 ) -> NoReturn:
     """Print bounds on the difference of two policies for each objective, and end with the code of the answer."""
-    if folder.output is not None:
-        raise DataError("--output: a difference is not saved as a result; leave out --output or --against")
     read, objectives = asked.load(model)
     first, second = load_policy(names[0], read), load_policy(names[1], read, option="--against")
     learned = sets.learn(read, log.read_for(model, read), objectives)
-    found = [plumdp.difference(learned, each, first, second, names=names) for each in objectives]
+    differences = [plumdp.difference(learned, each, first, second, names=names) for each in objectives]
     print_decisions(
-        found,
-        [plumdp.decisions.runs_to_tell(learned, *pair) for pair in zip(objectives, found, strict=True)],
+        differences,
+        [plumdp.decisions.runs_to_tell(learned, *pair) for pair in zip(objectives, differences, strict=True)],
         as_json=as_json,
     )
-    results = [Result(each.first) for each in found]
+    folder.write(learned, [replace(each.first, comparison=each.comparison) for each in differences])
+    results = [Result(each.first) for each in differences]
     is_wrong = exit_code(results) == EXIT_CODES[Status.CONTRADICTED]
-    codes = {EXIT_CODES[Status.CONTRADICTED]} if is_wrong else {VERDICT_CODES[each.verdict] for each in found}
+    codes = {EXIT_CODES[Status.CONTRADICTED]} if is_wrong else {VERDICT_CODES[each.verdict] for each in differences}
     raise typer.Exit(worst_code(codes))

@@ -18,10 +18,14 @@ import plumdp
 from plumdp.base.vocabulary import Status, Verdict
 
 if TYPE_CHECKING:
+    from plumdp.certifying.constraints import Constrained
     from plumdp.certifying.difference import Difference
     from plumdp.certifying.improvement import Improvement
     from plumdp.certifying.thresholds import Answer
     from plumdp.explaining.deciding_runs import DecidingRuns
+
+
+_NO_BREAK = "\ue000"  # a blank at which no line ends, until it is written: Rich ends lines at no-break spaces
 
 
 class _Trimmed:
@@ -31,7 +35,7 @@ class _Trimmed:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        return self._stream.write(re.sub(r" +(?=\n)", "", text))
+        return self._stream.write(re.sub(r" +(?=\n)", "", text).replace(_NO_BREAK, " "))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -40,6 +44,11 @@ class _Trimmed:
 def standard_output() -> Console:
     """Return a console on standard output, on which numbers have no colours."""
     return Console(file=cast("TextIO", _Trimmed(sys.stdout)), highlight=False)
+
+
+def prose(text: str, style: str = "") -> Text:
+    """Return a text for standard output whose lines do not begin with a per cent sign."""
+    return Text(text.replace(" %", f"{_NO_BREAK}%"), style=style)
 
 
 EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
@@ -95,7 +104,7 @@ def print_json(contents: list[dict[str, Any]], *, one: bool = False) -> None:
 
 
 def print_decisions(
-    decisions: Sequence[Difference | Improvement], more: Sequence[DecidingRuns | None], *, as_json: bool
+    decisions: Sequence[Difference | Improvement | Constrained], more: Sequence[DecidingRuns | None], *, as_json: bool
 ) -> None:
     """Print what is known of the better of two policies, each with the number of runs that would tell more."""
     pairs = list(zip(decisions, more, strict=True))
@@ -106,7 +115,7 @@ def print_decisions(
         print_json(contents, one=len(contents) == 1)
         return
     for each, runs in pairs:
-        standard_output().print(Text("\n".join([str(each), *([] if runs is None else [runs.sentence])])))
+        standard_output().print(prose("\n".join([str(each), *([] if runs is None else [runs.sentence])])))
 
 
 def print_results(results: Sequence[Result]) -> None:
@@ -121,8 +130,8 @@ def print_results(results: Sequence[Result]) -> None:
         certificate = result.certificate
         style = {Status.CERTIFIED: "bold", Status.CONTRADICTED: "bold red"}.get(certificate.status, "yellow")
         if result.answer is not None:
-            console.print(Text(result.answer.sentence, style="bold"))
-        console.print(Text(certificate.headline, style="bold" if result.answer is None and style == "bold" else style))
+            console.print(prose(result.answer.sentence, style="bold"))
+        console.print(prose(certificate.headline, style="bold" if result.answer is None and style == "bold" else style))
         console.print(grid(certificate.facts()))
 
 
@@ -135,7 +144,7 @@ def _print_range(console: Console, results: Sequence[Result]) -> None:
         rows = [(*result.constants.values(), *result.certificate.printed_bounds, result.words) for result in of_text]
         print_table(console, text, (*names, "lower", "upper", "status"), rows)
     share = percent(results[0].certificate.confidence)
-    console.print(Text(f"Each row by itself with confidence {share}; certify one value for all that it rests on."))
+    console.print(prose(f"Each row by itself with confidence {share}; certify one value for all that it rests on."))
 
 
 def print_table(console: Console, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -173,5 +182,5 @@ def grid(facts: Sequence[tuple[str, str]]) -> Table:
     """Return labels and texts as two columns."""
     table = Table.grid(padding=(0, 2, 0, 0))
     for label, text in facts:
-        table.add_row(Text(label, style="bold"), Text(text))
+        table.add_row(Text(label, style="bold"), prose(text))
     return table

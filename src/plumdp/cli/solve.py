@@ -8,7 +8,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 import plumdp
 from plumdp.base.errors import ModelError
@@ -17,7 +16,7 @@ from plumdp.cli import arguments as args
 from plumdp.cli.interval_options import IntervalModelOptions
 from plumdp.cli.options import objective_of, require_new
 from plumdp.cli.progress import progress_bar
-from plumdp.cli.results import VERDICT_CODES, grid, standard_output
+from plumdp.cli.results import VERDICT_CODES, grid, prose, standard_output
 from plumdp.model.text import number_of
 
 if TYPE_CHECKING:
@@ -173,5 +172,5 @@ def _print(facts: dict[str, Any], model: plumdp.exchange.IntervalModel, files: l
     answer = answers[facts["verdict"]] if "verdict" in facts else ""
     console = standard_output()
     value = f"The best policy's value lies between {low} and {high}{nature}."
-    console.print(Text(f"{answer}{value} {facts.get('remark', '')}".rstrip(), style="bold"))
+    console.print(prose(f"{answer}{value} {facts.get('remark', '')}".rstrip(), style="bold"))
     console.print(grid([row for row in rows if row[1]]))

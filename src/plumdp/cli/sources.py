@@ -225,5 +225,5 @@ def _failed(file: Path, error: BaseException) -> ModelError:
         frame.lineno for frame in extract_tb(error.__traceback__) if Path(frame.filename).absolute() == file.absolute()
     ]
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
-    what = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
-    return ModelError(f"{file}{'' if line is None else f', line {line}'}: {what}")
+    problem = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
+    return ModelError(f"{file}{'' if line is None else f', line {line}'}: {problem}")

@@ -21,9 +21,9 @@ def warmup(
     """Compile the kernels now, so that no later run has to: for images and CI."""
     from plumdp.cli.warming import warm_up
 
-    found = warm_up(everything=everything)
-    kept = f"kept in {found.folder}" if found.folder else "but no folder can be written to, so that none is kept"
-    print(f"{found.kernels} kernels are compiled, {kept} ({found.seconds:.1f} s)")
+    compiled = warm_up(everything=everything)
+    kept = f"kept in {compiled.folder}" if compiled.folder else "but no folder can be written to, so that none is kept"
+    print(f"{compiled.kernels} kernels are compiled, {kept} ({compiled.seconds:.1f} s)")
 
 
 def warm_up_later() -> None:

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import fsum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,13 +77,31 @@ def log_evidence(
     """
     if not outcome_counts.any():
         return 0.0
-    precision = marginal_precision(prior_precision, table.basis)
-    best = -np.inf
+    proof = best_proof(table, outcome_counts, prior_mean, prior_precision)
+    return -np.inf if proof is None else proof.bound
+
+
+class Proof(NamedTuple):
+    """A lower bound on the logarithm of the evidence, the point it is proved about, and the widths of a set there."""
+
+    bound: float
+    point: FloatArray  # (k): coordinates y of the prior
+    widths: FloatArray  # (n_outcomes): relative changes t; zero where nothing depends on them
+
+
+def best_proof(
+    table: LikelihoodTable, outcome_counts: FloatArray, prior_mean: FloatArray, prior_precision: FloatArray
+) -> Proof | None:
+    """Return the proof of the best lower bound that is found, or None if there is none."""
+    precision, best = marginal_precision(prior_precision, table.basis), None
     for point in _points(table, outcome_counts, (prior_mean, prior_precision)):
         expansion = _expand(table, outcome_counts, prior_mean, precision, point)
-        if expansion is not None:
-            best = max(best, _best_bound(expansion))
-    return float(best)
+        bound, widths = (-np.inf, None) if expansion is None else _best_bound(expansion)
+        if widths is not None and (best is None or bound > best.bound):
+            of_all = np.zeros(len(outcome_counts))
+            of_all[is_in_seen_group(table, outcome_counts) & (table.direction >= 0)] = widths
+            best = Proof(bound, table.basis.T @ (point - prior_mean), of_all)
+    return best
 
 
 def _points(table: LikelihoodTable, outcome_counts: FloatArray, prior: Prior) -> Iterator[FloatArray]:
@@ -174,17 +193,18 @@ def log_determinant(root: FloatArray, defect: float) -> tuple[float, float]:
     return middle + len(root) * np.log1p(-defect) * UP - error, middle + len(root) * np.log1p(defect) * UP + error
 
 
-def _best_bound(expansion: _Expansion) -> float:
-    """Return the best of all lower bounds that balls and slabs of different widths give."""
+def _best_bound(expansion: _Expansion) -> tuple[float, FloatArray | None]:
+    """Return the best of all lower bounds that balls and slabs of different widths give, and its widths."""
     candidates = _widths(expansion)
     n_together = max(int(_TOGETHER // max(expansion.slopes.size, 1)), 1)
     parts = [candidates[start : start + n_together] for start in range(0, len(candidates), n_together)]
     estimates = np.concatenate([np.zeros(0), *(_estimate_bounds(expansion, widths) for widths in parts)])
-    best = -np.inf
+    best, widths = -np.inf, None
     for i in np.argsort(estimates)[::-1][:_PROOFS].tolist():
-        if estimates[i] > best:
-            best = max(best, _bound(expansion, candidates[i]))
-    return best
+        bound = _bound(expansion, candidates[i]) if estimates[i] > best else -np.inf
+        if bound > best:
+            best, widths = bound, candidates[i]
+    return float(best), widths
 
 
 def _widths(expansion: _Expansion) -> FloatArray:

@@ -32,7 +32,7 @@ from plumdp.confidence.laws import SPACE_AS_DATA, Law, law_of_pilot, law_of_spac
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import Guarantee, require_error
-from plumdp.confidence.staged_bets import Stage, find_horizons, find_stages, staged_half_spaces
+from plumdp.confidence.staged_bets import Bets, Stage, find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import Pilot, TransitionCounts, require_same_graph
 from plumdp.data.pilots import pilot_assumption
 from plumdp.model.graph import FloatArray, read_only
@@ -75,6 +75,7 @@ class LikelihoodSet:
     estimate: FloatArray | None = None  # (n_parameters): where all data are most likely, about which nothing is claimed
     rests_on: tuple[str, ...] = ()  # decisions that must have been taken before the data were looked at, in words
     kind: Sets = "likelihood"
+    bets: Bets | None = None  # that the half-spaces across directions are left by
 
     @property
     def intervals(self) -> tuple[FloatArray, FloatArray] | None:
@@ -132,11 +133,13 @@ def likelihood_set(
     require_same_graph(model.graph, counts.graph)
     cache = cache or ModelCache(model)
     table, space = cache.table, law_of_space(model)
-    best = estimate_inside(table, table.pool(counts.counts), prior=space)[0]
+    best = estimate_inside(table, table.pool(counts.seen), prior=space)[0]
     budget = budget or likelihood_budget(table, counts.pilot, has_directions=directions is not None)
     spent = partial(budget.error_in_set, error=error)
     likelihoods = _likelihoods(table, counts, space, spent)
-    last_directions, half_spaces, outcome_half_spaces = _half_spaces(table, counts, space, spent, best, directions)
+    last_directions, half_spaces, outcome_half_spaces, bets = _half_spaces(
+        table, counts, space, spent, best, directions
+    )
     for likelihood in likelihoods:
         if likelihood.is_supporting:  # its half-spaces hold whenever the likelihood does, and spend nothing more
             half_spaces += _supports(table, likelihood, best, last_directions)
@@ -158,6 +161,7 @@ def likelihood_set(
         *_stacked(outcome_half_spaces, len(table.names)),
         estimate=read_only(best),
         rests_on=decided_before(counts.pilot, last_directions),
+        bets=bets,
     )
 
 
@@ -187,7 +191,7 @@ def _strips(cache: ModelCache, counts: TransitionCounts, error: float) -> Expres
     return expression_bounds(cache.model, events, error=error, interval_method="beta-binomial", events=cache.events)
 
 
-class _Likelihood(NamedTuple):
+class Threshold(NamedTuple):
     """A threshold that the log-likelihood of some of the data does not fall below at the true point."""
 
     outcome_counts: FloatArray  # (n_outcomes)
@@ -196,19 +200,19 @@ class _Likelihood(NamedTuple):
     is_supporting: bool  # whether it has a share large enough for half-spaces across values
 
 
-def _likelihoods(table: LikelihoodTable, counts: TransitionCounts, space: Law, spent: _Spent) -> list[_Likelihood]:
+def _likelihoods(table: LikelihoodTable, counts: TransitionCounts, space: Law, spent: _Spent) -> list[Threshold]:
     """Return the likelihood of all data against the space, and that of main data after the pilot, if they have shares.
 
     Both hold, each at its share.
     """
     likelihoods, pilot = [], counts.pilot
     if error := spent("likelihood_against_space"):
-        pooled, method = table.pool(counts.counts), "likelihood against the space"
-        likelihoods.append(_Likelihood(pooled, _threshold(table, pooled, space, error), method, pilot is not None))
+        pooled, method = table.pool(counts.seen), "likelihood against the space"
+        likelihoods.append(Threshold(pooled, _threshold(table, pooled, space, error), method, pilot is not None))
     if (error := spent("likelihood_after_pilot")) and pilot is not None and pilot.total:
-        pooled, law = table.pool(counts.main), law_of_pilot(table, table.pool(pilot.counts), space)
+        pooled, law = table.pool(counts.seen - pilot.seen), law_of_pilot(table, table.pool(pilot.seen), space)
         threshold = _threshold(table, pooled, law, error * pilot.weight)
-        likelihoods.append(_Likelihood(pooled, threshold, "likelihood after a pilot", False))
+        likelihoods.append(Threshold(pooled, threshold, "likelihood after a pilot", False))
     return likelihoods
 
 
@@ -219,14 +223,14 @@ def _threshold(table: LikelihoodTable, outcome_counts: FloatArray, law: Law, err
     return evidence + log(error) * (1 + 1e-12) - 1e-12 * abs(evidence) if evidence > -inf else -inf
 
 
-def _smallest(table: LikelihoodTable, likelihoods: Sequence[_Likelihood], best: FloatArray) -> _Likelihood:
+def _smallest(table: LikelihoodTable, likelihoods: Sequence[Threshold], best: FloatArray) -> Threshold:
     """Return the likelihood whose set has the smallest volume, estimated as that of an ellipsoid.
 
     All of them hold jointly, so that the choice may depend on the data.
     """
     basis, values = table.basis, table.values(best)[0]
 
-    def log_volume(likelihood: _Likelihood) -> float:
+    def log_volume(likelihood: Threshold) -> float:
         is_seen = likelihood.outcome_counts > 0
         if likelihood.threshold == -inf or (values[is_seen] <= 0).any():
             return inf
@@ -245,23 +249,25 @@ def _half_spaces(
     spent: _Spent,
     best: FloatArray,
     directions: Directions | None,
-) -> tuple[tuple[Direction, ...], list[HalfSpace], list[HalfSpace]]:
-    """Return the last directions, and the half-spaces that bets across them, and across all outcomes, leave."""
+) -> tuple[tuple[Direction, ...], list[HalfSpace], list[HalfSpace], Bets | None]:
+    """Return the last directions, the half-spaces that bets across them and across all outcomes leave, and the bets."""
     if directions is None or counts.pilot is None or not counts.pilot.moments:
-        return (), [], []
+        return (), [], [], None
     stages = find_stages(table, counts, space)
     last, gradients, texts = directions_of_stages(stages, directions)
-    staged = partial(
-        staged_half_spaces, table, stages, horizons=find_horizons(counts.pilot, counts.total), space=space, near=best
-    )
-    half_spaces = [bets.left for bets in staged(gradients, error=spent("half_spaces"), texts=texts)]
+    horizons = find_horizons(counts.pilot, counts.total)
+    staged = partial(staged_half_spaces, table, stages, horizons=horizons, space=space, near=best)
+    placed = staged(gradients, error=spent("half_spaces"), texts=texts)
+    points = np.array([stage.point for stage in stages])
+    bets = Bets(points, horizons.length, len(last), tuple(each.side for each in placed))
+    half_spaces = [each.left for each in placed]
     if not (error := spent("outcome_half_spaces")):
-        return last, half_spaces, []
+        return last, half_spaces, [], bets
     _, first = np.unique(table.direction, return_index=True)
     across = table.coefficients[[j for j in first if table.direction[j] >= 0]]
     every = np.broadcast_to(across, (len(stages), *across.shape))
     of_outcomes = staged(every, error=error, texts=["an outcome"] * len(across))
-    return last, half_spaces, [bets.left for bets in of_outcomes]
+    return last, half_spaces, [each.left for each in of_outcomes], bets
 
 
 def directions_of_stages(
@@ -278,20 +284,20 @@ def directions_of_stages(
 
 
 def _supports(
-    table: LikelihoodTable, likelihood: _Likelihood, best: FloatArray, directions: Sequence[Direction]
+    table: LikelihoodTable, likelihood: Threshold, best: FloatArray, directions: Sequence[Direction]
 ) -> list[HalfSpace]:
     """Return half-spaces around a likelihood set, across each direction, on both sides."""
     half_spaces: list[HalfSpace] = []
     for direction in directions if likelihood.threshold > -inf else ():
         text = f"the likelihood across {direction.text or 'a direction'}"
         for side in (1, -1):
-            near = _furthest(table, likelihood, best, side * direction.gradient)
+            near = furthest_point(table, likelihood, best, side * direction.gradient)
             cut = tangent_half_space(table, likelihood.outcome_counts, likelihood.threshold, near=near, text=text)
             half_spaces.append(cut)
     return half_spaces
 
 
-def _furthest(table: LikelihoodTable, likelihood: _Likelihood, best: FloatArray, gradient: FloatArray) -> FloatArray:
+def furthest_point(table: LikelihoodTable, likelihood: Threshold, best: FloatArray, gradient: FloatArray) -> FloatArray:
     """Return an estimate of the point of a likelihood set that is furthest along a gradient.
 
     There the gradient of the likelihood is a multiple of the given one. With the information I at the last point, the
@@ -334,7 +340,7 @@ def best_point(
     If there are data of rows that have no part in the likelihood of the table, it is the ``best_point_of_space``.
     """
     table = table or likelihood_table(model)
-    point = estimate_inside(table, table.pool(counts.counts), prior=law_of_space(model))[0]
+    point = estimate_inside(table, table.pool(counts.seen), prior=law_of_space(model))[0]
     has_others = counts.visits[left_out_choices(table)].any()
     return best_point_of_space(model, counts, [point, *near]) if has_others else point
 

@@ -29,11 +29,13 @@ from flint import fmpz_mat
 from plumdp.base.errors import ModelError
 from plumdp.base.rounding import UNIT
 from plumdp.confidence.coin_trees import Factorise, Node, affine_factors, find_tree
+from plumdp.confidence.reward_coins import RewardCoins
 from plumdp.confidence.space_moments import is_nonnegative, moments
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows, integers
 from plumdp.data.counts import CountArray
 from plumdp.model.expressions.polynomial import Polynomial, whole_terms
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
+from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.row_classes import RowClasses
 from plumdp.model.space import ParameterSpace
@@ -117,16 +119,24 @@ class LikelihoodTable(Outcomes):
     first: IntArray  # (n_tied + 2)
     counts_for: IntArray  # (n_ways): the outcomes of this table that an outcome of tied rows counts for
     multiple: FloatArray  # (n_ways): how often it counts for these
+    coins: tuple[RewardCoins, ...] = ()  # of the learned rewards of the model, one for each of its reward structures
 
     def __repr__(self) -> str:
         rank = f"rank {self.basis.shape[1]} in {', '.join(self.names)}"
         return one_line(self, number_of(len(self.outcomes), "outcome"), number_of(len(self.is_class), "group"), rank)
 
     def pool(self, counts: CountArray | FloatArray) -> FloatArray:
-        """Return how often each outcome (n) was seen, given counts of transitions, exactly up to 2^53 steps."""
-        tied = np.bincount(self.tied_place, self.rows.sum_by_place(counts), len(self.first) - 1)
+        """Return how often each outcome (n) was seen, given counts of transitions, exactly up to 2^53 steps.
+
+        If there are learned rewards, sums of their values may be rows below that of the counts (see ``seen``).
+        """
+        steps, *sums = counts if counts.ndim > 1 else (counts,)
+        tied = np.bincount(self.tied_place, self.rows.sum_by_place(steps), len(self.first) - 1)
         weights = np.repeat(tied, np.diff(self.first)) * self.multiple
-        return np.bincount(self.counts_for, weights, len(self.outcomes)).astype(np.float64)
+        pooled = np.bincount(self.counts_for, weights, len(self.outcomes)).astype(np.float64)
+        for coins, values in zip(self.coins, sums, strict=True) if sums else ():
+            np.add.at(pooled, coins.outcome, coins.shown(steps, values))
+        return pooled
 
     def pool_by_choice(self, counts: CountArray) -> CellCounts:
         """Return how often each outcome was seen at each choice, given counts of transitions, exactly up to 2^53."""
@@ -191,6 +201,7 @@ def likelihood_table(model: ParametricMDP) -> LikelihoodTable:
     rows, space = find_tied_rows(model), model.space
     groups = _Groups()
     ways, left_out = _ways(rows, space, groups)
+    coins = tuple(_coins(model, learned, groups) for learned in model.learned_rewards.values())
     constants, coefficients, directions = _affine_forms(groups.outcomes, space.names)
     number = {key: i for i, key in enumerate(dict.fromkeys(key for key in directions if key))}
     largest = np.maximum(np.abs(space.lower), np.abs(space.upper))
@@ -214,7 +225,16 @@ def likelihood_table(model: ParametricMDP) -> LikelihoodTable:
         integers(np.cumsum([0, 0, *map(len, ways)])),
         integers([outcome for outcome, _ in pairs]),
         read_only(np.array([multiple for _, multiple in pairs], dtype=np.float64)),
+        coins,
     )
+
+
+def _coins(model: ParametricMDP, learned: LearnedRewards, groups: _Groups) -> RewardCoins:
+    """Return the coins of learned rewards, whose sides are classes of the table like those of rows."""
+    polynomials = model.expressions.polynomials
+    outcomes = [groups.add_class(tuple(polynomials[f] for f in pair)) for pair in learned.expression.tolist()]
+    of_transition = read_only(learned.coin[model.graph.choice_of_transition()])
+    return RewardCoins(of_transition, *learned.units, np.array(outcomes, dtype=np.int64))
 
 
 def _middle(
@@ -251,7 +271,7 @@ class _Groups:
         equal polynomials, and bets that are placed outcome by outcome are placed on what is counted.
         """
         if probabilities not in self._outcomes_of_law:
-            outcomes, place = _merge_equal(probabilities)
+            outcomes, place = merge_equal(probabilities)
             numbers = {} if len(outcomes) == 1 else self._numbers([f for f in outcomes if f], is_class=True)
             self._outcomes_of_law[probabilities] = [numbers.get(outcomes[i]) for i in place]
         return self._outcomes_of_law[probabilities]
@@ -271,7 +291,7 @@ class _Groups:
         return self._number_of_member[key]
 
 
-def _merge_equal(probabilities: Sequence[Polynomial]) -> tuple[list[Polynomial], list[int]]:
+def merge_equal(probabilities: Sequence[Polynomial]) -> tuple[list[Polynomial], list[int]]:
     """Return different probabilities, and the place among them of the sum that each given one is a part of.
 
     A sum of equal ones may equal another one, as in p/4, p/4, p/2, so that this is repeated until all are different.

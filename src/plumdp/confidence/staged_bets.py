@@ -55,18 +55,37 @@ class Horizons(NamedTuple):
     log_weight: FloatArray  # (M)
 
 
+class Side(NamedTuple):
+    """What the bets on one side of a direction are made of, for somebody who makes the half-space again."""
+
+    direction: int
+    steps: FloatArray  # (S, M, d): by which the true parameters are bet to differ from the estimate of a stage
+    shares: FloatArray  # (M): of horizons in the logarithm of the fortune
+    near: FloatArray  # (d): where tangents are taken
+
+
+class Bets(NamedTuple):
+    """The bets across all directions, both sides of each."""
+
+    points: FloatArray  # (S, d): estimates when stages begin
+    lengths: FloatArray  # (M): horizons
+    n_directions: int
+    sides: tuple[Side, ...]
+
+
 class Placed(NamedTuple):
-    """The half-space that bets leave, and the bets of each stage that it is made of."""
+    """The half-space that bets leave, the bets of each stage that it is made of, and what these are made of."""
 
     left: HalfSpace
     parts: list[list[Part]]  # (S)
+    side: Side
 
 
 def find_stages(table: LikelihoodTable, counts: TransitionCounts, space: Law) -> list[Stage]:
     """Return the stages of the data, each of which begins at a moment of the pilot."""
     if counts.pilot is None:
         return []
-    moments = [*counts.pilot.moments, counts.counts]
+    moments = [*counts.pilot.seen_at_moments, counts.seen]
     return [
         _stage(table, before, after, length, space)
         for length, (before, after) in zip(counts.pilot.lengths, pairwise(moments), strict=True)
@@ -128,7 +147,7 @@ def staged_half_spaces(
     of_side = horizons._replace(log_weight=horizons.log_weight - log(2))  # both sides together weigh at most one
     scales = np.sqrt(-2 * (of_side.log_weight + log(share)))
     pairs = zip(stages, gradients, strict=True)
-    steps = np.array([_steps(table, stage, of_stage, of_side.length, space) for stage, of_stage in pairs])
+    steps = np.array([steps_of_stage(table, stage, of_stage, of_side.length, space) for stage, of_stage in pairs])
     rays = _rays(table, stages, gradients[-1], space, near)
     for j, text in enumerate(texts):
         for side in (1, -1) if steps[:, :, j].any() else ():
@@ -140,11 +159,12 @@ def staged_half_spaces(
                 ]
             )
             factors = factors if is_bet_on is None else np.where(is_bet_on, factors, 1.0)
-            half_spaces.append(_half_space(table, stages, factors, of_side, near, -side * rays[j], share, text))
+            left, parts, shares, at = _half_space(table, stages, factors, of_side, near, -side * rays[j], share, text)
+            half_spaces.append(Placed(left, parts, Side(j, scaled, shares, at)))
     return half_spaces
 
 
-def _steps(
+def steps_of_stage(
     table: LikelihoodTable, stage: Stage, gradients: FloatArray, lengths: FloatArray, space: Law
 ) -> list[FloatArray]:
     """Return the steps (J, d) of one standard deviation of values at each horizon, by the information until then."""
@@ -169,8 +189,8 @@ def _half_space(
     ray: FloatArray,
     error: float,
     text: str,
-) -> Placed:
-    """Return the half-space with tangents where the fortune reaches 1 / error on a ray.
+) -> tuple[HalfSpace, list[list[Part]], FloatArray, FloatArray]:
+    """Return the half-space with tangents where the fortune reaches 1 / error on a ray, its parts, shares and point.
 
     Tangents at any other point, and any other shares, would give a half-space that holds as well.
     """
@@ -184,8 +204,8 @@ def _half_space(
     ]
     spent = float(share[used] @ (np.log(share[used]) - horizons.log_weight[used]))
     all_parts = [part for of_stage in parts for part in of_stage]
-    left = common_half_space(table, all_parts, near=near + t * ray, bound=spent - log(error), text=text)
-    return Placed(left, parts)
+    at = near + t * ray
+    return common_half_space(table, all_parts, near=at, bound=spent - log(error), text=text), parts, share, at
 
 
 class _Fortune:

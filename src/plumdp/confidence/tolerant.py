@@ -221,7 +221,7 @@ def _half_spaces(
     ends = [*counts.pilot.moments, counts.counts]
     visits = [model.graph.sum_by_choice((after - before).astype(np.float64)) for before, after in pairwise(ends)]
     cuts = []
-    for left, parts in placed:
+    for left, parts, _ in placed:
         ranges = (
             Range(part.share, visits[s], range_of_bets(model.graph, table, part.factors))
             for s, of_stage in enumerate(parts)

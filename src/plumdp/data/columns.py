@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias, get_args
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import LogForm as LogForm
 from plumdp.base.vocabulary import Steps
-from plumdp.data.mapping_language import Term
+from plumdp.data.mapping_language import Term, parse_mapping
 from plumdp.data.mappings import StateMapping
 from plumdp.model.graph import Graph
 
@@ -18,6 +19,7 @@ Source: TypeAlias = str | Term
 
 
 ACTION, EPISODE, STEP, COUNT, PLACE = "action", "episode", "step", "n", "place"
+ONLY_ACTION = "the only action"  # of a state, in logs of Markov chains
 STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after", "second_step_after", "episode_after"
 
 RUN, RUN_NUMBER = "run_name", "run_number"
@@ -26,6 +28,9 @@ FIRST_COUNTS = tuple(f"n_first_{16 * 4**i}" for i in range(6))  # of counts: tho
 STAGE = "stage of the run"  # how many moments at which bets are placed came before it; no variable is called so
 PLACE_OF_ROW, PLACES_OF_ROWS = "place_of_row", "places_of_rows"  # the number of the file, and of the row in it
 N_ALIKE, N_COPIES = "n_alike", "n_copies"  # rows of one step that are alike, and those of them that need not count
+
+REWARD = "reward of the step "  # before the name of a learned reward, whose values are read in whole units
+LEAST, MOST, LACKING = " at least", " at most", " lacking"  # after it: of rows that are alike; how many have none
 
 LARGEST_STEP = 2**53  # of steps as floats: from here on, one more is the same number
 
@@ -101,10 +106,12 @@ def find_columns(
     columns: Mapping[str, str] | None,
     form: LogForm | None,
     mapping: StateMapping,
+    rewards: Rewards | None = None,
 ) -> tuple[LogForm, dict[str, Source]]:
     """Return the form of a log, guessed if it is not given, and for each column it needs where that comes from.
 
-    So it is for columns that a log may have: run and step of transitions, and what counts say of rows and of a pilot.
+    So it is for columns that a log may have: run and step of transitions, what counts say of rows and of a pilot, and
+    values of learned rewards.
     """
     if not graph.states:
         raise DataError("the states of this model have no variables, so that a log cannot name them")
@@ -112,7 +119,9 @@ def find_columns(
         raise DataError(Option("form", form), f": choose one of {', '.join(map(repr, get_args(LogForm)))}")
     columns = columns or {}
     sources = {f: needed_sources(graph, f, mapping) for f in get_args(LogForm)}
-    _check_columns(sources, available, columns)
+    rewards = rewards or Rewards({}, is_needed=False)
+    own = {name: f"reward_{name}" if name in sources["transitions"] else name for name in rewards.per_unit}
+    _check_columns(sources, available, columns, [*own.values()])
     forms = {f: _located(source_columns(needed.values()), available, columns) for f, needed in sources.items()}
     chosen = form or _guess(forms)
     missing = [name for name, there in forms[chosen].items() if there is None]
@@ -121,14 +130,32 @@ def find_columns(
             *_missing_text(chosen, missing, available, was_given=form is not None), *_hint(missing, mapping)
         )
     names = {name: there for name, there in forms[chosen].items() if there is not None}
-    found = {name: found_in(source, names) for name, source in sources[chosen].items()}
+    located = {name: found_in(source, names) for name, source in sources[chosen].items()}
     if chosen == "counts":
         there = _located([PLACE, N_COPIES], available, columns)
-        found |= {name: column for name, column in there.items() if column is not None}
-        found |= _pilot_columns(graph, available, columns)
+        located |= {name: column for name, column in there.items() if column is not None}
+        located |= _pilot_columns(graph, available, columns)
     if chosen == "transitions":
-        found |= _run_and_step(found, available, columns)
-    return chosen, found
+        located |= _run_and_step(located, available, columns)
+    there = {} if chosen == "counts" else _located([*own.values()], available, columns)
+    if rewards.is_needed or any(there.values()):
+        absent = [name for name in own.values() if there.get(name) is None]
+        if absent:
+            raise DataError(*_missing_text(chosen, absent, available, was_given=form is not None))
+        located |= {REWARD + name: _in_units(str(there[own[name]]), n) for name, n in rewards.per_unit.items()}
+    return chosen, located
+
+
+class Rewards(NamedTuple):
+    """The learned rewards of a model, each with the number of units that a value of one is read as."""
+
+    per_unit: Mapping[str, int]
+    is_needed: bool  # whether nothing but their values tells of some parameter
+
+
+def _in_units(column: str, per_unit: int) -> Source:
+    """Return a column of numbers as the nearest whole numbers of units."""
+    return parse_mapping(f"floor(value * {per_unit} + 0.5)").renamed({"value": column})
 
 
 def _run_and_step(found: Mapping[str, Source], available: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
@@ -137,20 +164,30 @@ def _run_and_step(found: Mapping[str, Source], available: Sequence[str], columns
     A column that a state variable is read from is none of these, unless somebody says so.
     """
     used = source_columns(found.values())
-    there = {
+    located = {
         name: column
         for name, column in _located([EPISODE, STEP], available, columns).items()
         if column is not None and (name in columns or column not in used)
     }
-    return there if len(there) == 2 else {}
+    return located if len(located) == 2 else {}
 
 
 def _pilot_columns(graph: Graph, available: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
     """Return the columns of counts that tell of their first runs; none if some are missing, or are of the model."""
     names = (N_RUNS, N_UNORDERED, *FIRST_COUNTS)
-    there = {name: column for name, column in _located(names, available, columns).items() if column is not None}
+    located = {name: column for name, column in _located(names, available, columns).items() if column is not None}
     is_own = not {*names} & {*needed_columns(graph, "counts")}
-    return there if is_own and len(there) == 1 + len(FIRST_COUNTS) else {}
+    return located if is_own and len(located) == 1 + len(FIRST_COUNTS) else {}
+
+
+def without_actions(
+    graph: Graph, available: Sequence[str], columns: Mapping[str, str] | None, mapping: StateMapping
+) -> StateMapping:
+    """Return the mapping for a log that need not name actions, as no state of the model has two, and does not."""
+    is_chain = graph.n_choices == graph.n_states and mapping.names_no_action
+    if not is_chain or _located([ACTION], available, columns or {})[ACTION] is not None:
+        return mapping
+    return replace(mapping, action=Term("text", value=ONLY_ACTION, kind="text"))
 
 
 def find_runs(available: Sequence[str], columns: Mapping[str, str] | None) -> str | None:
@@ -172,21 +209,25 @@ def _located(names: Sequence[str], available: Sequence[str], columns: Mapping[st
     folded: dict[str, list[str]] = {}
     for name in available:
         folded.setdefault(name.casefold(), []).append(name)
-    found = {}
+    places = {}
     for name in names:
-        wanted = columns.get(name, name)
-        same = folded.get(wanted.casefold(), [])
-        found[name] = wanted if wanted in same else same[0] if len(same) == 1 else None
-    return found
+        name_in_log = columns.get(name, name)
+        same = folded.get(name_in_log.casefold(), [])
+        places[name] = name_in_log if name_in_log in same else same[0] if len(same) == 1 else None
+    return places
 
 
 def _check_columns(
-    sources: Mapping[LogForm, Mapping[str, Source]], available: Sequence[str], columns: Mapping[str, str]
+    sources: Mapping[LogForm, Mapping[str, Source]],
+    available: Sequence[str],
+    columns: Mapping[str, str],
+    rewards: Sequence[str],
 ) -> None:
-    known = dict.fromkeys(name for needed in sources.values() for name in [*source_columns(needed.values()), PLACE])
+    needed = [name for each in sources.values() for name in [*source_columns(each.values()), PLACE]]
+    allowed = dict.fromkeys([*needed, *rewards])
     for name, there in columns.items():
-        if name not in known:
-            plumdps = ", ".join(known)
+        if name not in allowed:
+            plumdps = ", ".join(allowed)
             raise DataError(Option("columns", {name: ...}), f": plumdp has no column of this name, only {plumdps}")
         if _located([name], available, columns)[name] is None:
             of_log = ", ".join(available)
@@ -196,8 +237,8 @@ def _check_columns(
 def _missing_text(
     form: LogForm, missing: Sequence[str], available: Sequence[str], *, was_given: bool
 ) -> tuple[str | Option, ...]:
-    what = f"as a log of {form}, it" if was_given else f"the log looks like {form}, but it"
-    lacks = f"{what} lacks {', '.join(missing)}; its columns are {', '.join(available)}: say which they are with "
+    log = f"as a log of {form}, it" if was_given else f"the log looks like {form}, but it"
+    lacks = f"{log} lacks {', '.join(missing)}; its columns are {', '.join(available)}: say which they are with "
     return lacks, Option("columns", {}), *(() if was_given else (", or give ", Option("form", ...)))
 
 

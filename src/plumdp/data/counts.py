@@ -77,8 +77,14 @@ class Pilot:
     moments: tuple[CountArray, ...] = ()  # (n_transitions) each
     lengths: tuple[float, ...] = ()
     expected: float | None = None
+    rewards: tuple[CountArray, ...] = ()  # (n_learned, n_transitions) each: sums of values in the pilot and at moments
 
     def __post_init__(self) -> None:
+        if np.ndim(self.counts) > 1:  # counts with sums below
+            seen = [self.counts, *(self.moments or (self.counts,) * bool(self.counts[0].any()))]
+            object.__setattr__(self, "rewards", tuple(read_only(each[1:].copy()) for each in seen))
+            object.__setattr__(self, "counts", seen[0][0])
+            object.__setattr__(self, "moments", tuple(each[0] for each in seen[1:]))
         object.__setattr__(self, "counts", _whole_numbers("pilot", np.asarray(self.counts)))
         if self.end not in list(PilotEnd):
             raise DataError(f"end={self.end!r}: choose one of {', '.join(repr(str(end)) for end in PilotEnd)}")
@@ -113,6 +119,18 @@ class Pilot:
     def total(self) -> int:
         """The number of steps in the pilot."""
         return int(self.counts.sum())
+
+    @property
+    def seen(self) -> CountArray:
+        """The counts of the pilot, and sums of learned rewards below, if there are any."""
+        return np.vstack([self.counts, self.rewards[0]]) if self.rewards else self.counts
+
+    @property
+    def seen_at_moments(self) -> list[CountArray]:
+        """The counts at each moment, and sums of learned rewards below, if there are any."""
+        if not self.rewards:
+            return [*self.moments]
+        return [np.vstack(pair) for pair in zip(self.moments, self.rewards[1:], strict=True)]
 
     @property
     def is_planned(self) -> bool:
@@ -152,17 +170,21 @@ class TransitionCounts:
     """
 
     graph: Graph
-    counts: CountArray  # (n_transitions)
+    counts: CountArray  # (n_transitions); sums of learned rewards may be rows below it, here and in the pilot
     sampling: Sampling
     pilot: Pilot | None = None  # an array (n_transitions) becomes a pilot whose end was planned
     report: IngestionReport | None = None
     parts: tuple[Part, ...] = ()  # by default one that no other counts have, if there are data
+    rewards: CountArray | None = None  # (n_learned, n_transitions): sums of the values of learned rewards, in units
 
     def __post_init__(self) -> None:
         if self.sampling not in get_args(Sampling):
             names = ", ".join(map(repr, get_args(Sampling)))
             raise DataError(Option("sampling", self.sampling), f": choose one of {names}")
         require_kind(self.graph, Graph, "TransitionCounts takes the graph of a model, such as model.graph")
+        if np.ndim(self.counts) > 1:  # counts with sums below
+            object.__setattr__(self, "rewards", read_only(self.counts[1:].copy()))
+            object.__setattr__(self, "counts", self.counts[0])
         object.__setattr__(self, "counts", _checked("counts", self.counts, self.graph))
         if self.pilot is not None:
             pilot = self.pilot if isinstance(self.pilot, Pilot) else Pilot(self.pilot)
@@ -170,6 +192,10 @@ class TransitionCounts:
             _require_shape("pilot", pilot.counts, self.graph)
             if any((moment > self.counts).any() for moment in (pilot.counts, *pilot.moments)):
                 raise DataError("the pilot is a part of the counts, so none of its counts can be larger")
+            if len(pilot.rewards) != (0 if self.rewards is None else 1 + len(pilot.moments)):
+                raise DataError(
+                    "learned rewards are summed up in the pilot and at each of its moments, if they are at all"
+                )
         if not self.parts:
             object.__setattr__(self, "parts", new_parts(self.total))
 
@@ -177,6 +203,11 @@ class TransitionCounts:
     def total(self) -> int:
         """The number of steps seen."""
         return int(self.counts.sum())
+
+    @property
+    def seen(self) -> CountArray:
+        """The counts, and below them sums of learned rewards, if there are any."""
+        return self.counts if self.rewards is None else np.vstack([self.counts, self.rewards])
 
     @cached_property
     def fingerprint(self) -> str:
@@ -186,7 +217,7 @@ class TransitionCounts:
             "" if pilot is None else f" {pilot.end} {pilot.ratio!r} {pilot.lengths} {pilot.expected} {pilot.rests_on}"
         )
         digest = blake2b(f"{self.sampling} {pilot is not None}{about}".encode(), digest_size=16)
-        for array in (self.counts,) if pilot is None else (self.counts, pilot.counts, *pilot.moments):
+        for array in (self.seen,) if pilot is None else (self.seen, pilot.seen, *pilot.seen_at_moments):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
@@ -233,16 +264,18 @@ class TransitionCounts:
         require_same_graph(self.graph, other.graph)
         refuse_same_parts(self.parts, other.parts)
         require_countable(self.total + other.total)
+        if self.seen.shape != other.seen.shape:
+            raise DataError("only some of these data have values of the learned rewards: add others to them, or none")
         reports = [report for report in (self.report, other.report) if report is not None]
         report = reports[0] + reports[1] if len(reports) == 2 else next(iter(reports), None)
         parts = (*self.parts, *other.parts)
-        return TransitionCounts(self.graph, self.counts + other.counts, sampling, pilot, report, parts)
+        return TransitionCounts(self.graph, self.seen + other.seen, sampling, pilot, report, parts)
 
     def __repr__(self) -> str:
-        seen = f"{np.count_nonzero(self.counts):,} of {number_of(len(self.counts), 'transition')} seen"
+        visited = f"{np.count_nonzero(self.counts):,} of {number_of(len(self.counts), 'transition')} seen"
         pilot = "" if self.pilot is None else f"with a pilot of {number_of(self.pilot.total, 'step')}"
         pilot = "with an empty pilot" if self.pilot is not None and not self.pilot.total else pilot
-        return one_line(self, number_of(self.total, "step"), seen, self.sampling, pilot)
+        return one_line(self, number_of(self.total, "step"), visited, self.sampling, pilot)
 
     def _repr_html_(self) -> str:
         return html_table(
@@ -281,13 +314,13 @@ class HasCounts(Protocol):
 
 def counts_of(given: Any) -> TransitionCounts:
     """Return counts, or those of a log; refuse numbers that do not say how the data came about."""
-    found = given if isinstance(given, TransitionCounts) else getattr(given, "counts", None)  # as ``Log`` has them
-    if not isinstance(found, TransitionCounts):
+    counts = given if isinstance(given, TransitionCounts) else getattr(given, "counts", None)  # as ``Log`` has them
+    if not isinstance(counts, TransitionCounts):
         raise DataError(
             f"counts of type {type(given).__name__}: write TransitionCounts(model.graph, counts, sampling), which "
             "says how the data came about: 'independent', 'trajectories' or 'adaptive'"
         )
-    return found
+    return counts
 
 
 def require_same_graph(graph: Graph, other: Graph) -> None:
@@ -342,7 +375,7 @@ def _both(one: Pilot, other: Pilot) -> Pilot:
     total = one.total + other.total
     ratio = (one.total * one.ratio + other.total * other.ratio) / total if total else one.ratio
     reasons = dict.fromkeys(pilot.rests_on for pilot in (one, other) if pilot.rests_on)
-    return Pilot(one.counts + other.counts, PilotEnd.PLANNED, ratio, "; ".join(reasons))
+    return Pilot(one.seen + other.seen, PilotEnd.PLANNED, ratio, "; ".join(reasons))
 
 
 def _checked(name: str, values: npt.ArrayLike, graph: Graph) -> CountArray:

@@ -119,21 +119,21 @@ def _find(path: str) -> list[str]:
     if Path(path).is_file():
         return [path]
     if Path(path).is_dir():
-        found = [str(file) for file in Path(path).iterdir() if _suffix(str(file)) in _FORMATS]
+        files = [str(file) for file in Path(path).iterdir() if _suffix(str(file)) in _FORMATS]
     else:
-        found = [file for file in glob.glob(path, recursive=True) if Path(file).is_file()]
-    if not found:
+        files = [file for file in glob.glob(path, recursive=True) if Path(file).is_file()]
+    if not files:
         raise DataError(f"{path}: there is no such file, nor a folder of Parquet, CSV or JSON files")
-    return in_natural_order(found)
+    return in_natural_order(files)
 
 
 def _find_far(pattern: str) -> list[str]:
     """Return the files far away that a pattern stands for, each by its name, so that none is counted twice."""
     with connect() as connection:
-        found = connection.execute(f"SELECT file FROM glob({literal(pattern)})").fetchall()
-    if not found:
+        rows = connection.execute(f"SELECT file FROM glob({literal(pattern)})").fetchall()
+    if not rows:
         raise DataError(f"{pattern}: there are no such files")
-    return in_natural_order(file for (file,) in found)
+    return in_natural_order(file for (file,) in rows)
 
 
 def in_natural_order(files: Iterable[str]) -> list[str]:
@@ -230,8 +230,8 @@ def _first_line(connection: Any, file: str) -> str:
 
 
 def _scan_json(connection: Any, files: Sequence[str], named: str) -> str:
-    found = connection.execute(f"DESCRIBE SELECT * FROM read_json({_listed(files)}, union_by_name = true)").fetchall()
-    return f"read_json({_listed(files)}, columns = {_as_text([name for name, *_ in found])}{named})"
+    columns = connection.execute(f"DESCRIBE SELECT * FROM read_json({_listed(files)}, union_by_name = true)").fetchall()
+    return f"read_json({_listed(files)}, columns = {_as_text([name for name, *_ in columns])}{named})"
 
 
 def _listed(files: Sequence[str]) -> str:
@@ -327,8 +327,8 @@ def checked_metadata_of(path: str | Path) -> dict[str, str]:
     file = literal(glob.escape(str(path)))
     try:
         with connect() as connection:
-            found = connection.execute(f"SELECT key, value FROM parquet_kv_metadata({file})").fetchall()
-        return {key.decode(): value.decode() for key, value in found}
+            entries = connection.execute(f"SELECT key, value FROM parquet_kv_metadata({file})").fetchall()
+        return {key.decode(): value.decode() for key, value in entries}
     except (DataError, UnicodeError):
         with Path(path).open("rb") as start:
             if start.read(len(_PARQUET)) == _PARQUET:

@@ -46,9 +46,9 @@ def table_from_env(
     weights = getattr(owner, "initial_state_distrib", ())
     starts = [*np.flatnonzero(np.asarray(weights) > 0).tolist(), *([] if initial is None else [initial])]
     if not starts or (initial is None and len(starts) > 1):
-        known = f"start in {len(starts):,} states" if starts else "start in states that it does not list"
+        problem = f"start in {len(starts):,} states" if starts else "start in states that it does not list"
         raise DataError(
-            f"episodes of {type(owner).__name__} {known}: give initial=, the state that questions are about"
+            f"episodes of {type(owner).__name__} {problem}: give initial=, the state that questions are about"
         )
     if starts[-1] not in listed:
         raise DataError(f"initial={initial!r}: {type(owner).__name__} has no such state")

@@ -89,9 +89,9 @@ class ModelEnv(gymnasium.Env[Observation, np.int64]):
 
     def _refusal(self, action: int, available: list[int]) -> str:
         names = self._graph.action_names
-        what = f"action {action} ({names[action]!r})" if 0 <= action < len(names) else f"action {action}"
+        shown = f"action {action} ({names[action]!r})" if 0 <= action < len(names) else f"action {action}"
         offered = ", ".join(f"{number} ({names[number]!r})" for number in available)
-        return f"state ({self._graph.describe_state(self._state)}): {what} is not available, only {offered}"
+        return f"state ({self._graph.describe_state(self._state)}): {shown} is not available, only {offered}"
 
 
 def spaces_of(graph: Graph) -> tuple[spaces.Dict, spaces.Discrete]:

@@ -96,9 +96,9 @@ class FileLog:
             return
         stages = self._stages(moments) if moments is not None and moments.sizes else [{}] * len(self.tables)
         for number, (table, types) in enumerate(self.tables.items()):
-            here = columns_sql(columns, types, form) | stages[number]
+            expressions = columns_sql(columns, types, form) | stages[number]
             share = (number / len(self.tables), (number + 1) / len(self.tables))
-            yield from self._count_table(graph, form, here, table, _number(columns.get(STEP), types), share)
+            yield from self._count_table(graph, form, expressions, table, _number(columns.get(STEP), types), share)
 
     def _count_table(
         self,
@@ -121,17 +121,17 @@ class FileLog:
         self, graph: Graph, form: LogForm, columns: Mapping[str, Source], offenders: Sequence[Offender], *, once: bool
     ) -> Sequence[str]:
         """Return the row, and of several files the file, in which each offender is first, where that can be told."""
-        found = [""] * len(offenders)
+        first = [""] * len(offenders)
         has_place = form == "trajectories" or once
         for table, files in self.files.items():
             if form == "counts" or any("://" in file for file in files):
                 continue
-            here, rows = columns_sql(columns, self.tables[table], form), numbered_scan(self.connection, files)
-            query = rows_sql(graph, form, here, rows, once=once, every="first")
+            expressions, rows = columns_sql(columns, self.tables[table], form), numbered_scan(self.connection, files)
+            query = rows_sql(graph, form, expressions, rows, once=once, every="first")
             has_runs = EPISODE in columns
             places = first_places(self.connection, files, query, offenders, has_runs=has_runs, has_place=has_place)
-            found = [one or other for one, other in zip(found, places, strict=True)]
-        return found
+            first = [one or other for one, other in zip(first, places, strict=True)]
+        return first
 
     def find_runs(self, column: str, *, in_order: bool) -> tuple[int, bool]:
         """Return how many runs there are, and whether each row names its run; ``in_order`` refuses unordered names."""
@@ -194,9 +194,9 @@ class FileLog:
                 has_all = "count(step) = count(*) AND count(DISTINCT step) = max(step) - min(step) + 1"
                 whole = f"SELECT run FROM ({steps}) GROUP BY run HAVING {has_all}"
                 self.connection.execute(f"DELETE FROM {_SHARED} WHERE run IN ({whole})")
-            found = self.connection.execute(f"SELECT run, files FROM {_SHARED} ORDER BY run LIMIT 1").fetchall()
+            shared = self.connection.execute(f"SELECT run, files FROM {_SHARED} ORDER BY run LIMIT 1").fetchall()
             ((n,),) = self.connection.execute(f"SELECT count(*) FROM {_SHARED}").fetchall()
-            for name, places in found:
+            for name, places in shared:
                 return SharedRun(name, sorted(places, key=[*files].index), n, step is not None)
         return None
 
@@ -214,8 +214,8 @@ class FileLog:
                 raise DataError(by_time, ": the files have their columns in different orders; read one at a time")
             rows = f"(SELECT * FROM {table} LIMIT {n})"
             ((found,),) = self.connection.execute(f"SELECT count(*) FROM {rows}").fetchall()
-            here = columns_sql(columns, types, form)
-            yield from self._count_table(graph, form, here, rows, _number(columns.get(STEP), types), (1.0, 1.0))
+            expressions = columns_sql(columns, types, form)
+            yield from self._count_table(graph, form, expressions, rows, _number(columns.get(STEP), types), (1.0, 1.0))
             n -= found
             if n == 0:
                 return
@@ -235,8 +235,8 @@ class FileLog:
     ) -> list[tuple[Any, ...]]:
         few: list[tuple[Any, ...]] = []
         for table, types in self.tables.items():
-            here = columns_sql(columns, types, form, is_warehouse=self.engine == SPARK)
-            few += self.connection.execute(query(here, table, n)).fetchall()
+            expressions = columns_sql(columns, types, form, is_warehouse=self.engine == SPARK)
+            few += self.connection.execute(query(expressions, table, n)).fetchall()
         return few[:n]
 
     def _count_transitions(

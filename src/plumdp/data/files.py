@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -63,6 +63,7 @@ def write_counts(counts: TransitionCounts | HasCounts, path: str | Path) -> None
     if counts.pilot is not None:
         block["pilot"] = counts.pilot.counts[seen]
         block |= {f"moment_{i}": moment[seen] for i, moment in enumerate(counts.pilot.moments, start=1)}
+    block |= {name: sums[seen] for name, sums in reward_columns(counts).items()}
     about = {
         "content": _CONTENT,
         "fingerprint": graph.fingerprint,
@@ -111,8 +112,23 @@ def _read(path: str | Path, graph: Graph) -> TransitionCounts:
         raise DataError(f"the counts are not those that were written: {_AGAIN}")
     report = None if about["report"] is None else report_from(about["report"])
     dense = {name: _dense(graph, block["transition"], n) for name, n in block.items() if name != "transition"}
-    pilot = _pilot(dense, about.get("pilot"))
-    return TransitionCounts(graph, dense["n"], about["sampling"], pilot, report, tuple(map(part_from, about["parts"])))
+    firsts = [name for name in dense if name == "pilot" or name.startswith("moment_")]
+    seen = dict(zip(("n", *firsts), with_rewards(dense, [dense[name] for name in ("n", *firsts)]), strict=True))
+    pilot, parts = _pilot(seen, about.get("pilot")), tuple(map(part_from, about["parts"]))
+    return TransitionCounts(graph, seen["n"], about["sampling"], pilot, report, parts)
+
+
+def reward_columns(counts: TransitionCounts) -> dict[str, CountArray]:
+    """Return the sums of learned rewards by names of columns, of all data, of the pilot, and of its moments."""
+    sums = [] if counts.rewards is None else [counts.rewards, *(() if counts.pilot is None else counts.pilot.rewards)]
+    return {f"reward_{i}_{j}": row for i, each in enumerate(sums) for j, row in enumerate(each)}
+
+
+def with_rewards(columns: Mapping[str, CountArray], seen: Sequence[CountArray]) -> list[CountArray]:
+    """Return counts of all data, of the pilot and of its moments, with the sums that ``reward_columns`` names below."""
+    named = [(name.split("_")[1], row) for name, row in columns.items() if name.startswith("reward_")]
+    below = [[row for number, row in named if number == str(i)] for i in range(len(seen))]
+    return [np.vstack([counts, *rows]) if rows else counts for counts, rows in zip(seen, below, strict=True)]
 
 
 def _pilot(dense: Mapping[str, CountArray], about: Mapping[str, Any] | None) -> Pilot | None:
@@ -169,9 +185,10 @@ def _read_block(path: str | Path) -> Block:
         types = column_types(connection, table)
         n_moments = sum(name.startswith("moment_") for name in types)
         names = ["pilot", *(f"moment_{i + 1}" for i in range(n_moments))] if "pilot" in types else []
-        known = _COLUMNS | dict.fromkeys(names, "BIGINT")
-        if types != known:
-            there, ours = (", ".join(f"{name} {kind}" for name, kind in each.items()) for each in (types, known))
+        names += [name for name in types if name.startswith("reward_")]
+        expected = _COLUMNS | dict.fromkeys(names, "BIGINT")
+        if types != expected:
+            there, ours = (", ".join(f"{name} {kind}" for name, kind in each.items()) for each in (types, expected))
             raise DataError(f"the columns are {there}, but those of counts are {ours}: {_AGAIN}")
         block = columns_of(connection.execute(f"SELECT * FROM {table}"))
     for name, values in block.items():
@@ -182,11 +199,12 @@ def _read_block(path: str | Path) -> Block:
 
 def _check_block(block: Block, graph: Graph) -> None:
     """Refuse counts that are not counts of the transitions of a graph."""
-    transition, sizes = block["transition"], (block[name] for name in block if name != "transition")
+    transition = block["transition"]
+    sizes = (block[name] for name in block if name != "transition" and not name.startswith("reward_"))
     outside = (transition < 0) | (transition >= graph.n_transitions)
     if outside.any():
-        there = int(transition[outside][0])
-        raise DataError(f"there is no transition {there:,}: the model has {graph.n_transitions:,}, from 0 on: {_AGAIN}")
+        first = int(transition[outside][0])
+        raise DataError(f"there is no transition {first:,}: the model has {graph.n_transitions:,}, from 0 on: {_AGAIN}")
     if len(np.unique(transition)) < len(transition):
         raise DataError(f"some transitions have several rows: {_AGAIN}")
     if any((n < 0).any() for n in sizes):

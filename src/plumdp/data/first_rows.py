@@ -31,17 +31,17 @@ def first_places(
             same += [_IS_STEP] if has_place and offender.kind != "unknown state" else []
             cases.append(f"WHEN {' AND '.join(same)} THEN {number}")
             parameters += [*offender.values.values()]
-    found = [""] * len(offenders)
+    places = [""] * len(offenders)
     if not cases or (len(files) > _NUMBERED and text_bytes(files)):
-        return found
+        return places
     run = f"CAST({quoted(EPISODE)} AS VARCHAR)" if has_runs else "NULL"
     numbered = f"SELECT CASE {' '.join(cases)} END AS number, {PLACE_OF_ROW} AS place, {run} AS run FROM ({rows})"
     query = f"SELECT number, min(place), arg_min(run, place) FROM ({numbered}) WHERE number IS NOT NULL GROUP BY number"
     for number, place, name in connection.execute(query, parameters).fetchall():
         row = f"row {place['row']:,}"
         row = row if len(files) == 1 else f"{row} of {Path(files[place['file']]).name}"
-        found[number] = row if name is None else f"{row}, episode {name}"
-    return found
+        places[number] = row if name is None else f"{row}, episode {name}"
+    return places
 
 
 def any_repeated_sql(columns: Mapping[str, str], table: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property
 from operator import mul
 from typing import Any, NamedTuple
@@ -11,15 +12,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Steps
 from plumdp.data.columns import (
     ACTION,
     COUNT,
     FIRST_COUNTS,
+    LACKING,
+    LEAST,
+    MOST,
     N_COPIES,
     N_RUNS,
     N_UNORDERED,
     PLACE,
+    REWARD,
     STAGE,
     STEP,
     LogForm,
@@ -35,7 +41,11 @@ from plumdp.data.matching import Kinds, Matcher, numbered_actions, places, row_c
 from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind, RepeatedStep
 from plumdp.data.values import shown
 from plumdp.model.graph import BoolArray, Graph, Indices
+from plumdp.model.learned_rewards import LearnedRewards
 
+_NO_MOMENTS = (
+    "sums of learned rewards in the first runs are not counted here: write Parquet files, or do without bets, "
+)
 _FOLLOWED = 100_000  # different offenders of each kind; of more, the rare ones are forgotten
 
 
@@ -46,6 +56,26 @@ class Offender(NamedTuple):
     values: Mapping[str, Any]
     name: str
     n: int
+
+
+class RewardFault(NamedTuple):
+    """A value of a learned reward that is missing, or is not in the range that the model has for it."""
+
+    name: str
+    offender: Offender
+    ends: tuple[Fraction, Fraction]
+    per_unit: int
+
+    def refusal(self, row: str) -> DataError:
+        """Return the error for the row where it is, if that is known."""
+        value = self.offender.values[REWARD + self.name]
+        shown_value = "missing or far too large" if value is None else f"{value / self.per_unit:.10g}"
+        low, high = (f"{float(end):.10g}" for end in self.ends)
+        where = f"{self.offender.name}{f', {row}' if row else ''}"
+        return DataError(
+            f"the data contradict the model: {where}: the value of {self.name} is {shown_value}, and the space of the "
+            f"parameters says that it is a number from {low} to {high}"
+        )
 
 
 class TransitionCounter:
@@ -65,10 +95,14 @@ class TransitionCounter:
         n_moments: int = 0,
         steps: Steps | None = None,
         elsewhere: int | None = None,
+        rewards: Mapping[str, LearnedRewards] | None = None,
     ) -> None:
+        self._rewards = {} if rewards is None else {REWARD + name: each for name, each in rewards.items()}
+        self.fault: RewardFault | None = None  # the first value of a reward that cannot be
         self._graph, self._mapping, self._steps = graph, mapping or StateMapping(), steps
         self._elsewhere = elsewhere
-        self.counts: CountArray = np.zeros(graph.n_transitions, dtype=np.int64)
+        shape = (1 + len(self._rewards), graph.n_transitions) if self._rewards else graph.n_transitions
+        self.counts: CountArray = np.zeros(shape, dtype=np.int64)  # with sums of rewards below, if there are any
         self.moments: list[CountArray] = [np.zeros_like(self.counts) for _ in range(n_moments)]
         self.n_runs: set[Any] = set()  # that ready-made counts say
         self._rows = np.zeros(len(KINDS), dtype=np.int64)
@@ -166,9 +200,11 @@ class TransitionCounter:
         self.n_rows += exact_sum(n)
         require_countable(self.n_rows)
         is_matched = transition >= 0
-        np.add.at(self.counts, transition[is_matched], n[is_matched])
-        for number, moment in enumerate(self.moments):
-            np.add.at(moment, transition[is_matched], _counts_until(number, block, n)[is_matched])
+        self._check_rewards(block, transition, n)
+        for number, seen in enumerate([*self.moments, self.counts]):
+            share = None if seen is self.counts else number
+            for row, name in zip(np.atleast_2d(seen), [COUNT, *self._rewards], strict=True):
+                np.add.at(row, transition[is_matched], _until(share, block, name)[is_matched])
         self.n_runs |= {n for name in (N_RUNS, N_UNORDERED) if name in block for n in block[name].tolist()} - {None}
         np.add.at(self._rows, kinds, n)
         for kind, columns in self._about.items():
@@ -182,8 +218,31 @@ class TransitionCounter:
         for block in map(self._placed, blocks):
             _, transition = self._matcher.match(block)
             is_matched = transition >= 0
-            np.add.at(counts, transition[is_matched], row_counts(block)[is_matched])
+            for row, name in zip(np.atleast_2d(counts), [COUNT, *self._rewards], strict=True):
+                np.add.at(row, transition[is_matched], _until(None, block, name)[is_matched])
         return counts
+
+    def _check_rewards(self, block: Block, transition: Indices, n: CountArray) -> None:
+        """Note the first value of a reward that is missing, or is not in its range."""
+        for name, learned in self._rewards.items():
+            coin = np.where(transition < 0, -1, learned.coin[self._graph.choice_of_transition()[transition]])
+            low, span = (units[coin] for units in learned.units)
+            least, most = (block[name + side] for side in (LEAST, MOST))
+            checked = (coin >= 0) & (n > 0)
+            for wrong, values in (
+                (block[name + LACKING] > 0, [None] * len(coin)),
+                (least < low, least),
+                (most > low + span, most),
+            ):
+                rows = np.flatnonzero(checked & np.ma.filled(wrong, False))
+                if len(rows) and self.fault is None:
+                    i, columns = int(rows[0]), self._about["impossible transition"]
+                    where = {**{each: _plain(block[each][i]) for each in columns}, name: _plain(values[i])}
+                    ends = learned.low[coin[i]], learned.low[coin[i]] + learned.span[coin[i]]
+                    described = self._name("impossible transition", tuple(block[each][i] for each in columns))
+                    self.fault = RewardFault(
+                        name.removeprefix(REWARD), Offender("matched", where, described, 1), ends, learned.per_unit
+                    )
 
     def kinds(self, block: Block) -> Kinds:
         """Return what some of the rows were taken for, each of which is by itself in the block."""
@@ -242,12 +301,12 @@ class TransitionCounter:
     def _follow(self, kind: Kind, columns: list[npt.NDArray[Any]], which: Indices, n: CountArray) -> None:
         if not len(which):
             return
-        found = self._offenders.setdefault(kind, Counter())
+        offenders = self._offenders.setdefault(kind, Counter())
         rows = zip(*(column[which].tolist() for column in columns), strict=True)
         for values, times in zip(rows, n[which].tolist(), strict=True):
-            found[values] += times
-        if len(found) > _FOLLOWED:
-            self._offenders[kind] = Counter(dict(found.most_common(_FOLLOWED // 10)))
+            offenders[values] += times
+        if len(offenders) > _FOLLOWED:
+            self._offenders[kind] = Counter(dict(offenders.most_common(_FOLLOWED // 10)))
 
     def _worst(self, kind: Kind, found: Counter[tuple[Any, ...]]) -> list[Offender]:
         """Return those with the most rows, the same ones in whatever order an engine gives the rows."""
@@ -289,11 +348,19 @@ def _copies(block: Block) -> CountArray:
     return row_counts(block, N_COPIES) if N_COPIES in block else np.zeros(len(block[COUNT]), dtype=np.int64)
 
 
-def _counts_until(number: int, block: Block, n: CountArray) -> CountArray:
-    """Return how often each row of a block had been seen at a moment of this number."""
-    if number < len(FIRST_COUNTS) and FIRST_COUNTS[number] in block:
+def _until(number: int | None, block: Block, name: str) -> CountArray:
+    """Return how often each row of a block, or what sum of a reward, had been seen at a moment of this number."""
+    if number is not None and number < len(FIRST_COUNTS) and FIRST_COUNTS[number] in block:
+        if name != COUNT:
+            raise DataError(_NO_MOMENTS, Option("pilot", False))
         return row_counts(block, FIRST_COUNTS[number])
-    return np.where(block[STAGE] <= number, n, 0) if STAGE in block else n
+    n = row_counts(block) if name == COUNT else np.ma.filled(block[name], 0).astype(np.int64)
+    return n if number is None or STAGE not in block else np.where(block[STAGE] <= number, n, 0)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as Python has it, None if it is missing."""
+    return None if value is np.ma.masked else value.item() if isinstance(value, np.generic) else value
 
 
 def _quoted(value: Any) -> str:

@@ -118,9 +118,9 @@ def walk(tables: Any, key: Any, first_step: int, runs: Any, state: Any, steps: A
                 else:
                     choice = start + np.int64(_high_product(words[of_choice, i], np.uint64(end - start)))
             transition = np.int64(first_transition[choice])
-            own = np.int64(row[choice]) if has_rows else choice
-            first = np.int64(first_of_row[own]) if has_rows else transition
-            place = _draw(cumulative, first, np.int64(first_of_row[own + 1]), words[of_successor, i])
+            counted_row = np.int64(row[choice]) if has_rows else choice
+            first = np.int64(first_of_row[counted_row]) if has_rows else transition
+            place = _draw(cumulative, first, np.int64(first_of_row[counted_row + 1]), words[of_successor, i])
             steps[step, i] = place
             reached = successor[transition + (place - first)]
             state[i] = _ENDED if stop[reached] else reached

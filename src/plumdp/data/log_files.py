@@ -68,10 +68,10 @@ def _describe(file: str) -> LogFile:
 
 
 def _together(files: Sequence[str]) -> LogFile:
-    found = [(file, *_about(file)) for file in files]
-    state = blake2b("\n".join(f"{file} {size} {date}" for file, size, date in found).encode(), digest_size=16)
+    listed = [(file, *_about(file)) for file in files]
+    state = blake2b("\n".join(f"{file} {size} {date}" for file, size, date in listed).encode(), digest_size=16)
     name = f"{len(files):,} files from {files[0]} to {files[-1]}"
-    return LogFile(name, sum(size for _, size, _ in found), max(date for *_, date in found), state.hexdigest(), MANY)
+    return LogFile(name, sum(size for _, size, _ in listed), max(date for *_, date in listed), state.hexdigest(), MANY)
 
 
 def _about(file: str) -> tuple[int, str]:

@@ -87,8 +87,8 @@ def _skeleton(states: str | Sequence[str] | StateMaps, actions: Actions | None) 
     names = [states] if isinstance(states, str) else [*states] if isinstance(states, list | tuple | Mapping) else []
     if not names or not all(isinstance(name, str) and name for name in names) or len({*names}) < len(names):
         raise DataError(Option("states", states), ": name the columns that make up a state, such as ['x', 'y']")
-    given = states if isinstance(states, Mapping) else {}
-    is_text = {name: isinstance(text, str) and _kind(name, text) == "text" for name, text in given.items()}
+    terms = states if isinstance(states, Mapping) else {}
+    is_text = {name: isinstance(text, str) and _kind(name, text) == "text" for name, text in terms.items()}
     columns = {name: np.empty(0, dtype=np.str_ if is_text.get(name) else np.int32) for name in names}
     named = (
         [*actions.values()] if isinstance(actions, Mapping) else actions if isinstance(actions, list | tuple) else ()
@@ -158,13 +158,13 @@ def _values(variable: str, values: Sequence[Any], mapping: StateMapping) -> list
     """
     term = mapping.variables.get(variable)
     has_bins = term is not None and term.operator == "bins"
-    there = {value for value in values if not _is_missing(value)}
-    numbers = {value: whole(value) for value in there}
+    present = {value for value in values if not _is_missing(value)}
+    numbers = {value: whole(value) for value in present}
     if None not in numbers.values():
         is_outside = {value for value, number in numbers.items() if has_bins and abs(number or 0) >= OUTSIDE}
-        return [numbers[value] if value in there and value not in is_outside else None for value in values]
-    if all(isinstance(value, str) for value in there):
-        return [value.strip() if value in there else None for value in values]
+        return [numbers[value] if value in present and value not in is_outside else None for value in values]
+    if all(isinstance(value, str) for value in present):
+        return [value.strip() if value in present else None for value in values]
     example = next(value for value, number in numbers.items() if number is None and not isinstance(value, str))
     raise DataError(
         f"variable {variable} has values such as {example!r}: make whole numbers or texts of them with ",
@@ -201,8 +201,8 @@ def _with_elsewhere(
     """
     n = len(next(iter(values.values())))
     columns = {name: read_only(np.append(column, _beyond(name, column))) for name, column in values.items()}
-    known, states = state_type(values)(**values), state_type(columns)(**columns)
-    is_end = np.broadcast_to(np.asarray(False if ends is None else ends(known), dtype=np.bool_), n)
+    seen_states, states = state_type(values)(**values), state_type(columns)(**columns)
+    is_end = np.broadcast_to(np.asarray(False if ends is None else ends(seen_states), dtype=np.bool_), n)
     acts = ~is_end[edges.source]
     edges = Edges(edges.source[acts], edges.action[acts], edges.target[acts], edges.names)
     is_lost = ~is_end

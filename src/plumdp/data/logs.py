@@ -15,7 +15,19 @@ import numpy as np
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import tell, working
 from plumdp.base.vocabulary import CutOff, Steps
-from plumdp.data.columns import FIRST_COUNTS, STEP, LogForm, Source, find_columns, find_runs, source_columns, steps_of
+from plumdp.data.columns import (
+    FIRST_COUNTS,
+    REWARD,
+    STEP,
+    LogForm,
+    Rewards,
+    Source,
+    find_columns,
+    find_runs,
+    source_columns,
+    steps_of,
+    without_actions,
+)
 from plumdp.data.counts import Pilot, Sampling, TransitionCounts
 from plumdp.data.duckdb_tables import (
     MEMORY,
@@ -112,16 +124,17 @@ def read_log(
     and ``step`` instead of the next state; the last row of an episode is the state in which it ends, without an action.
     Steps are numbers, dates, times or timestamps.
     "counts" are transitions with their number ``n``. Which it is shows in the columns unless ``form`` says it;
-    ``columns`` maps these names to those of the log. (A variable called episode, step or action has ``state_`` before
-    its name.)
+    ``columns`` maps these names to those of the log. A learned reward has its values in a column of its name, with
+    ``reward_`` before it if that is another column; a value out of its range is an error. (A variable called
+    episode, step or action has ``state_`` before its name.)
 
     ``states`` makes state variables of other columns: ``{"x": "floor(lon / 0.5)", "battery": [0, 20, 60, 100]}`` is an
     expression for x, and bins for battery: 0 from 0 to below 20, 1 to below 60, 2 to 100. The same rule makes the next
     state of ``next_lon`` and ``next_battery``. ``actions`` is an expression that gives the names of actions, a table
     from what the log calls them (``{"FULL": "full"}``), or the list of the actions 0, 1, 2 and so on. Without it, a log
     may have numbers where the order of the model's actions is clear: some state has all of them, and no state has its
-    own in another order. See the page on data for what can be written; a row whose value is missing, is outside of the
-    bins or is not a value in the model is rejected as others are.
+    own in another order; where no state has two, the log needs none. See the page on data for what can be written; a
+    row whose value is missing, is outside of the bins or is not a value in the model is rejected as others are.
 
     ``steps="consecutive"`` says that the steps of trajectories grow by one in each row, so that a row which is missing
     shows as a gap; ``steps="ordered"``, that they only order the rows of a run, and that none in between is missing,
@@ -183,8 +196,8 @@ def read_log(
     files = find_files(source) if is_paths(source) else []
     require_rejected(rejected, files)
     with open_log(source, files, partitions, memory_limit, progress) as log:
-        mapping = read_mapping(model.graph, states, actions)
-        form, found = find_columns(model.graph, log.columns, columns, form, mapping)
+        mapping = without_actions(model.graph, log.columns, columns, read_mapping(model.graph, states, actions))
+        form, found = find_columns(model.graph, log.columns, columns, form, mapping, _rewards(model))
         runs = find_runs(log.columns, columns)
         known_order = order_of_counts(order, found) if form == "counts" else order
         has_runs = FIRST_COUNTS[0] in found if form == "counts" else runs is not None
@@ -197,11 +210,19 @@ def read_log(
         moments = _moments(log, form, runs, planned)
         n_moments = len(FIRST_COUNTS if moments is None else moments.sizes) if is_by_runs else 0
         tally = TransitionCounter(
-            model.graph, mapping, n_moments=n_moments, steps=steps_of(steps), elsewhere=elsewhere_of(model)
+            model.graph,
+            mapping,
+            n_moments=n_moments,
+            steps=steps_of(steps),
+            elsewhere=elsewhere_of(model),
+            rewards={name: each for name, each in model.learned_rewards.items() if REWARD + name in found},
         )
         for block in log.count(model.graph, form, found, moments):
             tally.add(block)
         tally.settle()
+        if tally.fault is not None:
+            (row,) = log.first_rows(model.graph, form, found, [tally.fault.offender], once=tally.has_alike)
+            raise tally.fault.refusal(row)
         report = _allowing(_report(log, tally, model.graph, form, found, cut_off), allow_impossible)
         if rejected is not None:
             write_rejected(rejected, log, tally, model.graph, form, found, n=report.rejected)
@@ -210,12 +231,22 @@ def read_log(
             raise DataError(*refusal(report, 1 if partitions == "files" else len(files), rejected))
         require_outcomes(report)
         first = None if planned is None else _pilot(log, tally, model.graph, form, found, planned, moments)
-        known = describe_files(files)
-        parts = tuple(part_of_file(file) for file in known if not _is_small(file) or log.has_rows(file.name))
+        described = describe_files(files)
+        parts = tuple(part_of_file(file) for file in described if not _is_small(file) or log.has_rows(file.name))
     if order == "time" or partitions == "files":
         first = after_files(first, order, files)
-    report = replace(report, files=known, read=now())
+    report = replace(report, files=described, read=now())
     return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling, first, report, parts))
+
+
+def _rewards(model: ParametricMDP) -> Rewards:
+    """Return the learned rewards of a model, which a log must have if some parameter is in no row."""
+    used = {model.expressions.polynomials[f] for f in np.unique(model.expression)} if model.learned_rewards else set()
+    of_rows = {name for polynomial in used for name in polynomial.names}
+    learned = model.learned_rewards
+    numbers = {int(f) for each in learned.values() for f in each.expression.ravel()}
+    names = {name for f in numbers for name in model.expressions.polynomials[f].names}
+    return Rewards({name: each.per_unit for name, each in learned.items()}, is_needed=not names <= of_rows)
 
 
 def _check_words(on_unmatched: str, cut_off: str | None, allow_impossible: int) -> None:
@@ -357,5 +388,5 @@ def _require_same_columns(tables: Mapping[str, list[str]], types: Mapping[str, M
     first = next(iter(tables))
     for table, files in tables.items():
         if types[table].keys() != types[first].keys():
-            there, here = ", ".join(types[first]), ", ".join(types[table])
-            raise DataError(f"{tables[first][0]} has the columns {there}, but {files[0]} has {here}")
+            expected, actual = ", ".join(types[first]), ", ".join(types[table])
+            raise DataError(f"{tables[first][0]} has the columns {expected}, but {files[0]} has {actual}")

@@ -56,8 +56,8 @@ class Term:
 
     def columns(self) -> list[str]:
         """Return the names of the columns in it, each once."""
-        own = [str(self.value)] if self.operator == "column" else []
-        return [*dict.fromkeys([*own, *(name for operand in self.operands for name in operand.columns())])]
+        name_of_column = [str(self.value)] if self.operator == "column" else []
+        return [*dict.fromkeys([*name_of_column, *(name for operand in self.operands for name in operand.columns())])]
 
     def renamed(self, names: dict[str, str]) -> Term:
         """Return the term with other names of columns."""
@@ -125,8 +125,8 @@ class _Reader:
         return word
 
     def _unexpected(self, where: str) -> DataError:
-        what = "the text ends" if self._next.kind == "end" else f"found {self._next.text}"
-        return _error(f"{what} {where}", self._text, self._next.position)
+        problem = "the text ends" if self._next.kind == "end" else f"found {self._next.text}"
+        return _error(f"{problem} {where}", self._text, self._next.position)
 
     def _conditional(self) -> Term:
         """Read ``if … then … else …``, ``case when … end``, ``… ? … : …``, or what has none of them around it."""
@@ -211,10 +211,10 @@ class _Reader:
         while self._accept(","):
             operands.append(self._conditional())
         self._expect(")")
-        wanted, given = _FUNCTIONS[name], len(operands)
-        if given != (wanted or max(given, 2)):
-            values = f"{wanted or 'two or more'} {'value' if wanted == 1 else 'values'}"
-            raise _error(f"{name} takes {values}, not {given}", self._text, token.position)
+        arity, n_operands = _FUNCTIONS[name], len(operands)
+        if n_operands != (arity or max(n_operands, 2)):
+            values = f"{arity or 'two or more'} {'value' if arity == 1 else 'values'}"
+            raise _error(f"{name} takes {values}, not {n_operands}", self._text, token.position)
         return self._date_part(token, *operands) if name == "date_part" else self._apply(name, token, *operands)
 
     def _date_part(self, token: _Token, part: Term, time: Term) -> Term:
@@ -265,8 +265,8 @@ def _tokenize(text: str) -> list[_Token]:
 def _strange(letter: str) -> str:
     """Return what is wrong with a letter that begins nothing."""
     if letter in "'\"`":
-        what = "a text" if letter == "'" else "the name of a column"
-        return f"{letter} opens {what} that is not closed, or holds a backslash or the end of a line"
+        token = "a text" if letter == "'" else "the name of a column"
+        return f"{letter} opens {token} that is not closed, or holds a backslash or the end of a line"
     return f"{letter} is not part of an expression"
 
 

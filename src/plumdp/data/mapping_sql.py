@@ -227,8 +227,10 @@ def _local_column(name: str, type_name: str, kind: Kind, is_warehouse: bool) -> 
 
 def other_kind(name: str, type_name: str, kind: Kind) -> DataError:
     """Return the error that a column of some type is not what a mapping takes it for."""
-    wanted = {"number": "a number", "text": "a text", "truth": "true or false", "time": "a date"}.get(kind, "anything")
+    expected = {"number": "a number", "text": "a text", "truth": "true or false", "time": "a date"}.get(
+        kind, "anything"
+    )
     return DataError(
-        f"the mapping of states or actions reads column {name} as {wanted}, but it has the type {type_name}; "
+        f"the mapping of states or actions reads column {name} as {expected}, but it has the type {type_name}; "
         "change the expression, or the type of the column"
     )

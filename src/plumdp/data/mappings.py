@@ -69,8 +69,10 @@ def read_mapping(graph: Graph, states: StateMaps | None, actions: Actions | None
 
 def _variable(graph: Graph, name: str, given: Any) -> Term:
     if name not in graph.states:
-        known = ", ".join(graph.states)
-        raise DataError(Option("states", {name: ...}), f": the model has no state variable of this name, only {known}")
+        variables = ", ".join(graph.states)
+        raise DataError(
+            Option("states", {name: ...}), f": the model has no state variable of this name, only {variables}"
+        )
     values = graph.states[name]
     is_text = values.dtype.kind == "U"
     if not is_text and len(values) and int(np.abs(values.astype(np.float64)).max()) >= OUTSIDE:
@@ -106,9 +108,9 @@ def _action_names(graph: Graph, given: Mapping[str, str] | Sequence[str]) -> dic
     table = given if isinstance(given, Mapping) else {str(number): name for number, name in enumerate(given)}
     for called, name in table.items():
         if name not in graph.action_names:
-            known = ", ".join(map(repr, graph.action_names))
-            there = f": the model has no action {name!r}, only {known}"
-            raise DataError(Option("actions", {called: name} if isinstance(given, Mapping) else given), there)
+            actions = ", ".join(map(repr, graph.action_names))
+            problem = f": the model has no action {name!r}, only {actions}"
+            raise DataError(Option("actions", {called: name} if isinstance(given, Mapping) else given), problem)
     if not table:
         raise DataError(Option("actions", given), ": name at least one action, or leave it out")
     return {str(called).strip(): graph.action_names.index(name) for called, name in table.items()}

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError
-from plumdp.data.columns import ACTION, COUNT, PLACE, next_columns, state_columns
+from plumdp.data.columns import ACTION, COUNT, ONLY_ACTION, PLACE, next_columns, state_columns
 from plumdp.data.duckdb_tables import Block
 from plumdp.data.observing import self_loops
 from plumdp.data.report import KINDS, Kind
@@ -56,7 +56,7 @@ class Matcher:
         """Return what each row is, and its transition, or -1 if it is not matched."""
         state, is_unknown_state = self.find_states(block, state_columns(self._graph))
         after, is_unknown_after = self.find_states(block, next_columns(self._graph))
-        action = self.find_actions(block)
+        action = self._actions_in(state, block)
         transition = self._edges.find([state, action, after])
         if self._elsewhere is not None:
             lost = np.flatnonzero((transition < 0) & ((after >= 0) | is_unknown_after))
@@ -90,6 +90,14 @@ class Matcher:
     def find_actions(self, block: Block) -> Codes:
         """Return the actions of rows, or -1 where the model has no action of that name."""
         return self._actions.code(block[ACTION])
+
+    def _actions_in(self, state: Codes, block: Block) -> Codes:
+        """Return the actions of rows in these states, which need not be named in a Markov chain."""
+        action, graph = self.find_actions(block), self._graph
+        if graph.n_choices == graph.n_states:
+            unnamed = np.flatnonzero((block[ACTION] == ONLY_ACTION) & (state >= 0))
+            action[unnamed] = graph.action[state[unnamed]]  # choices are numbered as states are
+        return action
 
     def action_numbers(self, block: Block) -> set[Any]:
         """Return the actions in a block that are whole numbers and are not names."""

@@ -35,11 +35,11 @@ class Places:
         """Return the state of an observation; ``where`` begins the message if there is none."""
         values = self.values(observation, where)
         if values not in self.known:
-            found = self._matches(np.arange(self.graph.n_states), values)
-            if len(found) != 1:
-                problem = "stands for several states" if len(found) else "is not a state"
+            matches = self._matches(np.arange(self.graph.n_states), values)
+            if len(matches) != 1:
+                problem = "stands for several states" if len(matches) else "is not a state"
                 raise DataError(f"{where}: ({self._text(values)}) {problem} of the model")
-            self.known[values] = int(found[0])
+            self.known[values] = int(matches[0])
         return self.known[values]
 
     def transition(self, choice: int, observation: Any, where: str) -> int:
@@ -47,13 +47,13 @@ class Places:
         values = self.values(observation, where)
         if (choice, values) not in self.known:
             start, end = self.graph.first_transition[choice], self.graph.first_transition[choice + 1]
-            found = start + self._matches(self.graph.successor[start:end], values)
-            if len(found) != 1:
+            matches = start + self._matches(self.graph.successor[start:end], values)
+            if len(matches) != 1:
                 is_state = len(self._matches(np.arange(self.graph.n_states), values))
                 problem = "not one of its successors in the model" if is_state else "not a state of the model"
                 led_to = f"{self.graph.describe_choice(choice)} led to ({self._text(values)})"
                 raise DataError(f"{where}: {led_to}, which is {problem}")
-            self.known[choice, values] = int(found[0])
+            self.known[choice, values] = int(matches[0])
         return self.known[choice, values]
 
     def values(self, observation: Any, where: str) -> tuple[Any, ...]:
@@ -161,13 +161,13 @@ def _asked(act: Act, name: str, space: Any) -> Any:
 
 def _no_act(graph: Graph, space: Any, sent: list[int]) -> str:
     names = graph.action_names if len(sent) == len(graph.action_names) else [graph.action_names[i] for i in sent]
-    there = (
+    problem = (
         "the environment does not say what its actions are"
         if space is None
         else f"the environment's actions are {space}"
     )
     return (
-        f"{there}, but those of the model are {', '.join(names)}; "
+        f"{problem}, but those of the model are {', '.join(names)}; "
         "give act=..., a function from the name of an action to the environment's action"
     )
 

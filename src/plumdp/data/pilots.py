@@ -129,6 +129,8 @@ def drawn_pilot(counts: TransitionCounts, *, is_table: bool = False) -> Pilot | 
     """
     if counts.sampling != "independent" or counts.pilot is not None or counts.visits.max(initial=0) > _MOST_VISITS:
         return None
+    if counts.rewards is not None:  # sums cannot be divided
+        return None
     rng = np.random.default_rng(int(counts.graph.fingerprint, 16))
     whole, moments = counts.counts, []
     before_last = whole - _draw(counts.graph, whole, _LAST, rng) if is_table else whole
@@ -163,21 +165,24 @@ def _draw(graph: Graph, counts: CountArray, part: int, rng: np.random.Generator)
     return drawn
 
 
-def pilot_assumption(pilot: Pilot) -> str:
+def pilot_assumption(pilot: Pilot, first_moment: int = 0) -> str:
     """Return in plain words what a result rests on that was chosen by looking at the first data.
+
+    ``first_moment`` says which of the moments is that of the first bets.
 
     >>> pilot_assumption(Pilot(np.array([3, 0, 4])))
     'bets were placed by the first 7 steps of the data, before the others were looked at'
     """
-    first = number_of(int(pilot.moments[0].sum()) if pilot.moments else 0, "step")
-    if not pilot.moments:
+    moments = pilot.moments[first_moment:]
+    first = number_of(int(moments[0].sum()) if moments else 0, "step")
+    if not moments:
         text = "no bets were placed, as there are too few data, or it is not clear which came first"
     elif not pilot.is_planned:
         text = "bets were placed by the data that came first, and renewed at moments that do not depend on the end"
-    elif len(pilot.moments) == 1:
+    elif len(moments) == 1:
         text = f"bets were placed by the first {first} of the data, before the others were looked at"
     else:
-        last = int(pilot.moments[-1].sum())
+        last = int(moments[-1].sum())
         text = (
             f"bets were placed by {first} of the data, and renewed by up to {last:,}, before the others were looked at"
         )

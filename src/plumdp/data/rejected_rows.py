@@ -58,9 +58,9 @@ def write_rejected(
         kinds = '"row" BIGINT, "file" BIGINT, reason VARCHAR'
         log.connection.execute(f"CREATE OR REPLACE TEMP TABLE {places} ({kinds})")
         if n:
-            here = columns_sql(columns, types, form)
+            expressions = columns_sql(columns, types, form)
             every: Every = "row or copy" if tally.has_repeated_steps else "row"
-            query = rows_sql(graph, form, here, rows, once=tally.has_alike, every=every)
+            query = rows_sql(graph, form, expressions, rows, once=tally.has_alike, every=every)
             _fill(log.connection, places, query, tally)
         parts.append(_selected(places, rows, files, log.columns))
     options = _WRITERS[Path(path).suffix.lower()]

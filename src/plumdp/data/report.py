@@ -203,10 +203,9 @@ def refusal(report: IngestionReport, n_files: int = 1, rejected: str | Path | No
         advice += ["say which actions 0, 1, 2, … are with ", Option("actions", ["left", "stay", "right"]), "\n"]
     if report.rows["gap in steps"]:
         advice += ["if steps only order the rows of a run, and none is missing, say ", Option("steps", "ordered"), "\n"]
-    n = report.rows["impossible transition"]
-    if n:
-        advice += ["if a recorder made mistakes, leave out so many impossible transitions with "]
-        advice += [Option("allow_impossible", n), "\n"]
+    if report.rows["impossible transition"] and not report.allowed:
+        advice += ["if a recorder made mistakes, leave out so many rows that cannot be with "]
+        advice += [Option("allow_impossible", report.contradicting), "\n"]
     advice += ["correct the log or the model, or count the other rows with ", Option("on_unmatched", "report"), "; "]
     if rejected is None:
         advice += [Option("rejected", "rejected.csv"), " writes all of these rows to a file"]

@@ -37,8 +37,8 @@ def require_run_format(path: str | Path) -> str:
     """Return how a file of this name is written; names that do not say it are refused."""
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in _WRITERS:
-        known = ", ".join(f".{name}" for name in _WRITERS)
-        raise DataError(f"{path}: the name of a file of runs must end in one of {known}")
+        formats = ", ".join(f".{name}" for name in _WRITERS)
+        raise DataError(f"{path}: the name of a file of runs must end in one of {formats}")
     return ending
 
 

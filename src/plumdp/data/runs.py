@@ -131,10 +131,10 @@ def _policy_tables(graph: Graph, policy: Policy) -> tuple[IntArray, FloatArray]:
     none_drawn = read_only(np.empty(0))
     if isinstance(policy, str) and policy == UNIFORM:
         return _NOTHING, none_drawn
-    given = check_policy(graph, policy)
-    if given.dtype.kind == "f":
-        return _NOTHING, running_sums(graph.first_choice, given.astype(np.float64))
-    return read_only(np.array(given, dtype=np.int32)), none_drawn
+    checked = check_policy(graph, policy)
+    if checked.dtype.kind == "f":
+        return _NOTHING, running_sums(graph.first_choice, checked.astype(np.float64))
+    return read_only(np.array(checked, dtype=np.int32)), none_drawn
 
 
 def generator_of(rng: Rng) -> np.random.Generator:

@@ -48,7 +48,8 @@ def simulate(
 
     A run ends on reaching a state of the mask ``stop``, or after ``max_steps`` steps; an absorbing state that is not in
     ``stop`` is stepped through, and counted, up to ``max_steps``. Each transition of a choice with k successors is
-    drawn with its probability up to k · 2^-52, and one of probability 0 never. The result depends on ``rng``, a seed
+    drawn with its probability up to k · 2^-52, and one of probability 0 never. A learned reward has its lowest or its
+    highest value. The result depends on ``rng``, a seed
     or a generator, not on ``threads``, by default PLUMDP_THREADS or all cores.
 
     What had been seen after 16, 64, … runs is kept as well, unless ``pilot`` is False: bets are placed by it (see
@@ -80,10 +81,28 @@ def simulate(
         _sum_over(split(start, end, size), add, graph.n_transitions, n_workers, progress, plan.trajectories)
         for start, end in pairwise([0, *moments, plan.trajectories])
     ]
+    parts = _with_rewards(model.counted, point, parts, np.random.default_rng(plan.key))
     *seen, counts = accumulate(parts)
     kept = planned_pilot(seen, n, is_table=is_table) if moments else None
     sampling: Sampling = "trajectories" if graph is model.graph else "adaptive"
-    return TransitionCounts(graph, counts, sampling, kept, parts=new_parts(int(counts.sum()), is_simulated=True))
+    total = int(counts.sum()) if counts.ndim == 1 else int(counts[0].sum())
+    return TransitionCounts(graph, counts, sampling, kept, parts=new_parts(total, is_simulated=True))
+
+
+def _with_rewards(
+    model: ParametricMDP, point: Point, parts: list[CountArray], rng: np.random.Generator
+) -> list[CountArray]:
+    """Return counts with the sums of learned rewards below, each of which is its lowest or its highest value."""
+    if not model.learned_rewards:
+        return parts
+    probability, seen = model.probabilities(point), [[part] for part in parts]
+    for learned in model.learned_rewards.values():
+        coin = learned.coin[model.graph.choice_of_transition()]
+        low, span = (np.where(coin >= 0, units[coin], 0) for units in learned.units)
+        of_coin = np.where(coin >= 0, probability[learned.expression[coin, 0]], 0.0)
+        for part in seen:
+            part.append(part[0] * low + rng.binomial(part[0], of_coin) * span)
+    return [np.vstack(part) for part in seen]
 
 
 def _n_workers(threads: int | None, n_transitions: int) -> int:

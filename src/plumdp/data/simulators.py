@@ -65,8 +65,8 @@ def as_env(
     if unavailable not in ("stay", "error"):
         raise DataError(f"unavailable={unavailable!r}: choose 'stay' or 'error'")
     if reward is not None and reward not in model.rewards:
-        known = ", ".join(map(repr, model.rewards)) or "none"
-        raise ModelError(f"there is no reward structure {reward!r}; the model has {known}")
+        structures = ", ".join(map(repr, model.rewards)) or "none"
+        raise ModelError(f"there is no reward structure {reward!r}; the model has {structures}")
     require_distinct_actions(graph)
     ends = stop_mask(graph, stop)
     if ends[graph.initial_state]:
@@ -230,10 +230,10 @@ class GymEnvironment:
             )
         answer = self.env.step(action)
         if not (isinstance(answer, tuple) and len(answer) == 5):
-            what = f"{len(answer)} values" if isinstance(answer, tuple) else cut(repr(answer))
+            returned = f"{len(answer)} values" if isinstance(answer, tuple) else cut(repr(answer))
             raise DataError(
-                f"{where}: step() of {type(self.env).__name__} returns {what}; that of a Gymnasium environment returns "
-                "5: observation, reward, terminated, truncated and a dict"
+                f"{where}: step() of {type(self.env).__name__} returns {returned}; that of a Gymnasium environment "
+                "returns 5: observation, reward, terminated, truncated and a dict"
             )
         return answer[0], bool(answer[2] or answer[3])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
@@ -13,6 +13,9 @@ from plumdp.data.columns import (
     COUNT,
     EPISODE,
     FIRST_COUNTS,
+    LACKING,
+    LEAST,
+    MOST,
     N_ALIKE,
     N_COPIES,
     N_RUNS,
@@ -22,6 +25,7 @@ from plumdp.data.columns import (
     PLACE,
     PLACE_OF_ROW,
     PLACES_OF_ROWS,
+    REWARD,
     RUN,
     RUN_NUMBER,
     SECOND_STEP,
@@ -158,8 +162,8 @@ def counts_query(
     sources = needed_sources(model.graph, form, read_mapping(model.graph, states, actions))
     sources |= {EPISODE: EPISODE} if first is not None or has_steps else {}
     sources |= {STEP: STEP} if has_steps else {}
-    there = _names_there(source_columns(sources.values()), columns or {}, form, dialect)
-    expressions = {name: _as_sql(found_in(source, there)) for name, source in sources.items()}
+    table_columns = _names_there(source_columns(sources.values()), columns or {}, form, dialect)
+    expressions = {name: _as_sql(found_in(source, table_columns)) for name, source in sources.items()}
     n_runs = None if first is None else N_RUNS if first.order == "runs" else N_UNORDERED
     is_ordered = steps_of(steps) == "ordered"
     counted = count_sql(model.graph, form, expressions, _TABLE, n_runs=n_runs, once=has_steps, is_ordered=is_ordered)
@@ -182,13 +186,15 @@ def translated(query: str, dialect: Dialect) -> str:
 
 def _names_there(names: Sequence[str], columns: Mapping[str, str], form: Form, dialect: Dialect) -> dict[str, str]:
     """Return what the columns are called in the table; Snowflake has in capitals what was not quoted."""
-    known = [*dict.fromkeys([*names, EPISODE, STEP])]
+    allowed = [*dict.fromkeys([*names, EPISODE, STEP])]
     for name in columns:
-        if name not in known:
-            there_are = ", ".join(known)
+        if name not in allowed:
+            there_are = ", ".join(allowed)
             raise DataError(Option("columns", {name: ...}), f": a log of {form} has no such column, only {there_are}")
-    there = {name: columns.get(name, name) for name in names}
-    return {name: _as_kept(column) for name, column in there.items()} if dialect == "snowflake" else there
+    table_columns = {name: columns.get(name, name) for name in names}
+    return (
+        {name: _as_kept(column) for name, column in table_columns.items()} if dialect == "snowflake" else table_columns
+    )
 
 
 def _as_kept(column: str) -> str:
@@ -265,11 +271,12 @@ def count_sql(
     if form == "trajectories":
         place = _PLACE_IN_RUN.replace(f"WHEN {_IS_NEXT} THEN 'step'", "") if is_ordered else _PLACE_IN_RUN
         parts = _trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, place, n_runs, once)
-        counted = _count([*keys(graph), *_stage(columns), PLACE], "moves", n_runs=n_runs, once=once)
+        grouped, moves = [*keys(graph), *_stage(columns), PLACE], "moves"
     else:
         parts = _transitions(graph, columns, table, n_runs, once)
         grouped = [*keys(graph), *_stage(columns), *([PLACE] if once else [])]
-        counted = _count(grouped, "moves" if once else "log_rows", n_runs=n_runs, once=once)
+        moves = "moves" if once else "log_rows"
+    counted = _count(grouped, moves, values=_values(columns), n_runs=n_runs, once=once)
     return f"WITH {_joined(parts)}\n{counted}"
 
 
@@ -300,7 +307,7 @@ def _transitions(graph: Graph, columns: Mapping[str, str], table: str, n_runs: s
     rows = {key: columns[name] for key, name in zip(keys(graph), names, strict=True)}
     rows |= {EPISODE: columns[EPISODE]} if n_runs or once or (PLACE_OF_ROW in columns and EPISODE in columns) else {}
     rows |= {STEP: columns[STEP]} if once else {}
-    rows |= _stage(columns)
+    rows |= _stage(columns) | _values(columns)
     parts = [
         f"log_rows AS ({select_sql(rows, table)})",
         *([_runs(n_runs, may_lack_names=True)] if n_runs else []),
@@ -322,7 +329,7 @@ def count_ordered_sql(graph: Graph, columns: Mapping[str, str], table: str) -> s
     """
     place = _PLACE_IN_FILE.replace("'jump'", "'last'")
     parts = _trajectories(graph, columns, table, _AS_THEY_LIE, _NEXT_PLACE, place)
-    return f"WITH {_joined(parts)}\n{_count([*keys(graph), *_stage(columns), PLACE], 'moves')}"
+    return f"WITH {_joined(parts)}\n{_count([*keys(graph), *_stage(columns), PLACE], 'moves', values=_values(columns))}"
 
 
 def order_sql(columns: Mapping[str, str], table: str) -> str:
@@ -352,11 +359,17 @@ def _trajectories(
     state = state_columns(graph)
     names = [EPISODE, STEP, *state_columns(graph, "trajectories"), ACTION]
     rows = {key: columns[name] for key, name in zip([EPISODE, STEP, *state, ACTION], names, strict=True)}
-    rows |= _stage(columns)
+    rows |= _stage(columns) | _values(columns)
     after = {name: f"lead({quoted(key)})" for name, key in zip(next_columns(graph), state, strict=True)}
     over = {name: f"{function} OVER ({window})" for name, function in {**after, **others}.items()}
     has_run = n_runs or once or PLACE_OF_ROW in columns
-    kept = [*keys(graph), *_stage(columns), *([EPISODE] if has_run else []), *([STEP, N_ALIKE] if once else [])]
+    kept = [
+        *keys(graph),
+        *_stage(columns),
+        *_values(columns),
+        *([EPISODE] if has_run else []),
+        *([STEP, N_ALIKE] if once else []),
+    ]
     moves = {name: quoted(name) for name in (*kept, PLACE)}
     moves |= {name: f"CASE WHEN {quoted(PLACE)} IN ('step', 'apart') THEN {quoted(name)} END" for name in after}
     moves |= {N_COPIES: _NOT_COUNTED} if once else {}
@@ -374,6 +387,11 @@ def _trajectories(
 def _stage(columns: Mapping[str, str]) -> dict[str, str]:
     """Return the columns that rows keep besides: the stage of their run, and where they are."""
     return {name: columns[name] for name in (STAGE, *_WHERE) if name in columns}
+
+
+def _values(columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns of learned rewards as whole numbers, null where there is none or a far too large one."""
+    return {name: f"TRY_CAST({x} AS INTEGER)" for name, x in columns.items() if name.startswith(REWARD)}
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -408,10 +426,20 @@ def select_sql(columns: Mapping[str, str], table: str) -> str:
     return f"SELECT {', '.join(parts)} FROM {table}"
 
 
-def _count(columns: Sequence[str], table: str, *, n_runs: str | None = None, once: bool = False) -> str:
+def _count(
+    columns: Sequence[str], table: str, *, values: Iterable[str] = (), n_runs: str | None = None, once: bool = False
+) -> str:
     names = ", ".join(map(quoted, [*columns, N_COPIES] if once else columns))
     n = f"{quoted(N_ALIKE)} - {quoted(N_COPIES)}" if once else "1"
     counted = {COUNT: _sum(n) if once else "count(*)"}
+    for name in values:
+        value = quoted(name)
+        counted[name] = _sum(f"{value} * ({n})")
+        counted |= {
+            name + LEAST: f"min({value})",
+            name + MOST: f"max({value})",
+            name + LACKING: f"count(*) - count({value})",
+        }
     if n_runs:
         for name, size in zip(FIRST_COUNTS, SIZES, strict=True):
             counted[name] = _sum(f"CASE WHEN {quoted(RUN_NUMBER)} <= {size} THEN {n} ELSE 0 END")

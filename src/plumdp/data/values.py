@@ -176,8 +176,8 @@ class RowIndex:
             keys = keys * size + column
         keys[~is_known] = 0
         if self._is_dense:
-            found = self._row[keys]
+            rows = self._row[keys]
         else:
             place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-            found = np.where(self._keys[place] == keys, self._row[place], -1)
-        return np.where(is_known, found, -1).astype(np.int64)
+            rows = np.where(self._keys[place] == keys, self._row[place], -1)
+        return np.where(is_known, rows, -1).astype(np.int64)

@@ -181,8 +181,8 @@ def _require_connected(rows: _Rows, state: Codes, after: Codes, graph: Graph) ->
     is_torn = rows.follows & (after[:-1] != state[1:])
     if is_torn.any():
         row = int(np.argmax(is_torn))
-        there, then = (graph.describe_state(int(each)) for each in (after[row], state[row + 1]))
-        raise DataError(f"{rows.place(row)}: the step leads to ({there}), but the next one is taken in ({then})")
+        led_to, next_row = (graph.describe_state(int(each)) for each in (after[row], state[row + 1]))
+        raise DataError(f"{rows.place(row)}: the step leads to ({led_to}), but the next one is taken in ({next_row})")
 
 
 def _with_ends(

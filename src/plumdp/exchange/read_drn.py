@@ -162,8 +162,8 @@ def _numbers(text: str | None, place: Place, placeholders: Mapping[str, str]) ->
 def _assemble(content: _Content) -> IntervalModel:
     n_states = content.n_states
     if len(content.labels) != n_states:
-        found = number_of(len(content.labels), "state")
-        raise ModelError(f"{content.file}: the header says {n_states} states, but there are {found}")
+        n_found = number_of(len(content.labels), "state")
+        raise ModelError(f"{content.file}: the header says {n_states} states, but there are {n_found}")
     names = dict.fromkeys(name for labels in content.labels for name in labels)
     labels = {name: read_only(np.array([name in held for held in content.labels])) for name in names}
     initial = np.flatnonzero(labels.pop("init", np.arange(n_states) == 0))

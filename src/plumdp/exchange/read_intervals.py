@@ -48,9 +48,9 @@ def read_interval_model(path: str | Path, *, constants: Mapping[str, Number] | N
         return read_prism_model(file, constants=constants)
     reader = INTERVAL_READERS.get(ending)
     if reader is None:
-        known = ", ".join((*INTERVAL_READERS, *LANGUAGES))
+        endings = ", ".join((*INTERVAL_READERS, *LANGUAGES))
         shown = f"that ends in {file.suffix}" if file.suffix else "without an ending"
-        raise ModelError(f"{file}: there is no reader of interval models for a file {shown}; the endings are {known}")
+        raise ModelError(f"{file}: there is no reader of interval models for a file {shown}; the endings are {endings}")
     if constants:
         raise ModelError(f"{file}: constants are for PRISM files; a file that ends in {ending} has none")
     return reader(file)

@@ -149,19 +149,19 @@ def _in_parentheses(text: str, place: Place) -> list[str]:
 
 def _rewards(file: Path, graph: Graph, sizes: _Sizes) -> dict[str, RewardStructure]:
     """Return the rewards of the files beside the transitions, ``model.srew`` or ``model1.srew``, ``model2.srew``, …."""
-    found: dict[str, RewardStructure] = {}
+    structures: dict[str, RewardStructure] = {}
     for stem in (file.stem, *_numbered(file)):
         parts = {ending: file.with_name(f"{stem}{ending}") for ending in (".srew", ".trew")}
-        given = {ending: part for ending, part in parts.items() if part.is_file()}
-        if given:
+        present = {ending: part for ending, part in parts.items() if part.is_file()}
+        if present:
             state, choice = np.zeros(graph.n_states), np.zeros(graph.n_choices)
-            if ".srew" in given:
-                _add_state_rewards(given[".srew"], state)
-            if ".trew" in given:
-                _add_choice_rewards(given[".trew"], graph, sizes, choice)
-            name = next(filter(None, map(_reward_name, given.values())), stem if "" in found else "")
-            found[name] = reward_of(state, choice)
-    return found
+            if ".srew" in present:
+                _add_state_rewards(present[".srew"], state)
+            if ".trew" in present:
+                _add_choice_rewards(present[".trew"], graph, sizes, choice)
+            name = next(filter(None, map(_reward_name, present.values())), stem if "" in structures else "")
+            structures[name] = reward_of(state, choice)
+    return structures
 
 
 def _numbered(file: Path) -> list[str]:

@@ -61,12 +61,12 @@ def model_of(umb: UmbModel) -> IntervalModel:
 
 
 def _reward(name: str, parts: Mapping[str, FloatArray], first_transition: IntArray) -> RewardStructure:
-    given = {part: _exact(name, values) for part, values in parts.items()}
-    choice = given.get("choices")
-    if "branches" in given:
-        folded = _by_choice(name, given["branches"], first_transition)
+    exact = {part: _exact(name, values) for part, values in parts.items()}
+    choice = exact.get("choices")
+    if "branches" in exact:
+        folded = _by_choice(name, exact["branches"], first_transition)
         choice = folded if choice is None else choice + folded
-    return RewardStructure(given.get("states"), choice)
+    return RewardStructure(exact.get("states"), choice)
 
 
 def _by_choice(name: str, values: npt.NDArray[Any], first_transition: IntArray) -> npt.NDArray[Any]:

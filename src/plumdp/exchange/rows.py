@@ -115,8 +115,8 @@ def build(
         action,
         names,
     )
-    own = read_only(np.arange(len(order), dtype=np.int32))
-    mdp = IntervalMDP(graph, own, read_only(np.array(rows.lower)[order]), read_only(np.array(rows.upper)[order]))
+    identity = read_only(np.arange(len(order), dtype=np.int32))
+    mdp = IntervalMDP(graph, identity, read_only(np.array(rows.lower)[order]), read_only(np.array(rows.upper)[order]))
     fault = first_fault(mdp)
     if fault is not None:
         raise Place(rows.file, int(line[fault[0]])).wrong(fault[1])

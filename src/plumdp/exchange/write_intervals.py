@@ -40,6 +40,9 @@ def write_interval_model(model: IntervalModel | IntervalMDP, path: str | Path) -
     array([0.5, 0.9, 1. ])
     """
     model = require_interval_model("write_interval_model", model)
+    unknown = [name for name, reward in model.rewards.items() if reward.learned is not None]
+    if unknown:
+        raise ModelError(f"rewards {', '.join(map(repr, unknown))} depend on parameters, which no such file can say")
     writer_for(path)(model, Path(path))
 
 
@@ -47,6 +50,6 @@ def writer_for(path: str | Path) -> Callable[[IntervalModel, Path], None]:
     """Return the function that writes a file with this name."""
     writer = INTERVAL_WRITERS.get(Path(path).suffix.lower())
     if writer is None:
-        known = ", ".join(INTERVAL_WRITERS)
-        raise ModelError(f"{path}: interval models are written to files that end in {known}")
+        endings = ", ".join(INTERVAL_WRITERS)
+        raise ModelError(f"{path}: interval models are written to files that end in {endings}")
     return writer

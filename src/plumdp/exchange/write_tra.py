@@ -94,8 +94,8 @@ def text_column(file: Path, name: str, graph: Graph) -> list[str]:
     texts = [str(value).lower() for value in values.tolist()] if values.dtype.kind == "b" else [*map(str, values)]
     for text in set(texts) | {name}:
         if any(mark in text for mark in "(),&=:[]\n\t") or text != text.strip():
-            what = f"state variable {name}: {text!r} has marks that separate values in this format"
-            raise ModelError(f"{file}: {what}; choose another one")
+            problem = f"state variable {name}: {text!r} has marks that separate values in this format"
+            raise ModelError(f"{file}: {problem}; choose another one")
     return texts
 
 

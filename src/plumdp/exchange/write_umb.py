@@ -143,10 +143,10 @@ def _add_rewards(files: Files, rewards: Mapping[str, RewardStructure]) -> dict[s
     index = {}
     for i, (name, reward) in enumerate(rewards.items()):
         parts: dict[str, FloatArray | None] = {"states": reward.state, "choices": reward.choice}
-        given = {part: values for part, values in parts.items() if values is not None}
-        for part, values in given.items():
+        present = {part: values for part, values in parts.items() if values is not None}
+        for part, values in present.items():
             files[f"annotations/rewards/{i}/{part}/values.bin"] = values.astype("<f8", copy=False)
-        index[str(i)] = {"alias": name, "applies-to": [*given], "type": _DOUBLE}
+        index[str(i)] = {"alias": name, "applies-to": [*present], "type": _DOUBLE}
     return index
 
 

@@ -17,11 +17,12 @@ from plumdp.data.counts import Pilot, PilotEnd
 from plumdp.data.simulate import simulate
 from plumdp.experiments.experiment import Experiment, held_against_truth, prepare
 from plumdp.experiments.markdown import distinct, grouped, markdown_table, mean, middle, short, short_seconds
-from plumdp.experiments.plots import WIDTH, finite, line, new_figure
+from plumdp.experiments.plots import WIDTH, finite, line, name_rows, new_figure
 from plumdp.experiments.published import INSTANCES, SMALL_INSTANCES
 from plumdp.experiments.study import Cell, Plan, Row, Study
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
+from plumdp.model.graph import FloatArray
 from plumdp.result.certificate import Certificate
 from plumdp.solver.coupled.gradient import policy_gradient
 
@@ -89,17 +90,21 @@ def _limit(experiment: Experiment, runs: int, learned: Learned, certificate: Cer
     Its standard deviation is that of the most likely value, to first order: what an estimate from all data, with its
     standard error, would claim. Nothing proves it.
     """
-    from scipy.stats import norm
-
-    began = process_time()
-    table, study = learned.table, experiment.study
+    began, study = process_time(), experiment.study
     value, gradient = policy_gradient(study.model, certificate.policy.choice, study.objective, learned.estimate)
-    basis = table.basis
-    seen = basis.T @ information(table, table.pool(learned.counts.counts), learned.estimate) @ basis
-    slope = basis.T @ gradient
-    half = float(norm.isf(learned.error / 2) * np.sqrt(slope @ np.linalg.solve(seen, slope)))
+    half = normal_half_width(learned, gradient)
     limit = replace(certificate, lower=value - half, upper=value + half)
     return _row(experiment, LIMIT_METHOD, runs, limit, process_time() - began)
+
+
+def normal_half_width(learned: Learned, gradient: FloatArray) -> float:
+    """Return half the width of the normal interval of a value with a gradient at the estimate, by the delta method."""
+    from scipy.stats import norm
+
+    table = learned.table
+    seen = table.basis.T @ information(table, table.pool(learned.counts.seen), learned.estimate) @ table.basis
+    slope = table.basis.T @ gradient
+    return float(norm.isf(learned.error / 2) * np.sqrt(slope @ np.linalg.solve(seen, slope)))
 
 
 def _row(experiment: Experiment, method: str, runs: int, certificate: Certificate, seconds: float) -> Row:
@@ -159,8 +164,7 @@ def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
         shown = [tick for tick in (0.5, 1, 2, 5, 10, 20, 50) if axes.get_xlim()[0] <= tick <= axes.get_xlim()[1]]
         axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
         axes.set_xticks([], minor=True)
-        axes.set_yticks(range(len(instances)), instances)
-        axes.set_ylim(len(instances) - 0.5, -0.5)
+        name_rows(axes, instances)
         axes.grid(axis="x", linewidth=0.3)
         what = "gap over that of the normal interval, which nothing proves"
         axes.set_xlabel(f"{what};\n{most:,} runs; 1: the statistical limit")

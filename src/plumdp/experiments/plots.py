@@ -50,12 +50,17 @@ def draw_dots(
                 height = instances.index(row["instance"]) + _APART * (k - (len(names) - 1) / 2)
                 axes.plot(right, height, marker=">", markersize=6, color=COLOURS[row["relaxation"]], clip_on=False)
         plain_ticks(axes.xaxis, is_log=True)
-        axes.set_yticks(range(len(instances)), instances)
-        axes.set_ylim(len(instances) - 0.5, -0.5)
+        name_rows(axes, instances)
         axes.grid(axis="x", linewidth=0.3)
         has_arrows = any(filled(row) > right for row in rows)
         axes.set_xlabel(f"{label}\n(arrow: infinite, or larger than all of this)" if has_arrows else label)
         legend(figure, [], names)
+
+
+def name_rows(axes: Any, names: Sequence[str]) -> None:
+    """Write the names of rows at the heights 0, 1, … from the top."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
 
 
 def _shown(value: float) -> float:

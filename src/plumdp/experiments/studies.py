@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from plumdp.base.errors import DataError
+from plumdp.experiments.differences import DIFFERENCES
 from plumdp.experiments.ellipsoid import ELLIPSOID
 from plumdp.experiments.experiment import forget_peak_memory, peak_memory, warm_up
 from plumdp.experiments.free_rows import TABLES
@@ -21,6 +22,7 @@ STUDIES: tuple[Study, ...] = (
     LIMIT,
     PARAMETERS,
     TABLES,
+    DIFFERENCES,
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from plumdp.confidence.sets import Guarantee
 from plumdp.data.report import IngestionReport
 from plumdp.data.runs import require_positive
 from plumdp.explaining.design import ValueQuestion, plan_sampling
-from plumdp.explaining.expected_runs import RunLaw, run_law, seen_runs
+from plumdp.explaining.expected_runs import RunLaw, law_of, seen_runs
 from plumdp.explaining.predicted_width import Predictor
+from plumdp.explaining.table_design import RootLaw, TableQuestion, table_question
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray, Graph, read_only
 from plumdp.model.policy import Policy, has_memory, normalised, policy_weights
@@ -37,6 +39,9 @@ from plumdp.result.advice import (
 )
 from plumdp.solver.coupled.gradient import policy_gradient
 
+Design: TypeAlias = ValueQuestion | TableQuestion
+Predicts: TypeAlias = Predictor | RootLaw
+
 _LEAST_SLOPE = 1e-9  # part of a gradient that the likelihood depends on, relative to all of it; less is rounding
 
 
@@ -46,6 +51,7 @@ def advise(
     objective: Asked,
     *,
     runs: int | None = None,
+    width: float | None = None,
     policy: Policy | None = None,
     sampling: Policy | None = None,
     max_steps: int | None = None,
@@ -59,6 +65,8 @@ def advise(
     ----------
     runs
         The number of runs that you plan, by default as many as there are.
+    width
+        The distance of the bounds that you want, by default half of what it is now.
     policy
         The policy whose value is bounded, by default that of the certificate from these data.
     sampling
@@ -81,9 +89,10 @@ def advise(
     model, asked = learned.model, ask(objective, learned.model, memory=policy is None or has_memory(policy))
     _require_sense(learned, runs, max_steps)
     certificate = conclude(learned, asked, relaxation="coupled", policy=policy)
-    chosen, width = np.asarray(certificate.policy), certificate.upper - certificate.lower
-    question, value, unseen = _question(learned, asked, chosen)
-    law, n_runs = _law_of_runs(learned, question.point, max_steps)
+    chosen, now = np.asarray(certificate.policy), certificate.upper - certificate.lower
+    target = _target(width, now)
+    question, predictor, value, unseen = _design(learned, asked, chosen, now)
+    law, n_runs = _law_of_runs(learned, question.probability, max_steps)
     n_planned = int(runs or (n_runs or max(1, learned.counts.total // law.max_steps)))
     certified = certificate.policy if asked.model is model else None
     policies = dict(_policies(model.graph, certified, sampling))
@@ -91,7 +100,6 @@ def advise(
     if n_runs is not None:
         per_run = {LIKE_THESE: question.expected(learned.counts.visits / n_runs)} | per_run
         policies[LIKE_THESE] = normalised(model.graph, learned.counts.visits.astype(np.float64))
-    predictor = Predictor(learned, asked, chosen, question.table, width)
     predictions = [predictor.predict(name, expected, n_planned) for name, expected in per_run.items()]
     information = question.information(learned.counts.counts.astype(np.float64))
     plan, planned = _best_plan(question, law, information, predictor, n_planned)
@@ -100,8 +108,9 @@ def advise(
     return Advice(
         graph=model.graph,
         objective=asked.objective.text,
-        width=width,
-        value=None if learned.shown_estimate is None else shown_value(value, certificate.lower, certificate.upper),
+        width=now,
+        target=target,
+        value=None if value is None else shown_value(value, certificate.lower, certificate.upper),
         policy=chosen,
         n_steps=learned.counts.total,
         n_runs=n_runs,
@@ -111,9 +120,10 @@ def advise(
         visits_per_run=read_only(law.visits(plan)),
         sampling=plan,
         classes=_classes(question, information, learned, per_run[ADVISED]),
-        predictions=tuple(_no_wider(prediction, width) for prediction in (*predictions, planned)),
-        halving=_halving(predictor, {name: per_run[name] for name in (LIKE_THESE, ADVISED) if name in per_run}),
+        predictions=tuple(_no_wider(prediction, now) for prediction in (*predictions, planned)),
+        halving=_enough(predictor, target, {name: per_run[name] for name in (LIKE_THESE, ADVISED) if name in per_run}),
         unseen=unseen,
+        directly=_directly(question, information, target / now if now else 1.0),
     )
 
 
@@ -129,9 +139,40 @@ def _require_sense(learned: Learned, runs: int | None, max_steps: int | None) ->
         raise DataError("these sets have no guarantee, so that their width says nothing; choose another ", other)
 
 
-def _law_of_runs(learned: Learned, point: FloatArray, max_steps: int | None) -> tuple[RunLaw, int | None]:
+def _target(wanted: float | None, now: float) -> float:
+    """Return the width that is wanted, or refuse one that the bounds have already."""
+    if wanted is None:
+        return now / 2
+    if not 0 < wanted < now:
+        raise DataError(
+            Option("width", wanted), f": the bounds are {now:.3g} apart now; give a number between 0 and that"
+        )
+    return float(wanted)
+
+
+def _design(
+    learned: Learned, asked: Question, policy: Policy, width: float
+) -> tuple[Design, Predicts, float | None, float]:
+    """Return the value to be narrowed, who predicts its width, its estimate, and the unseen share of its gradient."""
+    if learned.model.counted.is_table:
+        table = table_question(learned, asked, policy)
+        information = table.information(learned.counts.counts.astype(np.float64))
+        return table, RootLaw(table, information, width), table.value, 0.0
+    question, value, unseen = _question(learned, asked, policy)
+    predictor = Predictor(learned, asked, policy, question.table, width)
+    return question, predictor, None if learned.shown_estimate is None else value, unseen
+
+
+def _directly(question: Design, information: FloatArray, share: float) -> FloatArray:
+    """Return visits of single choices (n_choices) that are enough, in a table, whose rows may be sampled one by one."""
+    if isinstance(question, TableQuestion) and isfinite(share):
+        return question.directly(information, share)
+    return read_only(np.zeros(question.graph.n_choices))
+
+
+def _law_of_runs(learned: Learned, probability: FloatArray, max_steps: int | None) -> tuple[RunLaw, int | None]:
     """Return the law of new runs, and the number of runs so far or None if the data are not runs."""
-    law = run_law(learned.model, learned.counts, point)
+    law = law_of(learned.counts, probability)
     runs = seen_runs(law, learned.counts)
     if max_steps is None:
         max_steps = _logged_length(learned.counts.report) if runs is None else runs.max_steps
@@ -158,7 +199,7 @@ def _policies(graph: Graph, certified: Policy | None, given: Policy | None) -> I
 
 
 def _best_plan(
-    question: ValueQuestion, law: RunLaw, information: FloatArray, predictor: Predictor, runs: int
+    question: Design, law: RunLaw, information: FloatArray, predictor: Predicts, runs: int
 ) -> tuple[FloatArray, Prediction]:
     """Return the best policy for new runs beside the data or instead of them, whichever is predicted to be better."""
     beside = plan_sampling(question, law, information, runs)
@@ -192,11 +233,11 @@ def _no_wider(prediction: Prediction, width: float) -> Prediction:
     return prediction if prediction.width <= width else replace(prediction, width=width, is_alone=False)
 
 
-def _halving(predictor: Predictor, per_run: Mapping[str, FloatArray]) -> tuple[Prediction, ...]:
-    """Return predictions of how many runs of each kind make the bounds half as wide, if they have a width."""
+def _enough(predictor: Predicts, target: float, per_run: Mapping[str, FloatArray]) -> tuple[Prediction, ...]:
+    """Return predictions of how many runs of each kind bring the bounds to a width, if they have one."""
     if not isfinite(predictor.width) or predictor.width == 0:
         return ()
-    tried = (predictor.runs_for(name, expected, predictor.width / 2) for name, expected in per_run.items())
+    tried = (predictor.runs_for(name, expected, target) for name, expected in per_run.items())
     enough = [prediction for prediction in tried if prediction is not None]
     # the advised policy is shown only if it needs fewer runs
     return tuple(prediction for prediction in enough if prediction is enough[0] or prediction.runs < enough[0].runs)
@@ -223,9 +264,11 @@ def _question(learned: Learned, asked: Question, policy: Policy) -> tuple[ValueQ
 
 
 def _classes(
-    question: ValueQuestion, information: FloatArray, learned: Learned, per_run: FloatArray
+    question: Design, information: FloatArray, learned: Learned, per_run: FloatArray
 ) -> tuple[ClassAdvice, ...]:
     """Return all classes whose visits narrow the bounds, in the order of how much those of a run do."""
+    if isinstance(question, TableQuestion):
+        return question.classes(information, per_run)
     table: LikelihoodTable = question.table
     rates = question.class_rates(information)
     visits, ahead = (table.visits(table.pool(counts)) for counts in (learned.counts.counts, per_run))
@@ -233,6 +276,9 @@ def _classes(
     for outcome, group in zip(table.outcomes, table.group.tolist(), strict=True):
         members[group].append(str(outcome))
     order = np.argsort(-np.nan_to_num(rates * ahead), kind="stable")
+    shares = 2 * rates * visits
     return tuple(
-        ClassAdvice(tuple(members[r]), int(visits[r]), float(ahead[r]), float(rates[r])) for r in order if rates[r] > 0
+        ClassAdvice(tuple(members[r]), int(visits[r]), float(ahead[r]), float(rates[r]), float(shares[r]))
+        for r in order
+        if rates[r] > 0
     )

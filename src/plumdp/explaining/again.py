@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError
-from plumdp.certifying.pipeline import conclude
+from plumdp.certifying.pipeline import ask_about, conclude
 from plumdp.certifying.thresholds import decide
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
@@ -17,6 +17,7 @@ from plumdp.model.objective import digest
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question, ask
 from plumdp.result.certificate import Certificate
+from plumdp.result.policy_table import PolicyTable
 
 _LEARNING, _CONCLUDING = ("confidence_set", "interval_method", "misfit"), ("relaxation", "precision")
 _OF_ITS_TIME = ("seconds", "provenance")  # may differ, as the hashes in it were compared before
@@ -34,15 +35,11 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
         raise DataError("this certificate was put together by hand: there is nothing that could be learned again")
     if options["events"]:
         raise DataError(f"events of your own were counted, which a certificate does not keep, so that {_ALONE}")
-    if not all((*options["objectives"], certificate.objective)):
-        raise DataError(f"what was asked has no text, so that {_ALONE}")
+    policy = certificate.policy if options["policy"] == "given" else None
     of_learning: Any = {name: options[name] for name in _LEARNING} | {"evidence": options.get("evidence")}
-    announced = options["objectives"]
-    remembers = options.get("with_memory", [False] * len(announced))
-    questions = [ask(text, model, memory=memory) for text, memory in zip(announced, remembers, strict=True)]
+    questions = _announced(model, certificate, policy)
     learned = learn(model, counts, objectives=questions, confidence=certificate.confidence, **of_learning)
     require_origin(learned, certificate)
-    policy = certificate.policy if options["policy"] == "given" else None
     of_concluding: Any = {name: options[name] for name in _CONCLUDING}
     again = conclude(learned, question_of(learned, certificate), policy=policy, **of_concluding)
     if certificate.answer:
@@ -50,6 +47,17 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
         again = decide(learned, question, relaxation=relaxation, certificate=again).answered
     _require_same(certificate, again)
     return learned
+
+
+def _announced(model: ParametricMDP, certificate: Certificate, policy: PolicyTable | None) -> list[Question]:
+    """Return the questions that were announced; if it was but one about the policy that was given, this question."""
+    texts = certificate.options["objectives"]
+    remembers = certificate.options.get("with_memory", [False] * len(texts))
+    if policy is not None and texts == [""] and certificate.objective:
+        return [ask_about(policy, ask(certificate.objective, model, memory=remembers[0]))]
+    if not all((*texts, certificate.objective)):
+        raise DataError(f"what was asked has no text, so that {_ALONE}")
+    return [ask(text, model, memory=memory) for text, memory in zip(texts, remembers, strict=True)]
 
 
 def question_of(learned: Learned, certificate: Certificate) -> Question:
@@ -88,14 +96,14 @@ def _require_same(certificate: Certificate, again: Certificate) -> None:
     if not differing:
         return
     first = differing[0]
-    what = f"do not give its {first}"
+    problem = f"do not give its {first}"
     if first in ("lower", "upper", "status"):
-        what = f"give {first} {new[first]}, not {old[first]}"
+        problem = f"give {first} {new[first]}, not {old[first]}"
     here, there = (
         f"plumdp {source.provenance.get('plumdp')} with NumPy {source.provenance.get('numpy')}"
         for source in (again, certificate)
     )
     raise DataError(
-        f"the counts and options of this certificate {what}: it was changed, or {there} made it, and this is "
+        f"the counts and options of this certificate {problem}: it was changed, or {there} made it, and this is "
         f"{here}; certify again"
     )

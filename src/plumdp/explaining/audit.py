@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from plumdp.base.errors import DataError, Option, require_kind
+from plumdp.base.errors import DataError, ModelError, Option, require_kind
 from plumdp.base.progress import working
 from plumdp.base.rounding import FloatArray, down, up
 from plumdp.confidence.bounded_means import Tally, evidence_outside, mean_bounds, numbers_to_exclude, p_value
@@ -20,7 +20,8 @@ from plumdp.explaining.audited_runs import choices_of, require_fresh, require_st
 from plumdp.explaining.returns import Returns, ends_of, range_of, reach_returns, reward_returns
 from plumdp.learning.options import error_of
 from plumdp.model.language.property import as_objective
-from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.model.objective import Kind, Objective, Reach, Reward
+from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.question import ask
 from plumdp.model.table_model import elsewhere_of
@@ -200,6 +201,8 @@ def _audited(certificate: Certificate, model: ParametricMDP) -> Objective:
     require_model("audit", model)
     if not certificate.claims_bounds:
         raise DataError("the certificate claims no bounds, as its data contradict the model: there is nothing to audit")
+    if model.learned_rewards:
+        raise DataError("returns of rewards that depend on parameters are not read from a log, so there is no audit")
     if not certificate.objective:
         raise DataError(
             "the objective of this certificate has no text, so that it cannot be asked again; certify a property"
@@ -208,9 +211,11 @@ def _audited(certificate: Certificate, model: ParametricMDP) -> Objective:
     own = graph if graph.memory is None else graph.memory.graph
     if own.fingerprint != model.graph.fingerprint:
         raise DataError("the certificate's policy is not on this model: open it with read_result(folder, model)")
-    if graph.memory is not None and graph.fingerprint != ask(certificate.objective, model).model.graph.fingerprint:
+    objective = as_objective(certificate.objective, model)
+    asked = graph if graph.memory is None else ask(objective, model).model.graph
+    if isinstance(objective, Mission) or graph.fingerprint != asked.fingerprint:
         raise DataError("the certificate's policy remembers more than steps: runs do not show what it has to do")
-    return as_objective(certificate.objective, model)
+    return objective
 
 
 def _returns(objective: Objective, model: ParametricMDP, policy: PolicyTable, runs: WholeRuns) -> Returns:
@@ -225,6 +230,8 @@ def _returns(objective: Objective, model: ParametricMDP, policy: PolicyTable, ru
 
 def _checked_range(objective: Objective, model: ParametricMDP, policy: PolicyTable, given: Range | None) -> Range:
     """Return the range of returns: the given one, or that which the model allows."""
+    if objective.kind is Kind.AVERAGE:
+        raise ModelError("an average in the long run is not the mean of what single runs earn: runs cannot audit it")
     if given is None:
         within = range_of(objective, model.graph, taken_somewhere(policy, model))
         if not isfinite(within[0]) or not isfinite(within[1]):
@@ -247,8 +254,8 @@ def _require_within(returns: Returns, runs: WholeRuns, within: Range, *, was_giv
         return
     run = int(np.argmax(is_outside))
     value = returns.lower[run] if returns.lower[run] > within[1] else returns.upper[run]
-    what = "is infinite" if np.isinf(value) else f"is {value:.6g}"
-    place = f"run {runs.names[run]}: its return {what}, which is not between {within[0]:g} and {within[1]:g}"
+    problem = "is infinite" if np.isinf(value) else f"is {value:.6g}"
+    place = f"run {runs.names[run]}: its return {problem}, which is not between {within[0]:g} and {within[1]:g}"
     raise DataError(
         place, "; give a range that holds for all runs, " if was_given else "; say ", Option("return_range")
     )

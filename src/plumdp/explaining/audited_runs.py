@@ -29,8 +29,10 @@ def require_start(model: ParametricMDP, runs: WholeRuns) -> None:
     begins, initial = runs.state[runs.first[:-1]], model.graph.initial_state
     if (begins != initial).any():
         row = int(runs.first[np.argmax(begins != initial)])
-        here, there = (model.graph.describe_state(int(each)) for each in (runs.state[row], initial))
-        raise DataError(f"{runs.place(row)}: the run begins in ({here}), but the value is that of runs from ({there})")
+        start, expected = (model.graph.describe_state(int(each)) for each in (runs.state[row], initial))
+        raise DataError(
+            f"{runs.place(row)}: the run begins in ({start}), but the value is that of runs from ({expected})"
+        )
 
 
 def taken_somewhere(policy: PolicyTable, model: ParametricMDP) -> BoolArray:
@@ -60,22 +62,22 @@ def choices_of(policy: PolicyTable, model: ParametricMDP, runs: WholeRuns, ends:
         raise DataError(
             f"{graph.describe_choice(int(taken[index.repeated[0]]))}: the policy draws two actions so named"
         )
-    found = index.find([place, runs.action[counted]])
-    if (found < 0).any():
-        raise _other_action(policy, runs, int(counted[np.argmax(found < 0)]), int(place[np.argmax(found < 0)]))
+    rows = index.find([place, runs.action[counted]])
+    if (rows < 0).any():
+        raise _other_action(policy, runs, int(counted[np.argmax(rows < 0)]), int(place[np.argmax(rows < 0)]))
     choice = np.full(len(runs.state), -1, dtype=np.int64)
-    choice[counted] = taken[found] if memory is None else memory.choice[taken[found]]
+    choice[counted] = taken[rows] if memory is None else memory.choice[taken[rows]]
     return choice
 
 
 def _other_action(policy: PolicyTable, runs: WholeRuns, row: int, state: int) -> DataError:
     """Return the error for a step with another action than the policy's."""
     graph, weights = policy.graph, policy_weights(policy.graph, policy)
-    own = np.arange(*graph.first_choice[state : state + 2])
-    wanted = " or ".join(repr(graph.action_names[graph.action[each]]) for each in own[weights[own] > 0])
+    choices = np.arange(*graph.first_choice[state : state + 2])
+    actions = " or ".join(repr(graph.action_names[graph.action[each]]) for each in choices[weights[choices] > 0])
     code = int(runs.action[row])
     did = repr(graph.action_names[code]) if code >= 0 else "none that the model has"
     return DataError(
         f"{runs.place(row)}: in state ({graph.describe_state(state)}) the action is {did}, but the policy's is "
-        f"{wanted}; an audit needs runs under the certified policy alone"
+        f"{actions}; an audit needs runs under the certified policy alone"
     )

@@ -22,6 +22,7 @@ from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import html_table, listing, number_of, one_line
 from plumdp.result.certificate import outward, percent
 from plumdp.result.data_quality import DataQuality
+from plumdp.result.printing import weak_evidence
 
 _MOST_ROWS = 20  # of a table in a notebook
 _STANDS_OUT = 10.0  # nats of evidence for an explanation that is worth a look though the model is not contradicted
@@ -66,7 +67,7 @@ class ModelCheck:
         share = percent(self.confidence)
         if self.is_contradicted:
             return f"MODEL CONTRADICTED with confidence {share} ({p_value}): no parameters explain the data."
-        return f"The data do not contradict the model at confidence {share} ({p_value})."
+        return f"The data do not contradict the model at confidence {share} ({weak_evidence(self.p_value)})."
 
     def facts(self) -> list[tuple[str, str]]:
         """Return the findings as pairs of a label and a sentence."""
@@ -144,8 +145,8 @@ def check_model(
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
-    >>> print(check_model(study.model, counts).headline)
-    The data do not contradict the model at confidence 99.9 % (p = 1).
+    >>> print(check_model(study.model, counts).headline)  # doctest: +ELLIPSIS
+    The data do not contradict the model at confidence 99.9 % (p = 1: no evidence against it, ...).
     """
     require_model("check_model", model)
     learned = learn(model, data, confidence=confidence, objectives=objectives)

@@ -11,6 +11,7 @@ Wolfe (1956), each step of which is an MDP with these shares as rewards.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -24,6 +25,19 @@ _ROUNDS = 30
 ENOUGH = 0.02  # share of the variance that more rounds might gain, twice that of the width
 _LEAST = 1e-12  # probability of an outcome that counts
 UNIFORM_SHARE = 0.02  # of an advised policy, in case the estimate is wrong
+
+
+class Informed(Protocol):
+    """A value that data should narrow, given their information in whatever form."""
+
+    def of_visits(self, visits: FloatArray) -> FloatArray:
+        """Return the information of expected visits of choices (n_choices)."""
+
+    def variance(self, information: FloatArray) -> float:
+        """Return about the square of the width, up to a factor."""
+
+    def rates(self, information: FloatArray) -> FloatArray:
+        """Return the share of itself by which the width falls with one more visit of each choice (n_choices)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +99,7 @@ class ValueQuestion:
 
 
 def plan_sampling(
-    question: ValueQuestion, law: RunLaw, information: FloatArray, runs: int, *, start: FloatArray | None = None
+    question: Informed, law: RunLaw, information: FloatArray, runs: int, *, start: FloatArray | None = None
 ) -> FloatArray:
     """Return the policy (n_choices) a number of whose runs make the width smallest beside known information.
 
@@ -108,7 +122,7 @@ def plan_sampling(
     return read_only(normalised(graph, weights))
 
 
-def _best_share(question: ValueQuestion, information: FloatArray, one: FloatArray, other: FloatArray) -> float:
+def _best_share(question: Informed, information: FloatArray, one: FloatArray, other: FloatArray) -> float:
     """Return the share of the other information that makes the variance, which is convex, smallest."""
     from scipy.optimize import minimize_scalar
 

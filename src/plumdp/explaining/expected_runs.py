@@ -102,13 +102,17 @@ class SeenRuns(NamedTuple):
 
 
 def run_law(model: ParametricMDP, counts: TransitionCounts, point: FloatArray) -> RunLaw:
-    """Return the law of runs of the model at a point that end where those of the data do, without a limit on steps.
+    """Return the law of runs of the model at a point that end where those of the data do, without a limit on steps."""
+    return law_of(counts, model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression])
+
+
+def law_of(counts: TransitionCounts, probability: FloatArray) -> RunLaw:
+    """Return the law of runs, given the probability of each transition (n_transitions), that end as the data do.
 
     Runs end in states that the data entered often and never left.
     """
-    probability = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression]
     is_end = (_entered(counts) >= _OFTEN) & (_left(counts) == 0)
-    return RunLaw(model.graph, read_only(probability), read_only(is_end), _LONGEST)
+    return RunLaw(counts.graph, read_only(probability), read_only(is_end), _LONGEST)
 
 
 def seen_runs(law: RunLaw, counts: TransitionCounts) -> SeenRuns | None:

@@ -18,9 +18,9 @@ from plumdp.explaining.again import learn_again, question_of, require_origin
 from plumdp.explaining.check import check_learned
 from plumdp.explaining.finding import count_expressions, drawing, expression_rows, outlines, telling_variables
 from plumdp.explaining.residual_table import CellResiduals
+from plumdp.explaining.table_finding import table_rows
 from plumdp.fit.residuals import Residuals
 from plumdp.learning.learned import Learned
-from plumdp.learning.storage import storage_of
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
 from plumdp.result.certificate import Certificate, Status
@@ -77,7 +77,7 @@ def explain(
     unknown = [name for name in parts if name not in _PARTS]
     if unknown:
         raise DataError(f"parts={unknown}: choose some of {', '.join(map(repr, _PARTS))}")
-    if not storage_of(learned.model).has_points:
+    if learned.model.graph.levels is not None:  # a model on disk
         return Findings(about.fingerprint)
     question = question_of(learned, about)
     fields: dict[str, Any] = {name: _PARTS[name](learned, question, about) for name in parts or _PARTS}
@@ -112,7 +112,10 @@ def _outlines(learned: Learned, question: Question, certificate: Certificate) ->
 
 
 def _expressions(learned: Learned, question: Question, certificate: Certificate) -> tuple[ExpressionRow, ...]:
-    return expression_rows(learned, question, certificate.policy) if _has_region(learned, certificate) else ()
+    if not _has_region(learned, certificate):
+        return ()
+    rows_of = table_rows if learned.model.counted.is_table else expression_rows
+    return rows_of(learned, question, certificate.policy)
 
 
 def _advice(learned: Learned, question: Question, certificate: Certificate) -> Mapping[str, Any]:

@@ -26,6 +26,8 @@ from plumdp.region.shapes import Polytope, Region
 from plumdp.result.findings import Cut, Drawing, Edge, ExpressionRow, Outline, Point
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.coupled.gradient import policy_gradient
+from plumdp.tables.chain import pooled
+from plumdp.tables.table_set import smoothed
 
 MOST_PARAMETERS = 6  # in a picture
 MOST_STATES = 400  # likewise
@@ -168,6 +170,8 @@ def expression_rows(
 
 def count_expressions(learned: Learned) -> int:
     """Return the number of unknown expressions, where one and its complement count once."""
+    if learned.model.counted.is_table:
+        return learned.model.expressions.n_free
     return len(_shown(find_events(learned.model))[0])
 
 
@@ -197,10 +201,14 @@ def drawing(learned: Learned, policy: Policy, objective: Asked | None = None) ->
     if graph.n_states > MOST_STATES:
         return None
     taken = policy_weights(graph, policy) > 0
-    value = model.expressions.evaluate(learned.estimate[None, :])[:, 0].clip(0, 1)
-    is_shown, is_unknown = learned.shown_estimate is not None, model.expressions.is_unknown
+    is_table, table = model.counted.is_table, model.expressions
+    if is_table:
+        value = smoothed(model, pooled(model.counted, learned.counts.counts))
+    else:
+        value = table.evaluate(learned.estimate[None, :])[:, 0].clip(0, 1)
+    is_shown, is_unknown = is_table or learned.shown_estimate is not None, table.is_unknown
     owner, state = graph.choice_of_transition(), graph.state_of_choice()
-    texts = [str(polynomial) for polynomial in model.expressions.polynomials]
+    texts = [table.text(f) for f in range(len(table))]
     edges = tuple(
         Edge(
             int(state[choice]),

@@ -99,7 +99,9 @@ class Predictor:
         measure: Callable[..., Any] = method.measure
         question = self.question
         solvers = {(question.model, question.objective): learned.at_points(question)}
-        options = {"directions": value_directions([question], solvers)} if method.has_directions else {}
+        options: dict[str, Any] = {}
+        if method.has_directions:
+            options = {"directions": value_directions([question], solvers), "cache": learned.cache}
         measured = measure(learned.model, counts, error=learned.budget.error_of_set(learned.error), **options)
         region = region_within(learned, measured, learned.studies)
         ahead = replace(learned, counts=counts, bounds=measured, region=region, solvers=solvers, fit=None)

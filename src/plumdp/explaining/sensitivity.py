@@ -35,6 +35,7 @@ def expression_weights(model: ParametricMDP, policy: Policy, objective: Objectiv
         of_draws = draws.model(model), draws.only, stretched(objective, model.graph)
         return expression_weights(*of_draws, point)[:n_expressions]
     chain = policy_chain(model, chosen, objective.flipped() or objective)
+    chain = chain if isinstance(chain, str) else chain.with_coins()
     values = model.expressions.evaluate(np.asarray(point, dtype=np.float64)[None, :])[:, 0].clip(0, 1)
     if objective.n_steps is None and not isinstance(chain, str) and chain.n_open:
         weights = _along_the_chain(chain, values)

@@ -9,7 +9,7 @@ from typing import Any
 
 from plumdp.base.clock import Clock
 from plumdp.base.error_budget import ErrorBudget
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.confidence.bounds import Intervals
@@ -34,6 +34,7 @@ from plumdp.model.question import Asked, ask_all
 from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
 from plumdp.region.shapes import Region
 
+_MEANS = "the mean reward of a step is that of its state and action, wherever the step leads and whatever came before"
 _MOST = 3  # findings
 _SAME = {"class": "that rows of one name are the same", "drift": "that rows stay the same over time"}
 
@@ -86,6 +87,7 @@ def learn(
     error, clock, data, counted = error_of(confidence), Clock(), counts_of(counts), model.counted
     require_same_graph(counted.graph, data.graph)
     kind, measure = chosen_method(counted, confidence_set, interval_method, events, misfit)
+    _check_rewards(counted, data, kind, misfit)
     method, cache = SETS[kind], _model_cache(counted, like)
     studies = allowed_studies(counted, evidence, kind, misfit)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
@@ -115,7 +117,7 @@ def learn(
         region,
         clock.laps,
         solvers=solvers,
-        rests_on=_rests_on(method, measured, data.pilot),
+        rests_on=(*_rests_on(method, measured, data.pilot), *(() if data.rewards is None else (_MEANS,))),
         questions=questions,
         misfit=float(misfit),
         studies=studies,
@@ -133,6 +135,18 @@ def learn(
     return replace(
         with_studies(learned) if studies else learned, model=model
     )  # up to here it is the model of the counts
+
+
+def _check_rewards(model: ParametricMDP, counts: TransitionCounts, kind: Sets, misfit: float) -> None:
+    """Refuse what no proof is there for: learned rewards in other sets than likelihood, or in rows that are off."""
+    if (
+        len(model.learned_rewards) != (0 if counts.rewards is None else len(counts.rewards))
+        and counts.rewards is not None
+    ):
+        raise DataError("the counts have sums of other rewards than the model learns: count the log again")
+    if model.learned_rewards and (kind != "likelihood" or misfit):
+        wrong = Option("misfit", misfit) if misfit else Option("confidence_set", kind)
+        raise DataError(wrong, ": rewards that depend on parameters are learned by likelihood sets alone; leave it out")
 
 
 def _budget(

@@ -15,6 +15,7 @@ import numpy as np
 from plumdp.base.vocabulary import Relaxation
 from plumdp.confidence.untied import untied_bounds
 from plumdp.data.counts import TransitionCounts
+from plumdp.model.graph import read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import lifted_transitions
 from plumdp.relaxation.intervals import IntervalMDP
@@ -41,7 +42,11 @@ def storage_of(model: ParametricMDP) -> Storage:
 def _within_bounds(model: ParametricMDP, counts: TransitionCounts, error: float) -> IntervalMDP:
     """Return an interval for each transition that was counted, at all transitions of the model that stand for it."""
     lower, upper = untied_bounds(counts, error=error)
-    return IntervalMDP(model.graph, lifted_transitions(model).astype(np.int32), lower, upper)
+    expression = lifted_transitions(model)
+    if model.counted.learned_rewards:  # their expressions keep their numbers, and may be anything
+        n = len(model.expressions)
+        lower, upper, expression = np.append(np.zeros(n), lower), np.append(np.ones(n), upper), n + expression
+    return IntervalMDP(model.graph, expression.astype(np.int32), read_only(lower), read_only(upper))
 
 
 def _anything(model: ParametricMDP, counts: TransitionCounts, error: float) -> IntervalMDP:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -10,11 +10,12 @@ import numpy as np
 from plumdp.base.errors import ModelError
 from plumdp.model.check import check_with_terms
 from plumdp.model.expressions.arrays import PolynomialArray, number_in
-from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.expressions.polynomial import Number, Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.expressions.terms import terms_of
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
 from plumdp.model.kernels import number_by_first_use, repeated_successors
+from plumdp.model.learned_rewards import learned_rewards
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
 
@@ -29,13 +30,23 @@ def assemble(
     labels: Mapping[str, BoolArray],
     rewards: Mapping[str, RewardStructure],
     constants: Mapping[str, bool | int | Fraction],
+    means: Mapping[str, Sequence[Polynomial | Number]] | None = None,
 ) -> ParametricMDP:
-    """Return the checked model of a graph whose transitions carry the given polynomials, or raise all its errors."""
+    """Return the checked model of a graph whose transitions carry the given polynomials, or raise all its errors.
+
+    ``means`` are rewards of choices, some of which are expressions in unknown parameters.
+    """
     if not isinstance(space, ParameterSpace):
         raise ModelError(f"space={space!r}: give a ParameterSpace, for example ParameterSpace.box({{'p': (0, 1)}})")
     graph, expression = merge_equal_successors(graph, expression)
     graph, expression = drop_zero_transitions(graph, expression)
     polynomials, index = _renumber(expression)
+    numbers = {each: number for number, each in enumerate(polynomials)}
+    unknown = {
+        name: RewardStructure(None, *learned_rewards(name, each, space, numbers))
+        for name, each in (means or {}).items()
+    }
+    polynomials, rewards = tuple(numbers), {**rewards, **unknown}
     terms = terms_of(polynomials)
     table = ExpressionTable.of_terms(polynomials, space.names, terms)
     model = ParametricMDP(graph, space, cut_space(space, table), table, read_only(index), labels, rewards, constants)

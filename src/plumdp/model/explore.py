@@ -28,7 +28,7 @@ from plumdp.model.batches import (
 from plumdp.model.explore_levels import explore_levels
 from plumdp.model.expressions.arrays import PolynomialArray
 from plumdp.model.expressions.interned import PolynomialTable
-from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.expressions.polynomial import Polynomial, polynomial
 from plumdp.model.free_rows import HINT, NO_PARAMETERS, FreeRow, RowNumbers, free_rows
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
@@ -53,15 +53,17 @@ def explore(
     *,
     space: ParameterSpace | None = None,
     labels: Mapping[str, Callable[[State], bool]] | None = None,
-    rewards: Mapping[str, Callable[[State], float]] | None = None,
-    choice_rewards: Mapping[str, Callable[[State, str], float]] | None = None,
+    rewards: Mapping[str, Callable[[State], Expression]] | None = None,
+    choice_rewards: Mapping[str, Callable[[State, str], Expression]] | None = None,
 ) -> ParametricMDP:
     """Return the model of all states that ``step`` reaches from ``initial``.
 
     A state is a NamedTuple of ints, Booleans or strings (or give ``initial`` as a dict). ``step(state)`` returns for
     each action the pairs (probability, next state). A probability is a number or arithmetic on parameters. A row whose
     probabilities are simply unknown is ``unknown(s1, s2)``, or a list of next states without probabilities; a model
-    with such rows has no parameters, and needs no ``space``.
+    with such rows has no parameters, and needs no ``space``. A reward may be arithmetic on parameters, too: its mean is
+    then unknown, and the box of the space says between which numbers its values lie. ``read_log`` reads these from the
+    column of its name.
 
     >>> from plumdp import ParameterSpace, parameters
     >>> (p,) = parameters("p")
@@ -103,12 +105,16 @@ def explore(
     columns = {field: _column(field, values) for field, values in by_variable}
     graph = make_graph(choices, lengths, successor, columns, actions, tuple(names))
     rewards, choice_rewards = rewards or {}, choice_rewards or {}
+    of_states = {name: [reward(state) for state in queue] for name, reward in rewards.items()}
+    of_choices = {name: [*_by_choice(reward, queue, graph)] for name, reward in choice_rewards.items()}
+    means = {name: _means(graph, of_states, of_choices, name) for name in _unknown(of_states, of_choices)}
     earned = {
         name: RewardStructure(
-            floats([rewards[name](state) for state in queue]) if name in rewards else None,
-            floats(list(_by_choice(choice_rewards[name], queue, graph))) if name in choice_rewards else None,
+            floats(of_states[name]) if name in of_states else None,
+            floats(of_choices[name]) if name in of_choices else None,
         )
-        for name in {**rewards, **choice_rewards}
+        for name in {**of_states, **of_choices}
+        if name not in means
     }
     marked = {name: read_only(np.array([bool(f(s)) for s in queue])) for name, f in (labels or {}).items()}
     array = PolynomialArray(expressions, np.array(expression, dtype=np.int32))
@@ -116,7 +122,7 @@ def explore(
     if has_free_rows and space is not None and space.names:
         raise ModelError(f"space declares {', '.join(space.names)}, but the model has unknown rows: {HINT}")
     space = NO_PARAMETERS if space is None else space
-    model = assemble(graph, array, space, labels=marked, rewards=earned, constants={})
+    model = assemble(graph, array, space, labels=marked, rewards=earned, constants={}, means=means)
     return free_rows(model, np.array(rows.numbers)) if has_free_rows else model
 
 
@@ -283,6 +289,23 @@ def _column(field: str, values: Any) -> npt.NDArray[Any]:
     return read_only(column.astype(np.int32) if column.dtype.kind in "iu" else column)
 
 
-def _by_choice(function: Callable[[State, str], float], queue: list[State], graph: Graph) -> Iterator[float]:
+def _unknown(*rewards: Mapping[str, list[Expression]]) -> list[str]:
+    """Return the names of rewards of which some depend on parameters."""
+    named = [(name, values) for each in rewards for name, values in each.items()]
+    return [*dict.fromkeys(name for name, values in named if any(isinstance(value, Polynomial) for value in values))]
+
+
+def _means(
+    graph: Graph, of_states: Mapping[str, list[Expression]], of_choices: Mapping[str, list[Expression]], name: str
+) -> list[Expression]:
+    """Return the reward of each choice and its state."""
+    own = of_choices.get(name, [0] * graph.n_choices)
+    state = of_states.get(name, [0] * graph.n_states)
+    return [
+        polynomial(state[s]) + polynomial(value) for s, value in zip(graph.state_of_choice().tolist(), own, strict=True)
+    ]
+
+
+def _by_choice(function: Callable[[State, str], Expression], queue: list[State], graph: Graph) -> Iterator[Expression]:
     for state, choice in zip(graph.state_of_choice().tolist(), range(graph.n_choices), strict=True):
         yield function(queue[state], graph.action_names[graph.action[choice]])

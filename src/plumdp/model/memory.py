@@ -10,16 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
+from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, Memory, offset_type, ranges, read_only
 from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import Lift, ParametricMDP, RewardStructure
 
 Update: TypeAlias = Callable[[Indices, Indices, Indices], Indices]
 """Returns the memory after each step, given the memory before it, and the state and the choice without memory."""
+Entry: TypeAlias = Callable[[Indices, Indices], Indices]
+"""Returns the memory after each state was entered, given the memory after the step to it, and the state."""
+Product: TypeAlias = tuple[ParametricMDP, Objective]
+"""A product of a model with memory, and what is asked of it."""
 
 MOST_TRANSITIONS = 10_000_000  # of a product
 _MOST_CODES = 250_000_000  # pairs of a state and a memory, whether they are found or not
@@ -28,7 +35,20 @@ _COUNTS = "counts steps: its action may depend on the number of steps left"
 _REMEMBERS = "has memory: its action may depend on it"
 
 
-def count_steps(model: ParametricMDP, objective: Objective) -> tuple[ParametricMDP, Objective] | str:
+def with_memory(model: ParametricMDP, objective: Objective) -> Product | str:
+    """Return the product with the memory that an objective needs, or that may help, or why there is none, in words."""
+    if not isinstance(objective, Mission):
+        return count_steps(model, objective)
+    if model.graph.levels is not None or model.graph.memory is not None:
+        kind = "is stored on disk" if model.graph.memory is None else "has memory already"
+        raise ModelError(f"{objective.text}: a mission is not asked of a model that {kind}")
+    product = objective.task.asked_of(model, objective)
+    if isinstance(product, str):
+        raise ModelError(f"{objective.text}: the policy needs memory, but {product}")
+    return product
+
+
+def count_steps(model: ParametricMDP, objective: Objective) -> Product | str:
     """Return the product with a step counter and the objective there, or why there is none, in words.
 
     Nothing is returned but an empty text if no policy can do better by counting: there are no choices, or one step.
@@ -52,12 +72,20 @@ def count_steps(model: ParametricMDP, objective: Objective) -> tuple[ParametricM
 
 
 def remember(
-    model: ParametricMDP, update: Update, n_memory: int, name: str, *, initial: int = 0, words: str = _REMEMBERS
+    model: ParametricMDP,
+    update: Update,
+    n_memory: int,
+    name: str,
+    *,
+    initial: int = 0,
+    enter: Entry | None = None,
+    words: str = _REMEMBERS,
 ) -> ParametricMDP | str:
     """Return the product of a model with a memory from 0 to ``n_memory`` - 1, or in words that it is too large.
 
-    States are those that can be reached from the initial one, in the order in which they are found. The variable of the
-    memory has the given name, with ``memory_`` before it if the model has a variable of that name.
+    A memory that depends on the state that a step leads to is updated once more by ``enter``. States are those that can
+    be reached from the initial one, in the order in which they are found. The variable of the memory has the given
+    name, with ``memory_`` before it if the model has a variable of that name.
     """
     small = model.graph
     too_large = f"its product of {small.n_states:,} states and {n_memory:,} of memory"
@@ -69,7 +97,7 @@ def remember(
     n_found, n_transitions, moves = 1, 0, []
     while len(found[-1]):
         memory, state = np.divmod(found[-1], small.n_states)
-        choice, after = _moves(small, memory, state, update)
+        choice, after = _moves(small, memory, state, update, enter)
         n_transitions += len(after)
         if n_transitions > MOST_TRANSITIONS:
             return f"{too_large} has more than {MOST_TRANSITIONS:,} transitions"
@@ -85,14 +113,31 @@ def remember(
     return _assembled(model, of_states, memory, number[after] - 1)
 
 
-def _moves(small: Graph, memory: Indices, state: Indices, update: Update) -> tuple[Indices, Indices]:
+def _moves(
+    small: Graph, memory: Indices, state: Indices, update: Update, enter: Entry | None
+) -> tuple[Indices, Indices]:
     """Return the choices of some states of a product, and where each transition of these leads."""
     n_choices = small.first_choice[state + 1] - small.first_choice[state]
     choice = ranges(small.first_choice[state], small.first_choice[state + 1])
     next_memory = update(np.repeat(memory, n_choices), np.repeat(state, n_choices), choice)
     sizes = small.first_transition[choice + 1] - small.first_transition[choice]
-    after = np.repeat(next_memory * small.n_states, sizes) + small.successor[small.transitions_of(choice)]
+    successor, next_memory = small.successor[small.transitions_of(choice)], np.repeat(next_memory, sizes)
+    if enter is not None:
+        next_memory = enter(next_memory, successor)
+    after: Indices = next_memory.astype(np.int64) * small.n_states + successor
     return choice, after
+
+
+def memory_name(product: ParametricMDP) -> str:
+    """Return the variable of a product that is its memory."""
+    assert product.graph.memory is not None
+    return product.graph.memory.names[0]
+
+
+def with_values(product: ParametricMDP, values: npt.NDArray[Any]) -> ParametricMDP:
+    """Return a product whose memory 0, 1, … is called by the given values, all of which differ."""
+    graph, name = product.graph, memory_name(product)
+    return replace(product, graph=replace(graph, states={**graph.states, name: read_only(values[graph.states[name]])}))
 
 
 def _assembled(model: ParametricMDP, memory: Memory, values: Indices, successor: Indices) -> ParametricMDP:
@@ -147,9 +192,10 @@ def _unbounded(objective: Reach | Reward, graph: Graph, n_steps: int) -> Objecti
         assert objective.steps is not None
         is_reached = objective.target[memory.state] & (step >= objective.steps[0])
         return replace(objective, target=is_reached, avoid=objective.avoid[memory.state] | is_over, steps=None)
-    reward = objective.terms(memory.graph).reward[memory.choice]
+    terms = objective.terms(memory.graph)
+    earned = RewardStructure(None, terms.reward, terms.learned).at(memory.choice)
     if objective.discount is None:
         is_over = is_over if objective.target is None else is_over | objective.target[memory.state]
-        return replace(objective, reward=RewardStructure(None, reward), target=is_over, steps=None)
-    reward[is_over[graph.state_of_choice()]] = 0.0  # a discounted reward has no target, and none is earned any more
-    return replace(objective, reward=RewardStructure(None, reward), steps=None)
+        return replace(objective, reward=earned, target=is_over, steps=None)
+    # a discounted reward has no target, and none is earned any more
+    return replace(objective, reward=earned.without(is_over[graph.state_of_choice()]), steps=None)

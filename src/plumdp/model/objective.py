@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
-from plumdp.model.objectives.protocol import Direction, Kind, Nature, Objective, Terms, digest, is_objective
+from plumdp.model.objectives.protocol import (
+    Direction,
+    Kind,
+    Nature,
+    Objective,
+    Terms,
+    digest,
+    is_objective,
+    is_open_everywhere,
+)
 from plumdp.model.objectives.reach import Reach
 from plumdp.model.objectives.reward import Reward
 
-__all__ = ["Direction", "Kind", "Nature", "Objective", "Reach", "Reward", "Terms", "digest", "is_objective"]
+__all__ = [
+    "Direction",
+    "Kind",
+    "Nature",
+    "Objective",
+    "Reach",
+    "Reward",
+    "Terms",
+    "digest",
+    "is_objective",
+    "is_open_everywhere",
+]

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from plumdp.base.errors import ModelError
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, own_array, read_only, update_digest
+from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.row_classes import RowClasses, find_row_classes
 from plumdp.model.space import ParameterSpace, Point
 from plumdp.model.text import html_table, number_of, one_line
@@ -23,14 +24,28 @@ _ROUNDING = 1e-9  # what probabilities of a table may be off one, or off those o
 
 @dataclass(frozen=True, eq=False)
 class RewardStructure:
-    """The reward of a step, that of its state plus that of its choice, either of which may be absent (zero)."""
+    """The reward of a step, that of its state plus that of its choice, either of which may be absent (zero).
+
+    Rewards of choices may be unknown; what these are at least is then that of the choice, and data tell the rest.
+    """
 
     state: FloatArray | None  # (n_states)
     choice: FloatArray | None  # (n_choices)
+    learned: LearnedRewards | None = None
 
     def __repr__(self) -> str:
         parts = (("state", self.state), ("choice", self.choice))
         return one_line(self, *(number_of(len(v), f"{name} reward") for name, v in parts if v is not None))
+
+    def at(self, choices: Indices) -> RewardStructure:
+        """Return the rewards of choices on a model that has only these, as often as they are given."""
+        learned = None if self.learned is None else self.learned.of_choices(self.learned.coin[choices])
+        return RewardStructure(self.state, None if self.choice is None else self.choice[choices], learned)
+
+    def without(self, choices: BoolArray) -> RewardStructure:
+        """Return rewards of choices alone, with none for some of them."""
+        learned = None if self.learned is None else self.learned.of_choices(np.where(choices, -1, self.learned.coin))
+        return RewardStructure(self.state, None if self.choice is None else np.where(choices, 0, self.choice), learned)
 
     def __post_init__(self) -> None:
         for part in ("state", "choice"):
@@ -101,6 +116,11 @@ class ParametricMDP:
     def rows(self) -> RowClasses:
         """The distinct sequences of expressions of its choices."""
         return find_row_classes(self.graph.first_transition, self.expression)
+
+    @property
+    def learned_rewards(self) -> dict[str, LearnedRewards]:
+        """The rewards that are expressions in unknown parameters, by name."""
+        return {name: each.learned for name, each in self.rewards.items() if each.learned is not None}
 
     @property
     def is_table(self) -> bool:

@@ -156,7 +156,8 @@ def _checked_choices(graph: Graph, policy: Indices) -> Indices:
     if wrong.any():
         state = int(np.argmax(wrong))
         first, last = graph.first_choice[state], graph.first_choice[state + 1] - 1
-        raise ModelError(
-            f"state ({graph.describe_state(state)}): choice {policy[state]} is not one of its own, {first} to {last}"
-        )
+        may_be_actions = policy.max() < np.diff(graph.first_choice).max()
+        hint = "; for numbers of actions, give a function of the state that returns a name" if may_be_actions else ""
+        where = f"state ({graph.describe_state(state)})"
+        raise ModelError(f"{where}: choice {policy[state]} is not one of its own, {first} to {last}{hint}")
     return policy

@@ -153,7 +153,7 @@ def _find_choices(graph: Graph, state: Indices, names: npt.NDArray[Any]) -> Indi
 
 def _no_such_action(actions: list[str], name: Any) -> str:
     """Return a description of the fault in the name of an action, in a state with the given ones."""
-    names = ", ".join(map(repr, actions))
+    names, name = ", ".join(map(repr, actions)), str(name) if isinstance(name, str) else name  # NumPy's have a prefix
     if name is None:
         return f"None stands for the only action, but there are several: {names}"
     if len(actions) == 1:

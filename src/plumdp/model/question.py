@@ -17,8 +17,9 @@ import numpy as np
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import Indices
 from plumdp.model.language.property import as_objective
-from plumdp.model.memory import count_steps
+from plumdp.model.memory import with_memory
 from plumdp.model.objective import Objective, digest
+from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.table_model import ELSEWHERE, elsewhere_of
@@ -84,7 +85,7 @@ def ask(asked: Asked, about: ParametricMDP, *, memory: bool = True) -> Question:
     """Return a question, given the model that was learned from, or refuse one about other rows.
 
     An objective with a number of steps is asked of a product with a step counter, unless ``memory`` is False, so that
-    policies may count steps. A question is returned unchanged.
+    policies may count steps. A mission or a budget is always asked of a product. A question is returned unchanged.
 
     >>> from plumdp import case_study
     >>> model = case_study("rover:4,4,2").model
@@ -94,8 +95,8 @@ def ask(asked: Asked, about: ParametricMDP, *, memory: bool = True) -> Question:
     """
     if not isinstance(asked, Question):
         objective = as_objective(asked, about)
-        counted = count_steps(about, objective) if memory else ""
-        return Question(about, objective, forgets=counted) if isinstance(counted, str) else Question(*counted)
+        product = with_memory(about, objective) if memory or isinstance(objective, Mission) else ""
+        return Question(about, objective, forgets=product) if isinstance(product, str) else Question(*product)
     if asked.model is not about:
         _require_lifted(asked.model, about.counted)
     return asked

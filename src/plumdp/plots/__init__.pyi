@@ -4,6 +4,8 @@ from .advice_bars import advice_figure as advice_figure
 from .advice_bars import plot_advice as plot_advice
 from .bounds_ladder import ladder_figure as ladder_figure
 from .bounds_ladder import plot_ladder as plot_ladder
+from .difference_bars import difference_figure as difference_figure
+from .difference_bars import plot_difference as plot_difference
 from .expression_forest import forest_figure as forest_figure
 from .expression_forest import plot_forest as plot_forest
 from .from_findings import figure_of as figure_of
@@ -13,6 +15,7 @@ from .online_curve import online_figure as online_figure
 from .online_curve import plot_online as plot_online
 from .pictures import Picture as Picture
 from .pictures import advice as advice
+from .pictures import difference as difference
 from .pictures import forest as forest
 from .pictures import ladder as ladder
 from .pictures import model as model

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from plumdp.base.errors import DataError, require_kind
+from plumdp.certifying.difference import Difference
+from plumdp.certifying.improvement import Improvement
 from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.sets import Guarantee
 from plumdp.explaining.check import ModelCheck
@@ -21,6 +23,7 @@ from plumdp.model.text import one_line
 from plumdp.online.records import OnlineRun
 from plumdp.plots.advice_bars import advice_figure, plot_advice
 from plumdp.plots.bounds_ladder import ladder_figure, plot_ladder
+from plumdp.plots.difference_bars import difference_figure, plot_difference
 from plumdp.plots.expression_forest import forest_figure, plot_forest
 from plumdp.plots.model_graph import model_figure, plot_model
 from plumdp.plots.online_curve import online_figure, plot_online
@@ -83,6 +86,17 @@ def ladder(
     dots, texts = [certificate.estimated_value for certificate in shown], {each.objective for each in shown}
     options: dict[str, Any] = {"objective": " / ".join(sorted(texts)), "estimate": dots, "truth": truth}
     return _picture(partial(ladder_figure, rungs, **options), plot_ladder, axes, rungs, **options)
+
+
+def difference(found: Difference | Improvement, *, axes: Any = None) -> Picture:
+    """Return the picture of the bounds on two policies' values and on their difference.
+
+    Into ``axes`` of your own, only the difference is drawn.
+    """
+    require_kind(found, (Difference, Improvement), "plots.difference takes what difference or improve returns")
+    between = found.difference if isinstance(found, Improvement) else found
+    draw = partial(difference_figure, between.comparison, objective=between.first.objective)
+    return _picture(draw, plot_difference, axes, between.comparison)
 
 
 def region(

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from plumdp.data.report import KINDS, IngestionReport, Kind
 from plumdp.model.text import number_of
 from plumdp.reporting import pictures
 from plumdp.reporting.parts import Section, TableOf, sentence
-from plumdp.reporting.sections import expressions, ladder, methods, parameters, reasons, region, what_limits
+from plumdp.reporting.sections import better, expressions, ladder, methods, parameters, reasons, region, what_limits
 from plumdp.result.certificate import Certificate, outward
 from plumdp.result.findings import Findings
 
@@ -107,9 +110,14 @@ def _residuals(records: list[Mapping[str, Any]]) -> TableOf:
     return TableOf("residual-table", "Residuals", header, rows, header[2:], note)
 
 
+def _in_words(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return truth values as the rest of the page writes them."""
+    return np.where(values, "true", "false") if values.dtype.kind == "b" else values
+
+
 def policy(certificate: Certificate, findings: Findings) -> Section:
     """Return the policy as a map and as a table that can be searched."""
-    columns = certificate.policy.columns()
+    columns = {name: _in_words(values) for name, values in certificate.policy.columns().items()}
     n_rows, thing = len(next(iter(columns.values()))), "row" if certificate.policy.weights is not None else "state"
     rows = list(zip(*(values[:_MOST_ROWS].tolist() for values in columns.values()), strict=True))
     numeric = [name for name, values in columns.items() if values.dtype.kind in "if"]
@@ -143,7 +151,7 @@ def model(certificate: Certificate, findings: Findings) -> Section | None:
 
 def provenance(certificate: Certificate, findings: Findings) -> Section:
     """Return where everything comes from."""
-    known = {  # command and files come before these
+    titles = {  # command and files come before these
         "steps": "steps counted",
         "counts": "hash of the counts",
         "model": "hash of the model's graph",
@@ -154,9 +162,9 @@ def provenance(certificate: Certificate, findings: Findings) -> Section:
         "python": "version of Python",
         "numpy": "version of NumPy",
     }
-    last = list(known)
+    last = list(titles)
     entries = sorted(_flat(certificate.provenance), key=lambda entry: last.index(entry[0]) if entry[0] in last else -1)
-    rows = [(known.get(name, name), text) for name, text in entries]
+    rows = [(titles.get(name, name), text) for name, text in entries]
     seconds = ", ".join(f"{stage} {time:.2f} s" for stage, time in certificate.seconds.items())
     rows.append(("time", seconds))
     table = TableOf("provenance-table", "Provenance", ("what", "value"), rows)
@@ -165,19 +173,20 @@ def provenance(certificate: Certificate, findings: Findings) -> Section:
 
 def _flat(content: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
     """Return the entries of nested mappings and lists as names and texts."""
-    found: list[tuple[str, str]] = []
+    rows: list[tuple[str, str]] = []
     for name, value in content.items():
         if isinstance(value, Mapping):
-            found += _flat(value, f"{before}{name}: ")
+            rows += _flat(value, f"{before}{name}: ")
         elif isinstance(value, list | tuple):
             for number, each in enumerate(value, 1):
-                found += _flat({f"{name} {number}": each}, before)
+                rows += _flat({f"{name} {number}": each}, before)
         else:
-            found.append((f"{before}{name}", f"{value}"))
-    return found
+            rows.append((f"{before}{name}", f"{value}"))
+    return rows
 
 
 SECTIONS = (
-    reasons, policy, data, test, parameters, what_limits, methods, ladder, region, expressions, model, provenance,
+    reasons, better, policy, data, test, parameters, what_limits,
+    methods, ladder, region, expressions, model, provenance,
 )  # fmt: skip
 """In the order of the page, folded ones last; each returns None if it has nothing to show."""

@@ -16,6 +16,13 @@ _PARTS = {
     "relaxation": "that nature may pick other parameters in each state, at an end where the bounds with one point for "
     "all states are not the tighter ones",
 }
+_PARTS_OF_TABLES = {
+    "statistics": "what the data leave open about the rows that matter: more data narrow it",
+    "remainder": "what the bets miss, and how much they bend: it shrinks by itself, and faster, with more data",
+    "rounding": _PARTS["rounding"],
+    "relaxation": "that each row may be anywhere within its intervals, at an end where bets say less: that shrinks "
+    "quickly once each row that matters was seen often enough",
+}
 _PER_CENT = 1e-3  # widths of probabilities from here on are in percentage points
 _SMALLEST = 1e-3  # share of the width that is worth a sentence
 
@@ -24,30 +31,35 @@ def limits(certificate: Certificate, findings: Findings) -> list[str]:
     """Return what limits the result, the largest part first."""
     if certificate.status in (Status.CONTRADICTED, Status.NO_GUARANTEE):
         return []
-    found = _parts_of_gap(certificate)
-    found += _tighter(certificate, findings.ladder)
-    if certificate.not_coupled:
-        found.append(
+    parts = _parts_of_gap(certificate)
+    parts += _tighter(certificate, findings.ladder)
+    if certificate.not_coupled and certificate.is_of_table:
+        parts.append(
+            f"There are no bets on the value of this policy: {certificate.not_coupled}. The bounds let each row be "
+            "anywhere within its intervals, which is safe but looser."
+        )
+    elif certificate.not_coupled:
+        parts.append(
             f"There are no bounds with one point for all states: {certificate.not_coupled}. The bounds let "
             "nature pick other parameters in each state, which is safe but looser."
         )
     if certificate.not_in_likelihood:
         keyword = 'confidence_set="interval", on the command line --confidence-set interval'
-        found.append(f"The likelihood ignores {certificate.not_in_likelihood}.")
-        found.append(f"On new data, bounds may be tighter with {keyword}.")
+        parts.append(f"The likelihood ignores {certificate.not_in_likelihood}.")
+        parts.append(f"On new data, bounds may be tighter with {keyword}.")
     if certificate.misfit:
         off = f"The bounds allow for rows that are off by {certificate.misfit:g}"
-        found.append(f"{off}: that costs width which no data win back.")
+        parts.append(f"{off}: that costs width which no data win back.")
     if certificate.jointly:
         others = "1 other property" if len(certificate.jointly) == 1 else f"{len(certificate.jointly)} other properties"
-        found.append(f"The confidence is shared with {others}: one property alone would have narrower bounds.")
+        parts.append(f"The confidence is shared with {others}: one property alone would have narrower bounds.")
     if certificate.remark:
-        found.append(f"The policy has {certificate.remark}.")
+        parts.append(f"The policy has {certificate.remark}.")
     if certificate.left_out:
-        found.append(f"To save time, some of what the data say was left out: {certificate.left_out}.")
+        parts.append(f"To save time, some of what the data say was left out: {certificate.left_out}.")
     if certificate.solver != "converged":
-        found.append(f"The solver ended before its bounds met ({certificate.solver}).")
-    return found
+        parts.append(f"The solver ended before its bounds met ({certificate.solver}).")
+    return parts
 
 
 def _parts_of_gap(certificate: Certificate) -> list[str]:
@@ -58,10 +70,11 @@ def _parts_of_gap(certificate: Certificate) -> list[str]:
     width, points = certificate.upper - certificate.lower, ""
     if is_probability(certificate.objective) and width >= _PER_CENT:
         width, points = 100 * width, " percentage points"
+    words = _PARTS_OF_TABLES if certificate.is_of_table else _PARTS
     return [f"The bounds are {outward(width, 1, 3)}{points} apart."] + [
-        f"{100 * part / total:.3g} % of that is {_PARTS[name]}."
+        f"{100 * part / total:.3g} % of that is {words[name]}."
         for name, part in ordered
-        if part / total >= _SMALLEST and name in _PARTS
+        if part / total >= _SMALLEST and name in words
     ]
 
 

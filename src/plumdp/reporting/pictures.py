@@ -29,6 +29,12 @@ def ladder(certificate: Certificate, findings: Findings) -> list[Picture]:
     return [_drawn(draw, "bounds of each relaxation")]
 
 
+def difference(certificate: Certificate) -> list[Picture]:
+    """Return the bounds on the values of two policies, and on their difference."""
+    draw = partial(plots.difference_figure, certificate.comparison, objective=certificate.objective)
+    return [_drawn(draw, "bounds of both policies and of their difference")]
+
+
 def advice(findings: Findings) -> list[Picture]:
     """Return where one more run helps most."""
     given = findings.advice

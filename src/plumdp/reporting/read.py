@@ -23,7 +23,7 @@ from plumdp.result import shapes
 from plumdp.result.certificate import SCHEMA, Certificate, Status
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.findings import Findings
-from plumdp.result.folder import CERTIFICATE, DATA, FINDINGS, POLICY, digest, digest_of_content
+from plumdp.result.folder import CERTIFICATE, DATA, FINDINGS, POLICY, WITNESS, digest, digest_of_content
 from plumdp.result.json_values import python_value
 from plumdp.result.policy_readers import read_table
 from plumdp.result.policy_table import PolicyTable, read_policy
@@ -82,10 +82,16 @@ _CERTIFICATE = shapes.record(
     {
         "answer": shapes.record(
             {"verdict": shapes.one_of(*Verdict)} | dict.fromkeys(("question", "sentence", "plain"), shapes.text)
-        )
+        ),
+        "comparison": shapes.record(
+            {"sentence": shapes.text, "names": shapes.listed(shapes.text, 2)}
+            | dict.fromkeys(("first", "second", "difference"), shapes.listed(shapes.bound, 2))
+        ),
     },
 )
-_HASHES = shapes.record(dict.fromkeys((CERTIFICATE, POLICY), shapes.text), dict.fromkeys((FINDINGS, DATA), shapes.text))
+_HASHES = shapes.record(
+    dict.fromkeys((CERTIFICATE, POLICY), shapes.text), dict.fromkeys((FINDINGS, DATA, WITNESS), shapes.text)
+)
 
 
 def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certificate:
@@ -134,8 +140,8 @@ def numbered_results(folder: Path) -> list[Path]:
     """Return the folders 1, 2, … in a folder that hold results, if the folder holds none itself."""
     if (folder / CERTIFICATE).exists() or not folder.is_dir():
         return []
-    found = [each for each in folder.iterdir() if each.name.isdecimal() and (each / CERTIFICATE).is_file()]
-    return sorted(found, key=lambda each: int(each.name))
+    parts = [each for each in folder.iterdir() if each.name.isdecimal() and (each / CERTIFICATE).is_file()]
+    return sorted(parts, key=lambda each: int(each.name))
 
 
 def certificate_from(content: dict[str, Any], policy: PolicyTable) -> Certificate:
@@ -154,6 +160,7 @@ def certificate_from(content: dict[str, Any], policy: PolicyTable) -> Certificat
         jointly=tuple(content["jointly"]),
         budget=tuple((words, Fraction(share).limit_denominator(_FINEST)) for words, share in content["budget"].items()),
         answer=content.get("answer", {}),
+        comparison=content.get("comparison", {}),
         **{name: content[name] for name in _AS_THEY_ARE},
     )
 

@@ -13,6 +13,7 @@ from plumdp.reporting.limits import limits
 from plumdp.reporting.parts import Section, TableOf, sentence
 from plumdp.result.certificate import Certificate, Status, outward
 from plumdp.result.findings import Findings, Rung
+from plumdp.result.json_values import python_value
 from plumdp.result.printing import plain_bounds, plain_number
 
 _MOST_PARAMETERS = 200
@@ -54,13 +55,34 @@ def reasons(certificate: Certificate, findings: Findings) -> Section | None:
     return Section("why", title, points=why, notes=notes)
 
 
+def better(certificate: Certificate, findings: Findings) -> Section | None:
+    """Return how much better than another policy this one is."""
+    told = certificate.comparison
+    if not told:
+        return None
+    ends = {name: python_value(told[name]) for name in ("first", "second", "difference")}
+    names = [*told["names"], "the first less the second"]
+    rows = [(name, outward(low, -1), outward(high, 1)) for name, (low, high) in zip(names, ends.values(), strict=True)]
+    table = TableOf("better-table", "Both policies", ("value of", "lower", "upper"), rows, ("lower", "upper"))
+    why = "Both values depend on the same unknown numbers, so that their difference is known better than either."
+    return Section(
+        "better",
+        "Better by how much",
+        [told["sentence"], why],
+        pictures=pictures.difference(certificate),
+        tables=[table],
+    )
+
+
 def ladder(certificate: Certificate, findings: Findings) -> Section | None:
     """Return what each relaxation certifies."""
     rungs = findings.ladder
     if not rungs:
         return None
-    header: tuple[str, ...] = ("relaxation", "lower", "upper", "width", "which parameters the bounds allow for")
-    rows: list[tuple[str, ...]] = [(rung.relaxation, *_bounds(rung), _width(rung), _meaning(rung)) for rung in rungs]
+    header: tuple[str, ...] = ("relaxation", "lower", "upper", "width", "what the bounds allow for")
+    rows: list[tuple[str, ...]] = [
+        (rung.relaxation, *_bounds(rung), _width(rung), _meaning(rung, certificate)) for rung in rungs
+    ]
     if any(rung.status != Status.CERTIFIED for rung in rungs):
         header, rows = (*header, "status"), [(*row, rung.status) for row, rung in zip(rows, rungs, strict=True)]
     table = TableOf("ladder-table", "Bounds of each relaxation", header, rows, header[1:4])
@@ -87,7 +109,9 @@ def _width(rung: Rung) -> str:
     return outward(rung.upper - rung.lower, 1, 3)
 
 
-def _meaning(rung: Rung) -> str:
+def _meaning(rung: Rung, certificate: Certificate) -> str:
+    if certificate.is_of_table and rung.relaxation == "coupled":
+        return "rows that no bet on the value of the policy excludes, within their intervals"
     return next((method.meaning for name, method in RELAXATIONS.items() if name == rung.relaxation), "")
 
 

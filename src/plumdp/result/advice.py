@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.model.graph import FloatArray, Graph, IntArray
-from plumdp.model.text import html_table, number_of, one_line
+from plumdp.model.text import html_table, listing, number_of, one_line
 from plumdp.result.certificate import outward
 from plumdp.result.policy_table import write_columns
 
 NOTICEABLE = 0.01  # share of the gradient that is worth a word
+_NAMED = 3  # rows of a table in a sentence
 _MOSTLY = 0.5  # share of the gradient that is worth the first word
 
 LIKE_THESE, UNIFORM, CERTIFIED, ADVISED, GIVEN = "like these", "uniform", "certified policy", "advised", "given policy"
@@ -35,7 +36,7 @@ class Prediction:
     @property
     def amount(self) -> str:
         """The number of runs with two digits that matter."""
-        return f"{round(self.runs, -max(0, len(str(self.runs)) - 2)):,}"
+        return _rounded(self.runs)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
@@ -46,12 +47,16 @@ class Prediction:
 
 @dataclass(frozen=True)
 class ClassAdvice:
-    """How much one more visit of a class helps: all choices whose unknown outcomes have these probabilities."""
+    """How much one more visit of a class helps: all choices whose unknown outcomes have these probabilities.
+
+    Of a table it is an unknown row, by the name of one choice that has it.
+    """
 
     outcomes: tuple[str, ...]
     visits: int  # so far
     visits_per_run: float  # expected under the advised policy
     rate: float  # share of itself by which the width falls with one more visit
+    share: float  # of the variance of the value that is left to it
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +70,7 @@ class Advice:
     graph: Graph
     objective: str
     width: float  # of the certificate now
+    target: float  # the width that is wanted
     value: float | None  # of the policy at the estimate, if that lies in the region
     policy: npt.NDArray[Any]  # what is certified: choices (n_states), or probabilities (n_choices)
     n_steps: int  # seen so far
@@ -76,8 +82,9 @@ class Advice:
     sampling: FloatArray  # (n_choices)
     classes: tuple[ClassAdvice, ...]  # those whose visits help most come first
     predictions: tuple[Prediction, ...]  # after the number of runs that was asked for, or twice the data
-    halving: tuple[Prediction, ...]  # about how many runs make the certificate half as wide
+    halving: tuple[Prediction, ...]  # about how many runs bring the certificate to the target, by default half as wide
     unseen: float  # share of the gradient, from 0 to 1, that comes from rows the likelihood ignores
+    directly: FloatArray  # (n_choices): more visits that are enough for the target, of rows of a table that are sampled
 
     def __repr__(self) -> str:
         return one_line(self, f"width {self.width:.3g}", *(f"{p.sampling}: {p.width:.3g}" for p in self.predictions))
@@ -113,12 +120,14 @@ class Advice:
         by |= {ADVISED: f"under the policy in {file}" if file else "under the advised policy"}
         apart = f"{outward(self.width, 1)} apart" if isfinite(self.width) else "not both finite"
         found = [f"The bounds on the policy's value are {apart} now, after {number_of(self.n_steps, 'step')}."]
+        found += self._rows()
+        aim = "halve that" if self.target == self.width / 2 else f"bring that to {self.target:.3g}"
         if self.halving:
             parts = [f"{p.amount} {by.get(p.sampling, p.sampling)}{_how(p)}" for p in self.halving]
             first, *others = parts
-            found.append(f"To halve that, about {first.replace(' ', ' more runs ', 1)}" + _joined(others) + ".")
+            found.append(f"To {aim}, about {first.replace(' ', ' more runs ', 1)}" + _joined(others) + ".")
         elif isfinite(self.width):
-            found.append("No number of runs up to 10^12 is predicted to halve that.")
+            found.append(f"No number of runs up to 10^12 is predicted to {aim}.")
         for p in self.predictions:
             runs = number_of(p.runs, "more run")
             width = f"about {p.width:.3g}" if isfinite(p.width) else "not both finite"
@@ -134,11 +143,26 @@ class Advice:
             found.insert(0 if self.unseen > _MOSTLY else len(found), blind)
         return found
 
+    def _rows(self) -> list[str]:
+        """Return which rows of a table limit the width, and visits of single rows that are enough, in words."""
+        if not self.directly.any():
+            return []
+        largest = [f"{each.outcomes[0]} ({100 * each.share:.0f} %)" for each in self.classes[:_NAMED]]
+        order = np.argsort(-self.directly, kind="stable")
+        n_rows = int((self.directly > 0).sum())
+        most = [f"{_rounded(self.directly[c])} of {self.graph.describe_choice(int(c))}" for c in order[:n_rows]]
+        enough = f"about {_rounded(self.directly.sum())} more visits of {number_of(n_rows, 'row')}"
+        return [
+            f"The rows that limit the width most, by their shares of the variance: {'; '.join(largest)}.",
+            f"If rows can be sampled one by one, {enough} bring it to {self.target:.3g}: {listing(most, _NAMED)}.",
+        ]
+
     def to_dict(self, n: int = 10) -> dict[str, Any]:
         """Return the advice, with the n best choices, ready for JSON."""
         return {
             "objective": self.objective,
             "width": self.width if isfinite(self.width) else None,
+            "target": self.target if isfinite(self.target) else None,
             "estimated_value": self.value,
             "steps": self.n_steps,
             "runs": self.n_runs,
@@ -148,6 +172,7 @@ class Advice:
             "choices": [self.describe(int(choice)) for choice in self.best_choices(n)],
             "classes": [asdict(each) for each in self.classes[:n]],
             "not_in_likelihood": self.unseen,
+            "visits_if_sampled_directly": float(self.directly.sum()),
         }
 
     def describe(self, choice: int) -> dict[str, Any]:
@@ -174,6 +199,12 @@ class Advice:
     def to_csv(self, path: str | Path) -> None:
         """Write the sampling policy: one line per choice, with state variables, action and probability."""
         write_columns(path, self.columns())
+
+
+def _rounded(number: float) -> str:
+    """Return a whole number with two digits that matter."""
+    whole = round(number)
+    return f"{round(whole, -max(0, len(str(whole)) - 2)):,}"
 
 
 def _how(prediction: Prediction) -> str:

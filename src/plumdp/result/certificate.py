@@ -33,6 +33,10 @@ from plumdp.result.printing import percent as percent
 SCHEMA = "plumdp/certificate/1"
 
 _WORDS = {name: each.words for name, each in RELAXATIONS.items()} | {"untied": "without the expressions"}
+_OF_TABLES = {
+    "interval": "each row within its intervals",
+    "coupled": "bets on the value of this policy, and each row within its intervals",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +82,7 @@ class Certificate:
     misfit: float = 0.0  # how far every row may be off from the model, in total variation
     budget: tuple[tuple[str, Fraction], ...] = ()  # what the error is spent on, in words, and the share of each
     answer: Mapping[str, str] = field(default_factory=dict)  # to a threshold: question, verdict, sentence, plain
+    comparison: Mapping[str, Any] = field(default_factory=dict)  # with another policy: see ``Difference.comparison``
     options: Mapping[str, Any] = field(default_factory=dict)  # of ``learn`` and ``conclude``: the same give the same
 
     @property
@@ -162,10 +167,10 @@ class Certificate:
             value = f"lies {between}" if low != high else f"is {low.replace('infinity', 'infinite')}"
             return f"The policy's value {value} with confidence {share}."
         if self.status == Status.CONTRADICTED:
-            return (
-                "MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
-                f"policy's value lies {between} with confidence {share}."
-            )
+            why = "no parameters explain the data. Without its expressions, on the graph alone"
+            if self.is_of_table:
+                why = "no table explains the data. On the graph alone, without ties"
+            return f"MODEL CONTRADICTED: {why}, the policy's value lies {between} with confidence {share}."
         if self.reason:
             return f"Nothing certified: {self.reason}."
         worst = self.printed_bounds[0 if self.direction == "max" else 1]
@@ -173,12 +178,9 @@ class Certificate:
 
     def facts(self) -> list[tuple[str, str]]:
         """Return what the claim rests on: labels and texts."""
-        words = _WORDS[self.relaxation]
-        if self.not_coupled:
-            words = f"{_WORDS['rectangular']}; there are no coupled bounds: {self.not_coupled}"
         facts = [
             ("objective", self.objective),
-            ("relaxation", words),
+            ("relaxation", self._relaxation_in_words()),
             ("confidence set", f"{self.confidence_set}; {GUARANTEES[self.guarantee]}"),
         ]
         if self.not_in_likelihood:
@@ -212,6 +214,20 @@ class Certificate:
             facts.append(("solver", self.solver))
         return facts
 
+    @property
+    def is_of_table(self) -> bool:
+        """Whether the rows of the model are unknown, without parameters."""
+        return self.options.get("confidence_set") == "table"
+
+    def _relaxation_in_words(self) -> str:
+        if self.is_of_table and self.relaxation in _OF_TABLES:
+            words, without = _OF_TABLES, (_OF_TABLES["interval"], "bets on the value of this policy")
+        else:
+            words, without = _WORDS, (_WORDS["rectangular"], "coupled bounds")
+        if not self.not_coupled:
+            return words[self.relaxation]
+        return "{}; there are no {}: {}".format(*without, self.not_coupled)
+
     def _company(self) -> str:
         """Return in words with which certificates this one holds."""
         others = "1 other property" if len(self.jointly) == 1 else f"{len(self.jointly):,} other properties"
@@ -241,6 +257,7 @@ class Certificate:
         *,
         model: ParametricMDP | None = None,
         counts: TransitionCounts | Log | None = None,
+        witness: str = "",
         force: bool = False,
     ) -> None:
         """Write the certificate and its policy to a new folder, which ``read_result`` opens again.
@@ -251,6 +268,8 @@ class Certificate:
             What ``explain`` returned, if it was asked: kept as well.
         model, counts
             What the certificate follows from, kept as well, so that ``plumdp report`` can explain the result later.
+        witness
+            What ``decisions.make_witness`` returned: kept as well, so that others can check the result.
         force
             Replace a folder that holds an earlier result.
         """
@@ -264,12 +283,12 @@ class Certificate:
             require_model("save", model)
             data = model, counts_of(counts)
             self._require_data(*data)
-        write_results([(self, findings)], path, data=data, force=force)
+        write_results([(self, findings)], path, data=data, witnesses=[witness] if witness else (), force=force)
 
     def _require_data(self, model: ParametricMDP, counts: TransitionCounts) -> None:
         """Refuse a model and counts that the certificate cannot follow from."""
-        known = [self.provenance.get(name) for name in ("expressions", "steps")]
-        if known != [model.fingerprint, f"{counts.total}"]:
+        sizes = [self.provenance.get(name) for name in ("expressions", "steps")]
+        if sizes != [model.fingerprint, f"{counts.total}"]:
             raise DataError("the certificate rests on another model or other counts: give those that were certified")
 
     def to_dict(self) -> dict[str, Any]:
@@ -304,7 +323,7 @@ class Certificate:
             "budget": {words: float(share) for words, share in self.budget},
             "options": dict(self.options),
             "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
-        } | ({"answer": dict(self.answer)} if self.answer else {})
+        } | {name: dict(told) for name, told in (("answer", self.answer), ("comparison", self.comparison)) if told}
 
     def to_json(self) -> str:
         """Return everything but the policy as JSON."""

@@ -18,11 +18,13 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError, ModelError
 from plumdp.data.counts import Pilot, TransitionCounts
+from plumdp.data.files import reward_columns, with_rewards
 from plumdp.data.report import report_from
 from plumdp.data.same_files import part_from
 from plumdp.model.check import validate
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import Graph, IntArray, read_only
+from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.stored_files import polynomial_from, polynomial_terms, space_from, space_terms
 from plumdp.relaxation.intervals import IntervalMDP
@@ -30,7 +32,7 @@ from plumdp.relaxation.intervals import IntervalMDP
 Arrays = dict[str, npt.NDArray[Any]]
 
 _GRAPH = ("first_choice", "first_transition", "successor", "action")
-_PILOT = tuple(field.name for field in fields(Pilot) if field.name not in ("counts", "moments"))
+_PILOT = tuple(field.name for field in fields(Pilot) if field.name not in ("counts", "moments", "rewards"))
 _PROBLEMS = (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError, EOFError, BadZipFile)
 
 
@@ -48,12 +50,17 @@ def write_data(path: Path, model: ParametricMDP, counts: TransitionCounts) -> No
     arrays["counts"] = counts.counts
     if pilot is not None:
         arrays |= {"pilot": pilot.counts} | {f"moment {i}": moment for i, moment in enumerate(pilot.moments)}
+    arrays |= reward_columns(counts)
+    for i, reward in enumerate(model.rewards.values()):
+        if reward.learned is not None:
+            arrays |= {f"coin {i}": reward.learned.coin, f"coin expression {i}": reward.learned.expression}
     about = {
         "initial_state": graph.initial_state,
         "action_names": graph.action_names,
         "states": list(graph.states),
         "labels": list(model.labels),
         "rewards": list(model.rewards),
+        "learned": [None if r.learned is None else _terms(r.learned) for r in model.rewards.values()],
         "constants": {name: [type(value).__name__, str(value)] for name, value in model.constants.items()},
         "spaces": [space_terms(space) for space in (model.declared_space, model.space)],
         "expressions": [polynomial_terms(f) for f in model.expressions.polynomials],
@@ -88,8 +95,11 @@ def _model(about: Mapping[str, Any], arrays: Arrays) -> ParametricMDP:
     n_free = int(about.get("n_free", 0))
     graph, expression = _graph(about, arrays, len(polynomials) + n_free)
     declared, space = (space_from(*terms) for terms in about["spaces"])
+    learned = about.get("learned", [None] * len(about["rewards"]))
     rewards = {
-        name: RewardStructure(arrays.get(f"state reward {i}"), arrays.get(f"choice reward {i}"))
+        name: RewardStructure(
+            arrays.get(f"state reward {i}"), arrays.get(f"choice reward {i}"), _learned(i, learned[i], arrays)
+        )
         for i, name in enumerate(about["rewards"])
     }
     model = ParametricMDP(
@@ -106,6 +116,17 @@ def _model(about: Mapping[str, Any], arrays: Arrays) -> ParametricMDP:
     if errors:
         raise ModelError(errors[0])
     return model
+
+
+def _terms(learned: LearnedRewards) -> list[Any]:
+    return [[str(each) for each in ends] for ends in (learned.low, learned.span)] + [learned.per_unit]
+
+
+def _learned(i: int, terms: list[Any] | None, arrays: Arrays) -> LearnedRewards | None:
+    if terms is None:
+        return None
+    low, span = (tuple(map(Fraction, ends)) for ends in terms[:2])
+    return LearnedRewards(arrays[f"coin {i}"], arrays[f"coin expression {i}"], low, span, int(terms[2]))
 
 
 def _graph(about: Mapping[str, Any], arrays: Arrays, n_expressions: int) -> tuple[Graph, IntArray]:
@@ -127,13 +148,15 @@ def _graph(about: Mapping[str, Any], arrays: Arrays, n_expressions: int) -> tupl
 
 def _counts(about: Mapping[str, Any], arrays: Arrays, graph: Graph) -> TransitionCounts:
     pilot = None
+    n_moments = None if about["pilot"] is None else len(about["pilot"]["lengths"])
+    names = ["counts", *([] if n_moments is None else ["pilot", *(f"moment {i}" for i in range(n_moments))])]
+    seen, *firsts = with_rewards(arrays, [arrays[name] for name in names])
     if about["pilot"] is not None:
         told = {name: about["pilot"][name] for name in _PILOT}
-        moments = tuple(arrays[f"moment {i}"] for i in range(len(told["lengths"])))
-        pilot = Pilot(arrays["pilot"], **{**told, "lengths": tuple(told["lengths"])}, moments=moments)
+        pilot = Pilot(firsts[0], **{**told, "lengths": tuple(told["lengths"])}, moments=tuple(firsts[1:]))
     report = None if about["report"] is None else report_from(about["report"])
     parts = tuple(map(part_from, about["parts"]))
-    return TransitionCounts(graph, arrays["counts"], about["sampling"], pilot, report, parts)
+    return TransitionCounts(graph, seen, about["sampling"], pilot, report, parts)
 
 
 def _constant(kind: str, text: str) -> bool | int | Fraction:

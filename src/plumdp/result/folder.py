@@ -17,8 +17,8 @@ from plumdp.result.data_file import write_data
 from plumdp.result.findings import Findings
 from plumdp.result.policy_table import PolicyTable
 
-CERTIFICATE, POLICY, FINDINGS, DATA, REPORT = (
-    *("certificate.json", "policy.csv", "findings.json", "data.npz", "report.html"),
+CERTIFICATE, POLICY, FINDINGS, DATA, REPORT, WITNESS = (
+    *("certificate.json", "policy.csv", "findings.json", "data.npz", "report.html", "witness.json"),
 )
 
 
@@ -38,9 +38,12 @@ def write_results(
     path: str | Path,
     *,
     data: tuple[ParametricMDP, TransitionCounts] | None = None,
+    witnesses: Sequence[str] = (),
     force: bool = False,
 ) -> None:
     """Write certificates, their findings and the data to a new folder; several to folders 1, 2, … in it.
+
+    If there are witnesses (see ``make_witness``), there is one for each certificate.
 
     The files are prepared in a folder beside it, which then gets its name: a crash leaves the old result, or none. Each
     certificate carries hashes of all files, beside those of the counts and of the model.
@@ -62,7 +65,11 @@ def write_results(
         raise unwritable(target, error) from None
     try:
         for number, (certificate, findings) in enumerate(results, start=1):
-            _write_files(certificate, findings, data, prepared if len(results) == 1 else prepared / f"{number}")
+            folder = prepared if len(results) == 1 else prepared / f"{number}"
+            folder.mkdir(exist_ok=True)
+            if witnesses:
+                (folder / WITNESS).write_text(witnesses[number - 1], encoding="utf-8", newline="\n")
+            _write_files(certificate, findings, data, folder)
         _put(prepared, target)
     except OSError as error:
         raise unwritable(target, error) from None
@@ -79,7 +86,7 @@ def require_folder(path: str | Path, *, force: bool = False) -> None:
             raise DataError(f"{target} holds other files than a result ({others[0]}); name another folder")
         if not force:
             raise DataError(
-                f"{target} is there already; name another folder, or replace it with ", Option("force", True)
+                f"{target} already exists; choose another folder, or replace it with ", Option("force", True)
             )
     elif target.exists():
         raise DataError(f"{target} is a file; name a folder for the result")
@@ -90,9 +97,9 @@ def _others(folder: Path) -> list[str]:
     """Return what a folder holds besides a result, or several of them."""
     parts = {each.name: each for each in folder.iterdir() if each.name.isdecimal() and each.is_dir()}
     inside = [f"{name}/{file.name}" for name, part in parts.items() for file in part.iterdir()]
-    here = [file.name for file in folder.iterdir() if file.name not in parts]
-    known = (CERTIFICATE, POLICY, FINDINGS, DATA, REPORT)
-    return sorted(name for name in (*here, *inside) if name.rpartition("/")[2] not in known)
+    outside = [file.name for file in folder.iterdir() if file.name not in parts]
+    ours = (CERTIFICATE, POLICY, FINDINGS, DATA, REPORT, WITNESS)
+    return sorted(name for name in (*outside, *inside) if name.rpartition("/")[2] not in ours)
 
 
 def require_file(path: str | Path) -> None:
@@ -125,7 +132,6 @@ def _write_files(
     data: tuple[ParametricMDP, TransitionCounts] | None,
     folder: Path,
 ) -> None:
-    folder.mkdir(exist_ok=True)
     certificate.policy.to_csv(folder / POLICY)
     if findings is not None:
         (folder / FINDINGS).write_text(findings.to_json() + "\n", encoding="utf-8")
@@ -151,8 +157,8 @@ def digest(content: bytes) -> str:
 
 def digest_of_content(content: dict[str, Any]) -> str:
     """Return the hash of a JSON object, whatever its layout: of everything but its ``hashes``, which hold this one."""
-    rest = {name: value for name, value in content.items() if name != "hashes"}
-    return digest(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
+    content_hashed = {name: value for name, value in content.items() if name != "hashes"}
+    return digest(json.dumps(content_hashed, sort_keys=True, separators=(",", ":")).encode())
 
 
 def _put(prepared: Path, target: Path) -> None:

@@ -44,12 +44,12 @@ def read_list(path: str | Path, graph: Graph) -> npt.NDArray[Any]:
     for number, line in enumerate(_text(path).splitlines(), 1):
         if not line.strip():
             continue
-        found = _LISTED.fullmatch(line.strip())
-        values = [value.strip() for value in found[1].split(",")] if found else []
-        if found is None or len(values) != len(graph.states):
+        match = _LISTED.fullmatch(line.strip())
+        values = [value.strip() for value in match[1].split(",")] if match else []
+        if match is None or len(values) != len(graph.states):
             example = f"({','.join(graph.states)}):action"
             raise DataError(f"{path}, line {number}: {cut(line, 40)!r} is not of the form {example}")
-        rows.append([*values, found[2].strip()])
+        rows.append([*values, match[2].strip()])
     table = np.array(rows, dtype=object).reshape(len(rows), len(graph.states) + 1)
     state = _states(path, graph, [*table.T[:-1]])
     return policy_of_rows(str(path), graph, state, table[:, -1])
@@ -162,6 +162,6 @@ def _scheduled_choice(path: str | Path, graph: Graph, state: int, taken: Mapping
         choice = first + choice - graph.memory.choice[first]
     if labels or not first <= choice <= last:
         shown, where = f"action {labels[0]!r}" if labels else f"choice {choice}", graph.describe_state(state)
-        own = f"{first} to {last}, {', '.join(map(repr, names))}"
-        raise DataError(f"{path}: state ({where}): {shown} is not one of its own: {own}")
+        choices = f"{first} to {last}, {', '.join(map(repr, names))}"
+        raise DataError(f"{path}: state ({where}): {shown} is not one of its own: {choices}")
     return int(choice)

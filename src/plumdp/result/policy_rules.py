@@ -15,6 +15,7 @@ from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.named_policy import python_names
 from plumdp.model.text import number_of, one_line
 
+_DEPENDS = "what the policy remembers depends on where a step leads; write it as .csv or .json"
 _EVEN = 1e-9  # relative: splits that tell so nearly the same are chosen by how evenly they divide the states
 
 
@@ -62,8 +63,8 @@ class DecisionTree:
             if variable < 0:
                 result[states] = self.value[node]
                 continue
-            here = values[variable][states]
-            holds = here == self.value[node] if here.dtype.kind == "U" else here <= self.value[node]
+            column = values[variable][states]
+            holds = column == self.value[node] if column.dtype.kind == "U" else column <= self.value[node]
             inside[self.yes[node]], inside[self.no[node]] = states[holds], states[~holds]
         return result
 
@@ -124,12 +125,14 @@ def memory_after(graph: Graph, choice: IntArray, weights: FloatArray | None) -> 
     assert graph.memory is not None
     taken = choice if weights is None else np.flatnonzero(weights)
     after = graph.states[graph.memory.names[0]][graph.successor]
+    if after.dtype.kind == "U":  # what is left of a mission
+        raise DataError(_DEPENDS)
     lowest, highest = (end.reduceat(after, graph.first_transition[:-1])[taken] for end in (np.minimum, np.maximum))
     state = graph.state_of_choice()[taken]
     result = np.empty(graph.n_states, dtype=np.int32)
     result[state] = lowest
     if len(graph.memory.names) > 1 or not (np.array_equal(lowest, highest) and (result[state] == lowest).all()):
-        raise DataError("what the policy remembers depends on where a step leads; write it as .csv or .json")
+        raise DataError(_DEPENDS)
     return result
 
 
@@ -142,8 +145,10 @@ def memory_tree(graph: Graph, choice: IntArray, weights: FloatArray | None) -> D
         return None
     after = memory_after(graph, choice, weights)
     is_next = after == graph.states[graph.memory.names[0]] + 1
-    values, label = np.unique(np.where(is_next, -1, after), return_inverse=True)
-    return _grow(graph, label.astype(np.int32), tuple(None if value < 0 else value for value in values.tolist()))
+    one_more = int(after.min()) - 1  # which no memory is
+    values, label = np.unique(np.where(is_next, one_more, after), return_inverse=True)
+    done = tuple(None if value == one_more else value for value in values.tolist())
+    return _grow(graph, label.astype(np.int32), done)
 
 
 def python_of(graph: Graph, tree: DecisionTree, remembered: DecisionTree | None = None) -> str:
@@ -175,7 +180,7 @@ def _running(graph: Graph, names: list[str], remembered: DecisionTree) -> list[s
     place = [*graph.states].index(graph.memory.names[0])
     memory, seen = names[place], [name for name in names if name != names[place]]
     start = graph.states[graph.memory.names[0]][graph.initial_state].item()
-    given = ", ".join(f"self.{name}" if name == memory else name for name in names)
+    arguments = ", ".join(f"self.{name}" if name == memory else name for name in names)
     updates = [line.replace("return None", f"return {memory} + 1") for line in remembered.lines(names, is_code=True)]
     return [
         *("", ""),
@@ -190,8 +195,8 @@ def _running(graph: Graph, names: list[str], remembered: DecisionTree) -> list[s
         f"        self.{memory} = {start!r}",
         "",
         f"    def __call__(self{''.join(f', {name}' for name in seen)}):",
-        f"        action = policy({given})",
-        f"        self.{memory} = remember({given})",
+        f"        action = policy({arguments})",
+        f"        self.{memory} = remember({arguments})",
         "        return action",
     ]
 
@@ -224,8 +229,8 @@ def _labels(graph: Graph, choice: IntArray, weights: FloatArray | None) -> tuple
     number: dict[tuple[tuple[str, float], ...], int] = {}
     labels = np.empty(graph.n_states, dtype=np.int32)
     for state in range(graph.n_states):
-        own = range(*graph.first_choice[state : state + 2].tolist())
-        drawn = tuple((names[graph.action[c]], float(weights[c])) for c in own if weights[c] > 0)
+        choices = range(*graph.first_choice[state : state + 2].tolist())
+        drawn = tuple((names[graph.action[c]], float(weights[c])) for c in choices if weights[c] > 0)
         labels[state] = number.setdefault(drawn, len(number))
     return tuple(drawn[0][0] if len(drawn) == 1 else dict(drawn) for drawn in number), labels
 

@@ -108,8 +108,8 @@ class PolicyTable:
         return self.graph.n_states
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        given = self.choice if self.weights is None else self.weights
-        return np.array(given, dtype=dtype) if copy else np.asarray(given, dtype=dtype)
+        values = self.choice if self.weights is None else self.weights
+        return np.array(values, dtype=dtype) if copy else np.asarray(values, dtype=dtype)
 
     def __call__(
         self, observation: Any, *, observe: Observe | None = None, rng: np.random.Generator | None = None
@@ -145,8 +145,10 @@ class PolicyTable:
                 raise DataError(
                     f"state ({where}): the policy draws its action; call it with rng=..., a NumPy generator"
                 )
-            own = slice(*self.graph.first_choice[state : state + 2].tolist())
-            choice = own.start + int(rng.choice(own.stop - own.start, p=self.weights[own] / self.weights[own].sum()))
+            choices = slice(*self.graph.first_choice[state : state + 2].tolist())
+            choice = choices.start + int(
+                rng.choice(choices.stop - choices.start, p=self.weights[choices] / self.weights[choices].sum())
+            )
         return choice
 
     @cached_property
@@ -163,8 +165,8 @@ class PolicyTable:
         for name, value in valuation.items():
             is_meant &= self.graph.states[name] == value
         if not is_meant.any():
-            given = ", ".join(f"{name}={value}" for name, value in valuation.items())
-            raise DataError(f"the model has no state with {given}")
+            shown = ", ".join(f"{name}={value}" for name, value in valuation.items())
+            raise DataError(f"the model has no state with {shown}")
         return self._named(int(np.argmax(is_meant)))
 
     def columns(self) -> Mapping[str, npt.NDArray[Any]]:

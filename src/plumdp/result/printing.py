@@ -130,6 +130,16 @@ def verdict_on_model(p_value: float, status: Status, error: float, misfit: float
         unseen = ", though tests of rows and drifts show no sign of it" if p_value > _DOUBT else ""
         return f"no parameters explain the data{unseen} ({text})"
     if p_value <= _DOUBT:
-        return f"some doubt whether the model is right ({text}), but not enough to reject it"
-    meaning = ": no evidence against it, by a test that is valid at any time" if text == "p = 1" else ""
-    return f"the data show no sign that the model is wrong ({text}{meaning})"
+        doubt = f"some doubt whether the model is right ({text}), but not enough to reject it"
+        return f"{doubt}; plumdp check-model says where to look"
+    return f"the data show no sign that the model is wrong ({weak_evidence(p_value)})"
+
+
+def weak_evidence(p_value: float) -> str:
+    """Return a p-value that rejects nothing; what 1 means is said.
+
+    >>> weak_evidence(0.25)
+    'p = 0.25'
+    """
+    text = f"p = {outward(p_value, 1, 2).lower()}"
+    return f"{text}: no evidence against it, by a test that is valid at any time" if text == "p = 1" else text

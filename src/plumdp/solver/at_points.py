@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.model.graph import FloatArray, IntArray, read_only
-from plumdp.model.objective import Kind, Objective
+from plumdp.model.objective import Objective, is_open_everywhere
 from plumdp.model.parametric import ParametricMDP
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import propose_solution
@@ -68,7 +68,7 @@ class PointSolver:
         probabilities = read_only(model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1))
         mdp = IntervalMDP(model.graph, model.expression, probabilities, probabilities)
         prepared, objective = self._prepared_for(mdp), self._objective
-        if objective.n_steps is not None or objective.kind == Kind.DISCOUNTED or objective.flipped() is not None:
+        if is_open_everywhere(objective) or objective.flipped() is not None:
             self.last = self._solve(mdp, _PRECISION, _MAX_SWEEPS)
         else:
             of_point = prepare(mdp, objective, like=prepared)

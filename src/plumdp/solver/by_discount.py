@@ -121,19 +121,19 @@ def _take_over(layout: SweepLayout, sides: Sides, guess: FloatArray) -> None:
         return
     away, rounding = 1.0 - float(layout.rows.discount), _ROUNDINGS * UNIT * float(np.abs(guess).max(initial=0.0))
     for side, (bounds, rows) in sides.items():
-        stepped, _ = _stepped(layout, guess, rows, side)
-        missing = (1 + MARGIN) * float((side * (stepped - guess)).max(initial=0.0))
+        after, _ = stepped(layout, guess, rows, side)
+        missing = (1 + MARGIN) * float((side * (after - guess)).max(initial=0.0))
         new = guess + side * (missing + rounding) / away
-        stepped, new_rows = _stepped(layout, new, rows, side)
-        if (side * stepped <= side * new).all():  # induction, with the rounding of the step against us
+        after, new_rows = stepped(layout, new, rows, side)
+        if (side * after <= side * new).all():  # induction, with the rounding of the step against us
             keep_tighter(bounds, rows, new, new_rows, side)
 
 
-def _stepped(layout: SweepLayout, values: FloatArray, rows: IntArray, side: float) -> tuple[FloatArray, IntArray]:
+def stepped(layout: SweepLayout, values: FloatArray, rows: IntArray, side: float) -> tuple[FloatArray, IntArray]:
     """Return values after one step of both players, rounded outward, and the agent's rows in it."""
-    stepped, new_rows = np.full(len(values), -np.inf), rows.copy()
-    layout.sweep(0, layout.n_undecided, values, stepped, new_rows, side=side)
-    return stepped, new_rows
+    after, new_rows = np.full(len(values), -np.inf), rows.copy()
+    layout.sweep(0, layout.n_undecided, values, after, new_rows, side=side)
+    return after, new_rows
 
 
 def _share_of_way(gap: float, first: float, precision: float) -> tuple[int, int]:

@@ -191,7 +191,7 @@ def _load(imdp: IntervalMDP, objective: Objective, agent: float, policy: Indices
         first = np.concatenate([[0], np.cumsum(first[chosen + 1] - first[chosen])])
         first_choice = np.arange(len(chosen) + 1)
     small = replace(graph, first_choice=first_choice, first_transition=first, levels=None)
-    reward, discount, is_end, value = part.terms(small)
+    reward, discount, is_end, value, _ = part.terms(small)
     _refuse_endless_rewards(objective, reward, stays & ~is_end, first_choice)
     known = np.where(is_end, value, np.inf if objective.kind is Kind.UNTIL_END else 0.0)
     new_first_choice, new_first, new_successor, new_expression = (
@@ -210,7 +210,8 @@ def _part_of(objective: Objective, graph: Graph, states: slice, choices: slice) 
 
     def cut(value: Any) -> Any:
         if isinstance(value, RewardStructure):
-            return RewardStructure(*(None if v is None else v[s] for v, s in zip(_parts(value), slices, strict=True)))
+            of_state, of_choice = (None if v is None else v[s] for v, s in zip(_parts(value), slices, strict=True))
+            return RewardStructure(of_state, of_choice)
         return value[states] if isinstance(value, np.ndarray) and value.shape == (graph.n_states,) else value
 
     slices = (states, choices)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from plumdp.model.objective import Kind, Nature, Objective
+from plumdp.model.objective import Nature, Objective, is_open_everywhere
 from plumdp.model.text import number_of, one_line
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.game import Game, plain_game, wanted_by
@@ -88,7 +88,7 @@ def is_decided_alike(one: IntervalMDP, other: IntervalMDP, objective: Objective)
 
     So it is if nothing is decided, or if no transition can vanish that is possible at all, and the same ones are.
     """
-    if objective.n_steps is not None or objective.kind is Kind.DISCOUNTED:
+    if is_open_everywhere(objective):
         return True
     is_fixed = one.has_fixed_support() and other.has_fixed_support()
     return is_fixed and bool(((one.upper == 0) == (other.upper == 0)).all())
@@ -96,14 +96,15 @@ def is_decided_alike(one: IntervalMDP, other: IntervalMDP, objective: Objective)
 
 def _is_about(prepared: Prepared, imdp: IntervalMDP, objective: Objective) -> bool:
     earlier = prepared.game.imdp
-    return objective is prepared.objective and imdp.graph is earlier.graph and imdp.expression is earlier.expression
+    is_same = objective is prepared.objective and imdp.graph is earlier.graph
+    return is_same and imdp.expression is earlier.expression and not prepared.game.has_learned_rewards
 
 
 def _decided(imdp: IntervalMDP, objective: Objective, nature: Nature, earlier: Prepared | None) -> Game:
     """Return the game with the states decided that graph and bounds decide.
 
-    With a number of steps or a discount none is decided.
+    With a number of steps, a discount or an average none is decided.
     """
-    if objective.n_steps is not None or objective.kind is Kind.DISCOUNTED:
+    if is_open_everywhere(objective):
         return plain_game(imdp, objective, nature).with_all_undecided()
     return make_game(imdp, objective, nature, None if earlier is None else earlier.game.backward)

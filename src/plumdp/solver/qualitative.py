@@ -102,6 +102,7 @@ _DECIDE: Mapping[Kind, Callable[[Game], Game]] = {
     Kind.END: _decide_zero,
     Kind.UNTIL_END: _decide_infinite,
     Kind.FOREVER: _decide_total_reward,
+    Kind.AVERAGE: lambda game: game,
     Kind.DISCOUNTED: lambda game: game,  # all values are finite, and none is known from the graph
 }
 

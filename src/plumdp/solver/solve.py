@@ -12,6 +12,7 @@ from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.model.policy import check_policy
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.by_average import solve_average
 from plumdp.solver.by_components import solve_game
 from plumdp.solver.by_discount import solve_discounted
 from plumdp.solver.by_levels import solve_levels
@@ -71,7 +72,7 @@ def solve(
 def solve_reduced(
     problem: Problem, precision: float, max_sweeps: int, progress: Progress | None, like: Prepared | None
 ) -> Solution:
-    """Return the solution of a problem to which no reduction applies, by steps, with a discount, or by components."""
+    """Return the solution of a problem to which no reduction applies, by the solver for its kind of objective."""
     objective = problem.objective
     if problem.imdp.graph.levels is not None:  # on disk
         return solve_levels(problem.imdp, objective, problem.nature, precision, progress)
@@ -81,6 +82,8 @@ def solve_reduced(
         return solve_steps(objective, layout, problem.imdp.graph, progress)
     if objective.kind is Kind.DISCOUNTED:
         return solve_discounted(ready.game, precision, max_sweeps, problem.start, progress, layout)
+    if objective.kind is Kind.AVERAGE:
+        return solve_average(ready.game, precision, max_sweeps, layout, progress)
     solution = solve_game(ready.game, layout, objective, precision, max_sweeps, problem.start, progress)
     if ready.game.may_drop or solution.status != SolverStatus.OPEN:
         return solution

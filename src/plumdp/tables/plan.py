@@ -97,9 +97,17 @@ def _spread(
     table: TableChain, probability: FloatArray, occupancy: FloatArray, ahead: FloatArray, visits: FloatArray
 ) -> float:
     """Return the standard deviation of the value of the first node to first order, given visits of each row."""
+    of_visit = row_variances(table, probability, occupancy, ahead)
+    return float(np.sqrt((of_visit / visits[table.one_of_each]).sum()))
+
+
+def row_variances(table: TableChain, probability: FloatArray, occupancy: FloatArray, ahead: FloatArray) -> FloatArray:
+    """Return, for one node of each unknown row, the variance of the value of the first node by one visit of the row.
+
+    It is of first order; over the visits of the row it falls like one over their number.
+    """
     together = table.of_places(table.by_place(occupancy[table.owner] * ahead))  # tied rows move together
-    deviation = table.deviations(probability, together)[table.one_of_each]
-    return float(np.sqrt((deviation**2 / visits[table.one_of_each]).sum()))
+    return np.asarray(table.deviations(probability, together)[table.one_of_each] ** 2)
 
 
 def next_weights(

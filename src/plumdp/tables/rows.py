@@ -48,7 +48,7 @@ class RowBounds:
     """|δ| <= beta · σ(V) in each row, and δ = y mu σ(V) / √N with |y| <= radius over all rows of the ball."""
 
     beta: FloatArray  # (n), infinite where nothing is known
-    psi: FloatArray  # (n)
+    psi: FloatArray  # (n): ψ, of known numbers as well
     in_ball: BoolArray  # (n)
     mu: FloatArray  # (n), 0 outside of the ball
     radius: float
@@ -84,7 +84,7 @@ def row_bounds(plan: Plan, reference: Reference, counts: FloatArray, is_known: B
     table, r = plan.table, reference
     all_visits = table.visits(counts)
     visits = np.maximum(all_visits, 1.0)
-    frequency = table.of_places(counts) / visits[table.owner]
+    frequency = np.where(table.place >= 0, table.of_places(counts) / visits[table.owner], table.number)
     psi = np.maximum.reduceat(frequency / r.probability, table.chain.first[:-1]) * _UP
     beta = np.where(is_known, r.largest, np.inf)
     for _ in range(_ROUNDS):  # iterated from above: every iterate is a bound

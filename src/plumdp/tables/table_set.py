@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from plumdp.base.error_budget import ErrorBudget, equal_parts
 from plumdp.base.rounding import ULP
@@ -18,7 +20,7 @@ from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import N_TABLE_PILOTS, Pilot, TransitionCounts
 from plumdp.data.pilots import pilot_assumption
-from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
+from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
@@ -27,11 +29,10 @@ from plumdp.model.space import float_above, float_below
 from plumdp.model.table_model import elsewhere_of
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.bounds import CoupledBounds
-from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.solve import solve
 from plumdp.tables.bounds import Errors, Moments, TableBounds, table_bounds
-from plumdp.tables.chain import pooled, table_chain
-from plumdp.tables.elsewhere import split_elsewhere
+from plumdp.tables.chain import pooled
+from plumdp.tables.policies import chain_of_policy
 
 _PRIOR = 0.5  # visits that a row is smoothed by
 _MAIN_PER_PILOT = 3  # at least, if the length of the data was planned
@@ -53,7 +54,7 @@ class TableSet:
     moments: Moments | None  # what had been seen when bets were placed; None if there are none
     bets: Errors | None  # of one policy
     questions: tuple[Question, ...] = ()
-    policies: tuple[IntArray, ...] = ()  # (n_states) each, one for each question
+    policies: tuple[npt.NDArray[Any], ...] = ()  # one for each question: choices (n_states), or probabilities of them
     rests_on: tuple[str, ...] = ()
     kind: Sets = "table"
     estimate: None = None
@@ -102,8 +103,9 @@ def table_set(
     plain = TableSet(lower, upper, error, Guarantee.ANYTIME, None, None)
     if counts.pilot is None or not budget.value_bets:
         return plain
-    moments = moments_of(model, counts, counts.pilot)
-    if moments is None:
+    first = first_moment(counts.pilot)
+    moments = None if first is None else moments_of(model, counts, counts.pilot, first)
+    if first is None or moments is None:
         return plain
     n_pilots = 1 if counts.pilot.is_planned else N_TABLE_PILOTS  # that there might have been, if data end at will
     of_policy = equal_parts(equal_parts(error, n_pilots), len(questions))
@@ -120,7 +122,7 @@ def table_set(
         ),
         questions=tuple(questions),
         policies=policies,
-        rests_on=(pilot_assumption(counts.pilot), announced),
+        rests_on=(pilot_assumption(counts.pilot, first), announced),
     )
 
 
@@ -157,21 +159,23 @@ def row_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: floa
     return read_only(lower), read_only(upper)
 
 
-def moments_of(model: ParametricMDP, counts: TransitionCounts, pilot: Pilot) -> Moments | None:
-    """Return what had been seen when bets were placed, or None if it is too early for any.
+def first_moment(pilot: Pilot) -> int | None:
+    """Return at which moment of a pilot the first bets are placed, or None if it is too early for any.
 
-    If the length was planned, the pilot is the largest moment that leaves three times as much. Otherwise it is the one
-    that the data come with, whose error pays for all that there might have been.
+    If the length was planned, it is the largest one that leaves three times as much. Otherwise it is the one that the
+    data come with, whose error pays for all that there might have been.
     """
     lengths, n = pilot.lengths, len(pilot.lengths)
-    if pilot.is_planned:
-        planned = pilot.expected or (1 + pilot.ratio) * lengths[-1]
-        first = max((i for i in range(n) if (1 + _MAIN_PER_PILOT) * lengths[i] <= planned), default=None)
-    else:
-        first = next((i for i in range(n) if np.array_equal(pilot.moments[i], pilot.counts)), None)
-        planned = 0.0 if first is None else pilot.expected or (1 + pilot.ratio) * lengths[first]
-    if first is None:
-        return None
+    if not pilot.is_planned:
+        return next((i for i in range(n) if np.array_equal(pilot.moments[i], pilot.counts)), None)
+    planned = pilot.expected or (1 + pilot.ratio) * lengths[-1]
+    return max((i for i in range(n) if (1 + _MAIN_PER_PILOT) * lengths[i] <= planned), default=None)
+
+
+def moments_of(model: ParametricMDP, counts: TransitionCounts, pilot: Pilot, first: int) -> Moments | None:
+    """Return what had been seen when bets were placed, at the first moment and later, or None if nothing came later."""
+    lengths = pilot.lengths
+    planned = pilot.expected or (1 + pilot.ratio) * lengths[-1 if pilot.is_planned else first]
     cumulative = [pooled(model, each) for each in (*pilot.moments[first:], counts.counts)]
     is_later = [True, *(bool((after > before).any()) for before, after in pairwise(cumulative))]
     kept = [each for each, later in zip(cumulative, is_later, strict=True) if later]
@@ -181,13 +185,11 @@ def moments_of(model: ParametricMDP, counts: TransitionCounts, pilot: Pilot) -> 
     return Moments(tuple(kept), tuple(later_lengths[: len(kept) - 1]), float(planned))
 
 
-def _policy(question: Question, seen: FloatArray) -> IntArray:
+def _policy(question: Question, seen: FloatArray) -> npt.NDArray[Any]:
     """Return the policy that is bet on: the one that was given, or the best one by the frequencies of the pilot."""
     model, objective = question.model, question.objective
     if question.policy is not None:
-        given = as_choices(model.graph, check_policy(model.graph, question.policy))
-        if given.dtype.kind != "f":  # there are no bets on policies that draw
-            return read_only(given.astype(np.int32))
+        return read_only(as_choices(model.graph, check_policy(model.graph, question.policy)))
     probability = smoothed(model, seen)
     mdp = IntervalMDP(model.graph, model.expression, probability, probability)
     return solve(mdp, objective, precision=_PRECISION).policy
@@ -209,7 +211,7 @@ def smoothed(model: ParametricMDP, seen: FloatArray) -> FloatArray:
 
 
 def bounds_of_policy(
-    bounds: TableSet, question: Question, policy: Indices, lower: FloatArray, upper: FloatArray
+    bounds: TableSet, question: Question, policy: npt.NDArray[Any], lower: FloatArray, upper: FloatArray
 ) -> CoupledBounds | str:
     """Return bounds on the value of a policy by bets, or in words why there are none.
 
@@ -224,7 +226,7 @@ def bounds_of_policy(
     return _valued(bounds.moments, bounds.bets, question.model, policy, question.objective, lower, upper)
 
 
-def _is_announced(bounds: TableSet, question: Question, policy: Indices) -> bool:
+def _is_announced(bounds: TableSet, question: Question, policy: npt.NDArray[Any]) -> bool:
     pairs = zip(bounds.questions, bounds.policies, strict=True)
     return any(each.digest == question.digest and np.array_equal(planned, policy) for each, planned in pairs)
 
@@ -233,7 +235,7 @@ def _valued(
     moments: Moments,
     errors: Errors,
     model: ParametricMDP,
-    policy: Indices,
+    policy: npt.NDArray[Any],
     objective: Objective,
     lower: FloatArray,
     upper: FloatArray,
@@ -244,18 +246,11 @@ def _valued(
         if isinstance(other, str):
             return other
         return replace(other, lower=1 - other.upper - ULP, upper=1 - other.lower + ULP)
-    if objective.n_steps is not None:
-        return "the number of steps is bounded: there are no bets on such values yet"
-    chain = policy_chain(model, policy, objective)
-    if isinstance(chain, str):
-        return chain
-    if chain.n_open == 0:
-        return "the value is known"
-    table, elsewhere = table_chain(model, chain), elsewhere_of(model)
-    if elsewhere is not None:
-        table = split_elsewhere(table, elsewhere)
-    state = table.chain.state[: table.n]
-    found = table_bounds(table, moments.padded(table.n_places), errors, lower[state], upper[state])
+    bounded = chain_of_policy(model, policy, objective, lower, upper)
+    if isinstance(bounded, str):
+        return bounded
+    table = bounded.table
+    found = table_bounds(table, moments.padded(table.n_places), errors, bounded.lower, bounded.upper)
     if isinstance(found, str):
         return found
     start = model.graph.initial_state

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -17,11 +17,15 @@ from plumdp.model.language.formula import Formula, evaluate, literal, variable
 from plumdp.model.language.tokens import OPERATOR, REFUSED, Token, Tokens
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 
-Kind: TypeAlias = Literal["Boolean", "integer", "fraction", "text"]
+if TYPE_CHECKING:
+    from plumdp.model.missions.logic import Path
+
+Kind: TypeAlias = Literal["Boolean", "integer", "fraction", "text", "path"]
 
 _LEVELS = (("=>",), ("<=>",), ("|",), ("&",), ("=", "!="), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/"))
 _LEVEL = {symbol: level for level, symbols in enumerate(_LEVELS) for symbol in symbols}  # the higher, the tighter
 _ARGUMENTS = {"min": None, "max": None, "mod": 2, "pow": 2, "floor": 1, "ceil": 1}  # None: two or more
+_LOGIC = ("=>", "<=>", "|", "&", "!")
 _BOOLEANS: tuple[str, tuple[Kind, ...]] = ("Booleans", ("Boolean",))
 _NUMBERS: tuple[str, tuple[Kind, ...]] = ("numbers", ("integer", "fraction"))
 _TAKES = {
@@ -34,9 +38,16 @@ _GIVES: dict[str, Kind] = {
     "/": "fraction",
     **dict.fromkeys(("floor", "ceil"), "integer"),
 }  # the other operators give an integer from integers, else a fraction
+DEEP = "this formula is nested too deeply; give its states a label in the model and name that"
 _MAX_DIGITS = 1000  # of a number in the text
 _MAX_BITS = 4096  # of a number that is calculated from the text
-_SHOWN = {"Boolean": "a Boolean", "integer": "an integer", "fraction": "a fraction", "text": "a text"}
+_SHOWN = {
+    "Boolean": "a Boolean",
+    "integer": "an integer",
+    "fraction": "a fraction",
+    "text": "a text",
+    "path": "a path formula",
+}
 
 
 class NamedModel(Protocol):
@@ -79,28 +90,58 @@ def parse_predicate(text: str, model: NamedModel) -> BoolArray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Operand:
-    """A formula, the kind of its value, and the token it starts with."""
+class Operand:
+    """A formula, the kind of its value, and where its tokens are. A path formula has no value, but a tree."""
 
     formula: Formula
     kind: Kind
     start: Token
+    stop: int = 0  # the number of the token behind it
+    path: Path | None = None
+
+
+class Temporal(Protocol):
+    """Reads operators between which predicates may be, such as F and U."""
+
+    def starts_here(self) -> bool:
+        """Return whether the next token is an operator before a formula."""
+
+    def prefixed(self) -> Operand:
+        """Read an operator and the formula behind it."""
+
+    def joined(self, left: Operand) -> Operand:
+        """Return a formula, or two if an operator between them is read."""
+
+    def combined(self, operator: str, operands: tuple[Operand, ...]) -> Operand:
+        """Return path formulas joined by logic."""
 
 
 class PredicateReader:
-    """Reads predicates and numbers from tokens, in the names of a model."""
+    """Reads predicates and numbers from tokens, in the names of a model; path formulas too if ``temporal`` does."""
 
-    def __init__(self, tokens: Tokens, model: NamedModel, names: Mapping[str, Any] | None = None) -> None:
-        self.tokens, self.model = tokens, model
+    def __init__(
+        self,
+        tokens: Tokens,
+        model: NamedModel,
+        names: Mapping[str, Any] | None = None,
+        temporal: Temporal | None = None,
+    ) -> None:
+        self.tokens, self.model, self.temporal = tokens, model, temporal
         names_of_model: Mapping[str, Any] = {**model.constants, **model.graph.states}
         self.names = names_of_model if names is None else names
         self.labels = _labels(model)
 
     def predicate(self) -> BoolArray:
         """Read a state formula, and return the states in which it holds."""
-        operand, value = self._read(self._conditional)
+        return self._states(*self._read(self.operand))
+
+    def states_of(self, operand: Operand) -> BoolArray:
+        """Return the states in which a formula holds that was read before."""
+        return self._states(operand, self._evaluate(operand))
+
+    def _states(self, operand: Operand, value: Any) -> BoolArray:
         if operand.kind != "Boolean":
-            read = f"{self.tokens.since(operand.start)} is {_SHOWN[operand.kind]}"
+            read = f"{self.tokens.since(operand.start, operand.stop)} is {_SHOWN[operand.kind]}"
             raise self.tokens.error(f"{read}; a formula that is true or false is expected", operand.start)
         holds: BoolArray = read_only(np.broadcast_to(np.asarray(value, dtype=np.bool_), self.model.graph.n_states))
         return holds
@@ -130,47 +171,47 @@ class PredicateReader:
             raise self.tokens.error(f"{read} is {_SHOWN[operand.kind]}; a number is expected", operand.start)
         return value if isinstance(value, Polynomial) else Polynomial(exact(value))
 
-    def _read(self, parse: Callable[[], _Operand]) -> tuple[_Operand, Any]:
+    def _read(self, parse: Callable[[], Operand]) -> tuple[Operand, Any]:
         start = self.tokens.next
         try:
             operand = parse()
             return operand, self._evaluate(operand)
         except RecursionError:
-            advice = "nested too deeply; give its states a label in the model and name that"
-            raise self.tokens.error(f"this formula is {advice}", start) from None
+            raise self.tokens.error(DEEP, start) from None
 
-    def _evaluate(self, operand: _Operand) -> Any:
+    def _evaluate(self, operand: Operand) -> Any:
         masks = {f'"{name}"': mask for name, mask in self.labels.items()}
         try:
             return evaluate(operand.formula, {**self.names, **masks})
         except (ModelError, ArithmeticError) as error:
-            read = self.tokens.since(operand.start)
+            read = self.tokens.since(operand.start, operand.stop)
             raise self.tokens.error(f"{read} has no value: {error}", operand.start) from None
 
-    def _conditional(self) -> _Operand:
+    def operand(self) -> Operand:
+        """Read a formula of any kind, as much as there is of it."""
         condition = self._operation(0)
         symbol = self.tokens.next
         if not self.tokens.accept("?"):
             return condition
         self._check("?", condition)
-        then = self._conditional()
+        then = self.operand()
         self.tokens.expect(":")
-        otherwise = self._conditional()
-        if _family(then) != _family(otherwise) or then.kind == "text":
+        otherwise = self.operand()
+        if _family(then) != _family(otherwise) or then.kind in ("text", "path"):
             shown = f"{_SHOWN[then.kind]} and {_SHOWN[otherwise.kind]}"
             raise self.tokens.error(f"? : chooses between two numbers or two Booleans, not {shown}", symbol)
         if then.kind == "Boolean":  # by logic: a formula's ? : is for numbers
             unless = self._apply("&", self._apply("!", condition), otherwise)
             return self._apply("|", self._apply("&", condition, then), unless)
         kind: Kind = "integer" if then.kind == otherwise.kind == "integer" else "fraction"
-        return _Operand(Formula("?", (condition.formula, then.formula, otherwise.formula)), kind, condition.start)
+        return self._made(Formula("?", (condition.formula, then.formula, otherwise.formula)), kind, condition.start)
 
-    def _operation(self, loosest: int) -> _Operand:
+    def _operation(self, loosest: int) -> Operand:
         """Read operators that bind at least as tightly as a level, those of one level from left to right."""
         left = self._prefixed()
         while (level := _LEVEL.get(self.tokens.next.text, -1)) >= loosest:
             symbol = self.tokens.take()
-            if self.tokens.next.kind == "quoted" and left.kind != "Boolean":  # beside a Boolean it is a label
+            if self.tokens.next.kind == "quoted" and left.kind not in ("Boolean", "path"):  # beside these it is a label
                 right = _text(self.tokens.take())
             else:
                 right = self._operation(level + 1)
@@ -178,26 +219,32 @@ class PredicateReader:
             left = self._equality(symbol, left, right) if is_equality else self._apply(symbol.text, left, right)
         return left
 
-    def _equality(self, symbol: Token, left: _Operand, right: _Operand) -> _Operand:
-        if _family(left) != _family(right):
+    def _equality(self, symbol: Token, left: Operand, right: Operand) -> Operand:
+        if _family(left) != _family(right) or left.kind == "path":
             raise self.tokens.error(f"{symbol.text} compares {_SHOWN[left.kind]} with {_SHOWN[right.kind]}", symbol)
         operator = {"=": "<=>", "!=": "xor"}[symbol.text] if left.kind == "Boolean" else symbol.text
-        return _Operand(Formula(operator, (left.formula, right.formula)), "Boolean", left.start)
+        return self._made(Formula(operator, (left.formula, right.formula)), "Boolean", left.start)
 
-    def _prefixed(self) -> _Operand:
+    def _prefixed(self) -> Operand:
         token = self.tokens.next
         if self.tokens.accept("!"):
             inner = self._apply("!", self._operation(_LEVEL["="]))  # !x=1 is !(x=1)
         elif self.tokens.accept("-"):
             inner = self._apply("-", self._prefixed())
         elif self.tokens.accept("("):
-            inner = self._conditional()
+            inner = self.operand() if self.temporal is None else self.temporal.joined(self.operand())
             self.tokens.expect(")")
+        elif self.temporal is not None and self.temporal.starts_here():
+            return self.temporal.prefixed()
         else:
             return self._atom()
-        return replace(inner, start=token)
+        return replace(inner, start=token, stop=self.tokens.index)
 
-    def _atom(self) -> _Operand:
+    def _made(self, formula: Formula, kind: Kind, start: Token) -> Operand:
+        """Return the formula whose last token was just read."""
+        return Operand(formula, kind, start, self.tokens.index)
+
+    def _atom(self) -> Operand:
         token = self.tokens.next
         if token.kind not in ("number", "quoted", "word"):
             raise self.tokens.unexpected("where a label, a variable or a number is expected")
@@ -205,26 +252,26 @@ class PredicateReader:
         if token.kind == "number":
             return self._literal(token)
         if token.text in ("true", "false"):
-            return _Operand(literal(token.text == "true"), "Boolean", token)
+            return self._made(literal(token.text == "true"), "Boolean", token)
         if token.text in _ARGUMENTS and self.tokens.next.text == "(":
             return self._call(token)
         return self._label(token) if token.kind == "quoted" else self._name(token)
 
-    def _literal(self, token: Token) -> _Operand:
+    def _literal(self, token: Token) -> Operand:
         if len(token.text) > _MAX_DIGITS:
             raise self.tokens.error(f"this number has more than {_MAX_DIGITS:,} digits", token)
         if token.text.isdecimal():
-            return _Operand(literal(int(token.text)), "integer", token)
+            return self._made(literal(int(token.text)), "integer", token)
         try:
-            return _Operand(literal(exact(token.text)), "fraction", token)
+            return self._made(literal(exact(token.text)), "fraction", token)
         except ModelError as error:
             raise self.tokens.error(str(error), token) from None
 
-    def _call(self, function: Token) -> _Operand:
+    def _call(self, function: Token) -> Operand:
         self.tokens.expect("(")
-        arguments = [self._conditional()]
+        arguments = [self.operand()]
         while self.tokens.accept(","):
-            arguments.append(self._conditional())
+            arguments.append(self.operand())
         self.tokens.expect(")")
         wanted, given = _ARGUMENTS[function.text], len(arguments)
         if given != (wanted or max(given, 2)):
@@ -232,22 +279,24 @@ class PredicateReader:
             raise self.tokens.error(f"{function.text} {takes}, not {given}", function)
         return replace(self._apply(function.text, *arguments), start=function)
 
-    def _apply(self, operator: str, *operands: _Operand) -> _Operand:
+    def _apply(self, operator: str, *operands: Operand) -> Operand:
+        if self.temporal is not None and operator in _LOGIC and any(each.kind == "path" for each in operands):
+            return self.temporal.combined(operator, operands)
         self._check(operator, *operands)
         whole = all(operand.kind == "integer" for operand in operands)
         kind = _GIVES.get(operator, "integer" if whole else "fraction")
-        return _Operand(Formula(operator, tuple(operand.formula for operand in operands)), kind, operands[0].start)
+        return self._made(Formula(operator, tuple(operand.formula for operand in operands)), kind, operands[0].start)
 
-    def _check(self, operator: str, *operands: _Operand) -> None:
+    def _check(self, operator: str, *operands: Operand) -> None:
         words, kinds = _TAKES[operator]
         for operand in operands:
             if operand.kind not in kinds:
                 raise self.tokens.error(f"{operator} takes {words}; this is {_SHOWN[operand.kind]}", operand.start)
 
-    def _label(self, token: Token) -> _Operand:
+    def _label(self, token: Token) -> Operand:
         name = token.text[1:-1]
         if name in self.labels:
-            return _Operand(variable(token.text), "Boolean", token)
+            return self._made(variable(token.text), "Boolean", token)
         if name in self.names:
             raise self.tokens.error(
                 f"{token.text} is not a label but a variable or constant; leave out the quotes", token
@@ -256,11 +305,11 @@ class PredicateReader:
         near = did_you_mean(token.text, labels)
         raise self.tokens.error(f"{token.text} is not a label of the model{near}; it has {', '.join(labels)}", token)
 
-    def _name(self, token: Token) -> _Operand:
+    def _name(self, token: Token) -> Operand:
         name = token.text
         if name not in self.names:
             raise self._unknown(token)
-        return _Operand(variable(name), _kind(self.names[name]), token)
+        return self._made(variable(name), _kind(self.names[name]), token)
 
     def _unknown(self, token: Token) -> ModelError:
         name = token.text
@@ -286,8 +335,8 @@ def _labels(model: NamedModel) -> dict[str, BoolArray]:
     return {"init": initial, "deadlock": np.diff(model.graph.first_choice) == 0, **model.labels}
 
 
-def _text(token: Token) -> _Operand:
-    return _Operand(Formula("literal", value=token.text[1:-1]), "text", token)
+def _text(token: Token) -> Operand:
+    return Operand(Formula("literal", value=token.text[1:-1]), "text", token)
 
 
 def _kind(value: Any) -> Kind:
@@ -297,7 +346,7 @@ def _kind(value: Any) -> Kind:
     return "Boolean" if isinstance(value, bool) else "integer" if isinstance(value, int) else "fraction"
 
 
-def _family(operand: _Operand) -> str:
+def _family(operand: Operand) -> str:
     return "number" if operand.kind in ("integer", "fraction") else operand.kind
 
 

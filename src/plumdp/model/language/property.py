@@ -11,10 +11,16 @@ from typing import TypeAlias
 import numpy as np
 
 from plumdp.base.errors import ModelError, Option, require_kind
-from plumdp.model.graph import read_only
-from plumdp.model.language.predicate import NamedModel, PredicateReader, parse_predicate
+from plumdp.model.graph import BoolArray, read_only
+from plumdp.model.language.path import BOUNDS, PathReader, available_rewards, named_reward, window
+from plumdp.model.language.predicate import DEEP, NamedModel, PredicateReader, parse_predicate
 from plumdp.model.language.tokens import OPERATOR, Token, Tokens
+from plumdp.model.missions.automaton import Automaton, mission_automaton
+from plumdp.model.missions.budget import budget_of
+from plumdp.model.missions.hoa import read_hoa
+from plumdp.model.missions.logic import Path
 from plumdp.model.objective import Direction, Nature, Objective, Reach, Reward, digest, is_objective
+from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import RewardStructure
 
 __all__ = ["as_objective", "as_objectives", "parse_predicate", "parse_property"]
@@ -29,15 +35,17 @@ _QUANTIFIERS: dict[str, Quantifier] = {
     "maxmax": ("max", "optimistic"),
     "minmin": ("min", "optimistic"),
 }
-_BOUNDS = ("<=", "<", "=", "[", ">=", ">", "{")  # what may be between a temporal operator and its formula
+_DEEPEST = 100  # parentheses inside each other
 
 
 def parse_property(text: str, model: NamedModel) -> Objective:
     """Return the objective that a PRISM property asks for.
 
     ``Pmax=? [ … ]`` and ``Pmin=?`` take ``F b``, ``G a``, ``X b`` and ``a U b``, with step bounds such as ``F<=10 b``.
+    A ``Mission`` is what is returned for formulas of several temporal operators, and for a budget, ``F{"fuel"}<=20 b``.
     ``R{"name"}max=? [ … ]`` and ``min`` take ``F b``, ``C<=k``, ``C`` and the discounted ``C{0.9}`` (in Storm's words
-    ``Cdiscount=0.9``). In ``Pmaxmin=?`` the first word is the agent's direction, the second nature's.
+    ``Cdiscount=0.9``), and ``S`` or ``LRA``, the average of a step in the long run. ``LRAmax=? [ b ]`` or ``Smax=?`` is
+    the share of steps in states with b. In ``Pmaxmin=?`` the first word is the agent's direction, the second nature's.
 
     >>> from plumdp import ParameterSpace, explore
     >>> from plumdp.model.language.property import parse_property
@@ -54,10 +62,7 @@ def parse_property(text: str, model: NamedModel) -> Objective:
         raise ModelError('the property is empty; write for example Pmax=? [ F "goal" ]')
     if tokens.next.kind == "quoted" and tokens.all[1].text == ":":
         tokens.index = 2  # a name, as in a file of properties
-    try:
-        objective = _operator(PredicateReader(tokens, model))
-    except RecursionError:
-        raise ModelError("this property has too many parentheses inside each other; leave some out") from None
+    objective = _operator(PredicateReader(tokens, model))
     tokens.accept(";")
     tokens.expect_end("property")
     return replace(objective, text=text.strip())
@@ -95,12 +100,13 @@ def as_objectives(objectives: Sequence[Objective | str], model: NamedModel) -> t
 def _operator(reader: PredicateReader) -> Objective:
     tokens, first = reader.tokens, reader.tokens.take()
     match = OPERATOR.fullmatch(first.text)
-    if match is None or match[1] not in ("P", "R"):
+    if match is None or match[1] not in ("P", "R", "S", "LRA"):
         raise _no_property(tokens, first, match[1] if match else first.text)
     reward = _reward(reader) if match[1] == "R" else None
     quantifier = _quantifier(reader, first, match[1], match[2])
     tokens.expect("[")
-    objective = _content(reader, quantifier, reward)
+    is_share = match[1] in ("S", "LRA")
+    objective = _share_of_time(reader, quantifier) if is_share else _content(reader, quantifier, reward)
     if tokens.next.text == "{":
         raise tokens.refused(tokens.next)
     tokens.expect("]")
@@ -108,7 +114,7 @@ def _operator(reader: PredicateReader) -> Objective:
 
 
 def _no_property(tokens: Tokens, first: Token, name: str) -> ModelError:
-    if name in ("S", "T", "LRA", "multi", "filter") or (name in ("E", "A") and tokens.next.text == "["):
+    if name in ("T", "multi", "filter") or (name in ("E", "A") and tokens.next.text == "["):
         return tokens.refused(first, name)
     return tokens.error(f"{name} starts no property: a formula has no value; ask for example Pmax=? [ F … ]", first)
 
@@ -117,24 +123,16 @@ def _reward(reader: PredicateReader) -> RewardStructure:
     """Read ``{"name"}``, which may be left out if there is only one reward structure."""
     tokens, rewards = reader.tokens, reader.model.rewards
     before = tokens.all[tokens.index - 1]
-    names = ", ".join(f'"{name}"' for name in rewards)
-    available = f"the model has {names or 'no reward structure'}"
     if not tokens.accept("{"):
         if len(rewards) != 1:
             advice = '; write R{"name"}' if rewards else ""
-            raise tokens.error(f"R without a name: {available}{advice}", before)
+            raise tokens.error(f"R without a name: {available_rewards(reader)}{advice}", before)
         return next(iter(rewards.values()))
     if before.text != "R":
         raise tokens.error(
             f'{before.text}{{: the name comes before the direction, R{{"name"}}{before.text[1:]}', before
         )
-    token = tokens.take()
-    if token.kind != "quoted":
-        raise tokens.error(f'R{{{token.text}}}: name the reward structure in quotes, R{{"name"}}; {available}', token)
-    if token.text[1:-1] not in rewards:
-        raise tokens.error(f"{token.text} is not a reward structure; {available}", token)
-    tokens.expect("}")
-    return rewards[token.text[1:-1]]
+    return named_reward(reader, "R")[1]
 
 
 def _quantifier(reader: PredicateReader, first: Token, letter: str, words: str) -> Quantifier:
@@ -158,17 +156,25 @@ def _quantifier(reader: PredicateReader, first: Token, letter: str, words: str) 
     return _QUANTIFIERS[words or "max"]
 
 
-def _content(
-    reader: PredicateReader, quantifier: Quantifier, reward: RewardStructure | None, closing: str = "]"
-) -> Objective:
+def _share_of_time(reader: PredicateReader, quantifier: Quantifier) -> Reward:
+    """Read the states whose share of the steps is asked for, in the long run."""
+    direction, nature = quantifier
+    inside = RewardStructure(reader.predicate().astype(np.float64), None)
+    return Reward(inside, direction, average=True, nature=nature)
+
+
+def _content(reader: PredicateReader, quantifier: Quantifier, reward: RewardStructure | None) -> Objective:
     """Read the contents of the brackets, without parentheses around all contents."""
-    tokens = reader.tokens
-    if _is_wrapped(tokens.all[tokens.index :], closing):
+    tokens, n_wraps = reader.tokens, 0
+    while _is_wrapped(tokens.all[tokens.index :], ")" if n_wraps else "]"):
         tokens.expect("(")
-        objective = _content(reader, quantifier, reward, ")")
+        n_wraps += 1
+        if n_wraps > _DEEPEST:
+            raise ModelError("this property has too many parentheses inside each other; leave some out")
+    objective = _path(reader, quantifier) if reward is None else _earned(reader, quantifier, reward)
+    for _ in range(n_wraps):
         tokens.expect(")")
-        return objective
-    return _path(reader, quantifier) if reward is None else _earned(reader, quantifier, reward)
+    return objective
 
 
 def _is_wrapped(tokens: list[Token], closing: str) -> bool:
@@ -181,69 +187,69 @@ def _is_wrapped(tokens: list[Token], closing: str) -> bool:
     return False
 
 
-def _path(reader: PredicateReader, quantifier: Quantifier) -> Reach:
-    """Read ``F b``, ``G a``, ``X b`` or ``a U b``, with step bounds."""
-    tokens, first = reader.tokens, reader.tokens.next
-    direction, nature = quantifier
-    if first.text in ("F", "G", "X"):
-        tokens.take()
-        steps = _next_step(tokens) if first.text == "X" else _window(reader, first)
-        states = reader.predicate()
-        nowhere = read_only(np.zeros_like(states))
-        if first.text == "G":
-            return Reach(read_only(~states), nowhere, direction, steps, complement=True, nature=nature)
-        return Reach(states, nowhere, direction, steps, nature=nature)
-    stay = reader.predicate()
-    if tokens.next.text in ("]", ")"):
-        raise tokens.error(
-            f"{tokens.since(first)} is not a path formula; put F, G or X before it, or U between two", first
-        )
-    operator = tokens.next
-    tokens.expect("U")
-    steps = _window(reader, operator)
-    return Reach(reader.predicate(), read_only(~stay), direction, steps, nature=nature)
+def _path(reader: PredicateReader, quantifier: Quantifier) -> Reach | Mission:
+    """Read a path formula; with one temporal operator, and neither memory nor a budget, it needs no mission."""
+    tokens, first, (direction, nature) = reader.tokens, reader.tokens.next, quantifier
+    if first.text == "HOA" and tokens.all[tokens.index + 1].text == ":":
+        return Mission(*_from_file(reader), direction, nature)
+    try:
+        path = PathReader(tokens, reader.model).read()
+    except RecursionError:
+        raise tokens.error(DEEP, first) from None
+    try:
+        if not path.is_plain:
+            return Mission(*mission_automaton(path, reader.model.graph.n_states), direction, nature)
+        reach = _reach(path, direction, nature)
+        if path.spending is None:
+            return reach
+        budget = budget_of(path.spending, reader.model.graph, reach.target, reach.avoid)
+        return Mission(budget, reach.complement, direction, nature)
+    except (ModelError, RecursionError) as error:
+        raise tokens.error(str(error) if isinstance(error, ModelError) else DEEP, first) from None
 
 
-def _next_step(tokens: Tokens) -> tuple[int, int]:
-    if tokens.next.text in _BOUNDS:
-        raise tokens.error(f"X{tokens.next.text}: X takes no bound; it is F=1")
-    return (1, 1)
+def _from_file(reader: PredicateReader) -> tuple[Automaton, bool]:
+    """Read ``HOA: {"file.hoa", "p0" <- "goal"}`` as in PRISM; a proposition without states is a label of its name."""
+    tokens, first, states = reader.tokens, reader.tokens.take(), {}
+    for symbol in (":", "{"):
+        tokens.expect(symbol)
+    file = _quoted(tokens, "the name of a file")
+    while tokens.accept(","):
+        name = _quoted(tokens, "a proposition of the automaton")
+        for symbol in ("<", "-"):
+            tokens.expect(symbol)
+        states[name] = reader.predicate()
+    tokens.expect("}")
+
+    def states_of(name: str) -> BoolArray:
+        if name not in states and name not in reader.labels:
+            raise ModelError(
+                f'"{name}" is not a label of the model; say what it is: HOA: {{"{file}", "{name}" <- x=1}}'
+            )
+        return states[name] if name in states else reader.labels[name]
+
+    try:
+        return read_hoa(file, states_of, reader.model.graph.n_states)
+    except ModelError as error:
+        raise tokens.error(str(error), first) from None
 
 
-def _window(reader: PredicateReader, operator: Token) -> tuple[int, int] | None:
-    """Read ``<=k``, ``<k``, ``=k`` or ``[i,j]`` behind a temporal operator, and return the first and last step."""
-    tokens, symbol = reader.tokens, reader.tokens.next.text
-    if symbol not in _BOUNDS:
-        return None
-    name = f"{operator.text}{symbol}"
-    if symbol == "{":
-        raise tokens.error(
-            f"{name}: reward bounds are not supported; bound the steps, as in {operator.text}<=10", operator
-        )
-    if symbol in (">=", ">"):
-        raise tokens.error(f"{name}: a bound without an end is not supported; write {operator.text}[5,10]", operator)
-    tokens.take()
-    last = _steps(reader)
-    first = last if symbol in ("=", "[") else 0
-    if symbol == "[":
-        tokens.expect(",")
-        last = _steps(reader)
-        tokens.expect("]")
-    if symbol == "<":
-        last -= 1
-    if first > last:
-        raise tokens.error(f"{tokens.since(operator)}: no step lies in this window", operator)
-    return first, last
+def _quoted(tokens: Tokens, what: str) -> str:
+    token = tokens.take()
+    if token.kind != "quoted":
+        raise tokens.error(f"{token.text or 'nothing'}: {what} is expected, in quotes", token)
+    return token.text[1:-1]
 
 
-def _steps(reader: PredicateReader) -> int:
-    token = reader.tokens.next
-    value = reader.number()
-    if value < 0 or value.denominator != 1:
-        read = reader.tokens.since(token)
-        shown = read if read == str(value) else f"{read} = {value}"
-        raise reader.tokens.error(f"{shown} is not a number of steps; give 0, 1, 2, …", token)
-    return int(value)
+def _reach(path: Path, direction: Direction, nature: Nature | None) -> Reach:
+    """Return the objective of ``F b``, ``G a``, ``X b`` or ``a U b``, with step bounds."""
+    *before, last = (operand.states for operand in path.operands if operand.states is not None)
+    steps = (1, 1) if path.operator == "X" else path.window
+    nowhere = read_only(np.zeros_like(last))
+    if path.operator == "G":
+        return Reach(read_only(~last), nowhere, direction, steps, complement=True, nature=nature)
+    avoid = read_only(~before[0]) if before else nowhere
+    return Reach(last, avoid, direction, steps, nature=nature)
 
 
 def _earned(reader: PredicateReader, quantifier: Quantifier, reward: RewardStructure) -> Reward:
@@ -251,20 +257,21 @@ def _earned(reader: PredicateReader, quantifier: Quantifier, reward: RewardStruc
     tokens, first = reader.tokens, reader.tokens.take()
     direction, nature = quantifier
     if first.text == "F":
-        if tokens.next.text in _BOUNDS:
+        if tokens.next.text in BOUNDS:
             name = f"F{tokens.next.text}"
             raise tokens.error(f"{name}: a reward until a target takes no bound; write F, or C<=k for k steps", first)
         return Reward(reward, direction, target=reader.predicate(), nature=nature)
     if first.text in ("C", "Cdiscount"):
         steps, discount = _cumulative(reader, first)
         return Reward(reward, direction, steps=steps, discount=discount, nature=nature)
-    if first.text in ("I", "S", "LRA"):
+    if first.text in ("S", "LRA"):
+        return Reward(reward, direction, average=True, nature=nature)
+    if first.text == "I":
         raise tokens.refused(first)
     if first.kind == "end":
-        raise tokens.unexpected("where F, C or C<=k is expected")
-    raise tokens.error(
-        f"{first.text}: a reward is asked until a target (F …), over k steps (C<=k) or forever (C)", first
-    )
+        raise tokens.unexpected("where F, C, C<=k or S is expected")
+    kinds = "until a target (F …), over k steps (C<=k), forever (C) or on average (S)"
+    raise tokens.error(f"{first.text}: a reward is asked {kinds}", first)
 
 
 def _cumulative(reader: PredicateReader, first: Token) -> tuple[int | None, Fraction | None]:
@@ -277,11 +284,11 @@ def _cumulative(reader: PredicateReader, first: Token) -> tuple[int | None, Frac
     if tokens.accept("{"):
         discount = _discount(reader)
         tokens.expect("}")
-    window = _window(reader, first) if tokens.next.text in ("<=", "<") else None
+    steps = window(reader, first) if tokens.next.text in ("<=", "<") else None
     if discount is None and tokens.accept("discount"):
         tokens.expect("=")
         discount = _discount(reader)
-    return window and window[1], discount
+    return steps and steps[1], discount
 
 
 def _discount(reader: PredicateReader) -> Fraction:

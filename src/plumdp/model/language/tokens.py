@@ -18,17 +18,13 @@ _TOKEN = re.compile(
 _SHOWN = 200  # characters of a text that errors show, on either side of the place
 
 OPERATOR = re.compile(r"(P|R|S|T|LRA)((?:max|min)*)")
-_LTL = "temporal operators inside formulas (LTL) are not supported; one F, G, X or U per property"
+_LTL = "a formula about one state is expected here; temporal operators are for Pmax=? [ F … ] or Pmin=? [ … U … ]"
 _CTL = "the CTL operators E and A are not supported; ask for a probability with Pmax=? or Pmin=?"
-_LONG_RUN = "long-run values are not supported; ask for the reward over k steps (C<=k) or a discounted one (C{0.9})"
 REFUSED = {
-    **dict.fromkeys(("F", "G", "X", "U"), _LTL),
+    **dict.fromkeys(("F", "G", "X", "U", "W", "R"), _LTL),
     **dict.fromkeys(("E", "A"), _CTL),
-    **dict.fromkeys(("S", "LRA"), _LONG_RUN),
     "T": "expected time is not supported; give every state the reward 1 and ask for that reward",
     "I": "the reward at one instant is not supported; ask for the reward over k steps with C<=k",
-    "W": "weak until is not supported; a W b is one minus !b U (!a & !b) with max and min exchanged",
-    "R": "release is not supported; a R b is one minus !a U !b with max and min exchanged",
     "||": "conditional probabilities are not supported; for a logical or write a single |",
     "multi": "several objectives at once are not supported; ask for one value per property",
     "filter": "filters are not supported; the value is that of the initial state, so write the inner property alone",
@@ -99,11 +95,21 @@ class Tokens:
         """Return an error that points at a token, or else at the next one."""
         return _error(sentence, self.text, (token or self.next).position)
 
-    def since(self, token: Token) -> str:
-        """Return the text from a token to the last one read, cut if it is long."""
-        last = self.all[self.index - 1]
+    def since(self, token: Token, stop: int | None = None) -> str:
+        """Return the text from a token up to that number ``stop``, or to the last one read, cut if it is long."""
+        last = self.all[(stop or self.index) - 1]
         read = self.text[token.position : last.position + len(last.text)]
         return read if len(read) <= _SHOWN else f"{read[:_SHOWN]}…"
+
+
+def unwrapped(tokens: list[Token]) -> list[Token]:
+    """Return tokens without parentheses around all of them."""
+    depth = 0
+    for i, token in enumerate(tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0:
+            return unwrapped(tokens[1:-1]) if i and i == len(tokens) - 1 else tokens
+    return tokens
 
 
 def _tokenize(text: str) -> list[Token]:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from plumdp.base.errors import ModelError
-from plumdp.model.language.tokens import OPERATOR, Token, Tokens
+from plumdp.model.language.tokens import OPERATOR, Token, Tokens, unwrapped
 
 SYSTEM = "the system"
 _SIGNS = {"&": "and", "|": "or", "=": "=", "!=": "≠", "<=": "≤", ">=": "≥", "=>": "implies", "<=>": "is the same as"}
 _THRESHOLDS = {">=": "at least", ">": "more than", "<=": "at most", "<": "less than"}
 _FUNCTIONS = ("min", "max", "floor", "ceil", "pow", "mod")  # of the language, before parentheses
 _BOUNDS = ("<=", "<", "=", "[")
+_TEMPORAL = ("F", "G", "X", "U", "W", "R")
 
 
 def value_in_words(text: str, *, system: str = "") -> str:
@@ -27,6 +28,8 @@ def value_in_words(text: str, *, system: str = "") -> str:
     """
     try:
         head, content = _parts(text)
+        if head[0].text.startswith(("S", "LRA")):
+            return f"the share of time that {system or SYSTEM} spends in {_states(content)} in the long run"
         said = _earned(head, content, system or SYSTEM) if head[0].text.startswith("R") else ""
         return said or f"the probability that {_path(content, system or SYSTEM)}"
     except (ModelError, IndexError, ValueError):
@@ -71,24 +74,18 @@ def _parts(text: str) -> tuple[list[Token], list[Token]]:
         tokens = tokens[:-1]
     first = next(i for i, token in enumerate(tokens) if token.text == "[") if "[" in text else 0
     match = OPERATOR.fullmatch(tokens[0].text)
-    if match is None or match[1] not in ("P", "R") or not first or tokens[-1].text != "]":
+    if match is None or match[1] == "T" or not first or tokens[-1].text != "]":
         raise ValueError("not a property")
-    return tokens[:first], _unwrapped(tokens[first + 1 : -1])
-
-
-def _unwrapped(tokens: list[Token]) -> list[Token]:
-    """Return tokens without parentheses around all of them."""
-    depth = 0
-    for i, token in enumerate(tokens):
-        depth += (token.text == "(") - (token.text == ")")
-        if depth == 0:
-            return _unwrapped(tokens[1:-1]) if i and i == len(tokens) - 1 else tokens
-    return tokens
+    return tokens[:first], unwrapped(tokens[first + 1 : -1])
 
 
 def _path(content: list[Token], system: str) -> str:
     """Return what a run does, in words: ``F b``, ``G a``, ``X b`` or ``a U b``, with bounds on the steps."""
     operator = content[0].text
+    if _is_mission(content):
+        return f"{system} does what is asked: {_joined(content)}"
+    if any(token.text == "{" for token in content):
+        return _spends(content, system)
     if operator == "X":
         return f"the first step of {system} leads to {_states(content[1:])}"
     if operator in ("F", "G"):
@@ -98,13 +95,33 @@ def _path(content: list[Token], system: str) -> str:
             return f"{system} {_reaches(where, first, last)}"
         return f"{system} {_stays(where, first, last)}"
     at = _until(content)
-    stay, (first, last, rest) = _unwrapped(content[:at]), _window(content[at + 1 :])
+    stay, (first, last, rest) = unwrapped(content[:at]), _window(content[at + 1 :])
     reached = _reaches(_states(rest), first, last)
-    if stay[0].text == "!" and len(_unwrapped(stay[1:])) <= max(1, len(stay) - 3):
-        return f"{system} {reached} without passing {_states(_unwrapped(stay[1:]))} on the way"
+    if stay[0].text == "!" and len(unwrapped(stay[1:])) <= max(1, len(stay) - 3):
+        return f"{system} {reached} without passing {_states(unwrapped(stay[1:]))} on the way"
     if [token.text for token in stay] == ["true"]:
         return f"{system} {reached}"
     return f"{system} {reached}, and until then stays in {_states(stay)}"
+
+
+def _is_mission(content: list[Token]) -> bool:
+    """Return whether there is more than one temporal operator, in no parentheses, that has words of its own."""
+    depth, depths = 0, []
+    for token in content:
+        depth += (token.text == "(") - (token.text == ")")
+        depths += [depth] * (token.text in _TEMPORAL and token.kind == "word")
+    has_words = depths in ([], [0]) and not any(token.text in ("W", "R") for token in content)
+    return not has_words or content[0].text == "HOA"
+
+
+def _spends(content: list[Token], system: str) -> str:
+    """Return what a run does within a budget, in words: the same as without it, and what may be spent."""
+    first, last = (next(i for i, token in enumerate(content) if token.text == sign) for sign in "{}")
+    end = _end_of_number(content, last + 2)
+    most = (
+        f"{_THRESHOLDS[content[last + 1].text]} {_joined(content[last + 2 : end])} {_joined(content[first + 1 : last])}"
+    )
+    return f"{_path(content[:first] + content[end:], system)}, with {most}"
 
 
 def _until(content: list[Token]) -> int:
@@ -122,6 +139,8 @@ def _earned(head: list[Token], content: list[Token], system: str) -> str:
     name = next((f"“{_label(token)}”" for token in head if token.kind == "quoted"), "reward")
     if content[0].text == "F":
         return f"the expected {name} until {system} reaches {_states(content[1:])}"
+    if content[0].text in ("S", "LRA"):
+        return f"the average {name} of a step in the long run"
     texts = [token.text for token in content]
     discount, rest = "", content[1:]
     if "{" in texts:
@@ -186,7 +205,7 @@ def _stays(where: str, first: str, last: str) -> str:
 
 def _states(tokens: Sequence[Token]) -> str:
     """Return a set of states in words: a label by its name, and other formulas by what is true in the states."""
-    tokens = _unwrapped(list(tokens))
+    tokens = unwrapped(list(tokens))
     if not tokens:
         raise ValueError("no states")
     if len(tokens) == 1 and tokens[0].kind == "quoted":

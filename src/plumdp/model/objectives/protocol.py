@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import Field, fields
+from collections.abc import Iterator
+from dataclasses import Field, fields, is_dataclass
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, runtime_checkable
@@ -11,7 +12,7 @@ import numpy as np
 
 from plumdp.base.vocabulary import Nature as Nature
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
-from plumdp.model.parametric import RewardStructure
+from plumdp.model.learned_rewards import LearnedRewards
 
 Direction: TypeAlias = Literal["max", "min"]
 
@@ -23,6 +24,7 @@ class Kind(StrEnum):
     UNTIL_END = "the sum of rewards until the run ends, and infinity if it may never end"
     FOREVER = "the sum of the rewards of all steps"
     DISCOUNTED = "the discounted sum of the rewards of all steps"
+    AVERAGE = "the average reward of a step in the long run"
 
 
 class Terms(NamedTuple):
@@ -32,6 +34,7 @@ class Terms(NamedTuple):
     discount: float  # by which the rewards of later steps are multiplied, once for each step
     is_end: BoolArray  # (n_states): whether a run ends there
     value: FloatArray  # (n_states): what a run is worth that ends there, at least 0; 0 elsewhere
+    learned: LearnedRewards | None = None  # rewards to be added that depend on parameters
 
 
 @runtime_checkable
@@ -99,6 +102,11 @@ class Objective(Protocol):
         """Refuse the graph of another model."""
 
 
+def is_open_everywhere(objective: Objective) -> bool:
+    """Return whether no state's value follows from the graph alone: with a number of steps, a discount, an average."""
+    return objective.n_steps is not None or objective.kind in (Kind.DISCOUNTED, Kind.AVERAGE)
+
+
 _MEMBERS = ("__dataclass_fields__", *(name for name in vars(Objective) if not name.startswith("_")))
 
 
@@ -112,8 +120,16 @@ def digest(objective: Objective) -> str:
     state = blake2b(digest_size=16)
     for field in fields(objective):
         value = getattr(objective, field.name)
-        parts = (value.state, value.choice) if isinstance(value, RewardStructure) else (value,)
-        for part in () if field.name == "text" else parts:
+        for part in () if field.name == "text" else _parts(value):
             state.update(f"{field.name}:{part.shape if isinstance(part, np.ndarray) else part!r};".encode())
             state.update(part.tobytes() if isinstance(part, np.ndarray) else b"")
     return state.hexdigest()
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield what a value is made of, such as the arrays of a reward structure or of an automaton."""
+    if not is_dataclass(value):
+        yield value
+        return
+    for field in fields(value):
+        yield from _parts(getattr(value, field.name))

@@ -1,4 +1,4 @@
-"""The objective ``Reward``, the expected sum of rewards, until a target, over a number of steps, or discounted."""
+"""The objective ``Reward``: expected rewards until a target, over a number of steps, discounted, or on average."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
+from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.objectives.checks import (
     check_states,
     check_words,
@@ -28,7 +29,7 @@ class Reward:
     """The expected reward until a target, over ``steps`` steps, or forever, discounted by ``discount`` per step.
 
     With a target, runs that may miss it have infinite value (PRISM's convention). A target and a discount do not go
-    together.
+    together. With ``average`` it is the reward of a step in the long run, which goes with none of these.
 
     >>> Reward(RewardStructure([1.0, 0.0], None), "min", discount=0.9).discount
     Fraction(9, 10)
@@ -39,6 +40,7 @@ class Reward:
     target: BoolArray | None = None  # (n_states)
     steps: int | None = None
     discount: Fraction | None = None
+    average: bool = False
     nature: Nature | None = None
     text: str = ""
 
@@ -48,6 +50,8 @@ class Reward:
             raise ModelError(f"reward={short(self.reward)}: give a RewardStructure, such as model.rewards['name']")
         if self.target is not None and self.discount is not None:
             raise ModelError("a discounted reward has no target: leave out target or discount")
+        if self.average and any(each is not None for each in (self.target, self.steps, self.discount)):
+            raise ModelError("an average in the long run has no target, steps or discount: leave them out")
         target = None if self.target is None else state_mask("target", self.target)
         steps = None if self.steps is None else whole_number("steps", self.steps, "a whole number, at least 0")
         set_fields(self, target=target, steps=steps, discount=discount_factor(self.discount))
@@ -56,7 +60,8 @@ class Reward:
         until = "" if self.target is None else f"until {int(self.target.sum()):,} target states"
         window = "" if self.steps is None else number_of(self.steps, "step")
         discount = "" if self.discount is None else f"discount {self.discount}"
-        return one_line(self, self.direction, until, window, discount, self.text)
+        average = "on average" if self.average else ""
+        return one_line(self, self.direction, until, window, discount, average, self.text)
 
     @property
     def is_discounted(self) -> bool:
@@ -66,6 +71,8 @@ class Reward:
     @property
     def kind(self) -> Kind:
         """The worth of a run, which is its rewards, until the target if there is one."""
+        if self.average:
+            return Kind.AVERAGE
         if self.discount is not None:
             return Kind.DISCOUNTED
         return Kind.FOREVER if self.target is None else Kind.UNTIL_END
@@ -90,7 +97,7 @@ class Reward:
         self._check_rewards(total, graph)
         nowhere = np.zeros(graph.n_states, dtype=np.bool_)
         is_end = nowhere if self.target is None else self.target
-        return Terms(total, float(self.discount or 1), is_end, np.zeros(graph.n_states))
+        return Terms(total, float(self.discount or 1), is_end, np.zeros(graph.n_states), self.reward.learned)
 
     def at_step(self, values: FloatArray, step: int) -> FloatArray:
         """Return the values at a step, where nothing more is collected in a target."""
@@ -103,6 +110,8 @@ class Reward:
         """
         if self.direction == "min":
             return bound >= np.inf
+        if self.average:
+            return bound <= -np.inf
         return bound <= 0 and self.steps is None and not self.is_discounted
 
     def flipped(self) -> None:
@@ -112,19 +121,27 @@ class Reward:
         """Return the objective on the model that has only these choices, one for each state."""
         if self.reward.choice is None:
             return self
-        return replace(self, reward=replace(self.reward, choice=self.reward.choice[choices]))
+        return replace(self, reward=self.reward.at(choices))
 
     def stretched(self, graph: Graph) -> Reward:
         """Return the objective on the model whose choices are states of their own, so that each step takes two."""
         of_state = np.zeros(graph.n_states) if self.reward.state is None else self.reward.state
         of_choice = np.zeros(graph.n_choices) if self.reward.choice is None else self.reward.choice
         off = np.zeros(graph.n_choices, dtype=np.bool_)
+        scale = 2.0 if self.average else 1.0  # of twice as many steps, each earns half on average
         return replace(
             self,
-            reward=RewardStructure(np.concatenate([of_state, of_choice]), None),
+            reward=RewardStructure(scale * np.concatenate([of_state, of_choice]), None, self._stretched_coins(graph)),
             target=None if self.target is None else np.concatenate([self.target, off]),
             steps=None if self.steps is None else 2 * self.steps,
         )
+
+    def _stretched_coins(self, graph: Graph) -> LearnedRewards | None:
+        learned = self.reward.learned
+        if learned is None:
+            return None
+        coins = learned.of_choices(np.append(np.full(graph.n_states, -1), learned.coin))
+        return replace(coins, span=tuple(2 * span for span in coins.span)) if self.average else coins
 
     def with_sinks(self, is_end: BoolArray, is_trap: BoolArray, reward: FloatArray, *, until_end: bool) -> Reward:
         """Return the rewards until the end, or forever."""
@@ -141,7 +158,8 @@ class Reward:
     def _check_rewards(self, total: FloatArray, graph: Graph) -> None:
         if not np.isfinite(total).all():
             raise ModelError("rewards must be finite numbers")
-        if self.steps is None and self.discount is None and (total < 0).any():
+        is_summed = self.steps is None and self.discount is None and not self.average
+        if is_summed and (total < 0).any():
             choice = graph.describe_choice(int(np.argmax(total < 0)))
             where = f"{choice}: the reward {total[total < 0][0]:g} is negative"
             raise ModelError(f"{where}; without a bound on steps and without a discount rewards must be at least 0")

@@ -21,11 +21,11 @@ import numpy as np
 
 from plumdp.base.rounding import ULP, UNIT
 from plumdp.model.graph import Indices
-from plumdp.model.objective import Objective
+from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.text import one_line
-from plumdp.region.ball import smaller_ball
+from plumdp.region.ball import ball_around, smaller_ball
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.brackets import (
@@ -37,10 +37,12 @@ from plumdp.solver.coupled.brackets import (
     intersection,
     setting_of,
 )
+from plumdp.solver.coupled.by_cycles import average_of, cycles_of
 from plumdp.solver.coupled.by_slabs import bracket_by_slabs
 from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.coupled.forms import MAX_DEGREE
+from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.coupled.remainder import ErrorModel, StepErrors, error_model, step_errors
 from plumdp.solver.reductions.drawn_policy import draw_first, stretched
 
@@ -50,6 +52,7 @@ _MAX_DIMENSION = 4  # for slabs
 _MAX_NODES = 50_000  # for slabs
 _LARGE = 0.25  # share of the remainder from which on another ball is tried
 _MATTERS = 0.02  # share of the remainder from which on more is tried
+_NO_CYCLES = "nothing proves that runs of the policy come back to the state in which they are most often"
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,8 @@ def find_coupled_bounds(
     if flipped is not None:
         bounds = find_coupled_bounds(model, policy, flipped, region, uncertain, precision=precision)
         return bounds if isinstance(bounds, str) else _one_minus(bounds)
+    if objective.kind is Kind.AVERAGE:
+        return _by_cycles(model, chosen, objective, region, uncertain, precision)
     chain = usable_chain(model, chosen, objective, uncertain)
     if isinstance(chain, str):
         return chain
@@ -122,6 +127,34 @@ def find_coupled_bounds(
     # the value of a probability is between zero and its cap
     least = 0.0 if objective.cap < np.inf else -np.inf
     return best_of(brackets, least=least, most=objective.cap)
+
+
+def _by_cycles(
+    model: ParametricMDP,
+    policy: Indices,
+    objective: Objective,
+    region: Region,
+    uncertain: IntervalMDP,
+    precision: float,
+) -> CoupledBounds | str:
+    """Return bounds on an average reward in the long run."""
+    centre = ball_around(region, model.space.dimension).centre
+    cycles = cycles_of(model, policy, objective, centre)
+    if isinstance(cycles, str):
+        return cycles
+    relaxed = cycles.relaxed(uncertain)
+    length = find_coupled_bounds(cycles.model, cycles.policy, cycles.length(), region, relaxed, precision=precision)
+    if isinstance(length, str):
+        return f"{_NO_CYCLES} ({length})"
+    middle, _ = policy_gradient(cycles.model, cycles.policy, cycles.total(0.0), centre)
+    less = 2 * middle / (length.lower + length.upper)
+    excess = find_coupled_bounds(cycles.model, cycles.policy, cycles.total(less), region, relaxed, precision=precision)
+    if isinstance(excess, str):
+        return excess
+    lower, upper = average_of(less, (excess.lower, excess.upper), (length.lower, length.upper))
+    scale = (upper - lower) / (excess.upper - excess.lower) if excess.upper > excess.lower else 1.0
+    statistics, remainder, rounding = (scale * part for part in (excess.statistics, excess.remainder, excess.rounding))
+    return CoupledBounds(lower, upper, statistics, remainder, rounding, excess.kind)
 
 
 def usable_chain(

@@ -89,7 +89,7 @@ def setting_of(
 ) -> Setting:
     """Return the setting of a policy's chain on a ball around a region, with the bounds of expressions over it."""
     ball = ball_around(region, model.space.dimension) if ball is None else ball
-    renumbered, used = chain.with_own_expressions()
+    renumbered, used = chain.with_coins().with_own_expressions()
     forms = forms_on(model.expressions, used, ball, bounds=(uncertain.lower, uncertain.upper))
     return Setting(renumbered, forms.scaled(chain.discount), ball, region)
 

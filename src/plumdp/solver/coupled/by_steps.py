@@ -41,17 +41,20 @@ class _Steps:
     """The values that an objective gives to the nodes of a chain at each step."""
 
     def __init__(self, objective: Objective, chain: PolicyChain, n_states: int) -> None:
-        self._objective, self._state, self._n_states = objective, chain.state, n_states
+        n = chain.n_nodes - chain.n_payments
+        self._objective, self._state, self._n_states = objective, chain.state[:n], n_states
+        self._paid = chain.known[len(chain.known) - chain.n_payments :]  # at every step
 
     def values(self, of_nodes: FloatArray, step: int) -> FloatArray:
         """Return the values at a step, given the values if the run goes on."""
         whole = np.zeros(self._n_states)
-        whole[self._state] = of_nodes
-        return self._objective.at_step(whole, step)[self._state]
+        whole[self._state] = of_nodes[: len(self._state)]
+        return np.append(self._objective.at_step(whole, step)[self._state], self._paid)
 
     def is_fixed(self, step: int) -> BoolArray:
         """Return the nodes whose value at a step follows from the objective alone."""
-        return fixed_states(self._objective, self._n_states, step)[self._state]
+        is_fixed = fixed_states(self._objective, self._n_states, step)[self._state]
+        return np.append(is_fixed, np.ones(len(self._paid), dtype=np.bool_))
 
 
 def expand_by_steps(

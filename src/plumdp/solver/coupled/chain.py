@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
+from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.objective import Kind, Objective, Terms
 from plumdp.model.parametric import ParametricMDP
 from plumdp.solver.coupled import kernels
@@ -32,6 +33,8 @@ class PolicyChain:
     is_ordered: bool  # whether successors come before their states: cycles are self-loops
     discount: float
     misfit: float = 0.0  # how far rows may be off from what their expressions say, in total variation
+    learned: LearnedRewards | None = None  # the rewards of open nodes that depend on parameters, if there are any
+    n_payments: int = 0  # the last nodes, which are no states, and stand for what coins pay (see ``with_coins``)
 
     @property
     def n_open(self) -> int:
@@ -54,6 +57,36 @@ class PolicyChain:
         number = np.cumsum(is_used, dtype=np.int32) - 1
         return replace(self, expression=read_only(number[self.expression])), np.flatnonzero(is_used)
 
+    def with_coins(self) -> PolicyChain:
+        """Return the chain with a coin thrown in each open node whose reward depends on parameters.
+
+        It leads to a closed node whose value is what it pays, or to one that pays nothing, besides where the row leads.
+        So r + Σ_t f_t W(s_t) is what it is with the reward, and what the linear terms of all transitions of a node sum
+        to is zero as before. Payments are divided by the discount, as all that comes later is multiplied by it.
+        """
+        learned = self.learned
+        if learned is None:
+            return self
+        n, at = self.n_nodes, np.flatnonzero(learned.coin >= 0)
+        coin, ends = learned.coin[at], self.first[at + 1]
+        pays = np.insert(
+            self.successor, np.repeat(ends, 2), np.column_stack([n + 1 + coin, np.full_like(coin, n)]).ravel()
+        )
+        expression = np.insert(self.expression, np.repeat(ends, 2), learned.expression[coin].ravel())
+        more = np.zeros(self.n_open + 1, dtype=np.int64)
+        more[at + 1] = 2
+        paid = np.append(0.0, learned.spans / self.discount)
+        return replace(
+            self,
+            state=read_only(np.append(self.state, np.full(len(paid), -1, dtype=np.int32))),
+            first=read_only(self.first + np.cumsum(more)),
+            successor=read_only(pays.astype(np.int32)),
+            expression=read_only(expression),
+            known=read_only(np.append(self.known, paid)),
+            learned=None,
+            n_payments=len(paid),
+        )
+
     def rows(self, of_transition: FloatArray, columns: Indices, width: int) -> Any:
         """Return a sparse matrix (n_open, width) with a number for each transition, in the given columns."""
         from scipy.sparse import csr_array
@@ -67,15 +100,19 @@ def policy_chain(model: ParametricMDP, policy: Indices, objective: Objective) ->
     For objectives with a number of steps, closed are only the states in which the run is over at every step. The
     values of closed nodes are then left at zero.
     """
+    if objective.kind is Kind.AVERAGE:
+        return "an average in the long run is valued by cycles"
     terms = objective.terms(model.graph)
     is_over = terms.is_end if objective.n_steps is None else _always_fixed(objective, model.graph.n_states)
-    chain = _reached(model, policy, terms, is_over)
+    chain = reached_chain(model, policy, terms, is_over)
     if objective.n_steps is not None or objective.kind == Kind.DISCOUNTED:
         return chain
     n, closed = chain.n_open, chain.state[chain.n_open :]
     is_ahead = np.zeros(chain.n_nodes, dtype=np.bool_)
     if objective.kind == Kind.FOREVER:
         is_ahead[:n] = chain.reward != 0
+        if chain.learned is not None:
+            is_ahead[:n] |= chain.learned.coin >= 0
     else:
         chain = replace(chain, known=read_only(terms.value[closed]))
         is_ahead[n:] = (chain.known > 0) | (objective.kind == Kind.UNTIL_END)
@@ -86,7 +123,7 @@ def policy_chain(model: ParametricMDP, policy: Indices, objective: Objective) ->
     return _closing(chain, ~is_ahead[:n])
 
 
-def _reached(model: ParametricMDP, policy: Indices, terms: Terms, is_over: BoolArray) -> PolicyChain:
+def reached_chain(model: ParametricMDP, policy: Indices, terms: Terms, is_over: BoolArray) -> PolicyChain:
     """Return the chain with only those states closed in which a run is over."""
     graph, n = model.graph, model.graph.n_states
     order, ends, stack = (np.empty(n, dtype=np.int32) for _ in range(3))
@@ -110,6 +147,7 @@ def _reached(model: ParametricMDP, policy: Indices, terms: Terms, is_over: BoolA
         int(node[graph.initial_state]),
         bool(is_ordered),
         terms.discount,
+        learned=None if terms.learned is None else terms.learned.of_choices(terms.learned.coin[choices]),
     )
 
 
@@ -146,4 +184,5 @@ def _closing(chain: PolicyChain, closing: BoolArray) -> PolicyChain:
         reward=read_only(chain.reward[kept]),
         known=read_only(np.concatenate([chain.known, np.zeros(len(gone))])),
         initial=int(node[chain.initial]),
+        learned=None if chain.learned is None else chain.learned.of_choices(chain.learned.coin[kept]),
     )

@@ -8,10 +8,11 @@ import numpy as np
 
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import FloatArray, IntArray
-from plumdp.model.objective import Objective
+from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.region.ball import Ball
+from plumdp.solver.coupled.by_cycles import cycles_of
 from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.coupled.equations import equations_of
@@ -58,6 +59,8 @@ def find_gradient(model: ParametricMDP, policy: Policy, objective: Objective, po
     if flipped is not None:
         value, gradient, states = find_gradient(model, chosen, flipped, point)
         return Gradient(1 - value, -gradient, states)
+    if objective.kind is Kind.AVERAGE:
+        return _average_gradient(model, chosen, objective, point)
     at, d = np.asarray(point, dtype=np.float64), model.space.dimension
     if at.shape != (d,):
         raise ModelError(f"a point has {d} numbers, one for each parameter, not shape {at.shape}")
@@ -66,12 +69,26 @@ def find_gradient(model: ParametricMDP, policy: Policy, objective: Objective, po
         return Gradient(np.inf, np.zeros(d), np.arange(model.graph.n_states, dtype=np.int32))
     if chain.n_open == 0:
         return Gradient(known_value(chain, objective, model.graph.n_states), np.zeros(d), chain.state)
-    chain, used = chain.with_own_expressions()
+    chain, used = chain.with_coins().with_own_expressions()
     forms = forms_on(model.expressions, used, Ball(at, np.eye(d)), order=1).scaled(chain.discount)
     if objective.n_steps is not None:
         expansion = expand_by_steps(chain, forms, objective, model.graph.n_states, None, order=1).expansion
         return Gradient(float(expansion.values[chain.initial]), expansion.slopes[chain.initial], chain.state)
     return Gradient(*_gradient(chain, forms), chain.state)
+
+
+def _average_gradient(model: ParametricMDP, policy: IntArray, objective: Objective, point: FloatArray) -> Gradient:
+    """Return the average reward R / T of a step in the long run and its gradient, R and T being those of a cycle."""
+    cycles = cycles_of(model, policy, objective, np.asarray(point, dtype=np.float64))
+    if isinstance(cycles, str):
+        return Gradient(np.nan, np.zeros(model.space.dimension), np.arange(model.graph.n_states, dtype=np.int32))
+    total = find_gradient(cycles.model, cycles.policy, cycles.total(0.0), point)
+    length = find_gradient(cycles.model, cycles.policy, cycles.length(), point)
+    value = total.value / length.value
+    slope = (total.derivatives - value * length.derivatives) / length.value
+    memory = cycles.model.graph.memory
+    assert memory is not None
+    return Gradient(value, slope, np.unique(memory.state[length.states]))
 
 
 def _gradient(chain: PolicyChain, forms: Forms) -> tuple[float, FloatArray]:

@@ -82,7 +82,7 @@ def write_low_degrees(
         linear[s] = np.sqrt(square)
         for k in range(curvatures.shape[1]):
             quadratic[s, k] += mean[2][s, k] - here[2][s, k]
-        gamma = (first[s + 1] - first[s] + 8) * UNIT
+        gamma = (first[s + 1] - first[s] + 12) * UNIT  # rewards and payments may be rounded three times each
         # errors of coefficients matter times the successor's value, and times the mean that is subtracted
         rounding[s] = gamma * (abs(reward[s]) + size + here[3][s]) + error_size + error * mean_size
 

@@ -68,22 +68,23 @@ class Draws:
 
     def model(self, model: ParametricMDP) -> ParametricMDP:
         """Return a parametric model with the draws, for the solver alone, without labels, rewards and counted rows."""
-        table = model.expressions
-        table.require_polynomials()  # free expressions would change their numbers
+        table, n, of_rows = model.expressions, len(model.expressions.polynomials), np.asarray(model.expression)
         constants = map(polynomial, self.probability)
+        more = ExpressionTable.build([*table.polynomials, *constants], table.names)
+        free_last = np.where(of_rows < n, of_rows, of_rows + len(self.probability))
         return replace(
             model,
             graph=self.graph,
-            expressions=ExpressionTable.build([*table.polynomials, *constants], table.names),
-            expression=self._expression(model.expression, len(table)),
+            expressions=replace(more, n_free=table.n_free),
+            expression=self._expression(free_last, n),
             labels={},
             rewards={},
             lift=None,
         )
 
-    def _expression(self, of_rows: IntArray, n_expressions: int) -> IntArray:
-        """Return the expression of each transition; the probabilities of draws come after all others."""
-        return read_only(np.concatenate([n_expressions + self.constant, of_rows]).astype(np.int32))
+    def _expression(self, of_rows: Indices, first: int) -> IntArray:
+        """Return the expression of each transition, given that of the first draw and those of rows."""
+        return read_only(np.concatenate([first + self.constant, of_rows]).astype(np.int32))
 
 
 def draw_first(graph: Graph, weights: FloatArray) -> Draws:

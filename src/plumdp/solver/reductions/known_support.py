@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, ranges, read_only
-from plumdp.model.objective import Kind, Nature, Objective, Reach
+from plumdp.model.objective import Kind, Nature, Objective, Reach, is_open_everywhere
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import end_component_kernels
 from plumdp.solver.end_components import end_components
@@ -90,7 +90,7 @@ def is_support_relevant(imdp: IntervalMDP, objective: Objective, nature: Nature)
     It does not if they are continuous in the probabilities, nor if nature wants them large, and comes arbitrarily close
     to what it could get by dropping transitions.
     """
-    if imdp.has_fixed_support() or objective.n_steps is not None or objective.kind is Kind.DISCOUNTED:
+    if imdp.has_fixed_support() or is_open_everywhere(objective):
         return False
     wants_large = (objective.direction == "max") == (nature == "optimistic")
     return not wants_large or objective.kind is Kind.UNTIL_END

@@ -1,0 +1,97 @@
+"""The objective ``Mission``, the probability of runs that are told apart by what happened before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn, Protocol
+
+from plumdp.base.errors import ModelError
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
+from plumdp.model.objectives.protocol import Direction, Kind, Nature, Objective
+from plumdp.model.objectives.reach import Reach
+from plumdp.model.text import one_line
+
+if TYPE_CHECKING:
+    from plumdp.model.parametric import ParametricMDP
+
+
+class Task(Protocol):
+    """What is remembered for a mission, such as an automaton or a budget."""
+
+    def asked_of(self, model: ParametricMDP, mission: Mission) -> tuple[ParametricMDP, Objective] | str:
+        """Return the product of the model with the memory and what is asked there, or why there is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mission:
+    """The probability that a run does a task, or with ``complement`` that it does not, which takes memory.
+
+    It has no value on the model itself: ``ask`` returns it as an objective on a product with memory.
+    """
+
+    task: Task
+    complement: bool
+    direction: Direction
+    nature: Nature | None = None
+    text: str = ""
+    target: None = None
+
+    def __repr__(self) -> str:
+        return one_line(self, self.direction, self.text)
+
+    @property
+    def kind(self) -> Kind:
+        """The worth of a run, which is decided where it ends."""
+        return Kind.END
+
+    @property
+    def n_steps(self) -> None:
+        """No number of steps, as all may matter."""
+
+    @property
+    def cap(self) -> float:
+        """The largest value there can be, which is 1."""
+        return 1.0
+
+    def reaching(self, target: BoolArray, avoid: BoolArray) -> Reach:
+        """Return it as an objective on a product, given the states where the task is done and where it has failed."""
+        return Reach(target, avoid, self.direction, complement=self.complement, nature=self.nature, text=self.text)
+
+    def terms(self, graph: Graph) -> NoReturn:
+        """Refuse a model without memory."""
+        raise self._refusal
+
+    @property
+    def _refusal(self) -> ModelError:
+        return ModelError(
+            f"{self.text or 'a mission'}: this needs memory, which is not supported here; certify, compare, decide, "
+            "difference and improve take it, and ask(property, model) returns it as a question on a product"
+        )
+
+    def at_step(self, values: FloatArray, step: int) -> NoReturn:
+        """Refuse it."""
+        raise self._refusal
+
+    def is_vacuous(self, bound: float) -> NoReturn:
+        """Refuse it."""
+        raise self._refusal
+
+    def flipped(self) -> NoReturn:
+        """Refuse it."""
+        raise self._refusal
+
+    def restricted_to(self, choices: Indices) -> NoReturn:
+        """Refuse it."""
+        raise self._refusal
+
+    def stretched(self, graph: Graph) -> NoReturn:
+        """Refuse it."""
+        raise self._refusal
+
+    def with_sinks(self, is_end: BoolArray, is_trap: BoolArray, reward: FloatArray, *, until_end: bool) -> NoReturn:
+        """Refuse it."""
+        raise self._refusal
+
+    def check_size(self, graph: Graph) -> NoReturn:
+        """Refuse every graph, as it is asked of products alone."""
+        raise self._refusal

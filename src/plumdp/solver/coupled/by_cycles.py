@@ -1,0 +1,112 @@
+"""Bounds on average rewards in the long run, with one point for all states, from cycles through one state.
+
+Let a policy's runs come to a state again and again. Then the average reward g of a step is the expected reward of a
+cycle, from that state until it comes back, divided by the expected length T of one. So the reward of a cycle less c
+for each of its steps is D = (g - c) T, for any number c, and g = c + D / T. Both D and T are values of the model in
+which a run ends when the state is reached for the second time. If c is about the average at the centre of the region, D
+is about zero, so that T matters little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import inf, nextafter
+
+import numpy as np
+
+from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray
+from plumdp.model.learned_rewards import LearnedRewards
+from plumdp.model.memory import remember
+from plumdp.model.objective import Objective, Reward
+from plumdp.model.parametric import ParametricMDP, RewardStructure
+from plumdp.relaxation.intervals import IntervalMDP
+
+_STEPS = 400  # after which a chain is taken to have settled; any state will do, and one that is visited often is best
+
+
+@dataclass(frozen=True, eq=False)
+class Signed(Reward):
+    """A reward until a target that may be negative, for one policy whose runs end almost surely."""
+
+    def _check_rewards(self, total: FloatArray, graph: object) -> None:
+        assert np.isfinite(total).all()
+
+
+@dataclass(frozen=True, eq=False)
+class Cycles:
+    """A policy on the model in which a run ends when it is in a state for the second time."""
+
+    model: ParametricMDP
+    policy: IntArray  # (n_states)
+    reward: FloatArray  # (n_choices): before the first visit nothing counts
+    steps: FloatArray  # (n_choices): 1 in the cycle, and 0 before it
+    end: BoolArray  # (n_states)
+    learned: LearnedRewards | None = None  # the rewards in the cycle that depend on parameters
+
+    def relaxed(self, uncertain: IntervalMDP) -> IntervalMDP:
+        """Return a relaxation of the model as one of this model, by the intervals of its expressions."""
+        return replace(uncertain, graph=self.model.graph, expression=self.model.expression, region=None)
+
+    def total(self, less: float) -> Reward:
+        """Return the reward of a cycle, less a number for each of its steps."""
+        return Signed(RewardStructure(None, self.reward - less * self.steps, self.learned), "max", target=self.end)
+
+    def length(self) -> Reward:
+        """Return the number of steps of a cycle."""
+        return Reward(RewardStructure(None, self.steps), "max", target=self.end)
+
+
+def cycles_of(model: ParametricMDP, policy: Indices, objective: Objective, point: FloatArray) -> Cycles | str:
+    """Return the cycles of a policy through a state that it often visits at a point, or why there are none."""
+    back = _often_visited(model, policy, point)
+    product = _product(model, back)
+    if isinstance(product, str):
+        return product
+    graph, small = product.graph, model.graph
+    assert graph.memory is not None
+    state, choice = graph.memory.state, graph.memory.choice
+    has_begun = (graph.states[graph.memory.names[0]] == 1) | (state == back)
+    lifted = graph.first_choice[:-1] + (np.asarray(policy) - small.first_choice[:-1])[state]
+    counts = has_begun[graph.state_of_choice()].astype(np.float64)
+    terms = objective.terms(small)
+    learned = None
+    if terms.learned is not None:
+        learned = terms.learned.of_choices(np.where(counts > 0, terms.learned.coin[choice], -1))
+    end = (graph.states[graph.memory.names[0]] == 1) & (state == back)
+    return Cycles(product, lifted.astype(np.int32), terms.reward[choice] * counts, counts, end, learned)
+
+
+@lru_cache(maxsize=4)
+def _product(model: ParametricMDP, back: int) -> ParametricMDP | str:
+    """Return the model that remembers whether a state was left before."""
+
+    def leave(memory: Indices, state: Indices, choice: Indices) -> Indices:
+        return np.where(state == back, 1, memory)
+
+    return remember(model, leave, 2, "cycle")
+
+
+def _often_visited(model: ParametricMDP, policy: Indices, point: FloatArray) -> int:
+    """Return the state in which runs of a policy are most often after many steps, at a point."""
+    from scipy.sparse import csr_array
+
+    graph, n = model.graph, model.graph.n_states
+    transitions = graph.transitions_of(policy)
+    first = np.concatenate([[0], np.cumsum(np.diff(graph.first_transition)[policy])])
+    probability = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression[transitions]]
+    backward = csr_array((probability, graph.successor[transitions], first), shape=(n, n)).T.tocsr()
+    share, total = np.zeros(n), np.zeros(n)
+    share[graph.initial_state] = 1.0
+    for step in range(_STEPS):
+        share = backward @ share
+        total += share if 2 * step >= _STEPS else 0.0
+    return int(np.argmax(total))
+
+
+def average_of(less: float, excess: tuple[float, float], length: tuple[float, float]) -> tuple[float, float]:
+    """Return bounds on c + D / T, given bounds on D and T, of which T is at least one, rounded outward."""
+    shortest, longest = max(length[0], 1.0), max(length[1], 1.0)
+    low = excess[0] / (shortest if excess[0] < 0 else longest)
+    high = excess[1] / (shortest if excess[1] > 0 else longest)
+    return nextafter(less + nextafter(low, -inf), -inf), nextafter(less + nextafter(high, inf), inf)

@@ -1,0 +1,19 @@
+"""``python verify.pyz RESULT``: prints each layer of the proof, and ends with 0 if all of them hold, else with 1."""
+
+import sys
+
+from .check import verify
+
+
+def main(arguments: list[str]) -> int:
+    """Verify the folder of a result, and return the exit code."""
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print("usage: verify.pyz RESULT, the folder of a result that was certified with --witness", file=sys.stderr)
+        return 2
+    report = verify(arguments[0])
+    print(report)
+    return 0 if report.broken is None else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,131 @@
+"""Half-spaces that bets leave: at the true parameters no fortune grows beyond all bounds.
+
+Bets are fixed at moments, by what was seen before, and stay until the next one. Each is made for a horizon, a length of
+the data, and the fortunes of all horizons are one fortune in the end, in which each has its weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from flint import arb, fmpq
+
+from .counts import Data, Member
+from .half_spaces import HalfSpace
+from .reading import Ball, Exact, Part, dot, require
+
+_LARGEST_BET = fmpq(1, 2)
+_LEAST_PROBABILITY = fmpq(1, 10**9)
+_PLANNED = fmpq(4, 5)  # weight of the planned length
+_HORIZONS = 60
+
+
+def check_bets(part: Part, data: Data) -> None:
+    """Require two bets at most for each direction that was announced, on horizons whose weights sum to at most one."""
+    require(data.order != "unknown" and len(data.lengths) > 0, f"{part.place}: bets need data whose order is known")
+    n_directions, n_stages, d = part["directions"].whole(), len(data.lengths), len(data.names)
+    part["points"].matrix(n_stages, d)
+    used: dict[int, int] = {}
+    for item in part["list"]:
+        direction = item["direction"].whole(n_directions)
+        used[direction] = used.get(direction, 0) + 1
+        require(used[direction] <= 2, f"{item.place}: a direction has two sides, not three")
+        numbers = [
+            number.value if type(number.value) is int else number.refuse("expected a whole number")
+            for number in item["horizons"]
+        ]
+        require(len(set(numbers)) == len(numbers) > 0, f"{item.place}: a horizon is used twice, or there is none")
+        for number in numbers:
+            weight_of_horizon(data, number, item.place)
+        shares = item["shares"].numbers(len(numbers))
+        require(all(share > 0 for share in shares), f"{item.place}: a share is not positive")
+        is_complete = [len(of_stage) for of_stage in item["steps"]] == [len(numbers)] * n_stages
+        require(is_complete, f"{item.place}: each stage needs a step for each horizon")
+
+
+def of_bets(part: Part, data: Data) -> Iterator[HalfSpace]:
+    """Yield the half-spaces that bets leave, both sides of a direction with fortunes that start at one half."""
+    error, d = part["error"].number(), len(data.names)
+    points, stages = part["points"].matrix(len(data.lengths), d), list(data.stages())
+    for item in part["list"]:
+        yield _staged(item, data, stages, points, error)
+
+
+def weight_of_horizon(data: Data, number: int, place: str) -> Ball:
+    """Return the weight of the horizon that is 2^number times the first, or the expected, length.
+
+    Without an expected length the weights are (1 - 2^-½) 2^(-i/2) for i = 0, 1, …; with one, 2/3 / ((1 + |i|)(2 + |i|))
+    for all whole i, and if it was planned a fifth of that, with four fifths for i = 0. All of them sum to one.
+    """
+    exists = abs(number) <= _HORIZONS and (number >= 0 or data.expected is not None)
+    require(exists, f"{place}: there is no horizon {number}")
+    if data.expected is None:
+        return (1 - arb(2).rsqrt()) * (arb(2) ** (-arb(number) / 2))
+    weight = fmpq(2, 3) / ((1 + abs(number)) * (2 + abs(number)))
+    if data.order in ("planned", "short"):
+        weight = (1 - _PLANNED) * weight + (_PLANNED if number == 0 else 0)
+    return arb(weight)
+
+
+def _staged(
+    item: Part, data: Data, stages: Sequence[Sequence[int]], points: Sequence[Sequence[Exact]], error: Exact
+) -> HalfSpace:
+    """Return the half-space of one fortune, the mean of those that bets for several horizons make.
+
+    With bets u on members, e = exp(u), Z(v) = Σ f(v) e of each class and any tangent points Y > 0, the true point has
+
+        Σ share Σ visits Z(v) / Y  >=  Σ share (Σ visits (1 - ln Y) + Σ seen u + ln(weight / 2 / share)) + ln error.
+    """
+    d, n = len(data.names), len(item["horizons"])
+    near = item["near"].numbers(d)
+    given = item["shares"].numbers(n)
+    shares = [share / sum(given) for share in given]
+    weights, total = [arb(0)] * len(data.members), arb(error).log()
+    steps = [[step.numbers(d) for step in of_stage] for of_stage in item["steps"]]
+    for m, (share, number) in enumerate(zip(shares, item["horizons"], strict=True)):
+        total += arb(share) * (weight_of_horizon(data, number.value, item.place) / 2 / arb(share)).log()
+        for seen, point, of_stage in zip(stages, points, steps, strict=True):
+            total += arb(share) * _bet(data, seen, point, of_stage[m], near, arb(share), weights)
+    row = [-sum((a * arb(f.slopes[i]) for a, f in zip(weights, data.members, strict=True)), arb(0)) for i in range(d)]
+    known = sum((a * arb(f.constant) for a, f in zip(weights, data.members, strict=True)), arb(0))
+    return HalfSpace(row, known - total)
+
+
+def _bet(
+    data: Data,
+    seen: Sequence[int],
+    point: Sequence[Exact],
+    step: Sequence[Exact],
+    near: Sequence[Exact],
+    share: Ball,
+    weights: list[Ball],
+) -> Ball:
+    """Return Σ visits (1 - ln Y) + Σ seen u of one stage, and add share · visits · e / Y to the weights of members.
+
+    Bets are fixed by what was seen before the stage: u = b·step / f(point), within ±1/2, so that members with the same
+    probability have the same bet. Y is Z at a point near the estimate, within the range of e.
+    """
+    visits, total = data.visits(seen), arb(0)
+    factors: dict[int, Ball] = {}
+    means: dict[int, tuple[Ball, Ball, Ball]] = {}
+    for i, (member, n) in enumerate(zip(data.members, seen, strict=True)):
+        if visits[member.group]:
+            bet = arb(_bet_on(member, point, step))
+            factors[i] = bet.exp()
+            total += n * bet
+            low, high, mean = means.get(member.group, (factors[i], factors[i], arb(0)))
+            means[member.group] = low.min(factors[i]), high.max(factors[i]), mean + arb(member.at(near)) * factors[i]
+    tangents = {group: mean.max(low).min(high).mid() for group, (low, high, mean) in means.items()}
+    for group, tangent in tangents.items():
+        total += visits[group] * (1 - tangent.log())
+    for i, factor in factors.items():
+        group = data.members[i].group
+        weights[i] += share * visits[group] * factor / tangents[group]
+    return total
+
+
+def _bet_on(member: Member, point: Sequence[Exact], step: Sequence[Exact]) -> Exact:
+    probability = member.at(point)
+    if probability <= _LEAST_PROBABILITY:
+        return fmpq(0)
+    return max(-_LARGEST_BET, min(dot(member.slopes, step) / probability, _LARGEST_BET))

@@ -1,0 +1,92 @@
+"""From functions of the parameters to the bracket: bounds on a polynomial over the ball and all half-spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import comb
+
+from flint import arb
+
+from .chain import Chain
+from .enclosure import Cut, Enclosure
+from .linear import is_positive_definite
+from .polynomials import Exponents, monomials, size_on_ball
+from .reading import Ball, Exact, Part, require
+from .values import Functions
+
+_MAX_DEGREE = 16
+
+
+def check_bracket(
+    part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, lower: Exact | None, upper: Exact | None
+) -> None:
+    """Require that the value in the initial state lies in the bracket; None is an end that claims nothing."""
+    if chain.complement:
+        lower, upper = (None if end is None else 1 - end for end in (upper, lower))
+    start = chain.initial
+    if start in chain.known:
+        inside = (lower is None or lower <= chain.known[start]) and (upper is None or chain.known[start] <= upper)
+        require(inside, "the known value of the initial state is not in the bracket")
+        return
+    value, margin = functions.values[start], functions.margins[start]
+    if lower is not None and (chain.kind == "discounted" or lower > 0):  # other values are never negative
+        above = _plus(value, -margin - arb(lower), enclosure.dimension)
+        require(_is_nonnegative(above, part["lower"], enclosure), "the lower end does not follow")
+    if upper is not None and (chain.kind != "reach" or upper < 1):
+        below = _plus({e: -c for e, c in value.items()}, arb(upper) - margin, enclosure.dimension)
+        require(_is_nonnegative(below, part["upper"], enclosure), "the upper end does not follow")
+
+
+def _plus(polynomial: Mapping[Exponents, Ball], number: Ball, dimension: int) -> dict[Exponents, Ball]:
+    zero = (0,) * dimension
+    return {**polynomial, zero: polynomial.get(zero, arb(0)) + number}
+
+
+def _is_nonnegative(polynomial: Mapping[Exponents, Ball], part: Part, enclosure: Enclosure) -> bool:
+    """Return whether a polynomial p is surely at least zero on the ball and in all half-spaces.
+
+    With multipliers y(x) >= 0 of half-spaces q·x <= o, which may be polynomials, and ν >= 0 of the ball, it is enough
+    that p(x) - Σ y(x) (o - q·x) - ν (1 - |x|²) is at least zero on the ball. Of this polynomial, terms of degree three
+    and more are bounded by their size, and the others are positive if their matrix is positive definite.
+    """
+    k = enclosure.dimension
+    ball = arb(part["ball"].number())
+    require(bool(ball >= 0), f"{part.place}: a multiplier is negative")
+    rest = dict(polynomial)
+    for item in part["multipliers"]:
+        cut = enclosure.cuts[item[0].whole(len(enclosure.cuts))]
+        require(cut.row is not None, f"{item.place}: the half-space depends on parameters that are called idle")
+        _subtract(rest, _multiplier(item[1], k), cut, k)
+    matrix = [[arb(0)] * (k + 1) for _ in range(k + 1)]
+    for e, c in rest.items():
+        if sum(e) <= 2:
+            places = [0, 0, *(i for i, power in enumerate(e, start=1) for _ in range(power))]
+            matrix[places[-1]][places[-2]] += c / 2
+            matrix[places[-2]][places[-1]] += c / 2
+    matrix[0][0] -= size_on_ball({e: c for e, c in rest.items() if sum(e) > 2})
+    if all(c.is_zero() for row in matrix for c in row[1:]):  # a constant, which may be zero
+        return bool(matrix[0][0] >= 0)
+    matrix[0][0] -= ball
+    for i in range(1, k + 1):
+        matrix[i][i] += ball
+    return is_positive_definite(matrix)
+
+
+def _multiplier(part: Part, k: int) -> dict[Exponents, Ball]:
+    """Return a polynomial that is at least zero on the ball, given its coefficients up to some degree."""
+    degree = next((m for m in range(_MAX_DEGREE + 1) if comb(k + m, k) == len(part)), None)
+    if degree is None:
+        part.refuse("expected the coefficients of a polynomial")
+    numbers = part.balls(len(part))
+    found = dict(zip(monomials(k, degree), numbers, strict=True))
+    require(bool(numbers[0] >= size_on_ball(found)), f"{part.place}: a multiplier is negative")
+    return found
+
+
+def _subtract(polynomial: dict[Exponents, Ball], multiplier: dict[Exponents, Ball], cut: Cut, k: int) -> None:
+    """Subtract y(x) (o - q·x)."""
+    for e, y in multiplier.items():
+        polynomial[e] = polynomial.get(e, arb(0)) - y * cut.offset
+        for i, q in enumerate(cut.row or []):
+            above = (*e[:i], e[i] + 1, *e[i + 1 :])
+            polynomial[above] = polynomial.get(above, arb(0)) + y * q

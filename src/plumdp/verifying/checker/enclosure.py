@@ -1,0 +1,165 @@
+"""A ball that holds all parameters which the data allow, in coordinates of its own.
+
+Points are ``centre + axes x + idle y``. Nothing depends on y. That all points of the set have |x| <= 1 is shown by
+looking at |x| = 1 alone: the set is convex, so that with a point outside of the ball it has one on its surface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from flint import arb, fmpq, fmpq_mat
+
+from .counts import Data
+from .evidence import Likelihood
+from .half_spaces import HalfSpace
+from .linear import is_positive_definite, norm
+from .polynomials import Polynomial, substitute
+from .reading import Ball, Exact, Part, dot, require
+
+_SMALL = fmpq(1, 10**6)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The half-space ``row · x <= offset`` in the coordinates of a ball, or None as row if it depends on idle ones."""
+
+    row: list[Ball] | None
+    offset: Ball
+
+
+@dataclass(frozen=True)
+class Enclosure:
+    """The coordinates of a ball, and the half-spaces that cut it."""
+
+    centre: list[Exact]
+    axes: list[list[Exact]]  # (k) of d numbers
+    idle: list[list[Exact]]  # (d - k) of d numbers
+    cuts: list[Cut]
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates that matter."""
+        return len(self.axes)
+
+    def transform(self, polynomial: Polynomial, place: str) -> Polynomial:
+        """Return a polynomial in the parameters as one in x, which must not depend on y."""
+        k, d = len(self.axes), len(self.centre)
+        forms = []
+        for i in range(d):
+            form = {(0,) * d: self.centre[i]} if self.centre[i] else {}
+            columns = [*self.axes, *self.idle]
+            form |= {tuple(int(j == m) for m in range(d)): columns[j][i] for j in range(d) if columns[j][i]}
+            forms.append(form)
+        moved = substitute(polynomial, forms, d)
+        require(
+            not any(any(e[k:]) for e in moved), f"{place}: a probability depends on parameters that are called idle"
+        )
+        return {e[:k]: coefficient for e, coefficient in moved.items()}
+
+
+def read_enclosure(
+    part: Part, data: Data, half_spaces: Sequence[HalfSpace], likelihoods: Sequence[Likelihood]
+) -> Enclosure:
+    """Return a ball after a proof that it holds all points of the set."""
+    enclosure = make_enclosure(part, data, half_spaces)
+    if enclosure.dimension:
+        _check(part, enclosure, data, half_spaces, likelihoods)
+    return enclosure
+
+
+def make_enclosure(part: Part, data: Data, half_spaces: Sequence[HalfSpace]) -> Enclosure:
+    """Return the coordinates of a ball, whatever it holds."""
+    d, k = len(data.names), len(part["axes"])
+    require(k <= d, f"{part.place}: there are more axes than parameters")
+    centre = part["centre"].numbers(d)
+    axes, idle = part["axes"].matrix(k, d), part["idle"].matrix(d - k, d)
+    require(d == 0 or fmpq_mat([*axes, *idle]).det() != 0, f"{part.place}: axes and idle directions are not a basis")
+    for member in data.members:
+        free = all(dot(member.slopes, direction) == 0 for direction in idle)
+        require(free, f"{part.place}: an outcome depends on parameters that are called idle")
+    return Enclosure(centre, axes, idle, [_cut(each, centre, axes, idle) for each in half_spaces])
+
+
+def _cut(
+    half_space: HalfSpace, centre: Sequence[Exact], axes: Sequence[Sequence[Exact]], idle: Sequence[Sequence[Exact]]
+) -> Cut:
+    row = half_space.row
+    is_exact = all(type(a) is fmpq for a in row)  # those of outcomes do not depend on idle coordinates, as checked
+    if is_exact and any(dot(row, direction) != 0 for direction in idle):
+        return Cut(None, arb(0))
+    offset = arb(half_space.offset) - arb(dot(row, centre))
+    return Cut([arb(dot(row, axis)) for axis in axes], offset)
+
+
+def _check(
+    part: Part, enclosure: Enclosure, data: Data, half_spaces: Sequence[HalfSpace], likelihoods: Sequence[Likelihood]
+) -> None:
+    """Require that no point x with |x| = 1 is on the way from the centre to a point of the set.
+
+    Quadratic functions are known not to be negative on such a way: products (o - q·x) (o' - q'·x) of two half-spaces
+    that the centre fulfils as well, and what the likelihood leaves. If the sum of some of these, with positive
+    weights, is negative wherever |x| = 1, there is no such point. With any multiple of 1 - |x|² added, which is zero
+    there, that is a matrix which is positive definite.
+    """
+    k = enclosure.dimension
+    sphere = arb(part["sphere"].number())
+    matrix = [[(sphere if i == 0 else -sphere) if i == j else arb(0) for j in range(k + 1)] for i in range(k + 1)]
+    for item in part["products"]:
+        weight = arb(item[2].number())
+        require(bool(weight >= 0), f"{item.place}: the weight is negative")
+        one, other = (_coefficients(item[place], enclosure) for place in (0, 1))
+        for i in range(k + 1):
+            for j in range(k + 1):
+                matrix[i][j] -= weight * (one[i] * other[j] + one[j] * other[i]) / 2
+    if part["likelihood"].value is not None:
+        _subtract_likelihood(part["likelihood"], matrix, enclosure, data, likelihoods)
+    require(is_positive_definite(matrix), f"{part.place}: the ball does not hold all points that the data allow")
+
+
+def _coefficients(part: Part, enclosure: Enclosure) -> list[Ball]:
+    """Return the coefficients of o - q·x for a half-space that the centre fulfils."""
+    cut = enclosure.cuts[part.whole(len(enclosure.cuts))]
+    require(cut.row is not None, f"{part.place}: the half-space depends on parameters that are called idle")
+    require(bool(cut.offset >= 0), f"{part.place}: the centre is not in the half-space")
+    return [cut.offset, *(-q for q in cut.row or [])]
+
+
+def _subtract_likelihood(
+    part: Part, matrix: list[list[Ball]], enclosure: Enclosure, data: Data, likelihoods: Sequence[Likelihood]
+) -> None:
+    """Subtract what the likelihood leaves, a quadratic function that is not negative, with a weight.
+
+    For s <= t, ln(1 + s) <= s - κ(t) s² / 2 with κ(t) = 2 (t - ln(1 + t)) / t². At |x| = 1, with β for the slopes of a
+    member over its probability f at the centre, s = β·x is at most t = |β|, so that threshold <= ℓ(x) is at most
+    ℓ(centre) + g·x - x·H x / 2, with g = Σ seen β and H = Σ seen κ β βᵀ. As ℓ is concave, a point between the centre
+    and one of the set is above the threshold as well.
+    """
+    likelihood = likelihoods[part["index"].whole(len(likelihoods))]
+    weight = arb(part["weight"].number())
+    require(bool(weight >= 0), f"{part.place}: the weight is negative")
+    value = arb(0)
+    for member, n in zip(data.members, likelihood.seen, strict=True):
+        if n:
+            f = member.at(enclosure.centre)
+            require(f > 0, f"{part.place}: a probability is not positive at the centre")
+            value += n * arb(f).log()
+            if any(member.slopes):
+                slopes = [arb(dot(member.slopes, axis) / f) for axis in enclosure.axes]
+                curvature = n * weight * _curvature(norm(slopes))
+                for i, a in enumerate(slopes, start=1):
+                    matrix[0][i] -= n * weight * a
+                    matrix[i][0] -= n * weight * a
+                    for j, b in enumerate(slopes, start=1):
+                        matrix[i][j] += curvature * a * b
+    excess = value - likelihood.threshold
+    require(bool(excess >= 0), f"{part.place}: the centre is not in the set of the likelihood")
+    matrix[0][0] -= 2 * weight * excess
+
+
+def _curvature(t: Ball) -> Ball:
+    """Return κ(t) or less; κ falls, and κ(t) >= 1 - 2 t / 3."""
+    if t < arb(_SMALL):
+        return 1 - 2 * t / 3
+    return 2 * (t - t.log1p()) / (t * t)

@@ -1,0 +1,117 @@
+"""Thresholds of the likelihood: how likely the data are at the true parameters, at least, at all times.
+
+The evidence is the mean of the likelihood over a normal law of the parameters that was fixed before the data. The true
+point has a likelihood of at least the evidence times the error, except with a probability of that error (Ville 1939).
+The mean is bounded from below by what lies near one point, in a set on which the logarithm has a parabola below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flint import arb, fmpq
+
+from .counts import Data
+from .linear import inverse, log_determinant, quadratic
+from .reading import Ball, Exact, Part, dot, require
+
+_SMALL = fmpq(1, 10**9)
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Σ seen ln f >= threshold at the true point, over the members of all classes."""
+
+    seen: list[int]
+    threshold: Ball
+
+
+def read_likelihood(part: Part, data: Data) -> Likelihood:
+    """Return a likelihood with its threshold, which is proved."""
+    seen = data.seen_members("all", "pilot" if part["data"].text() == "main" else "")
+    return Likelihood(seen, _log_evidence(part, data, seen) + arb(part["error"].number()).log())
+
+
+def _log_evidence(part: Part, data: Data, seen: Sequence[int]) -> Ball:
+    """Return a lower bound on the logarithm of the evidence.
+
+    The law is that of mean + B y, with y normal about zero of the given precision. With β = Bᵀ b for the slopes b of a
+    member, κ(t) = 2 (-t - ln(1 - t)) / t², A = precision + Σ seen κ(t) β βᵀ / f² and a set S = -S of displacements z
+    on which |β·z| <= t f for all members of classes that were drawn from, it is at least
+
+        ℓ(y) - y·precision y / 2 + ln det(precision) / 2 - ln det(A) / 2 + ln P(S),   z normal of the precision A.
+    """
+    d = len(data.names)
+    k = len(part["precision"])
+    basis, precision = part["basis"].matrix(d, k), part["precision"].matrix(k, k)
+    y = part["point"].numbers(k)
+    point = [m + dot(row, y) for m, row in zip(part["mean"].numbers(d), basis, strict=True)]
+    widths = part["widths"].numbers(len(data.members))
+    visits = data.visits(seen)
+    matrix: list[list[Any]] = [[arb(entry) for entry in row] for row in precision]
+    value, used = arb(0), []
+    for member, n, t in zip(data.members, seen, widths, strict=True):
+        if not visits[member.group]:
+            continue
+        f = member.at(point)
+        require(f > 0, f"{part.place}: a probability is not positive at the point")
+        require(0 <= t <= 1 and (not n or t < 1), f"{part.place}: a width is not between 0 and 1")
+        value += n * arb(f).log()
+        if any(member.slopes):
+            slopes = [dot([row[i] for row in basis], member.slopes) for i in range(k)]
+            used.append((f, t, slopes, _direction(member.slopes)))
+            _add_square(matrix, slopes, n * _curvature(t) / arb(f * f) if n else arb(0))
+    value += (log_determinant(precision) - log_determinant(matrix) - quadratic(precision, y)) / 2
+    return value + _log_mass(matrix, used, k, part.place)
+
+
+def _add_square(matrix: list[list[Any]], slopes: Sequence[Exact], weight: Ball) -> None:
+    for i, a in enumerate(slopes):
+        for j, b in enumerate(slopes):
+            matrix[i][j] += weight * arb(a * b)
+
+
+def _curvature(t: Exact) -> Ball:
+    """Return κ(t) or more."""
+    return arb(1 + t) if t < _SMALL else 2 * (-arb(t) - (-arb(t)).log1p()) / arb(t) ** 2
+
+
+def _log_mass(
+    matrix: Sequence[Sequence[Any]], used: Sequence[tuple[Exact, Exact, list[Exact], Any]], k: int, place: str
+) -> Ball:
+    """Return a lower bound on ln P(S): of the largest ball in S, or of all slabs, one for each direction.
+
+    The slabs of normal variables hold jointly with at least the product of their probabilities (Šidák 1967).
+    """
+    if not used:
+        return arb(0)
+    inverted = inverse(matrix)
+    require(inverted is not None, f"{place}: the matrix of the evidence is not positive definite")
+    narrowest: dict[Any, Ball] = {}
+    for f, t, slopes, direction in used:
+        ratio = arb(t * f) / quadratic(inverted or [], slopes).sqrt()
+        narrowest[direction] = ratio if direction not in narrowest else ratio.min(narrowest[direction])
+    least = min_of(list(narrowest.values()))
+    ball = (least * least / 2).gamma_lower(arb(k) / 2, regularized=1)
+    slabs = arb(1)
+    for ratio in narrowest.values():
+        slabs *= (ratio / arb(2).sqrt()).erf()
+    best = ball if ball.mid() > slabs.mid() else slabs
+    require(bool(best > 0), f"{place}: the widths leave no mass")
+    return best.log()
+
+
+def min_of(balls: Sequence[Ball]) -> Ball:
+    """Return the least of several numbers."""
+    result = balls[0]
+    for ball in balls[1:]:
+        result = result.min(ball)
+    return result
+
+
+def _direction(slopes: Sequence[Exact]) -> Any:
+    """Return what is equal exactly for slopes that are multiples of each other."""
+    first = next(b for b in slopes if b)
+    return tuple((int((b / first).p), int((b / first).q)) for b in slopes)

@@ -1,0 +1,101 @@
+"""Laws of the parameters and points of bets: those that were fixed by a pilot follow from what was seen until then.
+
+The estimate at a moment is the maximum of the likelihood of what was seen before, with the law of the space as a prior.
+If there is no such maximum, members of classes that were never drawn count as if they had been drawn once. The law
+after a pilot is normal about its estimate, with the second derivative there as its precision. What is checked here is
+approximate: a law that is a little off holds as well, if it was fixed before the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flint import arb, fmpq
+
+from .counts import Data
+from .linear import inverse, is_positive_definite, quadratic
+from .reading import Exact, Part, dot, require
+
+_CLOSE = fmpq(1, 1000)  # of a standard deviation, squared; and of a precision, relative
+
+
+def check_laws(part: Part, data: Data) -> None:
+    """Require likelihoods of different data, each with a law that is that of the space or follows from the pilot."""
+    space = part["space_law"]
+    _require_law(space, data)
+    kinds = [likelihood["data"].text() for likelihood in part["likelihoods"]]
+    require(len(set(kinds)) == len(kinds), "two likelihoods have one share of the error")
+    for law, which in zip(part["likelihoods"], kinds, strict=True):
+        require(which in ("all", "main"), f"{law.place}: the data are all or main, not {which!r}")
+        _require_law(law, data)
+        if which == "all":
+            same = all(law[name].value == space[name].value for name in ("mean", "basis", "precision"))
+            require(same, f"{law.place}: the law is not that of the space")
+            continue
+        require(data.order in ("planned", "open"), f"{law.place}: there is no pilot")
+        require(law["basis"].value == space["basis"].value, f"{law.place}: the law is not in the span of the space")
+        _require_estimate(space, data, "pilot", law["mean"].numbers(len(data.names)), law["precision"], law.place)
+
+
+def check_points(part: Part, data: Data, space: Part) -> None:
+    """Require that the bets of each stage are about the estimate from what was seen before it."""
+    for s, point in enumerate(part["points"].matrix(len(data.lengths), len(data.names))):
+        _require_estimate(space, data, f"moment {s}", point, None, f"{part.place}: points[{s}]")
+
+
+def _require_law(part: Part, data: Data) -> None:
+    k = len(part["precision"])
+    precision = part["precision"].matrix(k, k)
+    part["mean"].numbers(len(data.names))
+    part["basis"].matrix(len(data.names), k)
+    is_symmetric = precision == [list(column) for column in zip(*precision, strict=True)]
+    is_law = is_symmetric and is_positive_definite(precision)
+    require(is_law, f"{part.place}: the precision of the law is not symmetric and positive definite")
+
+
+def _require_estimate(
+    space: Part, data: Data, until: str, point: Sequence[Exact], precision: Part | None, place: str
+) -> None:
+    seen = data.seen_members(until)
+    k, d = len(space["precision"]), len(data.names)
+    for pseudo in (0, 1):
+        found = _derivatives(space, data, seen, point, pseudo)
+        inverted = None if found is None else inverse(found[1])
+        if found is None or inverted is None or not quadratic(inverted, found[0]) < arb(_CLOSE):
+            continue
+        given = found[1] if precision is None else precision.matrix(k, k)
+        size = max((abs(float(x)) for row in found[1] for x in row), default=0.0)
+        off = (
+            abs(float(a) - float(arb(b)))
+            for rows in zip(found[1], given, strict=True)
+            for a, b in zip(*rows, strict=True)
+        )
+        if all(difference <= float(arb(_CLOSE)) * size for difference in off):
+            return
+    require(d == 0 or k == 0, f"{place}: this does not follow from what was seen until {until}")
+
+
+def _derivatives(
+    space: Part, data: Data, seen: Sequence[int], point: Sequence[Exact], pseudo: int
+) -> tuple[list[Any], list[list[Any]]] | None:
+    """Return the first and minus the second derivative of likelihood and prior at a point, or None outside."""
+    d, k = len(data.names), len(space["precision"])
+    basis, prior = space["basis"].matrix(d, k), space["precision"].matrix(k, k)
+    columns = [[row[i] for row in basis] for i in range(k)]
+    off = [dot(column, [a - b for a, b in zip(point, space["mean"].numbers(d), strict=True)]) for column in columns]
+    first: list[Any] = [-arb(dot(row, off)) for row in prior]
+    second: list[list[Any]] = [[arb(x) for x in row] for row in prior]
+    visits = data.visits(seen)
+    for member, n in zip(data.members, seen, strict=True):
+        weight = n or (pseudo if visits[member.group] else 0)
+        if weight and any(member.slopes):
+            f = member.at(point)
+            if f <= 0:
+                return None
+            slopes = [arb(dot(column, member.slopes) / f) for column in columns]
+            first = [g + weight * b for g, b in zip(first, slopes, strict=True)]
+            for i, a in enumerate(slopes):
+                for j, b in enumerate(slopes):
+                    second[i][j] += weight * a * b
+    return first, second

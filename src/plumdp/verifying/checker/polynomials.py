@@ -1,0 +1,142 @@
+"""Polynomials with exact coefficients: read from text, multiplied, and moved to other coordinates.
+
+A polynomial is a dictionary from exponents, one for each variable, to coefficients that are not zero. Text is never
+evaluated: it is split into terms, and every piece of a term is a number or a name that was declared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import combinations_with_replacement
+from math import comb, factorial, prod
+from typing import Any, TypeAlias
+
+from flint import arb, fmpq
+
+from .reading import Ball, Exact, Rejected, is_whole, require
+
+Exponents: TypeAlias = tuple[int, ...]
+Polynomial: TypeAlias = dict[Exponents, Exact]
+
+_MAX_DEGREE = 64
+_MAX_TEXT = 1_000_000
+_MAX_TERMS = 200_000
+_TERM = re.compile(r"[+-]?[^+-]+")
+
+
+def parse(text: str, names: Sequence[str]) -> Polynomial:
+    """Return the polynomial that a text such as "1/2*p^2*q - p + 1" says."""
+    squeezed = text.replace(" ", "")
+    terms = _TERM.findall(squeezed) if len(text) <= _MAX_TEXT else []
+    require("".join(terms) == squeezed != "", f"not a polynomial: {text[:60]!r}")
+    result: Polynomial = {}
+    for term in terms:
+        coefficient, exponents = fmpq(-1 if term[0] == "-" else 1), [0] * len(names)
+        for factor in term.lstrip("+-").split("*"):
+            base, power, exponent = factor.partition("^")
+            above, line, below = base.partition("/")
+            if base in names and (not power or (is_whole(exponent) and len(exponent) < 4)):
+                exponents[names.index(base)] += int(exponent) if power else 1
+            elif not power and is_whole(above) and (not line or (is_whole(below) and int(below))):
+                coefficient *= fmpq(int(above), int(below) if line else 1)
+            else:
+                raise Rejected(f"not a polynomial in {', '.join(names) or 'no parameters'}: {text[:60]!r}")
+        require(sum(exponents) <= _MAX_DEGREE, f"a polynomial has a degree above {_MAX_DEGREE}: {text[:60]!r}")
+        _add_to(result, tuple(exponents), coefficient)
+    return result
+
+
+def _add_to(polynomial: Polynomial, exponents: Exponents, coefficient: Exact) -> None:
+    total = polynomial.get(exponents, 0) + coefficient
+    if total:
+        polynomial[exponents] = total
+    else:
+        polynomial.pop(exponents, None)
+
+
+def constant(number: Exact, n: int) -> Polynomial:
+    """Return a constant in n variables."""
+    return {(0,) * n: number} if number else {}
+
+
+def add(*polynomials: Polynomial) -> Polynomial:
+    """Return the sum of polynomials."""
+    result: Polynomial = {}
+    for polynomial in polynomials:
+        for exponents, coefficient in polynomial.items():
+            _add_to(result, exponents, coefficient)
+    return result
+
+
+def multiply(left: Polynomial, right: Polynomial) -> Polynomial:
+    """Return the product of two polynomials."""
+    result: Polynomial = {}
+    for a, x in left.items():
+        for b, y in right.items():
+            _add_to(result, tuple(map(sum, zip(a, b, strict=True))), x * y)
+    return result
+
+
+def product(polynomials: Sequence[Polynomial], n: int) -> Polynomial:
+    """Return the product of polynomials in n variables."""
+    result = constant(fmpq(1), n)
+    for polynomial in polynomials:
+        result = multiply(result, polynomial)
+    return result
+
+
+def is_constant(polynomial: Polynomial) -> bool:
+    """Return whether no variable occurs."""
+    return not any(any(exponents) for exponents in polynomial)
+
+
+def affine(polynomial: Polynomial, n: int, place: str) -> tuple[Exact, list[Exact]]:
+    """Return the constant and the coefficients of an affine polynomial in n variables."""
+    slopes = [fmpq(0)] * n
+    for exponents, coefficient in polynomial.items():
+        require(sum(exponents) <= 1, f"{place}: a polynomial is not affine")
+        if any(exponents):
+            slopes[exponents.index(1)] = coefficient
+    return polynomial.get((0,) * n, fmpq(0)), slopes
+
+
+def substitute(polynomial: Polynomial, forms: Sequence[Polynomial], n: int) -> Polynomial:
+    """Return the polynomial with a polynomial in n variables in place of each of its variables."""
+    degree = max(map(sum, polynomial), default=0)
+    require(comb(n + degree, n) <= _MAX_TERMS, f"polynomials of degree {degree} in {n} variables have too many terms")
+    return add(*(_term(exponents, coefficient, forms, n) for exponents, coefficient in polynomial.items()))
+
+
+def _term(exponents: Exponents, coefficient: Exact, forms: Sequence[Polynomial], n: int) -> Polynomial:
+    factors = [form for form, power in zip(forms, exponents, strict=True) for _ in range(power)]
+    return multiply(constant(coefficient, n), product(factors, n))
+
+
+@lru_cache
+def monomials(n: int, degree: int) -> list[Exponents]:
+    """Return the exponents of all monomials in n variables up to a degree: 1, then x1, x2, …, then x1², x1 x2, …"""
+    require(comb(n + degree, n) <= _MAX_TERMS, f"polynomials of degree {degree} in {n} variables have too many terms")
+    chosen = (each for total in range(degree + 1) for each in combinations_with_replacement(range(n), total))
+    return [tuple(each.count(i) for i in range(n)) for each in chosen]
+
+
+def size_on_ball(polynomial: Mapping[Exponents, Ball]) -> Ball:
+    """Return a bound on how far a polynomial differs from its constant at points x with |x| <= 1.
+
+    A form of degree m with the coefficients c is at most its Bombieri norm there, by the inequality of Cauchy and
+    Schwarz: |Σ c x^a|² <= (Σ c² a!/m!) (Σ m!/a! x^(2a)), and the second sum is |x|^(2m).
+    """
+    squares: dict[int, Any] = {}
+    for exponents, coefficient in polynomial.items():
+        degree = sum(exponents)
+        if degree:
+            weight = _weight(exponents)
+            squares[degree] = squares.get(degree, 0) + coefficient * coefficient * weight
+    return sum((arb(square).nonnegative_part().sqrt() for square in squares.values()), start=arb(0))
+
+
+@cache
+def _weight(exponents: Exponents) -> Exact:
+    return fmpq(prod(map(factorial, exponents)), factorial(sum(exponents)))

@@ -1,0 +1,127 @@
+"""Values of the policy at every point of the ball, by functions that one step cannot lower, or raise.
+
+Runs must end at every point of the ball, by the graph alone, or because every step lowers a number of steps T(s) >= 0:
+
+    T(s)  >  Σ f(x) T(successor)     in every open state.
+
+For the expected number of steps is then at most T over the least surplus. Discounted values need no end. The witness
+also gives for each open state s a polynomial u(s, x) and a margin m(s). If at all points of the ball
+
+    reward + discount · Σ f(x) (u - m)(successor)  >=  (u - m)(s)      in every open state,
+
+with known values where runs are over, then u - m is below the value: in n steps, u - m is at most what is earned until
+then plus what u - m is worth there, which is bounded, and counts less and less as runs end. In the same way u + m is
+above the value, if one step does not raise it.
+
+Points of the ball need not be parameters at which rows are probabilities. That the inequality holds at those too is
+more than is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flint import arb
+
+from .chain import Chain, Step
+from .enclosure import Enclosure
+from .polynomials import Exponents, monomials, size_on_ball
+from .reading import Ball, Part, require
+
+_MAX_DEGREE = 16
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Polynomials in x, and margins, of all states; known values are constants without a margin."""
+
+    values: list[dict[Exponents, Ball]]
+    margins: list[Ball]
+
+
+def read_functions(part: Part, chain: Chain, dimension: int) -> Functions:
+    """Return the functions that the witness gives."""
+    degree = part["degree"].whole(_MAX_DEGREE + 1)
+    order = monomials(dimension, degree)
+    zero = order[0]
+    require(len(part["functions"]) == len(part["margins"]) == len(chain.open), f"{part.place}: one for each open state")
+    margins = part["margins"].balls(len(chain.open))
+    require(all(bool(m >= 0) for m in margins), f"{part.place}: a margin is negative")
+    values: list[dict[Exponents, Ball]] = [{} for _ in chain.steps]
+    all_margins = [arb(0)] * len(chain.steps)
+    for node, number in chain.known.items():
+        values[node] = {zero: arb(number)} if number else {}
+    for node, given, margin in zip(chain.open, part["functions"], margins, strict=True):
+        numbers = given.balls(len(order))
+        values[node] = {e: x for e, x in zip(order, numbers, strict=True) if not x.is_zero()}
+        all_margins[node] = margin
+    return Functions(values, all_margins)
+
+
+def check_functions(part: Part, chain: Chain, enclosure: Enclosure, functions: Functions) -> None:
+    """Require that runs end, and that one step does not lower u - m nor raise u + m at any point of the ball."""
+    discount, zero = arb(chain.discount), (0,) * enclosure.dimension
+    forms = [
+        {e: discount * arb(c) for e, c in enclosure.transform(f, f"expressions[{i}]").items()}
+        for i, f in enumerate(chain.expressions)
+    ]
+    if chain.kind != "discounted" and not chain.is_acyclic:
+        _check_end(part["steps"].balls(len(chain.open)), chain, forms, zero)
+    join = _joined_exponents()
+    for node, step in chain.open_steps():
+        change, margin = _one_step(node, step, forms, functions, join, enclosure.dimension)
+        for sign in (-1, 1):
+            both = {e: change.get(e, arb(0)) + sign * margin.get(e, arb(0)) for e in change.keys() | margin.keys()}
+            surplus = -sign * both.pop(zero, arb(0)) - size_on_ball(both)
+            words = "below" if sign < 0 else "above"
+            require(bool(surplus >= 0), f"state {node}: the function does not stay {words} the value in one step")
+
+
+def _check_end(numbers: list[Ball], chain: Chain, forms: list[dict[Exponents, Ball]], zero: Exponents) -> None:
+    """Require numbers of steps that every step lowers at all points of the ball."""
+    require(all(bool(number >= 0) for number in numbers), "a number of steps is negative")
+    steps_left = dict(zip(chain.open, numbers, strict=True))
+    for node, step in chain.open_steps():
+        left: dict[Exponents, Ball] = {zero: -steps_left[node]}
+        for successor, f in zip(step.successors, step.expressions, strict=True):
+            if successor in steps_left:
+                for e, c in forms[f].items():
+                    left[e] = left.get(e, arb(0)) + c * steps_left[successor]
+        surplus = -left.pop(zero) - size_on_ball(left)
+        require(bool(surplus > 0), f"state {node}: it is not proved that runs end")
+
+
+def _one_step(
+    node: int,
+    step: Step,
+    forms: list[dict[Exponents, Ball]],
+    functions: Functions,
+    join: Callable[[Exponents, Exponents], Exponents],
+    dimension: int,
+) -> tuple[dict[Exponents, Ball], dict[Exponents, Ball]]:
+    """Return reward + Σ f u(successor) - u(node), and Σ f m(successor) - m(node), as polynomials in x."""
+    change: dict[Exponents, Ball] = {e: -c for e, c in functions.values[node].items()}
+    zero = (0,) * dimension
+    change[zero] = change.get(zero, arb(0)) + arb(step.reward)
+    margin: dict[Exponents, Ball] = {zero: -functions.margins[node]}
+    for successor, f in zip(step.successors, step.expressions, strict=True):
+        value, its_margin = functions.values[successor].items(), functions.margins[successor]
+        for a, x in forms[f].items():
+            for b, y in value:
+                e = join(a, b)
+                change[e] = change[e] + x * y if e in change else x * y
+            margin[a] = margin[a] + x * its_margin if a in margin else x * its_margin
+    return change, margin
+
+
+def _joined_exponents() -> Callable[[Exponents, Exponents], Exponents]:
+    """Return a function that adds exponents, and remembers sums."""
+    known: dict[tuple[Exponents, Exponents], Exponents] = {}
+
+    def join(a: Exponents, b: Exponents) -> Exponents:
+        if (a, b) not in known:
+            known[a, b] = tuple(map(sum, zip(a, b, strict=True)))
+        return known[a, b]
+
+    return join

@@ -1,0 +1,90 @@
+"""Writes counts for a checker: rows of the model with their probabilities, and the classes they are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from plumdp.base.errors import DataError
+from plumdp.confidence.coin_trees import Node, find_tree
+from plumdp.confidence.likelihood import order_of
+from plumdp.confidence.likelihood_table import LikelihoodTable, merge_equal
+from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
+from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.parametric import ParametricMDP
+
+
+def counted_part(model: ParametricMDP, counts: TransitionCounts, table: LikelihoodTable) -> dict[str, Any]:
+    """Return the parts of a witness that are about the data: their order, classes, and rows with their counts."""
+    if not table.is_class.all():
+        raise DataError("verify does not know rows whose outcomes are products of factors that are not drawn in turn")
+    tied, pilot = find_tied_rows(model), counts.pilot
+    parts = {"all": counts.counts, "pilot": np.zeros_like(counts.counts) if pilot is None else pilot.counts}
+    parts |= {f"moment {s}": moment for s, moment in enumerate(() if pilot is None else pilot.moments)}
+    seen = {name: _by_outcome(tied, part) for name, part in parts.items()}
+    classes = _Classes(table)
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for first, last in zip(tied.first[:-1].tolist(), tied.first[1:].tolist(), strict=True):
+        order = sorted(range(first, last), key=lambda i: str(tied.outcomes[i]))
+        outcomes = tuple(tied.outcomes[i] for i in order)
+        key = tuple(map(str, outcomes))
+        if key not in rows:  # rows may be tied by expressions that differ and whose multiples are equal
+            rows[key] = {"outcomes": list(key), "ways": classes.ways(outcomes), "seen": dict.fromkeys(parts, 0)}
+        for name, of_part in seen.items():
+            rows[key]["seen"][name] = rows[key]["seen"][name] + of_part[order]
+    for row in rows.values():
+        row["seen"] = {name: of_part.tolist() for name, of_part in row["seen"].items()}
+    about = {
+        "order": order_of(pilot),
+        "sampling": counts.sampling,
+        "lengths": [] if pilot is None else list(pilot.lengths),
+        "expected": None if pilot is None else pilot.expected,
+    }
+    return {"data": about, "classes": classes.texts, "rows": list(rows.values())}
+
+
+def _by_outcome(tied: TiedRows, counts: CountArray) -> CountArray:
+    by_place = tied.rows.sum_by_place(counts)
+    total = np.zeros(len(tied.outcomes), dtype=np.int64)
+    has_outcome = tied.outcome_of_place >= 0
+    np.add.at(total, tied.outcome_of_place[has_outcome], by_place[has_outcome].astype(np.int64))
+    return total
+
+
+class _Classes:
+    """The classes of a likelihood, and constant ones that trees have beside them."""
+
+    def __init__(self, table: LikelihoodTable) -> None:
+        groups: list[list[Polynomial]] = [[] for _ in table.is_class]
+        for group, outcome in zip(table.group.tolist(), table.outcomes, strict=True):
+            groups[group].append(outcome)
+        self.texts = [list(map(str, members)) for members in groups]
+        self._number = {frozenset(texts): i for i, texts in enumerate(self.texts)}
+
+    def ways(self, row: Sequence[Polynomial]) -> list[list[list[int]]] | None:
+        """Return the members of classes on the way to each outcome of a row, or None if it is not a tree."""
+        tree = (Node(tuple(range(len(row))), tuple(row)),) if all(f.is_affine for f in row) else find_tree(row)
+        if tree is None:
+            return None
+        ways: dict[int, list[list[int]]] = {len(row) + len(tree) - 1: []}
+        for number, node in reversed(list(enumerate(tree, start=len(row)))):
+            for member, step in zip(node.members, self._steps(node.probabilities), strict=True):
+                ways[member] = [*ways[number], step]
+        return [ways[i] for i in range(len(row))]
+
+    def _steps(self, probabilities: Sequence[Polynomial]) -> list[list[int]]:
+        """Return class and member of each probability of a node."""
+        merged, place = merge_equal(probabilities)
+        if len(merged) == 1:  # a constant class, whose members may be equal
+            merged, place = list(probabilities), list(range(len(probabilities)))
+        texts = list(map(str, merged))
+        number = self._number.get(frozenset(texts))
+        if number is None or len(self.texts[number]) != len(texts):
+            number = self._number[frozenset(texts)] = len(self.texts)
+            self.texts.append(texts)
+        members = self.texts[number]
+        order = [members.index(text) for text in texts] if len(set(texts)) == len(texts) else list(range(len(texts)))
+        return [[number, order[i]] for i in place]

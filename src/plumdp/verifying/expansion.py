@@ -1,0 +1,144 @@
+"""Finds polynomials that are close to the values of a chain on a ball, and margins between them and the values.
+
+All of it is a proposal, in floats. The checker decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import factorial, prod
+from typing import Any
+
+import numpy as np
+
+from plumdp.model.graph import FloatArray
+from plumdp.verifying.checker.chain import Chain
+from plumdp.verifying.checker.enclosure import Enclosure
+from plumdp.verifying.checker.polynomials import Exponents, monomials
+
+_ROUNDS = 8
+_SPARE = 1e-3  # of margins, relative
+_ROUNDING = 2.0**-48  # of sums of products, relative to the largest value
+_LEAST = 1e-30
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Coefficients (n_open, n_monomials) in the order of ``monomials``, and margins (n_open)."""
+
+    degree: int
+    coefficients: FloatArray
+    margins: FloatArray
+    steps: FloatArray  # (n_open): a little more than the expected number of steps
+
+
+def expand(chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = False) -> Expansion | None:
+    """Return an expansion of the values about the centre of a ball, or None if margins are not finite.
+
+    ``is_exact`` says that nothing is rounded, as where the value does not depend on parameters.
+    """
+    from scipy.sparse.linalg import splu
+
+    matrices, known, rewards = _matrices(chain, enclosure)
+    k, n = enclosure.dimension, len(chain.open)
+    if n == 0:
+        return Expansion(degree, np.zeros((0, len(monomials(k, degree)))), np.zeros(0), np.zeros(0))
+    zero = (0,) * k
+    from scipy.sparse import eye_array
+
+    steps = matrices.pop(zero)
+    solver = splu((eye_array(n) - steps).tocsc())
+
+    def solve(right: FloatArray) -> FloatArray:
+        first = solver.solve(right)
+        return np.asarray(first + solver.solve(right - first + steps @ first))
+
+    found: dict[Exponents, FloatArray] = {}
+    for exponents in monomials(k, degree):
+        found[exponents] = solve(_right(exponents, found, matrices, known, rewards if exponents == zero else None, n))
+    rounding = 0.0 if is_exact else _ROUNDING * max(float(np.abs(found[zero]).max()), _LEAST)
+    missing = sizes_on_ball(_high(found, matrices, known, degree), n) + rounding
+    margins, left = (_summed(each, matrices, solve) for each in (missing, np.ones(n)))
+    if any(not np.isfinite(each).all() or (each < 0).any() for each in (margins, left)):
+        return None
+    return Expansion(degree, np.stack(list(found.values()), axis=1), margins, left)
+
+
+def _matrices(
+    chain: Chain, enclosure: Enclosure
+) -> tuple[dict[Exponents, Any], dict[Exponents, FloatArray], FloatArray]:
+    """Return the matrix of each monomial among open states, what it leads to of known values, and rewards."""
+    from scipy.sparse import coo_array
+
+    forms = [enclosure.transform(f, "chain") for f in chain.expressions]
+    place = {node: i for i, node in enumerate(chain.open)}
+    n, discount = len(place), float(chain.discount.p) / float(chain.discount.q)
+    entries: dict[Exponents, tuple[list[int], list[int], list[float]]] = {(0,) * enclosure.dimension: ([], [], [])}
+    known: dict[Exponents, FloatArray] = {}
+    coefficients = [[(e, discount * int(c.p) / int(c.q)) for e, c in form.items()] for form in forms]
+    rewards = np.zeros(n)
+    for node, i in place.items():
+        step = chain.steps[node]
+        assert step is not None
+        rewards[i] = int(step.reward.p) / int(step.reward.q)
+        for successor, f in zip(step.successors, step.expressions, strict=True):
+            for e, c in coefficients[f]:
+                if successor in place:
+                    rows, columns, numbers = entries.setdefault(e, ([], [], []))
+                    rows.append(i)
+                    columns.append(place[successor])
+                    numbers.append(c)
+                elif chain.known[successor]:
+                    known.setdefault(e, np.zeros(n))[i] += c * float(chain.known[successor].p)
+    matrices = {e: coo_array((v, (r, c)), shape=(n, n)).tocsr() for e, (r, c, v) in entries.items()}
+    return matrices, known, rewards
+
+
+def _right(
+    exponents: Exponents,
+    found: dict[Exponents, FloatArray],
+    matrices: dict[Exponents, Any],
+    known: dict[Exponents, FloatArray],
+    rewards: FloatArray | None,
+    n: int,
+) -> FloatArray:
+    """Return what one step adds to a monomial of the values, but for the part that has the same monomial itself."""
+    total = np.zeros(n) if rewards is None else rewards.copy()
+    total += known.get(exponents, 0.0)
+    for e, matrix in matrices.items():
+        rest = tuple(a - b for a, b in zip(exponents, e, strict=True))
+        if rest in found:
+            total += matrix @ found[rest]
+    return total
+
+
+def _high(
+    found: dict[Exponents, FloatArray], matrices: dict[Exponents, Any], known: dict[Exponents, FloatArray], degree: int
+) -> dict[Exponents, FloatArray]:
+    """Return the terms above a degree that one step makes."""
+    high: dict[Exponents, FloatArray] = {e: v.copy() for e, v in known.items() if sum(e) > degree}
+    for e, matrix in matrices.items():
+        for b, values in found.items():
+            if sum(e) + sum(b) > degree:
+                both = tuple(x + y for x, y in zip(e, b, strict=True))
+                high[both] = high.get(both, 0.0) + matrix @ values
+    return high
+
+
+def _summed(missing: FloatArray, matrices: dict[Exponents, Any], solve: Any) -> FloatArray:
+    """Return the expected sum of what is missing in each state over a run, at the worst point of the ball."""
+    total = solve(missing)
+    for _ in range(_ROUNDS if missing.any() else 0):
+        moved = sizes_on_ball({e: matrix @ total for e, matrix in matrices.items()}, len(total))
+        total = solve((missing + moved) * (1 + _SPARE))
+    return np.asarray(total)
+
+
+def sizes_on_ball(polynomials: dict[Exponents, FloatArray], n: int) -> FloatArray:
+    """Return the sum of the norms of all degrees for each state (see ``size_on_ball`` of the checker)."""
+    squares: dict[int, FloatArray] = {}
+    for e, values in polynomials.items():
+        if sum(e):
+            weight = prod(map(factorial, e)) / factorial(sum(e))
+            squares[sum(e)] = squares.get(sum(e), np.zeros(n)) + weight * values**2
+    return np.asarray(sum((np.sqrt(square) for square in squares.values()), start=np.zeros(n)))

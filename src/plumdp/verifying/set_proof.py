@@ -1,0 +1,115 @@
+"""Writes the set of parameters for a checker: thresholds of likelihoods, bets and intervals, with what proves them."""
+
+from __future__ import annotations
+
+from math import log2
+from typing import Any
+
+from plumdp.base.error_budget import SetPart, equal_parts
+from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.confidence.estimates import marginal_precision
+from plumdp.confidence.evidence import best_proof
+from plumdp.confidence.laws import Law, law_of_pilot, law_of_space
+from plumdp.confidence.likelihood import LikelihoodSet
+from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.data.counts import TransitionCounts
+from plumdp.model.graph import FloatArray
+from plumdp.model.parametric import ParametricMDP
+
+_LIKELIHOODS: tuple[SetPart, SetPart] = ("likelihood_against_space", "likelihood_after_pilot")
+
+
+def likelihood_parts(model: ParametricMDP, counts: TransitionCounts, found: LikelihoodSet) -> list[dict[str, Any]]:
+    """Return each likelihood with its law, and the proof of its evidence."""
+    table, pilot, space, parts = found.table, counts.pilot, law_of_space(model), []
+    for part in _LIKELIHOODS:
+        error = found.budget.error_in_set(part, found.error)
+        if error and part == "likelihood_against_space":
+            parts.append(_likelihood(table, "all", space, table.pool(counts.counts), error))
+        elif error and pilot is not None and pilot.total:
+            law = law_of_pilot(table, table.pool(pilot.counts), space)
+            parts.append(_likelihood(table, "main", law, table.pool(counts.main), error * pilot.weight))
+    return [part for part in parts if part is not None]
+
+
+def space_law(model: ParametricMDP, table: LikelihoodTable) -> dict[str, Any]:
+    """Return the law of the space, in the coordinates of a likelihood."""
+    law = law_of_space(model)
+    precision = marginal_precision(law.precision, table.basis)
+    return {"mean": law.mean.tolist(), "basis": table.basis.tolist(), "precision": precision.tolist()}
+
+
+def _likelihood(table: LikelihoodTable, data: str, law: Law, seen: FloatArray, error: float) -> dict[str, Any] | None:
+    proof = best_proof(table, seen, law.mean, law.precision) if seen.any() else None
+    return proof and {
+        "data": data,
+        "error": error,
+        "mean": law.mean.tolist(),
+        "basis": table.basis.tolist(),
+        "precision": marginal_precision(law.precision, table.basis).tolist(),
+        "point": proof.point.tolist(),
+        "widths": proof.widths.tolist(),
+    }
+
+
+def bets_part(counts: TransitionCounts, found: LikelihoodSet) -> dict[str, Any] | None:
+    """Return the bets across the directions that were announced."""
+    bets, pilot = found.bets, counts.pilot
+    if bets is None or pilot is None or not bets.n_directions:
+        return None
+    first = 6 * pilot.lengths[0] if pilot.expected is None else pilot.expected
+    horizons = [round(log2(length / first)) for length in bets.lengths.tolist()]
+    sides = []
+    for side in bets.sides:
+        used = [m for m, share in enumerate(side.shares.tolist()) if share > 0]
+        sides.append(
+            {
+                "direction": side.direction,
+                "horizons": [horizons[m] for m in used],
+                "shares": side.shares[used].tolist(),
+                "steps": side.steps[:, used].tolist(),
+                "near": side.near.tolist(),
+            }
+        )
+    error = equal_parts(found.budget.error_in_set("half_spaces", found.error), bets.n_directions)
+    return {"directions": bets.n_directions, "error": error, "points": bets.points.tolist(), "list": sides}
+
+
+def intervals_part(bounds: ExpressionBounds, counted: dict[str, Any], part: str) -> dict[str, Any]:
+    """Return the intervals of events that classes of the witness try, with as many trials; others are left out.
+
+    An event is a member of a class, or all members but one.
+    """
+    classes, seen = counted["classes"], _seen_members(counted)
+    tries: dict[str, list[list[Any]]] = {}
+    for number, members in enumerate(classes):
+        for i, text in enumerate(members):
+            tries.setdefault(text, []).append([number, [i]])
+    method = {"Clopper–Pearson": "clopper-pearson"}.get(bounds.method, bounds.method)
+    ends = zip(
+        *(bounds.events.polynomials, bounds.event_lower.tolist(), bounds.event_upper.tolist()),
+        *(bounds.successes.tolist(), bounds.trials.tolist()),
+        strict=True,
+    )
+    found = []
+    for polynomial, low, high, *tried in ends:
+        trials = list(tries.get(str(polynomial), []))
+        used = {number for number, _ in trials}
+        for number, (i,) in tries.get(str(polynomial.complement), []):
+            if number not in used:
+                trials.append([number, [j for j in range(len(classes[number])) if j != i]])
+        sums = [sum(sum(seen[c][i] for i in members) for c, members in trials), sum(sum(seen[c]) for c, _ in trials)]
+        if polynomial.is_affine and sums == tried and (low > 0 or high < 1):
+            found.append({"polynomial": str(polynomial), "trials": trials, "lower": low, "upper": high})
+    error = equal_parts(bounds.error, len(bounds.events))
+    return {"part": part, "method": method, "error": error, "number": len(bounds.events), "list": found}
+
+
+def _seen_members(counted: dict[str, Any]) -> list[list[int]]:
+    """Return how often each member of each class was drawn."""
+    seen = [[0] * len(members) for members in counted["classes"]]
+    for row in counted["rows"]:
+        for way, n in zip(row["ways"] or [], row["seen"]["all"], strict=False):
+            for number, member in way:
+                seen[number][member] += n
+    return seen

@@ -1,0 +1,58 @@
+"""Verifies the folder of a result with the checker, and writes the checker as one file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+import numpy as np
+
+from plumdp.result.folder import DATA
+from plumdp.verifying.checker import check
+from plumdp.verifying.checker.check import Report
+from plumdp.verifying.checker.reading import Rejected
+from plumdp.verifying.second_look import ModelAt, check_chain, check_directions
+
+_MAIN = "import sys\n\nfrom checker.__main__ import main\n\nsys.exit(main(sys.argv[1:]))\n"
+
+
+def verify(path: str | Path) -> Report:
+    """Return which layers of the proof in the folder of a result hold, from its files to its printed sentence.
+
+    The result must have been saved with a witness. Nothing that made the result is used to check it.
+
+    >>> print(verify("no-such-folder"))
+    files      BROKEN  no-such-folder is not a folder with a result
+    """
+    return check.verify(Path(path))
+
+
+def look_again(path: str | Path, report: Report, model_at: ModelAt | None = None) -> None:
+    """Add two layers to a report of a result that holds: bets against later data, and the chain against the model.
+
+    The first needs the data in the folder of the result, and the second a function that reads the model again.
+    """
+    folder = Path(path)
+    layers: dict[str, Callable[[], None]] = {}
+    if report.broken is None and (folder / DATA).exists():
+        layers["directions"] = lambda: check_directions(folder)
+    if report.broken is None and model_at is not None:
+        layers["model"] = lambda: check_chain(folder, model_at, np.random.default_rng())
+    for name, check_layer in layers.items():
+        try:
+            check_layer()
+        except Rejected as error:
+            error.layer = name
+            report.broken = error
+            return
+        report.passed.append(name)
+
+
+def write_checker(path: str | Path) -> None:
+    """Write the checker as one file, which runs without plumdp: ``python verify.pyz RESULT``; it needs python-flint."""
+    source = Path(check.__file__).parent
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        files = {f"checker/{file.name}": file.read_text(encoding="utf-8") for file in sorted(source.glob("*.py"))}
+        for name, content in {"__main__.py": _MAIN, **files}.items():
+            archive.writestr(ZipInfo(name), content)  # without a date: the same source is the same file

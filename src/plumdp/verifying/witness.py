@@ -1,0 +1,279 @@
+"""Writes the witness of a certificate, all that a checker needs to prove it again from the counts.
+
+One more pass: the set is written with what proves it, a ball is drawn around it, and the values of the policy are
+expanded about the centre of the ball. Whatever is written here is a proposal, and nothing of it is trusted.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import comb
+from typing import Any, cast
+
+import numpy as np
+from flint import ctx
+
+from plumdp.base.errors import DataError
+from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.confidence.estimates import estimate_inside
+from plumdp.confidence.laws import law_of_space
+from plumdp.confidence.likelihood import LikelihoodSet, Threshold, furthest_point
+from plumdp.learning.learned import Learned, require_learned
+from plumdp.model.graph import FloatArray
+from plumdp.model.objective import digest
+from plumdp.model.question import Question
+from plumdp.result.certificate import Certificate
+from plumdp.result.json_values import json_value
+from plumdp.solver.coupled.gradient import policy_gradient
+from plumdp.verifying.ball import LikelihoodForm, ball_part, find_optimum
+from plumdp.verifying.checker.chain import Chain, read_chain
+from plumdp.verifying.checker.check import half_spaces_of
+from plumdp.verifying.checker.claim import FORMAT
+from plumdp.verifying.checker.counts import Data, read_data
+from plumdp.verifying.checker.enclosure import Enclosure, make_enclosure
+from plumdp.verifying.checker.evidence import Likelihood, read_likelihood
+from plumdp.verifying.checker.half_spaces import HalfSpace, of_tangents
+from plumdp.verifying.checker.reading import Part, Rejected
+from plumdp.verifying.counted import counted_part
+from plumdp.verifying.expansion import Expansion, expand
+from plumdp.verifying.model_parts import KINDS, chain_part, shares_part, space_part
+from plumdp.verifying.multipliers import Multipliers, bound_polynomial
+from plumdp.verifying.set_proof import bets_part, intervals_part, likelihood_parts, space_law
+
+_DEGREES = (2, 3, 4, 6, 8, 12, 16)  # of expansions, until one proves the bounds
+_ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, from which on no other degree is tried
+_EXACT = 1e-12  # relative width of bounds that leave no room for rounding
+_MOST = 2_000_000  # coefficients of an expansion beyond which no higher degree is tried
+
+
+def make_witness(learned: Learned, certificate: Certificate) -> str:
+    """Return the witness of a certificate as JSON, so that others can check it: ``certificate.save(…, witness=…)``.
+
+    The certificate is one of an objective that was announced to ``learn``. Kinds of certificates that have no witness
+    yet are refused by name.
+
+    >>> from plumdp import case_study, conclude, learn, simulate
+    >>> study = case_study("betting:5")
+    >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
+    >>> learned = learn(study.model, counts, objectives=[study.objective])
+    >>> len(make_witness(learned, conclude(learned, study.objective))) > 1000
+    True
+    """
+    text, is_proved = propose_witness(learned, certificate)
+    if not is_proved:
+        raise DataError("no functions that prove the bounds to a checker were found, so there is no witness")
+    return text
+
+
+def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, bool]:
+    """Return the best witness that is found, and whether it seems to prove the certificate."""
+    question = _question_of(learned, certificate)
+    _refuse_unknown(learned, question, certificate)
+    model, bits = learned.model, ctx.prec
+    table = learned.table
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "claim": {
+            "objective": certificate.objective,
+            "direction": certificate.direction,
+            "lower": json_value(certificate.lower),
+            "upper": json_value(certificate.upper),
+            "confidence": certificate.confidence,
+            "sentence": certificate.headline,
+        },
+        "budget": {"error": learned.error, "shares": shares_part(learned.budget)},
+        "parameters": list(model.space.names),
+        "space": space_part(model.space),
+        **counted_part(model, learned.counts, table),
+        "chain": chain_part(question, certificate.policy),
+    }
+    try:
+        ctx.prec = 128
+        is_proved = _prove(content, learned, question, certificate)
+    except Rejected:  # the checker says which step is broken
+        is_proved = False
+    finally:
+        ctx.prec = bits
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n", is_proved
+
+
+def _question_of(learned: Learned, certificate: Certificate) -> Question:
+    """Return the question that was announced and that a certificate answers."""
+    require_learned("make_witness", learned)
+    asked = certificate.provenance.get("objective")
+    for question in learned.questions:
+        if digest(question.objective) == asked and certificate.provenance.get("counts") == learned.counts.fingerprint:
+            return question
+    raise DataError(
+        "make_witness takes what learn returned, and a certificate of an objective that was announced to it"
+    )
+
+
+def _refuse_unknown(learned: Learned, question: Question, certificate: Certificate) -> None:
+    unknown = {
+        "tables of unknown rows": learned.model.is_table,
+        "models on disk": learned.model.graph.levels is not None,
+        "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
+        "bounds with a misfit": bool(learned.misfit),
+        "evidence from other studies": bool(learned.studies),
+        "policies with memory": question.model is not learned.model or question.remembers,
+        "rewards that are learned": bool(learned.model.learned_rewards),
+        "policies that draw": certificate.policy.weights is not None,
+        "numbers of steps": question.objective.n_steps is not None,
+        "averages in the long run": question.objective.kind not in KINDS,
+        "answers to thresholds": bool(certificate.answer),
+        "other sets than likelihood and interval": learned.kind not in ("likelihood", "interval"),
+    }
+    for what, is_so in unknown.items():
+        if is_so:
+            raise DataError(f"verify does not know {what}, so there is no witness of this certificate")
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """The ends of a bracket for the value of a chain; infinite ends claim nothing."""
+
+    lower: float
+    upper: float
+
+
+def _prove(content: dict[str, Any], learned: Learned, question: Question, certificate: Certificate) -> bool:
+    """Add the set, values and bracket to the content of a witness, and return whether it seems to be a proof."""
+    found, model, counts = learned.bounds, learned.model, learned.counts
+    likely = cast("LikelihoodSet", found) if learned.kind == "likelihood" else None
+    strips = cast("ExpressionBounds", found) if likely is None else likely.strips
+    part = "whole_set" if likely is None else "intervals"
+    content["set"] = {
+        "space_law": space_law(model, learned.table),
+        "likelihoods": [] if likely is None else likelihood_parts(model, counts, likely),
+        "bets": None if likely is None else bets_part(counts, likely),
+        "intervals": None if strips is None else intervals_part(strips, content, part),
+        "tangents": [],
+    }
+    witness = Part(json.loads(json.dumps(content)), "witness")
+    data, chain = read_data(witness), read_chain(witness["chain"], content["parameters"])
+    likelihoods = [read_likelihood(each, data) for each in witness["set"]["likelihoods"]]
+    table, prior = learned.table, law_of_space(model)
+    seen = [np.array(each.seen[: len(table.outcomes)], dtype=np.float64) for each in likelihoods]
+    forms = [
+        LikelihoodForm(table, of_one, _below(each.threshold), estimate_inside(table, of_one, prior=prior)[0])
+        for of_one, each in zip(seen, likelihoods, strict=True)
+    ]
+    half_spaces = half_spaces_of(witness, data, likelihoods)
+    tangents = _tangents(learned, question, certificate, forms)
+    drawn = [*half_spaces, *_drawn(tangents, data, likelihoods)]
+    content["set"]["ball"] = ball_part(table, learned.likely_point, forms, _floats(drawn))
+    ball = Part(json.loads(json.dumps(content["set"]["ball"])), "ball")
+    ends = _Ends(certificate.lower, certificate.upper)
+    if chain.complement:
+        ends = _Ends(1 - certificate.upper, 1 - certificate.lower)
+    enclosure = make_enclosure(ball, data, drawn)
+    tangents += _at_optima(chain, enclosure, forms)
+    content["set"]["tangents"] = tangents
+    enclosure = make_enclosure(ball, data, [*half_spaces, *_drawn(tangents, data, likelihoods)])
+    content["values"], content["bracket"], is_proved = _values(chain, enclosure, ends)
+    return is_proved
+
+
+def _drawn(tangents: list[dict[str, Any]], data: Data, likelihoods: list[Likelihood]) -> list[HalfSpace]:
+    return list(of_tangents(Part(json.loads(json.dumps(tangents)), "tangents"), data, likelihoods))
+
+
+def _floats(half_spaces: list[HalfSpace]) -> list[tuple[FloatArray, float]]:
+    return [(np.array([_float(a) for a in each.row]), _float(each.offset)) for each in half_spaces]
+
+
+def _at_optima(chain: Chain, enclosure: Enclosure, forms: list[LikelihoodForm]) -> list[dict[str, Any]]:
+    """Return points of the set where the value is about the least and the largest, on the border of likelihoods."""
+    expansion = expand(chain, enclosure, 2) if enclosure.dimension and chain.initial not in chain.known else None
+    if expansion is None:
+        return []
+    numbers = expansion.coefficients[chain.open.index(chain.initial)]
+    rows, offsets, _ = _cuts(enclosure)
+    centre, axes = (
+        np.array([[_float(a) for a in row] for row in rows_]) for rows_ in ([enclosure.centre], enclosure.axes)
+    )
+    points = [find_optimum(side * numbers, rows, offsets, forms, centre[0], axes.T) for side in (1, -1)]
+    return [
+        {"likelihood": i, "point": point.tolist()}
+        for i, form in enumerate(forms)
+        for point in points
+        if form.value(point) > -np.inf
+    ]
+
+
+def _cuts(enclosure: Enclosure) -> tuple[FloatArray, FloatArray, list[int]]:
+    """Return rows and offsets of half-spaces in the coordinates of a ball, and their numbers."""
+    usable = [i for i, cut in enumerate(enclosure.cuts) if cut.row is not None]
+    rows = np.array([[_float(q) for q in enclosure.cuts[i].row or []] for i in usable])
+    offsets = np.array([_float(enclosure.cuts[i].offset) for i in usable])
+    return rows.reshape(len(usable), enclosure.dimension), offsets, usable
+
+
+def _below(ball: Any) -> float:
+    return float(ball.lower())
+
+
+def _float(number: Any) -> float:
+    return float(number.mid()) if hasattr(number, "mid") else int(number.p) / int(number.q)
+
+
+def _tangents(
+    learned: Learned, question: Question, certificate: Certificate, forms: list[LikelihoodForm]
+) -> list[dict[str, Any]]:
+    """Return points where each likelihood set is furthest along the gradient of the policy's value, on both sides."""
+    tangents: list[dict[str, Any]] = []
+    _, gradient = policy_gradient(question.model, certificate.policy.choice, question.objective, learned.estimate)
+    for i, form in enumerate(forms):
+        threshold = Threshold(form.seen, form.threshold, "", False)
+        for side in (1, -1) if np.isfinite(gradient).all() else ():
+            point = furthest_point(form.table, threshold, form.start, side * gradient)
+            if form.value(point) > -np.inf:
+                tangents.append({"likelihood": i, "point": point.tolist()})
+    return tangents
+
+
+def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, Any], dict[str, Any], bool]:
+    """Return functions of the least degree that prove the bracket, multipliers, and whether one does."""
+    degrees = _DEGREES if enclosure.dimension else (0,)
+    is_exact = ends.upper - ends.lower <= _EXACT * max(abs(ends.lower), abs(ends.upper))
+    for degree in degrees:
+        expansion = expand(chain, enclosure, degree, is_exact=is_exact)
+        if expansion is None:
+            continue
+        bracket, missing, margin = _bracket(chain, enclosure, expansion, ends, is_exact=is_exact)
+        values = {
+            "degree": degree,
+            "functions": expansion.coefficients.tolist(),
+            "margins": expansion.margins.tolist(),
+            "steps": expansion.steps.tolist(),
+        }
+        n_next = len(chain.open) * comb(enclosure.dimension + degree + 2, enclosure.dimension)
+        is_hopeless = degree >= _ENOUGH and margin < _SMALL * missing  # a smaller margin would not help
+        if missing <= 0 or is_hopeless or degree == degrees[-1] or n_next > _MOST:
+            return values, bracket, missing <= 0
+    raise DataError("no functions that bound the policy's value on all of the ball were found, so there is no witness")
+
+
+def _bracket(
+    chain: Chain, enclosure: Enclosure, expansion: Expansion, ends: _Ends, *, is_exact: bool
+) -> tuple[dict[str, Any], float, float]:
+    """Return multipliers of both ends, about how much is missing to prove them, and the margin in that."""
+    if chain.initial in chain.known:
+        nothing, value = {"multipliers": [], "ball": 0}, _float(chain.known[chain.initial])
+        return {"lower": nothing, "upper": nothing}, max(ends.lower - value, value - ends.upper), 0.0
+    start = chain.open.index(chain.initial)
+    rows, offsets, usable = _cuts(enclosure)
+    numbers, margin = expansion.coefficients[start], float(expansion.margins[start])
+    low = bound_polynomial(numbers, expansion.degree, rows, offsets)
+    high = bound_polynomial(-numbers, expansion.degree, rows, offsets)
+    below = 0.0 if ends.lower <= 0 and chain.kind != "discounted" else ends.lower - low.bound + margin
+    above = 0.0 if ends.upper >= 1 and chain.kind == "reach" else margin - high.bound - ends.upper
+    missing = 0.0 if is_exact else max(below, above)
+    return {"lower": _written(low, usable), "upper": _written(high, usable)}, missing, margin
+
+
+def _written(found: Multipliers, usable: list[int]) -> dict[str, Any]:
+    pairs = [[usable[i], list(y)] for i, y in sorted(found.cuts.items())]
+    return {"multipliers": pairs, "ball": found.ball}

@@ -1,0 +1,160 @@
+"""False certificates that errors in other rooms make are rejected by ``verify``, whose code does not have the error.
+
+Each test plants an error, certifies a small model with it, and has the result verified. Without the error the same
+result is verified.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.twin_outcomes import equal_outcomes_are_merged_once
+from support.verified_results import witnessed
+
+import plumdp
+from plumdp.base.error_budget import ErrorBudget
+from plumdp.certifying import valuation
+from plumdp.confidence import bounds, evidence, likelihood, staged_bets
+from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.decisions import verify
+from plumdp.learning import learn
+from plumdp.solver.coupled import brackets
+
+pytestmark = pytest.mark.slow
+
+
+def narrower(found, share=0.05):
+    """Return bounds without a share of their width on both sides."""
+    off = share * (found.upper - found.lower)
+    return replace(found, lower=found.lower + off, upper=found.upper - off)
+
+
+def coupled_bounds_are_too_narrow(patch):
+    honest = valuation.find_coupled_bounds
+    patch.setattr(valuation, "find_coupled_bounds", lambda *args, **kwargs: narrower(honest(*args, **kwargs)))
+
+
+def the_solver_forgets_nature(patch):
+    """Values against nature are those at some point between the bounds."""
+    honest = valuation.evaluate_all
+
+    def evaluate(*args, **kwargs):
+        worst, best = honest(*args, **kwargs)
+        middle = (worst.lower + best.upper) / 2
+        return replace(worst, lower=middle, upper=middle), replace(best, lower=middle, upper=middle)
+
+    patch.setattr(valuation, "evaluate_all", evaluate)
+
+
+def the_range_of_the_slope_is_halved(patch):
+    honest = brackets.Setting.linear_range
+
+    def half(setting, slope):
+        found = honest(setting, slope)
+        return replace(found, lower=found.lower / 2, upper=found.upper / 2)
+
+    patch.setattr(brackets.Setting, "linear_range", half)
+
+
+def the_evidence_is_too_large(patch):
+    honest = likelihood.log_evidence
+    patch.setattr(likelihood, "log_evidence", lambda *args: honest(*args) + 8)
+
+
+def bets_win_more_than_they_do(patch):
+    honest = staged_bets.common_half_space
+
+    def cut(*args, bound, **kwargs):
+        return honest(*args, bound=bound - 5, **kwargs)
+
+    patch.setattr(staged_bets, "common_half_space", cut)
+
+
+def bets_look_at_all_data(patch):
+    """The estimate of every stage is that of the end."""
+    honest = likelihood.find_stages
+
+    def stages(table, counts, space):
+        last = evidence.find_estimate(table, table.pool(counts.counts), prior=space)
+        return [stage._replace(point=last) for stage in honest(table, counts, space)]
+
+    patch.setattr(likelihood, "find_stages", stages)
+
+
+def counts_count_twice(patch):
+    honest = LikelihoodTable.pool
+    patch.setattr(LikelihoodTable, "pool", lambda table, counts: 2 * honest(table, counts))
+
+
+def every_part_has_the_whole_error(patch):
+    patch.setattr(ErrorBudget, "error_in_set", lambda budget, part, error: min(50 * error, 0.5))
+
+
+def intervals_have_the_whole_error(patch):
+    patch.setattr(bounds, "equal_parts", lambda error, n: 0.2)
+
+
+def intervals_are_those_of_a_fixed_number(patch):
+    """Clopper–Pearson intervals whatever the sampling, and much too narrow."""
+
+    def narrow(successes, trials, error):
+        share = successes / np.maximum(trials, 1)
+        off = np.sqrt(share * (1 - share) / np.maximum(trials, 1))
+        return share - off, share + off
+
+    patch.setattr(bounds, "beta_binomial", narrow)
+    patch.setitem(bounds._METHOD, "beta-binomial", narrow)
+
+
+PLANTED = {
+    coupled_bounds_are_too_narrow: {},
+    the_solver_forgets_nature: {},
+    the_range_of_the_slope_is_halved: {},
+    the_evidence_is_too_large: {},
+    bets_win_more_than_they_do: {},
+    bets_look_at_all_data: {},
+    counts_count_twice: {},
+    every_part_has_the_whole_error: {},
+    intervals_have_the_whole_error: {"confidence_set": "interval"},
+    intervals_are_those_of_a_fixed_number: {"confidence_set": "interval"},
+}
+
+
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+def test_a_planted_error_is_found(tmp_path, monkeypatch, plant):
+    with monkeypatch.context() as patch:
+        plant(patch)
+        witnessed(tmp_path / "result", **PLANTED[plant])
+    assert verify(tmp_path / "result").broken is not None
+
+
+def backoff():
+    """A row of which two outcomes are merged twice: p/8, p/8, p/4, p/2 and 1 - p."""
+    (p,) = plumdp.parameters("p")
+
+    def step(s):
+        if s.at:
+            return {"stay": [(1, s)]}
+        row = (p / 8, p / 8, p / 4, p / 2, 1 - p)
+        return {"go": [(f, s._replace(at=i + 1)) for i, f in enumerate(row)]}
+
+    space = plumdp.ParameterSpace.box({"p": (0.05, 0.95)})
+    return plumdp.explore(step, {"at": 0}, space=space, labels={"goal": lambda s: s.at == 4})
+
+
+def test_bets_on_twin_outcomes_are_found(tmp_path, monkeypatch):
+    model = backoff()
+    counts = plumdp.simulate(model, {"p": 0.3}, 3000, rng=1, max_steps=5)
+    witnessed(tmp_path / "honest", model=model, counts=counts)
+    assert verify(tmp_path / "honest").broken is None
+    with monkeypatch.context() as patch:
+        equal_outcomes_are_merged_once(patch)
+        patch.setattr(learn, "check_fit", lambda learned, fixed: learned)  # which the error may contradict by chance
+        witnessed(tmp_path / "twins", model=backoff(), counts=counts)
+    assert verify(tmp_path / "twins").broken is not None
+
+
+def test_without_an_error_the_results_are_verified(tmp_path):
+    for name, options in (("a", {}), ("b", {"confidence_set": "interval"})):
+        witnessed(tmp_path / name, **options)
+        assert verify(tmp_path / name).broken is None

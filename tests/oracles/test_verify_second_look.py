@@ -1,0 +1,85 @@
+"""``plumdp verify`` compares the chain with the model, and the directions of bets with what came before them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.verified_results import PROPERTY, rewrite, small_counts, small_model
+
+import plumdp
+from plumdp.case_studies import prism_file
+from plumdp.confidence import likelihood
+from plumdp.decisions import verify
+from plumdp.verifying.checker.reading import Rejected
+from plumdp.verifying.second_look import check_chain, check_directions
+from plumdp.verifying.verify import look_again
+from plumdp.verifying.witness import propose_witness
+
+pytestmark = pytest.mark.slow
+
+
+def saved(folder: Path, model, counts, text=PROPERTY) -> Path:
+    learned = plumdp.learn(model, counts, objectives=[text])
+    certificate = plumdp.conclude(learned, text)
+    certificate.save(folder, witness=propose_witness(learned, certificate)[0], model=model, counts=learned.counts)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    return saved(tmp_path_factory.mktemp("look") / "result", small_model(), small_counts())
+
+
+def test_what_was_written_passes_the_second_look(result):
+    report = verify(result)
+    look_again(result, report, lambda point: small_model())
+    assert report.broken is None
+    assert report.passed[-2:] == ["directions", "model"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda chain: chain["states"]["x"].__setitem__(0, 77), "a state that the model does not have"),
+        (lambda chain: chain.update(initial=1), "the initial state is another one"),
+        (lambda chain: chain.update(target=chain["avoid"], avoid=chain["target"]), "target"),
+        (lambda chain: chain["rows"][0].__setitem__(0, 2.0), "another reward"),
+        (lambda chain: chain["expressions"].reverse(), "another row"),
+        (lambda chain: chain["rows"][0][1].reverse(), "another row"),
+    ],
+)
+def test_a_chain_of_another_model_is_found(result, change, told):
+    witness = json.loads((result / "witness.json").read_text())
+    before = json.dumps(witness)
+    rewrite(result, lambda content: change(content["chain"]))
+    try:
+        with pytest.raises(Rejected, match=told):
+            check_chain(result, lambda point: small_model(), np.random.default_rng(1))
+    finally:
+        (result / "witness.json").write_text(before)
+
+
+def test_directions_that_are_not_those_of_the_estimate_are_found(tmp_path, monkeypatch):
+    """Gradients whose parameters are exchanged: whoever chose them did not do so by the data before."""
+    honest = likelihood.directions_of_stages
+
+    def exchanged(stages, directions):
+        last, gradients, texts = honest(stages, directions)
+        return last, gradients[:, :, ::-1].copy(), texts
+
+    with monkeypatch.context() as patch:
+        patch.setattr(likelihood, "directions_of_stages", exchanged)
+        saved(tmp_path / "result", small_model(), small_counts())
+    with pytest.raises(Rejected, match="another direction"):
+        check_directions(tmp_path / "result")
+
+
+def test_a_prism_file_is_read_again_with_numbers_for_its_parameters(tmp_path):
+    pytest.importorskip("stormpy")
+    file = prism_file("betting")
+    model = plumdp.read_model(file, constants={"N": 4})
+    counts = plumdp.simulate(model, {"p": 0.55}, 2000, rng=1, max_steps=5)
+    text = "Rmax=? [ F step=4 ]"
+    folder = saved(tmp_path / "result", model, counts, plumdp.case_study("betting:4").objective.text or text)
+    check_chain(folder, lambda point: plumdp.read_model(file, constants={"N": 4, **point}), np.random.default_rng(1))

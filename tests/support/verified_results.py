@@ -1,0 +1,69 @@
+"""Small results with witnesses, and changes of their files with hashes that fit again."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import plumdp
+from plumdp.data.counts import TransitionCounts
+from plumdp.result.folder import digest, digest_of_content
+from plumdp.verifying.witness import propose_witness
+
+PROPERTY, COST = 'Pmax=? [ F "goal" ]', 'Rmin=? [ F "end" ]'
+
+
+@cache
+def small_model():
+    """A walk with two parameters, in which one of two actions goes back, and an end with or without success."""
+    p, q = plumdp.parameters("p", "q")
+
+    def step(state):
+        x = state.x
+        if x in (0, 4):
+            return {"stay": [(1, state)]}
+        near = [(p, state._replace(x=x + 1)), (1 - p, state._replace(x=x - 1))]
+        twice = [(p * q, state._replace(x=x + 1)), (p * (1 - q), state), (1 - p, state._replace(x=x - 1))]
+        return {"near": near, "twice": twice}
+
+    space = plumdp.ParameterSpace.box({"p": (0.1, 0.9), "q": (0.1, 0.9)})
+    return plumdp.explore(
+        step,
+        {"x": 2},
+        space=space,
+        labels={"goal": lambda s: s.x == 4, "end": lambda s: s.x in (0, 4)},
+        rewards={"": lambda s: 1.0 if s.x not in (0, 4) else 0.0},
+    )
+
+
+@cache
+def small_counts(runs=20_000, seed=3):
+    return plumdp.simulate(small_model(), {"p": 0.6, "q": 0.3}, runs, rng=seed, max_steps=200)
+
+
+def witnessed(folder: Path, text=PROPERTY, *, model=None, counts: TransitionCounts | None = None, **options):
+    """Save a certificate with its witness, and return it."""
+    model, counts = model or small_model(), counts if counts is not None else small_counts()
+    relaxation = options.pop("relaxation", None)
+    learned = plumdp.learn(model, counts, objectives=[text], **options)
+    certificate = plumdp.conclude(learned, text, relaxation=relaxation)
+    certificate.save(folder, witness=propose_witness(learned, certificate)[0])
+    return certificate
+
+
+def rewrite(folder: Path, change_witness=None, change_certificate=None):
+    """Change the content of files, and write hashes that fit."""
+    witness, certificate = (json.loads((folder / name).read_text()) for name in ("witness.json", "certificate.json"))
+    if change_witness is not None:
+        change_witness(witness)
+        (folder / "witness.json").write_text(json.dumps(witness))
+    if change_certificate is not None:
+        change_certificate(certificate)
+    rehash(folder, certificate)
+
+
+def rehash(folder: Path, certificate=None):
+    certificate = certificate or json.loads((folder / "certificate.json").read_text())
+    names = [name for name in certificate["hashes"] if name != "certificate.json"]
+    certificate["hashes"] = {name: digest((folder / name).read_bytes()) for name in names}
+    certificate["hashes"]["certificate.json"] = digest_of_content(certificate)
+    (folder / "certificate.json").write_text(json.dumps(certificate))
