@@ -2,6 +2,7 @@
 
 import json
 from html import unescape
+from pathlib import Path
 
 import pytest
 from command_line import plumdp
@@ -197,6 +198,14 @@ def test_learning_online_tells_a_proved_value_from_bounds_that_say_nothing(run, 
     ended = run("online", "mine.py:model", "-p", question, "--at", "p=0.6", "--max-steps", "4", "--runs", "1")
     assert ended.code == code
     assert " ".join(ended.out.split()).startswith(headline)
+
+
+def test_a_file_with_one_model_needs_no_name(run):
+    lines = "import plumdp\nfrom mine import build as _build\n\nonly = _build(n=3)\n"
+    Path("only.py").write_text(lines)
+    by_file, by_name = run("info", "only.py"), run("info", "only.py:only")
+    assert by_file.code == by_name.code == 0
+    assert by_file.out.splitlines()[1:] == by_name.out.splitlines()[1:]
 
 
 def test_one_value_may_be_compared_with_several_thresholds(run):

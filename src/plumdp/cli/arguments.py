@@ -37,7 +37,7 @@ Model = Annotated[
     typer.Argument(
         metavar="MODEL",
         help="A PRISM or JANI file, a case study such as betting:50, or model.py:NAME for a model (or a function that "
-        "returns one) in a Python file.",
+        "returns one) in a Python file; without :NAME if the file has one model.",
         autocompletion=complete_model,
     ),
 ]

@@ -141,9 +141,11 @@ def _no_property(model: str, name: str, known: Mapping[str, str], n_properties: 
 
 
 def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> plumdp.model.ParametricMDP | CaseStudy:
-    """Return the model that a name in a Python file stands for."""
+    """Return the model that a name in a Python file stands for; a file with one model needs no name."""
     module = _run(file)
     known = [text for text, value in vars(module).items() if _is_model(value)]
+    if not name and len(known) == 1:
+        name = known[0]
     if not name:
         names = f"; it has {', '.join(known)}" if known else ""
         raise ModelError(
