@@ -81,6 +81,15 @@ def read_whole_runs(
 
     States and actions must be the model's, transitions need not be. In a table that was made of other data, a state
     that it does not have is "elsewhere".
+
+    >>> import pandas as pd
+    >>> from plumdp import case_study
+    >>> from plumdp.data import record
+    >>> study = case_study("betting:5")
+    >>> runs = record(study.model, study.true_point, 3, rng=1, max_steps=5)
+    >>> whole = read_whole_runs(study.model, pd.DataFrame(runs.columns()))
+    >>> len(whole), len(whole.state)
+    (3, 18)
     """
     files = find_files(source) if is_paths(source) else []
     with open_log(source, files, None, MEMORY, None) as log:
