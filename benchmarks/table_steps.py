@@ -25,6 +25,7 @@ from plumdp.confidence import untied
 from plumdp.model.parametric import ParametricMDP
 
 GAPS, GROWTH, CONFIDENCE = (0.1, 0.05), 1.25, 0.95
+_FEWEST = 200.0  # trials that confseq is tuned to: for fewer, it may fail
 Table = tuple[ParametricMDP, Callable[[Any, str, int], float], str, int]  # weight of a place, property, longest run
 
 
@@ -104,7 +105,7 @@ def of_confseq(successes: Any, trials: Any, error: float) -> tuple[Any, Any]:
     from confseq.boundaries import bernoulli_confidence_interval
 
     ends = [
-        bernoulli_confidence_interval(float(k), int(n), error, float(n), error) if n else (0.0, 1.0)
+        bernoulli_confidence_interval(float(k), int(n), error, max(float(n), _FEWEST), error) if n else (0.0, 1.0)
         for k, n in zip(successes, trials, strict=True)
     ]
     return tuple(np.array(ends).reshape(-1, 2).T)
