@@ -14,7 +14,7 @@ import plumdp as pl
 from plumdp.base.errors import DataError
 from plumdp.cli import app
 from plumdp.fit import proposed
-from plumdp.fit.proposed import memory_test, tie_tests
+from plumdp.fit.proposed import ProposalTest, memory_test, tie_tests
 
 COIN = (0.3, 0.8)  # of a step to the second state, from either
 
@@ -97,12 +97,16 @@ def test_a_tie_of_nothing_that_the_model_has_is_refused():
             pl.check_model(model, counts, ties=[text])
 
 
+def test_a_p_value_is_rounded_up():
+    assert "(p = 0.0011, 2 rows compared" in ProposalTest("x", "rows are the same", 0.00104, 2, "").sentence(0.99)
+
+
 def test_memory_contradicts_the_model_at_half_of_the_error_and_is_explained():
     model, rng = walk(), np.random.default_rng(2)
     plain, mindful = play(model, rng, 100), play(model, rng, 100, by_past=0.35)
     check = pl.check_model(model, counts_of_runs(model, mindful), runs=mindful)
     assert check.is_contradicted
-    assert check.p_value == 2 * check.proposals[0].p_value
+    assert check.p_value == check.proposals[0].p_value == 2 * memory_test(model, mindful).p_value
     assert check.headline.endswith("no rows explain the data.")
     assert "because      the data contradict that the next state depends on state and action alone" in str(check)
     assert "try          add what matters of the step before to the state" in str(check)

@@ -175,11 +175,12 @@ def check_model(
 
 def _with_memory(check: ModelCheck, memory: ProposalTest) -> ModelCheck:
     """Return the check with the test of memory, each of both at half of the error."""
+    memory = replace(memory, p_value=min(1.0, 2 * memory.p_value))
     check = replace(check, proposals=(*check.proposals, memory))
     if check.p_value is None:
         return check
-    both = replace(check, p_value=min(1.0, 2 * min(check.p_value, memory.p_value)))
-    if 2 * memory.p_value > 1 - check.confidence:
+    both = replace(check, p_value=min(2 * check.p_value, memory.p_value))
+    if memory.p_value > 1 - check.confidence:
         return both
     advice = f"{ADVICE}add what matters of the step before to the state"
     return replace(both, diagnosis=(*check.diagnosis, memory.sentence(check.confidence), advice), suspicion="")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,8 @@ class ProposalTest:
 
     def sentence(self, confidence: float) -> str:
         """Return the result in words."""
-        p_value = f"p = {self.p_value:.2g}"
+        rounded = Context(prec=2, rounding=ROUND_CEILING).plus(Decimal(self.p_value))  # up: it claims less
+        p_value = f"p = {float(rounded):.2g}"
         compared = f"{number_of(self.n_rows, 'row')} compared"
         if not self.n_rows:
             return f"no rows could be compared to test that {self.claim}"
