@@ -53,6 +53,9 @@ MUTANTS = {
     "oracles/test_constraints": {
         "a search that forgets thresholds": "test_a_search_that_forgets_the_threshold_is_found",
     },
+    "unit/test_proposed_ties": {
+        "parts that look ahead": "test_a_planted_look_ahead_into_what_comes_next_is_found",
+    },
     "unit/test_learned_rewards": {
         "values at the ends of their range": "test_values_that_are_rounded_to_the_ends_are_found",
     },
@@ -106,6 +109,8 @@ MUTANTS = {
         "means left out of the curvature": "test_a_planted_error_is_found[means_are_left_out_of_the_curvature]",
         "variance of the reference": "test_a_planted_error_is_found[variance_is_that_of_the_reference]",
         "rows by the reference alone": ("test_a_planted_error_is_found[rows_bet_as_if_frequencies_were_the_reference]"),
+        "a norm without far rows": "test_a_planted_error_is_found[rows_outside_of_the_core_are_left_out_of_the_norm]",
+        "a norm without the ball": "test_a_planted_error_is_found[the_ball_is_left_out_of_the_norm]",
     },
     "oracles/test_product_sets": {"a smaller set": "test_a_region_of_a_smaller_set_loses_points"},
     "oracles/test_rectangular": {"a region that is too small": "test_a_region_that_is_too_small_is_noticed"},

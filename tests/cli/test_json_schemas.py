@@ -12,8 +12,8 @@ TEXTS = {"type": "array", "items": TEXT}
 NUMBERS = {"type": "object", "additionalProperties": NUMBER}
 
 
-def with_fields(schema, **fields):
-    properties = {"schema": {"const": f"plumdp/{schema}/1"}, **fields}
+def with_fields(schema, version=1, **fields):
+    properties = {"schema": {"const": f"plumdp/{schema}/{version}"}, **fields}
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
@@ -107,7 +107,7 @@ def several(schema, n):
         (["certify", "betting:5", "COUNTS", "-p", 'R>=1 [ F "end" ]', "-p", "R>=99 [ C<=2 ]"], 1, several(ANSWER, 2)),
         (["compare", "betting:5", "COUNTS"], 0, several(CERTIFICATE, 5)),
         (["check-model", "betting:5", "COUNTS"], 0, with_fields("check", data_quality={"type": "object"})),
-        (["advise", "betting:5", "COUNTS"], 0, with_fields("advice", objective=TEXT)),
+        (["advise", "betting:5", "COUNTS"], 0, with_fields("advice", 2, objective=TEXT)),
         (["certify", "betting:5", "nowhere.csv"], 2, ERROR),
         (["certify", "betting:6", "COUNTS"], 2, ERROR),
         (["compare", "betting:5", "COUNTS", "--relaxation", "coupled"], 2, ERROR),

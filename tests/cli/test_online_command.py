@@ -122,7 +122,7 @@ def test_infinite_bounds_survive_saving_and_reading(tmp_path):
     [
         ("[", "r.json is not a record of learning (JSONDecodeError: "),
         ("{}", "r.json is not a record of learning (KeyError: 'schema')"),
-        ('{"schema": "plumdp/advice/1"}', "r.json has the schema plumdp/advice/1, not plumdp/online/1"),
+        ('{"schema": "plumdp/advice/2"}', "r.json has the schema plumdp/advice/2, not plumdp/online/1"),
     ],
 )
 def test_files_that_are_not_records_are_refused(tmp_path, content, message):

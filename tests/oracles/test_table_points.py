@@ -14,29 +14,30 @@ from table_cases import drawn_table, random_case, small_case
 from table_points import broken, members, parts_of, random_box, reach
 from tiers import size
 
-from plumdp.tables import bounds, bracket, contraction
+from plumdp.tables import bounds, bracket, contraction, joint
 
-KINDS = {
-    "walks": (random_case, 0.25),
-    "walks with a short pilot": (lambda seed: random_case(seed, few=True), 0.02),
-    "few rows with an unlucky pilot": (small_case, 0.02),
-    "walks whose actions are drawn": (lambda seed: random_case(seed, make=drawn_table), 0.25),
+KINDS = {  # in which part of the cases a table is near an end, and which part of the tables has a bound in the norm
+    "walks": (random_case, 0.25, 0.3),
+    "walks with a short pilot": (lambda seed: random_case(seed, few=True), 0.02, 0.3),
+    "few rows with an unlucky pilot": (small_case, 0.02, 0.0),
+    "walks whose actions are drawn": (lambda seed: random_case(seed, make=drawn_table), 0.25, 0.15),
 }
 
 
 def look(make, seeds, n_lines=4):
-    """Return how many members there are, how often each bound is wrong, and in how many cases one is near an end."""
-    n_members, wrong, n_near = 0, Counter(), 0
+    """Return how often each bound is wrong, and how many members, norms of them and cases near an end there are."""
+    n, wrong = Counter(), Counter()
     for seed in seeds:
         case, rng = make(seed), np.random.default_rng(10**6 + seed)
         parts = parts_of(case, *random_box(case, rng))
         furthest = 0.0
         for values, is_full in members(parts, case, rng, n_lines) if parts is not None else ():
-            n_members += 1
+            n["members"] += 1
+            n["norms"] += parts.joint is not None
             wrong.update(broken(parts, case, values, is_full=is_full))
             furthest = max(furthest, reach(parts, case, values) if is_full else 0.0)
-        n_near += furthest > 0.9
-    return n_members, wrong, n_near
+        n["near"] += furthest > 0.9
+    return wrong, n
 
 
 @pytest.mark.slow
@@ -44,12 +45,13 @@ def look(make, seeds, n_lines=4):
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_that_no_bet_excludes_keep_to_every_bound(kind, part):
     """At night these are 10^5 tables in all; of walks, in every fourth case one is within a tenth of an end."""
-    make, share = KINDS[kind]
+    make, near, in_norm = KINDS[kind]
     n_cases = size(15, 230)
-    n_members, wrong, n_near = look(make, range(n_cases * part, n_cases * (part + 1)))
+    wrong, n = look(make, range(n_cases * part, n_cases * (part + 1)))
     assert not wrong
-    assert n_members > 8 * n_cases
-    assert n_near >= int(share * n_cases)
+    assert n["members"] > 8 * n_cases
+    assert n["near"] >= int(near * n_cases)
+    assert n["norms"] >= in_norm * n["members"]
 
 
 # What each of these gets wrong is found by a few cases
@@ -95,6 +97,15 @@ def rows_bet_as_if_frequencies_were_the_reference(patch):
     patch.setattr(contraction, "row_bounds", mistaken)
 
 
+def rows_outside_of_the_core_are_left_out_of_the_norm(patch):
+    patch.setattr(joint, "_far", lambda *args: 0.0)
+
+
+def the_ball_is_left_out_of_the_norm(patch):
+    norms = joint._norms
+    patch.setattr(joint, "_norms", lambda *args: (0.0, norms(*args)[1]))
+
+
 FINDS = {  # by which kind of case, which seeds, and which bounds it is found
     a_share_counts_twice: ("walks", (1, 3, 8), {"low", "high"}),
     what_the_direction_misses_is_left_out: ("walks with a short pilot", (11, 12, 13), {"low", "high"}),
@@ -102,13 +113,15 @@ FINDS = {  # by which kind of case, which seeds, and which bounds it is found
     means_are_left_out_of_the_curvature: ("walks", (1, 7, 13), {"expansion"}),
     variance_is_that_of_the_reference: ("few rows with an unlucky pilot", (14, 22, 25, 38), {"variance"}),
     rows_bet_as_if_frequencies_were_the_reference: ("walks with a short pilot", (3, 13, 35), {"size", "distance"}),
+    rows_outside_of_the_core_are_left_out_of_the_norm: ("walks", (15,), {"norm"}),
+    the_ball_is_left_out_of_the_norm: ("walks", (1, 2, 4), {"norm"}),
 }
 
 
 @pytest.mark.parametrize("plant", FINDS)
 def test_a_planted_error_is_found(plant, monkeypatch):
     kind, seeds, found = FINDS[plant]
-    make, _ = KINDS[kind]
-    assert not look(make, seeds)[1]
+    make = KINDS[kind][0]
+    assert not look(make, seeds)[0]
     plant(monkeypatch)
-    assert found <= {*look(make, seeds)[1]}
+    assert found <= {*look(make, seeds)[0]}

@@ -7,6 +7,7 @@ import numpy as np
 from table_cases import ERRORS, log_of_bets, log_of_mixture, log_of_rows, values_at
 
 from plumdp.tables import bounds, bracket
+from plumdp.tables.joint import joined
 
 _HALVINGS = 7
 
@@ -19,7 +20,7 @@ class Parts:
     plan: object
     reference: object
     near: object
-    joint: object  # None if row by row is good enough, or nothing is proved in a norm
+    joint: object  # the bound in a norm, also if row by row is good enough; None if nothing is proved
     stages: dict  # by sign
     expansions: dict  # by sign: the centre, and the expansion there
     box: tuple
@@ -39,7 +40,7 @@ def parts_of(case, lower, upper, errors=ERRORS):
             expansions[sign] = (centre, expand(table, stages, near, centre, *joint))
             return expansions[sign][1]
 
-        stages_of[sign], seen["near"], seen["joint"] = stages, near, joint[0] if joint else None
+        stages_of[sign], seen["near"] = stages, near
         with mock.patch.object(bracket, "_expand", expanded):
             return end(plan, stages, near, sign, *joint)
 
@@ -47,7 +48,8 @@ def parts_of(case, lower, upper, errors=ERRORS):
         found = bounds.table_bounds(case.table, case.moments, errors, lower, upper)
     if isinstance(found, str):
         return None
-    return Parts(found, stages=stages_of, expansions=expansions, box=(lower, upper), **seen)
+    joint = joined(seen["near"])
+    return Parts(found, joint=joint, stages=stages_of, expansions=expansions, box=(lower, upper), **seen)
 
 
 def random_box(case, rng):
@@ -111,15 +113,16 @@ def broken(parts, case, values, *, is_full):
     gap = values - near.values
     mean = np.where(near.is_known, table.sums(near.frequency * table.differences(values)), -gap)
     ahead = table.ahead(gap, closed=0.0)
+    deviation = table.deviations(parts.reference.probability, ahead)
     small = 1e-12 * (1 + np.abs(values).max())
     variance = table.deviations(near.frequency, ahead) ** 2
     ends = parts.found
     checks = {
         "distance": (np.abs(gap) <= near.distance + small).all(),
-        "deviation": (table.deviations(parts.reference.probability, ahead) <= near.deviation + small).all(),
+        "deviation": (deviation <= near.deviation + small).all(),
         "size": (np.abs(mean) <= near.size + small).all(),
         "variance": (variance <= bracket._variance(near) + small)[near.is_known].all(),
-        "norm": parts.joint is None or _norm(parts.joint, ahead) <= parts.joint.relative + small,
+        "norm": parts.joint is None or _norm(parts.joint, deviation) <= parts.joint.relative + small,
         "low": not is_full or ends.low is None or values[start] >= ends.low.value - small,
         "high": not is_full or ends.high is None or values[start] <= ends.high.value + small,
         "expansion": all(_is_above(parts, case, values, sign) for sign in (-1, 1)),
@@ -128,11 +131,9 @@ def broken(parts, case, values, *, is_full):
     return [name for name, holds in checks.items() if not holds]
 
 
-def _norm(joint, ahead):
-    """Return the norm of the deviations of D over all known rows, in units of the bound."""
-    near = joint.near
-    relative = near.table.deviations(near.reference.probability, ahead) / joint.unit
-    return np.linalg.norm(relative[near.is_known])
+def _norm(joint, deviation):
+    """Return the norm of the deviations of D over all known rows (Statement 4)."""
+    return np.linalg.norm((deviation / joint.unit)[joint.near.is_known])
 
 
 def _is_above(parts, case, values, sign):

@@ -124,10 +124,10 @@ def test_the_advised_policy_can_be_simulated_and_is_narrower_than_uniform(advice
 def test_predictions_say_how_many_runs_were_seen_and_how_many_halve_the_width(advice):
     assert (advice.n_runs, advice.max_steps) == (2_000, STEPS)
     assert [p.sampling for p in advice.predictions] == ["like these", "uniform", "certified policy", "advised"]
-    assert [p.sampling for p in advice.halving] == ["like these", "advised"]
-    for prediction in advice.halving:
+    assert [p.sampling for p in advice.enough] == ["like these", "advised"]
+    for prediction in advice.enough:
         assert prediction.width == pytest.approx(advice.width / 2, rel=0.03)
-    like_these, advised = advice.halving
+    like_these, advised = advice.enough
     assert 5_000 < like_these.runs < 10_000
     assert advised.runs < 0.8 * like_these.runs
 
@@ -151,7 +151,7 @@ def test_the_policy_is_written_with_its_names(advice, tmp_path):
 def test_advice_is_ready_for_json_and_for_reading(advice):
     facts = json.loads(json.dumps(advice.to_dict()))
     assert facts["choices"][0]["action"] in ("job", "try_a", "try_b")
-    assert facts["halving"][0]["uses"] == "new runs alone"
+    assert facts["enough"][0]["uses"] == "new runs alone"
     text = str(advice)
     assert text.startswith("The bounds on the policy's value are 0.")
     assert "To halve that, about" in text
@@ -159,7 +159,7 @@ def test_advice_is_ready_for_json_and_for_reading(advice):
 
 
 def test_bounds_that_are_not_finite_are_said_to_be_so(advice):
-    endless = replace(advice, width=np.inf, halving=(), predictions=(replace(advice.predictions[0], width=np.inf),))
+    endless = replace(advice, width=np.inf, enough=(), predictions=(replace(advice.predictions[0], width=np.inf),))
     assert endless.sentences()[:2] == [
         f"The bounds on the policy's value are not both finite now, after {advice.n_steps:,} steps.",
         "After 2,000 more runs like these: not both finite.",
@@ -300,7 +300,7 @@ def test_no_prediction_is_wider_than_the_bounds_are_now(blind_advice):
 def test_the_advised_policy_is_not_predicted_to_be_worse_than_any_other(blind_advice):
     by = {prediction.sampling: prediction.width for prediction in blind_advice.predictions}
     assert by["advised"] == min(by.values())
-    like_these, *advised = (prediction.runs for prediction in blind_advice.halving)
+    like_these, *advised = (prediction.runs for prediction in blind_advice.enough)
     assert all(runs < like_these for runs in advised)
 
 

@@ -86,6 +86,12 @@ THINGS = {
         lambda: pl.data.record(MODEL, STUDY.true_point, 20, rng=1, max_steps=50),
         "Trajectories(20 runs, 1,000 steps)",
     ),
+    "WholeRuns": (
+        lambda: pl.data.read_whole_runs(
+            MODEL, pd.DataFrame(pl.data.record(MODEL, STUDY.true_point, 3, rng=1, max_steps=50).columns())
+        ),
+        "WholeRuns(3 runs, 150 steps)",
+    ),
     "Log": (_log, "Log(9 rows of transitions: 5 matched, 4 rejected, 5 steps)"),
     "IngestionReport": (
         lambda: _log().report,

@@ -51,7 +51,7 @@ def test_no_other_division_of_the_visits_is_better():
     learned = pl.learn(model, counts, objectives=[REACH])
     question = table_question(learned, ask(REACH, model), model.graph.first_choice[:-1])
     seen = question.information(counts.counts.astype(float))
-    more = question.of_visits(question.directly(seen, 0.25))
+    more = question.of_visits(question.directly(counts.counts.astype(float), 0.25))
     assert question.variance(seen + more) == pytest.approx(question.variance(seen) / 16, rel=1e-3)
     total = more.sum()
     others = [question.variance(seen + total * np.array([s, 1 - s, 0])) for s in np.linspace(0, 1, 101)]
@@ -64,7 +64,7 @@ def test_as_many_runs_as_are_advised_bring_the_width_that_was_wanted(text):
     learned = pl.learn(model, counts, objectives=[text])
     found = pl.conclude(learned, text)
     advice = pl.advise(learned, text, width=(found.upper - found.lower) / 3)
-    like_these = advice.halving[0]
+    like_these = advice.enough[0]
     more = pl.simulate(model, point, like_these.runs, rng=5, max_steps=60, stop=model.labels["end"])
     both = pl.certify(model, more, text, policy=found.policy)
     assert (both.upper - both.lower) == pytest.approx(advice.target, rel=0.35)

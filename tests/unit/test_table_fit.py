@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import plumdp as pl
+from plumdp.fit import same_rows
 from plumdp.tables import fit
 from plumdp.tables.fit import table_fit
 
@@ -58,8 +59,9 @@ def test_evidence_has_an_expectation_of_at_most_one_at_the_truth(heads, sizes):
 
 
 def test_an_average_in_place_of_the_largest_probability_would_not_be_fair(monkeypatch):
-    average = fit._log_average
-    monkeypatch.setattr(fit, "_less_best", lambda apart, size, counts, first: apart - average(counts, first)[0])
+    average = same_rows.log_average
+    for module in (fit, same_rows):
+        monkeypatch.setattr(module, "less_best", lambda apart, size, counts, first: apart - average(counts, first)[0])
     assert max(expectations(0.5, (6, 6))) > 1.01
 
 

@@ -74,7 +74,7 @@ def advise(
     if output is not None:
         advice.to_csv(output)
     if as_json:
-        print_json([{"schema": "plumdp/advice/1", **advice.to_dict(_MOST_ROWS)}], one=True)
+        print_json([{"schema": "plumdp/advice/2", **advice.to_dict(_MOST_ROWS)}], one=True)
     else:
         _print(advice, "" if output is None else str(output))
 

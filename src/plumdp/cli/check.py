@@ -41,6 +41,19 @@ _Property = Annotated[
 _Confidence = Annotated[
     float, typer.Option("--confidence", help="How sure it must be that the model is wrong, below 1.")
 ]
+_Tie = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tie",
+        metavar="TEXT",
+        help="A tie to test that the model does not have: a state variable that rows might not depend on, or two "
+        "actions whose rows might be the same, as in 'walk = run'. Repeat for more.",
+    ),
+]
+_Memory = Annotated[
+    bool,
+    typer.Option("--memory", help="Test from whole runs whether the next state depends on the step before as well."),
+]
 _Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A picture of the residuals: .png or .svg.")]
 
 
@@ -52,7 +65,8 @@ def check_model(
     order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
     steps: args.Steps = None, allow_impossible: args.AllowImpossible = 0, rejected: args.Rejected = None,
     partitions: args.Partitions = None,
-    property: _Property = None, confidence: _Confidence = 0.999, plot: _Plot = None, as_json: args.AsJson = False,
+    property: _Property = None, tie: _Tie = None, memory: _Memory = False, confidence: _Confidence = 0.999,
+    plot: _Plot = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Test whether data contradict a model, and say what is wrong and what to try if they do.
 
@@ -69,7 +83,8 @@ def check_model(
     )  # fmt: skip
     read, properties = ModelOptions(model, constant, space).load()
     objectives = as_objectives(chosen_properties(model, property or [], properties), read)
-    check = plumdp.check_model(read, log.read(read), confidence=confidence, objectives=objectives)
+    counts, runs = log.read(read), log.runs(read) if memory else None
+    check = plumdp.check_model(read, counts, confidence=confidence, objectives=objectives, ties=tie or (), runs=runs)
     if as_json:
         print_json([{"schema": "plumdp/check/1", **check.to_dict()}], one=True)
     else:

@@ -32,7 +32,14 @@ EXIT_CODES = (
 )
 _OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
-_NAMES = {"columns": "column", "states": "state", "actions": "action", "constants": "constant", "rng": "seed"}
+_NAMES = {
+    "columns": "column",
+    "states": "state",
+    "actions": "action",
+    "constants": "constant",
+    "rng": "seed",
+    "ties": "tie",
+}
 _NAMES |= {"return_range": "range", "deviation": "plan"}
 _PHRASES = {  # what Python says, and what the command line has in its place
     "on_unmatched='report'": "--keep-going",

@@ -167,6 +167,17 @@ class LogOptions:
             )
         return log.counts
 
+    def runs(self, model: plumdp.model.ParametricMDP) -> plumdp.data.WholeRuns:
+        """Return the runs of logs as they were."""
+        return plumdp.data.read_whole_runs(
+            model,
+            list(self.data or []),
+            columns=pairs("--column", self.column or []),
+            states=state_maps(self.state or []),
+            actions=action_map(self.action),
+            form=self.form,
+        )
+
     def read_for(self, options: ModelOptions, model: plumdp.model.ParametricMDP) -> plumdp.TransitionCounts:
         """Return the counts for one of several models; say of which one, if the data do not fit it."""
         try:

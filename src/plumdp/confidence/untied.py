@@ -1,4 +1,4 @@
-"""Bounds the probability of each transition by its own trials, trusting the graph of the model alone."""
+"""Bounds the probability of each outcome of a row by its own trials, trusting where rows lead alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.binomial import beta_binomial
 from plumdp.data.counts import TransitionCounts
-from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Indices, owners, read_only
 
 
 def untied_bounds(counts: TransitionCounts, *, error: float) -> tuple[FloatArray, FloatArray]:
@@ -25,14 +25,29 @@ def untied_bounds(counts: TransitionCounts, *, error: float) -> tuple[FloatArray
     True
     """
     graph = counts.graph
-    choice = graph.choice_of_transition()
-    n_successors = np.diff(graph.first_transition)[choice]
-    is_second = (n_successors == 2) & (np.arange(graph.n_transitions) == graph.first_transition[choice] + 1)
-    is_event = (n_successors > 1) & ~is_second
-    lower, upper = np.ones(graph.n_transitions), np.ones(graph.n_transitions)
+    lower, upper = bounds_of_rows(
+        counts.counts, graph.first_transition, np.ones(graph.n_choices, dtype=np.bool_), error=error
+    )
+    return read_only(lower), read_only(upper)
+
+
+def bounds_of_rows(
+    counts: Indices, first: Indices, is_unknown: BoolArray, *, error: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on the probability of each place, given its counts, and where the places of each row begin.
+
+    The error is divided equally among all places of unknown rows with at least two. Elsewhere both bounds are one.
+    """
+    size = np.diff(first)
+    owner = owners(first)
+    is_open = (is_unknown & (size > 1))[owner]
+    is_second = is_open & (size[owner] == 2) & (np.arange(len(owner)) == first[owner] + 1)
+    is_event = is_open & ~is_second
+    visits = np.add.reduceat(counts, first[:-1])[owner]
+    lower, upper = np.ones(len(owner)), np.ones(len(owner))
     share = equal_parts(error, int(is_event.sum()))  # union bound
-    lower[is_event], upper[is_event] = beta_binomial(counts.counts[is_event], counts.visits[choice[is_event]], share)
+    lower[is_event], upper[is_event] = beta_binomial(counts[is_event], visits[is_event], share)
     second = np.flatnonzero(is_second)
     lower[second] = np.maximum(np.nextafter(1 - upper[second - 1], 0), 0)
     upper[second] = np.minimum(np.nextafter(1 - lower[second - 1], 1), 1)
-    return read_only(lower), read_only(upper)
+    return lower, upper

@@ -10,6 +10,8 @@ from .trajectories import record as record
 from .run_files import write_runs as write_runs
 from .logs import Log as Log
 from .report import IngestionReport as IngestionReport
+from .whole_runs import WholeRuns as WholeRuns
+from .whole_runs import read_whole_runs as read_whole_runs
 from .sql import counts_query as counts_query
 from .simulators import as_env as as_env
 from .simulators import gym_environment as gym_environment

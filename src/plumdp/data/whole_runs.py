@@ -34,6 +34,7 @@ from plumdp.data.values import Codes, shown
 from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.table_model import elsewhere_of
+from plumdp.model.text import number_of, one_line
 
 _RUN = "number of the run"  # no variable is called so
 
@@ -49,6 +50,9 @@ class WholeRuns:
     action: Codes  # (n_rows): -1 in the last row of each run
     only_ordered: bool  # whether steps only put rows in order, so that a missing one does not show
     files: tuple[LogFile, ...] = ()
+
+    def __repr__(self) -> str:
+        return one_line(self, number_of(len(self), "run"), number_of(len(self.state) - len(self), "step"))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -81,6 +85,14 @@ def read_whole_runs(
 
     States and actions must be the model's, transitions need not be. In a table that was made of other data, a state
     that it does not have is "elsewhere".
+
+    >>> import pandas as pd
+    >>> from plumdp import case_study
+    >>> from plumdp.data import record
+    >>> study = case_study("betting:5")
+    >>> runs = record(study.model, study.true_point, 3, rng=1, max_steps=5)
+    >>> read_whole_runs(study.model, pd.DataFrame(runs.columns()))
+    WholeRuns(3 runs, 15 steps)
     """
     files = find_files(source) if is_paths(source) else []
     with open_log(source, files, None, MEMORY, None) as log:

@@ -14,14 +14,13 @@ from plumdp.base.progress import working
 from plumdp.certifying.claims import shown_value
 from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.laws import law_of_space
-from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.report import IngestionReport
 from plumdp.data.runs import require_positive
-from plumdp.explaining.design import ValueQuestion, plan_sampling
+from plumdp.explaining.design import Design, ValueQuestion, plan_sampling
 from plumdp.explaining.expected_runs import RunLaw, law_of, seen_runs
 from plumdp.explaining.predicted_width import Predictor
-from plumdp.explaining.table_design import RootLaw, TableQuestion, table_question
+from plumdp.explaining.table_design import RootLaw, table_question
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray, Graph, read_only
 from plumdp.model.policy import Policy, has_memory, normalised, policy_weights
@@ -34,12 +33,10 @@ from plumdp.result.advice import (
     NOTICEABLE,
     UNIFORM,
     Advice,
-    ClassAdvice,
     Prediction,
 )
 from plumdp.solver.coupled.gradient import policy_gradient
 
-Design: TypeAlias = ValueQuestion | TableQuestion
 Predicts: TypeAlias = Predictor | RootLaw
 
 _LEAST_SLOPE = 1e-9  # part of a gradient that the likelihood depends on, relative to all of it; less is rounding
@@ -101,7 +98,8 @@ def advise(
         per_run = {LIKE_THESE: question.expected(learned.counts.visits / n_runs)} | per_run
         policies[LIKE_THESE] = normalised(model.graph, learned.counts.visits.astype(np.float64))
     predictions = [predictor.predict(name, expected, n_planned) for name, expected in per_run.items()]
-    information = question.information(learned.counts.counts.astype(np.float64))
+    seen = learned.counts.counts.astype(np.float64)
+    information = question.information(seen)
     plan, planned = _best_plan(question, law, information, predictor, n_planned)
     plan, planned = _no_worse(plan, planned, predictions, policies, is_blind=unseen > NOTICEABLE)
     per_run[ADVISED] = question.expected(law.visits(plan))
@@ -119,11 +117,11 @@ def advise(
         visits=read_only(learned.counts.visits.astype(np.float64)),
         visits_per_run=read_only(law.visits(plan)),
         sampling=plan,
-        classes=_classes(question, information, learned, per_run[ADVISED]),
+        classes=question.classes(seen, per_run[ADVISED]),
         predictions=tuple(_no_wider(prediction, now) for prediction in (*predictions, planned)),
-        halving=_enough(predictor, target, {name: per_run[name] for name in (LIKE_THESE, ADVISED) if name in per_run}),
+        enough=_enough(predictor, target, {name: per_run[name] for name in (LIKE_THESE, ADVISED) if name in per_run}),
         unseen=unseen,
-        directly=_directly(question, information, target / now if now else 1.0),
+        directly=question.directly(seen, target / now if isfinite(now) and now else 1.0),
     )
 
 
@@ -161,13 +159,6 @@ def _design(
     question, value, unseen = _question(learned, asked, policy)
     predictor = Predictor(learned, asked, policy, question.table, width)
     return question, predictor, None if learned.shown_estimate is None else value, unseen
-
-
-def _directly(question: Design, information: FloatArray, share: float) -> FloatArray:
-    """Return visits of single choices (n_choices) that are enough, in a table, whose rows may be sampled one by one."""
-    if isinstance(question, TableQuestion) and isfinite(share):
-        return question.directly(information, share)
-    return read_only(np.zeros(question.graph.n_choices))
 
 
 def _law_of_runs(learned: Learned, probability: FloatArray, max_steps: int | None) -> tuple[RunLaw, int | None]:
@@ -261,24 +252,3 @@ def _question(learned: Learned, asked: Question, policy: Policy) -> tuple[ValueQ
     question = ValueQuestion(model.graph, table, point, probability, inside, law_of_space(model).precision)
     unseen = float(np.linalg.norm(gradient - inside) / np.linalg.norm(gradient))
     return question, value, unseen
-
-
-def _classes(
-    question: Design, information: FloatArray, learned: Learned, per_run: FloatArray
-) -> tuple[ClassAdvice, ...]:
-    """Return all classes whose visits narrow the bounds, in the order of how much those of a run do."""
-    if isinstance(question, TableQuestion):
-        return question.classes(information, per_run)
-    table: LikelihoodTable = question.table
-    rates = question.class_rates(information)
-    visits, ahead = (table.visits(table.pool(counts)) for counts in (learned.counts.counts, per_run))
-    members: list[list[str]] = [[] for _ in rates]
-    for outcome, group in zip(table.outcomes, table.group.tolist(), strict=True):
-        members[group].append(str(outcome))
-    order = np.argsort(-np.nan_to_num(rates * ahead), kind="stable")
-    shares = 2 * rates * visits
-    return tuple(
-        ClassAdvice(tuple(members[r]), int(visits[r]), float(ahead[r]), float(rates[r]), float(shares[r]))
-        for r in order
-        if rates[r] > 0
-    )

@@ -10,11 +10,13 @@ from typing import Any
 
 from plumdp.base.errors import DataError
 from plumdp.base.progress import working
-from plumdp.data.counts import TransitionCounts
+from plumdp.data.counts import TransitionCounts, counts_of, require_same_graph
 from plumdp.data.logs import Log
+from plumdp.data.whole_runs import WholeRuns
 from plumdp.explaining.residual_table import CellResiduals, describe_residual, residual_records, residuals_by_cell
 from plumdp.fit.diagnosis import ADVICE, Examination, examine, in_words
 from plumdp.fit.model_fit import ModelFit
+from plumdp.fit.proposed import ProposalTest, memory_test, tie_tests
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
 from plumdp.model.objective import Objective
@@ -38,7 +40,8 @@ class ModelCheck:
     ``diagnosis`` is empty unless the model is contradicted. Its first sentence is the finding, the others what to try.
     ``suspicion`` is an explanation that stands out if the model is not contradicted. Mostly it is empty. ``residuals``
     are at the most likely parameters, in the order of their evidence less the logarithm of how many there are of their
-    kind. They say where to look, but they are not tests.
+    kind. They say where to look, but they are not tests. ``proposals`` are the tests of ties that were proposed, each
+    with a p-value of its own, and that of memory, which is part of the model's.
     """
 
     p_value: float | None
@@ -50,6 +53,8 @@ class ModelCheck:
     estimate: Mapping[str, float]  # most likely values in the region, or anywhere if the model is contradicted
     is_inside: bool  # whether the estimate is in the parameter space
     data_quality: DataQuality
+    proposals: tuple[ProposalTest, ...] = ()
+    unknown: str = "parameters"  # what the model leaves open: its parameters, or its rows
 
     @property
     def is_contradicted(self) -> bool:
@@ -66,7 +71,7 @@ class ModelCheck:
         p_value = f"p = {outward(self.p_value, 1, 2).lower()}"
         share = percent(self.confidence)
         if self.is_contradicted:
-            return f"MODEL CONTRADICTED with confidence {share} ({p_value}): no parameters explain the data."
+            return f"MODEL CONTRADICTED with confidence {share} ({p_value}): no {self.unknown} explain the data."
         return f"The data do not contradict the model at confidence {share} ({weak_evidence(self.p_value)})."
 
     def facts(self) -> list[tuple[str, str]]:
@@ -82,6 +87,7 @@ class ModelCheck:
             point = listing([f"{name} = {value:.6g}" for name, value in self.estimate.items()])
             outside = "" if self.is_inside else "; this is outside of its parameter space"
             facts.append(("estimate", f"{point} (most likely, if the model is right{outside})"))
+        facts += [("proposal", test.sentence(self.confidence)) for test in self.proposals]
         facts.append(("data", str(self.data_quality)))
         shown = self.residuals[:_SHOWN] if self.is_contradicted else ()
         facts += [("residual", describe_residual(record)) for record in shown if record["evidence"] > _FAINT]
@@ -112,6 +118,7 @@ class ModelCheck:
             "suspicion": self.suspicion,
             "estimate": dict(self.estimate),
             "residuals": [dict(record) for record in self.residuals],
+            "proposals": [test.to_dict() for test in self.proposals],
             "data_quality": self.data_quality.to_dict(),
         }
 
@@ -127,6 +134,8 @@ def check_model(
     *,
     confidence: float = 0.999,
     objectives: Sequence[Objective | str] = (),
+    ties: Sequence[str] = (),
+    runs: WholeRuns | None = None,
 ) -> ModelCheck:
     """Return whether the data contradict the model, with a p-value and a diagnosis.
 
@@ -139,6 +148,12 @@ def check_model(
         The confidence at which the model is said to be contradicted.
     objectives
         The objectives that the model is for. Tests are then sharp where their values depend on the parameters.
+    ties
+        Ties to test that the model does not have: a state variable, such as "x", that rows might not depend on, or two
+        actions, such as "walk = run", whose rows might be the same. They are no part of the test of the model.
+    runs
+        The runs of these data (``plumdp.data.read_whole_runs``), to test whether the next state depends on the step
+        before as well. This test then has half of the error.
 
     Examples
     --------
@@ -149,8 +164,26 @@ def check_model(
     The data do not contradict the model at confidence 99.9 % (p = 1: no evidence against it, ...).
     """
     require_model("check_model", model)
-    learned = learn(model, data, confidence=confidence, objectives=objectives)
-    return replace(check_learned(learned), confidence=confidence)
+    counts = counts_of(data)
+    require_same_graph(model.graph, counts.graph)
+    proposed = tie_tests(model.graph, counts, ties)
+    memory = None if runs is None else memory_test(model, runs)
+    learned = learn(model, counts, confidence=confidence, objectives=objectives)
+    check = replace(check_learned(learned), confidence=confidence, proposals=proposed)
+    return check if memory is None else _with_memory(check, memory)
+
+
+def _with_memory(check: ModelCheck, memory: ProposalTest) -> ModelCheck:
+    """Return the check with the test of memory, each of both at half of the error."""
+    memory = replace(memory, p_value=min(1.0, 2 * memory.p_value))
+    check = replace(check, proposals=(*check.proposals, memory))
+    if check.p_value is None:
+        return check
+    both = replace(check, p_value=min(2 * check.p_value, memory.p_value))
+    if memory.p_value > 1 - check.confidence:
+        return both
+    advice = f"{ADVICE}add what matters of the step before to the state"
+    return replace(both, diagnosis=(*check.diagnosis, memory.sentence(check.confidence), advice), suspicion="")
 
 
 def check_learned(learned: Learned) -> ModelCheck:
@@ -193,6 +226,7 @@ def _check_of_table(learned: Learned, fit: ModelFit) -> ModelCheck:
         estimate={},
         is_inside=True,
         data_quality=quality,
+        unknown="rows",
     )
 
 

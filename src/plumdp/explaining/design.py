@@ -20,6 +20,7 @@ from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.explaining.expected_runs import RunLaw
 from plumdp.model.graph import FloatArray, Graph, owners, read_only
 from plumdp.model.policy import normalised
+from plumdp.result.advice import ClassAdvice
 
 _ROUNDS = 30
 ENOUGH = 0.02  # share of the variance that more rounds might gain, twice that of the width
@@ -38,6 +39,26 @@ class Informed(Protocol):
 
     def rates(self, information: FloatArray) -> FloatArray:
         """Return the share of itself by which the width falls with one more visit of each choice (n_choices)."""
+
+
+class Design(Informed, Protocol):
+    """The same with all that advice on it needs."""
+
+    @property
+    def probability(self) -> FloatArray:
+        """The probability of each transition (n_transitions), as far as is known."""
+
+    def information(self, transitions: FloatArray) -> FloatArray:
+        """Return the information of expected counts of transitions (n_transitions)."""
+
+    def expected(self, visits: FloatArray) -> FloatArray:
+        """Return how often each transition is expected (n_transitions), given visits of choices (n_choices)."""
+
+    def classes(self, seen: FloatArray, per_run: FloatArray) -> tuple[ClassAdvice, ...]:
+        """Return what visits of classes are worth, the best first, given counts so far and those of a new run."""
+
+    def directly(self, seen: FloatArray, share: float) -> FloatArray:
+        """Return visits of choices (n_choices) that make the width so small a share of itself, if that can be said."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +100,25 @@ class ValueQuestion:
         values = self.table.values(self.point)[0].clip(0, None)
         rates = np.bincount(self.table.group, values * self._scores(information), len(self.table.is_class))
         return np.where(self.table.is_class, rates, np.nan)
+
+    def classes(self, seen: FloatArray, per_run: FloatArray) -> tuple[ClassAdvice, ...]:
+        """Return all classes whose visits narrow the bounds, in the order of how much those of a run do."""
+        table, rates = self.table, self.class_rates(self.information(seen))
+        visits, ahead = (table.visits(table.pool(counts)) for counts in (seen, per_run))
+        members: list[list[str]] = [[] for _ in rates]
+        for outcome, group in zip(table.outcomes, table.group.tolist(), strict=True):
+            members[group].append(str(outcome))
+        order = np.argsort(-np.nan_to_num(rates * ahead), kind="stable")
+        shares = 2 * rates * visits
+        return tuple(
+            ClassAdvice(tuple(members[r]), int(visits[r]), float(ahead[r]), float(rates[r]), float(shares[r]))
+            for r in order
+            if rates[r] > 0
+        )
+
+    def directly(self, seen: FloatArray, share: float) -> FloatArray:
+        """Return zeros: rows that depend on the same parameters are not planned one by one."""
+        return read_only(np.zeros(self.graph.n_choices))
 
     def _scores(self, information: FloatArray) -> FloatArray:
         """Return (b·I⁻¹g / f)² / (2 g·I⁻¹g) for each outcome (n)."""

@@ -19,13 +19,12 @@ from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import Question
 from plumdp.model.row_classes import RowClasses
 from plumdp.result.advice import ClassAdvice, Prediction
-from plumdp.tables.chain import pooled
+from plumdp.tables.chain import PRIOR, pooled
 from plumdp.tables.equations import equations_of, values_of
 from plumdp.tables.plan import row_variances
 from plumdp.tables.policies import chain_of_policy
 from plumdp.tables.table_set import smoothed
 
-_PRIOR = 0.5  # visits that a row is smoothed by
 _HALVINGS = 100
 MOST_RUNS = 10**12
 
@@ -54,38 +53,40 @@ class TableQuestion:
 
     def variance(self, information: FloatArray) -> float:
         """Return the variance of the value, which is about the square of the width up to a factor."""
-        return float((self.of_visit / (information + _PRIOR)).sum())
+        return float((self.of_visit / (information + PRIOR)).sum())
 
     def class_rates(self, information: FloatArray) -> FloatArray:
         """Return the share of itself by which the width falls with one more visit of each row (n_rows)."""
-        return np.asarray(self.of_visit / (information + _PRIOR) ** 2 / (2 * self.variance(information)))
+        return np.asarray(self.of_visit / (information + PRIOR) ** 2 / (2 * self.variance(information)))
 
     def rates(self, information: FloatArray) -> FloatArray:
         """Return the same share for one more visit of each choice (n_choices)."""
         return self.class_rates(information)[self.rows.number]
 
-    def classes(self, information: FloatArray, per_run: FloatArray) -> tuple[ClassAdvice, ...]:
+    def classes(self, seen: FloatArray, per_run: FloatArray) -> tuple[ClassAdvice, ...]:
         """Return all rows whose visits narrow the bounds, those with the largest part of the variance first."""
+        information = self.information(seen)
         rates, ahead = self.class_rates(information), self.information(per_run)
-        shares = 2 * rates * (information + _PRIOR)
+        shares = 2 * rates * (information + PRIOR)
         order = np.argsort(-shares, kind="stable")
         names = map(self.graph.describe_choice, self.rows.representative[order].tolist())
         each = zip(names, *(a[order].tolist() for a in (information, ahead, rates, shares)), strict=True)
         return tuple(ClassAdvice((name,), int(n), of_run, rate, part) for name, n, of_run, rate, part in each if part)
 
-    def directly(self, information: FloatArray, share: float) -> FloatArray:
+    def directly(self, seen: FloatArray, share: float) -> FloatArray:
         """Return the fewest more visits of choices (n_choices) that make the width so small a share of itself.
 
         With v / N² the same in all rows that get more, no visit is better spent in another row.
         """
-        aim, seen, root = share**2 * self.variance(information), information + _PRIOR, np.sqrt(self.of_visit)
+        information = self.information(seen)
+        aim, visits, root = share**2 * self.variance(information), information + PRIOR, np.sqrt(self.of_visit)
         low, high = 0.0, float(root.sum()) / aim
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            is_enough = self.variance(np.maximum(seen, middle * root) - _PRIOR) <= aim
+            is_enough = self.variance(np.maximum(visits, middle * root) - PRIOR) <= aim
             low, high = (low, middle) if is_enough else (middle, high)
         more = np.zeros(self.graph.n_choices)
-        more[self.rows.representative] = np.ceil(np.maximum(high * root - seen, 0.0))
+        more[self.rows.representative] = np.ceil(np.maximum(high * root - visits, 0.0))
         return read_only(more)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
@@ -82,9 +83,15 @@ class Advice:
     sampling: FloatArray  # (n_choices)
     classes: tuple[ClassAdvice, ...]  # those whose visits help most come first
     predictions: tuple[Prediction, ...]  # after the number of runs that was asked for, or twice the data
-    halving: tuple[Prediction, ...]  # about how many runs bring the certificate to the target, by default half as wide
+    enough: tuple[Prediction, ...]  # about how many runs bring the certificate to the target, by default half as wide
     unseen: float  # share of the gradient, from 0 to 1, that comes from rows the likelihood ignores
     directly: FloatArray  # (n_choices): more visits that are enough for the target, of rows of a table that are sampled
+
+    @property
+    def halving(self) -> tuple[Prediction, ...]:
+        """Deprecated until version 0.5: the name of ``enough`` when the target was always half of the width."""
+        warnings.warn("Advice.halving is called Advice.enough now", DeprecationWarning, stacklevel=2)
+        return self.enough
 
     def __repr__(self) -> str:
         return one_line(self, f"width {self.width:.3g}", *(f"{p.sampling}: {p.width:.3g}" for p in self.predictions))
@@ -122,8 +129,8 @@ class Advice:
         found = [f"The bounds on the policy's value are {apart} now, after {number_of(self.n_steps, 'step')}."]
         found += self._rows()
         aim = "halve that" if self.target == self.width / 2 else f"bring that to {self.target:.3g}"
-        if self.halving:
-            parts = [f"{p.amount} {by.get(p.sampling, p.sampling)}{_how(p)}" for p in self.halving]
+        if self.enough:
+            parts = [f"{p.amount} {by.get(p.sampling, p.sampling)}{_how(p)}" for p in self.enough]
             first, *others = parts
             found.append(f"To {aim}, about {first.replace(' ', ' more runs ', 1)}" + _joined(others) + ".")
         elif isfinite(self.width):
@@ -132,7 +139,7 @@ class Advice:
             runs = number_of(p.runs, "more run")
             width = f"about {p.width:.3g}" if isfinite(p.width) else "not both finite"
             found.append(f"After {runs} {by.get(p.sampling, p.sampling)}: {width}{_how(p)}.")
-        if any(p.is_alone for p in (*self.halving, *self.predictions)):
+        if any(p.is_alone for p in (*self.enough, *self.predictions)):
             found.append(
                 "Certified alone: the new runs by themselves, with a pilot of their own. Decide before you look at "
                 "them whether to do so, or to add them to the data."
@@ -167,7 +174,7 @@ class Advice:
             "steps": self.n_steps,
             "runs": self.n_runs,
             "max_steps": self.max_steps,
-            "halving": [p.to_dict() for p in self.halving],
+            "enough": [p.to_dict() for p in self.enough],
             "predictions": [p.to_dict() for p in self.predictions],
             "choices": [self.describe(int(choice)) for choice in self.best_choices(n)],
             "classes": [asdict(each) for each in self.classes[:n]],

@@ -16,7 +16,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.solver.coupled.chain import PolicyChain
 
 KNOWN = -1
-_PRIOR = 0.5  # visits that a row is smoothed by
+PRIOR = 0.5  # visits that a row is smoothed by
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +93,10 @@ class TableChain:
         """Return how often the row of each node was visited, in whichever of its nodes."""
         return self.sums(self.of_places(counts))
 
-    def frequencies(self, counts: FloatArray, *, prior: float = _PRIOR) -> FloatArray:
+    def frequencies(self, counts: FloatArray) -> FloatArray:
         """Return probabilities (n_transitions): known numbers, and smoothed frequencies of the others."""
-        share = prior / self.n_successors[self.owner]
-        total = (self.visits(counts) + prior)[self.owner]
-        return np.where(self.place >= 0, (self.of_places(counts) + share) / total, self.number)
+        smoothed = smooth(self.of_places(counts), self.visits(counts)[self.owner], self.n_successors[self.owner])
+        return np.where(self.place >= 0, smoothed, self.number)
 
     def ahead(self, values: FloatArray, *, closed: float | None = None) -> FloatArray:
         """Return values at the successors (n_transitions), those of closed nodes being known, or the number given."""
@@ -118,6 +117,11 @@ class TableChain:
         """Return the range of the discounted values ahead of each row."""
         first = self.chain.first[:-1]
         return self.discount * (np.maximum.reduceat(ahead, first) - np.minimum.reduceat(ahead, first))
+
+
+def smooth(counts: FloatArray, visits: FloatArray, n_successors: Indices) -> FloatArray:
+    """Return frequencies that are not zero: half a visit more, divided equally among all successors."""
+    return np.asarray((counts + PRIOR / n_successors) / (visits + PRIOR))
 
 
 def table_chain(model: ParametricMDP, chain: PolicyChain) -> TableChain:

@@ -1,9 +1,6 @@
 """The test of a table: whether tied rows have the same probabilities, and whether rows stay the same over time.
 
-For a row whose counts have several parts (its choices, or stages of the data), let e be the probability of all that was
-seen if each part has a distribution of its own, on average over distributions by Jeffreys' prior, divided by the
-largest that it has with one distribution for all. At the truth this is at most a nonnegative martingale that starts at
-one, so the probability that it ever reaches 1 / p is at most p (Ville 1939), and so it is for an average over rows.
+The parts of a row are the choices that are tied by it, or the stages of the data; see ``fit/same_rows.py``.
 """
 
 from __future__ import annotations
@@ -13,14 +10,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from plumdp.base.rounding import UNDERFLOW, UP
 from plumdp.data.counts import TransitionCounts
 from plumdp.fit.model_fit import FitTest, ModelFit, TestKind
+from plumdp.fit.same_rows import Parts, less_best, log_average, log_mean, p_value_of
 from plumdp.model.graph import FloatArray, Indices, read_only
 from plumdp.model.parametric import ParametricMDP
 
-_PRIOR = 0.5
-_ROUNDING = 1e-13  # relative to the sum of all terms of a logarithm
 _NAMED = 30
 
 
@@ -42,10 +37,9 @@ def table_fit(model: ParametricMDP, counts: TransitionCounts) -> ModelFit:
         *_named(model, "class", "rows tied to that of", by_choice, first[tied]),
         *_named(model, "drift", "a change over time of", over_time, first[free]),
     ]
-    evidence = _log_mean([by_choice, over_time])
-    p_value = min(1.0, max(float(np.exp(-max(evidence, 0.0))) * UP, UNDERFLOW))
+    evidence = log_mean([by_choice, over_time])
     strongest = tuple(sorted(tests, key=lambda test: -test.evidence)[:_NAMED])
-    return ModelFit(p_value, read_only(np.zeros(0)), strongest)
+    return ModelFit(p_value_of(evidence), read_only(np.zeros(0)), strongest)
 
 
 def _first_choice(number: Indices, n_rows: int) -> Indices:
@@ -61,50 +55,16 @@ def _against_stages(model: ParametricMDP, stages: Sequence[Indices]) -> FloatArr
     pooled = [rows.sum_by_place(stage).astype(np.float64) for stage in stages]
     apart, size = np.zeros(len(rows.first) - 1), np.zeros(len(rows.first) - 1)
     for counts in pooled:
-        each, terms = _log_average(counts, rows.first)
+        each, terms = log_average(counts, rows.first)
         apart, size = apart + each, size + terms
-    return _less_best(apart, size, sum(pooled[1:], pooled[0]), rows.first)
+    return less_best(apart, size, sum(pooled[1:], pooled[0]), rows.first)
 
 
 def _against_ties(model: ParametricMDP, counts: TransitionCounts) -> FloatArray:
     """Return ln e of each row, its parts being the choices that are tied by it."""
     rows, first = model.rows, model.graph.first_transition
-    each, terms = _log_average(counts.counts.astype(np.float64), first)
-    apart = np.bincount(rows.number, each, len(rows.first) - 1).astype(np.float64)
-    size = np.bincount(rows.number, terms, len(rows.first) - 1).astype(np.float64)
-    return _less_best(apart, size, rows.sum_by_place(counts.counts).astype(np.float64), rows.first)
-
-
-def _log_average(counts: FloatArray, first: Indices) -> tuple[FloatArray, FloatArray]:
-    """Return the logarithm of the average probability of the counts of each row, and the size of its terms."""
-    from scipy.special import gammaln
-
-    starts, n_places = first[:-1], np.diff(first)
-    visits = np.add.reduceat(counts, starts)
-    of_places = np.add.reduceat(gammaln(counts + _PRIOR), starts)
-    of_row = gammaln(visits + _PRIOR * n_places)
-    fixed = gammaln(_PRIOR * n_places) - n_places * gammaln(_PRIOR)
-    size = np.add.reduceat(np.abs(gammaln(counts + _PRIOR)), starts) + np.abs(of_row) + np.abs(fixed)
-    return np.asarray(fixed + of_places - of_row), np.asarray(size)
-
-
-def _less_best(apart: FloatArray, size: FloatArray, counts: FloatArray, first: Indices) -> FloatArray:
-    """Return logarithms of averages less those of the largest probability with one distribution, from below."""
-    starts = first[:-1]
-    owner = np.repeat(np.arange(len(starts)), np.diff(first))
-    visits = np.add.reduceat(counts, starts)[owner]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(counts > 0, counts * np.log(counts / visits), 0.0)
-    best = np.add.reduceat(terms, starts)
-    return np.asarray(apart - best - _ROUNDING * (size + np.abs(best)))
-
-
-def _log_mean(parts: Sequence[FloatArray]) -> float:
-    """Return the logarithm of the mean over parts of the means of exp, parts without any test being ones."""
-    from scipy.special import logsumexp
-
-    means = [logsumexp(part) - np.log(len(part)) if len(part) else 0.0 for part in parts]
-    return float(logsumexp(means) - np.log(len(parts)))
+    place = rows.place_of(np.arange(model.graph.n_transitions))[1]
+    return Parts(counts.counts.astype(np.float64), first, rows.number, place, rows.first).evidence()
 
 
 def _named(model: ParametricMDP, kind: TestKind, words: str, evidence: FloatArray, choice: Indices) -> list[FitTest]:

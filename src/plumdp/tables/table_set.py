@@ -14,13 +14,13 @@ from plumdp.base.error_budget import ErrorBudget, equal_parts
 from plumdp.base.rounding import ULP
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction
-from plumdp.confidence.binomial import beta_binomial
 from plumdp.confidence.likelihood import ANNOUNCED, WITH_POLICIES
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import Guarantee
+from plumdp.confidence.untied import bounds_of_rows
 from plumdp.data.counts import N_TABLE_PILOTS, Pilot, TransitionCounts
 from plumdp.data.pilots import pilot_assumption
-from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.graph import FloatArray, owners, read_only
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
@@ -31,10 +31,9 @@ from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.bounds import CoupledBounds
 from plumdp.solver.solve import solve
 from plumdp.tables.bounds import Errors, Moments, TableBounds, table_bounds
-from plumdp.tables.chain import pooled
+from plumdp.tables.chain import pooled, smooth
 from plumdp.tables.policies import chain_of_policy
 
-_PRIOR = 0.5  # visits that a row is smoothed by
 _MAIN_PER_PILOT = 3  # at least, if the length of the data was planned
 _PRECISION = 1e-6
 
@@ -132,30 +131,17 @@ def row_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: floa
     Tied rows are one row. The intervals are beta-binomial, so that they hold however the data were sampled. In a row
     with two places, both are one event. Known numbers are bounded by themselves.
     """
-    polynomials = model.expressions.polynomials
+    polynomials, rows, elsewhere = model.expressions.polynomials, model.rows, elsewhere_of(model)
+    is_counted = model.is_free_row.copy()
+    if elsewhere is not None:  # of what happens there nothing is ever counted
+        is_counted[rows.number[model.graph.first_choice[elsewhere]]] = False
+    low, high = bounds_of_rows(rows.sum_by_place(counts.counts), rows.first, is_counted, error=error)
+    expression, owner = np.asarray(model.expression)[rows.transition], owners(rows.first)
     numbers = [f.constant for f in polynomials]
-    rows = model.rows
-    expression = np.asarray(model.expression)[rows.transition]
-    size = np.diff(rows.first)
-    is_free = expression[rows.first[:-1]] >= len(polynomials)
-    owner = np.repeat(np.arange(len(size)), size)
-    place = np.arange(len(expression)) - rows.first[:-1][owner]
-    is_second = (size[owner] == 2) & (place == 1)
-    elsewhere = elsewhere_of(model)
-    of_choice = rows.number[model.graph.first_choice[elsewhere]] if elsewhere is not None else -1
-    is_event = is_free[owner] & ~is_second & (owner != of_choice)  # of what happens elsewhere nothing is ever counted
-    seen = rows.sum_by_place(counts.counts)
-    visits = rows.sum_by_row(seen)[owner]
-    low, high = np.where(owner == of_choice, 0.0, 1.0), np.ones(len(expression))
-    share = equal_parts(error, int(is_event.sum()))  # union bound
-    low[is_event], high[is_event] = beta_binomial(seen[is_event], visits[is_event], share)
-    second = np.flatnonzero(is_second & is_free[owner] & (owner != of_choice))
-    low[second] = np.maximum(np.nextafter(1 - high[second - 1], 0), 0)
-    high[second] = np.minimum(np.nextafter(1 - low[second - 1], 1), 1)
     lower = np.array([*map(float_below, numbers), *np.zeros(model.expressions.n_free)])
     upper = np.array([*map(float_above, numbers), *np.ones(model.expressions.n_free)])
-    of_free = is_free[owner]
-    lower[expression[of_free]], upper[expression[of_free]] = low[of_free], high[of_free]
+    at = is_counted[owner]
+    lower[expression[at]], upper[expression[at]] = low[at], high[at]
     return read_only(lower), read_only(upper)
 
 
@@ -200,13 +186,12 @@ def smoothed(model: ParametricMDP, seen: FloatArray) -> FloatArray:
     rows, table = model.counted.rows, model.expressions
     n_known = len(table.polynomials)
     expression = np.asarray(model.counted.expression)[rows.transition]
-    size = np.diff(rows.first)
-    owner = np.repeat(np.arange(len(size)), size)
+    size, owner = np.diff(rows.first), owners(rows.first)
     is_free = expression >= n_known
     count = np.where(is_free, seen[np.where(is_free, expression - n_known, 0)], 0.0)
-    total = np.add.reduceat(count, rows.first[:-1])[owner] + _PRIOR
+    visits = np.add.reduceat(count, rows.first[:-1])[owner]
     result = np.array([*(float(f.constant) for f in table.polynomials), *np.zeros(table.n_free)])
-    result[expression[is_free]] = ((count + _PRIOR / size[owner]) / total)[is_free]
+    result[expression[is_free]] = smooth(count, visits, size[owner])[is_free]
     return read_only(result)
 
 
