@@ -37,6 +37,10 @@ a function of the state, a dict or a table with names of actions; "uniform", whi
 of a choice for each state; or a probability for each choice. Every function takes all of these."""
 
 UNIFORM = "uniform"
+_FOREVER = (
+    "a mission that is about what happens again and again, or from some time on forever, has a value for policies that "
+    "were found for it alone: leave out the policy"
+)
 
 
 def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
@@ -46,11 +50,15 @@ def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
     """
     if hasattr(policy, "choice") and hasattr(policy, "graph") and hasattr(policy, "weights"):
         if graph.memory is not None and policy.graph.memory is None:
+            if graph.memory.relies_on is not None:
+                raise ModelError(_FOREVER)
             _require_same_graph(graph.memory.graph, policy.graph)
             return _with_memory(graph, graph.memory, policy.choice, policy.weights)
         _require_no_memory(graph, policy.graph.memory)
         _require_same_graph(graph, policy.graph)
         policy = policy.choice if policy.weights is None else policy.weights
+    elif graph.memory is not None and graph.memory.relies_on is not None and is_named(policy):
+        raise ModelError(_FOREVER)
     elif isinstance(policy, str):
         return _by_word(graph, policy)
     elif is_named(policy):
