@@ -62,10 +62,11 @@ def _condition(formulas: Formulas, number: int, numbers: list[int]) -> Condition
     """Return the condition on the marks of parts, whose formulas are added to ``numbers``."""
     kind = _kind(formulas, number)
     if kind is not None:
-        numbers.append(number)
+        if number not in numbers:
+            numbers.append(number)
         if len(numbers) > _MOST_PARTS:
             raise ModelError(MUCH)
-        return Limit(len(numbers) - 1, is_often=kind)
+        return Limit(numbers.index(number), is_often=kind)
     operator, operands = formulas.joined_parts(number)
     conditions = [_condition(formulas, each, numbers) for each in operands]
     known = tuple(each for each in conditions if each is not None)

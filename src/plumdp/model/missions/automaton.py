@@ -140,7 +140,7 @@ def explored(start: Kept, after: Callable[[Kept, int], Kept], n_letters: int) ->
 
 def smallest(automaton: Automaton, *, is_negated: bool) -> Automaton:
     """Return the automaton with one memory for all that decide alike, by the outcome or the shortest of their names."""
-    after, accepted = automaton.after, automaton.accepted
+    after, accepted = automaton.after, ~may_avoid(automaton.after, automaton.accepted)
     rejected = ~may_reach(after, accepted)
     outcome = {True: "false", False: "true"}
     names = [
@@ -178,6 +178,16 @@ def may_reach(after: IntArray, accepted: BoolArray) -> BoolArray:
         if (more == reaches).all():
             return reaches
         reaches = more
+
+
+def may_avoid(after: IntArray, accepted: BoolArray) -> BoolArray:
+    """Return from which memory a run may go on forever without coming to an accepted one."""
+    avoids = ~accepted
+    while True:
+        fewer = avoids & avoids[after].any(axis=1)
+        if (fewer == avoids).all():
+            return avoids
+        avoids = fewer
 
 
 def distinct_names(names: Sequence[str]) -> npt.NDArray[np.str_]:
