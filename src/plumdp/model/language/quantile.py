@@ -10,7 +10,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from plumdp.base.errors import ModelError
 from plumdp.model.language.predicate import NamedModel
 from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.model.language.tokens import Token, Tokens
@@ -99,12 +98,7 @@ def parse_quantile(text: str, model: NamedModel) -> Quantile:
         tokens.index = len(tokens.all) - 1
         raise tokens.unexpected("where ) is expected")
     before, after = text[start.position : place.position], text[place.position + len(variable.text) : last.position]
-    blank = " " * start.position
-    try:
-        zero = parse_threshold(blank + before + "0".ljust(len(variable.text)) + after, model)
-    except ModelError as error:  # places are those of the text
-        shown = f"{blank}{before}{'0'.ljust(len(variable.text))}{after}".rstrip()
-        raise ModelError(str(error).replace(shown, text.rstrip())) from None
+    zero = parse_threshold(f"{before}0{after}", model)
     objective = zero.objective
     is_budget = isinstance(objective, Mission) and isinstance(objective.task, Budget)
     if not is_budget and not (isinstance(objective, Reach) and objective.steps is not None):
