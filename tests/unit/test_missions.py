@@ -373,7 +373,9 @@ def test_a_patrol_is_certified_and_goes_to_both_ends_in_turn(patrol, patrolled, 
         assert np.array_equal(read_policy(ask(PATROL, patrol).model, tmp_path / f"policy.{ending}"), found.policy)
     assert pl.decide(pl.learn(patrol, patrolled), 'P>=0.7 [ (G F "left") & (G F "right") ]').verdict == "yes"
     found.save(tmp_path / "result", model=patrol, counts=patrolled)
-    assert np.array_equal(pl.read_result(tmp_path / "result", patrol).policy, found.policy)
+    again = pl.read_result(tmp_path / "result", patrol)
+    assert np.array_equal(again.policy, found.policy)
+    assert pl.explain(patrol, patrolled, again, parts=["ladder"]).ladder[-1].lower == found.lower
 
 
 def test_the_smallest_probability_is_one_minus_the_largest_of_the_opposite(patrol, patrolled):

@@ -40,7 +40,7 @@ from plumdp.model.policy import Policy, as_choices, check_policy, has_memory
 from plumdp.model.question import Asked, Question, ask, ask_all
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
-from plumdp.relaxation.intervals import IntervalMDP, require_support
+from plumdp.relaxation.intervals import IntervalMDP, missing_support
 from plumdp.relaxation.relax import RELAXATIONS, Relaxation, tolerating
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.certificates import Certificates
@@ -385,7 +385,11 @@ def relax(learned: Learned, relaxation: Relaxation, model: ParametricMDP | None 
     """
     model = learned.model if model is None else model
     uncertain = _relaxed(learned, relaxation, model)
-    require_support(uncertain)
+    if missing_support(uncertain):  # all relaxations are about the same region, and the tightest says most about it
+        doubt = missing_support(_relaxed(learned, default_relaxation(learned), model))
+        if doubt:
+            contradicted = "" if learned.conflict is None else f"{learned.conflict}; besides, "
+            raise DataError(f"{contradicted}{doubt}")
     return uncertain
 
 

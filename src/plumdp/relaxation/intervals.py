@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError, ModelError
+from plumdp.base.errors import ModelError
 from plumdp.base.rounding import ULP
 from plumdp.model.graph import FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.parametric import ParametricMDP
@@ -146,21 +146,21 @@ def check_rows(imdp: IntervalMDP) -> IntervalMDP:
     return imdp
 
 
-def require_support(imdp: IntervalMDP) -> None:
-    """Refuse a product that relies on transitions which may have probability 0, as far as the bounds say."""
+def missing_support(imdp: IntervalMDP) -> str:
+    """Return a transition that a product relies on and that may have probability 0, in words, or an empty text."""
     memory = imdp.graph.memory
     if memory is None or memory.relies_on is None:
-        return
+        return ""
     doubtful = memory.relies_on & (imdp.lower[imdp.expression] <= 0)
-    if doubtful.any():
-        transition = int(np.argmax(doubtful))
-        choice, successor = imdp.graph.choice_of(transition), imdp.graph.successor[transition]
-        where = memory.graph.describe_choice(int(memory.choice[choice]))
-        to = memory.graph.describe_state(int(memory.state[successor]))
-        raise DataError(
-            f"{where}, successor ({to}): the data do not show that this transition can happen, and what happens again "
-            "and again depends on it; get more data there, or a parameter space in which its probability is above 0"
-        )
+    if not doubtful.any():
+        return ""
+    transition = int(np.argmax(doubtful))
+    where = memory.graph.describe_choice(int(memory.choice[imdp.graph.choice_of(transition)]))
+    to = memory.graph.describe_state(int(memory.state[imdp.graph.successor[transition]]))
+    return (
+        f"{where}, successor ({to}): the data do not show that this transition can happen, and what happens again and "
+        "again depends on it; get more data there, or a parameter space in which its probability is above 0"
+    )
 
 
 def first_fault(imdp: IntervalMDP) -> tuple[int, str] | None:
