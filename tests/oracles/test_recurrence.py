@@ -24,7 +24,7 @@ from plumdp.stages import solve
 pytestmark = pytest.mark.slow
 
 FILES = sorted((Path(__file__).parents[1] / "automata").glob("*.hoa"))
-N_PAIRS, N_FORMULAS, N_POLICIES = size(2, 14), size(25, 300), size(40, 500)
+N_PAIRS, N_FORMULAS, N_POLICIES = size(1, 14), size(12, 300), size(24, 500)
 
 
 def formula_of(file):
@@ -195,7 +195,7 @@ def test_the_returned_policy_wins_what_is_claimed():
 
 def test_certified_bounds_hold_at_the_truth_and_doubtful_transitions_are_refused():
     seen = Counter()
-    for seed in range(size(6, 200)):
+    for seed in range(size(5, 200)):
         rng, model, point, direction = random_case(seed, 44)
         formula, holds = random_limit(rng)
         text = f"P{direction}=? [ {formula} ]"
@@ -217,7 +217,7 @@ def test_certified_bounds_hold_at_the_truth_and_doubtful_transitions_are_refused
 
 
 def test_end_components_are_those_of_the_solver():
-    for seed in range(size(50, 1000)):
+    for seed in range(size(15, 1000)):
         rng, model, _, _ = random_case(seed, 45)
         graph = model.graph
         allowed = rng.random(graph.n_states) < 0.8
