@@ -12,17 +12,21 @@ import numpy as np
 import plumdp as pl
 
 LABELS = ("a", "b", "c")
+_OTHER = {"U": "R", "R": "U", "UR": "UR"}  # of which formulas the negation is
 
 
-def random_mission_model(rng, *, is_acyclic=True):
-    """Return a model with two parameters, choices and random labels, whose last states have no way out."""
+def random_mission_model(rng, *, is_acyclic=True, has_end=True):
+    """Return a model with two parameters, choices and random labels, whose last states have no way out.
+
+    A model with cycles may have a way out of all states.
+    """
     p, q = pl.parameters("p", "q")
     n = int(rng.integers(4, 7))
     label = {name: rng.random(n) < 0.45 for name in LABELS}
     rows = {}
     for s in range(n):
         low = s + 1 if is_acyclic else 0
-        if s >= n - 2 and (is_acyclic or s == n - 1):
+        if s >= n - 2 and (is_acyclic or s == n - 1) and has_end:
             rows[s] = {"stay": [(1, s)]}
             continue
         rows[s] = {}
@@ -49,16 +53,16 @@ def _is_in(states, state):
 
 
 def random_formula(rng, depth=3, *, unbounded="U"):
-    """Return a formula in which only F and U (``unbounded="U"``), or only G, W and R, have no last step."""
+    """Return a formula in which only F and U (``unbounded="U"``), only G, W and R ("R"), or any have no last step."""
     kind = rng.random()
     if depth == 0 or kind < 0.12:
         atom = ("label", str(rng.choice(LABELS)))
         return ("!", atom) if rng.random() < 0.3 else atom
     parts = [random_formula(rng, depth - 1, unbounded=unbounded) for _ in range(2)]
     if kind < 0.22:  # the negation of the other kind
-        return ("!", random_formula(rng, depth - 1, unbounded="R" if unbounded == "U" else "U"))
+        return ("!", random_formula(rng, depth - 1, unbounded=_OTHER[unbounded]))
     if kind < 0.28:
-        return ("=>", random_formula(rng, depth - 1, unbounded="R" if unbounded == "U" else "U"), parts[1])
+        return ("=>", random_formula(rng, depth - 1, unbounded=_OTHER[unbounded]), parts[1])
     if kind < 0.5:
         return (str(rng.choice(["&", "|"])), *parts)
     if kind < 0.62:
@@ -68,7 +72,7 @@ def random_formula(rng, depth=3, *, unbounded="U"):
         window = (0 if rng.random() < 0.6 else first, last)
         operator = str(rng.choice(["F", "G", "U"]))
         return (operator, *parts[: 1 + (operator == "U")], window)
-    operator = str(rng.choice(["F", "U"] if unbounded == "U" else ["G", "W", "R"]))
+    operator = str(rng.choice({"U": ["F", "U"], "R": ["G", "W", "R"], "UR": ["F", "U", "G", "W", "R"]}[unbounded]))
     return (operator, *parts[: 1 + (operator not in "FG")], None)
 
 
@@ -100,13 +104,16 @@ def _is_formula(part):
     return isinstance(part[0], str)
 
 
-def holds(formula, trace, at=0):
-    """Return whether a formula holds at a position of a trace of sets of labels, whose last set is repeated forever."""
+def holds(formula, trace, at=0, *, is_finite=False):
+    """Return whether a formula holds at a position of a trace of sets of labels.
+
+    The last set of the trace is repeated forever, or if ``is_finite`` there is no step after it.
+    """
     operator, *parts = formula
     last = len(trace) - 1
 
     def later(part, n):
-        return holds(part, trace, min(at + n, last))
+        return holds(part, trace, min(at + n, last), is_finite=is_finite)
 
     if operator == "label":
         return parts[0] in trace[at]
@@ -119,9 +126,9 @@ def holds(formula, trace, at=0):
     if operator == "=>":
         return not later(parts[0], 0) or later(parts[1], 0)
     if operator == "X":
-        return later(parts[0], 1)
+        return not (is_finite and at == last) and later(parts[0], 1)
     first, final = parts[-1] or (0, last - at + 1)  # by then nothing changes any more
-    steps = range(first, final + 1)
+    steps = range(first, min(final, last - at) + 1 if is_finite else final + 1)
     if operator == "F":
         return any(later(parts[0], n) for n in steps)
     if operator == "G":

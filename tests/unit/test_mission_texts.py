@@ -7,9 +7,11 @@ from plumdp import ModelError
 from plumdp.model.language.property import parse_property
 
 ENDLESS = (
-    "this mission may be open forever: it has F or U beside G, W or R (once negations are moved inwards); bound one of "
-    'them, as in G<=100, or say until when: !"b" U "a" is to avoid b until a'
+    "this formula has F or U inside of G, W or R, or the other way round, in a way that takes Spot, which is not "
+    "installed; join by & and | what is decided in finite time, G before what has no G, W or R, and F before what has "
+    'no F or U (once negations are moved inwards), or give an automaton, HOA: {"spec.hoa"}'
 )
+NEVER_DONE = "a reward is collected until a mission is done, and this one never is in finite time"
 VARIABLE = f"x is a state variable; {NUMBER}"
 OPERAND = "where a label, a variable or a number is expected"
 
@@ -19,14 +21,12 @@ def unclear(read, operator):
 
 
 REFUSED = [
-    (ENDLESS, '^F G "goal"'),
-    (ENDLESS, '^G F "goal"'),
-    (ENDLESS, '^(F "goal") & (G "odd")'),
-    (ENDLESS, '^(F "goal") => (F "odd")'),
-    (ENDLESS, '^(F "goal") <=> (F "odd")'),
-    (ENDLESS, '^F ("goal" & G "odd")'),
     (ENDLESS, '^"goal" W (F "odd")'),
     (ENDLESS, '^(G "goal") U "odd"'),
+    (ENDLESS, '^F ("goal" & G F "odd")'),
+    (ENDLESS, '^G (F ("goal" & G "odd"))'),
+    (ENDLESS, '^(X F G "goal") & (F "odd")'),
+    (ENDLESS, '^!("goal" U ((F "odd") & (G "low")))'),
     (unclear('"goal" & G "odd"', "F"), '^F "goal" & G "odd"'),
     (unclear('"goal" & F "odd"', "F"), '^F "goal" & F "odd"'),
     (unclear('"goal" | F "odd"', "F"), '^F "goal" | F "odd"'),
@@ -140,12 +140,38 @@ REFUSED = [
         f"HOA is not a variable or constant of the model; {NAMES}",
         '^HOA {"nowhere.hoa"}',
     ),
+    # finite traces
+    (f"found }} {OPERAND}", 'LTLf{^} F "goal"'),
+    ("found F where } is expected", 'LTLf{"goal" ^F "odd"}'),
+    (f"LTLf is not a variable or constant of the model; {NAMES}", '^LTLf F "goal"'),
+    ('"odd" is not a path formula; put F, G or X before it, or U between two', 'LTLf{"goal"} ^"odd"'),
+    (f"found ] {OPERAND}", 'Pmax=? [ LTLf{"goal"} ^]'),
+    ("no state ends a trace, so that there is none; say in which states runs end", '^LTLf{false} F "goal"'),
+    ("a budget does not go with LTLf; leave out one of them", 'LTLf{"goal"} ^F{"time"}<=3 "odd"'),
+    (unclear('"odd" & G "low"', "F"), 'LTLf{"goal"} ^F "odd" & G "low"'),
+    ("x is an integer; a formula that is true or false is expected", 'LTLf{^x} F "goal"'),
+    # rewards until a mission is done, and of one state
+    (NEVER_DONE, 'R{"time"}max=? [ ^G "goal" ]'),
+    (NEVER_DONE, 'R{"time"}min=? [ ^G ("goal" => X "odd") ]'),
+    (NEVER_DONE, 'R{"time"}min=? [ ^G F "goal" ]'),
+    (NEVER_DONE, 'R{"time"}max=? [ ^(F "goal") & (G "odd") ]'),
+    ("F<=: a reward until a target takes no bound; write F, or C<=k for k steps", 'R{"time"}max=? [ ^F<=3 "goal" ]'),
+    ("a budget does not go with a reward; leave out one of them", 'R{"time"}max=? [ ^"odd" U{"time"}<=3 "goal" ]'),
+    ('"goal" is not a path formula; put F, G or X before it, or U between two', 'R{"time"}max=? [ ^"goal" ]'),
+    ("found ] where = is expected", 'R{"time"}max=? [ I ^]'),
+    ("found <= where = is expected", 'R{"time"}max=? [ I^<=3 ]'),
+    ("half = 1/2 is not a number of steps; give 0, 1, 2, …", 'R{"time"}max=? [ I=^half ]'),
+    (VARIABLE, 'R{"time"}max=? [ I=^x ]'),
+    (
+        "I: this is about the reward of a state, and states have none; C<=k sums those of steps",
+        'R{"energy"}max=? [ ^I=3 ]',
+    ),
 ]
 
 
 @pytest.mark.parametrize(("sentence", "marked"), REFUSED)
 def test_what_is_wrong_or_unclear_is_refused_by_name_and_place(sentence, marked):
-    marked = marked if marked.startswith("Pmax") else f"Pmax=? [ {marked} ]"
+    marked = marked if marked.startswith(("Pmax", "R")) else f"Pmax=? [ {marked} ]"
     with pytest.raises(ModelError) as caught:
         parse_property(marked.replace("^", ""), MODEL)
     assert str(caught.value) == pointed(sentence, marked)
@@ -173,6 +199,9 @@ LONG = {
     "(" * 99 + "door" + "".join(f" U {STATES[i % 9]})" for i in range(99)): MUCH,
     joined("&", 240, lambda a, b, c, i: f"(G<={i} (F<={300 - i} {a}))"): MUCH,
     'F<=1000000 ("goal" & F<=1000000 "odd")': MUCH,
+    joined("&", 9, lambda a, b, c, i: f"((G F {a}) => (G F ({b} | {c})))"): MUCH,
+    joined("&", 12, lambda a, b, c, i: f"(G ({a} => F<={40 + i} ({b} & F {c})))"): MUCH,
+    joined("|", 400, lambda a, b, c, i: f"(F G ({a} | X {b}))"): MUCH,
 }
 
 

@@ -1,16 +1,29 @@
 """Missions and budgets: what is certified, how large it gets, and what becomes of policies that remember."""
 
+import json
+
 import numpy as np
 import pytest
+from command_line import plumdp
+from scipy.stats import binom
+from test_property import pointed
 from typer.testing import CliRunner
 
 import plumdp as pl
 from plumdp.cli import app
+from plumdp.decisions import quantile
 from plumdp.exchange import write_policy
 from plumdp.explaining.audit import audit
 from plumdp.model import Question, ask
+from plumdp.model.language.constraint import cut_model
+from plumdp.model.language.path import PathReader
 from plumdp.model.language.property import parse_property
+from plumdp.model.language.quantile import parse_quantile
+from plumdp.model.language.tokens import Tokens
+from plumdp.model.missions.spot_formulas import for_spot
+from plumdp.relaxation.intervals import instantiate
 from plumdp.result.policy_table import read_policy
+from plumdp.stages import solve
 
 BOTH = 'Pmax=? [ F ("tool" & F "site") ]'
 FUEL = 'Pmax=? [ F{"fuel"}<=2.5 "site" ]'
@@ -290,8 +303,14 @@ def test_states_of_an_automaton_are_the_memory(walk, tmp_path):
         ("[!0] 0", f"[{'(' * 3000}0{')' * 3000}] 0", "labels are nested too deeply"),
         ("--END--", "", "the file ends where State: is expected"),
         ("--BODY--", "§", "'§' is not part of the format"),
-        ("Inf(0)", "Inf(0)&Inf(1)", "its acceptance is Buchi; t, f, Inf(0) (Büchi) and Fin(0) (co-Büchi) are read"),
-        ("State: 2 {0} [t] 2", "State: 2 {0} [1] 2 [!1] 1", "some runs are accepted or not by what they do infinitely"),
+        ("Inf(0)", "Inf(0)&Inf(1)", "1 is not an acceptance set; there are 1"),
+        ("{0}", "{7}", "7 is not an acceptance set; there are 1"),
+        ("1 Inf(0)", "many", "Acceptance: many: a number of sets, up to 64, and a condition is expected"),
+        ("1 Inf(0)", "99 Inf(0)", "Acceptance: 99 Inf ( 0 ): a number of sets, up to 64, and a condition is expected"),
+        ("Acceptance: 1 Inf(0)", "", "Acceptance: nothing: a number of sets, up to 64, and a condition is expected"),
+        ("1 Inf(0)", "1 Often(0)", "found Often where Inf, Fin, t or f is expected in the acceptance condition"),
+        ("1 Inf(0)", "1 Inf(0) Fin(0)", "found Fin after the end of the acceptance condition"),
+        ("1 Inf(0)", "1 (Inf(0)", "the file ends where ) is expected"),
         ('"site"', '"sight"', '"sight" is not a label of the model; say what it is: HOA: {'),
     ],
 )
@@ -301,8 +320,209 @@ def test_automata_that_are_not_read_are_refused_by_name(walk, tmp_path, old, new
     assert f"spec.hoa cannot be read as an automaton: {problem}" in str(caught.value)
 
 
-def test_an_automaton_that_is_accepted_forever_and_may_still_fail_is_refused(walk, tmp_path):
+def test_an_automaton_that_is_accepted_forever_and_may_still_fail_is_read(walk, tmp_path):
     """F tool & G !site: a run that has come to the tool is not decided before the end of time."""
     text = TOOL_THEN_SITE.replace("[@here & 1] 2", "").replace('"to the site" [1] 2 [!1] 1', "{0} [!1] 1")
-    with pytest.raises(pl.ModelError, match="some runs are not decided in finite time; only automata are read that"):
-        read(walk, tmp_path, text)
+    for asked in (read(walk, tmp_path, text), 'Pmax=? [ (F "tool") & (G !"site") ]'):
+        question = ask(asked, walk)
+        assert question.model.graph.memory.relies_on is not None
+        solution = solve(instantiate(question.model, {"p": "0.9"}), question.objective)
+        assert solution.lower[question.model.graph.initial_state] == pytest.approx(0.9)  # one step to the tool
+
+
+# Again and again
+
+PATROL = 'Pmax=? [ (G F "left") & (G F "right") ]'
+
+
+@pytest.fixture(scope="module")
+def patrol():
+    """Three states in a row between which steps succeed with p, behind a door that opens with q, or shuts forever."""
+    p, q = pl.parameters("p", "q")
+
+    def step(state):
+        if state.x < 0:
+            return {"go": [(q, state._replace(x=1)), (1 - q, state._replace(x=3))]} if state.x == -1 else {}
+        if state.x == 3:
+            return {"stay": [(1, state)]}
+        ways = {"left": max(state.x - 1, 0), "right": min(state.x + 1, 2)}
+        return {
+            name: [(p, state._replace(x=x)), (1 - p, state)] if x != state.x else [(1, state)]
+            for name, x in ways.items()
+        }
+
+    labels = {"left": lambda state: state.x == 0, "right": lambda state: state.x == 2}
+    return pl.explore(step, {"x": -1}, space=pl.ParameterSpace.unit("p", "q"), labels=labels)
+
+
+@pytest.fixture(scope="module")
+def patrolled(patrol):
+    return pl.simulate(patrol, {"p": "0.5", "q": "0.8"}, 2000, rng=1, max_steps=9)
+
+
+def test_a_patrol_is_certified_and_goes_to_both_ends_in_turn(patrol, patrolled, tmp_path):
+    """Once the door is open, which has probability 0.8, both ends are met again and again."""
+    found = pl.certify(patrol, patrolled, PATROL)
+    assert found.lower <= 0.8 <= found.upper
+    assert found.upper - found.lower < 0.1
+    assert "goes round forever once nothing can go wrong" in found.remark
+    run = found.policy.start()
+    assert [run({"x": x}) for x in (-1, 1, 0, 1, 2, 1, 0)] == ["go", "left", "right", "right", "left", "left", "right"]
+    for ending in ("csv", "json"):
+        write_policy(found.policy, tmp_path / f"policy.{ending}")
+        assert np.array_equal(read_policy(ask(PATROL, patrol).model, tmp_path / f"policy.{ending}"), found.policy)
+    assert pl.decide(pl.learn(patrol, patrolled), 'P>=0.7 [ (G F "left") & (G F "right") ]').verdict == "yes"
+    found.save(tmp_path / "result", model=patrol, counts=patrolled)
+    again = pl.read_result(tmp_path / "result", patrol)
+    assert np.array_equal(again.policy, found.policy)
+    assert pl.explain(patrol, patrolled, again, parts=["ladder"]).ladder[-1].lower == found.lower
+
+
+def test_the_smallest_probability_is_one_minus_the_largest_of_the_opposite(patrol, patrolled):
+    most, least = (
+        pl.certify(patrol, patrolled, text) for text in (PATROL, 'Pmin=? [ (F G !"left") | (F G !"right") ]')
+    )
+    assert least.lower == pytest.approx(1 - most.upper)
+    assert least.upper == pytest.approx(1 - most.lower)
+
+
+def test_a_policy_that_was_not_found_for_it_has_no_value_here(patrol, patrolled):
+    first = pl.PolicyTable(patrol.graph, patrol.graph.first_choice[:-1])
+    for policy in ("uniform", lambda state: "left", first):
+        with pytest.raises(pl.ModelError, match="has a value for policies that were found for it alone"):
+            pl.certify(patrol, patrolled, PATROL, policy=policy)
+
+
+def test_transitions_that_the_data_do_not_show_are_refused_and_a_smaller_space_helps(patrol):
+    counts = pl.simulate(patrol, {"p": "0.5", "q": "0.8"}, 3, rng=1, max_steps=1)
+    with pytest.raises(pl.DataError, match=r"successor \(x=\d\): the data do not show that this transition can happen"):
+        pl.certify(patrol, counts, PATROL)
+    smaller = cut_model(patrol, ["0.1 <= p <= 0.9"])
+    assert pl.certify(smaller, pl.simulate(smaller, {"p": "0.5", "q": "0.8"}, 3, rng=1, max_steps=1), PATROL).upper <= 1
+
+
+def test_other_formulas_are_translated_by_spot_if_it_is_there(patrol):
+    pytest.importorskip("spot", reason="Spot is not installed, which conda-forge has")
+    product = ask('Pmax=? [ F ("left" & G F "right") ]', patrol).model.graph
+    assert product.memory.relies_on is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("F[1,2] p0", "((1) & X(((p0) | ((1) & X((p0))))))"),
+        ("G<=1 p0", "((p0) & ((0) | X((p0))))"),
+        ("p0 U<=1 p1", "((p1) | ((p0) & X((p1))))"),
+    ],
+)
+def test_windows_of_steps_are_written_for_spot(text, expected, patrol):
+    """By hand: a U[i,j] b is b, or a now and the same one step later."""
+    states = {name: f'"{label}"' for name, label in (("p0", "left"), ("p1", "right"))}
+    for name, label in states.items():
+        text = text.replace(name, label)
+    tokens = Tokens(text)
+    assert for_spot(PathReader(tokens, patrol).read(), {}) == expected
+
+
+# Rewards, finite traces and quantiles
+
+
+def test_rewards_are_certified_until_a_mission_is_done(walk, counts):
+    """No run is sure to come to the tool, as each step may fall: the value is infinite for every policy."""
+    found = pl.certify(walk, counts, 'R{"fuel"}min=? [ F ("tool" & F "site") ]')
+    assert found.upper == np.inf
+    assert "no policy reaches the target with certainty" in found.reason
+
+
+def test_finite_traces_are_certified(walk, counts):
+    """Runs end at the site or in a fall; the tool must be met before, and the last step must be to the site."""
+    text = 'Pmax=? [ LTLf{"site" | x=5} (F "tool") & (F ("site" & !X true)) ]'
+    found = pl.certify(walk, counts, text)
+    assert found.lower <= 0.9**5 <= found.upper
+    assert pl.certify(walk, counts, 'Pmax=? [ LTLf{"site" | x=5} G (x=1 | x=2 | x=3 | "site") ]').lower > 0.6
+
+
+QUANTILE = 'quantile(min B, Pmax>=0.6 [ F{"fuel"}<=B "site" ])'
+
+
+def test_the_least_budget_is_found(walk, counts):
+    """One leap and one step have 0.405 for 1.5; three steps have 0.729 for 3."""
+    found = quantile(pl.learn(walk, counts), QUANTILE)
+    assert (found.least, found.most) == (3, 3)
+    assert found.sentence == "The least budget of fuel that is enough is 3, with confidence 99.9 %."
+    assert found.answer.certificate.lower >= 0.6
+    none = quantile(pl.learn(walk, counts), QUANTILE.replace("0.6", "0.9"))
+    assert none.sentence == "No budget of fuel is enough, with confidence 99.9 %."
+    assert none.to_dict()["possible"] == "no"
+    close = quantile(pl.learn(walk, counts), QUANTILE.replace("0.6", "0.729"))
+    assert close.sentence == (
+        "The least budget of fuel that is enough is at least 3, with confidence 99.9 %; none is certified to be enough."
+    )
+    most = quantile(pl.learn(walk, counts), "quantile(max B, P<=0.3 [ F<=B x=5 ])")
+    assert most.least <= 3 <= most.most  # 1 - 0.9^3 is below 0.3, and 1 - 0.9^4 is not
+    assert most.sentence.startswith("The largest number of steps that is small enough lies between")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "marked"),
+    [
+        ('B is used not at all; use it once, as in F{"fuel"}<=B or F<=B', 'quantile(^B, P>=0.9 [ F "site" ])'),
+        ('B is used more than once; use it once, as in F{"fuel"}<=B or F<=B', "quantile(^B, P>=0.9 [ F<=B x<=B ])"),
+        ('B is the most that may be spent; write F{"fuel"}<=B or F<=B', 'quantile(B, P>=0.9 [ F<^B "site" ])'),
+        ('B is the most that may be spent; write F{"fuel"}<=B or F<=B', 'quantile(B, P>=^B [ F "site" ])'),
+        (
+            "x is a name of the model; name the budget by a letter, as in quantile(B, …)",
+            'quantile(^x, P>=0.9 [ F<=x "site" ])',
+        ),
+        ("3 is not a name; name the budget by a letter, as in quantile(B, …)", 'quantile(^3, P>=0.9 [ F<=3 "site" ])'),
+        ("found P where , is expected", 'quantile(B ^P>=0.9 [ F<=B "site" ])'),
+        ("found B where ( is expected", 'quantile ^B, P>=0.9 [ F<=B "site" ]'),
+        ("the text ends where ) is expected", 'quantile(B, P>=0.9 [ F<=B "site" ]^'),
+        ("max B: here the least is asked for, write min B", 'quantile(max ^B, P>=0.9 [ F<=B "site" ])'),
+        ("min B: here the largest is asked for, write max B", 'quantile(min ^B, P<=0.9 [ F<=B "site" ])'),
+        (
+            '"sight" is not a label of the model (did you mean "site"?); it has "init", "deadlock", "tool", "site"',
+            'Pmax=? [ F<=0 ^"sight" ]',
+        ),
+        ('"time" is not a reward structure; the model has "fuel"', 'Pmax=? [ F{^"time"}<=0 "site" ]'),
+        (
+            'B: a budget or a number of steps is asked for one F, U or G with predicates, as in P>=0.9 [ F<=B "goal" ]',
+            'quantile(B, P>=0.9 [ F<=^B ("tool" & F "site") ])',
+        ),
+        ("2 is not a probability; give a number from 0 to 1", 'P^>=2 [ F<=0 "site" ]'),
+    ],
+)
+def test_quantiles_that_are_wrong_are_refused_by_name_and_place(walk, sentence, marked):
+    asked = marked.replace("^", "")
+    whole = {"Pmax=?": "P>=0.9", "<=0": "<=B"}  # errors inside show what is asked with a budget of 0
+    for old, new in whole.items():
+        asked = asked if asked.startswith("quantile") else asked.replace(old, new)
+    with pytest.raises(pl.ModelError) as caught:
+        parse_quantile(asked if asked.startswith("quantile") else f"quantile(B, {asked})", walk)
+    assert str(caught.value) == pointed(sentence, marked)
+
+
+def test_the_command_line_finds_quantiles(tmp_path):
+    (tmp_path / "line.prism").write_text(
+        "mdp\nconst double p;\nmodule m\n x : [0..3] init 0;\n [go] x<3 -> p : (x'=x+1) + 1-p : (x'=x);\n"
+        ' [stay] x=3 -> true;\nendmodule\nlabel "end" = x=3;\n'
+    )
+    run, file, data = CliRunner().invoke, str(tmp_path / "line.prism"), str(tmp_path / "counts.parquet")
+    simulated = ["simulate", file, "--at", "p=0.5", "-n", "2000", "--max-steps", "9", "--seed", "1", "-o", data]
+    assert run(app, simulated).exit_code == 0
+    text = 'quantile(B, P>=0.9 [ F<=B "end" ])'
+    found = run(app, ["certify", file, data, "-p", text, "--json"])
+    assert found.exit_code == 0, found.output
+    content = json.loads(found.stdout)
+    assert content["schema"] == "plumdp/quantile/1"
+    assert content["least"] <= next(n for n in range(99) if 1 - binom.cdf(2, n, 0.5) >= 0.9) <= content["most"]
+    assert content["most"] - content["least"] <= 2
+    both = plumdp("certify", file, data, "-p", text, "-p", 'Pmax=? [ F "end" ]')
+    assert (both.code, "ask for quantiles by themselves" in both.err) == (2, True)
+    said = plumdp("certify", file, data, "-p", text.replace("B,", "max B,"))
+    assert (said.code, "here the least is asked for, write min B" in said.err) == (2, True)
+    hopeless = plumdp("certify", file, data, "-p", "quantile(B, P>=0.9 [ F<=B x=0 & x=1 ])")
+    assert (hopeless.code, hopeless.out.splitlines()[0]) == (
+        1,
+        "No number of steps is enough, with confidence 99.9 %.",
+    )

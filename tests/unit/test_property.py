@@ -528,7 +528,6 @@ REFUSED = [
         "||: conditional probabilities are not supported; for a logical or write a single |",
         'Pmax=? [ F "goal" ^|| F "odd" ]',
     ),
-    (f"F: {LTL}", 'R{"time"}max=? [ F ("goal" & ^F "odd") ]'),
     # step bounds
     ("F>=: a bound without an end is not supported; write F[5,10]", 'Pmax=? [ ^F>=3 "goal" ]'),
     ("U>: a bound without an end is not supported; write U[5,10]", 'Pmax=? [ true ^U>3 "goal" ]'),
@@ -553,12 +552,8 @@ REFUSED = [
     ),
     ('Rmax{: the name comes before the direction, R{"name"}max', '^Rmax{"time"}=? [ F "goal" ]'),
     ("found [ where ] is expected", 'R{"time"}max=? [ S^[1,2] ]'),
-    (
-        "I: the reward at one instant is not supported; ask for the reward over k steps with C<=k",
-        'R{"time"}max=? [ ^I=3 ]',
-    ),
-    (f"G: {EARNED}", 'R{"time"}max=? [ ^G "goal" ]'),
-    (f'"odd": {EARNED}', 'R{"time"}max=? [ ^"odd" U "goal" ]'),
+    (f"]: {EARNED}", 'R{"time"}max=? [ ^]'),
+    ('I: the reward of the state after k steps is asked by R{"name"}max=? [ I=k ]', "Pmax=? [ F ^I=3 ]"),
     ("the text ends where F, C, C<=k or S is expected", 'R{"time"}max=? [^'),
     ("F<=: a reward until a target takes no bound; write F, or C<=k for k steps", 'R{"time"}max=? [ ^F<=3 "goal" ]'),
     ("-1 is not a number of steps; give 0, 1, 2, …", 'R{"time"}max=? [ C<=^-1 ]'),

@@ -61,6 +61,26 @@ def test_missions_and_budgets_have_words(text, words):
     assert value_in_words(text) == f"the probability that {words}"
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            'Pmax=? [ LTLf{"c"} G "a" ]',
+            "the probability that the system reaches “c”, and up to there does what is asked: G “a”",
+        ),
+        ('Pmax=? [ G F "a" ]', "the probability that the system does what is asked: G F “a”"),
+        (
+            'R{"cost"}min=? [ F ("a" & F "b") ]',
+            "the expected “cost” until the system has done what is asked: F (“a” and F “b”)",
+        ),
+        ('R{"cost"}min=? [ "a" U "b" ]', "the expected “cost” until the system has done what is asked: “a” U “b”"),
+        ('R{"cost"}max=? [ I=10 ]', "the expected “cost” of the state after 10 steps"),
+    ],
+)
+def test_missions_of_other_kinds_have_words(text, words):
+    assert value_in_words(text) == words
+
+
 @pytest.mark.parametrize("text", WORDS)
 def test_every_kind_of_question_has_words_and_is_a_property(model, text):
     assert value_in_words(text, system="the pump") == WORDS[text]

@@ -40,7 +40,7 @@ from plumdp.model.policy import Policy, as_choices, check_policy, has_memory
 from plumdp.model.question import Asked, Question, ask, ask_all
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
-from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.relaxation.intervals import IntervalMDP, missing_support
 from plumdp.relaxation.relax import RELAXATIONS, Relaxation, tolerating
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.certificates import Certificates
@@ -380,9 +380,20 @@ def _left_out(learned: Learned, uncertain: IntervalMDP) -> str:
 def relax(learned: Learned, relaxation: Relaxation, model: ParametricMDP | None = None) -> IntervalMDP:
     """Return what nature may do in a model, by default the one that was learned from.
 
-    If no parameters explain the data, it is what the graph alone allows.
+    If no parameters explain the data, it is what the graph alone allows. A product is refused that relies on
+    transitions which may be impossible.
     """
     model = learned.model if model is None else model
+    uncertain = _relaxed(learned, relaxation, model)
+    if missing_support(uncertain):  # all relaxations are about the same region, and the tightest says most about it
+        doubt = missing_support(_relaxed(learned, default_relaxation(learned), model))
+        if doubt:
+            contradicted = "" if learned.conflict is None else f"{learned.conflict}; besides, "
+            raise DataError(f"{contradicted}{doubt}")
+    return uncertain
+
+
+def _relaxed(learned: Learned, relaxation: Relaxation, model: ParametricMDP) -> IntervalMDP:
     region, storage = learned.region, storage_of(model)
     if relaxation not in tuple(RELAXATIONS):
         raise DataError(Option("relaxation", relaxation), f": choose one of {', '.join(map(repr, RELAXATIONS))}")

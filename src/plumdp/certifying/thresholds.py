@@ -55,7 +55,7 @@ class Answer:
 
     def _said(self, write: Callable[[float, int], str]) -> str:
         """Return the answer with numbers as a function writes them, rounded to a side."""
-        if not _is_claim(self.certificate):
+        if not is_claim(self.certificate):
             reason = "the data contradict the model" if self._is_contradicted else "these sets have no guarantee"
             return f"Not yet known: {reason}, so that nothing follows from them."
         graph, is_max = self.certificate.policy.graph, self.certificate.direction == "max"
@@ -94,7 +94,7 @@ class Answer:
             "question": self.question.text,
             "verdict": str(self.verdict),
             "sentence": self.sentence,
-            "limit": json_value(self.limit) if _is_claim(self.certificate) else None,
+            "limit": json_value(self.limit) if is_claim(self.certificate) else None,
         }
 
 
@@ -137,7 +137,7 @@ def decide(
     if certificate is None:
         options: Any = {"relaxation": relaxation, "policy": policy, "memory": memory, "precision": precision}
         certificate = conclude(learned, asked.objective, **options)
-    if not _is_claim(certificate):
+    if not is_claim(certificate):
         return Answer(asked, Verdict.UNKNOWN, certificate, inf if asked.objective.direction == "max" else -inf)
     if _is_given(certificate):
         limit = certificate.upper if asked.objective.direction == "max" else certificate.lower
@@ -159,6 +159,6 @@ def _is_given(certificate: Certificate) -> bool:
     return certificate.options.get("policy") == "given"
 
 
-def _is_claim(certificate: Certificate) -> bool:
+def is_claim(certificate: Certificate) -> bool:
     """Return whether the bounds of a certificate are proved, under its assumptions."""
     return certificate.status in (Status.CERTIFIED, Status.VACUOUS) and certificate.guarantee != Guarantee.NONE

@@ -16,12 +16,14 @@ from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, Property
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import (
     EXIT_CODES,
+    VERDICT_CODES,
     Result,
     exit_code,
     print_comparison,
     print_decisions,
     print_json,
     print_results,
+    worst_code,
 )
 from plumdp.cli.sources import load_policy
 
@@ -64,8 +66,9 @@ def certify(
 ) -> None:  # fmt: skip
     """Find a policy and bounds on its value that hold with the given confidence.
 
-    A property with a threshold, such as P>=0.9 [ F "goal" ], is answered with yes, no or not yet known. Ends with 0 if
-    certified or yes, 1 if no, 3 if the data contradict the model, 4 if nothing is certified or not yet known.
+    A property with a threshold, such as P>=0.9 [ F "goal" ], is answered with yes, no or not yet known, and
+    quantile(B, P>=0.9 [ F<=B "goal" ]) with the least B. Ends with 0 if certified or yes, 1 if no, 3 if the data
+    contradict the model, 4 if nothing is certified or not yet known.
     """
     log = LogOptions(
         data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
@@ -75,6 +78,8 @@ def certify(
     sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
     folder = FolderOptions(output, explain, force, witness)
     about = ModelOptions(model, constant, space)
+    if any(text.lstrip().startswith("quantile") for text in property or ()):
+        _certify_quantiles(about, log, asked, sets, folder, as_json=as_json)
     if subject_to:
         _certify_within(about, log, asked, sets, folder, subject_to, as_json=as_json)
     certify_each(about, log, asked, sets, relaxation, folder, memory=memory, as_json=as_json)
@@ -103,6 +108,34 @@ def _certify_within(
     folder.write(learned, [_with_command(each.certificate) for each in found])
     code = exit_code([Result(each.certificate) for each in found])
     raise typer.Exit(code or (0 if all(each.is_feasible for each in found) else EXIT_CODES[Status.VACUOUS]))
+
+
+def _certify_quantiles(
+    model: ModelOptions,
+    log: LogOptions,
+    asked: PropertyOptions,
+    sets: SetOptions,
+    folder: FolderOptions,
+    *,
+    as_json: bool,
+) -> None:
+    """Find the least budgets that are asked for, print and save what is certified, and end with the exit code."""
+    from plumdp.model.language.quantile import is_quantile, parse_quantile
+    from plumdp.model.objective import digest
+    from plumdp.model.question import ask_all
+
+    read, texts = asked.texts(model)
+    others = [text for text in texts if not is_quantile(text)]
+    if others:
+        raise DataError(f"--property {others[0]}: ask for quantiles by themselves")
+    questions = [parse_quantile(text, read) for text in texts]
+    objectives = {digest(each.forever().objective): each.forever().objective for each in questions}
+    learned = sets.learn(read, log.read_for(model, read), ask_all([*objectives.values()], read))
+    found = [plumdp.decisions.quantile(learned, each) for each in questions]
+    print_decisions(found, [None] * len(found), as_json=as_json)
+    folder.write(learned, [_with_command(each.answer.answered) for each in found])
+    of_data = exit_code([Result(each.answer.certificate) for each in found])
+    raise typer.Exit(3 if of_data == 3 else worst_code({VERDICT_CODES[each.possible] for each in found}))
 
 
 def certify_each(

@@ -25,6 +25,8 @@ Update: TypeAlias = Callable[[Indices, Indices, Indices], Indices]
 """Returns the memory after each step, given the memory before it, and the state and the choice without memory."""
 Entry: TypeAlias = Callable[[Indices, Indices], Indices]
 """Returns the memory after each state was entered, given the memory after the step to it, and the state."""
+Allowance: TypeAlias = Callable[[Indices, Indices, Indices], BoolArray]
+"""Returns whether each choice is allowed, given the memory, and the state and the choice without memory."""
 Product: TypeAlias = tuple[ParametricMDP, Objective]
 """A product of a model with memory, and what is asked of it."""
 
@@ -77,27 +79,29 @@ def remember(
     n_memory: int,
     name: str,
     *,
-    initial: int = 0,
+    initial: int | Indices = 0,
     enter: Entry | None = None,
+    allow: Allowance | None = None,
     words: str = _REMEMBERS,
 ) -> ParametricMDP | str:
     """Return the product of a model with a memory from 0 to ``n_memory`` - 1, or in words that it is too large.
 
-    A memory that depends on the state that a step leads to is updated once more by ``enter``. States are those that can
-    be reached from the initial one, in the order in which they are found. The variable of the memory has the given
-    name, with ``memory_`` before it if the model has a variable of that name.
+    A memory that depends on the state that a step leads to is updated once more by ``enter``. Without ``allow`` all
+    choices of the model may be taken, whatever is remembered. States are those that can be reached from the initial one
+    with each initial memory, in the order in which they are found. The variable of the memory has the given name, with
+    ``memory_`` before it if the model has a variable of that name.
     """
     small = model.graph
     too_large = f"its product of {small.n_states:,} states and {n_memory:,} of memory"
     if small.n_states * n_memory > _MOST_CODES:
         return f"{too_large} would have more than {_MOST_CODES:,} states"
     number = np.zeros(small.n_states * n_memory, dtype=np.int32)  # one more than the number in the product
-    found = [np.array([initial * small.n_states + small.initial_state])]
-    number[found[0]] = 1
-    n_found, n_transitions, moves = 1, 0, []
+    found = [np.atleast_1d(initial) * small.n_states + small.initial_state]
+    n_found, n_transitions, moves = len(found[0]), 0, []
+    number[found[0]] = 1 + np.arange(n_found)
     while len(found[-1]):
         memory, state = np.divmod(found[-1], small.n_states)
-        choice, after = _moves(small, memory, state, update, enter)
+        choice, n_choices, after = _moves(small, memory, state, update, enter, allow)
         n_transitions += len(after)
         if n_transitions > MOST_TRANSITIONS:
             return f"{too_large} has more than {MOST_TRANSITIONS:,} transitions"
@@ -105,27 +109,35 @@ def remember(
         number[new] = n_found + 1 + np.arange(len(new))
         n_found += len(new)
         found.append(new)
-        moves.append((choice, after))
+        moves.append((choice, n_choices, after))
     memory, state = np.divmod(np.concatenate(found), small.n_states)
-    choice, after = (np.concatenate(parts) for parts in zip(*moves, strict=True))
+    choice, n_choices, after = (np.concatenate(parts) for parts in zip(*moves, strict=True))
     name = name if name not in small.states else f"memory_{name}"
     of_states = Memory(small, _int32(state), _int32(choice), (name,), f"{words} (column {name})")
-    return _assembled(model, of_states, memory, number[after] - 1)
+    return _assembled(model, of_states, n_choices, memory, number[after] - 1)
 
 
 def _moves(
-    small: Graph, memory: Indices, state: Indices, update: Update, enter: Entry | None
-) -> tuple[Indices, Indices]:
-    """Return the choices of some states of a product, and where each transition of these leads."""
+    small: Graph, memory: Indices, state: Indices, update: Update, enter: Entry | None, allow: Allowance | None
+) -> tuple[Indices, Indices, Indices]:
+    """Return the choices of some states of a product, their number for each, and where each of their transitions leads.
+
+    A place is the number of the memory times that of the states, plus the state.
+    """
     n_choices = small.first_choice[state + 1] - small.first_choice[state]
     choice = ranges(small.first_choice[state], small.first_choice[state + 1])
-    next_memory = update(np.repeat(memory, n_choices), np.repeat(state, n_choices), choice)
+    owner = np.repeat(np.arange(len(state)), n_choices)
+    if allow is not None:
+        is_allowed = allow(memory[owner], state[owner], choice)
+        choice, owner = choice[is_allowed], owner[is_allowed]
+        n_choices = np.bincount(owner, minlength=len(state))
+    next_memory = update(memory[owner], state[owner], choice)
     sizes = small.first_transition[choice + 1] - small.first_transition[choice]
     successor, next_memory = small.successor[small.transitions_of(choice)], np.repeat(next_memory, sizes)
     if enter is not None:
         next_memory = enter(next_memory, successor)
     after: Indices = next_memory.astype(np.int64) * small.n_states + successor
-    return choice, after
+    return choice, n_choices, after
 
 
 def memory_name(product: ParametricMDP) -> str:
@@ -140,12 +152,14 @@ def with_values(product: ParametricMDP, values: npt.NDArray[Any]) -> ParametricM
     return replace(product, graph=replace(graph, states={**graph.states, name: read_only(values[graph.states[name]])}))
 
 
-def _assembled(model: ParametricMDP, memory: Memory, values: Indices, successor: Indices) -> ParametricMDP:
-    """Return the product, given the memory of its states, and where its transitions lead."""
+def _assembled(
+    model: ParametricMDP, memory: Memory, n_choices: Indices, values: Indices, successor: Indices
+) -> ParametricMDP:
+    """Return the product, given its states with numbers of choices and memory, and where its transitions lead."""
     small, state, choice = model.graph, memory.state, memory.choice
     states = {name: read_only(column[state]) for name, column in small.states.items()}
     graph = Graph(
-        _offsets(small.first_choice[state + 1] - small.first_choice[state]),
+        _offsets(n_choices),
         _offsets(small.first_transition[choice + 1] - small.first_transition[choice]),
         _int32(successor),
         0,

@@ -158,11 +158,11 @@ def window(reader: PredicateReader, operator: Token) -> tuple[int, int] | None:
     if symbol in (">=", ">"):
         raise tokens.error(f"{name}: a bound without an end is not supported; write {operator.text}[5,10]", operator)
     tokens.take()
-    last = _steps(reader)
+    last = steps(reader)
     first = last if symbol in ("=", "[") else 0
     if symbol == "[":
         tokens.expect(",")
-        last = _steps(reader)
+        last = steps(reader)
         tokens.expect("]")
     if symbol == "<":
         last -= 1
@@ -171,7 +171,8 @@ def window(reader: PredicateReader, operator: Token) -> tuple[int, int] | None:
     return first, last
 
 
-def _steps(reader: PredicateReader) -> int:
+def steps(reader: PredicateReader) -> int:
+    """Read a number of steps."""
     token = reader.tokens.next
     value = reader.number()
     if value < 0 or value.denominator != 1:

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from itertools import pairwise
-from typing import TypeAlias
 
 import numpy as np
 
 from plumdp.base.errors import ModelError, Option, require_kind
-from plumdp.model.graph import BoolArray, read_only
-from plumdp.model.language.path import BOUNDS, PathReader, available_rewards, named_reward, window
-from plumdp.model.language.predicate import DEEP, NamedModel, PredicateReader, parse_predicate
+from plumdp.model.language.mission import Quantifier, read_earned, read_path
+from plumdp.model.language.path import available_rewards, named_reward
+from plumdp.model.language.predicate import NamedModel, PredicateReader, parse_predicate
 from plumdp.model.language.tokens import OPERATOR, Token, Tokens
-from plumdp.model.missions.automaton import Automaton, mission_automaton
-from plumdp.model.missions.budget import budget_of
-from plumdp.model.missions.hoa import read_hoa
-from plumdp.model.missions.logic import Path
-from plumdp.model.objective import Direction, Nature, Objective, Reach, Reward, digest, is_objective
-from plumdp.model.objectives.mission import Mission
+from plumdp.model.objective import Objective, Reward, digest, is_objective
 from plumdp.model.parametric import RewardStructure
 
 __all__ = ["as_objective", "as_objectives", "parse_predicate", "parse_property"]
-
-Quantifier: TypeAlias = tuple[Direction, Nature | None]
 
 _QUANTIFIERS: dict[str, Quantifier] = {
     "max": ("max", None),
@@ -42,9 +33,10 @@ def parse_property(text: str, model: NamedModel) -> Objective:
     """Return the objective that a PRISM property asks for.
 
     ``Pmax=? [ … ]`` and ``Pmin=?`` take ``F b``, ``G a``, ``X b`` and ``a U b``, with step bounds such as ``F<=10 b``.
-    A ``Mission`` is what is returned for formulas of several temporal operators, and for a budget, ``F{"fuel"}<=20 b``.
-    ``R{"name"}max=? [ … ]`` and ``min`` take ``F b``, ``C<=k``, ``C`` and the discounted ``C{0.9}`` (in Storm's words
-    ``Cdiscount=0.9``), and ``S`` or ``LRA``, the average of a step in the long run. ``LRAmax=? [ b ]`` or ``Smax=?`` is
+    A ``Mission`` is what is returned for formulas of several temporal operators, for a budget, ``F{"fuel"}<=20 b``, and
+    for ``LTLf{b} …``, which is about runs that end in b. ``R{"name"}max=? [ … ]`` and ``min`` take ``F b`` and missions
+    that are done in finite time, ``C<=k``, ``C`` and the discounted ``C{0.9}`` (in Storm's words ``Cdiscount=0.9``),
+    ``I=k``, and ``S`` or ``LRA``, the average of a step in the long run. ``LRAmax=? [ b ]`` or ``Smax=?`` is
     the share of steps in states with b. In ``Pmaxmin=?`` the first word is the agent's direction, the second nature's.
 
     >>> from plumdp import ParameterSpace, explore
@@ -171,7 +163,7 @@ def _content(reader: PredicateReader, quantifier: Quantifier, reward: RewardStru
         n_wraps += 1
         if n_wraps > _DEEPEST:
             raise ModelError("this property has too many parentheses inside each other; leave some out")
-    objective = _path(reader, quantifier) if reward is None else _earned(reader, quantifier, reward)
+    objective = read_path(reader, quantifier) if reward is None else read_earned(reader, quantifier, reward)
     for _ in range(n_wraps):
         tokens.expect(")")
     return objective
@@ -185,116 +177,3 @@ def _is_wrapped(tokens: list[Token], closing: str) -> bool:
         if depth == 0:
             return token.text == ")" and following.text == closing
     return False
-
-
-def _path(reader: PredicateReader, quantifier: Quantifier) -> Reach | Mission:
-    """Read a path formula; with one temporal operator, and neither memory nor a budget, it needs no mission."""
-    tokens, first, (direction, nature) = reader.tokens, reader.tokens.next, quantifier
-    if first.text == "HOA" and tokens.all[tokens.index + 1].text == ":":
-        return Mission(*_from_file(reader), direction, nature)
-    try:
-        path = PathReader(tokens, reader.model).read()
-    except RecursionError:
-        raise tokens.error(DEEP, first) from None
-    try:
-        if not path.is_plain:
-            return Mission(*mission_automaton(path, reader.model.graph.n_states), direction, nature)
-        reach = _reach(path, direction, nature)
-        if path.spending is None:
-            return reach
-        budget = budget_of(path.spending, reader.model.graph, reach.target, reach.avoid)
-        return Mission(budget, reach.complement, direction, nature)
-    except (ModelError, RecursionError) as error:
-        raise tokens.error(str(error) if isinstance(error, ModelError) else DEEP, first) from None
-
-
-def _from_file(reader: PredicateReader) -> tuple[Automaton, bool]:
-    """Read ``HOA: {"file.hoa", "p0" <- "goal"}`` as in PRISM; a proposition without states is a label of its name."""
-    tokens, first, states = reader.tokens, reader.tokens.take(), {}
-    for symbol in (":", "{"):
-        tokens.expect(symbol)
-    file = _quoted(tokens, "the name of a file")
-    while tokens.accept(","):
-        name = _quoted(tokens, "a proposition of the automaton")
-        for symbol in ("<", "-"):
-            tokens.expect(symbol)
-        states[name] = reader.predicate()
-    tokens.expect("}")
-
-    def states_of(name: str) -> BoolArray:
-        if name not in states and name not in reader.labels:
-            raise ModelError(
-                f'"{name}" is not a label of the model; say what it is: HOA: {{"{file}", "{name}" <- x=1}}'
-            )
-        return states[name] if name in states else reader.labels[name]
-
-    try:
-        return read_hoa(file, states_of, reader.model.graph.n_states)
-    except ModelError as error:
-        raise tokens.error(str(error), first) from None
-
-
-def _quoted(tokens: Tokens, what: str) -> str:
-    token = tokens.take()
-    if token.kind != "quoted":
-        raise tokens.error(f"{token.text or 'nothing'}: {what} is expected, in quotes", token)
-    return token.text[1:-1]
-
-
-def _reach(path: Path, direction: Direction, nature: Nature | None) -> Reach:
-    """Return the objective of ``F b``, ``G a``, ``X b`` or ``a U b``, with step bounds."""
-    *before, last = (operand.states for operand in path.operands if operand.states is not None)
-    steps = (1, 1) if path.operator == "X" else path.window
-    nowhere = read_only(np.zeros_like(last))
-    if path.operator == "G":
-        return Reach(read_only(~last), nowhere, direction, steps, complement=True, nature=nature)
-    avoid = read_only(~before[0]) if before else nowhere
-    return Reach(last, avoid, direction, steps, nature=nature)
-
-
-def _earned(reader: PredicateReader, quantifier: Quantifier, reward: RewardStructure) -> Reward:
-    """Read ``F b``, or ``C`` with a bound and a discount."""
-    tokens, first = reader.tokens, reader.tokens.take()
-    direction, nature = quantifier
-    if first.text == "F":
-        if tokens.next.text in BOUNDS:
-            name = f"F{tokens.next.text}"
-            raise tokens.error(f"{name}: a reward until a target takes no bound; write F, or C<=k for k steps", first)
-        return Reward(reward, direction, target=reader.predicate(), nature=nature)
-    if first.text in ("C", "Cdiscount"):
-        steps, discount = _cumulative(reader, first)
-        return Reward(reward, direction, steps=steps, discount=discount, nature=nature)
-    if first.text in ("S", "LRA"):
-        return Reward(reward, direction, average=True, nature=nature)
-    if first.text == "I":
-        raise tokens.refused(first)
-    if first.kind == "end":
-        raise tokens.unexpected("where F, C, C<=k or S is expected")
-    kinds = "until a target (F …), over k steps (C<=k), forever (C) or on average (S)"
-    raise tokens.error(f"{first.text}: a reward is asked {kinds}", first)
-
-
-def _cumulative(reader: PredicateReader, first: Token) -> tuple[int | None, Fraction | None]:
-    """Return the steps and the discount of ``C<=k``, ``C{0.9}<=k``, ``C<=k discount=0.9`` or ``Cdiscount=0.9``."""
-    tokens = reader.tokens
-    if first.text == "Cdiscount":
-        tokens.expect("=")
-        return None, _discount(reader)
-    discount = None
-    if tokens.accept("{"):
-        discount = _discount(reader)
-        tokens.expect("}")
-    steps = window(reader, first) if tokens.next.text in ("<=", "<") else None
-    if discount is None and tokens.accept("discount"):
-        tokens.expect("=")
-        discount = _discount(reader)
-    return steps and steps[1], discount
-
-
-def _discount(reader: PredicateReader) -> Fraction:
-    token = reader.tokens.next
-    value = reader.number()
-    if not 0 < value < 1:
-        read = reader.tokens.since(token)
-        raise reader.tokens.error(f"{read} is not a discount factor; it lies strictly between 0 and 1", token)
-    return value

@@ -24,7 +24,7 @@ REFUSED = {
     **dict.fromkeys(("F", "G", "X", "U", "W", "R"), _LTL),
     **dict.fromkeys(("E", "A"), _CTL),
     "T": "expected time is not supported; give every state the reward 1 and ask for that reward",
-    "I": "the reward at one instant is not supported; ask for the reward over k steps with C<=k",
+    "I": 'the reward of the state after k steps is asked by R{"name"}max=? [ I=k ]',
     "||": "conditional probabilities are not supported; for a logical or write a single |",
     "multi": "several objectives at once are not supported; ask for one value per property",
     "filter": "filters are not supported; the value is that of the initial state, so write the inner property alone",

@@ -82,6 +82,10 @@ def _parts(text: str) -> tuple[list[Token], list[Token]]:
 def _path(content: list[Token], system: str) -> str:
     """Return what a run does, in words: ``F b``, ``G a``, ``X b`` or ``a U b``, with bounds on the steps."""
     operator = content[0].text
+    if operator == "LTLf":
+        end = next(i for i, token in enumerate(content) if token.text == "}")
+        where, asked = _states(content[2:end]), _joined(content[end + 1 :])
+        return f"{system} reaches {where}, and up to there does what is asked: {asked}"
     if _is_mission(content):
         return f"{system} does what is asked: {_joined(content)}"
     if any(token.text == "{" for token in content):
@@ -111,7 +115,7 @@ def _is_mission(content: list[Token]) -> bool:
         depth += (token.text == "(") - (token.text == ")")
         depths += [depth] * (token.text in _TEMPORAL and token.kind == "word")
     has_words = depths in ([], [0]) and not any(token.text in ("W", "R") for token in content)
-    return not has_words or content[0].text == "HOA"
+    return not has_words or content[0].text in ("HOA", "LTLf")
 
 
 def _spends(content: list[Token], system: str) -> str:
@@ -137,6 +141,10 @@ def _until(content: list[Token]) -> int:
 def _earned(head: list[Token], content: list[Token], system: str) -> str:
     """Return an expected reward in words."""
     name = next((f"“{_label(token)}”" for token in head if token.kind == "quoted"), "reward")
+    if content[0].text == "I":
+        return f"the expected {name} of the state after {_whole(_joined(content[2:]))} steps"
+    if content[0].text not in ("C", "Cdiscount", "S", "LRA") and (content[0].text != "F" or _is_mission(content)):
+        return f"the expected {name} until {system} has done what is asked: {_joined(content)}"
     if content[0].text == "F":
         return f"the expected {name} until {system} reaches {_states(content[1:])}"
     if content[0].text in ("S", "LRA"):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,17 +12,17 @@ import numpy.typing as npt
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, Indices, IntArray, read_only
 from plumdp.model.memory import Product, memory_name, remember, with_values
-from plumdp.model.missions.logic import DONE, FAILED, Formulas, Left, Path
+from plumdp.model.missions.alternatives import DONE, FAILED, MUCH, Left
+from plumdp.model.missions.logic import Formulas, Path
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
 
+Kept = TypeVar("Kept", bound=Hashable)
+
 _MOST_STATES = 10_000  # of an automaton
+_MOST_STEPS = 2_000_000  # from a state of an automaton, by a letter
 _SHOWN = 60  # characters of what is left to be done
 _WORDS = "remembers what it has done: its action may depend on what is left of the mission"
-_ENDLESS = (
-    "this mission may be open forever: it has F or U beside G, W or R (once negations are moved inwards); bound one of "
-    'them, as in G<=100, or say until when: !"b" U "a" is to avoid b until a'
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,29 +58,52 @@ class Automaton:
         if isinstance(product, str):
             return product
         memory = product.graph.states[memory_name(product)]
-        reach = mission.reaching(is_accepted[memory], (is_decided & ~is_accepted)[memory])
-        return with_values(product, distinct_names((*self.names, "over"))), reach
+        asked = mission.reaching(product.graph, is_accepted[memory], (is_decided & ~is_accepted)[memory])
+        return with_values(product, distinct_names((*self.names, "over"))), asked
 
 
-def mission_automaton(path: Path, n_states: int) -> tuple[Automaton, bool]:
+def mission_automaton(path: Path, n_states: int) -> tuple[Automaton, bool] | None:
     """Return the automaton of a formula, or of its negation, and whether it is the negation.
 
     Formulas that are true of a run because of its first states (co-safe) are accepted by them. Those that are false
-    because of its first states (safe) have the opposite as mission. Others are refused.
+    because of its first states (safe) have the opposite as mission. For others None is returned.
     """
     formulas = Formulas()
     root = formulas.add(path)
     is_negated = formulas.has_endless("R", root)
     if is_negated:
         if formulas.has_endless("U", root):
-            raise ModelError(_ENDLESS)
+            return None
         root = formulas.add(path, holds=False)
     letter, holds = letters_of([states for states, _ in formulas.states], n_states)
-    lefts, after = _explored(formulas, formulas.left_of(root), holds)
+    lefts, after = explored(formulas.left_of(root), progression(formulas, holds), holds.shape[1])
     names = [formulas.text_of(left, negated=is_negated) for left in lefts]
     accepted, rejected = (np.array([left == end for left in lefts]) for end in (DONE, FAILED))
     found = Automaton(after, letter, 0, accepted, rejected, tuple(names))
     return smallest(found, is_negated=is_negated), is_negated
+
+
+def finite_automaton(path: Path, ends: BoolArray, n_states: int) -> Automaton:
+    """Return the automaton of a formula about the states of a run up to the first one that ends it.
+
+    It accepts a run in its last state, if the formula holds on the finite trace up to there. A run that never comes to
+    a last state is not accepted.
+    """
+    formulas = Formulas(is_finite=True)
+    start: Left | bool = formulas.left_of(formulas.add(path))
+    letter, holds = letters_of([*(states for states, _ in formulas.states), ends], n_states)
+    is_end, is_in, progress = holds[-1], holds.T.tolist(), progression(formulas, holds)
+
+    def after(left: Left | bool, number: int) -> Left | bool:
+        if isinstance(left, bool):  # the trace has ended
+            return left
+        return formulas.ends_with(left, is_in[number].__getitem__) if is_end[number] else progress(left, number)
+
+    lefts, table = explored(start, after, holds.shape[1])
+    names = ["end" if left == DONE else "" if isinstance(left, bool) else formulas.text_of(left) for left in lefts]
+    accepted = np.array([left is True for left in lefts])
+    found = Automaton(table, letter, 0, accepted, ~may_reach(table, accepted), tuple(names))
+    return smallest(found, is_negated=False)
 
 
 def letters_of(sets: Sequence[BoolArray], n_states: int) -> tuple[IntArray, BoolArray]:
@@ -91,39 +115,39 @@ def letters_of(sets: Sequence[BoolArray], n_states: int) -> tuple[IntArray, Bool
     return read_only(letter.astype(np.int32)), holds
 
 
-def _explored(formulas: Formulas, start: Left, holds: BoolArray) -> tuple[list[Left], IntArray]:
-    """Return all that may be left to be done, and what is left of each after each letter."""
-    number, lefts, rows = {start: 0}, [start], []
+def progression(formulas: Formulas, holds: BoolArray) -> Callable[[Left, int], Left]:
+    """Return the function that says what is left after a letter was read."""
     letters: list[tuple[Callable[[int], bool], dict[int, Left]]] = [(row.__getitem__, {}) for row in holds.T.tolist()]
-    for left in lefts:  # which grows
+    return lambda left, number: formulas.after(left, *letters[number])
+
+
+def explored(start: Kept, after: Callable[[Kept, int], Kept], n_letters: int) -> tuple[list[Kept], IntArray]:
+    """Return all that may have to be kept in mind, and what comes after each of them and each letter."""
+    number, kept, rows = {start: 0}, [start], []
+    for each in kept:  # which grows
         row = []
-        for letter in letters:
-            new = formulas.after(left, *letter)
+        for letter in range(n_letters):
+            new = after(each, letter)
             if new not in number:
-                number[new] = len(lefts)
-                lefts.append(new)
+                number[new] = len(kept)
+                kept.append(new)
             row.append(number[new])
         rows.append(row)
-        if len(lefts) > _MOST_STATES:
-            raise ModelError("too much is to be remembered for this mission; ask for parts of it one by one")
-    return lefts, np.array(rows, dtype=np.int32)
+        if len(kept) > _MOST_STATES or len(rows) * n_letters > _MOST_STEPS:
+            raise ModelError(MUCH)
+    return kept, np.array(rows, dtype=np.int32)
 
 
 def smallest(automaton: Automaton, *, is_negated: bool) -> Automaton:
     """Return the automaton with one memory for all that decide alike, by the outcome or the shortest of their names."""
-    after, accepted = automaton.after, automaton.accepted
+    after, accepted = automaton.after, ~may_avoid(automaton.after, automaton.accepted)
     rejected = ~may_reach(after, accepted)
     outcome = {True: "false", False: "true"}
     names = [
         outcome[is_negated] if accepted[i] else outcome[not is_negated] if rejected[i] else name
         for i, name in enumerate(automaton.names)
     ]
-    group = np.unique(accepted + 2 * rejected, return_inverse=True)[1]
-    while True:
-        finer = np.unique(np.column_stack([group, group[after]]), axis=0, return_inverse=True)[1].reshape(-1)
-        if finer.max() == group.max():
-            break
-        group = finer
+    group = refined(np.unique(accepted + 2 * rejected, return_inverse=True)[1], after)
     example = np.empty(int(group.max()) + 1, dtype=np.int64)
     for memory in sorted(range(len(names)), key=lambda i: (-len(names[i]), -i)):
         example[group[memory]] = memory
@@ -137,6 +161,15 @@ def smallest(automaton: Automaton, *, is_negated: bool) -> Automaton:
     )
 
 
+def refined(group: Indices, after: IntArray) -> Indices:
+    """Return groups of memory that were alike so far, split where what comes after a letter is in different groups."""
+    while True:
+        finer: Indices = np.unique(np.column_stack([group, group[after]]), axis=0, return_inverse=True)[1].reshape(-1)
+        if finer.max() == group.max():
+            return group
+        group = finer
+
+
 def may_reach(after: IntArray, accepted: BoolArray) -> BoolArray:
     """Return from which memory an accepted one can be reached."""
     reaches = accepted
@@ -145,6 +178,16 @@ def may_reach(after: IntArray, accepted: BoolArray) -> BoolArray:
         if (more == reaches).all():
             return reaches
         reaches = more
+
+
+def may_avoid(after: IntArray, accepted: BoolArray) -> BoolArray:
+    """Return from which memory a run may go on forever without coming to an accepted one."""
+    avoids = ~accepted
+    while True:
+        fewer = avoids & avoids[after].any(axis=1)
+        if (fewer == avoids).all():
+            return avoids
+        avoids = fewer
 
 
 def distinct_names(names: Sequence[str]) -> npt.NDArray[np.str_]:

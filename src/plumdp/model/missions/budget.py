@@ -34,7 +34,15 @@ class Budget:
     avoid: BoolArray  # (n_states)
 
     def asked_of(self, model: ParametricMDP, mission: Mission) -> Product | str:
-        """Return the product of the model with what is left of the budget, and what is asked there.
+        """Return the product of the model with what is left of the budget, and what is asked there."""
+        return self._product(model, mission, np.array([self.most + 1]))
+
+    def swept(self, model: ParametricMDP, mission: Mission) -> Product | str:
+        """Return the product that has all smaller budgets too, whose first states begin with each, the whole first."""
+        return self._product(model, mission, np.arange(self.most + 1, 0, -1))
+
+    def _product(self, model: ParametricMDP, mission: Mission, initial: Indices) -> Product | str:
+        """Return the product and what is asked there, given the memory to begin with.
 
         The memory is one more than what is left. It is 0 if too much was spent, or the run is decided.
         """
@@ -44,15 +52,13 @@ class Budget:
             return np.where(is_end[state], 0, np.maximum(memory - self.cost[choice], 0))
 
         unit = "" if self.unit == 1 else f", in units of {self.unit}"
-        product = remember(
-            model, spend, self.most + 2, f"{self.name}_left", initial=self.most + 1, words=f"{_WORDS}{unit}"
-        )
+        product = remember(model, spend, self.most + 2, f"{self.name}_left", initial=initial, words=f"{_WORDS}{unit}")
         if isinstance(product, str):
             return product
         graph = product.graph
         assert graph.memory is not None
         is_over, state = graph.states[memory_name(product)] == 0, graph.memory.state
-        reach = mission.reaching(self.target[state] & ~is_over, self.avoid[state] | is_over)
+        reach = mission.reaching(graph, self.target[state] & ~is_over, self.avoid[state] | is_over)
         return with_values(product, np.arange(-1, self.most + 1, dtype=np.int32)), reach
 
 

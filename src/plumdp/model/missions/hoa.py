@@ -1,7 +1,6 @@
 """Reads deterministic automata from files in the Hanoi Omega-Automata format (HOA), such as other tools write.
 
-What is read is decided in finite time: each way that a run may go on forever in the automaton must be accepted as a
-whole or rejected as a whole, and either the accepted ones or the rejected ones must have no way out.
+They accept by any condition of the format (Büchi, generalised Büchi, Rabin, Streett, parity, and others).
 """
 
 from __future__ import annotations
@@ -15,13 +14,16 @@ import numpy as np
 
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, IntArray
-from plumdp.model.missions.automaton import Automaton, letters_of, may_reach, smallest
+from plumdp.model.missions.acceptance import Condition, Joined, Limit
+from plumdp.model.missions.automaton import Automaton, letters_of
+from plumdp.model.missions.marked_steps import MarkedSteps, decided, undecided
+from plumdp.model.missions.recurrence import Recurrence
 
 _TOKEN = re.compile(
     r'(?:\s|/\*.*?\*/)*(--[A-Z]+--|[A-Za-z_][\w-]*:|"(?:\\.|[^"\\])*"|@?[\w-]+|[][(){}!&|]|$)', re.DOTALL
 )
 _MOST_BYTES = 10**7
-_DECIDED = "only automata are read that decide each run in finite time, such as those of co-safe and safe formulas"
+_MOST_MARKS = 64
 
 
 @dataclass
@@ -47,24 +49,30 @@ class _File:
         return is_next
 
 
-def read_hoa(path: str | Path, states_of: Callable[[str], BoolArray], n_states: int) -> tuple[Automaton, bool]:
+def read_hoa(
+    path: str | Path, states_of: Callable[[str], BoolArray], n_states: int, *, is_max: bool
+) -> tuple[Automaton | Recurrence, bool]:
     """Return the automaton of a file, or one that accepts what it rejects, and whether it is the opposite.
 
-    ``states_of`` returns the states in which an atomic proposition holds.
+    ``states_of`` returns the states in which an atomic proposition holds. ``is_max`` says whether runs should be
+    accepted; otherwise an automaton that never decides is returned as its opposite, which they should avoid.
     """
     try:
         with Path(path).open("rb") as opened:
             text = opened.read(_MOST_BYTES + 1)
         if len(text) > _MOST_BYTES:
             raise ModelError(f"it has more than {_MOST_BYTES:,} bytes")
-        return _read(text.decode("utf-8-sig"), states_of, n_states)
+        return parse_hoa(text.decode("utf-8-sig"), states_of, n_states, is_max=is_max)
     except (OSError, UnicodeDecodeError, RecursionError, ModelError) as error:
         deep = "labels are nested too deeply"
         reason = deep if isinstance(error, RecursionError) else getattr(error, "strerror", None) or error
         raise ModelError(f"{path} cannot be read as an automaton: {reason}") from None
 
 
-def _read(text: str, states_of: Callable[[str], BoolArray], n_states: int) -> tuple[Automaton, bool]:
+def parse_hoa(
+    text: str, states_of: Callable[[str], BoolArray], n_states: int, *, is_max: bool
+) -> tuple[Automaton | Recurrence, bool]:
+    """Return the automaton of a text, as ``read_hoa`` does."""
     file = _File(_tokens(text))
     _read_header(file)
     propositions = [token[1:-1] for token in file.header.get("AP:", ["0"])[1:]]
@@ -72,17 +80,60 @@ def _read(text: str, states_of: Callable[[str], BoolArray], n_states: int) -> tu
     start, n = _whole(file, "Start:"), _whole(file, "States:")
     if not start < n:
         raise ModelError(f"its start {start} is not one of its {n:,} states")
-    after, is_marked, names = _read_body(file, n, holds)
-    acceptance = "".join(file.header.get("Acceptance:", ["no", "acceptance"])[1:])
-    is_good = {"t": np.ones_like(is_marked), "f": np.zeros_like(is_marked), "Inf(0)": is_marked, "Fin(0)": ~is_marked}
-    if acceptance not in is_good:
-        shown = " ".join(file.header.get("acc-name:", [])) or acceptance
-        raise ModelError(
-            f"its acceptance is {shown}; t, f, Inf(0) (Büchi) and Fin(0) (co-Büchi) are read, and {_DECIDED}"
-        )
-    good = is_good[acceptance]
-    good[-1] = False  # where there is no way on
-    return _decided(after, good, letter, start, names)
+    n_marks, condition = _acceptance(file)
+    after, marks, names = _read_body(file, n, holds, n_marks)
+    steps = MarkedSteps(after, marks, letter, start, tuple(names))
+    return decided(steps, condition) or undecided(steps, condition, is_max=is_max)
+
+
+def _acceptance(file: _File) -> tuple[int, Condition]:
+    """Return the number of marks, and the condition, with one more mark for runs that have no way on."""
+    number, *rest = file.header.get("Acceptance:", []) or [""]
+    if not number.isdecimal() or int(number) > _MOST_MARKS:
+        shown = " ".join([number, *rest]).strip() or "nothing"
+        raise ModelError(f"Acceptance: {shown}: a number of sets, up to {_MOST_MARKS}, and a condition is expected")
+    inner, n_marks = _File(rest), int(number)
+    condition = _any_condition(inner, n_marks)
+    if inner.at < len(rest):
+        raise ModelError(f"found {rest[inner.at]} after the end of the acceptance condition")
+    return n_marks, Joined("&", (condition, Limit(2 * n_marks, is_often=False)))
+
+
+def _any_condition(file: _File, n_marks: int) -> Condition:
+    parts = [_all_conditions(file, n_marks)]
+    while file.accept("|"):
+        parts.append(_all_conditions(file, n_marks))
+    return parts[0] if len(parts) == 1 else Joined("|", tuple(parts))
+
+
+def _all_conditions(file: _File, n_marks: int) -> Condition:
+    parts = [_one_condition(file, n_marks)]
+    while file.accept("&"):
+        parts.append(_one_condition(file, n_marks))
+    return parts[0] if len(parts) == 1 else Joined("&", tuple(parts))
+
+
+def _one_condition(file: _File, n_marks: int) -> Condition:
+    token = file.take()
+    if token == "(":
+        condition = _any_condition(file, n_marks)
+        file.take(")")
+        return condition
+    if token in ("t", "f"):
+        return Joined("&" if token == "t" else "|")
+    if token not in ("Inf", "Fin"):
+        raise ModelError(f"found {token} where Inf, Fin, t or f is expected in the acceptance condition")
+    file.take("(")
+    is_opposite = file.accept("!")  # steps without the mark, which have marks of their own here
+    mark = _mark(file.take(), n_marks)
+    file.take(")")
+    return Limit(mark + n_marks * is_opposite, is_often=token == "Inf")
+
+
+def _mark(token: str, n_marks: int) -> int:
+    if not token.isdecimal() or int(token) >= n_marks:
+        raise ModelError(f"{token} is not an acceptance set; there are {n_marks}")
+    return int(token)
 
 
 def _tokens(text: str) -> list[str]:
@@ -125,16 +176,17 @@ def _whole(file: _File, name: str) -> int:
     return int(values[0])
 
 
-def _read_body(file: _File, n: int, holds: BoolArray) -> tuple[IntArray, BoolArray, list[str]]:
-    """Return what is after each state and letter, whether the step has a mark, and the names of the states.
+def _read_body(file: _File, n: int, holds: BoolArray, n_marks: int) -> tuple[IntArray, BoolArray, list[str]]:
+    """Return what is after each state and letter, the marks of the step, and the names of the states.
 
-    The last state is added, for letters that have no way on.
+    The last state is added, for letters that have no way on. The marks are those of the file, then whether each of them
+    is absent, and then whether there is no way on.
     """
     n_letters = holds.shape[1]
-    if n * n_letters > 10**7:
+    if n * n_letters * (n_marks + 1) > 10**7:
         raise ModelError(f"{n:,} states and {n_letters:,} kinds of states of the model are too many")
     after = np.full((n + 1, n_letters), n, dtype=np.int32)
-    is_marked = np.zeros((n + 1, n_letters), dtype=np.bool_)
+    marks = np.zeros((n + 1, n_letters, n_marks), dtype=np.bool_)
     names = [*(f"state {q}" for q in range(n)), "false"]
     while not file.accept("--END--"):
         file.take("State:")
@@ -142,7 +194,7 @@ def _read_body(file: _File, n: int, holds: BoolArray) -> tuple[IntArray, BoolArr
         state = _state(file, n)
         if file.tokens[file.at : file.at + 1] and file.tokens[file.at].startswith('"'):
             names[state] = file.take()[1:-1]
-        has_mark, edge = _mark(file), 0
+        of_all, edge = _marks(file, n_marks), 0
         while file.at < len(file.tokens) and file.tokens[file.at] not in ("State:", "--END--"):
             where = _label(file, holds) if file.tokens[file.at] == "[" else of_state
             if where is None:  # edges without labels are in the order of all sets of propositions
@@ -152,8 +204,8 @@ def _read_body(file: _File, n: int, holds: BoolArray) -> tuple[IntArray, BoolArr
             if (after[state, where] < n).any() and (after[state, where] != to)[after[state, where] < n].any():
                 raise ModelError(f"it is not deterministic: there are two ways on from state {state}")
             after[state, where] = to
-            is_marked[state, where] = _mark(file) or has_mark
-    return after, is_marked, names
+            marks[state, where] = _marks(file, n_marks) | of_all
+    return after, np.concatenate([marks, ~marks, after[:, :, None] == n], axis=2), names
 
 
 def _state(file: _File, n: int) -> int:
@@ -165,13 +217,13 @@ def _state(file: _File, n: int) -> int:
     return int(token)
 
 
-def _mark(file: _File) -> bool:
-    if not file.accept("{"):
-        return False
-    marks = []
-    while not file.accept("}"):
-        marks.append(file.take())
-    return bool(marks)
+def _marks(file: _File, n_marks: int) -> BoolArray:
+    """Read the acceptance sets of a state or a step, if there are some."""
+    is_in = np.zeros(n_marks, dtype=np.bool_)
+    if file.accept("{"):
+        while not file.accept("}"):
+            is_in[_mark(file.take(), n_marks)] = True
+    return is_in
 
 
 def _label(file: _File, holds: BoolArray) -> BoolArray:
@@ -212,33 +264,3 @@ def _one_of(file: _File, holds: BoolArray) -> BoolArray:
         raise ModelError(f"{token} is not an atomic proposition; there are {len(holds)}")
     proposition: BoolArray = holds[int(token)]
     return proposition
-
-
-def _decided(
-    after: IntArray, good: BoolArray, letter: IntArray, start: int, names: list[str]
-) -> tuple[Automaton, bool]:
-    """Return the automaton in which a run is decided, or refuse one that has runs which are never decided."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    reached = np.zeros(len(after), dtype=np.bool_)
-    found = np.array([start])
-    while len(found):
-        reached[found] = True
-        found = np.unique(after[found])
-        found = found[~reached[found]]
-    source, to = np.repeat(np.arange(len(after)), after.shape[1]), after.reshape(-1)
-    edges = csr_array((np.ones(len(to), dtype=np.int32), (source, to)), shape=(len(after),) * 2)
-    _, component = connected_components(edges, directed=True, connection="strong")
-    stays = (component[after] == component[:, None]) & reached[:, None]
-    n_stays, n_good = (np.bincount(component, part.sum(axis=1)) for part in (stays, stays & good))
-    if ((n_good > 0) & (n_good < n_stays)).any():
-        raise ModelError(f"some runs are accepted or not by what they do infinitely often; {_DECIDED}")
-    is_good, is_bad = (reached & part[component] for part in (n_good > 0, (n_stays > 0) & (n_good == 0)))
-    wins, loses = ~may_reach(after, is_bad), ~may_reach(after, is_good)
-    is_opposite = bool((is_good & ~wins).any())
-    if is_opposite and (is_bad & ~loses).any():
-        raise ModelError(f"some runs are not decided in finite time; {_DECIDED}")
-    accepted, rejected = (loses, wins) if is_opposite else (wins, loses)
-    whole = Automaton(after, letter, start, accepted, rejected, tuple(names))
-    return smallest(whole, is_negated=is_opposite), is_opposite

@@ -2,9 +2,10 @@
 
 A formula is a number in a table, where equal formulas have one number. Negations are moved inwards to sets of states as
 it is made. All operators are two: ``U`` (until, of which F is a case) and its dual ``R`` (release, of which G is one),
-each with a window of steps. What is left to be done is a set of alternatives, each a set of formulas that must all hold
-from the next state on. An alternative that asks for more than another is left out, so that there are few: of
-``F (a & F (b & F c))`` after ``a`` only ``F (b & F c)`` is left, as it is weaker than the whole.
+each with a window of steps.
+
+On finite traces (De Giacomo and Vardi, 2013) the last state has no next one: ``X a`` is false in it, and its dual,
+which is ``N`` here and written ``!X !a``, is true.
 """
 
 from __future__ import annotations
@@ -13,24 +14,13 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
-from itertools import product
-from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray
+from plumdp.model.missions.alternatives import ALWAYS, DONE, FAILED, FALSE, TRUE, Alternatives, Left, Node, Window
 from plumdp.model.parametric import RewardStructure
 
-Window: TypeAlias = tuple[int, int | None]  # the first and the last step, None if there is no last one
-Left: TypeAlias = frozenset[frozenset[int]]  # what is left to be done: alternatives, of which all formulas must hold
-
-ALWAYS: Window = (0, None)
-TRUE, FALSE = 0, 1
-DONE: Left = frozenset([frozenset()])
-FAILED: Left = frozenset()
-_MOST_WORK = 400_000  # alternatives and pairs of formulas that are looked at, below a second
 _ATOM = re.compile(r'!?("[^"]*"|\w+)')
 _SIMPLE = re.compile(r'!?("[^"]*"|\w+)|\w+ ?(=|!=|<|<=|>|>=) ?("[^"]*"|-?\w+)')  # which needs no parentheses
 
@@ -62,27 +52,21 @@ class Path:
         return self.operator in ("F", "G", "X", "U") and all(each.operator == "states" for each in self.operands)
 
 
-class _Node(NamedTuple):
-    operator: str  # one of X U R & |, or "states"
-    operands: tuple[int, ...]  # numbers of formulas; of "states" the number of the set
-    window: Window = ALWAYS
-
-
 class Formulas:
     """A table of formulas without negations, to which formulas are added as they are found."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_finite: bool = False) -> None:
         self.states: list[tuple[BoolArray, str]] = []  # sets of states, with their texts
-        self._nodes: list[_Node] = []
-        self._number: dict[_Node, int] = {}
+        self._is_finite = is_finite  # whether formulas are about traces that end
+        self._dual = {**_DUAL, "X": "N"} if is_finite else _DUAL
+        self._nodes: list[Node] = []
+        self._number: dict[Node, int] = {}
         self._set: dict[bytes, int] = {}
-        self._implied: dict[tuple[int, int], bool] = {}
         self._opposite: dict[int, int] = {}
         self._added: dict[tuple[int, bool], int] = {}
-        self._less: dict[frozenset[int], frozenset[int]] = {}
-        self._work = 0
+        self._alternatives = Alternatives(self._nodes)
         for constant in ("true", "false"):
-            self._numbered(_Node(constant, ()))
+            self._numbered(Node(constant, ()))
 
     def add(self, path: Path, *, holds: bool = True) -> int:
         """Return the number of a formula, or of its negation."""
@@ -102,16 +86,20 @@ class Formulas:
             return self._implication(path, holds=holds)
         first, last = self.add(operands[0], holds=holds), self.add(operands[-1], holds=holds)
         if operator in ("&", "|"):
-            return self._joined(operator if holds else _DUAL[operator], (first, last))
+            return self._joined(operator if holds else self._dual[operator], (first, last))
         if operator == "X":
-            return first if first in (TRUE, FALSE) else self._numbered(_Node("X", (first,)))
+            return self._next("X" if holds else self._dual["X"], first)
         if operator in ("F", "G"):
             is_release = (operator == "G") == holds
             return self._bounded("R" if is_release else "U", FALSE if is_release else TRUE, last, path.window)
         if operator == "W":  # a W b is b R (a | b), and its negation !b U (!a & !b)
             both = self._joined("|" if holds else "&", (first, last))
             return self._bounded("R" if holds else "U", last, both, None)
-        return self._bounded(operator if holds else _DUAL[operator], first, last, path.window)
+        return self._bounded(operator if holds else self._dual[operator], first, last, path.window)
+
+    def _next(self, operator: str, number: int) -> int:
+        is_known = number in (TRUE, FALSE) and (not self._is_finite or number == (FALSE if operator == "X" else TRUE))
+        return number if is_known else self._numbered(Node(operator, (number,)))
 
     def _implication(self, path: Path, *, holds: bool) -> int:
         yes, no = ([self.add(each, holds=positive) for each in path.operands] for positive in (True, False))
@@ -132,6 +120,21 @@ class Formulas:
             pending += new
         return False
 
+    def endless_operand(self, operator: str, number: int) -> int | None:
+        """Return what must always (R) or ever (U) hold, if a formula is G or F of that without steps, or None."""
+        node, wide = self._nodes[number], FALSE if operator == "R" else TRUE
+        is_endless = node.operator == operator and node.operands[0] == wide and node.window == ALWAYS
+        return node.operands[1] if is_endless else None
+
+    def joined_parts(self, number: int) -> tuple[str, tuple[int, ...]]:
+        """Return how a formula is joined of others, & or |, and these; none if it is not joined."""
+        node = self._nodes[number]
+        return (node.operator, node.operands) if node.operator in ("&", "|") else ("&", ())
+
+    def both(self, first: Left, second: Left) -> Left:
+        """Return what is left if both must be done."""
+        return self._alternatives.combined("&", (first, second))
+
     def left_of(self, number: int) -> Left:
         """Return a formula as what is left to be done before any state was entered."""
         node = self._nodes[number]
@@ -140,7 +143,7 @@ class Formulas:
         if number == FALSE:
             return FAILED
         if node.operator in ("&", "|"):
-            return self._combined(node.operator, map(self.left_of, node.operands))
+            return self._alternatives.combined(node.operator, map(self.left_of, node.operands))
         return frozenset([frozenset([number])])
 
     def after(self, left: Left, holds: Callable[[int], bool], known: dict[int, Left]) -> Left:
@@ -148,18 +151,37 @@ class Formulas:
 
         ``known`` keeps what is left of each formula after such a state.
         """
-        alternatives = (self._combined("&", (self._after(each, holds, known) for each in every)) for every in left)
-        return self._combined("|", alternatives)
+        alternatives = (
+            self._alternatives.combined("&", (self._after(each, holds, known) for each in every)) for every in left
+        )
+        return self._alternatives.combined("|", alternatives)
+
+    def ends_with(self, left: Left, holds: Callable[[int], bool]) -> bool:
+        """Return whether what is left is done if the state that is entered is the last of a finite trace."""
+        return any(all(self._ends_with(each, holds) for each in every) for every in left)
+
+    def _ends_with(self, number: int, holds: Callable[[int], bool]) -> bool:
+        node = self._nodes[number]
+        if node.operator == "states":
+            return holds(node.operands[0])
+        if node.operator in ("&", "|"):
+            join = all if node.operator == "&" else any
+            return join(self._ends_with(each, holds) for each in node.operands)
+        if node.operator in ("U", "R") and node.window[0] == 0:
+            return self._ends_with(node.operands[1], holds)
+        return number == TRUE or node.operator in ("N", "R")  # which ask for nothing if there is no next state
 
     def _after(self, number: int, holds: Callable[[int], bool], known: dict[int, Left]) -> Left:
         if number not in known:
-            self._spend(5)
+            self._alternatives.spend(5)
             node = self._nodes[number]
             if node.operator == "states":
                 known[number] = DONE if holds(node.operands[0]) else FAILED
             elif node.operator in ("&", "|"):
-                known[number] = self._combined(node.operator, (self._after(f, holds, known) for f in node.operands))
-            elif node.operator == "X":
+                known[number] = self._alternatives.combined(
+                    node.operator, (self._after(f, holds, known) for f in node.operands)
+                )
+            elif node.operator in ("X", "N"):
                 known[number] = self.left_of(node.operands[0])
             elif node.operator in ("U", "R"):
                 known[number] = self._unfolded(node, holds, known)
@@ -167,7 +189,7 @@ class Formulas:
                 known[number] = self.left_of(number)
         return known[number]
 
-    def _unfolded(self, node: _Node, holds: Callable[[int], bool], known: dict[int, Left]) -> Left:
+    def _unfolded(self, node: Node, holds: Callable[[int], bool], known: dict[int, Left]) -> Left:
         """Return what is left of ``a U b`` (b now, or a now and the rest later) or of ``a R b``, its dual."""
         (a, b), (first, last) = node.operands, node.window
         later = node.window if last is None else (max(first - 1, 0), last - 1)
@@ -177,83 +199,10 @@ class Formulas:
             goal = self._after(b, holds, known)
             if last == 0:
                 return goal
-        rest = self._combined(
+        rest = self._alternatives.combined(
             join, (self._after(a, holds, known), self.left_of(self._bounded(node.operator, a, b, later)))
         )
-        return self._combined(_DUAL[join], (goal, rest))
-
-    def _combined(self, operator: str, parts: Iterable[Left]) -> Left:
-        """Return what is left if all parts must be done (&), or one of them (|), without what asks for more."""
-        if operator == "|":
-            return self._weakest([every for part in parts for every in part])
-        factors = [*parts]
-        sure = frozenset(each for part in factors if len(part) == 1 for every in part for each in every)
-        return reduce(self._both, (part for part in factors if len(part) != 1), frozenset([self._reduced(sure)]))
-
-    def _both(self, first: Left, second: Left) -> Left:
-        return self._weakest([self._reduced(one | other) for one, other in product(first, second)])
-
-    def _reduced(self, every: frozenset[int]) -> frozenset[int]:
-        """Return formulas that must all hold, without those that others imply."""
-        if every not in self._less:
-            kept = sorted(every)
-            for each in sorted(every, reverse=True):
-                if any(other != each and self._implies(other, each) for other in kept):
-                    kept.remove(each)
-            self._less[every] = frozenset(kept)
-        return self._less[every]
-
-    def _weakest(self, alternatives: list[frozenset[int]]) -> Left:
-        self._spend(len(alternatives))
-        if len(alternatives) < 2:
-            return frozenset(alternatives)
-        kept: list[frozenset[int]] = []
-        for new in sorted(set(alternatives), key=lambda every: (len(every), sorted(every))):
-            if not any(self._asks_more(new, old) for old in kept):
-                kept = [old for old in kept if not self._asks_more(old, new)] + [new]
-        return frozenset(kept)
-
-    def _spend(self, work: int) -> None:
-        self._work += work
-        if self._work > _MOST_WORK:
-            raise ModelError("too much is to be remembered for this mission; ask for parts of it one by one")
-
-    def _asks_more(self, strong: frozenset[int], weak: frozenset[int]) -> bool:
-        return all(any(self._implies(one, other) for one in strong) for other in weak)
-
-    def _implies(self, strong: int, weak: int) -> bool:
-        """Return whether one formula implies another, as far as simple rules say."""
-        self._spend(1)
-        if strong in (weak, FALSE) or weak == TRUE:
-            return True
-        if strong == TRUE or weak == FALSE:
-            return False
-        if (strong, weak) not in self._implied:
-            self._implied[strong, weak] = self._implied_by_rule(strong, weak)
-        return self._implied[strong, weak]
-
-    def _implied_by_rule(self, strong: int, weak: int) -> bool:
-        left, right, implies = self._nodes[strong], self._nodes[weak], self._implies
-        if left.operator == "|":
-            return all(implies(each, weak) for each in left.operands)
-        if right.operator == "&":
-            return all(implies(strong, each) for each in right.operands)
-        if left.operator == "&" and any(implies(each, weak) for each in left.operands):
-            return True
-        if right.operator == "|":
-            return any(implies(strong, each) for each in right.operands)
-        if left.operator == "R" and left.window[0] == 0 and implies(left.operands[1], weak):
-            return True  # a R b holds only if b does
-        if right.operator == "U" and right.window[0] == 0 and implies(strong, right.operands[1]):
-            return True  # a U b holds if b does
-        is_eventually = right.operator == "U" and right.operands[0] == TRUE and right.window == ALWAYS
-        if is_eventually and left.operator in ("U", "X"):  # what holds later implies that F a holds later, and so now
-            return implies(left.operands[-1], weak)
-        if left.operator != right.operator or left.operator == "states":
-            return False
-        wide, narrow = (right, left) if left.operator == "U" else (left, right)
-        parts = zip(left.operands, right.operands, strict=True)
-        return _contains(wide.window, narrow.window) and all(implies(one, other) for one, other in parts)
+        return self._alternatives.combined(_DUAL[join], (goal, rest))
 
     def _of_states(self, states: BoolArray, text: str) -> int:
         if states.all() or not states.any():
@@ -261,7 +210,7 @@ class Formulas:
         number = self._set.setdefault(np.packbits(states).tobytes(), len(self.states))
         if number == len(self.states):
             self.states.append((states, text))
-        return self._numbered(_Node("states", (number,)))
+        return self._numbered(Node("states", (number,)))
 
     def _joined(self, operator: str, parts: Iterable[int]) -> int:
         zero, one = (FALSE, TRUE) if operator == "&" else (TRUE, FALSE)
@@ -271,14 +220,14 @@ class Formulas:
         members -= {one}
         if zero in members or len(members) < 2:
             return zero if zero in members else min(members, default=one)
-        return self._numbered(_Node(operator, tuple(sorted(members))))
+        return self._numbered(Node(operator, tuple(sorted(members))))
 
     def _bounded(self, operator: str, a: int, b: int, window: Window | None) -> int:
         window = window or ALWAYS
         now = window == (0, 0) or (window[0] == 0 and b in (TRUE, FALSE))
-        return b if now else self._numbered(_Node(operator, (a, b), window))
+        return b if now else self._numbered(Node(operator, (a, b), window))
 
-    def _numbered(self, node: _Node) -> int:
+    def _numbered(self, node: Node) -> int:
         number = self._number.setdefault(node, len(self._nodes))
         if number == len(self._nodes):
             self._nodes.append(node)
@@ -296,7 +245,7 @@ class Formulas:
             else:
                 operands = tuple(self.opposite(each) for each in node.operands)
                 is_set = node.operator in ("&", "|")
-                dual = _Node(_DUAL[node.operator], tuple(sorted(operands)) if is_set else operands, node.window)
+                dual = Node(self._dual[node.operator], tuple(sorted(operands)) if is_set else operands, node.window)
                 self._opposite[number] = self._numbered(dual)
         return self._opposite[number]
 
@@ -326,11 +275,11 @@ class Formulas:
             text = self._written(node, parts)
         return text if not is_part or _SIMPLE.fullmatch(text) else f"({text})"
 
-    def _written(self, node: _Node, parts: list[str]) -> str:
+    def _written(self, node: Node, parts: list[str]) -> str:
         if node.operator in ("&", "|"):
             return f" {node.operator} ".join(parts)
-        if node.operator == "X":
-            return f"X {parts[0]}"
+        if node.operator in ("X", "N"):
+            return f"X {parts[0]}" if node.operator == "X" else f"!(X {_not(parts[0])})"
         (first, last), a = node.window, node.operands[0]
         bound = "" if last is None else f"<={last}" if first == 0 else f"[{first},{last}]"
         if a == (TRUE if node.operator == "U" else FALSE):
@@ -338,12 +287,7 @@ class Formulas:
         return f"{parts[0]} {node.operator}{bound} {parts[1]}"
 
 
-_DUAL = {"&": "|", "|": "&", "U": "R", "R": "U", "X": "X"}
-
-
-def _contains(wide: Window, narrow: Window) -> bool:
-    ends_later = wide[1] is None or (narrow[1] is not None and narrow[1] <= wide[1])
-    return wide[0] <= narrow[0] and ends_later
+_DUAL = {"&": "|", "|": "&", "U": "R", "R": "U", "X": "X", "N": "X"}
 
 
 def _not(text: str) -> str:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
+import numpy as np
+
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
 from plumdp.model.objectives.protocol import Direction, Kind, Nature, Objective
 from plumdp.model.objectives.reach import Reach
+from plumdp.model.objectives.reward import Reward
+from plumdp.model.parametric import RewardStructure
 from plumdp.model.text import one_line
 
 if TYPE_CHECKING:
@@ -22,17 +26,26 @@ class Task(Protocol):
         """Return the product of the model with the memory and what is asked there, or why there is none."""
 
 
+def of_product(reward: RewardStructure, graph: Graph) -> RewardStructure:
+    """Return the rewards of a model on a product with memory."""
+    assert graph.memory is not None
+    terms = Reward(reward, "max", steps=1).terms(graph.memory.graph)  # of one step, where they may be negative
+    return RewardStructure(None, terms.reward, terms.learned).at(graph.memory.choice)
+
+
 @dataclass(frozen=True, eq=False)
 class Mission:
     """The probability that a run does a task, or with ``complement`` that it does not, which takes memory.
 
-    It has no value on the model itself: ``ask`` returns it as an objective on a product with memory.
+    With ``reward`` it is the expected reward until the task is done, which is infinite if it may never be done. It has
+    no value on the model itself: ``ask`` returns it as an objective on a product with memory.
     """
 
     task: Task
     complement: bool
     direction: Direction
     nature: Nature | None = None
+    reward: RewardStructure | None = None
     text: str = ""
     target: None = None
 
@@ -42,7 +55,7 @@ class Mission:
     @property
     def kind(self) -> Kind:
         """The worth of a run, which is decided where it ends."""
-        return Kind.END
+        return Kind.END if self.reward is None else Kind.UNTIL_END
 
     @property
     def n_steps(self) -> None:
@@ -50,12 +63,14 @@ class Mission:
 
     @property
     def cap(self) -> float:
-        """The largest value there can be, which is 1."""
-        return 1.0
+        """The largest value there can be, which is 1 for a probability."""
+        return 1.0 if self.reward is None else np.inf
 
-    def reaching(self, target: BoolArray, avoid: BoolArray) -> Reach:
+    def reaching(self, graph: Graph, target: BoolArray, avoid: BoolArray) -> Reach | Reward:
         """Return it as an objective on a product, given the states where the task is done and where it has failed."""
-        return Reach(target, avoid, self.direction, complement=self.complement, nature=self.nature, text=self.text)
+        if self.reward is None:
+            return Reach(target, avoid, self.direction, complement=self.complement, nature=self.nature, text=self.text)
+        return Reward(of_product(self.reward, graph), self.direction, target, nature=self.nature, text=self.text)
 
     def terms(self, graph: Graph) -> NoReturn:
         """Refuse a model without memory."""

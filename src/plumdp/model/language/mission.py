@@ -1,0 +1,243 @@
+"""Reads the contents of the brackets of a property: path formulas, automata from files, and rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from plumdp.base.errors import ModelError
+from plumdp.model.graph import BoolArray, read_only
+from plumdp.model.language.path import BOUNDS, PathReader, steps, window
+from plumdp.model.language.predicate import DEEP, PredicateReader
+from plumdp.model.language.tokens import Token, Tokens
+from plumdp.model.missions.again import recurrence_of
+from plumdp.model.missions.automaton import Automaton, finite_automaton, mission_automaton
+from plumdp.model.missions.budget import budget_of
+from plumdp.model.missions.hoa import read_hoa
+from plumdp.model.missions.instant import Instant
+from plumdp.model.missions.logic import Path
+from plumdp.model.missions.spot_formulas import translated
+from plumdp.model.objective import Direction, Nature, Reach, Reward
+from plumdp.model.objectives.mission import Mission
+from plumdp.model.parametric import RewardStructure
+
+Quantifier: TypeAlias = tuple[Direction, Nature | None]
+
+_ENDLESS = (
+    "this formula has F or U inside of G, W or R, or the other way round, in a way that takes Spot, which is not "
+    "installed; join by & and | what is decided in finite time, G before what has no G, W or R, and F before what has "
+    'no F or U (once negations are moved inwards), or give an automaton, HOA: {"spec.hoa"}'
+)
+_NEVER_DONE = "a reward is collected until a mission is done, and this one never is in finite time"
+
+
+def read_path(reader: PredicateReader, quantifier: Quantifier) -> Reach | Mission:
+    """Read a path formula; with one temporal operator, and neither memory nor a budget, it needs no mission."""
+    first, (direction, nature) = reader.tokens.next, quantifier
+    if _is_marked(reader.tokens):
+        return _marked(reader, quantifier)
+    path = _formula(reader)
+
+    def asked() -> Reach | Mission:
+        if not path.is_plain:
+            return _mission(path, reader, quantifier)
+        reach = _reach(path, direction, nature)
+        if path.spending is None:
+            return reach
+        budget = budget_of(path.spending, reader.model.graph, reach.target, reach.avoid)
+        return Mission(budget, reach.complement, direction, nature)
+
+    return _located(reader.tokens, first, asked)
+
+
+def _is_marked(tokens: Tokens) -> bool:
+    """Return whether the next word says that no formula about infinite runs follows."""
+    after = tokens.all[min(tokens.index + 1, len(tokens.all) - 1)].text
+    return (tokens.next.text, after) in (("HOA", ":"), ("LTLf", "{"))
+
+
+def _marked(reader: PredicateReader, quantifier: Quantifier) -> Mission:
+    """Read an automaton from a file, or a formula about finite traces."""
+    return _from_file(reader, quantifier) if reader.tokens.next.text == "HOA" else _finite(reader, quantifier)
+
+
+def _formula(reader: PredicateReader) -> Path:
+    first = reader.tokens.next
+    try:
+        return PathReader(reader.tokens, reader.model).read()
+    except RecursionError:
+        raise reader.tokens.error(DEEP, first) from None
+
+
+def _located(tokens: Tokens, first: Token, make: Callable[[], Reach | Mission]) -> Reach | Mission:
+    """Return what is made of a formula, or raise its errors at a place."""
+    try:
+        return make()
+    except (ModelError, RecursionError) as error:
+        raise tokens.error(str(error) if isinstance(error, ModelError) else DEEP, first) from None
+
+
+def _mission(path: Path, reader: PredicateReader, quantifier: Quantifier) -> Mission:
+    n_states, is_max = reader.model.graph.n_states, quantifier[0] == "max"
+    found = (
+        mission_automaton(path, n_states)
+        or recurrence_of(path, n_states, is_max=is_max)
+        or translated(path, n_states, is_max=is_max)
+    )
+    if found is None:
+        raise ModelError(_ENDLESS)
+    return Mission(*found, *quantifier)
+
+
+def _finite(reader: PredicateReader, quantifier: Quantifier) -> Mission:
+    """Read ``LTLf{"end"} formula``, about the states of a run up to the first with "end"."""
+    tokens, first = reader.tokens, reader.tokens.take()
+    tokens.expect("{")
+    ends = reader.predicate()
+    tokens.expect("}")
+    start = tokens.next
+    path = _formula(reader)
+    if path.spending is not None:
+        raise tokens.error("a budget does not go with LTLf; leave out one of them", start)
+    if not ends.any():
+        raise tokens.error("no state ends a trace, so that there is none; say in which states runs end", first)
+    mission = _located(
+        tokens,
+        start,
+        lambda: Mission(finite_automaton(path, ends, reader.model.graph.n_states), False, *quantifier),
+    )
+    assert isinstance(mission, Mission)
+    return mission
+
+
+def _from_file(reader: PredicateReader, quantifier: Quantifier) -> Mission:
+    """Read ``HOA: {"file.hoa", "p0" <- "goal"}`` as in PRISM; a proposition without states is a label of its name."""
+    tokens, first, states = reader.tokens, reader.tokens.take(), {}
+    for symbol in (":", "{"):
+        tokens.expect(symbol)
+    file = _quoted(tokens, "the name of a file")
+    while tokens.accept(","):
+        name = _quoted(tokens, "a proposition of the automaton")
+        for symbol in ("<", "-"):
+            tokens.expect(symbol)
+        states[name] = reader.predicate()
+    tokens.expect("}")
+
+    def states_of(name: str) -> BoolArray:
+        if name not in states and name not in reader.labels:
+            raise ModelError(
+                f'"{name}" is not a label of the model; say what it is: HOA: {{"{file}", "{name}" <- x=1}}'
+            )
+        return states[name] if name in states else reader.labels[name]
+
+    try:
+        found = read_hoa(file, states_of, reader.model.graph.n_states, is_max=quantifier[0] == "max")
+        return Mission(*found, *quantifier)
+    except ModelError as error:
+        raise tokens.error(str(error), first) from None
+
+
+def _quoted(tokens: Tokens, what: str) -> str:
+    token = tokens.take()
+    if token.kind != "quoted":
+        raise tokens.error(f"{token.text or 'nothing'}: {what} is expected, in quotes", token)
+    return token.text[1:-1]
+
+
+def _reach(path: Path, direction: Direction, nature: Nature | None) -> Reach:
+    """Return the objective of ``F b``, ``G a``, ``X b`` or ``a U b``, with step bounds."""
+    *before, last = (operand.states for operand in path.operands if operand.states is not None)
+    window = (1, 1) if path.operator == "X" else path.window
+    nowhere = read_only(np.zeros_like(last))
+    if path.operator == "G":
+        return Reach(read_only(~last), nowhere, direction, window, complement=True, nature=nature)
+    avoid = read_only(~before[0]) if before else nowhere
+    return Reach(last, avoid, direction, window, nature=nature)
+
+
+def read_earned(reader: PredicateReader, quantifier: Quantifier, reward: RewardStructure) -> Reward | Mission:
+    """Read ``C`` with a bound and a discount, ``I=k``, ``S``, ``F b``, or a mission until which rewards are earned."""
+    tokens, first = reader.tokens, reader.tokens.next
+    direction, nature = quantifier
+    if first.text in ("C", "Cdiscount"):
+        n_steps, discount = _cumulative(reader, tokens.take())
+        return Reward(reward, direction, steps=n_steps, discount=discount, nature=nature)
+    if first.text in ("S", "LRA"):
+        tokens.take()
+        return Reward(reward, direction, average=True, nature=nature)
+    if first.text == "I":
+        return _instant(reader, quantifier, reward)
+    if first.kind == "end" or first.text == "]":
+        tokens.take()
+        raise tokens.unexpected("where F, C, C<=k or S is expected") if first.kind == "end" else _no_reward(tokens)
+    return _until(reader, quantifier, reward)
+
+
+def _until(reader: PredicateReader, quantifier: Quantifier, reward: RewardStructure) -> Reward | Mission:
+    """Read what is to be done, until which rewards are earned."""
+    tokens, first, (direction, nature) = reader.tokens, reader.tokens.next, quantifier
+    following = tokens.all[min(tokens.index + 1, len(tokens.all) - 1)].text
+    if first.text == "F" and following in BOUNDS:
+        raise tokens.error(f"F{following}: a reward until a target takes no bound; write F, or C<=k for k steps", first)
+    if _is_marked(tokens):
+        mission = _marked(reader, quantifier)
+    else:
+        path = _formula(reader)
+        if path.spending is not None:
+            raise tokens.error("a budget does not go with a reward; leave out one of them", first)
+        if path.operator == "F" and path.is_plain:
+            return Reward(reward, direction, target=path.operands[0].states, nature=nature)
+        made = _located(tokens, first, lambda: _mission(path, reader, quantifier))
+        assert isinstance(made, Mission)
+        mission = made
+    if mission.complement or not isinstance(mission.task, Automaton):
+        raise tokens.error(_NEVER_DONE, first)
+    return replace(mission, reward=reward)
+
+
+def _no_reward(tokens: Tokens) -> ModelError:
+    first = tokens.all[tokens.index - 1]
+    kinds = "until a target (F …), over k steps (C<=k), forever (C) or on average (S)"
+    return tokens.error(f"{first.text}: a reward is asked {kinds}", first)
+
+
+def _instant(reader: PredicateReader, quantifier: Quantifier, reward: RewardStructure) -> Mission:
+    """Read ``I=k``, the reward of the state after k steps."""
+    tokens, first = reader.tokens, reader.tokens.take()
+    tokens.expect("=")
+    step = steps(reader)
+    if reward.state is None:
+        raise tokens.error(
+            "I: this is about the reward of a state, and states have none; C<=k sums those of steps", first
+        )
+    return Mission(Instant(step), False, *quantifier, reward=RewardStructure(reward.state, None))
+
+
+def _cumulative(reader: PredicateReader, first: Token) -> tuple[int | None, Fraction | None]:
+    """Return the steps and the discount of ``C<=k``, ``C{0.9}<=k``, ``C<=k discount=0.9`` or ``Cdiscount=0.9``."""
+    tokens = reader.tokens
+    if first.text == "Cdiscount":
+        tokens.expect("=")
+        return None, _discount(reader)
+    discount = None
+    if tokens.accept("{"):
+        discount = _discount(reader)
+        tokens.expect("}")
+    bound = window(reader, first) if tokens.next.text in ("<=", "<") else None
+    if discount is None and tokens.accept("discount"):
+        tokens.expect("=")
+        discount = _discount(reader)
+    return bound and bound[1], discount
+
+
+def _discount(reader: PredicateReader) -> Fraction:
+    token = reader.tokens.next
+    value = reader.number()
+    if not 0 < value < 1:
+        read = reader.tokens.since(token)
+        raise reader.tokens.error(f"{read} is not a discount factor; it lies strictly between 0 and 1", token)
+    return value
