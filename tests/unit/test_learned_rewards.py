@@ -7,18 +7,25 @@ import pandas as pd
 import pytest
 from command_line import plumdp as command_line
 from flint import arb, ctx
-from paid_models import COST, counts_of, machine, one_payment, runs_of
+from paid_models import COST, counts_of, machine, one_payment, runs_of, seen_in_one_step
 from tiers import size
 
 import plumdp as pl
 from plumdp.base.errors import DataError, ModelError
-from plumdp.confidence.bets import factors_along
+from plumdp.base.rounding import UNIT
+from plumdp.confidence import staged_bets
+from plumdp.confidence.bets import factors_along, log_gains, sharpness_of
 from plumdp.confidence.bounded_means import Tally, mean_bounds
+from plumdp.confidence.laws import law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
-from plumdp.confidence.reward_coins import RewardCoins
+from plumdp.confidence.reward_coins import Pooled, RewardCoins
+from plumdp.confidence.staged_bets import find_stages
 from plumdp.data.counts import TransitionCounts
+from plumdp.data.seen import SQUARES
 
 MACHINE = machine()
+SMALL = one_payment(2, 10)
+SMALL_TABLE = likelihood_table(SMALL)
 
 
 # Fairness: the expectation of a value's factor, in balls of 200 bits
@@ -42,9 +49,8 @@ def single_counts(model, values):
     """Yield what one step with each value counts for, by the package's own pooling."""
     table, per_unit = likelihood_table(model), model.learned_rewards["cost"].per_unit
     for value in values:
-        seen = np.zeros((2, model.graph.n_transitions), dtype=np.int64)
-        seen[:, 0] = 1, int(value * per_unit)
-        yield [Fraction(count) for count in table.pool(seen).tolist()]
+        pooled = table.pool_seen(seen_in_one_step(model, [int(value * per_unit)]))
+        yield [Fraction(count) for count in pooled.outcome_counts.tolist()]
 
 
 def expectations(seed):
@@ -83,15 +89,102 @@ def test_a_value_of_any_law_has_a_factor_whose_expectation_is_at_most_one():
 def test_values_that_are_rounded_to_the_ends_are_found(monkeypatch):
     """As if a value were known to be an end of its range, rather than an average of both."""
     shown = RewardCoins.shown
-    monkeypatch.setattr(RewardCoins, "shown", lambda *args: np.round(shown(*args)))
+    monkeypatch.setattr(RewardCoins, "shown", lambda *args: Pooled(*map(np.round, shown(*args))))
     assert not are_fair(range(60))
+
+
+# Bets that see the variance: x wins e + x (e' - e), and sums of x and x² bound what all values win
+
+
+def won_and_bound(seed):
+    """Return the expectation of what a value wins over what it stakes, and what some values win: all, and the bound.
+
+    The first is a fraction, the second a ball, and the third a float of the package with what its rounding may be.
+    """
+    rng, model = np.random.default_rng(seed), SMALL
+    values, shares = random_law(rng)
+    table, (low, span), per_unit = SMALL_TABLE, (2, 8), model.learned_rewards["cost"].per_unit
+    point, step = np.array([low + span * rng.uniform(0.05, 0.95)]), rng.normal(size=1)
+    factors = factors_along(table, point, step, 1 + rng.gamma(4, 4, 1))
+    one, other = map(Fraction, factors.tolist())
+    mean = sum(value * share for value, share in zip(values, shares, strict=True))
+    won = sum(share * (x * one + (1 - x) * other) for x, share in zip(values, shares, strict=True))
+    staked = sum(f.evaluate({"pay": low + span * mean}) * e for f, e in zip(table.outcomes, (one, other), strict=True))
+    times = rng.integers(0, 9, len(values))
+    units = [int((low + span * x) * per_unit) for x, n in zip(values, times, strict=True) for _ in range(n)]
+    pooled = table.pool_seen(seen_in_one_step(model, units))
+    gains = log_gains(table, pooled.outcome_counts, factors, pooled.mixed)
+    total = arb(0)
+    for x, n in zip(values, times.tolist(), strict=True):
+        total += n * ball(x * one + (1 - x) * other).log()
+    return won / staked, total, gains.sum() - 16 * UNIT * np.abs(gains).sum()
+
+
+def all_are_bounded(seeds):
+    """Return whether bets are fair and what they win is never overstated, to the last digit."""
+    ctx.prec = 200
+    found = [won_and_bound(seed) for seed in seeds]
+    return all(fair == 1 and not total < arb(bound) for fair, total, bound in found)
+
+
+def test_values_of_any_law_win_at_least_the_bound_by_sums_and_squares():
+    assert all_are_bounded(range(size(200, 10_000)))
+
+
+def test_a_coin_wins_what_its_sides_do():
+    """Of values that are 0 or 1, or all alike, sums and squares tell everything: the bound is what is won."""
+    for values in ([2, 10, 10], [3, 3, 3, 3]):
+        per_unit = SMALL.learned_rewards["cost"].per_unit
+        pooled = SMALL_TABLE.pool_seen(seen_in_one_step(SMALL, [value * per_unit for value in values]))
+        factors = np.array([1.5, 0.75])
+        won = [0.75 * (1 + (value - 2) / 8) for value in values]
+        bound = log_gains(SMALL_TABLE, pooled.outcome_counts, factors, pooled.mixed).sum()
+        assert bound == pytest.approx(np.log(won).sum(), abs=1e-12)
+
+
+@pytest.mark.parametrize("error", ["a wrong constant", "squares in other units"])
+def test_bounds_that_win_too_much_are_found(error, monkeypatch):
+    shown, constant = RewardCoins.shown, 1.25 if error == "a wrong constant" else 8.0
+    monkeypatch.setattr(RewardCoins, "shown", lambda *args: Pooled(shown(*args)[0], constant * shown(*args)[1]))
+    assert not all_are_bounded(range(200))
+
+
+def bets_before(stages):
+    return [np.concatenate([stage.point, stage.per_length.ravel(), stage.sharpness]) for stage in stages]
+
+
+def do_not_look_ahead():
+    """Return whether the bets of a stage are the same whatever values come in it and later."""
+    rng = np.random.default_rng(1)
+    law, start = law_of_space(SMALL), 2 + 8 * rng.beta(3, 3, 256)
+    later = [np.concatenate([start, 2 + 8 * rng.beta(*shape, 400)]) for shape in ((3, 3), (90, 30))]
+    bets = [bets_before(find_stages(SMALL_TABLE, counts_of(SMALL, each, expected=656), law)) for each in later]
+    return all((one == other).all() for one, other in zip(*bets, strict=True))
+
+
+def test_bets_on_values_do_not_look_ahead():
+    assert do_not_look_ahead()
+
+
+def test_bets_whose_size_is_chosen_by_main_data_are_found(monkeypatch):
+    stage = staged_bets._stage
+
+    def by_main_data(table, before, after, length, space):
+        return stage(table, before, after, length, space)._replace(
+            sharpness=sharpness_of(table, *table.pool_seen(after - before))
+        )
+
+    monkeypatch.setattr(staged_bets, "_stage", by_main_data)
+    assert not do_not_look_ahead()
 
 
 def test_values_count_for_both_ends_of_their_range():
     """3 of values from 2 to 10 is 1/8 of the way: it counts 1/8 for the highest value, and 7/8 for the lowest."""
     model = one_payment(2, 10)
     counts = counts_of(model, [3.0] * 16 + [10.0], expected=17)
-    assert likelihood_table(model).pool(counts.seen).tolist() == [3.0, 14.0]
+    pooled = likelihood_table(model).pool_seen(counts.seen)
+    assert pooled.outcome_counts.tolist() == [3.0, 14.0]
+    assert pooled.mixed == pytest.approx([16 * 7 / 64], abs=1e-12)
 
 
 # Models
@@ -136,8 +229,12 @@ def test_sums_of_values_are_those_of_the_log():
     table = runs_of(np.random.default_rng(1), 60)
     counts = read(table, sampling="trajectories").counts
     per_unit, paid = MACHINE.learned_rewards["cost"].per_unit, pd.DataFrame(table)
-    assert counts.rewards.sum() / per_unit == pytest.approx(paid.price.sum(), rel=1e-8)
-    assert counts.pilot.rewards[1].sum() / per_unit == pytest.approx(paid.price[paid.episode < 16].sum(), rel=1e-8)
+    assert counts.rewards[0, 0].sum() / per_unit == pytest.approx(paid.price.sum(), rel=1e-8)
+    assert counts.pilot.rewards[1][0, 0].sum() / per_unit == pytest.approx(
+        paid.price[paid.episode < 16].sum(), rel=1e-8
+    )
+    squares = float(counts.rewards[0, 1].sum()) * SQUARES + counts.rewards[0, 2].sum()
+    assert squares / per_unit**2 == pytest.approx((paid.price**2).sum(), rel=1e-8)
 
 
 def test_all_ways_to_read_a_log_find_the_same_sums(tmp_path):
@@ -178,7 +275,8 @@ def test_counts_keep_their_sums(tmp_path):
     again = pl.read_counts(MACHINE, tmp_path / "counts.parquet")
     assert again.fingerprint == counts.fingerprint
     more = read(runs_of(np.random.default_rng(6), 130), sampling="trajectories").counts
-    assert ((counts + more).rewards == counts.rewards + more.rewards).all()
+    assert ((counts + more).rewards == (counts.seen + more.seen).rewards).all()
+    assert ((counts + more).rewards[0, 0] == counts.rewards[0, 0] + more.rewards[0, 0]).all()
     assert len(counts.planned_sum(more).pilot.rewards) == 2
     with pytest.raises(DataError, match="only some of these data have values"):
         counts + TransitionCounts(MACHINE.graph, more.counts, "trajectories")
@@ -210,10 +308,12 @@ def test_a_log_becomes_a_certificate_and_a_report(tmp_path):
 
 
 @pytest.mark.slow
-def test_bounds_of_coins_are_narrower_than_those_by_bets_on_any_law():
-    """Of values that are 0 or 1 all is known; of others, bets that see their variance know more."""
+@pytest.mark.parametrize(("law", "most"), [("coin", 1.0), ("uniform", 1.0), ("beta(30, 30)", 1.15)])
+def test_widths_are_those_of_bets_on_all_values(law, most):
+    """Against bets that know each value, with fractions of the capital that nobody plans: sums and squares suffice."""
     rng, model = np.random.default_rng(9), one_payment()
-    values = (rng.random(1000) < 0.3).astype(float)
+    draw = {"coin": lambda: rng.random(1000) < 0.3, "uniform": lambda: rng.random(1000)}
+    values = draw.get(law, lambda: rng.beta(30, 30, 1000))().astype(float)
     certificate = pl.certify(model, counts_of(model, values, expected=1000), COST, confidence=0.95)
     lower, upper = mean_bounds(Tally.of(values), Tally.of(values), 0.05)
-    assert certificate.upper - certificate.lower < upper - lower
+    assert certificate.upper - certificate.lower < most * (upper - lower)

@@ -18,6 +18,7 @@ from plumdp.data.observing import Act, Observe, Places, env_actions, require_dis
 from plumdp.data.pilots import is_wanted, moments_for, planned_pilot
 from plumdp.data.runs import Rng, generator_of, require_positive, running_sums, stop_mask
 from plumdp.data.same_files import new_parts
+from plumdp.data.seen import Seen
 from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, RewardStructure, require_model
@@ -132,7 +133,7 @@ def sample_env(
         np.add.at(parts[stage], runner.episode(episode, moves, generator, seed), 1)
         seed = None  # the environment goes on with its own randomness
     *moments, counts = parts.cumsum(axis=0)
-    kept = planned_pilot(moments, episodes, is_table=is_table) if moments else None
+    kept = planned_pilot([*map(Seen, moments)], episodes, is_table=is_table) if moments else None
     return TransitionCounts(model.graph, counts, sampling, kept, parts=new_parts(int(counts.sum()), is_simulated=True))
 
 

@@ -13,9 +13,6 @@ from plumdp.data.columns import (
     COUNT,
     EPISODE,
     FIRST_COUNTS,
-    LACKING,
-    LEAST,
-    MOST,
     N_ALIKE,
     N_COPIES,
     N_RUNS,
@@ -25,7 +22,6 @@ from plumdp.data.columns import (
     PLACE,
     PLACE_OF_ROW,
     PLACES_OF_ROWS,
-    REWARD,
     RUN,
     RUN_NUMBER,
     SECOND_STEP,
@@ -47,6 +43,7 @@ from plumdp.data.log_pilots import LogPilot, Order, pilot_of_log
 from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.pilots import SIZES
+from plumdp.data.reward_values import sums_sql, value_sql
 from plumdp.data.trajectories import Form
 from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP
@@ -256,13 +253,14 @@ def count_sql(
     n_runs: str | None = None,
     once: bool = False,
     is_ordered: bool = False,
+    is_warehouse: bool = False,
 ) -> str:
     """Return the query in DuckDB's words; ``columns`` has an expression for each column that the form needs.
 
     It also counts all runs as ``n_runs``, and the rows of the first 16, 64, … of them. ``once`` counts rows of one step
     of a run that are alike as one, and says how many copies of it there are. It needs run and step. Where ``columns``
     has the stage of a run, rows of each stage are counted by themselves. ``is_ordered`` takes all steps for ones that
-    only order the rows, as dates and times do.
+    only order the rows, as dates and times do. ``is_warehouse`` says that the query is for another engine.
     """
     twice = {name.casefold() for name in keys(graph)} & {N_RUNS, N_UNORDERED, *FIRST_COUNTS, RUN, RUN_NUMBER}
     if n_runs and twice:
@@ -276,7 +274,7 @@ def count_sql(
         parts = _transitions(graph, columns, table, n_runs, once)
         grouped = [*keys(graph), *_stage(columns), *([PLACE] if once else [])]
         moves = "moves" if once else "log_rows"
-    counted = _count(grouped, moves, values=_values(columns), n_runs=n_runs, once=once)
+    counted = _count(grouped, moves, values=value_sql(columns), n_runs=n_runs, once=once, is_warehouse=is_warehouse)
     return f"WITH {_joined(parts)}\n{counted}"
 
 
@@ -307,7 +305,7 @@ def _transitions(graph: Graph, columns: Mapping[str, str], table: str, n_runs: s
     rows = {key: columns[name] for key, name in zip(keys(graph), names, strict=True)}
     rows |= {EPISODE: columns[EPISODE]} if n_runs or once or (PLACE_OF_ROW in columns and EPISODE in columns) else {}
     rows |= {STEP: columns[STEP]} if once else {}
-    rows |= _stage(columns) | _values(columns)
+    rows |= _stage(columns) | value_sql(columns)
     parts = [
         f"log_rows AS ({select_sql(rows, table)})",
         *([_runs(n_runs, may_lack_names=True)] if n_runs else []),
@@ -329,7 +327,8 @@ def count_ordered_sql(graph: Graph, columns: Mapping[str, str], table: str) -> s
     """
     place = _PLACE_IN_FILE.replace("'jump'", "'last'")
     parts = _trajectories(graph, columns, table, _AS_THEY_LIE, _NEXT_PLACE, place)
-    return f"WITH {_joined(parts)}\n{_count([*keys(graph), *_stage(columns), PLACE], 'moves', values=_values(columns))}"
+    counted = _count([*keys(graph), *_stage(columns), PLACE], "moves", values=value_sql(columns))
+    return f"WITH {_joined(parts)}\n{counted}"
 
 
 def order_sql(columns: Mapping[str, str], table: str) -> str:
@@ -359,14 +358,14 @@ def _trajectories(
     state = state_columns(graph)
     names = [EPISODE, STEP, *state_columns(graph, "trajectories"), ACTION]
     rows = {key: columns[name] for key, name in zip([EPISODE, STEP, *state, ACTION], names, strict=True)}
-    rows |= _stage(columns) | _values(columns)
+    rows |= _stage(columns) | value_sql(columns)
     after = {name: f"lead({quoted(key)})" for name, key in zip(next_columns(graph), state, strict=True)}
     over = {name: f"{function} OVER ({window})" for name, function in {**after, **others}.items()}
     has_run = n_runs or once or PLACE_OF_ROW in columns
     kept = [
         *keys(graph),
         *_stage(columns),
-        *_values(columns),
+        *value_sql(columns),
         *([EPISODE] if has_run else []),
         *([STEP, N_ALIKE] if once else []),
     ]
@@ -387,11 +386,6 @@ def _trajectories(
 def _stage(columns: Mapping[str, str]) -> dict[str, str]:
     """Return the columns that rows keep besides: the stage of their run, and where they are."""
     return {name: columns[name] for name in (STAGE, *_WHERE) if name in columns}
-
-
-def _values(columns: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns of learned rewards as whole numbers, null where there is none or a far too large one."""
-    return {name: f"TRY_CAST({x} AS INTEGER)" for name, x in columns.items() if name.startswith(REWARD)}
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -427,19 +421,19 @@ def select_sql(columns: Mapping[str, str], table: str) -> str:
 
 
 def _count(
-    columns: Sequence[str], table: str, *, values: Iterable[str] = (), n_runs: str | None = None, once: bool = False
+    columns: Sequence[str],
+    table: str,
+    *,
+    values: Iterable[str] = (),
+    n_runs: str | None = None,
+    once: bool = False,
+    is_warehouse: bool = False,
 ) -> str:
     names = ", ".join(map(quoted, [*columns, N_COPIES] if once else columns))
     n = f"{quoted(N_ALIKE)} - {quoted(N_COPIES)}" if once else "1"
     counted = {COUNT: _sum(n) if once else "count(*)"}
     for name in values:
-        value = quoted(name)
-        counted[name] = _sum(f"{value} * ({n})")
-        counted |= {
-            name + LEAST: f"min({value})",
-            name + MOST: f"max({value})",
-            name + LACKING: f"count(*) - count({value})",
-        }
+        counted |= sums_sql(name, quoted(name), n, is_warehouse=is_warehouse)
     if n_runs:
         for name, size in zip(FIRST_COUNTS, SIZES, strict=True):
             counted[name] = _sum(f"CASE WHEN {quoted(RUN_NUMBER)} <= {size} THEN {n} ELSE 0 END")

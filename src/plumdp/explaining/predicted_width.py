@@ -20,6 +20,7 @@ from plumdp.certifying.valuation import value_policy
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import moments_of, planned_pilot
+from plumdp.data.seen import Seen
 from plumdp.explaining.expected_runs import whole_counts
 from plumdp.learning.directions import value_directions
 from plumdp.learning.learned import Learned
@@ -91,7 +92,8 @@ class Predictor:
     def _alone(self, per_run: FloatArray, runs: int) -> TransitionCounts:
         lengths = [end - start for start, end in pairwise([0, *moments_of(runs), runs])]
         *moments, counts = accumulate(whole_counts(length * per_run, self.table.tied) for length in lengths)
-        return TransitionCounts(self.learned.model.graph, counts, "trajectories", planned_pilot(moments, runs))
+        pilot = planned_pilot([*map(Seen, moments)], runs)
+        return TransitionCounts(self.learned.model.graph, counts, "trajectories", pilot)
 
     def _width(self, counts: TransitionCounts) -> float:
         """Return the distance of the bounds that counts would give, or infinity if they give none."""
