@@ -22,6 +22,7 @@ from plumdp.confidence.reward_coins import Pooled, RewardCoins
 from plumdp.confidence.staged_bets import find_stages
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.seen import SQUARES
+from plumdp.model.readers import storm
 
 MACHINE = machine()
 SMALL = one_payment(2, 10)
@@ -317,3 +318,83 @@ def test_widths_are_those_of_bets_on_all_values(law, most):
     certificate = pl.certify(model, counts_of(model, values, expected=1000), COST, confidence=0.95)
     lower, upper = mean_bounds(Tally.of(values), Tally.of(values), 0.05)
     assert certificate.upper - certificate.lower < most * (upper - lower)
+
+
+# Models from elsewhere: the same machine
+
+
+def batch_machine():
+    """Return the machine of ``paid_models``, from a step over arrays."""
+    p, repair = pl.parameters("p", "repair")
+
+    def step(s):
+        over, after = s.x == 3, s._replace(x=np.minimum(s.x + 1, 3))
+        yield "slow", ~over, [(p, after), (1 - p, s)]
+        yield "fast", ~over, [(1 - p / 2, after), (p / 2, s)]
+        yield "stop", over, [(1, s)]
+
+    return pl.explore_batch(
+        step,
+        {"x": 0},
+        space=pl.ParameterSpace.box({"p": ("0.3", "0.9"), "repair": (2, 10)}),
+        labels={"done": lambda s: s.x == 3},
+        rewards={"cost": lambda s: (s.x < 3).astype(float)},
+        choice_rewards={"cost": lambda s, action: {"slow": repair, "fast": 2 * repair, "stop": 0}[action]},
+    )
+
+
+PRISM_MACHINE = """mdp
+const double p;
+const double repair;
+const double twice = 2*repair;
+module machine
+  x : [0..3] init 0;
+  [slow] x<3 -> p : (x'=x+1) + 1-p : true;
+  [fast] x<3 -> 1-p/2 : (x'=x+1) + p/2 : true;
+  [stop] x=3 -> true;
+endmodule
+label "done" = x=3;
+rewards "cost"
+  x<3 : 1;
+  [slow] x<3 : repair;
+  [fast] true : (x<3 ? twice : 0);
+endrewards
+"""
+
+
+def prism_machine(folder):
+    (folder / "machine.prism").write_text(PRISM_MACHINE, encoding="utf-8")
+    return pl.read_prism(folder / "machine.prism", space=MACHINE.declared_space)
+
+
+@pytest.mark.parametrize("make", [lambda _: batch_machine(), prism_machine], ids=["batch", "prism"])
+def test_the_same_rewards_from_elsewhere_are_the_same(make, tmp_path):
+    model = make(tmp_path)
+    ours, theirs = (each.learned_rewards["cost"] for each in (MACHINE, model))
+    assert (ours.low, ours.span, ours.coin.tolist()) == (theirs.low, theirs.span, theirs.coin.tolist())
+    at = pl.stages.instantiate(model, {"p": 0.6, "repair": 4})
+    assert pl.stages.solve(at, pl.parse_property(COST, model)).lower[0] == pytest.approx(25, abs=1e-4)
+    table = pd.DataFrame(runs_of(np.random.default_rng(1), 60))
+    sums = [pl.read_log(each, table, columns={"cost": "price"}).counts.rewards for each in (MACHINE, model)]
+    assert (sums[0] == sums[1]).all()
+
+
+def test_a_model_on_disk_refuses_rewards_in_parameters(tmp_path):
+    (pay,) = pl.parameters("pay")
+
+    def step(s):
+        yield "go", s.x < 2, [(1, s._replace(x=np.minimum(s.x + 1, 2)))]
+        yield "stop", s.x == 2, [(1, s)]
+
+    space = pl.ParameterSpace.unit("pay")
+    with pytest.raises(ModelError, match="a reward depends on parameters"):
+        pl.explore_batch(
+            step, {"x": 0}, space=space, rewards={"cost": lambda s: pay}, store=tmp_path / "m", level=lambda s: s.x
+        )
+
+
+def test_rewards_that_are_read_otherwise_than_storm_builds_them_are_found(tmp_path, monkeypatch):
+    means = storm.means_of
+    monkeypatch.setattr(storm, "means_of", lambda items, *rest: means(items[:-1], *rest))
+    with pytest.raises(ModelError, match="differ from those that Storm built"):
+        prism_machine(tmp_path)
