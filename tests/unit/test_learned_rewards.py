@@ -398,3 +398,24 @@ def test_rewards_that_are_read_otherwise_than_storm_builds_them_are_found(tmp_pa
     monkeypatch.setattr(storm, "means_of", lambda items, *rest: means(items[:-1], *rest))
     with pytest.raises(ModelError, match="differ from those that Storm built"):
         prism_machine(tmp_path)
+
+
+# Advice
+
+
+def test_advice_counts_values_and_says_which_means_limit_the_width():
+    """Four times the values halve the width, as nothing else is unknown, and advice that knows their variance says so.
+
+    Values of which a coin would need sixty times as many are predicted to within a quarter.
+    """
+    model, values = one_payment(), np.random.default_rng(1).beta(30, 30, 2000)
+    first = pl.learn(model, counts_of(model, values[:500], expected=500), objectives=[COST])
+    advice = pl.advise(first, COST, runs=2000)
+    alone = min(p.width for p in advice.predictions)
+    later = pl.certify(model, counts_of(model, values, expected=2000), COST)
+    assert alone == pytest.approx(later.upper - later.lower, rel=0.25)
+    (mean,) = advice.classes
+    assert (mean.mean, mean.visits) == ("cost = pay", 500)
+    assert mean.share == pytest.approx(1, abs=0.01)
+    assert any("The mean reward cost = pay has 100 % of the variance" in line for line in advice.sentences())
+    assert any("about 1,500 more of them alone bring the width to" in line for line in advice.sentences())

@@ -32,6 +32,11 @@ class RewardCoins(NamedTuple):
     span: Indices  # (n_coins): in units
     outcome: Indices  # (n_coins, 2): of the table, for the highest value and for the lowest
 
+    def thrown(self, transitions: FloatArray) -> FloatArray:
+        """Return how often each coin is thrown (n_coins), given counts of transitions, whole or not."""
+        is_thrown = self.of_transition >= 0
+        return np.bincount(self.of_transition[is_thrown], transitions[is_thrown], len(self.low)).astype(np.float64)
+
     def shown(self, seen: Seen, number: int) -> Pooled:
         """Return how often coins show either side (n_coins, 2), in fractions, and how mixed they are (n_coins).
 

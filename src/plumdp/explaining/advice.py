@@ -19,6 +19,7 @@ from plumdp.confidence.sets import Guarantee
 from plumdp.data.report import IngestionReport
 from plumdp.data.runs import require_positive
 from plumdp.explaining.design import ValueQuestion, plan_sampling
+from plumdp.explaining.expected_rewards import ExpectedRewards
 from plumdp.explaining.expected_runs import RunLaw, law_of, seen_runs
 from plumdp.explaining.predicted_width import Predictor
 from plumdp.explaining.table_design import RootLaw, TableQuestion, table_question
@@ -258,9 +259,21 @@ def _question(learned: Learned, asked: Question, policy: Policy) -> tuple[ValueQ
     if np.abs(inside).max() < _LEAST_SLOPE * np.abs(gradient).max():
         raise DataError("the value depends only on rows that the likelihood ignores: no advice can be planned")
     probability = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression]
-    question = ValueQuestion(model.graph, table, point, probability, inside, law_of_space(model).precision)
+    rewards = ExpectedRewards.of(learned, table)
+    question = ValueQuestion(model.graph, table, point, probability, inside, law_of_space(model).precision, rewards)
     unseen = float(np.linalg.norm(gradient - inside) / np.linalg.norm(gradient))
     return question, value, unseen
+
+
+def _means(learned: Learned, table: LikelihoodTable) -> dict[int, str]:
+    """Return the means of learned rewards whose values each class has, in words."""
+    means: dict[int, list[str]] = {}
+    model, rewards = learned.model.counted, learned.model.counted.learned_rewards
+    for (name, each), coins in zip(rewards.items(), table.coins[: len(learned.counts.rewards)], strict=False):
+        ends = zip(each.low, each.span, each.expression[:, 0].tolist(), strict=True)
+        for group, (low, span, f) in zip(table.group[coins.outcome[:, 0]].tolist(), ends, strict=True):
+            means.setdefault(group, []).append(f"{name} = {low + span * model.expressions.polynomials[f]}")
+    return {group: " and ".join(texts) for group, texts in means.items()}
 
 
 def _classes(
@@ -271,14 +284,15 @@ def _classes(
         return question.classes(information, per_run)
     table: LikelihoodTable = question.table
     rates = question.class_rates(information)
-    visits, ahead = (table.visits(table.pool(counts)) for counts in (learned.counts.counts, per_run))
+    visits, ahead = map(question.rewards.visits, (learned.counts.counts.astype(np.float64), per_run))
     members: list[list[str]] = [[] for _ in rates]
     for outcome, group in zip(table.outcomes, table.group.tolist(), strict=True):
         members[group].append(str(outcome))
+    means = _means(learned, table)
     order = np.argsort(-np.nan_to_num(rates * ahead), kind="stable")
     shares = 2 * rates * visits
     return tuple(
-        ClassAdvice(tuple(members[r]), int(visits[r]), float(ahead[r]), float(rates[r]), float(shares[r]))
-        for r in order
+        ClassAdvice(tuple(members[r]), int(visits[r]), float(ahead[r]), float(rates[r]), float(shares[r]), means.get(r))
+        for r in order.tolist()
         if rates[r] > 0
     )

@@ -17,6 +17,7 @@ import numpy as np
 
 from plumdp.confidence.estimates import information
 from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.explaining.expected_rewards import ExpectedRewards
 from plumdp.explaining.expected_runs import RunLaw
 from plumdp.model.graph import FloatArray, Graph, owners, read_only
 from plumdp.model.policy import normalised
@@ -50,10 +51,11 @@ class ValueQuestion:
     probability: FloatArray  # (n_transitions), there
     gradient: FloatArray  # (d)
     prior: FloatArray  # (d, d): precision of the uniform law on the space, so that nothing is singular
+    rewards: ExpectedRewards
 
     def information(self, transitions: FloatArray) -> FloatArray:
         """Return the information (d, d) of expected counts of transitions, without that of the space."""
-        return information(self.table, self._positive(self.table.pool(transitions)), self.point)
+        return information(self.table, self._positive(self.rewards.pool(transitions)), self.point)
 
     def of_visits(self, visits: FloatArray) -> FloatArray:
         """Return the information (d, d) of expected visits of choices (n_choices)."""
@@ -72,13 +74,14 @@ class ValueQuestion:
         table = self.table
         of_way = self._scores(information)[table.counts_for] * table.multiple
         of_tied = np.bincount(owners(table.first), of_way, len(table.first) - 1)
-        return self.graph.sum_by_choice(self.probability * of_tied[table.tied])
+        of_coins = self.rewards.rates(np.nan_to_num(self.class_rates(information)))
+        return self.graph.sum_by_choice(self.probability * (of_tied[table.tied] + of_coins))
 
     def class_rates(self, information: FloatArray) -> FloatArray:
         """Return the same share for one more visit of each class (n_groups), and NaN for groups of factors."""
         values = self.table.values(self.point)[0].clip(0, None)
         rates = np.bincount(self.table.group, values * self._scores(information), len(self.table.is_class))
-        return np.where(self.table.is_class, rates, np.nan)
+        return np.where(self.table.is_class, rates * self.rewards.sharpness, np.nan)
 
     def _scores(self, information: FloatArray) -> FloatArray:
         """Return (b·I⁻¹g / f)² / (2 g·I⁻¹g) for each outcome (n)."""
