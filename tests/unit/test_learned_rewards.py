@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -248,6 +249,27 @@ def test_all_ways_to_read_a_log_find_the_same_sums(tmp_path):
         pl.read_log(MACHINE, log, columns={"cost": "price"}).counts.rewards for log in (*logs, tmp_path / "log.csv")
     ]
     assert all((each == sums[0]).all() for each in sums)
+
+
+@pytest.mark.parametrize("form", ["trajectories", "transitions"])
+def test_the_query_for_warehouses_counts_the_same_values(form):
+    """With those of the first 16, 64, … runs; in the words of DuckDB, so that it can be run here."""
+    log = pd.DataFrame(runs_of(np.random.default_rng(11), 300))
+    if form == "transitions":
+        moves = log.action.notna()
+        log = log[moves].assign(next_x=log.x.shift(-1)[moves].astype(int)).drop(columns="step")
+    columns = {"cost": "price"} | ({"episode": "episode"} if form == "transitions" else {})
+    query = pl.data.counts_query(
+        MACHINE, table="lake_log", dialect="duckdb", form=form, columns=columns, sampling="trajectories"
+    )
+    with duckdb.connect() as connection:
+        connection.register("lake_log", log)
+        ready = connection.execute(query).df()
+    counts = pl.read_log(MACHINE, ready, form="counts", sampling="trajectories").counts
+    assert counts.fingerprint == read(log, sampling="trajectories").counts.fingerprint
+    in_other_units = ready.rename(columns=lambda name: name.replace("cost_in_", "cost_in_1"))
+    with pytest.raises(DataError, match="lacks cost_in_"):
+        pl.read_log(MACHINE, in_other_units, form="counts", sampling="trajectories")
 
 
 @pytest.mark.parametrize(

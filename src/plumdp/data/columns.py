@@ -118,7 +118,7 @@ def find_columns(
     columns = columns or {}
     sources = {f: needed_sources(graph, f, mapping) for f in get_args(LogForm)}
     rewards = rewards or Rewards({}, is_needed=False)
-    own = {name: f"reward_{name}" if name in sources["transitions"] else name for name in rewards.per_unit}
+    own = rewards.columns(sources["transitions"])
     _check_columns(sources, available, columns, [*own.values()])
     forms = {f: _located(source_columns(needed.values()), available, columns) for f, needed in sources.items()}
     chosen = form or _guess(forms)
@@ -135,12 +135,15 @@ def find_columns(
         located |= _pilot_columns(graph, available, columns)
     if chosen == "transitions":
         located |= _run_and_step(located, available, columns)
-    there = {} if chosen == "counts" else _located([*own.values()], available, columns)
+    sizes = [int(name.rpartition("_")[2]) for name in FIRST_COUNTS if name in located]
+    kept = rewards.kept_columns(sizes) if chosen == "counts" else own
+    there = _located([*kept.values()], available, columns)
     if rewards.is_needed or any(there.values()):
-        absent = [name for name in own.values() if there.get(name) is None]
+        absent = [name for name in kept.values() if there[name] is None]
         if absent:
             raise DataError(*_missing_text(chosen, absent, available, was_given=form is not None))
-        located |= rewards.sources({name: str(there[column]) for name, column in own.items()})
+        placed = {name: str(there[column]) for name, column in kept.items()}
+        located |= placed if chosen == "counts" else rewards.sources(placed)
     return chosen, located
 
 

@@ -95,7 +95,8 @@ class Pilot:
             object.__setattr__(self, "expected", (1 + self.ratio) * lengths[-1])
         object.__setattr__(self, "moments", tuple(_whole_numbers("pilot", np.asarray(m)) for m in moments))
         object.__setattr__(self, "lengths", tuple(map(float, lengths)))
-        object.__setattr__(self, "rewards", rewards or (no_rewards(len(self.counts)),) * (1 + len(moments)))
+        rewards = rewards or (no_rewards(len(self.counts)),) * (1 + len(moments))
+        object.__setattr__(self, "rewards", tuple(Seen(self.counts, sums).rewards for sums in rewards))
         self._check_moments()
 
     @staticmethod

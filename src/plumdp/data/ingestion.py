@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Steps
 from plumdp.data.columns import (
     ACTION,
@@ -33,6 +32,7 @@ from plumdp.data.duckdb_tables import Block
 from plumdp.data.hints import action_hint, state_hint
 from plumdp.data.mappings import StateMapping
 from plumdp.data.matching import Kinds, Matcher, numbered_actions, places, row_counts
+from plumdp.data.pilots import SIZES
 from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind, RepeatedStep
 from plumdp.data.reward_values import RewardFault, add_sums, find_fault
 from plumdp.data.seen import Seen
@@ -40,9 +40,6 @@ from plumdp.data.values import shown
 from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.learned_rewards import LearnedRewards
 
-_NO_MOMENTS = (
-    "sums of learned rewards in the first runs are not counted here: write Parquet files, or do without bets, "
-)
 _FOLLOWED = 100_000  # different offenders of each kind; of more, the rare ones are forgotten
 
 
@@ -198,16 +195,14 @@ class TransitionCounter:
 
     def _add_to(self, seen: Seen, block: Block, transition: Indices, number: int | None = None) -> None:
         """Add what the rows of a block show, or what they had shown at a moment of this number."""
-        is_counted, n = transition >= 0, row_counts(block)
+        is_counted, n, first = transition >= 0, row_counts(block), None
         if number is not None and number < len(FIRST_COUNTS) and FIRST_COUNTS[number] in block:
-            if self._rewards:
-                raise DataError(_NO_MOMENTS, Option("pilot", False))
-            n = row_counts(block, FIRST_COUNTS[number])
+            n, first = row_counts(block, FIRST_COUNTS[number]), SIZES[number]
         elif number is not None and STAGE in block:
             is_counted = is_counted & np.asarray(block[STAGE] <= number)
         rows = np.flatnonzero(is_counted)
         np.add.at(seen.counts, transition[rows], n[rows])
-        add_sums(seen.rewards, self._rewards, block, rows, transition[rows])
+        add_sums(seen.rewards, self._rewards, block, rows, transition[rows], first)
 
     def _check_rewards(self, block: Block, transition: Indices, n: CountArray) -> None:
         """Note the first value of a reward that is missing, or is not in its range."""

@@ -10,8 +10,6 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-import numpy as np
-
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import tell, working
 from plumdp.base.vocabulary import CutOff, Steps
@@ -196,7 +194,7 @@ def read_log(
     require_rejected(rejected, files)
     with open_log(source, files, partitions, memory_limit, progress) as log:
         mapping = without_actions(model.graph, log.columns, columns, read_mapping(model.graph, states, actions))
-        form, found = find_columns(model.graph, log.columns, columns, form, mapping, _rewards(model))
+        form, found = find_columns(model.graph, log.columns, columns, form, mapping, Rewards.of(model))
         runs = find_runs(log.columns, columns)
         known_order = order_of_counts(order, found) if form == "counts" else order
         has_runs = FIRST_COUNTS[0] in found if form == "counts" else runs is not None
@@ -239,16 +237,6 @@ def read_log(
     report = replace(report, files=described, read=now())
     seen = tally.seen
     return Log(TransitionCounts(model.graph, read_only(seen.counts), sampling, first, report, parts, seen.rewards))
-
-
-def _rewards(model: ParametricMDP) -> Rewards:
-    """Return the learned rewards of a model, which a log must have if some parameter is in no row."""
-    used = {model.expressions.polynomials[f] for f in np.unique(model.expression)} if model.learned_rewards else set()
-    of_rows = {name for polynomial in used for name in polynomial.names}
-    learned = model.learned_rewards
-    numbers = {int(f) for each in learned.values() for f in each.expression.ravel()}
-    names = {name for f in numbers for name in model.expressions.polynomials[f].names}
-    return Rewards({name: each.per_unit for name, each in learned.items()}, is_needed=not names <= of_rows)
 
 
 def _check_words(on_unmatched: str, cut_off: str | None, allow_impossible: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
@@ -14,12 +14,16 @@ from plumdp.data.mapping_language import Term, parse_mapping
 from plumdp.data.seen import SQUARES, CountArray
 from plumdp.model.graph import Indices
 from plumdp.model.learned_rewards import LearnedRewards
+from plumdp.model.parametric import ParametricMDP
 
 _Block: TypeAlias = Mapping[str, npt.NDArray[Any]]
 
 _VALUE = "reward of the step "  # before the name of a learned reward; no variable is called so
 _SUMS = ("", " squared, first part", " squared, second part")  # after it: columns of sums, in the order of ``Seen``
 _LEAST, _MOST, _LACKING = " at least", " at most", " lacking"  # after it: of rows that are alike; how many have none
+_NAMES = ("_sum", "_squares_1", "_squares_2", "_least", "_most", "_lacking")  # the same in ready-made counts
+_KEPT = tuple(zip((*_SUMS, _LEAST, _MOST, _LACKING), _NAMES, strict=True))
+_LARGEST = 2**31 - 1  # units; far more than any range has
 
 
 class Rewards(NamedTuple):
@@ -28,12 +32,43 @@ class Rewards(NamedTuple):
     per_unit: Mapping[str, int]
     is_needed: bool  # whether nothing but their values tells of some parameter
 
-    def sources(self, column: Mapping[str, str]) -> dict[str, Term]:
-        """Return the columns of values as the nearest whole numbers of units, given what they are called in the log."""
+    @staticmethod
+    def of(model: ParametricMDP) -> Rewards:
+        """Return the learned rewards of a model, which a log must have if some parameter is in no row."""
+        learned, polynomials = model.learned_rewards, model.expressions.polynomials
+        numbers = {int(f) for each in learned.values() for f in each.expression.ravel()}
+        names = {name for f in numbers for name in polynomials[f].names}
+        used = np.unique(model.expression).tolist() if learned else []
+        of_rows = {name for f in used for name in polynomials[f].names}
+        return Rewards({name: each.per_unit for name, each in learned.items()}, is_needed=not names <= of_rows)
+
+    def columns(self, others: Container[str]) -> dict[str, str]:
+        """Return what the columns of values are called in a log that has others besides."""
+        return {name: f"reward_{name}" if name in others else name for name in self.per_unit}
+
+    def sources(self, columns: Mapping[str, str]) -> dict[str, Term]:
+        """Return values in units, given the columns that have them."""
         return {
-            _VALUE + name: parse_mapping(f"floor(value * {n} + 0.5)").renamed({"value": column[name]})
+            _VALUE + name: parse_mapping(f"value * {n}").renamed({"value": columns[name]})
             for name, n in self.per_unit.items()
         }
+
+    def kept_columns(self, sizes: Iterable[int]) -> dict[str, str]:
+        """Return what columns of sums are called in ready-made counts, of all runs and of the first so many.
+
+        The unit is part of the name, so that sums in other units are not taken for these.
+        """
+        first = {f"{suffix}{_first(n)}": f"{kept}_first_{n}" for n in sizes for suffix, kept in _KEPT[:3]}
+        return {
+            f"{_VALUE}{name}{suffix}": f"{name}_in_{n}ths{kept}"
+            for name, n in self.per_unit.items()
+            for suffix, kept in (*_KEPT, *first.items())
+        }
+
+
+def _first(size: int) -> str:
+    """Return the end of the name of a sum over the first so many runs."""
+    return f" of the first {size}"
 
 
 def value_columns(columns: Iterable[str]) -> dict[str, str]:
@@ -41,37 +76,55 @@ def value_columns(columns: Iterable[str]) -> dict[str, str]:
     return {name: name.removeprefix(_VALUE) for name in columns if name.startswith(_VALUE)}
 
 
-def value_sql(columns: Mapping[str, str]) -> dict[str, str]:
-    """Return columns of values as whole numbers, null where there is none or a far too large one."""
-    return {name: f"TRY_CAST({columns[name]} AS INTEGER)" for name in value_columns(columns)}
+def with_values(columns: Mapping[str, str], *, is_warehouse: bool = False) -> dict[str, str]:
+    """Return columns with values as the nearest whole numbers, null where there is none or a far too large one.
+
+    DuckDB rounds where it casts; others may cut off.
+    """
+    nearest = f"CASE WHEN {{0}} BETWEEN -{_LARGEST} AND {_LARGEST} THEN CAST(floor({{0}} + 0.5) AS BIGINT) END"
+    form = nearest if is_warehouse else "TRY_CAST({0} AS INTEGER)"
+    return {**columns, **{name: form.format(columns[name]) for name in value_columns(columns)}}
 
 
-def sums_sql(name: str, value: str, times: str, *, is_warehouse: bool) -> dict[str, str]:
-    """Return what a query sums up of a column of values, of which each row counts so many times.
+def range_sql(name: str, value: str) -> dict[str, str]:
+    """Return what a query says of the range of a column of values."""
+    counted = {_LEAST: f"min({value})", _MOST: f"max({value})", _LACKING: f"count(*) - count({value})"}
+    return {name + suffix: function for suffix, function in counted.items()}
 
-    DuckDB has sums of 128 bits, which are taken apart at the end; elsewhere, each square is.
+
+def sums_sql(name: str, value: str, times: str, *, is_warehouse: bool, first: int | None = None) -> dict[str, str]:
+    """Return what a query sums up of a column of values, each row of which counts so many times.
+
+    The name says if it is a sum over the ``first`` runs. DuckDB has sums of 128 bits, which are taken apart at the end;
+    elsewhere, each square is.
     """
     square = f"CAST({value} AS BIGINT) * {value}"
     second = f"MOD({square}, {SQUARES})"
-    total = f"sum(CAST({square} AS HUGEINT) * ({times}))" if times != "1" else f"sum({square})"
+    total = f"sum({square})" if times == "1" else f"sum(CAST({square} AS HUGEINT) * ({times}))"
     parts = [f"CAST({total} // {SQUARES} AS BIGINT)", f"CAST({total} % {SQUARES} AS BIGINT)"]
     if is_warehouse:
         each = [f"CAST(({square} - {second}) / {SQUARES} AS BIGINT)", second]
         parts = [f"CAST(sum({part} * ({times})) AS BIGINT)" for part in each]
-    sums = [f"CAST(sum({value} * ({times})) AS BIGINT)" if times != "1" else f"CAST(sum({value}) AS BIGINT)", *parts]
-    return {
-        **{name + suffix: part for suffix, part in zip(_SUMS, sums, strict=True)},
-        name + _LEAST: f"min({value})",
-        name + _MOST: f"max({value})",
-        name + _LACKING: f"count(*) - count({value})",
-    }
+    value = value if times == "1" else f"{value} * ({times})"
+    of_runs = "" if first is None else _first(first)
+    sums = zip(_SUMS, [f"CAST(sum({value}) AS BIGINT)", *parts], strict=True)
+    return {f"{name}{suffix}{of_runs}": part for suffix, part in sums}
 
 
-def add_sums(rewards: CountArray, names: Iterable[str], block: _Block, rows: Indices, transition: Indices) -> None:
-    """Add the sums in some rows of a block to those (n_learned, 3, n_transitions) of learned rewards."""
+def add_sums(
+    rewards: CountArray,
+    names: Iterable[str],
+    block: _Block,
+    rows: Indices,
+    transition: Indices,
+    first: int | None = None,
+) -> None:
+    """Add the sums in some rows of a block, or those over the first runs, to sums (n_learned, 3, n_transitions)."""
+    of_runs = "" if first is None else _first(first)
     for sums, name in zip(rewards, names, strict=True):
         for total, suffix in zip(sums, _SUMS, strict=True):
-            np.add.at(total, transition, np.ma.filled(block[_VALUE + name + suffix], 0).astype(np.int64)[rows])
+            values = np.ma.filled(block[f"{_VALUE}{name}{suffix}{of_runs}"], 0).astype(np.int64)
+            np.add.at(total, transition, values[rows])
 
 
 class RewardFault(NamedTuple):

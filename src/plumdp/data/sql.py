@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
@@ -31,6 +32,7 @@ from plumdp.data.columns import (
     LogForm,
     Source,
     found_in,
+    needed_columns,
     needed_sources,
     next_columns,
     quoted,
@@ -43,7 +45,7 @@ from plumdp.data.log_pilots import LogPilot, Order, pilot_of_log
 from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.pilots import SIZES
-from plumdp.data.reward_values import sums_sql, value_sql
+from plumdp.data.reward_values import Rewards, range_sql, sums_sql, value_columns, with_values
 from plumdp.data.trajectories import Form
 from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP
@@ -159,12 +161,18 @@ def counts_query(
     sources = needed_sources(model.graph, form, read_mapping(model.graph, states, actions))
     sources |= {EPISODE: EPISODE} if first is not None or has_steps else {}
     sources |= {STEP: STEP} if has_steps else {}
+    rewards = Rewards.of(model)
+    sources |= rewards.sources(rewards.columns(needed_columns(model.graph, "transitions")))
     table_columns = _names_there(source_columns(sources.values()), columns or {}, form, dialect)
     expressions = {name: _as_sql(found_in(source, table_columns)) for name, source in sources.items()}
     n_runs = None if first is None else N_RUNS if first.order == "runs" else N_UNORDERED
     is_ordered = steps_of(steps) == "ordered"
-    counted = count_sql(model.graph, form, expressions, _TABLE, n_runs=n_runs, once=has_steps, is_ordered=is_ordered)
-    query = sqlglot.parse_one(counted, dialect="duckdb")
+    write = partial(count_sql, n_runs=n_runs, once=has_steps, is_ordered=is_ordered, is_warehouse=True)
+    query = sqlglot.parse_one(write(model.graph, form, expressions, _TABLE), dialect="duckdb")
+    kept = rewards.kept_columns(SIZES)
+    for column in query.expressions:
+        if column.alias in kept:
+            column.set("alias", exp.to_identifier(kept[column.alias], quoted=True))
     for term in list(query.find_all(exp.Ordered)):
         term.replace(term.this)  # where missing steps are put makes no difference, so no engine need be told
     log = next(node for node in query.find_all(exp.Table) if node.name == _TABLE)
@@ -263,6 +271,7 @@ def count_sql(
     only order the rows, as dates and times do. ``is_warehouse`` says that the query is for another engine.
     """
     twice = {name.casefold() for name in keys(graph)} & {N_RUNS, N_UNORDERED, *FIRST_COUNTS, RUN, RUN_NUMBER}
+    columns = with_values(columns, is_warehouse=is_warehouse)
     if n_runs and twice:
         why = f"the query would have two columns {', '.join(sorted(twice))}"
         raise DataError(why, "; rename a state variable, or ", Option("pilot", False), ", to do without bets")
@@ -274,7 +283,7 @@ def count_sql(
         parts = _transitions(graph, columns, table, n_runs, once)
         grouped = [*keys(graph), *_stage(columns), *([PLACE] if once else [])]
         moves = "moves" if once else "log_rows"
-    counted = _count(grouped, moves, values=value_sql(columns), n_runs=n_runs, once=once, is_warehouse=is_warehouse)
+    counted = _count(grouped, moves, values=_values(columns), n_runs=n_runs, once=once, is_warehouse=is_warehouse)
     return f"WITH {_joined(parts)}\n{counted}"
 
 
@@ -285,7 +294,7 @@ def rows_sql(graph: Graph, form: LogForm, columns: Mapping[str, str], table: str
     ``every`` one of them, with or without those that are copies.
     """
     is_unnested = once and every != "first"
-    columns = {**columns, PLACES_OF_ROWS if is_unnested else PLACE_OF_ROW: PLACE_OF_ROW}
+    columns = {**with_values(columns), PLACES_OF_ROWS if is_unnested else PLACE_OF_ROW: PLACE_OF_ROW}
     if form == "counts":
         return select_sql(columns, table)
     if form == "trajectories":
@@ -305,7 +314,7 @@ def _transitions(graph: Graph, columns: Mapping[str, str], table: str, n_runs: s
     rows = {key: columns[name] for key, name in zip(keys(graph), names, strict=True)}
     rows |= {EPISODE: columns[EPISODE]} if n_runs or once or (PLACE_OF_ROW in columns and EPISODE in columns) else {}
     rows |= {STEP: columns[STEP]} if once else {}
-    rows |= _stage(columns) | value_sql(columns)
+    rows |= _stage(columns) | _values(columns)
     parts = [
         f"log_rows AS ({select_sql(rows, table)})",
         *([_runs(n_runs, may_lack_names=True)] if n_runs else []),
@@ -325,9 +334,9 @@ def count_ordered_sql(graph: Graph, columns: Mapping[str, str], table: str) -> s
     It is right if ``order_sql`` finds no 'disorder', and if no episode starts for a second time after a 'jump': the end
     of an episode before one that does not come later in the order of episodes.
     """
-    place = _PLACE_IN_FILE.replace("'jump'", "'last'")
+    place, columns = _PLACE_IN_FILE.replace("'jump'", "'last'"), with_values(columns)
     parts = _trajectories(graph, columns, table, _AS_THEY_LIE, _NEXT_PLACE, place)
-    counted = _count([*keys(graph), *_stage(columns), PLACE], "moves", values=value_sql(columns))
+    counted = _count([*keys(graph), *_stage(columns), PLACE], "moves", values=_values(columns))
     return f"WITH {_joined(parts)}\n{counted}"
 
 
@@ -358,14 +367,14 @@ def _trajectories(
     state = state_columns(graph)
     names = [EPISODE, STEP, *state_columns(graph, "trajectories"), ACTION]
     rows = {key: columns[name] for key, name in zip([EPISODE, STEP, *state, ACTION], names, strict=True)}
-    rows |= _stage(columns) | value_sql(columns)
+    rows |= _stage(columns) | _values(columns)
     after = {name: f"lead({quoted(key)})" for name, key in zip(next_columns(graph), state, strict=True)}
     over = {name: f"{function} OVER ({window})" for name, function in {**after, **others}.items()}
     has_run = n_runs or once or PLACE_OF_ROW in columns
     kept = [
         *keys(graph),
         *_stage(columns),
-        *value_sql(columns),
+        *_values(columns),
         *([EPISODE] if has_run else []),
         *([STEP, N_ALIKE] if once else []),
     ]
@@ -386,6 +395,11 @@ def _trajectories(
 def _stage(columns: Mapping[str, str]) -> dict[str, str]:
     """Return the columns that rows keep besides: the stage of their run, and where they are."""
     return {name: columns[name] for name in (STAGE, *_WHERE) if name in columns}
+
+
+def _values(columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns of values of learned rewards."""
+    return {name: columns[name] for name in value_columns(columns)}
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -424,7 +438,7 @@ def _count(
     columns: Sequence[str],
     table: str,
     *,
-    values: Iterable[str] = (),
+    values: Collection[str] = (),
     n_runs: str | None = None,
     once: bool = False,
     is_warehouse: bool = False,
@@ -433,10 +447,13 @@ def _count(
     n = f"{quoted(N_ALIKE)} - {quoted(N_COPIES)}" if once else "1"
     counted = {COUNT: _sum(n) if once else "count(*)"}
     for name in values:
-        counted |= sums_sql(name, quoted(name), n, is_warehouse=is_warehouse)
+        counted |= sums_sql(name, quoted(name), n, is_warehouse=is_warehouse) | range_sql(name, quoted(name))
     if n_runs:
         for name, size in zip(FIRST_COUNTS, SIZES, strict=True):
-            counted[name] = _sum(f"CASE WHEN {quoted(RUN_NUMBER)} <= {size} THEN {n} ELSE 0 END")
+            times = f"CASE WHEN {quoted(RUN_NUMBER)} <= {size} THEN {n} ELSE 0 END"
+            counted[name] = _sum(times)
+            for value in values:
+                counted |= sums_sql(value, quoted(value), times, is_warehouse=is_warehouse, first=size)
         counted[n_runs] = f"max({quoted(n_runs)})"
         table = f"{table} LEFT JOIN runs ON {quoted(EPISODE)} = {quoted(RUN)}"
     sums = ", ".join(f"{function} AS {quoted(name)}" for name, function in counted.items())
