@@ -305,6 +305,26 @@ def test_counts_keep_their_sums(tmp_path):
         counts + TransitionCounts(MACHINE.graph, more.counts, "trajectories")
 
 
+# Environments
+
+
+def test_an_environment_gives_values():
+    """Of a model they are the means at the point: 5 for slow repairs and 9 for fast ones, if a repair costs 4."""
+    env = pl.data.as_env(MACHINE, {"p": 0.6, "repair": 4}, max_steps=50, reward="cost")
+    counts = pl.sample_env(MACHINE, env, 40, rng=1, sampling="trajectories", reward="cost")
+    slow = counts.visits[MACHINE.graph.action == MACHINE.graph.action_names.index("slow")].sum()
+    fast = counts.visits[MACHINE.graph.action == MACHINE.graph.action_names.index("fast")].sum()
+    assert counts.rewards[0, 0].sum() == (5 * slow + 9 * fast) * MACHINE.learned_rewards["cost"].per_unit
+    assert len(counts.pilot.rewards) == 2
+    pooled = likelihood_table(MACHINE).pool_seen(counts.seen)
+    assert pooled.mixed.max() == pytest.approx((slow + fast) * 3 / 16, rel=1e-12)
+    with pytest.raises(DataError, match="one learned reward; the model has cost"):
+        pl.sample_env(MACHINE, env, 1, rng=1, reward="steps")
+    cheap = pl.data.as_env(MACHINE, {"p": 0.6, "repair": 4}, max_steps=50)
+    with pytest.raises(DataError, match="episode 0, step 0: the value of cost is 0, and"):
+        pl.sample_env(MACHINE, cheap, 1, rng=1, reward="cost")
+
+
 # Certificates
 
 
@@ -415,7 +435,7 @@ def test_a_model_on_disk_refuses_rewards_in_parameters(tmp_path):
         )
 
 
-def test_rewards_that_are_read_otherwise_than_storm_builds_them_are_found(tmp_path, monkeypatch):
+def test_rewards_that_storm_builds_otherwise_are_found(tmp_path, monkeypatch):
     means = storm.means_of
     monkeypatch.setattr(storm, "means_of", lambda items, *rest: means(items[:-1], *rest))
     with pytest.raises(ModelError, match="differ from those that Storm built"):

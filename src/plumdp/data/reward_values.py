@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError
 from plumdp.data.mapping_language import Term, parse_mapping
 from plumdp.data.seen import SQUARES, CountArray
-from plumdp.model.graph import Indices
+from plumdp.model.graph import Graph, Indices
 from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.parametric import ParametricMDP
 
@@ -125,6 +125,29 @@ def add_sums(
         for total, suffix in zip(sums, _SUMS, strict=True):
             values = np.ma.filled(block[f"{_VALUE}{name}{suffix}{of_runs}"], 0).astype(np.int64)
             np.add.at(total, transition, values[rows])
+
+
+def add_values(
+    sums: CountArray,
+    name: str,
+    learned: LearnedRewards,
+    graph: Graph,
+    transition: Indices,
+    values: Sequence[Any],
+    where: str,
+) -> None:
+    """Add values of a learned reward, one for each step, to its sums (3, n_transitions); refuse one that cannot be."""
+    coin = learned.coin[graph.choice_of_transition()[transition]]
+    scaled = np.array([float(value) for value in values]) * learned.per_unit
+    low, span = (units[coin] for units in learned.units)
+    units = np.rint(np.clip(np.nan_to_num(scaled, nan=_LARGEST), -_LARGEST, _LARGEST)).astype(np.int64)
+    outside = np.flatnonzero((coin >= 0) & ((units < low) | (units > low + span)))
+    for i in outside[:1].tolist():
+        ends = learned.low[coin[i]], learned.low[coin[i]] + learned.span[coin[i]]
+        raise RewardFault(name, i, scaled[i], ends, learned.per_unit).refusal(f"{where}, step {i}")
+    units = np.where(coin >= 0, units, 0)
+    for total, part in zip(sums, (units, *np.divmod(units**2, SQUARES)), strict=True):
+        np.add.at(total, transition, part)
 
 
 class RewardFault(NamedTuple):
