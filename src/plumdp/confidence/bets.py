@@ -103,7 +103,8 @@ def log_gains(
 
     It is Σ count ln factor, where outcomes are all there is. If values x from 0 to 1 win e + x (e' - e), the sum of
     their logarithms is at least n ln e + (Σx / t) ln(1 + t (e' / e - 1)) with t = Σx² / Σx and e <= e', with equality
-    for coins (Statement 5c). This falls in t, which is rounded up. ``mixed`` is Σx - Σx² of each group.
+    for coins (Statement 5c). This falls in t, which is rounded up: sums, quotients and the difference are rounded once
+    each. ``mixed`` is Σx - Σx² of each group.
     """
     gains = np.asarray(outcome_counts * np.log(factors))
     group = np.flatnonzero(mixed) if mixed is not None else np.zeros(0, dtype=np.int64)
@@ -113,7 +114,7 @@ def log_gains(
     is_up = factors[first] <= factors[first + 1]
     low, high = np.where(is_up, first, first + 1), np.where(is_up, first + 1, first)
     sum_of_values = outcome_counts[high]
-    t = np.clip(1 - mixed[group] / sum_of_values + 4 * UNIT, 4 * UNIT, 1.0)
+    t = np.clip(1 - mixed[group] / sum_of_values + 8 * UNIT, 8 * UNIT, 1.0)
     gains[low] = (outcome_counts[low] + sum_of_values) * np.log(factors[low])
     gains[high] = sum_of_values / t * np.log1p(t * ((factors[high] - factors[low]) / factors[low]))
     return gains

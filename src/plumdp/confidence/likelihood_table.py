@@ -136,8 +136,8 @@ class LikelihoodTable(Outcomes):
         pooled = Pooled(self.pool(seen.counts), np.zeros(len(self.is_class)))
         for number, coins in enumerate(self.coins[: len(seen.rewards)]):
             shown = coins.shown(seen, number)
-            np.add.at(pooled.outcome_counts, coins.outcome, shown.outcome_counts)
-            np.add.at(pooled.mixed, self.group[coins.outcome[:, 0]], shown.mixed)
+            _add(pooled.outcome_counts, coins.outcome.ravel(), shown.outcome_counts.ravel())
+            _add(pooled.mixed, self.group[coins.outcome[:, 0]], shown.mixed)
         return pooled
 
     def pool_by_choice(self, counts: CountArray) -> CellCounts:
@@ -161,6 +161,14 @@ class LikelihoodTable(Outcomes):
     def tied(self) -> IntArray:
         """The outcome of a class of tied rows that each transition is (n_transitions), plus one, or 0 if it is none."""
         return read_only(self.rows.by_transition(self.tied_place))
+
+
+def _add(totals: FloatArray, index: Indices, values: FloatArray) -> None:
+    """Add values to the totals of their indices, where each sum is rounded once."""
+    order = np.argsort(index, kind="stable")
+    kinds, first = np.unique(index[order], return_index=True)
+    for kind, some in zip(kinds.tolist(), np.split(values[order], first[1:]), strict=True):
+        totals[kind] = fsum([totals[kind], *some.tolist()])
 
 
 class CellCounts(NamedTuple):
