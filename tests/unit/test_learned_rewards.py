@@ -461,3 +461,13 @@ def test_advice_counts_values_and_says_which_means_limit_the_width():
     assert mean.share == pytest.approx(1, abs=0.01)
     assert any("The mean reward cost = pay has 100 % of the variance" in line for line in advice.sentences())
     assert any("about 1,500 more of them alone bring the width to" in line for line in advice.sentences())
+
+
+def test_simulated_values_are_the_ends_of_their_range():
+    """Their mean is that of the point, and nothing is mixed: 1 of values from 0 to 4 is 1/4 of the way."""
+    model = one_payment(0, 4)
+    counts = pl.simulate(model, {"pay": 1}, 4000, rng=1, max_steps=1)
+    pooled = likelihood_table(model).pool_seen(counts.seen)
+    assert pooled.mixed.tolist() == [0.0]
+    assert pooled.outcome_counts.tolist() == np.round(pooled.outcome_counts).tolist()
+    assert pooled.outcome_counts[0] / 4000 == pytest.approx(0.25, abs=0.04)

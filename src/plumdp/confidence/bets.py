@@ -107,9 +107,9 @@ def log_gains(
     each. ``mixed`` is Σx - Σx² of each group.
     """
     gains = np.asarray(outcome_counts * np.log(factors))
-    group = np.flatnonzero(mixed) if mixed is not None else np.zeros(0, dtype=np.int64)
-    if mixed is None or not len(group):
+    if mixed is None or not mixed.any():
         return gains
+    group = np.flatnonzero(mixed)
     first = np.searchsorted(table.group, group)  # of two outcomes, as values have no more
     is_up = factors[first] <= factors[first + 1]
     low, high = np.where(is_up, first, first + 1), np.where(is_up, first + 1, first)
