@@ -9,6 +9,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError
+
 CountArray: TypeAlias = npt.NDArray[np.int64]
 
 SQUARES = 2**30  # a sum of squares is this times its first part plus the second, as it has too many digits for one
@@ -59,4 +61,6 @@ class Seen:
     def from_columns(counts: CountArray, number: int, columns: Mapping[str, CountArray]) -> Seen:
         """Return what ``columns`` names, in a file that has these and others."""
         rows = [row for name, row in columns.items() if name.startswith(f"reward_{number}_")]
+        if len(rows) % _SUMS:
+            raise DataError("sums of the values of rewards are missing: write the file again")
         return Seen(counts, np.array(rows, dtype=np.int64).reshape(-1, _SUMS, len(counts)))
