@@ -81,6 +81,10 @@ MUTANTS = {
     },
     "unit/test_learned_rewards": {
         "values at the ends of their range": "test_values_that_are_rounded_to_the_ends_are_found",
+        "a wrong constant in what values win": "test_bounds_that_win_too_much_are_found[a wrong constant]",
+        "squares of values in other units": "test_bounds_that_win_too_much_are_found[squares in other units]",
+        "bets on values that look ahead": "test_bets_whose_size_is_chosen_by_main_data_are_found",
+        "rewards of PRISM files that are left out": "test_rewards_that_storm_builds_otherwise_are_found",
     },
     "statistical/test_reward_coverage": {
         "values that count ten times": "test_values_that_count_ten_times_are_found",

@@ -1,6 +1,7 @@
 """The mean of rewards of any law lies in the set at all times, but for the error, against who stops at the worst.
 
-Laws are a coin, values at three points, and one that seldom pays much. The opponent looks at 32 to 256 values.
+Laws are a coin, values at three points, one that seldom pays much, and one that varies little. The opponent looks at 32
+to 256 values.
 """
 
 import numpy as np
@@ -12,13 +13,18 @@ from tiers import size
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.likelihood import likelihood_set
 from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.reward_coins import RewardCoins
+from plumdp.confidence.reward_coins import Pooled, RewardCoins
 
 pytestmark = pytest.mark.slow
 ERROR, REPETITIONS = 0.1, size(30, 2000)
 MODEL = one_payment()
 CACHE = ModelCache(MODEL)
-LAWS = [((0.0, 1.0), (0.5, 0.5)), ((0.0, 0.5, 1.0), (0.3, 0.4, 0.3)), ((0.1, 1.0), (0.97, 0.03))]
+LAWS = [
+    ((0.0, 1.0), (0.5, 0.5)),
+    ((0.0, 0.5, 1.0), (0.3, 0.4, 0.3)),
+    ((0.1, 1.0), (0.97, 0.03)),
+    ((0.4, 0.5, 0.6), (0.25, 0.5, 0.25)),
+]
 
 
 def is_missed(mean, values):
@@ -43,5 +49,5 @@ def test_means_are_missed_seldom_enough():
 
 def test_values_that_count_ten_times_are_found(monkeypatch):
     shown = RewardCoins.shown
-    monkeypatch.setattr(RewardCoins, "shown", lambda *args: 10 * shown(*args))
+    monkeypatch.setattr(RewardCoins, "shown", lambda *args: Pooled(*(10 * each for each in shown(*args))))
     assert until_refuted(map(misses, range(REPETITIONS)), rate=ERROR).is_refuted

@@ -32,6 +32,7 @@ from plumdp.confidence.bets import Direction, half_space
 from plumdp.confidence.evidence import log_evidence
 from plumdp.data.counts import N_PILOTS
 from plumdp.data.pilots import moments_of, open_pilot, pilot_size
+from plumdp.data.seen import Seen
 from plumdp.experiments.layered import layered_model
 
 pytestmark = pytest.mark.slow
@@ -175,7 +176,7 @@ def test_the_same_number_of_throws_gives_the_size_that_the_package_takes():
 
 
 def test_all_pilots_that_data_may_end_with_have_the_whole_error_together():
-    nothing = np.zeros(2, dtype=np.int64)
+    nothing = Seen.nothing(2)
     sizes = {pilot_size(n): open_pilot([nothing] * len(moments_of(n)), n, nothing).weight for n in 2 ** np.arange(40)}
     assert sum(weight for size, weight in sizes.items() if size) == pytest.approx(1)
 

@@ -4,6 +4,7 @@ import numpy as np
 
 import plumdp as pl
 from plumdp.data.counts import Pilot, TransitionCounts
+from plumdp.data.seen import SQUARES, Seen
 
 COST = 'R{"cost"}min=? [ F "done" ]'
 
@@ -47,16 +48,23 @@ def counts_of(model, values, *, expected):
     per_unit = model.learned_rewards["cost"].per_unit
     units = np.round(np.asarray(values) * per_unit).astype(np.int64)
 
-    def seen(n):
-        counts = np.zeros((2, model.graph.n_transitions), dtype=np.int64)
-        counts[:, 0] = n, units[:n].sum()
-        return counts
+    def until(n):
+        return seen_in_one_step(model, units[:n])
 
-    moments = [n for n in (16, 64, 256, 1024) if n < len(values)]
-    pilot = Pilot(
-        seen(moments[0]), moments=tuple(map(seen, moments)), lengths=tuple(map(float, moments)), expected=expected
-    )
-    return TransitionCounts(model.graph, seen(len(values)), "trajectories", pilot)
+    moments = [16 * 4**i for i in range(6) if 16 * 4**i < len(values)]
+    lengths = tuple(map(float, moments))
+    pilot = Pilot.of(until(moments[0]), moments=[*map(until, moments)], lengths=lengths, expected=expected)
+    seen = until(len(values))
+    return TransitionCounts(model.graph, seen.counts, "trajectories", pilot, rewards=seen.rewards)
+
+
+def seen_in_one_step(model, units):
+    """Return what is seen if the first transition is taken once for each value, in units."""
+    seen, units = Seen.nothing(model.graph.n_transitions, 1), np.asarray(units, dtype=np.int64)
+    first, second = np.divmod(units**2, SQUARES)
+    seen.counts[0] = len(units)
+    seen.rewards[0, :, 0] = units.sum(), first.sum(), second.sum()
+    return seen
 
 
 def runs_of(rng, n_runs):

@@ -15,6 +15,7 @@ import plumdp as pl
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.explaining.advice import advise
 from plumdp.explaining.design import ENOUGH, UNIFORM_SHARE, ValueQuestion, plan_sampling
+from plumdp.explaining.expected_rewards import ExpectedRewards
 from plumdp.explaining.expected_runs import RunLaw
 from plumdp.model.policy import check_policy
 
@@ -100,7 +101,8 @@ def test_no_mixture_of_actions_beats_the_advised_one():
     at = np.array([0.3, 0.8])
     probability = MODEL.expressions.evaluate(at[None, :])[:, 0][MODEL.expression]
     table = pl.learn(MODEL, LEARNED.counts, confidence_set="likelihood").bounds.table
-    question = ValueQuestion(MODEL.graph, table, at, probability, at[::-1], 12 * np.eye(2))
+    rewards = ExpectedRewards(table, table.values(at)[0], np.ones(len(table.is_class)), ())
+    question = ValueQuestion(MODEL.graph, table, at, probability, at[::-1], 12 * np.eye(2), rewards)
     law = RunLaw(MODEL.graph, probability, MODEL.graph.states["at"] > 1, STEPS)
     runs = 1_000
     weights = plan_sampling(question, law, np.zeros((2, 2)), runs)

@@ -179,8 +179,8 @@ PRISM = {
     "rewards": (
         HEAD + MODULE + 'rewards "cost"\n  x=0 : p;\nendrewards\n',
         {},
-        'line 8: rewards "cost" depend on the parameter p; only probabilities may: give p a value, '
-        "constants={'p': …}, or enter a state of a fixed reward with probability p",
+        'line 8: rewards "cost" depend on p: say in Python between which numbers their values lie, with '
+        "read_prism(…, space=ParameterSpace.box({'p': (low, high)}))",
     ),
     "constant missing": (
         "mdp\nconst int N;\n" + HEAD[4:] + MODULE.replace("[0..1]", "[0..N]"),
@@ -282,8 +282,18 @@ PRISM = {
     "rewards without a name": (
         HEAD + MODULE + "rewards\n  [a] true : 2*p;\nendrewards\n",
         {},
-        "line 8: rewards depend on the parameter p; only probabilities may: give p a value, "
-        "constants={'p': …}, or enter a state of a fixed reward with probability p",
+        "line 8: rewards depend on p: say in Python between which numbers their values lie, with "
+        "read_prism(…, space=ParameterSpace.box({'p': (low, high)}))",
+    ),
+    "rewards of commands without an action": (
+        HEAD + MODULE + "rewards\n  [] true : 2*p;\nendrewards\n",
+        {"space": pl.ParameterSpace.unit("p")},
+        "line 8: rewards depend on parameters and are given to commands without an action: name the action",
+    ),
+    "rewards that are products": (
+        HEAD + MODULE + 'rewards "cost"\n  x=0 : 2*p*p;\nendrewards\n',
+        {"space": pl.ParameterSpace.unit("p")},
+        "rewards 'cost': 2*p^2 has products of parameters; give sums of parameters and numbers",
     ),
     "negative probability": (
         HEAD + MODULE.replace("p : (x'=1) + 1-p", "p*p-1 : (x'=1) + 2-p*p"),

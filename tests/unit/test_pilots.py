@@ -26,6 +26,7 @@ from plumdp.data.pilots import (
     pilot_size,
     planned_pilot,
 )
+from plumdp.data.seen import Seen
 from plumdp.experiments.layered import layered_model
 
 N = LAMP.graph.n_transitions
@@ -74,8 +75,8 @@ def test_a_log_that_may_have_stopped_at_will_never_has_the_whole_error():
     """Not even one that ended before there was a pilot, as if that had been planned."""
     by_rows = LogPilot("rows", PilotEnd.POWER_OF_FOUR, "time")
     for n in (0, 1, 256, 257, 2048, 50_000):
-        seen = [ONES * (i + 1) for i in range(len(moments_of(n, 16)))]
-        pilot = by_rows.pilot(seen, n, 0 * ONES)
+        seen = [Seen(ONES * (i + 1)) for i in range(len(moments_of(n, 16)))]
+        pilot = by_rows.pilot(seen, n, Seen(0 * ONES))
         assert (pilot.end, pilot.weight, pilot.ratio) == (PilotEnd.POWER_OF_FOUR, 1 / 6, 16)
         assert len(pilot.moments) == len(seen)
     planned = LogPilot("runs", PilotEnd.PLANNED, None)
@@ -84,9 +85,9 @@ def test_a_log_that_may_have_stopped_at_will_never_has_the_whole_error():
 
 def test_data_of_a_planned_length_bet_from_the_first_moment_on_and_know_their_length():
     """100 runs: bets after 16 and 64 of them, but neither leaves seven times as much, so that the pilot is empty."""
-    pilot = planned_pilot([ONES, 4 * ONES], 100)
+    pilot = planned_pilot([Seen(ONES), Seen(4 * ONES)], 100)
     assert (pilot.total, pilot.lengths, pilot.expected) == (0, (16, 64), 100)
-    pilot = planned_pilot([ONES, 4 * ONES], 128)
+    pilot = planned_pilot([Seen(ONES), Seen(4 * ONES)], 128)
     assert (pilot.counts.tolist(), pilot.ratio, pilot.expected) == ([1] * N, 7, 128)
 
 

@@ -27,6 +27,7 @@ from plumdp.confidence.likelihood_table import LikelihoodTable, Outcomes
 from plumdp.model.graph import FloatArray, IntArray, read_only
 
 LARGEST_BET = 0.5  # limit on the logarithm of a factor; larger bets lose more by the tangent than they gain
+LARGEST_SHARP_BET = 2.0  # the same where values vary little, so that such factors are seldom met
 LEAST_PROBABILITY = 1e-9  # of an outcome that is bet on, at the estimate of the pilot
 _LEAST_SLOPE = 1e-9  # part of a gradient in the span of the coefficients, relative to all of it; less is rounding
 
@@ -61,12 +62,62 @@ def unit_steps(table: LikelihoodTable, information: FloatArray, gradients: Float
     return np.asarray(np.where(norm > 0, step / np.where(norm > 0, norm, 1.0), 0.0) @ table.basis.T)
 
 
-def factors_along(table: LikelihoodTable, point: FloatArray, step: FloatArray) -> FloatArray:
-    """Return the factors (n_outcomes) of bets that the true parameters differ from a point by a step."""
+def factors_along(
+    table: LikelihoodTable, point: FloatArray, step: FloatArray, sharpness: FloatArray | None = None
+) -> FloatArray:
+    """Return the factors (n_outcomes) of bets that the true parameters differ from a point by a step.
+
+    Where values are expected to vary less than coins, by a ``sharpness`` (n_groups), bets are larger.
+    """
     probability = table.values(point)[0]
     is_bet_on = table.is_class[table.group] & (probability > LEAST_PROBABILITY)
-    bets = np.where(is_bet_on, table.coefficients @ step / np.where(is_bet_on, probability, 1.0), 0.0)
-    return np.asarray(np.exp(bets.clip(-LARGEST_BET, LARGEST_BET)))
+    sharp = np.ones(len(probability)) if sharpness is None else sharpness[table.group]
+    bets = np.where(is_bet_on, sharp * (table.coefficients @ step) / np.where(is_bet_on, probability, 1.0), 0.0)
+    largest = np.minimum(LARGEST_BET * np.sqrt(sharp), LARGEST_SHARP_BET)
+    return np.asarray(np.exp(bets.clip(-largest, largest)))
+
+
+def sharpness_of(table: Outcomes, outcome_counts: FloatArray, mixed: FloatArray | None) -> FloatArray:
+    """Return an estimate of how many times larger than that of values the variance of coins with their means is.
+
+    It is one for groups (n_groups) without values, as ``mixed`` says (see ``Pooled``). One throw of a coin is added to
+    what was seen, lest a few values that happen to be alike be taken for a law without variance.
+    """
+    if mixed is None:
+        return np.ones(len(table.is_class))
+    n = np.maximum(table.visits(outcome_counts), 1.0)
+    of_coins = (1 - np.bincount(table.group, outcome_counts**2, len(n)) / n**2) / 2  # with two sides
+    share = np.where(mixed > 0, mixed / (n + 1) / np.where(mixed > 0, of_coins, 1.0), 0.0)
+    return np.asarray(1 / np.maximum(1 - share, 1 / (n + 1)))
+
+
+def sharpened(table: Outcomes, outcome_counts: FloatArray, mixed: FloatArray | None) -> FloatArray:
+    """Return counts of outcomes (n_outcomes) that weigh values by how little they vary, for estimates."""
+    return np.asarray(outcome_counts * sharpness_of(table, outcome_counts, mixed)[table.group])
+
+
+def log_gains(
+    table: Outcomes, outcome_counts: FloatArray, factors: FloatArray, mixed: FloatArray | None = None
+) -> FloatArray:
+    """Return lower bounds on the logarithms (n_outcomes) of what bets win, whose sum is that of all.
+
+    It is Σ count ln factor, where outcomes are all there is. If values x from 0 to 1 win e + x (e' - e), the sum of
+    their logarithms is at least n ln e + (Σx / t) ln(1 + t (e' / e - 1)) with t = Σx² / Σx and e <= e', with equality
+    for coins (Statement 5c). This falls in t, which is rounded up: sums, quotients and the difference are rounded once
+    each. ``mixed`` is Σx - Σx² of each group.
+    """
+    gains = np.asarray(outcome_counts * np.log(factors))
+    if mixed is None or not mixed.any():
+        return gains
+    group = np.flatnonzero(mixed)
+    first = np.searchsorted(table.group, group)  # of two outcomes, as values have no more
+    is_up = factors[first] <= factors[first + 1]
+    low, high = np.where(is_up, first, first + 1), np.where(is_up, first + 1, first)
+    sum_of_values = outcome_counts[high]
+    t = np.clip(1 - mixed[group] / sum_of_values + 8 * UNIT, 8 * UNIT, 1.0)
+    gains[low] = (outcome_counts[low] + sum_of_values) * np.log(factors[low])
+    gains[high] = sum_of_values / t * np.log1p(t * ((factors[high] - factors[low]) / factors[low]))
+    return gains
 
 
 class Part(NamedTuple):
@@ -75,6 +126,7 @@ class Part(NamedTuple):
     share: float
     outcome_counts: FloatArray  # (n_outcomes)
     factors: FloatArray  # (n_outcomes)
+    mixed: FloatArray | None = None  # (n_groups): of ``Pooled``, if there are values of rewards
 
 
 def half_space(
@@ -98,7 +150,7 @@ def common_half_space(
     whose bets are all one changes nothing.
     """
     weights, terms = np.zeros(len(table.constants)), [np.array([-bound])]
-    for share, outcome_counts, factors in parts:
+    for share, outcome_counts, factors, mixed in parts:
         visits = table.visits(outcome_counts)
         is_open = np.zeros(len(visits), dtype=np.bool_)
         is_open[table.group[factors != 1]] = True
@@ -106,7 +158,8 @@ def common_half_space(
         means = _tangent_points(table, factors, near)
         weights += share * np.where(is_open, visits / means, 0.0)[table.group] * factors
         visits_bet_on = share * visits[is_open]
-        terms += [visits_bet_on, -visits_bet_on * np.log(means[is_open]), share * outcome_counts * np.log(factors)]
+        gains = share * log_gains(table, outcome_counts, factors, mixed)
+        terms += [visits_bet_on, -visits_bet_on * np.log(means[is_open]), gains]
     constants = np.concatenate([*terms, -weights * table.constants])
     size = np.concatenate([*map(np.abs, terms), weights * table.sizes])
     outward = (16 + len(parts)) * UNIT * fsum(size.tolist())  # a larger offset keeps more points, which is safe

@@ -22,7 +22,7 @@ import numpy as np
 
 from plumdp.base.error_budget import ErrorBudget, Order, SetPart
 from plumdp.base.vocabulary import Sets
-from plumdp.confidence.bets import Direction, HalfSpace, tangent_half_space, unit_steps
+from plumdp.confidence.bets import Direction, HalfSpace, sharpened, tangent_half_space, unit_steps
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.estimates import estimate_inside, information
 from plumdp.confidence.event_counts import pool
@@ -133,7 +133,7 @@ def likelihood_set(
     require_same_graph(model.graph, counts.graph)
     cache = cache or ModelCache(model)
     table, space = cache.table, law_of_space(model)
-    best = estimate_inside(table, table.pool(counts.seen), prior=space)[0]
+    best = estimate_inside(table, sharpened(table, *table.pool_seen(counts.seen)), prior=space)[0]
     budget = budget or likelihood_budget(table, counts.pilot, has_directions=directions is not None)
     spent = partial(budget.error_in_set, error=error)
     likelihoods = _likelihoods(table, counts, space, spent)
@@ -207,10 +207,11 @@ def _likelihoods(table: LikelihoodTable, counts: TransitionCounts, space: Law, s
     """
     likelihoods, pilot = [], counts.pilot
     if error := spent("likelihood_against_space"):
-        pooled, method = table.pool(counts.seen), "likelihood against the space"
+        pooled, method = table.pool_seen(counts.seen).outcome_counts, "likelihood against the space"
         likelihoods.append(Threshold(pooled, _threshold(table, pooled, space, error), method, pilot is not None))
     if (error := spent("likelihood_after_pilot")) and pilot is not None and pilot.total:
-        pooled, law = table.pool(counts.seen - pilot.seen), law_of_pilot(table, table.pool(pilot.seen), space)
+        pooled, before = (table.pool_seen(seen).outcome_counts for seen in (counts.seen - pilot.seen, pilot.seen))
+        law = law_of_pilot(table, before, space)
         threshold = _threshold(table, pooled, law, error * pilot.weight)
         likelihoods.append(Threshold(pooled, threshold, "likelihood after a pilot", False))
     return likelihoods
@@ -340,7 +341,8 @@ def best_point(
     If there are data of rows that have no part in the likelihood of the table, it is the ``best_point_of_space``.
     """
     table = table or likelihood_table(model)
-    point = estimate_inside(table, table.pool(counts.seen), prior=law_of_space(model))[0]
+    pooled = sharpened(table, *table.pool_seen(counts.seen))
+    point = estimate_inside(table, pooled, prior=law_of_space(model))[0]
     has_others = counts.visits[left_out_choices(table)].any()
     return best_point_of_space(model, counts, [point, *near]) if has_others else point
 

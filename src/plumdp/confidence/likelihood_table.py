@@ -29,10 +29,10 @@ from flint import fmpz_mat
 from plumdp.base.errors import ModelError
 from plumdp.base.rounding import UNIT
 from plumdp.confidence.coin_trees import Factorise, Node, affine_factors, find_tree
-from plumdp.confidence.reward_coins import RewardCoins
+from plumdp.confidence.reward_coins import Pooled, RewardCoins
 from plumdp.confidence.space_moments import is_nonnegative, moments
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows, integers
-from plumdp.data.counts import CountArray
+from plumdp.data.seen import CountArray, Seen
 from plumdp.model.expressions.polynomial import Polynomial, whole_terms
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
 from plumdp.model.learned_rewards import LearnedRewards
@@ -126,16 +126,18 @@ class LikelihoodTable(Outcomes):
         return one_line(self, number_of(len(self.outcomes), "outcome"), number_of(len(self.is_class), "group"), rank)
 
     def pool(self, counts: CountArray | FloatArray) -> FloatArray:
-        """Return how often each outcome (n) was seen, given counts of transitions, exactly up to 2^53 steps.
-
-        If there are learned rewards, sums of their values may be rows below that of the counts (see ``seen``).
-        """
-        steps, *sums = counts if counts.ndim > 1 else (counts,)
-        tied = np.bincount(self.tied_place, self.rows.sum_by_place(steps), len(self.first) - 1)
+        """Return how often each outcome (n) was seen, given counts of transitions, exactly up to 2^53 steps."""
+        tied = np.bincount(self.tied_place, self.rows.sum_by_place(counts), len(self.first) - 1)
         weights = np.repeat(tied, np.diff(self.first)) * self.multiple
-        pooled = np.bincount(self.counts_for, weights, len(self.outcomes)).astype(np.float64)
-        for coins, values in zip(self.coins, sums, strict=True) if sums else ():
-            np.add.at(pooled, coins.outcome, coins.shown(steps, values))
+        return np.bincount(self.counts_for, weights, len(self.outcomes)).astype(np.float64)
+
+    def pool_seen(self, seen: Seen) -> Pooled:
+        """Return how often each outcome was seen, among them those of coins that stand for learned rewards."""
+        pooled = Pooled(self.pool(seen.counts), np.zeros(len(self.is_class)))
+        for number, coins in enumerate(self.coins[: len(seen.rewards)]):
+            shown = coins.shown(seen, number)
+            _add(pooled.outcome_counts, coins.outcome.ravel(), shown.outcome_counts.ravel())
+            _add(pooled.mixed, self.group[coins.outcome[:, 0]], shown.mixed)
         return pooled
 
     def pool_by_choice(self, counts: CountArray) -> CellCounts:
@@ -159,6 +161,14 @@ class LikelihoodTable(Outcomes):
     def tied(self) -> IntArray:
         """The outcome of a class of tied rows that each transition is (n_transitions), plus one, or 0 if it is none."""
         return read_only(self.rows.by_transition(self.tied_place))
+
+
+def _add(totals: FloatArray, index: Indices, values: FloatArray) -> None:
+    """Add values to the totals of their indices, where each sum is rounded once."""
+    order = np.argsort(index, kind="stable")
+    kinds, first = np.unique(index[order], return_index=True)
+    for kind, some in zip(kinds.tolist(), np.split(values[order], first[1:]), strict=True):
+        totals[kind] = fsum([totals[kind], *some.tolist()])
 
 
 class CellCounts(NamedTuple):

@@ -1,19 +1,27 @@
-"""Counts the values of learned rewards as throws of coins, in fractions.
+"""Counts the values of learned rewards as throws of coins, in fractions, and how much less they vary than coins.
 
 A value x in [0, 1] counts x times for one side of a coin and 1 - x times for the other. Whatever its law, the factor of
 a likelihood ratio or of a bet is then convex in x, so that its expectation is at most that of a coin with the same mean
-(see the page "Certificates at the statistical limit").
+(see the page "Certificates at the statistical limit"). Bets win more if values vary less than a coin does, of which the
+variance is larger by the mean of x (1 - x).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from math import nextafter
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from plumdp.data.counts import CountArray
+from plumdp.data.seen import SQUARES, CountArray, Seen
 from plumdp.model.graph import FloatArray, Indices, IntArray
+
+
+class Pooled(NamedTuple):
+    """What was seen of outcomes, and how much less than coins the values of rewards among them vary."""
+
+    outcome_counts: FloatArray  # (n_outcomes)
+    mixed: FloatArray  # (n_groups): lower bounds on Σ x (1 - x) over values x; zero where there are none but 0 and 1
 
 
 class RewardCoins(NamedTuple):
@@ -24,22 +32,35 @@ class RewardCoins(NamedTuple):
     span: Indices  # (n_coins): in units
     outcome: Indices  # (n_coins, 2): of the table, for the highest value and for the lowest
 
-    def shown(self, counts: CountArray | FloatArray, sums: CountArray | FloatArray) -> FloatArray:
-        """Return how often coins show either side (n_coins, 2), in fractions, given steps and sums of their values.
+    def thrown(self, transitions: FloatArray) -> FloatArray:
+        """Return how often each coin is thrown (n_coins), given counts of transitions, whole or not."""
+        is_thrown = self.of_transition >= 0
+        return np.bincount(self.of_transition[is_thrown], transitions[is_thrown], len(self.low)).astype(np.float64)
 
-        A value x in [0, 1] of the range counts x times for one side, and 1 - x times for the other. Sums are whole
-        numbers of units, so that only quotients are rounded.
+    def shown(self, seen: Seen, number: int) -> Pooled:
+        """Return how often coins show either side (n_coins, 2), in fractions, and how mixed they are (n_coins).
+
+        ``number`` is that of the learned rewards in what was seen. Sums are whole numbers of units, so that only
+        quotients are rounded; the one that must be a lower bound is rounded down.
         """
         thrown = self.of_transition >= 0
         coin, n = self.of_transition[thrown], len(self.low)
-        total, times = (_sums(coin, values[thrown], n) for values in (sums, counts))
+        times, total, first, second = (_sums(coin, v[thrown], n) for v in (seen.counts, *seen.rewards[number]))
         above = total - times * self.low
         sides = np.column_stack([above, times * self.span - above])
-        return np.asarray(sides / self.span[:, None], dtype=np.float64)
+        rows = zip(*(each.tolist() for each in (times, total, first, second, self.low, self.span)), strict=True)
+        mixed = [
+            ((2 * low + span) * s - (SQUARES * one + two) - low * (low + span) * k) / span**2  # Σ (y - low) (high - y)
+            for k, s, one, two, low, span in rows
+        ]
+        return Pooled(
+            np.asarray(sides / self.span[:, None], dtype=np.float64),
+            np.array([max(nextafter(each, 0.0), 0.0) for each in mixed]),
+        )
 
 
-def _sums(index: Indices, values: CountArray | FloatArray, size: int) -> CountArray | FloatArray:
-    """Return the sums of values with the same index, exactly if they are whole numbers."""
-    total: npt.NDArray[Any] = np.zeros(size, dtype=values.dtype)
+def _sums(index: Indices, values: CountArray, size: int) -> CountArray:
+    """Return the sums of whole numbers with the same index, exactly."""
+    total = np.zeros(size, dtype=np.int64)
     np.add.at(total, index, values)
     return total

@@ -25,11 +25,21 @@ from typing import NamedTuple
 import numpy as np
 
 from plumdp.base.error_budget import equal_parts
-from plumdp.confidence.bets import HalfSpace, Part, common_half_space, factors_along, unit_steps
+from plumdp.confidence.bets import (
+    HalfSpace,
+    Part,
+    common_half_space,
+    factors_along,
+    log_gains,
+    sharpened,
+    sharpness_of,
+    unit_steps,
+)
 from plumdp.confidence.estimates import information
 from plumdp.confidence.laws import SPACE_AS_DATA, Law, law_of_pilot
 from plumdp.confidence.likelihood_table import LikelihoodTable
-from plumdp.data.counts import CountArray, Pilot, TransitionCounts
+from plumdp.data.counts import Pilot, TransitionCounts
+from plumdp.data.seen import Seen
 from plumdp.model.graph import BoolArray, FloatArray
 
 _HORIZONS = 5  # that are used, those nearest to the length of the data
@@ -46,6 +56,8 @@ class Stage(NamedTuple):
     point: FloatArray  # (d): the estimate
     per_length: FloatArray  # (d, d): information of one run or row there
     outcome_counts: FloatArray  # (n_outcomes)
+    mixed: FloatArray | None = None  # (n_groups): how much less than coins values vary that were seen in the stage
+    sharpness: FloatArray | None = None  # (n_groups): how much less they are expected to, by those seen before
 
 
 class Horizons(NamedTuple):
@@ -92,11 +104,13 @@ def find_stages(table: LikelihoodTable, counts: TransitionCounts, space: Law) ->
     ]
 
 
-def _stage(table: LikelihoodTable, before: CountArray, after: CountArray, length: float, space: Law) -> Stage:
+def _stage(table: LikelihoodTable, before: Seen, after: Seen, length: float, space: Law) -> Stage:
     """Return the stage between two moments, the first of which is ``length`` runs or rows from the start."""
-    counts_before = table.pool(before)
-    point = law_of_pilot(table, counts_before, space).mean
-    return Stage(point, information(table, counts_before, point) / length, table.pool(after - before))
+    pooled = table.pool_seen(before)
+    sharp_counts, sharpness = sharpened(table, *pooled), sharpness_of(table, *pooled)
+    point = law_of_pilot(table, sharp_counts, space).mean
+    per_length = information(table, sharp_counts, point) / length
+    return Stage(point, per_length, *table.pool_seen(after - before), sharpness)
 
 
 def find_horizons(pilot: Pilot, total: int) -> Horizons:
@@ -154,7 +168,7 @@ def staged_half_spaces(
             scaled = side * scales[:, None] * steps[:, :, j]
             factors = np.array(
                 [
-                    [factors_along(table, stage.point, step) for step in of_stage]
+                    [factors_along(table, stage.point, step, stage.sharpness) for step in of_stage]
                     for stage, of_stage in zip(stages, scaled, strict=True)
                 ]
             )
@@ -176,7 +190,8 @@ def _rays(
     table: LikelihoodTable, stages: Sequence[Stage], gradients: FloatArray, space: Law, near: FloatArray
 ) -> FloatArray:
     """Return the steps (J, d) of one standard deviation of values with these gradients (J, d)."""
-    total = sum((stage.outcome_counts for stage in stages), np.zeros(len(table.outcomes)))
+    nothing = np.zeros(len(table.outcomes))
+    total = sum((sharpened(table, stage.outcome_counts, stage.mixed) for stage in stages), nothing)
     return unit_steps(table, information(table, total, near) + SPACE_AS_DATA * space.precision, gradients)
 
 
@@ -199,7 +214,7 @@ def _half_space(
     share = fortune.shares(t)
     used = np.flatnonzero(share)
     parts = [
-        [Part(float(share[m]), stage.outcome_counts, factors[s, m]) for m in used.tolist()]
+        [Part(float(share[m]), stage.outcome_counts, factors[s, m], stage.mixed) for m in used.tolist()]
         for s, stage in enumerate(stages)
     ]
     spent = float(share[used] @ (np.log(share[used]) - horizons.log_weight[used]))
@@ -221,7 +236,10 @@ class _Fortune:
         ray: FloatArray,
     ) -> None:
         n_stages, n_horizons, _ = factors.shape
-        outcome_counts = np.array([stage.outcome_counts for stage in stages])
+        gains = (
+            [log_gains(table, stage.outcome_counts, of_horizon, stage.mixed).sum() for of_horizon in of_stage]
+            for stage, of_stage in zip(stages, factors, strict=True)
+        )
         visits = np.array([table.visits(stage.outcome_counts) for stage in stages])
         is_open: BoolArray = visits.max(axis=0) > 0
         group = np.cumsum(is_open)[table.group] - 1
@@ -236,7 +254,7 @@ class _Fortune:
 
         self._start, self._slope = by_class(probability), by_class(slope)
         self._visits = visits[:, None, is_open]
-        self._won = horizons.log_weight + np.einsum("sj,smj->m", outcome_counts, np.log(factors))
+        self._won = horizons.log_weight + np.sum([*gains], axis=0)
 
     def logarithms(self, t: float) -> FloatArray:
         """Return ln(w E) for each horizon (M), infinite beyond where a mean is zero."""

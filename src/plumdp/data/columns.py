@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias, get_args
+from typing import TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import LogForm as LogForm
 from plumdp.base.vocabulary import Steps
-from plumdp.data.mapping_language import Term, parse_mapping
+from plumdp.data.mapping_language import Term
 from plumdp.data.mappings import StateMapping
+from plumdp.data.reward_values import Rewards
 from plumdp.model.graph import Graph
 
 Source: TypeAlias = str | Term
@@ -28,9 +29,6 @@ FIRST_COUNTS = tuple(f"n_first_{16 * 4**i}" for i in range(6))  # of counts: tho
 STAGE = "stage of the run"  # how many moments at which bets are placed came before it; no variable is called so
 PLACE_OF_ROW, PLACES_OF_ROWS = "place_of_row", "places_of_rows"  # the number of the file, and of the row in it
 N_ALIKE, N_COPIES = "n_alike", "n_copies"  # rows of one step that are alike, and those of them that need not count
-
-REWARD = "reward of the step "  # before the name of a learned reward, whose values are read in whole units
-LEAST, MOST, LACKING = " at least", " at most", " lacking"  # after it: of rows that are alike; how many have none
 
 LARGEST_STEP = 2**53  # of steps as floats: from here on, one more is the same number
 
@@ -120,7 +118,7 @@ def find_columns(
     columns = columns or {}
     sources = {f: needed_sources(graph, f, mapping) for f in get_args(LogForm)}
     rewards = rewards or Rewards({}, is_needed=False)
-    own = {name: f"reward_{name}" if name in sources["transitions"] else name for name in rewards.per_unit}
+    own = rewards.columns(sources["transitions"])
     _check_columns(sources, available, columns, [*own.values()])
     forms = {f: _located(source_columns(needed.values()), available, columns) for f, needed in sources.items()}
     chosen = form or _guess(forms)
@@ -137,25 +135,16 @@ def find_columns(
         located |= _pilot_columns(graph, available, columns)
     if chosen == "transitions":
         located |= _run_and_step(located, available, columns)
-    there = {} if chosen == "counts" else _located([*own.values()], available, columns)
+    sizes = [int(name.rpartition("_")[2]) for name in FIRST_COUNTS if name in located]
+    kept = rewards.kept_columns(sizes) if chosen == "counts" else own
+    there = _located([*kept.values()], available, columns)
     if rewards.is_needed or any(there.values()):
-        absent = [name for name in own.values() if there.get(name) is None]
+        absent = [name for name in kept.values() if there[name] is None]
         if absent:
             raise DataError(*_missing_text(chosen, absent, available, was_given=form is not None))
-        located |= {REWARD + name: _in_units(str(there[own[name]]), n) for name, n in rewards.per_unit.items()}
+        placed = {name: str(there[column]) for name, column in kept.items()}
+        located |= placed if chosen == "counts" else rewards.sources(placed)
     return chosen, located
-
-
-class Rewards(NamedTuple):
-    """The learned rewards of a model, each with the number of units that a value of one is read as."""
-
-    per_unit: Mapping[str, int]
-    is_needed: bool  # whether nothing but their values tells of some parameter
-
-
-def _in_units(column: str, per_unit: int) -> Source:
-    """Return a column of numbers as the nearest whole numbers of units."""
-    return parse_mapping(f"floor(value * {per_unit} + 0.5)").renamed({"value": column})
 
 
 def _run_and_step(found: Mapping[str, Source], available: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:

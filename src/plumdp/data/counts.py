@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, Protocol, TypeAlias, get_args
+from typing import Any, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +18,10 @@ from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.vocabulary import Sampling as Sampling
 from plumdp.data.report import IngestionReport
 from plumdp.data.same_files import Part, new_parts, refuse_same_parts
+from plumdp.data.seen import CountArray as CountArray
+from plumdp.data.seen import Seen, no_rewards
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.text import html_table, number_of, one_line
-
-CountArray: TypeAlias = npt.NDArray[np.int64]
-
 
 LARGEST = 2**53  # steps: from here on, one more is the same number as a float, which bounds are computed from
 USUAL_RATIO = 19.0  # of main to pilot data, where nobody said what was planned: 5 % are the pilot
@@ -77,14 +77,9 @@ class Pilot:
     moments: tuple[CountArray, ...] = ()  # (n_transitions) each
     lengths: tuple[float, ...] = ()
     expected: float | None = None
-    rewards: tuple[CountArray, ...] = ()  # (n_learned, n_transitions) each: sums of values in the pilot and at moments
+    rewards: tuple[CountArray, ...] = ()  # (n_learned, 3, n_transitions) each: sums of values in it and at moments
 
     def __post_init__(self) -> None:
-        if np.ndim(self.counts) > 1:  # counts with sums below
-            seen = [self.counts, *(self.moments or (self.counts,) * bool(self.counts[0].any()))]
-            object.__setattr__(self, "rewards", tuple(read_only(each[1:].copy()) for each in seen))
-            object.__setattr__(self, "counts", seen[0][0])
-            object.__setattr__(self, "moments", tuple(each[0] for each in seen[1:]))
         object.__setattr__(self, "counts", _whole_numbers("pilot", np.asarray(self.counts)))
         if self.end not in list(PilotEnd):
             raise DataError(f"end={self.end!r}: choose one of {', '.join(repr(str(end)) for end in PilotEnd)}")
@@ -94,12 +89,29 @@ class Pilot:
         if self.expected is not None and not 0 < self.expected < math.inf:
             raise DataError(f"expected={self.expected}: it is a number of runs or rows, above 0")
         moments = self.moments or ((self.counts,) if self.total else ())
+        rewards = self.rewards if self.moments else (*self.rewards, *(self.rewards[:1] * len(moments)))
         lengths = self.lengths or tuple(float(moment.sum()) for moment in moments)
         if self.is_planned and self.expected is None and moments:
             object.__setattr__(self, "expected", (1 + self.ratio) * lengths[-1])
         object.__setattr__(self, "moments", tuple(_whole_numbers("pilot", np.asarray(m)) for m in moments))
         object.__setattr__(self, "lengths", tuple(map(float, lengths)))
+        rewards = rewards or (no_rewards(len(self.counts)),) * (1 + len(moments))
+        object.__setattr__(self, "rewards", tuple(Seen(self.counts, sums).rewards for sums in rewards))
         self._check_moments()
+
+    @staticmethod
+    def of(
+        seen: Seen,
+        end: PilotEnd = PilotEnd.PLANNED,
+        ratio: float = USUAL_RATIO,
+        rests_on: str = "",
+        moments: Sequence[Seen] = (),
+        lengths: tuple[float, ...] = (),
+        expected: float | None = None,
+    ) -> Pilot:
+        """Return a pilot, given what was seen in it and at its moments, with sums of learned rewards."""
+        counts, sums = tuple(each.counts for each in moments), tuple(each.rewards for each in (seen, *moments))
+        return Pilot(seen.counts, end, ratio, rests_on, counts, lengths, expected, sums)
 
     def _check_moments(self) -> None:
         if len(self.moments) != len(self.lengths):
@@ -121,16 +133,14 @@ class Pilot:
         return int(self.counts.sum())
 
     @property
-    def seen(self) -> CountArray:
-        """The counts of the pilot, and sums of learned rewards below, if there are any."""
-        return np.vstack([self.counts, self.rewards[0]]) if self.rewards else self.counts
+    def seen(self) -> Seen:
+        """What the pilot showed."""
+        return Seen(self.counts, self.rewards[0])
 
     @property
-    def seen_at_moments(self) -> list[CountArray]:
-        """The counts at each moment, and sums of learned rewards below, if there are any."""
-        if not self.rewards:
-            return [*self.moments]
-        return [np.vstack(pair) for pair in zip(self.moments, self.rewards[1:], strict=True)]
+    def seen_at_moments(self) -> list[Seen]:
+        """What had been seen at each moment."""
+        return [*map(Seen, self.moments, self.rewards[1:])]
 
     @property
     def is_planned(self) -> bool:
@@ -170,31 +180,30 @@ class TransitionCounts:
     """
 
     graph: Graph
-    counts: CountArray  # (n_transitions); sums of learned rewards may be rows below it, here and in the pilot
+    counts: CountArray  # (n_transitions)
     sampling: Sampling
     pilot: Pilot | None = None  # an array (n_transitions) becomes a pilot whose end was planned
     report: IngestionReport | None = None
     parts: tuple[Part, ...] = ()  # by default one that no other counts have, if there are data
-    rewards: CountArray | None = None  # (n_learned, n_transitions): sums of the values of learned rewards, in units
+    rewards: CountArray = field(default_factory=no_rewards)  # (n_learned, 3, n_transitions), as those of ``Seen``
 
     def __post_init__(self) -> None:
         if self.sampling not in get_args(Sampling):
             names = ", ".join(map(repr, get_args(Sampling)))
             raise DataError(Option("sampling", self.sampling), f": choose one of {names}")
         require_kind(self.graph, Graph, "TransitionCounts takes the graph of a model, such as model.graph")
-        if np.ndim(self.counts) > 1:  # counts with sums below
-            object.__setattr__(self, "rewards", read_only(self.counts[1:].copy()))
-            object.__setattr__(self, "counts", self.counts[0])
         object.__setattr__(self, "counts", _checked("counts", self.counts, self.graph))
+        object.__setattr__(self, "rewards", read_only(Seen(self.counts, self.rewards).rewards))
         if self.pilot is not None:
             pilot = self.pilot if isinstance(self.pilot, Pilot) else Pilot(self.pilot)
             object.__setattr__(self, "pilot", pilot)
             _require_shape("pilot", pilot.counts, self.graph)
             if any((moment > self.counts).any() for moment in (pilot.counts, *pilot.moments)):
                 raise DataError("the pilot is a part of the counts, so none of its counts can be larger")
-            if len(pilot.rewards) != (0 if self.rewards is None else 1 + len(pilot.moments)):
+            is_alike = all(sums.shape == self.rewards.shape for sums in pilot.rewards)
+            if not is_alike or len(pilot.rewards) != 1 + len(pilot.moments):
                 raise DataError(
-                    "learned rewards are summed up in the pilot and at each of its moments, if they are at all"
+                    "learned rewards are summed up in all data, in the pilot and at each of its moments, or nowhere"
                 )
         if not self.parts:
             object.__setattr__(self, "parts", new_parts(self.total))
@@ -205,9 +214,9 @@ class TransitionCounts:
         return int(self.counts.sum())
 
     @property
-    def seen(self) -> CountArray:
-        """The counts, and below them sums of learned rewards, if there are any."""
-        return self.counts if self.rewards is None else np.vstack([self.counts, self.rewards])
+    def seen(self) -> Seen:
+        """What all steps showed."""
+        return Seen(self.counts, self.rewards)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -217,8 +226,9 @@ class TransitionCounts:
             "" if pilot is None else f" {pilot.end} {pilot.ratio!r} {pilot.lengths} {pilot.expected} {pilot.rests_on}"
         )
         digest = blake2b(f"{self.sampling} {pilot is not None}{about}".encode(), digest_size=16)
-        for array in (self.seen,) if pilot is None else (self.seen, pilot.seen, *pilot.seen_at_moments):
-            digest.update(np.ascontiguousarray(array).data)
+        for seen in (self.seen,) if pilot is None else (self.seen, pilot.seen, *pilot.seen_at_moments):
+            digest.update(np.ascontiguousarray(seen.counts).data)
+            digest.update(np.ascontiguousarray(seen.rewards).tobytes())
         return digest.hexdigest()
 
     @cached_property
@@ -264,12 +274,13 @@ class TransitionCounts:
         require_same_graph(self.graph, other.graph)
         refuse_same_parts(self.parts, other.parts)
         require_countable(self.total + other.total)
-        if self.seen.shape != other.seen.shape:
+        if self.rewards.shape != other.rewards.shape:
             raise DataError("only some of these data have values of the learned rewards: add others to them, or none")
         reports = [report for report in (self.report, other.report) if report is not None]
         report = reports[0] + reports[1] if len(reports) == 2 else next(iter(reports), None)
         parts = (*self.parts, *other.parts)
-        return TransitionCounts(self.graph, self.seen + other.seen, sampling, pilot, report, parts)
+        both = self.seen + other.seen
+        return TransitionCounts(self.graph, both.counts, sampling, pilot, report, parts, both.rewards)
 
     def __repr__(self) -> str:
         visited = f"{np.count_nonzero(self.counts):,} of {number_of(len(self.counts), 'transition')} seen"
@@ -375,7 +386,7 @@ def _both(one: Pilot, other: Pilot) -> Pilot:
     total = one.total + other.total
     ratio = (one.total * one.ratio + other.total * other.ratio) / total if total else one.ratio
     reasons = dict.fromkeys(pilot.rests_on for pilot in (one, other) if pilot.rests_on)
-    return Pilot(one.seen + other.seen, PilotEnd.PLANNED, ratio, "; ".join(reasons))
+    return Pilot.of(one.seen + other.seen, PilotEnd.PLANNED, ratio, "; ".join(reasons))
 
 
 def _checked(name: str, values: npt.ArrayLike, graph: Graph) -> CountArray:

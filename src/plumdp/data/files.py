@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -26,6 +26,7 @@ from plumdp.data.duckdb_tables import (
 )
 from plumdp.data.report import report_from
 from plumdp.data.same_files import part_from
+from plumdp.data.seen import Seen
 from plumdp.model.graph import Graph, Indices
 from plumdp.model.parametric import ParametricMDP, require_model
 
@@ -113,25 +114,19 @@ def _read(path: str | Path, graph: Graph) -> TransitionCounts:
     report = None if about["report"] is None else report_from(about["report"])
     dense = {name: _dense(graph, block["transition"], n) for name, n in block.items() if name != "transition"}
     firsts = [name for name in dense if name == "pilot" or name.startswith("moment_")]
-    seen = dict(zip(("n", *firsts), with_rewards(dense, [dense[name] for name in ("n", *firsts)]), strict=True))
+    seen = {name: Seen.from_columns(dense[name], i, dense) for i, name in enumerate(("n", *firsts))}
     pilot, parts = _pilot(seen, about.get("pilot")), tuple(map(part_from, about["parts"]))
-    return TransitionCounts(graph, seen["n"], about["sampling"], pilot, report, parts)
+    return TransitionCounts(graph, dense["n"], about["sampling"], pilot, report, parts, seen["n"].rewards)
 
 
 def reward_columns(counts: TransitionCounts) -> dict[str, CountArray]:
     """Return the sums of learned rewards by names of columns, of all data, of the pilot, and of its moments."""
-    sums = [] if counts.rewards is None else [counts.rewards, *(() if counts.pilot is None else counts.pilot.rewards)]
-    return {f"reward_{i}_{j}": row for i, each in enumerate(sums) for j, row in enumerate(each)}
+    firsts = [] if counts.pilot is None else [counts.pilot.seen, *counts.pilot.seen_at_moments]
+    columns = [seen.columns(number) for number, seen in enumerate([counts.seen, *firsts])]
+    return {name: sums for each in columns for name, sums in each.items()}
 
 
-def with_rewards(columns: Mapping[str, CountArray], seen: Sequence[CountArray]) -> list[CountArray]:
-    """Return counts of all data, of the pilot and of its moments, with the sums that ``reward_columns`` names below."""
-    named = [(name.split("_")[1], row) for name, row in columns.items() if name.startswith("reward_")]
-    below = [[row for number, row in named if number == str(i)] for i in range(len(seen))]
-    return [np.vstack([counts, *rows]) if rows else counts for counts, rows in zip(seen, below, strict=True)]
-
-
-def _pilot(dense: Mapping[str, CountArray], about: Mapping[str, Any] | None) -> Pilot | None:
+def _pilot(dense: Mapping[str, Seen], about: Mapping[str, Any] | None) -> Pilot | None:
     """Return the pilot in a file, if there is one; a column without its description, or the reverse, is refused."""
     if ("pilot" in dense) != (about is not None):
         # a pilot of which nothing is said may have ended at will: to take it for a planned one would be unsound
@@ -139,7 +134,7 @@ def _pilot(dense: Mapping[str, CountArray], about: Mapping[str, Any] | None) -> 
     if about is None:
         return None
     moments = tuple(seen for name, seen in dense.items() if name.startswith("moment_"))
-    return Pilot(dense["pilot"], **{**about, "lengths": tuple(about["lengths"])}, moments=moments)
+    return Pilot.of(dense["pilot"], **{**about, "lengths": tuple(about["lengths"])}, moments=moments)
 
 
 def is_counts_file(path: str | Path) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from functools import cached_property
 from operator import mul
 from typing import Any, NamedTuple
@@ -12,20 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Steps
 from plumdp.data.columns import (
     ACTION,
     COUNT,
     FIRST_COUNTS,
-    LACKING,
-    LEAST,
-    MOST,
     N_COPIES,
     N_RUNS,
     N_UNORDERED,
     PLACE,
-    REWARD,
     STAGE,
     STEP,
     LogForm,
@@ -38,14 +32,14 @@ from plumdp.data.duckdb_tables import Block
 from plumdp.data.hints import action_hint, state_hint
 from plumdp.data.mappings import StateMapping
 from plumdp.data.matching import Kinds, Matcher, numbered_actions, places, row_counts
+from plumdp.data.pilots import SIZES
 from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind, RepeatedStep
+from plumdp.data.reward_values import RewardFault, add_sums, find_fault
+from plumdp.data.seen import Seen
 from plumdp.data.values import shown
 from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.learned_rewards import LearnedRewards
 
-_NO_MOMENTS = (
-    "sums of learned rewards in the first runs are not counted here: write Parquet files, or do without bets, "
-)
 _FOLLOWED = 100_000  # different offenders of each kind; of more, the rare ones are forgotten
 
 
@@ -56,26 +50,6 @@ class Offender(NamedTuple):
     values: Mapping[str, Any]
     name: str
     n: int
-
-
-class RewardFault(NamedTuple):
-    """A value of a learned reward that is missing, or is not in the range that the model has for it."""
-
-    name: str
-    offender: Offender
-    ends: tuple[Fraction, Fraction]
-    per_unit: int
-
-    def refusal(self, row: str) -> DataError:
-        """Return the error for the row where it is, if that is known."""
-        value = self.offender.values[REWARD + self.name]
-        shown_value = "missing or far too large" if value is None else f"{value / self.per_unit:.10g}"
-        low, high = (f"{float(end):.10g}" for end in self.ends)
-        where = f"{self.offender.name}{f', {row}' if row else ''}"
-        return DataError(
-            f"the data contradict the model: {where}: the value of {self.name} is {shown_value}, and the space of the "
-            f"parameters says that it is a number from {low} to {high}"
-        )
 
 
 class TransitionCounter:
@@ -97,13 +71,11 @@ class TransitionCounter:
         elsewhere: int | None = None,
         rewards: Mapping[str, LearnedRewards] | None = None,
     ) -> None:
-        self._rewards = {} if rewards is None else {REWARD + name: each for name, each in rewards.items()}
-        self.fault: RewardFault | None = None  # the first value of a reward that cannot be
+        self._rewards = rewards or {}
+        self.fault: tuple[RewardFault, Offender] | None = None  # the first value of a reward that cannot be
         self._graph, self._mapping, self._steps = graph, mapping or StateMapping(), steps
         self._elsewhere = elsewhere
-        shape = (1 + len(self._rewards), graph.n_transitions) if self._rewards else graph.n_transitions
-        self.counts: CountArray = np.zeros(shape, dtype=np.int64)  # with sums of rewards below, if there are any
-        self.moments: list[CountArray] = [np.zeros_like(self.counts) for _ in range(n_moments)]
+        self.seen, *self.moments = (self.nothing() for _ in range(1 + n_moments))
         self.n_runs: set[Any] = set()  # that ready-made counts say
         self._rows = np.zeros(len(KINDS), dtype=np.int64)
         self.n_rows = 0
@@ -199,12 +171,10 @@ class TransitionCounter:
             self.has_repeated_steps |= bool(n[places(block[PLACE]) == KINDS.index("repeated step")].any())
         self.n_rows += exact_sum(n)
         require_countable(self.n_rows)
-        is_matched = transition >= 0
         self._check_rewards(block, transition, n)
-        for number, seen in enumerate([*self.moments, self.counts]):
-            share = None if seen is self.counts else number
-            for row, name in zip(np.atleast_2d(seen), [COUNT, *self._rewards], strict=True):
-                np.add.at(row, transition[is_matched], _until(share, block, name)[is_matched])
+        self._add_to(self.seen, block, transition)
+        for number, seen in enumerate(self.moments):
+            self._add_to(seen, block, transition, number)
         self.n_runs |= {n for name in (N_RUNS, N_UNORDERED) if name in block for n in block[name].tolist()} - {None}
         np.add.at(self._rows, kinds, n)
         for kind, columns in self._about.items():
@@ -212,37 +182,38 @@ class TransitionCounter:
                 kind, [block[name] for name in columns], np.flatnonzero((kinds == KINDS.index(kind)) & (n > 0)), n
             )
 
-    def matched(self, blocks: Iterable[Block]) -> CountArray:
-        """Return the counts of the transitions in some of the rows, which were or will be added as well."""
-        counts = np.zeros_like(self.counts)
+    def nothing(self) -> Seen:
+        """Return what is seen before the first row, to be added to."""
+        return Seen.nothing(self._graph.n_transitions, len(self._rewards))
+
+    def matched(self, blocks: Iterable[Block]) -> Seen:
+        """Return what some of the rows show, which were or will be added as well."""
+        seen = self.nothing()
         for block in map(self._placed, blocks):
-            _, transition = self._matcher.match(block)
-            is_matched = transition >= 0
-            for row, name in zip(np.atleast_2d(counts), [COUNT, *self._rewards], strict=True):
-                np.add.at(row, transition[is_matched], _until(None, block, name)[is_matched])
-        return counts
+            self._add_to(seen, block, self._matcher.match(block)[1])
+        return seen
+
+    def _add_to(self, seen: Seen, block: Block, transition: Indices, number: int | None = None) -> None:
+        """Add what the rows of a block show, or what they had shown at a moment of this number."""
+        is_counted, n, first = transition >= 0, row_counts(block), None
+        if number is not None and number < len(FIRST_COUNTS) and FIRST_COUNTS[number] in block:
+            n, first = row_counts(block, FIRST_COUNTS[number]), SIZES[number]
+        elif number is not None and STAGE in block:
+            is_counted = is_counted & np.asarray(block[STAGE] <= number)
+        rows = np.flatnonzero(is_counted)
+        np.add.at(seen.counts, transition[rows], n[rows])
+        add_sums(seen.rewards, self._rewards, block, rows, transition[rows], first)
 
     def _check_rewards(self, block: Block, transition: Indices, n: CountArray) -> None:
         """Note the first value of a reward that is missing, or is not in its range."""
-        for name, learned in self._rewards.items():
-            coin = np.where(transition < 0, -1, learned.coin[self._graph.choice_of_transition()[transition]])
-            low, span = (units[coin] for units in learned.units)
-            least, most = (block[name + side] for side in (LEAST, MOST))
-            checked = (coin >= 0) & (n > 0)
-            for wrong, values in (
-                (block[name + LACKING] > 0, [None] * len(coin)),
-                (least < low, least),
-                (most > low + span, most),
-            ):
-                rows = np.flatnonzero(checked & np.ma.filled(wrong, False))
-                if len(rows) and self.fault is None:
-                    i, columns = int(rows[0]), self._about["impossible transition"]
-                    where = {**{each: _plain(block[each][i]) for each in columns}, name: _plain(values[i])}
-                    ends = learned.low[coin[i]], learned.low[coin[i]] + learned.span[coin[i]]
-                    described = self._name("impossible transition", tuple(block[each][i] for each in columns))
-                    self.fault = RewardFault(
-                        name.removeprefix(REWARD), Offender("matched", where, described, 1), ends, learned.per_unit
-                    )
+        if not self._rewards or self.fault is not None:
+            return
+        choice = np.where((transition < 0) | (n == 0), -1, self._graph.choice_of_transition()[transition])
+        fault, columns = find_fault(self._rewards, block, choice, _plain), self._about["impossible transition"]
+        if fault is not None:
+            described = self._name("impossible transition", tuple(block[each][fault.row] for each in columns))
+            where = {each: _plain(block[each][fault.row]) for each in columns} | fault.where
+            self.fault = fault, Offender("matched", where, described, 1)
 
     def kinds(self, block: Block) -> Kinds:
         """Return what some of the rows were taken for, each of which is by itself in the block."""
@@ -346,16 +317,6 @@ class TransitionCounter:
 
 def _copies(block: Block) -> CountArray:
     return row_counts(block, N_COPIES) if N_COPIES in block else np.zeros(len(block[COUNT]), dtype=np.int64)
-
-
-def _until(number: int | None, block: Block, name: str) -> CountArray:
-    """Return how often each row of a block, or what sum of a reward, had been seen at a moment of this number."""
-    if number is not None and number < len(FIRST_COUNTS) and FIRST_COUNTS[number] in block:
-        if name != COUNT:
-            raise DataError(_NO_MOMENTS, Option("pilot", False))
-        return row_counts(block, FIRST_COUNTS[number])
-    n = row_counts(block) if name == COUNT else np.ma.filled(block[name], 0).astype(np.int64)
-    return n if number is None or STAGE not in block else np.where(block[STAGE] <= number, n, 0)
 
 
 def _plain(value: Any) -> Any:

@@ -11,8 +11,9 @@ from typing import Any, Literal, get_args
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Order as Order
 from plumdp.data.columns import EPISODE, N_RUNS, STEP, LogForm
-from plumdp.data.counts import CountArray, Pilot, PilotEnd, Sampling
+from plumdp.data.counts import Pilot, PilotEnd, Sampling
 from plumdp.data.pilots import ROWS_PER_RUN, is_wanted, moments_for, open_pilot, planned_pilot
+from plumdp.data.seen import Seen
 from plumdp.model.text import number_of
 
 _NAMED = 6  # files whose order is told one by one
@@ -81,7 +82,7 @@ class LogPilot:
         """Return after how many of n runs or rows bets are placed."""
         return moments_for(n, self.per_run, is_table=self.is_table, is_planned=self.end == PilotEnd.PLANNED)
 
-    def pilot(self, moments: Sequence[CountArray], n: int, nothing: CountArray) -> Pilot | None:
+    def pilot(self, moments: Sequence[Seen], n: int, nothing: Seen) -> Pilot | None:
         """Return the pilot of n runs or rows, given what had been seen at each moment; None if there is none."""
         rests_on = _RESTS_ON[self.order]
         if self.end == PilotEnd.PLANNED:

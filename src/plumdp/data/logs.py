@@ -10,17 +10,13 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-import numpy as np
-
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import tell, working
 from plumdp.base.vocabulary import CutOff, Steps
 from plumdp.data.columns import (
     FIRST_COUNTS,
-    REWARD,
     STEP,
     LogForm,
-    Rewards,
     Source,
     find_columns,
     find_runs,
@@ -56,6 +52,7 @@ from plumdp.data.log_pilots import (
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.rejected_rows import require_rejected, write_rejected
 from plumdp.data.report import NAMED, IngestionReport, refusal, require_outcomes
+from plumdp.data.reward_values import Rewards, value_columns
 from plumdp.data.same_files import part_of_file, refuse_copies, refuse_same_files
 from plumdp.data.spark_logs import SPARK, is_spark, open_spark
 from plumdp.model.graph import Graph, read_only
@@ -197,7 +194,7 @@ def read_log(
     require_rejected(rejected, files)
     with open_log(source, files, partitions, memory_limit, progress) as log:
         mapping = without_actions(model.graph, log.columns, columns, read_mapping(model.graph, states, actions))
-        form, found = find_columns(model.graph, log.columns, columns, form, mapping, _rewards(model))
+        form, found = find_columns(model.graph, log.columns, columns, form, mapping, Rewards.of(model))
         runs = find_runs(log.columns, columns)
         known_order = order_of_counts(order, found) if form == "counts" else order
         has_runs = FIRST_COUNTS[0] in found if form == "counts" else runs is not None
@@ -209,20 +206,22 @@ def read_log(
         log = log.keep(source_columns([*filter(None, [runs]), *found.values()]), is_read_again=is_read_again)
         moments = _moments(log, form, runs, planned)
         n_moments = len(FIRST_COUNTS if moments is None else moments.sizes) if is_by_runs else 0
+        valued = value_columns(found).values()
         tally = TransitionCounter(
             model.graph,
             mapping,
             n_moments=n_moments,
             steps=steps_of(steps),
             elsewhere=elsewhere_of(model),
-            rewards={name: each for name, each in model.learned_rewards.items() if REWARD + name in found},
+            rewards={name: each for name, each in model.learned_rewards.items() if name in valued},
         )
         for block in log.count(model.graph, form, found, moments):
             tally.add(block)
         tally.settle()
         if tally.fault is not None:
-            (row,) = log.first_rows(model.graph, form, found, [tally.fault.offender], once=tally.has_alike)
-            raise tally.fault.refusal(row)
+            fault, offender = tally.fault
+            (row,) = log.first_rows(model.graph, form, found, [offender], once=tally.has_alike)
+            raise fault.refusal(f"{offender.name}{f', {row}' if row else ''}")
         report = _allowing(_report(log, tally, model.graph, form, found, cut_off), allow_impossible)
         if rejected is not None:
             write_rejected(rejected, log, tally, model.graph, form, found, n=report.rejected)
@@ -236,17 +235,8 @@ def read_log(
     if order == "time" or partitions == "files":
         first = after_files(first, order, files)
     report = replace(report, files=described, read=now())
-    return Log(TransitionCounts(model.graph, read_only(tally.counts), sampling, first, report, parts))
-
-
-def _rewards(model: ParametricMDP) -> Rewards:
-    """Return the learned rewards of a model, which a log must have if some parameter is in no row."""
-    used = {model.expressions.polynomials[f] for f in np.unique(model.expression)} if model.learned_rewards else set()
-    of_rows = {name for polynomial in used for name in polynomial.names}
-    learned = model.learned_rewards
-    numbers = {int(f) for each in learned.values() for f in each.expression.ravel()}
-    names = {name for f in numbers for name in model.expressions.polynomials[f].names}
-    return Rewards({name: each.per_unit for name, each in learned.items()}, is_needed=not names <= of_rows)
+    seen = tally.seen
+    return Log(TransitionCounts(model.graph, read_only(seen.counts), sampling, first, report, parts, seen.rewards))
 
 
 def _check_words(on_unmatched: str, cut_off: str | None, allow_impossible: int) -> None:
@@ -313,7 +303,7 @@ def _pilot(
     moments: Moments | None,
 ) -> Pilot | None:
     """Return what had been seen when bets were placed; the first rows of a log are read once more."""
-    nothing = np.zeros_like(tally.counts)
+    nothing = tally.nothing()
     if tally.has_repeated_steps or (planned.unit == "rows" and tally.has_gaps):
         return planned.pilot((), 0, nothing)  # which run a row is of is not known, or not in time
     if planned.unit == "rows":

@@ -8,6 +8,7 @@ import numpy as np
 
 from plumdp.base.errors import DataError, Option
 from plumdp.data.counts import N_PILOTS, N_TABLE_PILOTS, CountArray, Pilot, PilotEnd, TransitionCounts
+from plumdp.data.seen import Seen
 from plumdp.model.graph import Graph
 from plumdp.model.text import number_of
 
@@ -72,7 +73,7 @@ def pilot_size(n: int, per_run: int = 1) -> int:
 
 
 def planned_pilot(
-    moments: Sequence[CountArray], n: int, *, per_run: int = 1, rests_on: str = "", is_table: bool = False
+    moments: Sequence[Seen], n: int, *, per_run: int = 1, rests_on: str = "", is_table: bool = False
 ) -> Pilot | None:
     """Return the pilot of n runs or rows, a number that was fixed beforehand, given what had been seen at each moment.
 
@@ -81,15 +82,15 @@ def planned_pilot(
     sizes, size = moments_for(n, per_run, is_table=is_table), pilot_size(n, per_run)
     if not sizes:
         return None
-    counts = moments[sizes.index(size)] if size else np.zeros_like(moments[0])
+    seen = moments[sizes.index(size)] if size else moments[0] - moments[0]
     ratio = n / (size or sizes[-1]) - 1
-    return Pilot(counts, PilotEnd.PLANNED, ratio, rests_on, tuple(moments), sizes, n)
+    return Pilot.of(seen, PilotEnd.PLANNED, ratio, rests_on, moments, sizes, n)
 
 
 def open_pilot(
-    moments: Sequence[CountArray],
+    moments: Sequence[Seen],
     n: int,
-    nothing: CountArray,
+    nothing: Seen,
     *,
     per_run: int = 1,
     rests_on: str = "",
@@ -103,8 +104,8 @@ def open_pilot(
     """
     sizes = moments_for(n, per_run, is_table=is_table, is_planned=False)
     size = max((each for each in sizes if _MAIN_PER_PILOT * each <= n), default=0)
-    counts = moments[sizes.index(size)] if size else nothing
-    return Pilot(counts, PilotEnd.POWER_OF_FOUR, _OPEN_RATIO, rests_on, tuple(moments), sizes, expected)
+    seen = moments[sizes.index(size)] if size else nothing
+    return Pilot.of(seen, PilotEnd.POWER_OF_FOUR, _OPEN_RATIO, rests_on, moments, sizes, expected)
 
 
 _MOST_VISITS = 10**9 - 1  # that NumPy draws from
@@ -129,7 +130,7 @@ def drawn_pilot(counts: TransitionCounts, *, is_table: bool = False) -> Pilot | 
     """
     if counts.sampling != "independent" or counts.pilot is not None or counts.visits.max(initial=0) > _MOST_VISITS:
         return None
-    if counts.rewards is not None:  # sums cannot be divided
+    if len(counts.rewards):  # sums cannot be divided
         return None
     rng = np.random.default_rng(int(counts.graph.fingerprint, 16))
     whole, moments = counts.counts, []

@@ -19,6 +19,7 @@ from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.pilots import is_wanted, moments_for, planned_pilot
 from plumdp.data.runs import Plan, Rng, make_plan, require_positive, split
 from plumdp.data.same_files import new_parts
+from plumdp.data.seen import SQUARES, Seen
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy
 from plumdp.model.space import Point
@@ -81,28 +82,26 @@ def simulate(
         _sum_over(split(start, end, size), add, graph.n_transitions, n_workers, progress, plan.trajectories)
         for start, end in pairwise([0, *moments, plan.trajectories])
     ]
-    parts = _with_rewards(model.counted, point, parts, np.random.default_rng(plan.key))
-    *seen, counts = accumulate(parts)
+    *seen, all_seen = accumulate(_with_rewards(model.counted, point, parts, np.random.default_rng(plan.key)))
     kept = planned_pilot(seen, n, is_table=is_table) if moments else None
     sampling: Sampling = "trajectories" if graph is model.graph else "adaptive"
-    total = int(counts.sum()) if counts.ndim == 1 else int(counts[0].sum())
-    return TransitionCounts(graph, counts, sampling, kept, parts=new_parts(total, is_simulated=True))
+    new = new_parts(int(all_seen.counts.sum()), is_simulated=True)
+    return TransitionCounts(graph, all_seen.counts, sampling, kept, parts=new, rewards=all_seen.rewards)
 
 
-def _with_rewards(
-    model: ParametricMDP, point: Point, parts: list[CountArray], rng: np.random.Generator
-) -> list[CountArray]:
-    """Return counts with the sums of learned rewards below, each of which is its lowest or its highest value."""
-    if not model.learned_rewards:
-        return parts
-    probability, seen = model.probabilities(point), [[part] for part in parts]
-    for learned in model.learned_rewards.values():
+def _with_rewards(model: ParametricMDP, point: Point, parts: list[CountArray], rng: np.random.Generator) -> list[Seen]:
+    """Return what was seen, with learned rewards each of which is its lowest or its highest value."""
+    seen = [Seen.nothing(len(part), len(model.learned_rewards)) for part in parts]
+    probability = model.probabilities(point) if model.learned_rewards else np.zeros(0)
+    for j, learned in enumerate(model.learned_rewards.values()):
         coin = learned.coin[model.graph.choice_of_transition()]
         low, span = (np.where(coin >= 0, units[coin], 0) for units in learned.units)
         of_coin = np.where(coin >= 0, probability[learned.expression[coin, 0]], 0.0)
-        for part in seen:
-            part.append(part[0] * low + rng.binomial(part[0], of_coin) * span)
-    return [np.vstack(part) for part in seen]
+        for each, part in zip(seen, parts, strict=True):
+            highest = rng.binomial(part, of_coin)
+            for value, times in ((low, part - highest), (low + span, highest)):
+                each.rewards[j] += times * np.array([value, *np.divmod(value**2, SQUARES)])
+    return [Seen(part, each.rewards) for part, each in zip(parts, seen, strict=True)]
 
 
 def _n_workers(threads: int | None, n_transitions: int) -> int:

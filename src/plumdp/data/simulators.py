@@ -6,19 +6,23 @@ import inspect
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError, MissingExtra, ModelError
+from plumdp.base.errors import DataError, MissingExtra, ModelError, Option
 from plumdp.base.progress import tell_part, working
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
 from plumdp.data.pilots import is_wanted, moments_for, planned_pilot
+from plumdp.data.reward_values import add_values
 from plumdp.data.runs import Rng, generator_of, require_positive, running_sums, stop_mask
 from plumdp.data.same_files import new_parts
+from plumdp.data.seen import Seen
 from plumdp.model.graph import FloatArray, Graph, IntArray
+from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP, RewardStructure, require_model
 from plumdp.model.policy import Policy, policy_weights
@@ -74,6 +78,9 @@ def as_env(
         raise DataError(f"the initial state ({initial}) is in stop: a run would end before its first step")
     cumulative = running_sums(graph.first_transition, model.probabilities(point)[model.expression])
     earned = RewardStructure(None, None) if reward is None else model.rewards[reward]
+    if earned.learned is not None:  # as its mean
+        lowest = np.zeros(graph.n_choices) if earned.choice is None else earned.choice
+        earned = RewardStructure(earned.state, earned.learned.added_to(lowest, model.probabilities(point), 0.0))
     return ModelEnv(graph, cumulative, earned, ends, max_steps, unavailable == "stay")
 
 
@@ -88,6 +95,7 @@ def sample_env(
     policy: Policy = "uniform",
     sampling: Sampling = "adaptive",
     pilot: bool = True,
+    reward: str | None = None,
     observe: Observe | None = None,
     act: Act | None = None,
 ) -> TransitionCounts:
@@ -103,6 +111,9 @@ def sample_env(
     single transition leads back to its own state, such as "done" in a state without exit, is never sent to the
     environment, and neither counts for ``act`` nor for the number of actions. Of a policy that draws its choices, the
     environment sees those that are something else.
+
+    ``reward`` names the learned reward of the model whose values the environment gives; those of the others are not
+    known, so that it must be the only one. A value out of its range is an error.
 
     ``sampling`` is "adaptive" unless you say more: "trajectories" claims that the number of episodes was fixed before
     any was looked at, and that nothing seen in one episode changes the next.
@@ -124,16 +135,32 @@ def sample_env(
     generator = generator_of(rng)  # the runner's own seeds are for episodes that may be run again
     is_table = model.counted.is_table
     sizes = moments_for(episodes, is_table=is_table) if is_wanted(pilot) else ()
-    parts = np.zeros((len(sizes) + 1, model.graph.n_transitions), dtype=np.int64)
+    learned = _the_learned(model, reward)
+    parts = [Seen.nothing(model.graph.n_transitions, len(learned)) for _ in range(len(sizes) + 1)]
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):
         stage = bisect_right(sizes, episode)
         tell_part(f"{100 * episode // episodes} %")
-        np.add.at(parts[stage], runner.episode(episode, moves, generator, seed), 1)
+        taken, values = runner.episode(episode, moves, generator, seed)
+        np.add.at(parts[stage].counts, taken, 1)
+        for name, each in learned.items():
+            add_values(parts[stage].rewards[0], name, each, model.graph, taken, values, f"episode {episode}")
         seed = None  # the environment goes on with its own randomness
-    *moments, counts = parts.cumsum(axis=0)
+    *moments, seen = accumulate(parts)
     kept = planned_pilot(moments, episodes, is_table=is_table) if moments else None
-    return TransitionCounts(model.graph, counts, sampling, kept, parts=new_parts(int(counts.sum()), is_simulated=True))
+    new = new_parts(int(seen.counts.sum()), is_simulated=True)
+    return TransitionCounts(model.graph, seen.counts, sampling, kept, parts=new, rewards=seen.rewards)
+
+
+def _the_learned(model: ParametricMDP, reward: str | None) -> dict[str, LearnedRewards]:
+    """Return the learned reward whose values an environment gives, if it is said that it does."""
+    learned = model.learned_rewards
+    if reward is not None and [*learned] != [reward]:
+        names = ", ".join(learned) or "none"
+        raise DataError(
+            Option("reward", reward), f": an environment gives values of one learned reward; the model has {names}"
+        )
+    return {} if reward is None else learned
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +212,7 @@ class GymEnvironment:
         left = limits.copy()
         for number in range(first, last):
             generator = np.random.default_rng((*self.key, number))
-            taken = self.episode(number, moves, generator, int(generator.integers(2**31)))
+            taken, _ = self.episode(number, moves, generator, int(generator.integers(2**31)))
             np.add.at(seen, taken, 1)
             np.subtract.at(left, choice_of[taken], 1)
             if (left[choice_of[taken]] <= 0).any():
@@ -195,19 +222,23 @@ class GymEnvironment:
     def true_value(self, policy: IntArray, objective: Objective) -> None:
         """Return None: nobody knows what a policy is worth in a foreign environment."""
 
-    def episode(self, number: int, moves: Moves, generator: np.random.Generator, seed: int | None) -> IntArray:
-        """Return the transitions of one episode."""
+    def episode(
+        self, number: int, moves: Moves, generator: np.random.Generator, seed: int | None
+    ) -> tuple[IntArray, list[Any]]:
+        """Return the transitions of one episode, and the rewards that the environment gives for them."""
         where = f"episode {number}"
         state, is_over = self.places.state(self._reset(seed, where), where), False
         taken: list[int] = []
+        rewards: list[Any] = []
         while not (is_over or moves.is_end[state]):
             where = f"episode {number}, step {len(taken)}"
             choice = moves.draw(state, generator)
-            observation, is_over = self._step(choice, where)
+            observation, reward, is_over = self._step(choice, where)
+            rewards.append(reward)
             taken.append(self.places.transition(choice, observation, where))
             state = int(self.graph.successor[taken[-1]])
             is_over = is_over or len(taken) == self.max_steps
-        return np.array(taken, dtype=np.int32)
+        return np.array(taken, dtype=np.int32), rewards
 
     def _reset(self, seed: int | None, where: str) -> Any:
         """Return the first observation of an episode."""
@@ -219,8 +250,8 @@ class GymEnvironment:
             )
         return answer[0]
 
-    def _step(self, choice: int, where: str) -> tuple[Any, bool]:
-        """Return the observation after a choice, and whether the environment says that the episode is over."""
+    def _step(self, choice: int, where: str) -> tuple[Any, Any, bool]:
+        """Return observation and reward after a choice, and whether the environment says that the episode is over."""
         action = self.actions[self.graph.action[choice]]
         if action is None:
             raise DataError(
@@ -235,7 +266,7 @@ class GymEnvironment:
                 f"{where}: step() of {type(self.env).__name__} returns {returned}; that of a Gymnasium environment "
                 "returns 5: observation, reward, terminated, truncated and a dict"
             )
-        return answer[0], bool(answer[2] or answer[3])
+        return answer[0], answer[1], bool(answer[2] or answer[3])
 
 
 def gym_environment(

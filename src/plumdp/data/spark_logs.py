@@ -94,7 +94,7 @@ def count_on_spark(
     is_ordered = form == "trajectories" and is_time(types[str(columns[STEP])])
 
     def counted(once: bool) -> Block:
-        query = count_sql(graph, form, here, table, n_runs=n_runs, once=once, is_ordered=is_ordered)
+        query = count_sql(graph, form, here, table, n_runs=n_runs, once=once, is_ordered=is_ordered, is_warehouse=True)
         return columns_of(connection.execute(query))
 
     if form == "transitions":

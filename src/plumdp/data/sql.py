@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
@@ -13,9 +14,6 @@ from plumdp.data.columns import (
     COUNT,
     EPISODE,
     FIRST_COUNTS,
-    LACKING,
-    LEAST,
-    MOST,
     N_ALIKE,
     N_COPIES,
     N_RUNS,
@@ -25,7 +23,6 @@ from plumdp.data.columns import (
     PLACE,
     PLACE_OF_ROW,
     PLACES_OF_ROWS,
-    REWARD,
     RUN,
     RUN_NUMBER,
     SECOND_STEP,
@@ -35,6 +32,7 @@ from plumdp.data.columns import (
     LogForm,
     Source,
     found_in,
+    needed_columns,
     needed_sources,
     next_columns,
     quoted,
@@ -47,6 +45,7 @@ from plumdp.data.log_pilots import LogPilot, Order, pilot_of_log
 from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.pilots import SIZES
+from plumdp.data.reward_values import Rewards, range_sql, sums_sql, value_columns, with_values
 from plumdp.data.trajectories import Form
 from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP
@@ -162,12 +161,18 @@ def counts_query(
     sources = needed_sources(model.graph, form, read_mapping(model.graph, states, actions))
     sources |= {EPISODE: EPISODE} if first is not None or has_steps else {}
     sources |= {STEP: STEP} if has_steps else {}
+    rewards = Rewards.of(model)
+    sources |= rewards.sources(rewards.columns(needed_columns(model.graph, "transitions")))
     table_columns = _names_there(source_columns(sources.values()), columns or {}, form, dialect)
     expressions = {name: _as_sql(found_in(source, table_columns)) for name, source in sources.items()}
     n_runs = None if first is None else N_RUNS if first.order == "runs" else N_UNORDERED
     is_ordered = steps_of(steps) == "ordered"
-    counted = count_sql(model.graph, form, expressions, _TABLE, n_runs=n_runs, once=has_steps, is_ordered=is_ordered)
-    query = sqlglot.parse_one(counted, dialect="duckdb")
+    write = partial(count_sql, n_runs=n_runs, once=has_steps, is_ordered=is_ordered, is_warehouse=True)
+    query = sqlglot.parse_one(write(model.graph, form, expressions, _TABLE), dialect="duckdb")
+    kept = rewards.kept_columns(SIZES)
+    for column in query.expressions:
+        if column.alias in kept:
+            column.set("alias", exp.to_identifier(kept[column.alias], quoted=True))
     for term in list(query.find_all(exp.Ordered)):
         term.replace(term.this)  # where missing steps are put makes no difference, so no engine need be told
     log = next(node for node in query.find_all(exp.Table) if node.name == _TABLE)
@@ -256,15 +261,17 @@ def count_sql(
     n_runs: str | None = None,
     once: bool = False,
     is_ordered: bool = False,
+    is_warehouse: bool = False,
 ) -> str:
     """Return the query in DuckDB's words; ``columns`` has an expression for each column that the form needs.
 
     It also counts all runs as ``n_runs``, and the rows of the first 16, 64, … of them. ``once`` counts rows of one step
     of a run that are alike as one, and says how many copies of it there are. It needs run and step. Where ``columns``
     has the stage of a run, rows of each stage are counted by themselves. ``is_ordered`` takes all steps for ones that
-    only order the rows, as dates and times do.
+    only order the rows, as dates and times do. ``is_warehouse`` says that the query is for another engine.
     """
     twice = {name.casefold() for name in keys(graph)} & {N_RUNS, N_UNORDERED, *FIRST_COUNTS, RUN, RUN_NUMBER}
+    columns = with_values(columns, is_warehouse=is_warehouse)
     if n_runs and twice:
         why = f"the query would have two columns {', '.join(sorted(twice))}"
         raise DataError(why, "; rename a state variable, or ", Option("pilot", False), ", to do without bets")
@@ -276,7 +283,7 @@ def count_sql(
         parts = _transitions(graph, columns, table, n_runs, once)
         grouped = [*keys(graph), *_stage(columns), *([PLACE] if once else [])]
         moves = "moves" if once else "log_rows"
-    counted = _count(grouped, moves, values=_values(columns), n_runs=n_runs, once=once)
+    counted = _count(grouped, moves, values=_values(columns), n_runs=n_runs, once=once, is_warehouse=is_warehouse)
     return f"WITH {_joined(parts)}\n{counted}"
 
 
@@ -287,7 +294,7 @@ def rows_sql(graph: Graph, form: LogForm, columns: Mapping[str, str], table: str
     ``every`` one of them, with or without those that are copies.
     """
     is_unnested = once and every != "first"
-    columns = {**columns, PLACES_OF_ROWS if is_unnested else PLACE_OF_ROW: PLACE_OF_ROW}
+    columns = {**with_values(columns), PLACES_OF_ROWS if is_unnested else PLACE_OF_ROW: PLACE_OF_ROW}
     if form == "counts":
         return select_sql(columns, table)
     if form == "trajectories":
@@ -327,9 +334,10 @@ def count_ordered_sql(graph: Graph, columns: Mapping[str, str], table: str) -> s
     It is right if ``order_sql`` finds no 'disorder', and if no episode starts for a second time after a 'jump': the end
     of an episode before one that does not come later in the order of episodes.
     """
-    place = _PLACE_IN_FILE.replace("'jump'", "'last'")
+    place, columns = _PLACE_IN_FILE.replace("'jump'", "'last'"), with_values(columns)
     parts = _trajectories(graph, columns, table, _AS_THEY_LIE, _NEXT_PLACE, place)
-    return f"WITH {_joined(parts)}\n{_count([*keys(graph), *_stage(columns), PLACE], 'moves', values=_values(columns))}"
+    counted = _count([*keys(graph), *_stage(columns), PLACE], "moves", values=_values(columns))
+    return f"WITH {_joined(parts)}\n{counted}"
 
 
 def order_sql(columns: Mapping[str, str], table: str) -> str:
@@ -390,8 +398,8 @@ def _stage(columns: Mapping[str, str]) -> dict[str, str]:
 
 
 def _values(columns: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns of learned rewards as whole numbers, null where there is none or a far too large one."""
-    return {name: f"TRY_CAST({x} AS INTEGER)" for name, x in columns.items() if name.startswith(REWARD)}
+    """Return the columns of values of learned rewards."""
+    return {name: columns[name] for name in value_columns(columns)}
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -427,22 +435,25 @@ def select_sql(columns: Mapping[str, str], table: str) -> str:
 
 
 def _count(
-    columns: Sequence[str], table: str, *, values: Iterable[str] = (), n_runs: str | None = None, once: bool = False
+    columns: Sequence[str],
+    table: str,
+    *,
+    values: Collection[str] = (),
+    n_runs: str | None = None,
+    once: bool = False,
+    is_warehouse: bool = False,
 ) -> str:
     names = ", ".join(map(quoted, [*columns, N_COPIES] if once else columns))
     n = f"{quoted(N_ALIKE)} - {quoted(N_COPIES)}" if once else "1"
     counted = {COUNT: _sum(n) if once else "count(*)"}
     for name in values:
-        value = quoted(name)
-        counted[name] = _sum(f"{value} * ({n})")
-        counted |= {
-            name + LEAST: f"min({value})",
-            name + MOST: f"max({value})",
-            name + LACKING: f"count(*) - count({value})",
-        }
+        counted |= sums_sql(name, quoted(name), n, is_warehouse=is_warehouse) | range_sql(name, quoted(name))
     if n_runs:
         for name, size in zip(FIRST_COUNTS, SIZES, strict=True):
-            counted[name] = _sum(f"CASE WHEN {quoted(RUN_NUMBER)} <= {size} THEN {n} ELSE 0 END")
+            times = f"CASE WHEN {quoted(RUN_NUMBER)} <= {size} THEN {n} ELSE 0 END"
+            counted[name] = _sum(times)
+            for value in values:
+                counted |= sums_sql(value, quoted(value), times, is_warehouse=is_warehouse, first=size)
         counted[n_runs] = f"max({quoted(n_runs)})"
         table = f"{table} LEFT JOIN runs ON {quoted(EPISODE)} = {quoted(RUN)}"
     sums = ", ".join(f"{function} AS {quoted(name)}" for name, function in counted.items())

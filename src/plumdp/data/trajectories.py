@@ -17,6 +17,7 @@ from plumdp.data.counts import CountArray, EventCounts, TransitionCounts, requir
 from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
 from plumdp.data.runs import Plan, Rng, make_plan, split
 from plumdp.data.same_files import Part, new_parts
+from plumdp.data.seen import Seen
 from plumdp.model.events import find_events
 from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, owners_of, ranges, read_only
 from plumdp.model.parametric import ParametricMDP, require_model
@@ -56,7 +57,7 @@ class Trajectories:
         stage = np.searchsorted(runs[np.array(sizes, dtype=np.int64) - 1], self.episode)  # how many moments came before
         parts = np.bincount(stage * n + self.transition, minlength=(len(sizes) + 1) * n).reshape(-1, n)
         *moments, counts = parts.cumsum(axis=0)
-        kept = planned_pilot(moments, len(runs)) if moments else None
+        kept = planned_pilot([*map(Seen, moments)], len(runs)) if moments else None
         return TransitionCounts(self.graph, counts, "trajectories", kept, parts=self._parts)
 
     @cached_property

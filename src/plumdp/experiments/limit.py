@@ -102,7 +102,11 @@ def normal_half_width(learned: Learned, gradient: FloatArray) -> float:
     from scipy.stats import norm
 
     table = learned.table
-    seen = table.basis.T @ information(table, table.pool(learned.counts.seen), learned.estimate) @ table.basis
+    seen = (
+        table.basis.T
+        @ information(table, table.pool_seen(learned.counts.seen).outcome_counts, learned.estimate)
+        @ table.basis
+    )
     slope = table.basis.T @ gradient
     return float(norm.isf(learned.error / 2) * np.sqrt(slope @ np.linalg.solve(seen, slope)))
 

@@ -18,6 +18,7 @@ from plumdp.confidence.sets import Guarantee
 from plumdp.data.report import IngestionReport
 from plumdp.data.runs import require_positive
 from plumdp.explaining.design import Design, ValueQuestion, plan_sampling
+from plumdp.explaining.expected_rewards import ExpectedRewards
 from plumdp.explaining.expected_runs import RunLaw, law_of, seen_runs
 from plumdp.explaining.predicted_width import Predictor
 from plumdp.explaining.table_design import RootLaw, table_question
@@ -249,6 +250,7 @@ def _question(learned: Learned, asked: Question, policy: Policy) -> tuple[ValueQ
     if np.abs(inside).max() < _LEAST_SLOPE * np.abs(gradient).max():
         raise DataError("the value depends only on rows that the likelihood ignores: no advice can be planned")
     probability = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression]
-    question = ValueQuestion(model.graph, table, point, probability, inside, law_of_space(model).precision)
+    rewards = ExpectedRewards.of(learned, table)
+    question = ValueQuestion(model.graph, table, point, probability, inside, law_of_space(model).precision, rewards)
     unseen = float(np.linalg.norm(gradient - inside) / np.linalg.norm(gradient))
     return question, value, unseen

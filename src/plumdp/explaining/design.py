@@ -17,6 +17,7 @@ import numpy as np
 
 from plumdp.confidence.estimates import information
 from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.explaining.expected_rewards import ExpectedRewards
 from plumdp.explaining.expected_runs import RunLaw
 from plumdp.model.graph import FloatArray, Graph, owners, read_only
 from plumdp.model.policy import normalised
@@ -71,10 +72,11 @@ class ValueQuestion:
     probability: FloatArray  # (n_transitions), there
     gradient: FloatArray  # (d)
     prior: FloatArray  # (d, d): precision of the uniform law on the space, so that nothing is singular
+    rewards: ExpectedRewards
 
     def information(self, transitions: FloatArray) -> FloatArray:
         """Return the information (d, d) of expected counts of transitions, without that of the space."""
-        return information(self.table, self._positive(self.table.pool(transitions)), self.point)
+        return information(self.table, self._positive(self.rewards.pool(transitions)), self.point)
 
     def of_visits(self, visits: FloatArray) -> FloatArray:
         """Return the information (d, d) of expected visits of choices (n_choices)."""
@@ -93,26 +95,29 @@ class ValueQuestion:
         table = self.table
         of_way = self._scores(information)[table.counts_for] * table.multiple
         of_tied = np.bincount(owners(table.first), of_way, len(table.first) - 1)
-        return self.graph.sum_by_choice(self.probability * of_tied[table.tied])
+        of_coins = self.rewards.rates(np.nan_to_num(self.class_rates(information)))
+        return self.graph.sum_by_choice(self.probability * (of_tied[table.tied] + of_coins))
 
     def class_rates(self, information: FloatArray) -> FloatArray:
         """Return the same share for one more visit of each class (n_groups), and NaN for groups of factors."""
         values = self.table.values(self.point)[0].clip(0, None)
         rates = np.bincount(self.table.group, values * self._scores(information), len(self.table.is_class))
-        return np.where(self.table.is_class, rates, np.nan)
+        return np.where(self.table.is_class, rates * self.rewards.sharpness, np.nan)
 
     def classes(self, seen: FloatArray, per_run: FloatArray) -> tuple[ClassAdvice, ...]:
         """Return all classes whose visits narrow the bounds, in the order of how much those of a run do."""
         table, rates = self.table, self.class_rates(self.information(seen))
-        visits, ahead = (table.visits(table.pool(counts)) for counts in (seen, per_run))
+        visits, ahead = map(self.rewards.visits, (seen, per_run))
         members: list[list[str]] = [[] for _ in rates]
         for outcome, group in zip(table.outcomes, table.group.tolist(), strict=True):
             members[group].append(str(outcome))
         order = np.argsort(-np.nan_to_num(rates * ahead), kind="stable")
-        shares = 2 * rates * visits
+        shares, means = 2 * rates * visits, self.rewards.means
         return tuple(
-            ClassAdvice(tuple(members[r]), int(visits[r]), float(ahead[r]), float(rates[r]), float(shares[r]))
-            for r in order
+            ClassAdvice(
+                tuple(members[r]), int(visits[r]), float(ahead[r]), float(rates[r]), float(shares[r]), means.get(r)
+            )
+            for r in order.tolist()
             if rates[r] > 0
         )
 

@@ -20,6 +20,8 @@ from plumdp.certifying.valuation import value_policy
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import moments_of, planned_pilot
+from plumdp.data.seen import Seen
+from plumdp.explaining.expected_rewards import ExpectedRewards
 from plumdp.explaining.expected_runs import whole_counts
 from plumdp.learning.directions import value_directions
 from plumdp.learning.learned import Learned
@@ -85,13 +87,19 @@ class Predictor:
 
     def _together(self, per_run: FloatArray, runs: int) -> TransitionCounts:
         old = self.learned.counts
-        new = TransitionCounts(old.graph, whole_counts(runs * per_run, self.table.tied), "trajectories")
+        seen = self._seen(runs * per_run)
+        new = TransitionCounts(old.graph, seen.counts, "trajectories", rewards=seen.rewards)
         return replace(old + new, report=None)
+
+    def _seen(self, expected: FloatArray) -> Seen:
+        """Return what is expected to be seen, as whole numbers."""
+        return ExpectedRewards.of(self.learned, self.table).seen(whole_counts(expected, self.table.tied))
 
     def _alone(self, per_run: FloatArray, runs: int) -> TransitionCounts:
         lengths = [end - start for start, end in pairwise([0, *moments_of(runs), runs])]
-        *moments, counts = accumulate(whole_counts(length * per_run, self.table.tied) for length in lengths)
-        return TransitionCounts(self.learned.model.graph, counts, "trajectories", planned_pilot(moments, runs))
+        *moments, seen = accumulate(self._seen(length * per_run) for length in lengths)
+        pilot, graph = planned_pilot(moments, runs), self.learned.model.graph
+        return TransitionCounts(graph, seen.counts, "trajectories", pilot, rewards=seen.rewards)
 
     def _width(self, counts: TransitionCounts) -> float:
         """Return the distance of the bounds that counts would give, or infinity if they give none."""

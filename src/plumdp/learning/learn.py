@@ -117,7 +117,7 @@ def learn(
         region,
         clock.laps,
         solvers=solvers,
-        rests_on=(*_rests_on(method, measured, data.pilot), *(() if data.rewards is None else (_MEANS,))),
+        rests_on=(*_rests_on(method, measured, data.pilot), *((_MEANS,) if len(data.rewards) else ())),
         questions=questions,
         misfit=float(misfit),
         studies=studies,
@@ -139,10 +139,7 @@ def learn(
 
 def _check_rewards(model: ParametricMDP, counts: TransitionCounts, kind: Sets, misfit: float) -> None:
     """Refuse what no proof is there for: learned rewards in other sets than likelihood, or in rows that are off."""
-    if (
-        len(model.learned_rewards) != (0 if counts.rewards is None else len(counts.rewards))
-        and counts.rewards is not None
-    ):
+    if len(counts.rewards) not in (0, len(model.learned_rewards)):
         raise DataError("the counts have sums of other rewards than the model learns: count the log again")
     if model.learned_rewards and (kind != "likelihood" or misfit):
         wrong = Option("misfit", misfit) if misfit else Option("confidence_set", kind)

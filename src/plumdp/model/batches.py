@@ -11,7 +11,7 @@ import numpy as np
 from plumdp.base.errors import ModelError
 from plumdp.model.expressions.arrays import PolynomialArray, number_in
 from plumdp.model.expressions.interned import PolynomialTable
-from plumdp.model.expressions.polynomial import Number, Polynomial
+from plumdp.model.expressions.polynomial import Number, Polynomial, polynomial
 from plumdp.model.free_rows import FreeRow
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, offset_type, own_array, read_only
 from plumdp.model.parametric import RewardStructure
@@ -23,6 +23,10 @@ State: TypeAlias = Any
 BatchStep: TypeAlias = Callable[
     [State], Iterable[tuple[str, BoolArray | bool, Iterable[tuple[Expression | PolynomialArray, State]]]]
 ]
+
+
+BatchReward: TypeAlias = FloatArray | Expression | PolynomialArray
+"""Rewards of a batch of states; polynomials where their means are unknown."""
 
 
 class Numbering(Protocol):
@@ -164,8 +168,8 @@ def labels_of(
 
 
 def rewards_of(
-    rewards: Mapping[str, Callable[[State], FloatArray]],
-    choice_rewards: Mapping[str, Callable[[State, str], FloatArray]],
+    rewards: Mapping[str, Callable[[State], BatchReward]],
+    choice_rewards: Mapping[str, Callable[[State, str], BatchReward]],
     states: State,
     graph: Graph,
 ) -> dict[str, RewardStructure]:
@@ -179,7 +183,32 @@ def rewards_of(
     }
 
 
-def choice_rewards_of(function: Callable[[State, str], FloatArray], states: State, graph: Graph) -> FloatArray:
+def means_of(
+    rewards: Mapping[str, Callable[[State], BatchReward]],
+    choice_rewards: Mapping[str, Callable[[State, str], BatchReward]],
+    states: State,
+    graph: Graph,
+) -> dict[str, list[Polynomial]]:
+    """Return the reward of each choice and its state, for reward structures that depend on parameters."""
+    means, of_choice = {}, list(zip(graph.action.tolist(), graph.state_of_choice().tolist(), strict=True))
+    for name in {**rewards, **choice_rewards}:
+        of_state = rewards[name](states) if name in rewards else 0
+        of_actions = [choice_rewards[name](states, a) if name in choice_rewards else 0 for a in graph.action_names]
+        if any(isinstance(values, Polynomial | PolynomialArray) for values in (of_state, *of_actions)):
+            shared, *own = (_polynomials(values, graph.n_states) for values in (of_state, *of_actions))
+            means[name] = [shared[state] + own[action][state] for action, state in of_choice]
+    return means
+
+
+def _polynomials(values: Any, n: int) -> list[Polynomial]:
+    if isinstance(values, PolynomialArray):
+        return [values.table[i] for i in values.index.tolist()]
+    if isinstance(values, Polynomial):
+        return [values] * n
+    return [polynomial(value) for value in np.broadcast_to(np.asarray(values), n).tolist()]
+
+
+def choice_rewards_of(function: Callable[[State, str], BatchReward], states: State, graph: Graph) -> FloatArray:
     """Return the rewards of a function of states and action names, for each choice of the graph."""
     state, result = graph.state_of_choice(), np.zeros(graph.n_choices)
     for number, name in enumerate(graph.action_names):
@@ -190,6 +219,11 @@ def choice_rewards_of(function: Callable[[State, str], FloatArray], states: Stat
 
 def spread(values: Any, n: int) -> FloatArray:
     """Return values as an array of our own, one for each state, also if only one is given."""
+    if isinstance(values, Polynomial | PolynomialArray):
+        raise ModelError(
+            "a reward depends on parameters: tables of unknown rows and models that are stored on disk have rewards "
+            "that are numbers; without store=, explore_batch learns it"
+        )
     return floats(np.broadcast_to(np.asarray(values, dtype=np.float64), n))
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from plumdp.base.errors import ModelError
 from plumdp.model.assemble import assemble
 from plumdp.model.batches import (
+    BatchReward,
     BatchStep,
     Expression,
     State,
@@ -21,6 +22,7 @@ from plumdp.model.batches import (
     floats,
     labels_of,
     make_graph,
+    means_of,
     rewards_of,
     show,
     take_layer,
@@ -30,7 +32,7 @@ from plumdp.model.expressions.arrays import PolynomialArray
 from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.polynomial import Polynomial, polynomial
 from plumdp.model.free_rows import HINT, NO_PARAMETERS, FreeRow, RowNumbers, free_rows
-from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
+from plumdp.model.graph import BoolArray, Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
 from plumdp.model.state_store import StateStore, kind_of
@@ -132,8 +134,8 @@ def explore_batch(
     *,
     space: ParameterSpace,
     labels: Mapping[str, Callable[[State], BoolArray]] | None = None,
-    rewards: Mapping[str, Callable[[State], FloatArray]] | None = None,
-    choice_rewards: Mapping[str, Callable[[State, str], FloatArray]] | None = None,
+    rewards: Mapping[str, Callable[[State], BatchReward]] | None = None,
+    choice_rewards: Mapping[str, Callable[[State, str], BatchReward]] | None = None,
     store: str | Path | None = None,
     level: Callable[[State], npt.NDArray[Any]] | None = None,
 ) -> ParametricMDP:
@@ -141,7 +143,8 @@ def explore_batch(
 
     ``step(states)`` gets a NamedTuple of arrays and yields triples (action, where it is possible, outcomes). The
     outcomes are pairs (probability, next states), given for all states of the layer, also where the action is not
-    possible. Probabilities that differ by state come from ``tabulate``. State variables are ints or Booleans.
+    possible. Probabilities that differ by state come from ``tabulate``, and so do rewards that depend on parameters.
+    State variables are ints or Booleans.
 
     With ``store``, a folder that is made, the model is written to disk level by level, and its arrays are files that
     are read as they are used: for up to billions of transitions. ``level(states)`` gives the level of each state. Every
@@ -171,10 +174,14 @@ def explore_batch(
     columns = reached.columns()
     graph = make_graph(choices, lengths, successor, columns, actions, tuple(names))
     states = type(initial)(**columns)
-    earned = rewards_of(rewards or {}, choice_rewards or {}, states, graph)
+    rewards, choice_rewards = rewards or {}, choice_rewards or {}
+    means = means_of(rewards, choice_rewards, states, graph)
+    of_states = {name: reward for name, reward in rewards.items() if name not in means}
+    of_choices = {name: reward for name, reward in choice_rewards.items() if name not in means}
+    earned = rewards_of(of_states, of_choices, states, graph)
     marked = labels_of(labels or {}, states, graph)
     array = PolynomialArray(expressions, expression)
-    return assemble(graph, array, space, labels=marked, rewards=earned, constants={})
+    return assemble(graph, array, space, labels=marked, rewards=earned, constants={}, means=means)
 
 
 def _require_level(level: Callable[[State], npt.NDArray[Any]] | None) -> Callable[[State], npt.NDArray[Any]]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from plumdp.base.errors import ModelError
 from plumdp.model.assemble import drop_zero_transitions, merge_equal_successors
 from plumdp.model.batches import (
+    BatchReward,
     BatchStep,
     State,
     as_state,
@@ -29,7 +30,7 @@ from plumdp.model.batches import (
 from plumdp.model.check import distinct_rows
 from plumdp.model.expressions.arrays import PolynomialArray
 from plumdp.model.expressions.interned import PolynomialTable
-from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, owners, read_only
+from plumdp.model.graph import BoolArray, Graph, IntArray, owners, read_only
 from plumdp.model.growing_files import NUMBERS, OFFSETS, GrowingFile
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
@@ -49,8 +50,8 @@ def explore_levels(
     folder: Path,
     space: ParameterSpace,
     labels: Mapping[str, Callable[[State], BoolArray]],
-    rewards: Mapping[str, Callable[[State], FloatArray]],
-    choice_rewards: Mapping[str, Callable[[State, str], FloatArray]],
+    rewards: Mapping[str, Callable[[State], BatchReward]],
+    choice_rewards: Mapping[str, Callable[[State, str], BatchReward]],
 ) -> ParametricMDP:
     """Return the model of all states that ``step`` reaches, with its arrays in files of a folder that is made."""
     if not isinstance(space, ParameterSpace):
@@ -243,8 +244,8 @@ class _Files:
         state_type: Any,
         kinds: Sequence[Any],
         labels: Mapping[str, Callable[[State], BoolArray]],
-        rewards: Mapping[str, Callable[[State], FloatArray]],
-        choice_rewards: Mapping[str, Callable[[State, str], FloatArray]],
+        rewards: Mapping[str, Callable[[State], BatchReward]],
+        choice_rewards: Mapping[str, Callable[[State, str], BatchReward]],
     ) -> None:
         if folder.exists() and any(folder.iterdir()):
             raise ModelError(f"store={str(folder)!r}: the folder is not empty; give one that is, or is to be made")

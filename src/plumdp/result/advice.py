@@ -58,6 +58,7 @@ class ClassAdvice:
     visits_per_run: float  # expected under the advised policy
     rate: float  # share of itself by which the width falls with one more visit
     share: float  # of the variance of the value that is left to it
+    mean: str | None = None  # of rewards that are learned by its visits, if there are any
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +128,7 @@ class Advice:
         by |= {ADVISED: f"under the policy in {file}" if file else "under the advised policy"}
         apart = f"{outward(self.width, 1)} apart" if isfinite(self.width) else "not both finite"
         found = [f"The bounds on the policy's value are {apart} now, after {number_of(self.n_steps, 'step')}."]
-        found += self._rows()
+        found += self._rows() + self._rewards()
         aim = "halve that" if self.target == self.width / 2 else f"bring that to {self.target:.3g}"
         if self.enough:
             parts = [f"{p.amount} {by.get(p.sampling, p.sampling)}{_how(p)}" for p in self.enough]
@@ -163,6 +164,25 @@ class Advice:
             f"The rows that limit the width most, by their shares of the variance: {'; '.join(largest)}.",
             f"If rows can be sampled one by one, {enough} bring it to {self.target:.3g}: {listing(most, _NAMED)}.",
         ]
+
+    def _rewards(self) -> list[str]:
+        """Return which means of rewards limit the width, and how many more values are enough, in words."""
+        return [
+            f"The mean reward {each.mean} has {100 * each.share:.0f} % of the variance, by {each.visits:,} values; "
+            f"{self._more_values(each)}."
+            for each in self.classes[:_NAMED]
+            if each.mean is not None and each.share > NOTICEABLE
+        ]
+
+    def _more_values(self, each: ClassAdvice) -> str:
+        """Return how many more values bring the width to what is wanted, or how far any number of them would."""
+        wanted = (self.target / self.width) ** 2 if self.width else 1.0
+        left = wanted - (1 - each.share)  # of the variance, for this mean
+        if left <= 0:
+            least = self.width * max(1 - each.share, 0.0) ** 0.5
+            return f"more of them alone bring the width to no less than {least:.3g}"
+        more = max(each.visits * (each.share / left - 1), 0)
+        return f"about {_rounded(more)} more of them alone bring the width to {self.target:.3g}"
 
     def to_dict(self, n: int = 10) -> dict[str, Any]:
         """Return the advice, with the n best choices, ready for JSON."""

@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError, ModelError
 from plumdp.data.counts import Pilot, TransitionCounts
-from plumdp.data.files import reward_columns, with_rewards
+from plumdp.data.files import reward_columns
 from plumdp.data.report import report_from
 from plumdp.data.same_files import part_from
+from plumdp.data.seen import Seen
 from plumdp.model.check import validate
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import Graph, IntArray, read_only
@@ -150,13 +151,13 @@ def _counts(about: Mapping[str, Any], arrays: Arrays, graph: Graph) -> Transitio
     pilot = None
     n_moments = None if about["pilot"] is None else len(about["pilot"]["lengths"])
     names = ["counts", *([] if n_moments is None else ["pilot", *(f"moment {i}" for i in range(n_moments))])]
-    seen, *firsts = with_rewards(arrays, [arrays[name] for name in names])
+    seen, *firsts = (Seen.from_columns(arrays[name], i, arrays) for i, name in enumerate(names))
     if about["pilot"] is not None:
         told = {name: about["pilot"][name] for name in _PILOT}
-        pilot = Pilot(firsts[0], **{**told, "lengths": tuple(told["lengths"])}, moments=tuple(firsts[1:]))
+        pilot = Pilot.of(firsts[0], **{**told, "lengths": tuple(told["lengths"])}, moments=firsts[1:])
     report = None if about["report"] is None else report_from(about["report"])
     parts = tuple(map(part_from, about["parts"]))
-    return TransitionCounts(graph, seen, about["sampling"], pilot, report, parts)
+    return TransitionCounts(graph, seen.counts, about["sampling"], pilot, report, parts, seen.rewards)
 
 
 def _constant(kind: str, text: str) -> bool | int | Fraction:

@@ -25,6 +25,7 @@ from plumdp.model.graph import FloatArray, Graph, IntArray, owners, read_only
 from plumdp.model.language.formula import evaluate
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.readers.commands import choices_by_origin, transitions
+from plumdp.model.readers.reward_items import means_of
 from plumdp.model.readers.storm_languages import (
     Source,
     exact_constants,
@@ -48,6 +49,9 @@ def read_prism(
     The undefined ``const double`` are the parameters. ``constants`` gives values to the other undefined constants
     (sizes, for instance), or fixes a parameter. ``space`` is the unit cube by default. It is always cut to the points
     at which every affine expression is a probability.
+
+    In PRISM files, parameters may be in rewards, too, whose means are then unknown: ``space`` must say between which
+    numbers they lie (see ``explore``).
 
     >>> from plumdp.case_studies import prism_file
     >>> model = read_prism(prism_file("betting"), constants={"N": 25})
@@ -110,12 +114,13 @@ def _nearest_floats(intervals: Iterable[Any]) -> FloatArray:
 
 def _read(stormpy: Any, file: Path, constants: dict[str, Fraction], space: ParameterSpace | None) -> ParametricMDP:
     source = (open_jani if file.suffix.lower() == ".jani" else open_prism)(stormpy, file, constants)
-    space = _space(space, source.unknown)
+    space = _space(space, source)
     point = _build_point(source, space)
     built = _build(stormpy, source, point)
     umb = _export(stormpy, built, source.hidden)
     model = _assemble(source, built, umb, space)
     _compare(model, umb, point)
+    _compare_rewards(model, umb, point)
     return model
 
 
@@ -151,8 +156,13 @@ def _assemble(source: Source, built: Any, umb: UmbModel, space: ParameterSpace) 
         rewards={
             name: RewardStructure(_part(parts, "states"), _part(parts, "choices"))
             for name, parts in umb.rewards.items()
+            if name not in source.rewards
         },
         constants=source.constants,
+        means={
+            name: means_of(items, umb.states, graph.state_of_choice(), [action_names[a] for a in action], unknown)
+            for name, items in source.rewards.items()
+        },
     )
 
 
@@ -170,6 +180,18 @@ def _compare(model: ParametricMDP, umb: UmbModel, point: Mapping[str, Fraction])
         raise ModelError("the commands as read differ from the transitions that Storm built; please report this model")
 
 
+def _compare_rewards(model: ParametricMDP, umb: UmbModel, point: Mapping[str, Fraction]) -> None:
+    """Refuse rewards that differ from Storm's at the build point."""
+    at = model.expressions.evaluate(np.array([[float(value) for value in point.values()]]))[:, 0]
+    for name, learned in model.learned_rewards.items():
+        known, parts = model.rewards[name].choice, umb.rewards[name]
+        ours = learned.added_to(np.zeros(model.graph.n_choices) if known is None else known, at, 0.0)
+        of_states = parts.get("states", np.zeros(model.graph.n_states))[model.graph.state_of_choice()]
+        theirs = of_states + parts.get("choices", np.zeros(model.graph.n_choices))
+        if not np.allclose(ours, theirs, rtol=_AGREEMENT, atol=_AGREEMENT * float(max(learned.span))):
+            raise ModelError(f'rewards "{name}" as read differ from those that Storm built; please report this model')
+
+
 def _sorted_edges(first_transition: IntArray, successor: IntArray) -> Any:
     """Return the transitions in order of choice and successor."""
     place = (owners(first_transition).astype(np.int64) << 32) | successor
@@ -177,7 +199,17 @@ def _sorted_edges(first_transition: IntArray, successor: IntArray) -> Any:
     return slice(None) if is_sorted else np.argsort(place, kind="stable")
 
 
-def _space(space: ParameterSpace | None, unknown: tuple[str, ...]) -> ParameterSpace:
+def _space(space: ParameterSpace | None, source: Source) -> ParameterSpace:
+    unknown = source.unknown
+    if space is None and source.rewards:
+        used = {name for items in source.rewards.values() for item in items for name in item.value.variables()}
+        place = next(iter(source.rewards.values()))[0].place
+        names = [name for name in unknown if name in used]
+        box = f"ParameterSpace.box({{{', '.join(f'{name!r}: (low, high)' for name in unknown)}}})"
+        raise ModelError(
+            f"{place} depend on {', '.join(names)}: say in Python between which numbers their values lie, with "
+            f"read_prism(…, space={box})"
+        )
     if space is None:
         return ParameterSpace.unit(*unknown)
     if set(space.names) != set(unknown):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,8 +17,9 @@ from plumdp.base.errors import ModelError, Option
 from plumdp.model.expressions.polynomial import Number, Polynomial, exact
 from plumdp.model.language.formula import Formula, evaluate, literal
 from plumdp.model.readers.commands import Branch, Command
+from plumdp.model.readers.reward_items import Item, reward_items
 from plumdp.model.readers.storm_formulas import formula, formula_at
-from plumdp.model.readers.storm_messages import OVERLAP, command_lines, reward_lines
+from plumdp.model.readers.storm_messages import OVERLAP, command_lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,7 @@ class Source:
     numbered: Mapping[int, Command]  # the commands of a PRISM file by Storm's numbers of them
     needs_choice_labels: bool = False  # whether the commands take their names from the built model
     hidden: frozenset[str] = frozenset()  # variables of the built states that are none of the model
+    rewards: Mapping[str, Sequence[Item]] = field(default_factory=dict)  # structures that depend on parameters
 
 
 def open_prism(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Source:
@@ -43,7 +45,8 @@ def open_prism(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sour
     program = _define(stormpy, program, undefined, {c.name for c in program.constants}, constants)
     unknown = _unknown(undefined, constants)
     symbolic = program.substitute_formulas().substitute_constants()
-    _refuse_parameters(symbolic, text, set(unknown))
+    for label in symbolic.labels:
+        _refuse(label.expression, set(unknown), f'label "{label.name}"')
     commands, owner, lines = {}, {}, command_lines(text)
     for module in symbolic.modules:
         for number, command in enumerate(module.commands):
@@ -57,7 +60,9 @@ def open_prism(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sour
             raise ModelError(OVERLAP)
         return tuple(commands[index] for index in indices)
 
-    return Source(program, unknown, _constant_values(program.constants), joint_commands, commands)
+    rewards = reward_items(stormpy, symbolic, text, set(unknown))
+    constants_of_file = _constant_values(program.constants)
+    return Source(program, unknown, constants_of_file, joint_commands, commands, rewards=rewards)
 
 
 def open_prism_intervals(
@@ -144,34 +149,15 @@ def _prism_command(module: str, number: int, line: int | None, command: Any, unk
     return Command(action, tuple(branches), place)
 
 
-def _refuse_parameters(program: Any, text: str, unknown: set[str]) -> None:
-    """Refuse parameters in labels and rewards.
-
-    Everything but probabilities decides the structure, which must be known; guards and updates are looked at with the
-    commands.
-    """
-    for label in program.labels:
-        _refuse(label.expression, unknown, f'label "{label.name}"')
-    blocks = re.findall(r'(?<!")\brewards(?:\s+"([^"]*)")?(.*?)endrewards', str(program), re.DOTALL)
-    for (name, body), line in zip(blocks, reward_lines(text), strict=False):
-        used = sorted(unknown & set(re.findall(r"[A-Za-z_]\w*", body)))
-        if used:
-            where = f'rewards "{name}"' if name else "rewards"
-            instead = f", or enter a state of a fixed reward with probability {used[0]}"
-            _refuse_parameter(f"line {line}: {where} depend", used[0], instead)
-
-
 def _refuse(expression: Any, unknown: set[str], where: str) -> None:
     used = sorted(unknown & {v.name for v in expression.get_variables()})
     if used:
         _refuse_parameter(f"{where} depends", used[0])
 
 
-def _refuse_parameter(depends: str, name: str, instead: str = "") -> NoReturn:
+def _refuse_parameter(depends: str, name: str) -> NoReturn:
     value = Option("constants", {name: ...})
-    raise ModelError(
-        f"{depends} on the parameter {name}; only probabilities may: give {name} a value, ", value, instead
-    )
+    raise ModelError(f"{depends} on the parameter {name}; only probabilities may: give {name} a value, ", value)
 
 
 def _constant_values(constants: Any) -> dict[str, bool | int | Fraction]:
@@ -240,7 +226,7 @@ def _jani_variables(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _refuse_jani_parameters(content: Mapping[str, Any], unknown: set[str]) -> None:
-    """Refuse parameters outside probabilities, as ``_refuse_parameters`` does."""
+    """Refuse parameters outside probabilities; in PRISM files, they may be in rewards as well."""
     for automaton in content.get("automata", []):
         inside = [{k: v for k, v in location.items() if k != "name"} for location in automaton.get("locations", [])]
         for edge in automaton.get("edges", []):
