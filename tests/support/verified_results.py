@@ -43,9 +43,10 @@ def small_counts(runs=20_000, seed=3):
 def witnessed(folder: Path, text=PROPERTY, *, model=None, counts: TransitionCounts | None = None, **options):
     """Save a certificate with its witness, and return it."""
     model, counts = model or small_model(), counts if counts is not None else small_counts()
-    relaxation = options.pop("relaxation", None)
-    learned = plumdp.learn(model, counts, objectives=[text], **options)
-    certificate = plumdp.conclude(learned, text, relaxation=relaxation)
+    asked = plumdp.model.ask(text, model, memory=options.pop("memory", True))
+    concluding = {name: options.pop(name) for name in ("relaxation", "policy") if name in options}
+    learned = plumdp.learn(model, counts, objectives=[asked], **options)
+    certificate = plumdp.conclude(learned, asked, **concluding)
     certificate.save(folder, witness=propose_witness(learned, certificate)[0])
     return certificate
 

@@ -39,7 +39,7 @@ def expand(chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = 
     """
     from scipy.sparse.linalg import splu
 
-    matrices, known, rewards = _matrices(chain, enclosure)
+    matrices, earned = _matrices(chain, enclosure)
     k, n = enclosure.dimension, len(chain.open)
     if n == 0:
         return Expansion(degree, np.zeros((0, len(monomials(k, degree)))), np.zeros(0), np.zeros(0))
@@ -55,32 +55,30 @@ def expand(chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = 
 
     found: dict[Exponents, FloatArray] = {}
     for exponents in monomials(k, degree):
-        found[exponents] = solve(_right(exponents, found, matrices, known, rewards if exponents == zero else None, n))
+        found[exponents] = solve(_right(exponents, found, matrices, earned, n))
     rounding = 0.0 if is_exact else _ROUNDING * max(float(np.abs(found[zero]).max()), _LEAST)
-    missing = sizes_on_ball(_high(found, matrices, known, degree), n) + rounding
+    missing = sizes_on_ball(_high(found, matrices, earned, degree), n) + rounding
     margins, left = (_summed(each, matrices, solve) for each in (missing, np.ones(n)))
     if any(not np.isfinite(each).all() or (each < 0).any() for each in (margins, left)):
         return None
     return Expansion(degree, np.stack(list(found.values()), axis=1), margins, left)
 
 
-def _matrices(
-    chain: Chain, enclosure: Enclosure
-) -> tuple[dict[Exponents, Any], dict[Exponents, FloatArray], FloatArray]:
-    """Return the matrix of each monomial among open states, what it leads to of known values, and rewards."""
+def _matrices(chain: Chain, enclosure: Enclosure) -> tuple[dict[Exponents, Any], dict[Exponents, FloatArray]]:
+    """Return the matrix of each monomial among open states, and of what a step earns, in rewards and known values."""
     from scipy.sparse import coo_array
 
     forms = [enclosure.transform(f, "chain") for f in chain.expressions]
     place = {node: i for i, node in enumerate(chain.open)}
     n, discount = len(place), float(chain.discount.p) / float(chain.discount.q)
     entries: dict[Exponents, tuple[list[int], list[int], list[float]]] = {(0,) * enclosure.dimension: ([], [], [])}
-    known: dict[Exponents, FloatArray] = {}
+    earned: dict[Exponents, FloatArray] = {}
     coefficients = [[(e, discount * int(c.p) / int(c.q)) for e, c in form.items()] for form in forms]
-    rewards = np.zeros(n)
     for node, i in place.items():
         step = chain.steps[node]
         assert step is not None
-        rewards[i] = int(step.reward.p) / int(step.reward.q)
+        for e, c in enclosure.transform(step.reward, "chain").items():
+            earned.setdefault(e, np.zeros(n))[i] += int(c.p) / int(c.q)
         for successor, f in zip(step.successors, step.expressions, strict=True):
             for e, c in coefficients[f]:
                 if successor in place:
@@ -89,22 +87,20 @@ def _matrices(
                     columns.append(place[successor])
                     numbers.append(c)
                 elif chain.known[successor]:
-                    known.setdefault(e, np.zeros(n))[i] += c * float(chain.known[successor].p)
+                    earned.setdefault(e, np.zeros(n))[i] += c * float(chain.known[successor].p)
     matrices = {e: coo_array((v, (r, c)), shape=(n, n)).tocsr() for e, (r, c, v) in entries.items()}
-    return matrices, known, rewards
+    return matrices, earned
 
 
 def _right(
     exponents: Exponents,
     found: dict[Exponents, FloatArray],
     matrices: dict[Exponents, Any],
-    known: dict[Exponents, FloatArray],
-    rewards: FloatArray | None,
+    earned: dict[Exponents, FloatArray],
     n: int,
 ) -> FloatArray:
     """Return what one step adds to a monomial of the values, but for the part that has the same monomial itself."""
-    total = np.zeros(n) if rewards is None else rewards.copy()
-    total += known.get(exponents, 0.0)
+    total = earned.get(exponents, np.zeros(n)).copy()
     for e, matrix in matrices.items():
         rest = tuple(a - b for a, b in zip(exponents, e, strict=True))
         if rest in found:
@@ -113,10 +109,10 @@ def _right(
 
 
 def _high(
-    found: dict[Exponents, FloatArray], matrices: dict[Exponents, Any], known: dict[Exponents, FloatArray], degree: int
+    found: dict[Exponents, FloatArray], matrices: dict[Exponents, Any], earned: dict[Exponents, FloatArray], degree: int
 ) -> dict[Exponents, FloatArray]:
     """Return the terms above a degree that one step makes."""
-    high: dict[Exponents, FloatArray] = {e: v.copy() for e, v in known.items() if sum(e) > degree}
+    high: dict[Exponents, FloatArray] = {e: v.copy() for e, v in earned.items() if sum(e) > degree}
     for e, matrix in matrices.items():
         for b, values in found.items():
             if sum(e) + sum(b) > degree:

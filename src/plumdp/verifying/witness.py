@@ -21,12 +21,13 @@ from plumdp.confidence.laws import law_of_space
 from plumdp.confidence.likelihood import LikelihoodSet, Threshold, furthest_point
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray
-from plumdp.model.objective import digest
+from plumdp.model.objective import Kind, digest
 from plumdp.model.question import Question
 from plumdp.result.certificate import Certificate
 from plumdp.result.json_values import json_value
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.verifying.ball import LikelihoodForm, ball_part, find_optimum
+from plumdp.verifying.chain_part import chain_part
 from plumdp.verifying.checker.chain import Chain, read_chain
 from plumdp.verifying.checker.check import half_spaces_of
 from plumdp.verifying.checker.claim import FORMAT
@@ -37,7 +38,7 @@ from plumdp.verifying.checker.half_spaces import HalfSpace, of_tangents
 from plumdp.verifying.checker.reading import Part, Rejected
 from plumdp.verifying.counted import counted_part
 from plumdp.verifying.expansion import Expansion, expand
-from plumdp.verifying.model_parts import KINDS, chain_part, shares_part, space_part
+from plumdp.verifying.model_parts import shares_part, space_part
 from plumdp.verifying.multipliers import Multipliers, bound_polynomial
 from plumdp.verifying.set_proof import bets_part, intervals_part, likelihood_parts, space_law
 
@@ -117,11 +118,8 @@ def _refuse_unknown(learned: Learned, question: Question, certificate: Certifica
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
         "bounds with a misfit": bool(learned.misfit),
         "evidence from other studies": bool(learned.studies),
-        "policies with memory": question.model is not learned.model or question.remembers,
         "rewards that are learned": bool(learned.model.learned_rewards),
-        "policies that draw": certificate.policy.weights is not None,
-        "numbers of steps": question.objective.n_steps is not None,
-        "averages in the long run": question.objective.kind not in KINDS,
+        "averages in the long run": question.objective.kind is Kind.AVERAGE,
         "answers to thresholds": bool(certificate.answer),
         "other sets than likelihood and interval": learned.kind not in ("likelihood", "interval"),
     }
@@ -224,7 +222,7 @@ def _tangents(
 ) -> list[dict[str, Any]]:
     """Return points where each likelihood set is furthest along the gradient of the policy's value, on both sides."""
     tangents: list[dict[str, Any]] = []
-    _, gradient = policy_gradient(question.model, certificate.policy.choice, question.objective, learned.estimate)
+    _, gradient = policy_gradient(question.model, certificate.policy, question.objective, learned.estimate)
     for i, form in enumerate(forms):
         threshold = Threshold(form.seen, form.threshold, "", False)
         for side in (1, -1) if np.isfinite(gradient).all() else ():
@@ -268,7 +266,7 @@ def _bracket(
     numbers, margin = expansion.coefficients[start], float(expansion.margins[start])
     low = bound_polynomial(numbers, expansion.degree, rows, offsets)
     high = bound_polynomial(-numbers, expansion.degree, rows, offsets)
-    below = 0.0 if ends.lower <= 0 and chain.kind != "discounted" else ends.lower - low.bound + margin
+    below = 0.0 if ends.lower <= 0 and chain.is_never_negative else ends.lower - low.bound + margin
     above = 0.0 if ends.upper >= 1 and chain.kind == "reach" else margin - high.bound - ends.upper
     missing = 0.0 if is_exact else max(below, above)
     return {"lower": _written(low, usable), "upper": _written(high, usable)}, missing, margin

@@ -29,7 +29,7 @@ def check_bracket(
         require(inside, "the known value of the initial state is not in the bracket")
         return
     value, margin = functions.values[start], functions.margins[start]
-    if lower is not None and (chain.kind == "discounted" or lower > 0):  # other values are never negative
+    if lower is not None and (lower > 0 or not chain.is_never_negative):
         above = _plus(value, -margin - arb(lower), enclosure.dimension)
         require(_is_nonnegative(above, part["lower"], enclosure), "the lower end does not follow")
     if upper is not None and (chain.kind != "reach" or upper < 1):

@@ -61,7 +61,6 @@ def _read_claim(certificate: Part, witness: Part) -> Claim:
     require(certificate["status"].text() in ("certified", "nothing certified"), _unknown(certificate["status"].text()))
     require(certificate["misfit"].number() == 0, _unknown("bounds with a misfit"))
     options = certificate["options"]
-    require(options["memory"].value is False, _unknown("policies with memory"))
     require(options["evidence"].value is None, _unknown("evidence from other studies"))
     require("answer" not in certificate, _unknown("answers to thresholds"))
     for name in ("objective", "direction", "lower", "upper", "confidence"):

@@ -26,7 +26,7 @@ from flint import arb
 
 from .chain import Chain, Step
 from .enclosure import Enclosure
-from .polynomials import Exponents, monomials, size_on_ball
+from .polynomials import Exponents, Polynomial, monomials, size_on_ball
 from .reading import Ball, Part, require
 
 _MAX_DEGREE = 16
@@ -70,7 +70,8 @@ def check_functions(part: Part, chain: Chain, enclosure: Enclosure, functions: F
         _check_end(part["steps"].balls(len(chain.open)), chain, forms, zero)
     join = _joined_exponents()
     for node, step in chain.open_steps():
-        change, margin = _one_step(node, step, forms, functions, join, enclosure.dimension)
+        reward = enclosure.transform(step.reward, f"rows[{node}][0]")
+        change, margin = _one_step(node, step, reward, forms, functions, join, enclosure.dimension)
         for sign in (-1, 1):
             both = {e: change.get(e, arb(0)) + sign * margin.get(e, arb(0)) for e in change.keys() | margin.keys()}
             surplus = -sign * both.pop(zero, arb(0)) - size_on_ball(both)
@@ -95,6 +96,7 @@ def _check_end(numbers: list[Ball], chain: Chain, forms: list[dict[Exponents, Ba
 def _one_step(
     node: int,
     step: Step,
+    reward: Polynomial,
     forms: list[dict[Exponents, Ball]],
     functions: Functions,
     join: Callable[[Exponents, Exponents], Exponents],
@@ -103,7 +105,8 @@ def _one_step(
     """Return reward + Σ f u(successor) - u(node), and Σ f m(successor) - m(node), as polynomials in x."""
     change: dict[Exponents, Ball] = {e: -c for e, c in functions.values[node].items()}
     zero = (0,) * dimension
-    change[zero] = change.get(zero, arb(0)) + arb(step.reward)
+    for e, c in reward.items():
+        change[e] = change.get(e, arb(0)) + arb(c)
     margin: dict[Exponents, Ball] = {zero: -functions.margins[node]}
     for successor, f in zip(step.successors, step.expressions, strict=True):
         value, its_margin = functions.values[successor].items(), functions.margins[successor]
