@@ -16,7 +16,7 @@ from plumdp.verifying.checker.chain import Chain
 from plumdp.verifying.checker.enclosure import Enclosure
 from plumdp.verifying.checker.polynomials import Exponents, monomials
 
-_ROUNDS = 8
+_ROUNDS = 1000
 _SPARE = 1e-3  # of margins, relative
 _ROUNDING = 2.0**-48  # of sums of products, relative to the largest value
 _LEAST = 1e-30
@@ -59,7 +59,7 @@ def expand(chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = 
     rounding = 0.0 if is_exact else _ROUNDING * max(float(np.abs(found[zero]).max()), _LEAST)
     missing = sizes_on_ball(_high(found, matrices, earned, degree), n) + rounding
     margins, left = (_summed(each, matrices, solve) for each in (missing, np.ones(n)))
-    if any(not np.isfinite(each).all() or (each < 0).any() for each in (margins, left)):
+    if margins is None or left is None:
         return None
     return Expansion(degree, np.stack(list(found.values()), axis=1), margins, left)
 
@@ -121,13 +121,21 @@ def _high(
     return high
 
 
-def _summed(missing: FloatArray, matrices: dict[Exponents, Any], solve: Any) -> FloatArray:
-    """Return the expected sum of what is missing in each state over a run, at the worst point of the ball."""
-    total = solve(missing)
-    for _ in range(_ROUNDS if missing.any() else 0):
-        moved = sizes_on_ball({e: matrix @ total for e, matrix in matrices.items()}, len(total))
-        total = solve((missing + moved) * (1 + _SPARE))
-    return np.asarray(total)
+def _summed(missing: FloatArray, matrices: dict[Exponents, Any], solve: Any) -> FloatArray | None:
+    """Return the expected sum of what is missing in each state over a run, at the worst point of the ball.
+
+    What differs from the centre is added in rounds, until one adds no more than was spared; None if none does.
+    """
+    right, total = missing, solve(missing)
+    for _ in range(_ROUNDS):
+        needed = missing + sizes_on_ball({e: matrix @ total for e, matrix in matrices.items()}, len(total))
+        if not np.isfinite(needed).all() or (total < 0).any():
+            return None
+        if (needed <= right).all():
+            return np.asarray(total)
+        right = needed * (1 + _SPARE)
+        total = solve(right)
+    return None
 
 
 def sizes_on_ball(polynomials: dict[Exponents, FloatArray], n: int) -> FloatArray:

@@ -7,12 +7,12 @@ expanded about the centre of the ball. Whatever is written here is a proposal, a
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from math import comb
 from typing import Any, cast
 
 import numpy as np
-from flint import ctx
 
 from plumdp.base.errors import DataError
 from plumdp.confidence.bounds import ExpressionBounds
@@ -29,20 +29,20 @@ from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.verifying.ball import LikelihoodForm, ball_part, find_optimum
 from plumdp.verifying.chain_part import chain_part
 from plumdp.verifying.checker.chain import Chain, read_chain
-from plumdp.verifying.checker.check import half_spaces_of
-from plumdp.verifying.checker.claim import FORMAT
+from plumdp.verifying.checker.check import Report, check_claim, exactly, half_spaces_of
+from plumdp.verifying.checker.claim import CERTIFICATE, FORMAT, WITNESS, read_claim
 from plumdp.verifying.checker.counts import Data, read_data
 from plumdp.verifying.checker.enclosure import Enclosure, make_enclosure
 from plumdp.verifying.checker.evidence import Likelihood, read_likelihood
 from plumdp.verifying.checker.half_spaces import HalfSpace, of_tangents
-from plumdp.verifying.checker.reading import Part, Rejected
+from plumdp.verifying.checker.reading import Part, Rejected, read_json
 from plumdp.verifying.counted import counted_part
 from plumdp.verifying.expansion import Expansion, expand
 from plumdp.verifying.model_parts import shares_part, space_part
-from plumdp.verifying.multipliers import Multipliers, bound_polynomial
+from plumdp.verifying.multipliers import Cuts, Multipliers, bound_polynomial
 from plumdp.verifying.set_proof import bets_part, intervals_part, likelihood_parts, space_law
 
-_DEGREES = (2, 3, 4, 6, 8, 12, 16)  # of expansions, until one proves the bounds
+_DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
 _ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, from which on no other degree is tried
 _EXACT = 1e-12  # relative width of bounds that leave no room for rounding
 _MOST = 2_000_000  # coefficients of an expansion beyond which no higher degree is tried
@@ -61,18 +61,17 @@ def make_witness(learned: Learned, certificate: Certificate) -> str:
     >>> len(make_witness(learned, conclude(learned, study.objective))) > 1000
     True
     """
-    text, is_proved = propose_witness(learned, certificate)
-    if not is_proved:
-        raise DataError("no functions that prove the bounds to a checker were found, so there is no witness")
+    text, broken = propose_witness(learned, certificate)
+    if broken is not None:
+        raise DataError(f"no proof of these bounds was found, so there is no witness ({broken.layer}: {broken})")
     return text
 
 
-def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, bool]:
-    """Return the best witness that is found, and whether it seems to prove the certificate."""
+def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Rejected | None]:
+    """Return the best witness that is found, and the first step that the checker does not accept, if there is one."""
     question = _question_of(learned, certificate)
     _refuse_unknown(learned, question, certificate)
-    model, bits = learned.model, ctx.prec
-    table = learned.table
+    model, table = learned.model, learned.table
     content: dict[str, Any] = {
         "format": FORMAT,
         "claim": {
@@ -89,14 +88,22 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, bo
         **counted_part(model, learned.counts, table),
         "chain": chain_part(question, certificate.policy),
     }
+    with exactly():
+        with suppress(Rejected):  # what is missing then is found below
+            _prove(content, learned, question, certificate)
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+        return text, _first_broken(text, certificate)
+
+
+def _first_broken(text: str, certificate: Certificate) -> Rejected | None:
+    """Return the first step of a witness that the checker does not accept, by its own arithmetic."""
+    witness = read_json(text.encode(), WITNESS)
     try:
-        ctx.prec = 128
-        is_proved = _prove(content, learned, question, certificate)
-    except Rejected:  # the checker says which step is broken
-        is_proved = False
-    finally:
-        ctx.prec = bits
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n", is_proved
+        claim = read_claim(read_json(json.dumps(certificate.to_dict()).encode(), CERTIFICATE), witness)
+        check_claim(claim, witness, Report())
+    except Rejected as error:
+        return error
+    return None
 
 
 def _question_of(learned: Learned, certificate: Certificate) -> Question:
@@ -136,8 +143,8 @@ class _Ends:
     upper: float
 
 
-def _prove(content: dict[str, Any], learned: Learned, question: Question, certificate: Certificate) -> bool:
-    """Add the set, values and bracket to the content of a witness, and return whether it seems to be a proof."""
+def _prove(content: dict[str, Any], learned: Learned, question: Question, certificate: Certificate) -> None:
+    """Add the set, values and bracket to the content of a witness."""
     found, model, counts = learned.bounds, learned.model, learned.counts
     likely = cast("LikelihoodSet", found) if learned.kind == "likelihood" else None
     strips = cast("ExpressionBounds", found) if likely is None else likely.strips
@@ -170,8 +177,7 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     tangents += _at_optima(chain, enclosure, forms)
     content["set"]["tangents"] = tangents
     enclosure = make_enclosure(ball, data, [*half_spaces, *_drawn(tangents, data, likelihoods)])
-    content["values"], content["bracket"], is_proved = _values(chain, enclosure, ends)
-    return is_proved
+    content["values"], content["bracket"] = _values(chain, enclosure, ends)
 
 
 def _drawn(tangents: list[dict[str, Any]], data: Data, likelihoods: list[Likelihood]) -> list[HalfSpace]:
@@ -188,7 +194,9 @@ def _at_optima(chain: Chain, enclosure: Enclosure, forms: list[LikelihoodForm]) 
     if expansion is None:
         return []
     numbers = expansion.coefficients[chain.open.index(chain.initial)]
-    rows, offsets, _ = _cuts(enclosure)
+    cuts, _ = _cuts(enclosure)
+    is_flat = ~cuts.squares.any(axis=(1, 2))
+    rows, offsets = cuts.rows[is_flat], cuts.offsets[is_flat]
     centre, axes = (
         np.array([[_float(a) for a in row] for row in rows_]) for rows_ in ([enclosure.centre], enclosure.axes)
     )
@@ -201,12 +209,17 @@ def _at_optima(chain: Chain, enclosure: Enclosure, forms: list[LikelihoodForm]) 
     ]
 
 
-def _cuts(enclosure: Enclosure) -> tuple[FloatArray, FloatArray, list[int]]:
-    """Return rows and offsets of half-spaces in the coordinates of a ball, and their numbers."""
-    usable = [i for i, cut in enumerate(enclosure.cuts) if cut.row is not None]
+def _cuts(enclosure: Enclosure) -> tuple[Cuts, list[int]]:
+    """Return what cuts a ball, in floats, and the numbers of these cuts."""
+    usable, k = [i for i, cut in enumerate(enclosure.cuts) if cut.row is not None], enclosure.dimension
     rows = np.array([[_float(q) for q in enclosure.cuts[i].row or []] for i in usable])
     offsets = np.array([_float(enclosure.cuts[i].offset) for i in usable])
-    return rows.reshape(len(usable), enclosure.dimension), offsets, usable
+    squares = np.zeros((len(usable), k, k))
+    for place, i in enumerate(usable):
+        square = enclosure.cuts[i].square
+        if square is not None:
+            squares[place] = [[_float(c) for c in row] for row in square]
+    return Cuts(rows.reshape(len(usable), k), offsets, squares), usable
 
 
 def _below(ball: Any) -> float:
@@ -232,8 +245,8 @@ def _tangents(
     return tangents
 
 
-def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, Any], dict[str, Any], bool]:
-    """Return functions of the least degree that prove the bracket, multipliers, and whether one does."""
+def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return functions of the least degree that seem to prove the bracket, or of the largest, and multipliers."""
     degrees = _DEGREES if enclosure.dimension else (0,)
     is_exact = ends.upper - ends.lower <= _EXACT * max(abs(ends.lower), abs(ends.upper))
     for degree in degrees:
@@ -250,7 +263,7 @@ def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, 
         n_next = len(chain.open) * comb(enclosure.dimension + degree + 2, enclosure.dimension)
         is_hopeless = degree >= _ENOUGH and margin < _SMALL * missing  # a smaller margin would not help
         if missing <= 0 or is_hopeless or degree == degrees[-1] or n_next > _MOST:
-            return values, bracket, missing <= 0
+            return values, bracket
     raise DataError("no functions that bound the policy's value on all of the ball were found, so there is no witness")
 
 
@@ -262,10 +275,10 @@ def _bracket(
         nothing, value = {"multipliers": [], "ball": 0}, _float(chain.known[chain.initial])
         return {"lower": nothing, "upper": nothing}, max(ends.lower - value, value - ends.upper), 0.0
     start = chain.open.index(chain.initial)
-    rows, offsets, usable = _cuts(enclosure)
+    cuts, usable = _cuts(enclosure)
     numbers, margin = expansion.coefficients[start], float(expansion.margins[start])
-    low = bound_polynomial(numbers, expansion.degree, rows, offsets)
-    high = bound_polynomial(-numbers, expansion.degree, rows, offsets)
+    low = bound_polynomial(numbers, expansion.degree, cuts)
+    high = bound_polynomial(-numbers, expansion.degree, cuts)
     below = 0.0 if ends.lower <= 0 and chain.is_never_negative else ends.lower - low.bound + margin
     above = 0.0 if ends.upper >= 1 and chain.kind == "reach" else margin - high.bound - ends.upper
     missing = 0.0 if is_exact else max(below, above)

@@ -1,4 +1,4 @@
-"""From functions of the parameters to the bracket: bounds on a polynomial over the ball and all half-spaces."""
+"""From functions of the parameters to the bracket: bounds on a polynomial over the ball and all that cuts it."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def _plus(polynomial: Mapping[Exponents, Ball], number: Ball, dimension: int) ->
 
 
 def _is_nonnegative(polynomial: Mapping[Exponents, Ball], part: Part, enclosure: Enclosure) -> bool:
-    """Return whether a polynomial p is surely at least zero on the ball and in all half-spaces.
+    """Return whether a polynomial p is surely at least zero on the ball, where nothing cuts it off.
 
-    With multipliers y(x) >= 0 of half-spaces q·x <= o, which may be polynomials, and ν >= 0 of the ball, it is enough
-    that p(x) - Σ y(x) (o - q·x) - ν (1 - |x|²) is at least zero on the ball. Of this polynomial, terms of degree three
-    and more are bounded by their size, and the others are positive if their matrix is positive definite.
+    With multipliers y(x) >= 0 of cuts q·x + x·C x <= o, which may be polynomials, and ν >= 0 of the ball, it is enough
+    that p(x) - Σ y(x) (o - q·x - x·C x) - ν (1 - |x|²) is at least zero on the ball. Of this polynomial, terms of
+    degree three and more are bounded by their size, and the others are positive if their matrix is positive definite.
     """
     k = enclosure.dimension
     ball = arb(part["ball"].number())
@@ -56,7 +56,7 @@ def _is_nonnegative(polynomial: Mapping[Exponents, Ball], part: Part, enclosure:
     for item in part["multipliers"]:
         cut = enclosure.cuts[item[0].whole(len(enclosure.cuts))]
         require(cut.row is not None, f"{item.place}: the half-space depends on parameters that are called idle")
-        _subtract(rest, _multiplier(item[1], k), cut, k)
+        _subtract(rest, _multiplier(item[1], k), cut)
     matrix = [[arb(0)] * (k + 1) for _ in range(k + 1)]
     for e, c in rest.items():
         if sum(e) <= 2:
@@ -83,10 +83,11 @@ def _multiplier(part: Part, k: int) -> dict[Exponents, Ball]:
     return found
 
 
-def _subtract(polynomial: dict[Exponents, Ball], multiplier: dict[Exponents, Ball], cut: Cut, k: int) -> None:
-    """Subtract y(x) (o - q·x)."""
+def _subtract(polynomial: dict[Exponents, Ball], multiplier: dict[Exponents, Ball], cut: Cut) -> None:
+    """Subtract y(x) (o - q·x - x·C x)."""
+    terms = [((), -cut.offset), *(((i,), q) for i, q in enumerate(cut.row or []))]
+    terms += [((i, j), c) for i, row in enumerate(cut.square or []) for j, c in enumerate(row)]
     for e, y in multiplier.items():
-        polynomial[e] = polynomial.get(e, arb(0)) - y * cut.offset
-        for i, q in enumerate(cut.row or []):
-            above = (*e[:i], e[i] + 1, *e[i + 1 :])
-            polynomial[above] = polynomial.get(above, arb(0)) + y * q
+        for places, number in terms:
+            above = tuple(power + places.count(i) for i, power in enumerate(e))
+            polynomial[above] = polynomial.get(above, arb(0)) + y * number

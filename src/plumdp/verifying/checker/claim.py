@@ -49,14 +49,14 @@ def read_files(folder: Path) -> tuple[Claim, Part]:
     require(own == hashes[CERTIFICATE].text(), f"{CERTIFICATE} was changed since it was written")
     witness = read_json(content[WITNESS], WITNESS)
     require(witness["format"].text() == FORMAT, f"{WITNESS}: the format is not {FORMAT}")
-    return _read_claim(certificate, witness), witness
+    return read_claim(certificate, witness), witness
 
 
 def _digest(content: bytes) -> str:
     return blake2b(content, digest_size=16).hexdigest()
 
 
-def _read_claim(certificate: Part, witness: Part) -> Claim:
+def read_claim(certificate: Part, witness: Part) -> Claim:
     """Return the claim, after refusing all kinds that are not known, and a witness of another claim."""
     require(certificate["status"].text() in ("certified", "nothing certified"), _unknown(certificate["status"].text()))
     require(certificate["misfit"].number() == 0, _unknown("bounds with a misfit"))
