@@ -4,7 +4,17 @@ import json
 import shutil
 
 import pytest
-from support.verified_results import COST, PROPERTY, rehash, rewrite, small_counts, small_model, witnessed
+from support.verified_results import (
+    COST,
+    PROPERTY,
+    rehash,
+    rewrite,
+    small_counts,
+    small_model,
+    witnessed,
+    worn,
+    worn_counts,
+)
 
 import plumdp
 from plumdp.base.errors import DataError
@@ -41,6 +51,10 @@ def test_results_as_they_were_written_are_verified_in_all_layers(saved, name):
     [
         ("Rmax=? [ C ]", {}),
         ("Rmax=? [ C{0.9} ]", {}),
+        ("Rmax=? [ LRA ]", {"model": worn(), "counts": worn_counts()}),
+        ("Rmax=? [ LRA ]", {"model": worn(), "counts": worn_counts(), "policy": "uniform"}),
+        ("Rmax=? [ C<=9 ]", {"model": worn(), "counts": worn_counts()}),
+        ('Pmax=? [ F "down" ]', {"model": worn(), "counts": worn_counts()}),
         ('Pmax=? [ G !"goal" ]', {}),
         ('Pmax=? [ x>0 U "goal" ]', {}),
         (PROPERTY, {"confidence_set": "interval", "relaxation": "interval"}),
@@ -79,6 +93,14 @@ def at(*path, to):
         part[path[-1]] = to(part[path[-1]]) if callable(to) else to
 
     return change
+
+
+def claimed(**numbers):
+    return lambda witness: witness["claim"].update(numbers)
+
+
+def claimed_by_certificate(**numbers):
+    return lambda certificate: certificate.update(numbers)
 
 
 def certified(**content):
@@ -217,10 +239,28 @@ def test_a_changed_cost_of_a_state_is_rejected(result):
     assert verify(cost).broken.layer == "values"
 
 
-def test_averages_are_refused_by_name():
-    learned = plumdp.learn(small_model(), small_counts(), objectives=["Rmax=? [ LRA ]"])
-    with pytest.raises(DataError, match="verify does not know averages in the long run"):
-        make_witness(learned, plumdp.conclude(learned, "Rmax=? [ LRA ]"))
+def test_a_target_that_is_surely_reached_has_the_value_one_exactly(tmp_path):
+    """The chain has cycles, and one step keeps the value, so that no function is strictly below it."""
+    witnessed(tmp_path / "result", 'Pmax=? [ F "down" ]', model=worn(), counts=worn_counts())
+    rewrite(tmp_path / "result", claimed(lower=1.0), claimed_by_certificate(lower=1.0))
+    assert verify(tmp_path / "result").broken is None
+    rewrite(tmp_path / "result", lambda witness: witness["values"]["functions"][0].__setitem__(0, 1 + 2**-50))
+    assert verify(tmp_path / "result").broken.layer == "values"
+
+
+def test_an_average_that_is_off_is_rejected(tmp_path):
+    witnessed(tmp_path / "result", "Rmax=? [ LRA ]", model=worn(), counts=worn_counts())
+    before = (tmp_path / "result" / "witness.json").read_text()
+    changes = {
+        "average": lambda values: values["average"].__setitem__(0, values["average"][0] + 1e-2),
+        "a slope of it": lambda values: values["average"].__setitem__(1, values["average"][1] + 1e-2),
+        "margin": lambda values: values["margins"].__setitem__(0, 0.0),
+        "function": lambda values: values["functions"][1].__setitem__(0, values["functions"][1][0] + 1e-2),
+    }
+    for change in changes.values():
+        rewrite(tmp_path / "result", lambda witness, change=change: change(witness["values"]))
+        assert verify(tmp_path / "result").broken.layer == "values"
+        (tmp_path / "result" / "witness.json").write_text(before)
 
 
 def test_kinds_without_a_witness_are_refused_by_name():

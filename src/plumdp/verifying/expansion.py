@@ -24,12 +24,20 @@ _LEAST = 1e-30
 
 @dataclass(frozen=True)
 class Expansion:
-    """Coefficients (n_open, n_monomials) in the order of ``monomials``, and margins (n_open)."""
+    """Coefficients (n_open, n_monomials) in the order of ``monomials``, and margins (n_open), one for an average."""
 
     degree: int
     coefficients: FloatArray
     margins: FloatArray
     steps: FloatArray  # (n_open): a little more than the expected number of steps
+    average: FloatArray | None = None  # (n_monomials)
+
+    def start(self, chain: Chain) -> tuple[FloatArray, float]:
+        """Return the coefficients and the margin of what is claimed."""
+        if self.average is not None:
+            return self.average, float(self.margins[0])
+        node = chain.open.index(chain.initial)
+        return self.coefficients[node], float(self.margins[node])
 
 
 def expand(chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = False) -> Expansion | None:
@@ -39,6 +47,8 @@ def expand(chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = 
     """
     from scipy.sparse.linalg import splu
 
+    if chain.kind == "average":
+        return _expand_average(chain, enclosure, degree)
     matrices, earned = _matrices(chain, enclosure)
     k, n = enclosure.dimension, len(chain.open)
     if n == 0:
@@ -61,7 +71,36 @@ def expand(chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = 
     margins, left = (_summed(each, matrices, solve) for each in (missing, np.ones(n)))
     if margins is None or left is None:
         return None
+    if chain.kind == "reach" and all(chain.known.values()):  # every run ends in a target, exactly
+        return Expansion(degree, np.eye(1, len(found)).repeat(n, axis=0), np.zeros(n), left)
     return Expansion(degree, np.stack(list(found.values()), axis=1), margins, left)
+
+
+def _expand_average(chain: Chain, enclosure: Enclosure, degree: int) -> Expansion | None:
+    """Return an expansion of the average g and of u with g + u = reward + P u, or None if g is not unique."""
+    from scipy.sparse import block_array, coo_array, eye_array
+    from scipy.sparse.linalg import splu
+
+    matrices, earned = _matrices(chain, enclosure)
+    n, zero = len(chain.open), (0,) * enclosure.dimension
+    start, ones = chain.open.index(chain.initial), np.ones((n, 1))
+    first = coo_array(([1.0], ([0], [start])), shape=(1, n))  # u is zero in the initial state
+    try:
+        solver = splu(block_array([[eye_array(n) - matrices.pop(zero), ones], [first, None]]).tocsc())
+    except RuntimeError:  # a singular matrix
+        return None
+    found: dict[Exponents, FloatArray] = {}
+    average = []
+    for exponents in monomials(enclosure.dimension, degree):
+        solved = solver.solve(np.append(_right(exponents, found, matrices, earned, n), 0.0))
+        found[exponents] = solved[:-1]
+        average.append(float(solved[-1]))
+    coefficients = np.stack(list(found.values()), axis=1)
+    if not np.isfinite(coefficients).all():
+        return None
+    margin = sizes_on_ball(_high(found, matrices, earned, degree), n).max() * (1 + _SPARE)
+    margin += _ROUNDING * max(float(np.abs(found[zero]).max()), _LEAST)
+    return Expansion(degree, coefficients, np.array([margin]), np.zeros(n), np.array(average))
 
 
 def _matrices(chain: Chain, enclosure: Enclosure) -> tuple[dict[Exponents, Any], dict[Exponents, FloatArray]]:

@@ -14,7 +14,7 @@ from plumdp.verifying.checker.polynomials import Exponents, monomials
 from plumdp.verifying.expansion import sizes_on_ball
 
 _ROUNDING = 1e-14  # of coefficients, relative to the largest
-_MOST_TERMS = 1001  # of a polynomial that multipliers are to leave little of
+_MOST = 1001  # coefficients of multipliers
 _MOST_PAIRS = 50  # of half-spaces, whose corners are looked at; tangents come last
 _NEARLY_INSIDE, _NEARLY_PARALLEL = 1.2, 0.999
 
@@ -74,8 +74,8 @@ def bound_polynomial(numbers: FloatArray, degree: int, cuts: Cuts) -> Multiplier
     weights = {i: y[0] * float(cuts.lengths[i]) for i, y in best.cuts.items()}
     active = sorted(weights, key=lambda i: -weights[i])[:k]
     for used in ([one], active[:1], active):
-        tops = {2, 3, 4, degree} if len(used) == 1 else {2, 3, 4}
-        for top in [top for top in sorted(tops) if top <= degree and comb(k + top, k) <= _MOST_TERMS]:
+        tops = [top for top in sorted({2, 3, 4, degree}) if top <= degree and len(used) * comb(k + top, k) <= _MOST]
+        for top in tops:
             for kept in (1, 2):
                 new = _grown(given, used, top, kept, cuts)
                 best = new if new is not None and new.bound > best.bound else best

@@ -21,7 +21,7 @@ from plumdp.confidence.laws import law_of_space
 from plumdp.confidence.likelihood import LikelihoodSet, Threshold, furthest_point
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray
-from plumdp.model.objective import Kind, digest
+from plumdp.model.objective import digest
 from plumdp.model.question import Question
 from plumdp.result.certificate import Certificate
 from plumdp.result.json_values import json_value
@@ -30,7 +30,7 @@ from plumdp.verifying.ball import LikelihoodForm, ball_part, find_optimum
 from plumdp.verifying.chain_part import chain_part
 from plumdp.verifying.checker.chain import Chain, read_chain
 from plumdp.verifying.checker.check import Report, check_claim, exactly, half_spaces_of
-from plumdp.verifying.checker.claim import CERTIFICATE, FORMAT, WITNESS, read_claim
+from plumdp.verifying.checker.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
 from plumdp.verifying.checker.counts import Data, read_data
 from plumdp.verifying.checker.enclosure import Enclosure, make_enclosure
 from plumdp.verifying.checker.evidence import Likelihood, read_likelihood
@@ -70,8 +70,6 @@ def make_witness(learned: Learned, certificate: Certificate) -> str:
 def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Rejected | None]:
     """Return the best witness that is found, and the first step that the checker does not accept, if there is one."""
     question = _question_of(learned, certificate)
-    _refuse_unknown(learned, question, certificate)
-    model, table = learned.model, learned.table
     content: dict[str, Any] = {
         "format": FORMAT,
         "claim": {
@@ -82,10 +80,14 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
             "confidence": certificate.confidence,
             "sentence": certificate.headline,
         },
+    }
+    _refuse_unknown(learned, content, certificate)
+    model = learned.model
+    content |= {
         "budget": {"error": learned.error, "shares": shares_part(learned.budget)},
         "parameters": list(model.space.names),
         "space": space_part(model.space),
-        **counted_part(model, learned.counts, table),
+        **counted_part(model, learned.counts, learned.table),
         "chain": chain_part(question, certificate.policy),
     }
     with exactly():
@@ -99,11 +101,14 @@ def _first_broken(text: str, certificate: Certificate) -> Rejected | None:
     """Return the first step of a witness that the checker does not accept, by its own arithmetic."""
     witness = read_json(text.encode(), WITNESS)
     try:
-        claim = read_claim(read_json(json.dumps(certificate.to_dict()).encode(), CERTIFICATE), witness)
-        check_claim(claim, witness, Report())
+        check_claim(_claim(certificate, witness), witness, Report())
     except Rejected as error:
         return error
     return None
+
+
+def _claim(certificate: Certificate, witness: Part) -> Claim:
+    return read_claim(read_json(json.dumps(certificate.to_dict()).encode(), CERTIFICATE), witness)
 
 
 def _question_of(learned: Learned, certificate: Certificate) -> Question:
@@ -118,21 +123,21 @@ def _question_of(learned: Learned, certificate: Certificate) -> Question:
     )
 
 
-def _refuse_unknown(learned: Learned, question: Question, certificate: Certificate) -> None:
+def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Certificate) -> None:
     unknown = {
         "tables of unknown rows": learned.model.is_table,
         "models on disk": learned.model.graph.levels is not None,
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
-        "bounds with a misfit": bool(learned.misfit),
-        "evidence from other studies": bool(learned.studies),
         "rewards that are learned": bool(learned.model.learned_rewards),
-        "averages in the long run": question.objective.kind is Kind.AVERAGE,
-        "answers to thresholds": bool(certificate.answer),
         "other sets than likelihood and interval": learned.kind not in ("likelihood", "interval"),
     }
     for what, is_so in unknown.items():
         if is_so:
             raise DataError(f"verify does not know {what}, so there is no witness of this certificate")
+    try:
+        _claim(certificate, Part(content, WITNESS))
+    except Rejected as error:
+        raise DataError(f"{error}, so there is no witness of this certificate") from None
 
 
 @dataclass(frozen=True)
@@ -193,7 +198,7 @@ def _at_optima(chain: Chain, enclosure: Enclosure, forms: list[LikelihoodForm]) 
     expansion = expand(chain, enclosure, 2) if enclosure.dimension and chain.initial not in chain.known else None
     if expansion is None:
         return []
-    numbers = expansion.coefficients[chain.open.index(chain.initial)]
+    numbers, _ = expansion.start(chain)
     cuts, _ = _cuts(enclosure)
     is_flat = ~cuts.squares.any(axis=(1, 2))
     rows, offsets = cuts.rows[is_flat], cuts.offsets[is_flat]
@@ -259,6 +264,7 @@ def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, 
             "functions": expansion.coefficients.tolist(),
             "margins": expansion.margins.tolist(),
             "steps": expansion.steps.tolist(),
+            "average": None if expansion.average is None else expansion.average.tolist(),
         }
         n_next = len(chain.open) * comb(enclosure.dimension + degree + 2, enclosure.dimension)
         is_hopeless = degree >= _ENOUGH and margin < _SMALL * missing  # a smaller margin would not help
@@ -274,9 +280,8 @@ def _bracket(
     if chain.initial in chain.known:
         nothing, value = {"multipliers": [], "ball": 0}, _float(chain.known[chain.initial])
         return {"lower": nothing, "upper": nothing}, max(ends.lower - value, value - ends.upper), 0.0
-    start = chain.open.index(chain.initial)
     cuts, usable = _cuts(enclosure)
-    numbers, margin = expansion.coefficients[start], float(expansion.margins[start])
+    numbers, margin = expansion.start(chain)
     low = bound_polynomial(numbers, expansion.degree, cuts)
     high = bound_polynomial(-numbers, expansion.degree, cuts)
     below = 0.0 if ends.lower <= 0 and chain.is_never_negative else ends.lower - low.bound + margin

@@ -28,7 +28,7 @@ def check_bracket(
         inside = (lower is None or lower <= chain.known[start]) and (upper is None or chain.known[start] <= upper)
         require(inside, "the known value of the initial state is not in the bracket")
         return
-    value, margin = functions.values[start], functions.margins[start]
+    value, margin = functions.value, functions.margin
     if lower is not None and (lower > 0 or not chain.is_never_negative):
         above = _plus(value, -margin - arb(lower), enclosure.dimension)
         require(_is_nonnegative(above, part["lower"], enclosure), "the lower end does not follow")

@@ -11,7 +11,7 @@ from flint import fmpq
 from .polynomials import Polynomial, add, constant, parse
 from .reading import Exact, Part, require
 
-KINDS = ("reach", "until", "total", "discounted")
+KINDS = ("reach", "until", "total", "discounted", "average")
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Chain:
     """The chain of a policy.
 
     ``kind`` says what a run is worth: one if it reaches a target before a state to avoid ("reach"); its rewards until
-    a target, infinite if it may miss it ("until"); all its rewards ("total"); or these, discounted ("discounted").
+    a target, infinite if it may miss it ("until"); all its rewards ("total"); these, discounted ("discounted"); or its
+    rewards for each step, in the long run ("average").
     """
 
     kind: str
@@ -92,7 +93,7 @@ def read_chain(part: Part, names: list[str]) -> Chain:
     is_end = ends == targets | avoided and not targets & avoided
     require(is_end, f"{part.place}: runs must be over in targets and states to avoid, and nowhere else")
     require(kind == "reach" or not avoided, f"{part.place}: only a probability has states to avoid")
-    require(kind != "total" or not targets, f"{part.place}: these rewards have no target")
+    require(kind not in ("total", "average") or not targets, f"{part.place}: these rewards have no target")
     for node, step in enumerate(steps):
         is_free = kind != "reach" or step is None or not step.reward
         require(is_free, f"{part.place}: state {node} has a reward, and a probability has none")
@@ -127,7 +128,7 @@ def _check_rows(steps: list[Step | None], expressions: list[Polynomial], n: int,
 
 def _known(kind: str, steps: list[Step | None], targets: set[int], place: str) -> dict[int, Exact]:
     """Return the states from which nothing counts any more, along all transitions, with the value zero."""
-    if kind == "discounted":
+    if kind in ("discounted", "average"):
         return {}
     ahead = set(targets) if kind != "total" else {s for s, step in enumerate(steps) if step and step.reward}
     before: list[list[int]] = [[] for _ in steps]
