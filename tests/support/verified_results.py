@@ -61,14 +61,17 @@ def worn_counts():
     return plumdp.simulate(worn(), {"p": 0.3, "q": 0.4}, 500, rng=1, max_steps=50)
 
 
-def witnessed(folder: Path, text=PROPERTY, *, model=None, counts: TransitionCounts | None = None, **options):
+def witnessed(
+    folder: Path, text=PROPERTY, *, model=None, counts: TransitionCounts | None = None, keeps_data=False, **options
+):
     """Save a certificate with its witness, and return it."""
     model, counts = model or small_model(), counts if counts is not None else small_counts()
     asked = plumdp.model.ask(text, model, memory=options.pop("memory", True))
     concluding = {name: options.pop(name) for name in ("relaxation", "policy") if name in options}
     learned = plumdp.learn(model, counts, objectives=[asked], **options)
     certificate = plumdp.conclude(learned, asked, **concluding)
-    certificate.save(folder, witness=propose_witness(learned, certificate)[0])
+    data = {"model": model, "counts": learned.counts} if keeps_data else {}
+    certificate.save(folder, witness=propose_witness(learned, certificate)[0], **data)
     return certificate
 
 

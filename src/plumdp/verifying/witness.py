@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass
-from math import comb
+from math import comb, isfinite
 from typing import Any, cast
 
 import numpy as np
@@ -286,7 +286,8 @@ def _bracket(
     high = bound_polynomial(-numbers, expansion.degree, cuts)
     below = 0.0 if ends.lower <= 0 and chain.is_never_negative else ends.lower - low.bound + margin
     above = 0.0 if ends.upper >= 1 and chain.kind == "reach" else margin - high.bound - ends.upper
-    missing = 0.0 if is_exact else max(below, above)
+    room = [_EXACT / 2 * abs(end) if isfinite(end) else 0.0 for end in (ends.lower, ends.upper)]  # see check_bracket
+    missing = 0.0 if is_exact else max(below - room[0], above - room[1])
     return {"lower": _written(low, usable), "upper": _written(high, usable)}, missing, margin
 
 

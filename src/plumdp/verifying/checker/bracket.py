@@ -3,38 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import comb
 
-from flint import arb
+from flint import arb, fmpq
 
 from .chain import Chain
+from .claim import Claim
 from .enclosure import Cut, Enclosure
 from .linear import is_positive_definite
 from .polynomials import Exponents, monomials, size_on_ball
-from .reading import Ball, Exact, Part, require
+from .reading import Ball, Exact, Part, Rejected, require
 from .values import Functions
 
 _MAX_DEGREE = 16
+_ROUNDING = fmpq(1, 10**12)
 
 
-def check_bracket(
-    part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, lower: Exact | None, upper: Exact | None
-) -> None:
-    """Require that the value in the initial state lies in the bracket; None is an end that claims nothing."""
+def check_bracket(part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, claim: Claim) -> Claim:
+    """Return the claim with the bracket that is proved: the same, or one with an end that is wider by 10^-12 of itself.
+
+    Ends that claim nothing are None.
+    """
+    lower, upper = claim.lower, claim.upper
     if chain.complement:
         lower, upper = (None if end is None else 1 - end for end in (upper, lower))
     start = chain.initial
     if start in chain.known:
         inside = (lower is None or lower <= chain.known[start]) and (upper is None or chain.known[start] <= upper)
         require(inside, "the known value of the initial state is not in the bracket")
-        return
+        return claim
     value, margin = functions.value, functions.margin
     if lower is not None and (lower > 0 or not chain.is_never_negative):
-        above = _plus(value, -margin - arb(lower), enclosure.dimension)
-        require(_is_nonnegative(above, part["lower"], enclosure), "the lower end does not follow")
+        below = {e: -c for e, c in value.items()}
+        lower = -_proved(below, margin, -lower, part["lower"], enclosure, "lower")
     if upper is not None and (chain.kind != "reach" or upper < 1):
-        below = _plus({e: -c for e, c in value.items()}, arb(upper) - margin, enclosure.dimension)
-        require(_is_nonnegative(below, part["upper"], enclosure), "the upper end does not follow")
+        upper = _proved(value, margin, upper, part["upper"], enclosure, "upper")
+    if chain.complement:
+        lower, upper = (None if end is None else 1 - end for end in (upper, lower))
+    return replace(claim, lower=lower, upper=upper)
+
+
+def _proved(
+    value: Mapping[Exponents, Ball], margin: Ball, end: Exact, part: Part, enclosure: Enclosure, name: str
+) -> Exact:
+    """Return an upper end of a function with a margin, the given one or one that leaves room for rounding."""
+    for proved in (end, end + _ROUNDING * abs(end)):
+        above = _plus({e: -c for e, c in value.items()}, arb(proved) - margin, enclosure.dimension)
+        if _is_nonnegative(above, part, enclosure):
+            return proved
+    raise Rejected(f"the {name} end does not follow")
 
 
 def _plus(polynomial: Mapping[Exponents, Ball], number: Ball, dimension: int) -> dict[Exponents, Ball]:

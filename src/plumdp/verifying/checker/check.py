@@ -127,9 +127,9 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
         functions = read_functions(witness["values"], chain, enclosure.dimension)
         check_functions(witness["values"], chain, enclosure, functions)
     with _layer("bracket", report):
-        check_bracket(witness["bracket"], chain, enclosure, functions, claim.lower, claim.upper)
+        proved = check_bracket(witness["bracket"], chain, enclosure, functions, claim)
     with _layer("sentence", report):
-        report.sentence = check_sentence(claim, witness)
+        report.sentence = check_sentence(proved, witness)
 
 
 def half_spaces_of(witness: Part, data: Data, likelihoods: Sequence[Likelihood]) -> list[HalfSpace]:
