@@ -40,7 +40,7 @@ from plumdp.verifying.counted import counted_part
 from plumdp.verifying.expansion import Expansion, expand
 from plumdp.verifying.model_parts import shares_part, space_part
 from plumdp.verifying.multipliers import Cuts, Multipliers, bound_polynomial
-from plumdp.verifying.set_proof import bets_part, intervals_part, likelihood_parts, space_law
+from plumdp.verifying.set_proof import INTERVALS, bets_part, intervals_part, likelihood_parts, space_law
 
 _DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
 _ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, from which on no other degree is tried
@@ -130,6 +130,8 @@ def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Cert
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
         "rewards that are learned": bool(learned.model.learned_rewards),
         "other sets than likelihood and interval": learned.kind not in ("likelihood", "interval"),
+        "intervals other than beta-binomial ones (which interval_method='beta-binomial' asks for), unless all samples "
+        "are independent": learned.kind == "interval" and learned.bounds.method not in INTERVALS,
     }
     for what, is_so in unknown.items():
         if is_so:
