@@ -107,10 +107,30 @@ def certified(**content):
     return lambda witness, certificate: certificate.update(content)
 
 
+SHARE = "with confidence 99.9 %."
+ANSWER = {
+    "question": 'Pmax>=0.6 [ F "goal" ]',
+    "verdict": "yes",
+    "sentence": f"Yes: the policy found has at least 0.68, {SHARE}",
+}
+
+
+def answered(**content):
+    """Add an answer to a threshold, of which some part is not right."""
+    return certified(answer=ANSWER | content)
+
+
 def less_likely(witness, certificate):
     """Move 300 steps from one outcome to another."""
     seen = witness["rows"][0]["seen"]["all"]
     seen[0], seen[1] = seen[0] + 300, seen[1] - 300
+
+
+def parabola_in_product(witness, certificate):
+    """The last cuts are parabolas, one for each tangent."""
+    part = witness["set"]
+    n = len(witness["space"]) + 2 * len(part["intervals"]["list"]) + len(part["bets"]["list"])
+    part["ball"]["products"] = [[n + len(part["tangents"]), 0, 1.0]]
 
 
 def without_last(part):
@@ -125,10 +145,28 @@ TAMPERING = {
     "another property": ("files", certified(objective='Pmax=? [ F "end" ]')),
     "another direction": ("files", certified(direction="min")),
     "another format": ("files", at("format", to="plumdp/witness/0")),
+    "a parabola in place of a half-space": ("set", parabola_in_product),
     "a misfit": ("files", certified(misfit=0.01)),
     "evidence from elsewhere": ("files", lambda w, c: c["options"].update(evidence={"p": [1, 2]})),
     "a contradicted model": ("files", certified(status="model contradicted")),
-    "an answer to a threshold": ("files", certified(answer={"verdict": "yes"})),
+    "a comparison with another policy": ("files", certified(comparison={"sentence": "It is better."})),
+    "an answer about all policies": ("files", answered(sentence=f"No: no policy has more than 0.71, {SHARE}")),
+    "an answer about a policy that was not given": (
+        "files",
+        answered(sentence=f"Yes: this policy has at least 0.6, {SHARE}"),
+    ),
+    "an answer to a question about all policies": ("files", answered(question='Pmin>=0.6 [ F "goal" ]')),
+    "an answer to another question": ("files", answered(question='Pmax>=0.6 [ F "end" ]')),
+    "another verdict": ("files", answered(verdict="no")),
+    "a threshold that is not reached": ("sentence", answered(question='Pmax>=0.69 [ F "goal" ]')),
+    "a larger number in an answer": (
+        "sentence",
+        answered(sentence=f"Yes: the policy found has at least 0.69, {SHARE}"),
+    ),
+    "more confidence in an answer": (
+        "sentence",
+        answered(sentence="Yes: the policy found has at least 0.68, with confidence 99.99 %."),
+    ),
     "a confidence of one": ("files", claim(confidence=1.0)),
     "ends in the wrong order": ("files", claim(lower=0.8, upper=0.7)),
     "an infinite lower end": ("files", claim(lower="infinity", upper="infinity")),
@@ -210,6 +248,11 @@ def test_tampering_is_rejected_in_its_layer(result, kind):
     report = verify(result)
     assert report.broken is not None
     assert report.broken.layer == layer, report.broken
+
+
+def test_an_answer_that_is_right_is_verified(result):
+    rewrite(result, change_certificate=lambda certificate: certificate.update(answer=ANSWER))
+    assert verify(result).sentence == ANSWER["sentence"]
 
 
 def test_every_layer_has_tampering():
