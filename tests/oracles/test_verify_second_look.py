@@ -82,7 +82,7 @@ def test_chains_with_memory_and_draws_are_compared_too(tmp_path, text, options):
     if chain["step"] is not None:
         rewrite(folder, lambda content: content["chain"]["rows"][node][1].reverse())
         rewrite(folder, lambda content: content["chain"]["step"].__setitem__(chain["rows"][node][1][0], 9))
-        with pytest.raises(Rejected, match="another number of steps|is over in one of chain and model"):
+        with pytest.raises(Rejected, match=r"another number of steps|is over in one of chain and model"):
             check_chain(folder, lambda point: small_model(), np.random.default_rng(1))
 
 
