@@ -30,6 +30,19 @@ MUTANTS = {
         "swapped ends of a complement": "test_a_planted_error_is_found[ends_are_swapped_at_a_complement]",
         "sweeps that stop early": "test_a_planted_error_is_found[sweeps_stop_early]",
     },
+    "oracles/test_verify_planted_bugs": {
+        "false certificates by bounds that are too narrow": (
+            "test_a_planted_error_is_found_in_its_layer[coupled_bounds_are_too_narrow]"
+        ),
+        "false certificates by evidence that is too large": (
+            "test_a_planted_error_is_found_in_its_layer[the_evidence_is_too_large]"
+        ),
+        "false certificates by an error that is spent twice": (
+            "test_a_planted_error_is_found_in_its_layer[every_part_has_the_whole_error]"
+        ),
+        "false certificates by twin outcomes": "test_bets_on_twin_outcomes_are_found",
+        "bets of a solver that was used on later data": "test_a_solver_that_was_used_on_later_data_is_found",
+    },
     "oracles/test_drawn_points": {
         "a wrong weight of a draw": "test_a_planted_error_of_draws_is_found[one_weight_is_wrong]",
         "turned weights in coupled bounds": (

@@ -16,9 +16,12 @@ from plumdp.base.error_budget import ErrorBudget
 from plumdp.certifying import valuation
 from plumdp.confidence import bounds, evidence, likelihood, staged_bets
 from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.decisions import verify
 from plumdp.learning import learn
+from plumdp.solver.at_points import PointSolver
 from plumdp.solver.coupled import brackets
+from plumdp.verifying.verify import look_again
 
 pytestmark = pytest.mark.slow
 
@@ -106,26 +109,29 @@ def intervals_are_those_of_a_fixed_number(patch):
     patch.setitem(bounds._METHOD, "beta-binomial", narrow)
 
 
-PLANTED = {
-    coupled_bounds_are_too_narrow: {},
-    the_solver_forgets_nature: {},
-    the_range_of_the_slope_is_halved: {},
-    the_evidence_is_too_large: {},
-    bets_win_more_than_they_do: {},
-    bets_look_at_all_data: {},
-    counts_count_twice: {},
-    every_part_has_the_whole_error: {},
-    intervals_have_the_whole_error: {"confidence_set": "interval"},
-    intervals_are_those_of_a_fixed_number: {"confidence_set": "interval"},
+PLANTED = {  # with the layer that rejects its result
+    coupled_bounds_are_too_narrow: ("bracket", {}),
+    the_solver_forgets_nature: ("bracket", {}),
+    the_range_of_the_slope_is_halved: ("bracket", {}),
+    the_evidence_is_too_large: ("bracket", {}),
+    bets_win_more_than_they_do: ("bracket", {}),
+    bets_look_at_all_data: ("bets", {}),
+    counts_count_twice: ("bets", {}),
+    every_part_has_the_whole_error: ("budget", {}),
+    intervals_have_the_whole_error: ("set", {"confidence_set": "interval"}),
+    intervals_are_those_of_a_fixed_number: ("set", {"confidence_set": "interval"}),
 }
 
 
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
-def test_a_planted_error_is_found(tmp_path, monkeypatch, plant):
+def test_a_planted_error_is_found_in_its_layer(tmp_path, monkeypatch, plant):
+    layer, options = PLANTED[plant]
     with monkeypatch.context() as patch:
         plant(patch)
-        witnessed(tmp_path / "result", **PLANTED[plant])
-    assert verify(tmp_path / "result").broken is not None
+        witnessed(tmp_path / "result", **options)
+    broken = verify(tmp_path / "result").broken
+    assert broken is not None
+    assert broken.layer == layer, broken
 
 
 def backoff():
@@ -151,7 +157,40 @@ def test_bets_on_twin_outcomes_are_found(tmp_path, monkeypatch):
         equal_outcomes_are_merged_once(patch)
         patch.setattr(learn, "check_fit", lambda learned, fixed: learned)  # which the error may contradict by chance
         witnessed(tmp_path / "twins", model=backoff(), counts=counts)
-    assert verify(tmp_path / "twins").broken is not None
+    broken = verify(tmp_path / "twins").broken
+    assert (broken.layer, str(broken)[:10]) == ("counts", "classes[0]")
+    assert "two outcomes have the same probability" in str(broken)
+
+
+def tied():
+    """Two actions that are as good as each other in the pilot, of which one is better in the end."""
+    p, q = plumdp.parameters("p", "q")
+
+    def step(s):
+        if s.x:
+            return {"stop": [(1, s)]}
+        good, bad = s._replace(x=1), s._replace(x=2)
+        return {"a": [(p, good), (1 - p, bad)], "b": [(q, good), (1 - q, bad)]}
+
+    space = plumdp.ParameterSpace.unit("p", "q")
+    model = plumdp.explore(step, {"x": 0}, space=space, labels={"goal": lambda s: s.x == 1})
+    pilot, counts = (np.zeros(model.graph.n_transitions, dtype=int) for _ in range(2))
+    pilot[:4], counts[:4] = 20, (420, 420, 520, 320)
+    return model, TransitionCounts(model.graph, counts, "adaptive", Pilot(pilot, ratio=9.0))
+
+
+def test_a_solver_that_was_used_on_later_data_is_found(tmp_path, monkeypatch):
+    """At a tie of the pilot, it keeps the policy that later data have shown to be better, and so bets for it."""
+    model, counts = tied()
+    honest = PointSolver.policy_at
+    for name, layer in (("fresh", None), ("reused", "directions")):
+        with monkeypatch.context() as patch:
+            if name == "reused":
+                patch.setattr(PointSolver, "policy_at", lambda solver, point: honest(solver, np.array([0.5, 0.62])))
+            witnessed(tmp_path / name, model=model, counts=counts, confidence=0.9, keeps_data=True)
+        report = verify(tmp_path / name)
+        look_again(tmp_path / name, report)
+        assert (None if report.broken is None else report.broken.layer) == layer, report.broken
 
 
 def test_without_an_error_the_results_are_verified(tmp_path):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.verified_results import PROPERTY, rewrite, small_counts, small_model
+from support.verified_results import PROPERTY, rewrite, small_counts, small_model, witnessed
 
 import plumdp
 from plumdp.case_studies import prism_file
@@ -58,6 +58,32 @@ def test_a_chain_of_another_model_is_found(result, change, told):
             check_chain(result, lambda point: small_model(), np.random.default_rng(1))
     finally:
         (result / "witness.json").write_text(before)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ('Pmax=? [ F<=3 "goal" ]', {}),
+        ('Pmax=? [ F<=3 "goal" ]', {"memory": False, "policy": "uniform"}),
+        ("Pmax=? [ (F x=3) & (F x=1) ]", {}),
+    ],
+)
+def test_chains_with_memory_and_draws_are_compared_too(tmp_path, text, options):
+    folder = tmp_path / "result"
+    witnessed(folder, text, keeps_data=True, **options)
+    report = verify(folder)
+    look_again(folder, report, lambda point: small_model())
+    assert report.passed[-2:] == ["directions", "model"], report.broken
+    chain = json.loads((folder / "witness.json").read_text())["chain"]
+    node = next(i for i, row in enumerate(chain["rows"]) if row is not None and len(set(row[1])) > 1)
+    rewrite(folder, lambda content: content["chain"]["rows"][node][1].reverse())
+    with pytest.raises(Rejected, match="another row"):
+        check_chain(folder, lambda point: small_model(), np.random.default_rng(1))
+    if chain["step"] is not None:
+        rewrite(folder, lambda content: content["chain"]["rows"][node][1].reverse())
+        rewrite(folder, lambda content: content["chain"]["step"].__setitem__(chain["rows"][node][1][0], 9))
+        with pytest.raises(Rejected, match=r"another number of steps|is over in one of chain and model"):
+            check_chain(folder, lambda point: small_model(), np.random.default_rng(1))
 
 
 def test_directions_that_are_not_those_of_the_estimate_are_found(tmp_path, monkeypatch):

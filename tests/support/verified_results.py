@@ -40,13 +40,38 @@ def small_counts(runs=20_000, seed=3):
     return plumdp.simulate(small_model(), {"p": 0.6, "q": 0.3}, runs, rng=seed, max_steps=200)
 
 
-def witnessed(folder: Path, text=PROPERTY, *, model=None, counts: TransitionCounts | None = None, **options):
+@cache
+def worn():
+    """A machine that wears until it is down, and is repaired, with rewards of both signs."""
+    p, q = plumdp.parameters("p", "q")
+
+    def step(state):
+        if state.x == 3:
+            return {"repair": [(q, state._replace(x=0)), (1 - q, state)]}
+        after = state._replace(x=state.x + 1)
+        return {"run": [(p, after), (1 - p, state)], "slow": [(p / 2, after), (1 - p / 2, state)]}
+
+    space = plumdp.ParameterSpace.box({"p": (0.1, 0.9), "q": (0.1, 0.9)})
+    rewards = {"": lambda s: -1.0 if s.x == 3 else 1.0}
+    return plumdp.explore(step, {"x": 0}, space=space, labels={"down": lambda s: s.x == 3}, rewards=rewards)
+
+
+@cache
+def worn_counts():
+    return plumdp.simulate(worn(), {"p": 0.3, "q": 0.4}, 500, rng=1, max_steps=50)
+
+
+def witnessed(
+    folder: Path, text=PROPERTY, *, model=None, counts: TransitionCounts | None = None, keeps_data=False, **options
+):
     """Save a certificate with its witness, and return it."""
     model, counts = model or small_model(), counts if counts is not None else small_counts()
-    relaxation = options.pop("relaxation", None)
-    learned = plumdp.learn(model, counts, objectives=[text], **options)
-    certificate = plumdp.conclude(learned, text, relaxation=relaxation)
-    certificate.save(folder, witness=propose_witness(learned, certificate)[0])
+    asked = plumdp.model.ask(text, model, memory=options.pop("memory", True))
+    concluding = {name: options.pop(name) for name in ("relaxation", "policy") if name in options}
+    learned = plumdp.learn(model, counts, objectives=[asked], **options)
+    certificate = plumdp.conclude(learned, asked, **concluding)
+    data = {"model": model, "counts": learned.counts} if keeps_data else {}
+    certificate.save(folder, witness=propose_witness(learned, certificate)[0], **data)
     return certificate
 
 

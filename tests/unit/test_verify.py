@@ -4,7 +4,17 @@ import json
 import shutil
 
 import pytest
-from support.verified_results import COST, PROPERTY, rehash, rewrite, small_counts, small_model, witnessed
+from support.verified_results import (
+    COST,
+    PROPERTY,
+    rehash,
+    rewrite,
+    small_counts,
+    small_model,
+    witnessed,
+    worn,
+    worn_counts,
+)
 
 import plumdp
 from plumdp.base.errors import DataError
@@ -41,9 +51,19 @@ def test_results_as_they_were_written_are_verified_in_all_layers(saved, name):
     [
         ("Rmax=? [ C ]", {}),
         ("Rmax=? [ C{0.9} ]", {}),
+        ("Rmax=? [ LRA ]", {"model": worn(), "counts": worn_counts()}),
+        ("Rmax=? [ LRA ]", {"model": worn(), "counts": worn_counts(), "policy": "uniform"}),
+        ("Rmax=? [ C<=9 ]", {"model": worn(), "counts": worn_counts()}),
+        ('Pmax=? [ F "down" ]', {"model": worn(), "counts": worn_counts()}),
         ('Pmax=? [ G !"goal" ]', {}),
         ('Pmax=? [ x>0 U "goal" ]', {}),
         (PROPERTY, {"confidence_set": "interval", "relaxation": "interval"}),
+        (PROPERTY, {"policy": "uniform"}),
+        ('Pmax=? [ F<=4 "goal" ]', {}),
+        ('Pmax=? [ F<=4 "goal" ]', {"memory": False}),
+        ("Rmax=? [ C<=4 ]", {"memory": False, "policy": "uniform"}),
+        ("Rmax=? [ C{0.9}<=4 ]", {"memory": False}),
+        ("Pmax=? [ (F x=3) & (F x=1) ]", {}),
         (PROPERTY, {"counts": TransitionCounts(small_model().graph, small_counts().counts, "adaptive")}),
     ],
 )
@@ -75,14 +95,42 @@ def at(*path, to):
     return change
 
 
+def claimed(**numbers):
+    return lambda witness: witness["claim"].update(numbers)
+
+
+def claimed_by_certificate(**numbers):
+    return lambda certificate: certificate.update(numbers)
+
+
 def certified(**content):
     return lambda witness, certificate: certificate.update(content)
+
+
+SHARE = "with confidence 99.9 %."
+ANSWER = {
+    "question": 'Pmax>=0.6 [ F "goal" ]',
+    "verdict": "yes",
+    "sentence": f"Yes: the policy found has at least 0.68, {SHARE}",
+}
+
+
+def answered(**content):
+    """Add an answer to a threshold, of which some part is not right."""
+    return certified(answer=ANSWER | content)
 
 
 def less_likely(witness, certificate):
     """Move 300 steps from one outcome to another."""
     seen = witness["rows"][0]["seen"]["all"]
     seen[0], seen[1] = seen[0] + 300, seen[1] - 300
+
+
+def parabola_in_product(witness, certificate):
+    """The last cuts are parabolas, one for each tangent."""
+    part = witness["set"]
+    n = len(witness["space"]) + 2 * len(part["intervals"]["list"]) + len(part["bets"]["list"])
+    part["ball"]["products"] = [[n + len(part["tangents"]), 0, 1.0]]
 
 
 def without_last(part):
@@ -97,11 +145,28 @@ TAMPERING = {
     "another property": ("files", certified(objective='Pmax=? [ F "end" ]')),
     "another direction": ("files", certified(direction="min")),
     "another format": ("files", at("format", to="plumdp/witness/0")),
+    "a parabola in place of a half-space": ("set", parabola_in_product),
     "a misfit": ("files", certified(misfit=0.01)),
-    "a policy with memory": ("files", lambda w, c: c["options"].update(memory=True)),
     "evidence from elsewhere": ("files", lambda w, c: c["options"].update(evidence={"p": [1, 2]})),
     "a contradicted model": ("files", certified(status="model contradicted")),
-    "an answer to a threshold": ("files", certified(answer={"verdict": "yes"})),
+    "a comparison with another policy": ("files", certified(comparison={"sentence": "It is better."})),
+    "an answer about all policies": ("files", answered(sentence=f"No: no policy has more than 0.71, {SHARE}")),
+    "an answer about a policy that was not given": (
+        "files",
+        answered(sentence=f"Yes: this policy has at least 0.6, {SHARE}"),
+    ),
+    "an answer to a question about all policies": ("files", answered(question='Pmin>=0.6 [ F "goal" ]')),
+    "an answer to another question": ("files", answered(question='Pmax>=0.6 [ F "end" ]')),
+    "another verdict": ("files", answered(verdict="no")),
+    "a threshold that is not reached": ("sentence", answered(question='Pmax>=0.69 [ F "goal" ]')),
+    "a larger number in an answer": (
+        "sentence",
+        answered(sentence=f"Yes: the policy found has at least 0.69, {SHARE}"),
+    ),
+    "more confidence in an answer": (
+        "sentence",
+        answered(sentence="Yes: the policy found has at least 0.68, with confidence 99.99 %."),
+    ),
     "a confidence of one": ("files", claim(confidence=1.0)),
     "ends in the wrong order": ("files", claim(lower=0.8, upper=0.7)),
     "an infinite lower end": ("files", claim(lower="infinity", upper="infinity")),
@@ -185,6 +250,11 @@ def test_tampering_is_rejected_in_its_layer(result, kind):
     assert report.broken.layer == layer, report.broken
 
 
+def test_an_answer_that_is_right_is_verified(result):
+    rewrite(result, change_certificate=lambda certificate: certificate.update(answer=ANSWER))
+    assert verify(result).sentence == ANSWER["sentence"]
+
+
 def test_every_layer_has_tampering():
     assert len(TAMPERING) >= 40
     assert {layer for layer, _ in TAMPERING.values()} >= {"files", "budget", "counts", "bets", "set", "values"}
@@ -212,16 +282,31 @@ def test_a_changed_cost_of_a_state_is_rejected(result):
     assert verify(cost).broken.layer == "values"
 
 
-def test_averages_are_refused_by_name():
-    learned = plumdp.learn(small_model(), small_counts(), objectives=["Rmax=? [ LRA ]"])
-    with pytest.raises(DataError, match="verify does not know averages in the long run"):
-        make_witness(learned, plumdp.conclude(learned, "Rmax=? [ LRA ]"))
+def test_a_target_that_is_surely_reached_has_the_value_one_exactly(tmp_path):
+    """The chain has cycles, and one step keeps the value, so that no function is strictly below it."""
+    witnessed(tmp_path / "result", 'Pmax=? [ F "down" ]', model=worn(), counts=worn_counts())
+    rewrite(tmp_path / "result", claimed(lower=1.0), claimed_by_certificate(lower=1.0))
+    assert verify(tmp_path / "result").broken is None
+    rewrite(tmp_path / "result", lambda witness: witness["values"]["functions"][0].__setitem__(0, 1 + 2**-50))
+    assert verify(tmp_path / "result").broken.layer == "values"
+
+
+def test_an_average_that_is_off_is_rejected(tmp_path):
+    witnessed(tmp_path / "result", "Rmax=? [ LRA ]", model=worn(), counts=worn_counts())
+    before = (tmp_path / "result" / "witness.json").read_text()
+    changes = {
+        "average": lambda values: values["average"].__setitem__(0, values["average"][0] + 1e-2),
+        "a slope of it": lambda values: values["average"].__setitem__(1, values["average"][1] + 1e-2),
+        "margin": lambda values: values["margins"].__setitem__(0, 0.0),
+        "function": lambda values: values["functions"][1].__setitem__(0, values["functions"][1][0] + 1e-2),
+    }
+    for change in changes.values():
+        rewrite(tmp_path / "result", lambda witness, change=change: change(witness["values"]))
+        assert verify(tmp_path / "result").broken.layer == "values"
+        (tmp_path / "result" / "witness.json").write_text(before)
 
 
 def test_kinds_without_a_witness_are_refused_by_name():
-    learned = plumdp.learn(small_model(), small_counts(), objectives=['Pmax=? [ F<=3 "goal" ]'])
-    certificate = plumdp.conclude(learned, 'Pmax=? [ F<=3 "goal" ]')
-    with pytest.raises(DataError, match="verify does not know"):
-        make_witness(learned, certificate)
+    learned = plumdp.learn(small_model(), small_counts(), objectives=["Rmax=? [ LRA ]"])
     with pytest.raises(DataError, match="announced"):
         make_witness(learned, plumdp.conclude(learned, PROPERTY))

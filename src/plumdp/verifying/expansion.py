@@ -16,7 +16,7 @@ from plumdp.verifying.checker.chain import Chain
 from plumdp.verifying.checker.enclosure import Enclosure
 from plumdp.verifying.checker.polynomials import Exponents, monomials
 
-_ROUNDS = 8
+_ROUNDS = 1000
 _SPARE = 1e-3  # of margins, relative
 _ROUNDING = 2.0**-48  # of sums of products, relative to the largest value
 _LEAST = 1e-30
@@ -24,12 +24,20 @@ _LEAST = 1e-30
 
 @dataclass(frozen=True)
 class Expansion:
-    """Coefficients (n_open, n_monomials) in the order of ``monomials``, and margins (n_open)."""
+    """Coefficients (n_open, n_monomials) in the order of ``monomials``, and margins (n_open), one for an average."""
 
     degree: int
     coefficients: FloatArray
     margins: FloatArray
     steps: FloatArray  # (n_open): a little more than the expected number of steps
+    average: FloatArray | None = None  # (n_monomials)
+
+    def start(self, chain: Chain) -> tuple[FloatArray, float]:
+        """Return the coefficients and the margin of what is claimed."""
+        if self.average is not None:
+            return self.average, float(self.margins[0])
+        node = chain.open.index(chain.initial)
+        return self.coefficients[node], float(self.margins[node])
 
 
 def expand(chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = False) -> Expansion | None:
@@ -39,7 +47,9 @@ def expand(chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = 
     """
     from scipy.sparse.linalg import splu
 
-    matrices, known, rewards = _matrices(chain, enclosure)
+    if chain.kind == "average":
+        return _expand_average(chain, enclosure, degree)
+    matrices, earned = _matrices(chain, enclosure)
     k, n = enclosure.dimension, len(chain.open)
     if n == 0:
         return Expansion(degree, np.zeros((0, len(monomials(k, degree)))), np.zeros(0), np.zeros(0))
@@ -55,32 +65,59 @@ def expand(chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = 
 
     found: dict[Exponents, FloatArray] = {}
     for exponents in monomials(k, degree):
-        found[exponents] = solve(_right(exponents, found, matrices, known, rewards if exponents == zero else None, n))
+        found[exponents] = solve(_right(exponents, found, matrices, earned, n))
     rounding = 0.0 if is_exact else _ROUNDING * max(float(np.abs(found[zero]).max()), _LEAST)
-    missing = sizes_on_ball(_high(found, matrices, known, degree), n) + rounding
+    missing = sizes_on_ball(_high(found, matrices, earned, degree), n) + rounding
     margins, left = (_summed(each, matrices, solve) for each in (missing, np.ones(n)))
-    if any(not np.isfinite(each).all() or (each < 0).any() for each in (margins, left)):
+    if margins is None or left is None:
         return None
+    if chain.kind == "reach" and all(chain.known.values()):  # every run ends in a target, exactly
+        return Expansion(degree, np.eye(1, len(found)).repeat(n, axis=0), np.zeros(n), left)
     return Expansion(degree, np.stack(list(found.values()), axis=1), margins, left)
 
 
-def _matrices(
-    chain: Chain, enclosure: Enclosure
-) -> tuple[dict[Exponents, Any], dict[Exponents, FloatArray], FloatArray]:
-    """Return the matrix of each monomial among open states, what it leads to of known values, and rewards."""
+def _expand_average(chain: Chain, enclosure: Enclosure, degree: int) -> Expansion | None:
+    """Return an expansion of the average g and of u with g + u = reward + P u, or None if g is not unique."""
+    from scipy.sparse import block_array, coo_array, eye_array
+    from scipy.sparse.linalg import splu
+
+    matrices, earned = _matrices(chain, enclosure)
+    n, zero = len(chain.open), (0,) * enclosure.dimension
+    start, ones = chain.open.index(chain.initial), np.ones((n, 1))
+    first = coo_array(([1.0], ([0], [start])), shape=(1, n))  # u is zero in the initial state
+    try:
+        solver = splu(block_array([[eye_array(n) - matrices.pop(zero), ones], [first, None]]).tocsc())
+    except RuntimeError:  # a singular matrix
+        return None
+    found: dict[Exponents, FloatArray] = {}
+    average = []
+    for exponents in monomials(enclosure.dimension, degree):
+        solved = solver.solve(np.append(_right(exponents, found, matrices, earned, n), 0.0))
+        found[exponents] = solved[:-1]
+        average.append(float(solved[-1]))
+    coefficients = np.stack(list(found.values()), axis=1)
+    if not np.isfinite(coefficients).all():
+        return None
+    margin = sizes_on_ball(_high(found, matrices, earned, degree), n).max() * (1 + _SPARE)
+    margin += _ROUNDING * max(float(np.abs(found[zero]).max()), _LEAST)
+    return Expansion(degree, coefficients, np.array([margin]), np.zeros(n), np.array(average))
+
+
+def _matrices(chain: Chain, enclosure: Enclosure) -> tuple[dict[Exponents, Any], dict[Exponents, FloatArray]]:
+    """Return the matrix of each monomial among open states, and of what a step earns, in rewards and known values."""
     from scipy.sparse import coo_array
 
     forms = [enclosure.transform(f, "chain") for f in chain.expressions]
     place = {node: i for i, node in enumerate(chain.open)}
     n, discount = len(place), float(chain.discount.p) / float(chain.discount.q)
     entries: dict[Exponents, tuple[list[int], list[int], list[float]]] = {(0,) * enclosure.dimension: ([], [], [])}
-    known: dict[Exponents, FloatArray] = {}
+    earned: dict[Exponents, FloatArray] = {}
     coefficients = [[(e, discount * int(c.p) / int(c.q)) for e, c in form.items()] for form in forms]
-    rewards = np.zeros(n)
     for node, i in place.items():
         step = chain.steps[node]
         assert step is not None
-        rewards[i] = int(step.reward.p) / int(step.reward.q)
+        for e, c in enclosure.transform(step.reward, "chain").items():
+            earned.setdefault(e, np.zeros(n))[i] += int(c.p) / int(c.q)
         for successor, f in zip(step.successors, step.expressions, strict=True):
             for e, c in coefficients[f]:
                 if successor in place:
@@ -89,22 +126,20 @@ def _matrices(
                     columns.append(place[successor])
                     numbers.append(c)
                 elif chain.known[successor]:
-                    known.setdefault(e, np.zeros(n))[i] += c * float(chain.known[successor].p)
+                    earned.setdefault(e, np.zeros(n))[i] += c * float(chain.known[successor].p)
     matrices = {e: coo_array((v, (r, c)), shape=(n, n)).tocsr() for e, (r, c, v) in entries.items()}
-    return matrices, known, rewards
+    return matrices, earned
 
 
 def _right(
     exponents: Exponents,
     found: dict[Exponents, FloatArray],
     matrices: dict[Exponents, Any],
-    known: dict[Exponents, FloatArray],
-    rewards: FloatArray | None,
+    earned: dict[Exponents, FloatArray],
     n: int,
 ) -> FloatArray:
     """Return what one step adds to a monomial of the values, but for the part that has the same monomial itself."""
-    total = np.zeros(n) if rewards is None else rewards.copy()
-    total += known.get(exponents, 0.0)
+    total = earned.get(exponents, np.zeros(n)).copy()
     for e, matrix in matrices.items():
         rest = tuple(a - b for a, b in zip(exponents, e, strict=True))
         if rest in found:
@@ -113,10 +148,10 @@ def _right(
 
 
 def _high(
-    found: dict[Exponents, FloatArray], matrices: dict[Exponents, Any], known: dict[Exponents, FloatArray], degree: int
+    found: dict[Exponents, FloatArray], matrices: dict[Exponents, Any], earned: dict[Exponents, FloatArray], degree: int
 ) -> dict[Exponents, FloatArray]:
     """Return the terms above a degree that one step makes."""
-    high: dict[Exponents, FloatArray] = {e: v.copy() for e, v in known.items() if sum(e) > degree}
+    high: dict[Exponents, FloatArray] = {e: v.copy() for e, v in earned.items() if sum(e) > degree}
     for e, matrix in matrices.items():
         for b, values in found.items():
             if sum(e) + sum(b) > degree:
@@ -125,13 +160,21 @@ def _high(
     return high
 
 
-def _summed(missing: FloatArray, matrices: dict[Exponents, Any], solve: Any) -> FloatArray:
-    """Return the expected sum of what is missing in each state over a run, at the worst point of the ball."""
-    total = solve(missing)
-    for _ in range(_ROUNDS if missing.any() else 0):
-        moved = sizes_on_ball({e: matrix @ total for e, matrix in matrices.items()}, len(total))
-        total = solve((missing + moved) * (1 + _SPARE))
-    return np.asarray(total)
+def _summed(missing: FloatArray, matrices: dict[Exponents, Any], solve: Any) -> FloatArray | None:
+    """Return the expected sum of what is missing in each state over a run, at the worst point of the ball.
+
+    What differs from the centre is added in rounds, until one adds no more than was spared; None if none does.
+    """
+    right, total = missing, solve(missing)
+    for _ in range(_ROUNDS):
+        needed = missing + sizes_on_ball({e: matrix @ total for e, matrix in matrices.items()}, len(total))
+        if not np.isfinite(needed).all() or (total < 0).any():
+            return None
+        if (needed <= right).all():
+            return np.asarray(total)
+        right = needed * (1 + _SPARE)
+        total = solve(right)
+    return None
 
 
 def sizes_on_ball(polynomials: dict[Exponents, FloatArray], n: int) -> FloatArray:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb, factorial, prod, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +14,40 @@ from plumdp.verifying.checker.polynomials import Exponents, monomials
 from plumdp.verifying.expansion import sizes_on_ball
 
 _ROUNDING = 1e-14  # of coefficients, relative to the largest
+_MOST = 1001  # coefficients of multipliers
 _MOST_PAIRS = 50  # of half-spaces, whose corners are looked at; tangents come last
 _NEARLY_INSIDE, _NEARLY_PARALLEL = 1.2, 0.999
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """The points with rows·x + x·squares x <= offsets, in the coordinates of a ball."""
+
+    rows: FloatArray  # (n, k)
+    offsets: FloatArray  # (n)
+    squares: FloatArray  # (n, k, k): zero for half-spaces
+
+    def scaled(self) -> Cuts:
+        """Return the same cuts with rows of length one."""
+        lengths = self.lengths
+        return Cuts(self.rows / lengths[:, None], self.offsets / lengths, self.squares / lengths[:, None, None])
+
+    @property
+    def lengths(self) -> FloatArray:
+        """The lengths of rows (n)."""
+        return np.asarray(np.maximum(np.linalg.norm(self.rows, axis=1), UNDERFLOW))
+
+    def left(self, x: FloatArray) -> FloatArray:
+        """Return offsets less the left sides (n) at a point."""
+        return np.asarray(self.offsets - self.rows @ x - np.einsum("nij,i,j->n", self.squares, x, x))
+
+    def slopes(self, x: FloatArray) -> FloatArray:
+        """Return the derivatives of left sides (n, k) at a point."""
+        return np.asarray(self.rows + 2 * self.squares @ x)
+
+    def only(self, chosen: Any) -> Cuts:
+        """Return some of the cuts."""
+        return Cuts(self.rows[chosen], self.offsets[chosen], self.squares[chosen])
 
 
 @dataclass(frozen=True)
@@ -25,39 +59,38 @@ class Multipliers:
     bound: float
 
 
-def bound_polynomial(numbers: FloatArray, degree: int, rows: FloatArray, offsets: FloatArray) -> Multipliers:
-    """Return multipliers that bound a polynomial from below on the ball and on the half-spaces rows·x <= offsets.
+def bound_polynomial(numbers: FloatArray, degree: int, cuts: Cuts) -> Multipliers:
+    """Return multipliers that bound a polynomial from below on the ball and where it is not cut off.
 
     First all multipliers are numbers. Then those of the half-spaces that matter are polynomials, such that little is
     left of higher degrees: if as many half-spaces meet at the minimum as there are coordinates, nothing need be left.
     """
-    k = rows.shape[1]
+    k = cuts.rows.shape[1]
     given = dict(zip(monomials(k, degree), numbers.tolist(), strict=True))
-    best = _constant_multipliers(given, rows, offsets)
-    if degree < 2 or not k or not len(offsets):
+    best = _constant_multipliers(given, cuts)
+    if degree < 2 or not k or not len(cuts.offsets):
         return best
-    one = _of_one(numbers[1 : k + 1], rows, offsets)[0]
-    weights = {i: y[0] * float(np.linalg.norm(rows[i])) for i, y in best.cuts.items()}
+    one = _of_one(numbers[1 : k + 1], cuts)[0]
+    weights = {i: y[0] * float(cuts.lengths[i]) for i, y in best.cuts.items()}
     active = sorted(weights, key=lambda i: -weights[i])[:k]
     for used in ([one], active[:1], active):
-        for top in sorted({2, 3, 4, degree} & set(range(degree + 1))):
+        tops = [top for top in sorted({2, 3, 4, degree}) if top <= degree and len(used) * comb(k + top, k) <= _MOST]
+        for top in tops:
             for kept in (1, 2):
-                new = _grown(given, used, top, kept, rows, offsets)
+                new = _grown(given, used, top, kept, cuts)
                 best = new if new is not None and new.bound > best.bound else best
     return best
 
 
-def _grown(
-    given: dict[Exponents, float], used: list[int], top: int, kept: int, rows: FloatArray, offsets: FloatArray
-) -> Multipliers | None:
+def _grown(given: dict[Exponents, float], used: list[int], top: int, kept: int, cuts: Cuts) -> Multipliers | None:
     """Return multipliers of which some are polynomials, such that little is left above one degree and up to another.
 
     There are none if these polynomials would not be positive on the ball.
     """
-    rest, extra = given, _extra(given, top, kept, [(rows[i], float(offsets[i])) for i in used])
+    rest, extra = given, _extra(given, top, kept, cuts.only(used))
     for i, of_one in zip(used, extra, strict=True):
-        rest = _less(rest, of_one, rows[i], float(offsets[i]))
-    new, order = _constant_multipliers(rest, rows, offsets), monomials(rows.shape[1], top - 1)
+        rest = _less(rest, of_one, cuts, i)
+    new, order = _constant_multipliers(rest, cuts), monomials(cuts.rows.shape[1], top - 1)
     constant = {i: new.cuts.get(i, [0.0])[0] for i in used}
     pairs = list(zip(used, extra, strict=True))
     if any(constant[i] < _size(of_one) * (1 + 1e-9) for i, of_one in pairs):
@@ -66,8 +99,8 @@ def _grown(
     return Multipliers(new.cuts | grown, new.ball, new.bound)
 
 
-def _constant_multipliers(polynomial: dict[Exponents, float], rows: FloatArray, offsets: FloatArray) -> Multipliers:
-    k = rows.shape[1]
+def _constant_multipliers(polynomial: dict[Exponents, float], cuts: Cuts) -> Multipliers:
+    k = cuts.rows.shape[1]
     linear, square = np.zeros(k), np.zeros((k, k))
     for e, number in polynomial.items():
         places = [i for i, power in enumerate(e) for _ in range(power)]
@@ -77,52 +110,49 @@ def _constant_multipliers(polynomial: dict[Exponents, float], rows: FloatArray, 
             square[places[0], places[1]] += number / 2
             square[places[1], places[0]] += number / 2
     known = polynomial.get((0,) * k, 0.0) - _size({e: c for e, c in polynomial.items() if sum(e) > 2})
-    tried = [np.zeros(len(offsets))]
-    if k and len(offsets):
-        i, best = _of_one(linear, rows, offsets)
-        tried += [_at_minimum(linear, square, rows, offsets), np.where(np.arange(len(offsets)) == i, best, 0.0)]
-        tried += _of_two(linear, square, rows, offsets, i)
+    n = len(cuts.offsets)
+    tried = [np.zeros(n)]
+    if k and n:
+        i, best = _of_one(linear, cuts)
+        tried += [_at_minimum(linear, square, cuts), np.where(np.arange(n) == i, best, 0.0)]
+        tried += _of_two(linear, square, cuts, i)
     found, scale = [], max(map(abs, polynomial.values()), default=0.0)
     for y in tried:
-        ball, bound = _of_ball(linear + y @ rows, square, float(y @ offsets), _ROUNDING * scale)
+        bent = square + np.tensordot(y, cuts.squares, 1)
+        ball, bound = _of_ball(linear + y @ cuts.rows, bent, float(y @ cuts.offsets), _ROUNDING * scale)
         found.append(Multipliers({i: [y[i].item()] for i in np.flatnonzero(y).tolist()}, ball, known + bound))
     return max(found, key=lambda each: each.bound)
 
 
-def _extra(
-    polynomial: dict[Exponents, float], degree: int, kept: int, cuts: list[tuple[FloatArray, float]]
-) -> list[dict[Exponents, float]]:
-    """Return the terms from degree one on of multipliers of half-spaces that leave little above a degree."""
-    if not cuts:
-        return []
-    k = len(cuts[0][0])
+def _extra(polynomial: dict[Exponents, float], degree: int, kept: int, cuts: Cuts) -> list[dict[Exponents, float]]:
+    """Return the terms from a degree on of multipliers of cuts that leave little above it, in the norms that count."""
+    n, k = cuts.rows.shape
     unknown = [e for e in monomials(k, degree - 1) if sum(e) >= kept]
     wanted = {e: i for i, e in enumerate(e for e in monomials(k, degree) if sum(e) > kept)}
-    matrix = np.zeros((len(wanted), len(unknown) * len(cuts)))
-    for c, (row, offset) in enumerate(cuts):
-        size = max(float(np.linalg.norm(row)), UNDERFLOW)
+    matrix, unit = np.zeros((len(wanted), len(unknown) * n)), cuts.scaled()
+    weights = np.array([sqrt(prod(map(factorial, e)) / factorial(sum(e))) for e in wanted])
+    for c in range(n):
         for j, e in enumerate(unknown):
-            for target, number in _less({}, {e: 1 / size}, row, offset).items():
+            for target, number in _less({}, {e: 1.0}, unit, c).items():
                 if target in wanted:
                     matrix[wanted[target], c * len(unknown) + j] = -number
-    solved = np.linalg.lstsq(matrix, np.array([polynomial[e] for e in wanted]), rcond=1e-13)[0]
-    parts = np.split(solved, len(cuts))
-    return [
-        dict(zip(unknown, (part / max(float(np.linalg.norm(row)), UNDERFLOW)).tolist(), strict=True))
-        for part, (row, _) in zip(parts, cuts, strict=True)
-    ]
+    right = weights * np.array([polynomial[e] for e in wanted])
+    solved = np.linalg.lstsq(weights[:, None] * matrix, right, rcond=1e-13)[0]
+    parts = zip(np.split(solved, n), cuts.lengths.tolist(), strict=True) if n else ()
+    return [dict(zip(unknown, (part / length).tolist(), strict=True)) for part, length in parts]
 
 
 def _less(
-    polynomial: dict[Exponents, float], multiplier: dict[Exponents, float], row: FloatArray, offset: float
+    polynomial: dict[Exponents, float], multiplier: dict[Exponents, float], cuts: Cuts, which: int
 ) -> dict[Exponents, float]:
-    """Return p(x) - y(x) (offset - row·x)."""
-    result = dict(polynomial)
+    """Return p(x) - y(x) (offset - row·x - x·square x) for one of some cuts."""
+    result, row, square = dict(polynomial), cuts.rows[which].tolist(), cuts.squares[which]
+    terms = [((), -float(cuts.offsets[which])), *(((i,), q) for i, q in enumerate(row))]
+    terms += [((i, j), float(square[i, j])) for i, j in zip(*np.nonzero(square), strict=True)]
     for e, y in multiplier.items():
-        result[e] = result.get(e, 0.0) - y * offset
-        for i, q in enumerate(row.tolist()):
-            above = (*e[:i], e[i] + 1, *e[i + 1 :])
-            result[above] = result.get(above, 0.0) + y * q
+        for places, number in terms:
+            above = tuple(power + places.count(i) for i, power in enumerate(e))
+            result[above] = result.get(above, 0.0) + y * number
     return result
 
 
@@ -130,55 +160,53 @@ def _size(polynomial: dict[Exponents, float]) -> float:
     return float(sum(sizes_on_ball({e: np.array([c]) for e, c in polynomial.items()}, 1)))
 
 
-def _of_one(linear: FloatArray, rows: FloatArray, offsets: FloatArray) -> tuple[int, float]:
-    """Return the half-space that alone bounds a linear function best, and its multiplier."""
-    squares = np.maximum((rows**2).sum(axis=1), UNDERFLOW)
-    y = np.maximum(-rows @ linear / squares, 0.0)
-    bounds = -y * offsets - np.linalg.norm(linear + y[:, None] * rows, axis=1)
+def _of_one(linear: FloatArray, cuts: Cuts) -> tuple[int, float]:
+    """Return the cut that alone bounds a linear function best, as if it were a half-space, and its multiplier."""
+    y = np.maximum(-cuts.rows @ linear / cuts.lengths**2, 0.0)
+    bounds = -y * cuts.offsets - np.linalg.norm(linear + y[:, None] * cuts.rows, axis=1)
     i = int(np.argmax(bounds))
     return i, float(y[i])
 
 
-def _of_two(linear: FloatArray, square: FloatArray, rows: FloatArray, offsets: FloatArray, i: int) -> list[FloatArray]:
+def _of_two(linear: FloatArray, square: FloatArray, cuts: Cuts, i: int) -> list[FloatArray]:
     """Return multipliers of a half-space and another one, for each that meets it in the ball, at where they meet."""
     from scipy.optimize import nnls
 
-    lengths = np.maximum(np.linalg.norm(rows, axis=1), UNDERFLOW)
-    unit, ends = rows / lengths[:, None], offsets / lengths
+    unit, ends, lengths = cuts.scaled().rows, cuts.scaled().offsets, cuts.lengths
     ball = 1.1 * max(0.0, -float(np.linalg.eigvalsh(square).min()))  # multiplier that makes the function convex
     found: list[FloatArray] = []
-    for j in [j for j in np.flatnonzero(ends < 1).tolist() if j != i][-_MOST_PAIRS:]:
+    is_flat = ~cuts.squares.any(axis=(1, 2))
+    for j in [j for j in np.flatnonzero((ends < 1) & is_flat).tolist() if j != i][-_MOST_PAIRS:]:
         corner = np.linalg.lstsq(unit[[i, j]], ends[[i, j]], rcond=None)[0]
         if corner @ corner < _NEARLY_INSIDE and abs(unit[i] @ unit[j]) < _NEARLY_PARALLEL:
             y, _ = nnls(unit[[i, j]].T, -(linear + 2 * (square + ball * np.eye(len(linear))) @ corner))
-            found.append(np.zeros(len(offsets)))
+            found.append(np.zeros(len(ends)))
             found[-1][[i, j]] = y / lengths[[i, j]]
     return found
 
 
-def _at_minimum(linear: FloatArray, square: FloatArray, rows: FloatArray, offsets: FloatArray) -> FloatArray:
+def _at_minimum(linear: FloatArray, square: FloatArray, cuts: Cuts) -> FloatArray:
     from scipy.optimize import minimize, nnls
 
     size = max(float(np.linalg.norm(linear)), UNDERFLOW)
-    lengths = np.maximum(np.linalg.norm(rows, axis=1), UNDERFLOW)
-    unit, ends = rows / lengths[:, None], offsets / lengths
-    near = ends < 1  # others do not cut the ball
+    near = np.flatnonzero((cuts.scaled().offsets < 1) | cuts.squares.any(axis=(1, 2)))  # others do not cut the ball
+    unit = cuts.scaled().only(near)
     x = minimize(
         lambda x: (linear @ x + x @ square @ x) / size,
         np.zeros(len(linear)),
         jac=lambda x: (linear + 2 * square @ x) / size,
         constraints=[
             {"type": "ineq", "fun": lambda x: 1 - x @ x, "jac": lambda x: -2 * x},
-            {"type": "ineq", "fun": lambda x: (ends - unit @ x)[near], "jac": lambda x: -unit[near]},
+            {"type": "ineq", "fun": unit.left, "jac": lambda x: -unit.slopes(x)},
         ],
         method="SLSQP",
         options={"ftol": 1e-15, "maxiter": 300},
     ).x
-    active = np.flatnonzero(near & (ends - unit @ x < 1e-4))
-    columns = np.concatenate([unit[active], x[None]])
+    active = np.flatnonzero(unit.left(x) < 1e-4)
+    columns = np.concatenate([unit.slopes(x)[active], x[None]])
     y, _ = nnls(columns.T, -(linear + 2 * square @ x) / size)
-    result = np.zeros(len(offsets))
-    result[active] = y[:-1] * size / lengths[active]
+    result = np.zeros(len(cuts.offsets))
+    result[near[active]] = y[:-1] * size / cuts.lengths[near[active]]
     return result
 
 

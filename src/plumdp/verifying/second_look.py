@@ -19,12 +19,14 @@ from plumdp.confidence.laws import law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.staged_bets import find_stages, steps_of_stage
 from plumdp.learning.directions import value_directions
-from plumdp.model.objective import Kind, Objective
+from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.question import ask
+from plumdp.model.policy import policy_weights
+from plumdp.model.question import Question, ask
 from plumdp.result.data_file import read_data
 from plumdp.result.folder import CERTIFICATE, DATA, POLICY, WITNESS
-from plumdp.result.policy_table import read_policy
+from plumdp.result.policy_table import PolicyTable, read_policy
+from plumdp.verifying.chain_part import Ends, shares_in
 from plumdp.verifying.checker.polynomials import parse
 from plumdp.verifying.checker.reading import Rejected, require
 
@@ -38,62 +40,75 @@ ModelAt = Callable[[Mapping[str, Fraction]], ParametricMDP]
 def check_chain(folder: Path, model_at: ModelAt, rng: np.random.Generator) -> None:
     """Require that the chain is that of the model under the policy, state by state, at random rational points."""
     witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
+    options = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["options"]
     names, chain = witness["parameters"], witness["chain"]
     polynomials = [parse(text, names) for text in chain["expressions"]]
     for _ in range(_POINTS):
         point = {name: Fraction(int(rng.integers(1, 1000)), 1009) for name in names}
         model = model_at(point)
-        values = [Fraction(int(v.p), int(v.q)) for v in (_value(f, point, names) for f in polynomials)]
-        known = model.expressions.evaluate_exact(model.space, {n: point[n] for n in model.space.names})
-        _compare(chain, values, model, known, folder, witness["claim"]["objective"])
+        values = [_value(f, point, names) for f in polynomials]
+        rewards = [None if row is None else _reward(row[0], point, names) for row in chain["rows"]]
+        question = ask(witness["claim"]["objective"], model, memory=options["memory"])
+        policy = read_policy(question.model.graph, folder / POLICY)
+        _compare(chain, values, rewards, question, policy, {n: point[n] for n in model.space.names})
 
 
-def _value(polynomial: Mapping[tuple[int, ...], Any], point: Mapping[str, Fraction], names: list[str]) -> Any:
-    from flint import fmpq
-
-    total = fmpq(0)
+def _value(polynomial: Mapping[tuple[int, ...], Any], point: Mapping[str, Fraction], names: list[str]) -> Fraction:
+    total = Fraction(0)
     for exponents, coefficient in polynomial.items():
+        term = Fraction(int(coefficient.p), int(coefficient.q))
         for name, power in zip(names, exponents, strict=True):
-            coefficient = coefficient * fmpq(point[name].numerator, point[name].denominator) ** power
-        total += coefficient
+            term *= point[name] ** power
+        total += term
     return total
+
+
+def _reward(given: float | str, point: Mapping[str, Fraction], names: list[str]) -> Fraction:
+    return _value(parse(given, names), point, names) if isinstance(given, str) else Fraction(given)
 
 
 def _compare(
     chain: dict[str, Any],
     values: list[Fraction],
-    model: ParametricMDP,
-    known: list[Fraction],
-    folder: Path,
-    property: str,
+    rewards: list[Fraction | None],
+    question: Question,
+    policy: PolicyTable,
+    point: Mapping[str, Fraction],
 ) -> None:
-    graph, policy = model.graph, read_policy(model, folder / POLICY)
-    objective: Objective = ask(property, model, memory=False).objective
-    terms = (objective.flipped() or objective).terms(graph)
-    columns = [chain["states"][name] for name in graph.states]
+    """Require that each state of a chain is one of the model, with the row and the reward that it has there."""
+    model, graph, flipped = question.model, question.model.graph, question.objective.flipped()
+    objective: Objective = question.objective if flipped is None else flipped
+    ends, terms, weights = Ends(objective, model), objective.terms(graph), policy_weights(graph, policy)
+    known = model.expressions.evaluate_exact(model.space, point)
     number = {state: i for i, state in enumerate(zip(*(v.tolist() for v in graph.states.values()), strict=True))}
-    states = [number.get(state, -1) for state in zip(*columns, strict=True)]
+    states = [number.get(state, -1) for state in zip(*(chain["states"][name] for name in graph.states), strict=True)]
     require(min(states, default=0) >= 0, "the chain has a state that the model does not have")
-    require(states[chain["initial"]] == graph.initial_state, "the initial state is another one in the model")
+    require((chain["step"] is not None) == ends.counts, "steps are counted in one of chain and model only")
+    steps = chain["step"] if ends.counts else [0] * len(states)
+    start = states[chain["initial"]], steps[chain["initial"]]
+    require(start == (graph.initial_state, 0), "the initial state is another one in the model")
     for node, (row, state) in enumerate(zip(chain["rows"], states, strict=True)):
         where = f"state {node} of the chain, {graph.describe_state(state)}"
-        require((row is None) == bool(terms.is_end[state]), f"{where}: the run is over in one of chain and model only")
+        is_over = ends.is_over(state, steps[node])
+        require((row is None) == is_over, f"{where}: the run is over in one of chain and model only")
         if row is None:
-            is_target = terms.value[state] > 0 or objective.kind != Kind.END
-            require(
-                (node in chain["target"]) == bool(is_target), f"{where}: it is a target in one of chain and model only"
-            )
+            is_target = ends.is_target(state, steps[node])
+            require((node in chain["target"]) == is_target, f"{where}: it is a target in one of chain and model only")
             continue
-        choice = int(policy.choice[state])
         mine: dict[int, Fraction] = {}
         for successor, f in zip(row[1], row[2], strict=True):
+            after = steps[node] + 1 if ends.counts else 0
+            require(steps[successor] == after, f"{where}: a step leads to another number of steps")
             mine[states[successor]] = mine.get(states[successor], Fraction(0)) + values[f]
         theirs: dict[int, Fraction] = {}
-        for t in range(int(graph.first_transition[choice]), int(graph.first_transition[choice + 1])):
-            successor = int(graph.successor[t])
-            theirs[successor] = theirs.get(successor, Fraction(0)) + known[int(model.expression[t])]
+        reward = Fraction(0)
+        for choice, share in shares_in(model, weights, state):
+            reward += share * Fraction(float(terms.reward[choice]))
+            for t in range(int(graph.first_transition[choice]), int(graph.first_transition[choice + 1])):
+                successor = int(graph.successor[t])
+                theirs[successor] = theirs.get(successor, Fraction(0)) + share * known[int(model.expression[t])]
         require(_without_zeros(mine) == _without_zeros(theirs), f"{where}: the model has another row")
-        require(row[0] == terms.reward[choice], f"{where}: the model has another reward")
+        require(rewards[node] == reward, f"{where}: the model has another reward")
 
 
 def _without_zeros(row: dict[int, Fraction]) -> dict[int, Fraction]:
@@ -113,7 +128,8 @@ def check_directions(folder: Path) -> None:
     table, space = likelihood_table(model), law_of_space(model)
     first = 6 * counts.pilot.lengths[0] if counts.pilot.expected is None else counts.pilot.expected
     for s, stage in enumerate(find_stages(table, counts, space)):
-        questions = [ask(text, model) for text in options["objectives"]]
+        asked = zip(options["objectives"], options["with_memory"], strict=True)
+        questions = [ask(text, model, memory=memory) for text, memory in asked]
         found = value_directions(questions, {})(stage.point)  # a new solver for each stage
         gradients = np.array([direction.gradient for direction in found])
         for side in bets["list"]:

@@ -16,6 +16,7 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
 
+INTERVALS = {"beta-binomial": "beta-binomial", "Clopper–Pearson": "clopper-pearson"}
 _LIKELIHOODS: tuple[SetPart, SetPart] = ("likelihood_against_space", "likelihood_after_pilot")
 
 
@@ -85,7 +86,6 @@ def intervals_part(bounds: ExpressionBounds, counted: dict[str, Any], part: str)
     for number, members in enumerate(classes):
         for i, text in enumerate(members):
             tries.setdefault(text, []).append([number, [i]])
-    method = {"Clopper–Pearson": "clopper-pearson"}.get(bounds.method, bounds.method)
     ends = zip(
         *(bounds.events.polynomials, bounds.event_lower.tolist(), bounds.event_upper.tolist()),
         *(bounds.successes.tolist(), bounds.trials.tolist()),
@@ -102,7 +102,13 @@ def intervals_part(bounds: ExpressionBounds, counted: dict[str, Any], part: str)
         if polynomial.is_affine and sums == tried and (low > 0 or high < 1):
             found.append({"polynomial": str(polynomial), "trials": trials, "lower": low, "upper": high})
     error = equal_parts(bounds.error, len(bounds.events))
-    return {"part": part, "method": method, "error": error, "number": len(bounds.events), "list": found}
+    return {
+        "part": part,
+        "method": INTERVALS[bounds.method],
+        "error": error,
+        "number": len(bounds.events),
+        "list": found,
+    }
 
 
 def _seen_members(counted: dict[str, Any]) -> list[list[int]]:

@@ -7,12 +7,12 @@ expanded about the centre of the ball. Whatever is written here is a proposal, a
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
-from math import comb
+from math import comb, isfinite
 from typing import Any, cast
 
 import numpy as np
-from flint import ctx
 
 from plumdp.base.errors import DataError
 from plumdp.confidence.bounds import ExpressionBounds
@@ -27,21 +27,22 @@ from plumdp.result.certificate import Certificate
 from plumdp.result.json_values import json_value
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.verifying.ball import LikelihoodForm, ball_part, find_optimum
+from plumdp.verifying.chain_part import chain_part
 from plumdp.verifying.checker.chain import Chain, read_chain
-from plumdp.verifying.checker.check import half_spaces_of
-from plumdp.verifying.checker.claim import FORMAT
+from plumdp.verifying.checker.check import Report, check_claim, exactly, half_spaces_of
+from plumdp.verifying.checker.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
 from plumdp.verifying.checker.counts import Data, read_data
 from plumdp.verifying.checker.enclosure import Enclosure, make_enclosure
 from plumdp.verifying.checker.evidence import Likelihood, read_likelihood
 from plumdp.verifying.checker.half_spaces import HalfSpace, of_tangents
-from plumdp.verifying.checker.reading import Part, Rejected
+from plumdp.verifying.checker.reading import Part, Rejected, read_json
 from plumdp.verifying.counted import counted_part
 from plumdp.verifying.expansion import Expansion, expand
-from plumdp.verifying.model_parts import KINDS, chain_part, shares_part, space_part
-from plumdp.verifying.multipliers import Multipliers, bound_polynomial
-from plumdp.verifying.set_proof import bets_part, intervals_part, likelihood_parts, space_law
+from plumdp.verifying.model_parts import shares_part, space_part
+from plumdp.verifying.multipliers import Cuts, Multipliers, bound_polynomial
+from plumdp.verifying.set_proof import INTERVALS, bets_part, intervals_part, likelihood_parts, space_law
 
-_DEGREES = (2, 3, 4, 6, 8, 12, 16)  # of expansions, until one proves the bounds
+_DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
 _ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, from which on no other degree is tried
 _EXACT = 1e-12  # relative width of bounds that leave no room for rounding
 _MOST = 2_000_000  # coefficients of an expansion beyond which no higher degree is tried
@@ -60,18 +61,15 @@ def make_witness(learned: Learned, certificate: Certificate) -> str:
     >>> len(make_witness(learned, conclude(learned, study.objective))) > 1000
     True
     """
-    text, is_proved = propose_witness(learned, certificate)
-    if not is_proved:
-        raise DataError("no functions that prove the bounds to a checker were found, so there is no witness")
+    text, broken = propose_witness(learned, certificate)
+    if broken is not None:
+        raise DataError(f"no proof of these bounds was found, so there is no witness ({broken.layer}: {broken})")
     return text
 
 
-def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, bool]:
-    """Return the best witness that is found, and whether it seems to prove the certificate."""
+def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Rejected | None]:
+    """Return the best witness that is found, and the first step that the checker does not accept, if there is one."""
     question = _question_of(learned, certificate)
-    _refuse_unknown(learned, question, certificate)
-    model, bits = learned.model, ctx.prec
-    table = learned.table
     content: dict[str, Any] = {
         "format": FORMAT,
         "claim": {
@@ -82,20 +80,35 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, bo
             "confidence": certificate.confidence,
             "sentence": certificate.headline,
         },
+    }
+    _refuse_unknown(learned, content, certificate)
+    model = learned.model
+    content |= {
         "budget": {"error": learned.error, "shares": shares_part(learned.budget)},
         "parameters": list(model.space.names),
         "space": space_part(model.space),
-        **counted_part(model, learned.counts, table),
+        **counted_part(model, learned.counts, learned.table),
         "chain": chain_part(question, certificate.policy),
     }
+    with exactly():
+        with suppress(Rejected):  # what is missing then is found below
+            _prove(content, learned, question, certificate)
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+        return text, _first_broken(text, certificate)
+
+
+def _first_broken(text: str, certificate: Certificate) -> Rejected | None:
+    """Return the first step of a witness that the checker does not accept, by its own arithmetic."""
+    witness = read_json(text.encode(), WITNESS)
     try:
-        ctx.prec = 128
-        is_proved = _prove(content, learned, question, certificate)
-    except Rejected:  # the checker says which step is broken
-        is_proved = False
-    finally:
-        ctx.prec = bits
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n", is_proved
+        check_claim(_claim(certificate, witness), witness, Report())
+    except Rejected as error:
+        return error
+    return None
+
+
+def _claim(certificate: Certificate, witness: Part) -> Claim:
+    return read_claim(read_json(json.dumps(certificate.to_dict()).encode(), CERTIFICATE), witness)
 
 
 def _question_of(learned: Learned, certificate: Certificate) -> Question:
@@ -110,24 +123,23 @@ def _question_of(learned: Learned, certificate: Certificate) -> Question:
     )
 
 
-def _refuse_unknown(learned: Learned, question: Question, certificate: Certificate) -> None:
+def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Certificate) -> None:
     unknown = {
         "tables of unknown rows": learned.model.is_table,
         "models on disk": learned.model.graph.levels is not None,
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
-        "bounds with a misfit": bool(learned.misfit),
-        "evidence from other studies": bool(learned.studies),
-        "policies with memory": question.model is not learned.model or question.remembers,
         "rewards that are learned": bool(learned.model.learned_rewards),
-        "policies that draw": certificate.policy.weights is not None,
-        "numbers of steps": question.objective.n_steps is not None,
-        "averages in the long run": question.objective.kind not in KINDS,
-        "answers to thresholds": bool(certificate.answer),
         "other sets than likelihood and interval": learned.kind not in ("likelihood", "interval"),
+        "intervals other than beta-binomial ones (which interval_method='beta-binomial' asks for), unless all samples "
+        "are independent": learned.kind == "interval" and learned.bounds.method not in INTERVALS,
     }
     for what, is_so in unknown.items():
         if is_so:
             raise DataError(f"verify does not know {what}, so there is no witness of this certificate")
+    try:
+        _claim(certificate, Part(content, WITNESS))
+    except Rejected as error:
+        raise DataError(f"{error}, so there is no witness of this certificate") from None
 
 
 @dataclass(frozen=True)
@@ -138,8 +150,8 @@ class _Ends:
     upper: float
 
 
-def _prove(content: dict[str, Any], learned: Learned, question: Question, certificate: Certificate) -> bool:
-    """Add the set, values and bracket to the content of a witness, and return whether it seems to be a proof."""
+def _prove(content: dict[str, Any], learned: Learned, question: Question, certificate: Certificate) -> None:
+    """Add the set, values and bracket to the content of a witness."""
     found, model, counts = learned.bounds, learned.model, learned.counts
     likely = cast("LikelihoodSet", found) if learned.kind == "likelihood" else None
     strips = cast("ExpressionBounds", found) if likely is None else likely.strips
@@ -172,8 +184,7 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     tangents += _at_optima(chain, enclosure, forms)
     content["set"]["tangents"] = tangents
     enclosure = make_enclosure(ball, data, [*half_spaces, *_drawn(tangents, data, likelihoods)])
-    content["values"], content["bracket"], is_proved = _values(chain, enclosure, ends)
-    return is_proved
+    content["values"], content["bracket"] = _values(chain, enclosure, ends)
 
 
 def _drawn(tangents: list[dict[str, Any]], data: Data, likelihoods: list[Likelihood]) -> list[HalfSpace]:
@@ -189,8 +200,10 @@ def _at_optima(chain: Chain, enclosure: Enclosure, forms: list[LikelihoodForm]) 
     expansion = expand(chain, enclosure, 2) if enclosure.dimension and chain.initial not in chain.known else None
     if expansion is None:
         return []
-    numbers = expansion.coefficients[chain.open.index(chain.initial)]
-    rows, offsets, _ = _cuts(enclosure)
+    numbers, _ = expansion.start(chain)
+    cuts, _ = _cuts(enclosure)
+    is_flat = ~cuts.squares.any(axis=(1, 2))
+    rows, offsets = cuts.rows[is_flat], cuts.offsets[is_flat]
     centre, axes = (
         np.array([[_float(a) for a in row] for row in rows_]) for rows_ in ([enclosure.centre], enclosure.axes)
     )
@@ -203,12 +216,17 @@ def _at_optima(chain: Chain, enclosure: Enclosure, forms: list[LikelihoodForm]) 
     ]
 
 
-def _cuts(enclosure: Enclosure) -> tuple[FloatArray, FloatArray, list[int]]:
-    """Return rows and offsets of half-spaces in the coordinates of a ball, and their numbers."""
-    usable = [i for i, cut in enumerate(enclosure.cuts) if cut.row is not None]
+def _cuts(enclosure: Enclosure) -> tuple[Cuts, list[int]]:
+    """Return what cuts a ball, in floats, and the numbers of these cuts."""
+    usable, k = [i for i, cut in enumerate(enclosure.cuts) if cut.row is not None], enclosure.dimension
     rows = np.array([[_float(q) for q in enclosure.cuts[i].row or []] for i in usable])
     offsets = np.array([_float(enclosure.cuts[i].offset) for i in usable])
-    return rows.reshape(len(usable), enclosure.dimension), offsets, usable
+    squares = np.zeros((len(usable), k, k))
+    for place, i in enumerate(usable):
+        square = enclosure.cuts[i].square
+        if square is not None:
+            squares[place] = [[_float(c) for c in row] for row in square]
+    return Cuts(rows.reshape(len(usable), k), offsets, squares), usable
 
 
 def _below(ball: Any) -> float:
@@ -224,7 +242,7 @@ def _tangents(
 ) -> list[dict[str, Any]]:
     """Return points where each likelihood set is furthest along the gradient of the policy's value, on both sides."""
     tangents: list[dict[str, Any]] = []
-    _, gradient = policy_gradient(question.model, certificate.policy.choice, question.objective, learned.estimate)
+    _, gradient = policy_gradient(question.model, certificate.policy, question.objective, learned.estimate)
     for i, form in enumerate(forms):
         threshold = Threshold(form.seen, form.threshold, "", False)
         for side in (1, -1) if np.isfinite(gradient).all() else ():
@@ -234,8 +252,8 @@ def _tangents(
     return tangents
 
 
-def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, Any], dict[str, Any], bool]:
-    """Return functions of the least degree that prove the bracket, multipliers, and whether one does."""
+def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return functions of the least degree that seem to prove the bracket, or of the largest, and multipliers."""
     degrees = _DEGREES if enclosure.dimension else (0,)
     is_exact = ends.upper - ends.lower <= _EXACT * max(abs(ends.lower), abs(ends.upper))
     for degree in degrees:
@@ -248,11 +266,12 @@ def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, 
             "functions": expansion.coefficients.tolist(),
             "margins": expansion.margins.tolist(),
             "steps": expansion.steps.tolist(),
+            "average": None if expansion.average is None else expansion.average.tolist(),
         }
         n_next = len(chain.open) * comb(enclosure.dimension + degree + 2, enclosure.dimension)
         is_hopeless = degree >= _ENOUGH and margin < _SMALL * missing  # a smaller margin would not help
         if missing <= 0 or is_hopeless or degree == degrees[-1] or n_next > _MOST:
-            return values, bracket, missing <= 0
+            return values, bracket
     raise DataError("no functions that bound the policy's value on all of the ball were found, so there is no witness")
 
 
@@ -263,14 +282,14 @@ def _bracket(
     if chain.initial in chain.known:
         nothing, value = {"multipliers": [], "ball": 0}, _float(chain.known[chain.initial])
         return {"lower": nothing, "upper": nothing}, max(ends.lower - value, value - ends.upper), 0.0
-    start = chain.open.index(chain.initial)
-    rows, offsets, usable = _cuts(enclosure)
-    numbers, margin = expansion.coefficients[start], float(expansion.margins[start])
-    low = bound_polynomial(numbers, expansion.degree, rows, offsets)
-    high = bound_polynomial(-numbers, expansion.degree, rows, offsets)
-    below = 0.0 if ends.lower <= 0 and chain.kind != "discounted" else ends.lower - low.bound + margin
+    cuts, usable = _cuts(enclosure)
+    numbers, margin = expansion.start(chain)
+    low = bound_polynomial(numbers, expansion.degree, cuts)
+    high = bound_polynomial(-numbers, expansion.degree, cuts)
+    below = 0.0 if ends.lower <= 0 and chain.is_never_negative else ends.lower - low.bound + margin
     above = 0.0 if ends.upper >= 1 and chain.kind == "reach" else margin - high.bound - ends.upper
-    missing = 0.0 if is_exact else max(below, above)
+    room = [_EXACT / 2 * abs(end) if isfinite(end) else 0.0 for end in (ends.lower, ends.upper)]  # see check_bracket
+    missing = 0.0 if is_exact else max(below - room[0], above - room[1])
     return {"lower": _written(low, usable), "upper": _written(high, usable)}, missing, margin
 
 

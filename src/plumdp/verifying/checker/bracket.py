@@ -1,40 +1,58 @@
-"""From functions of the parameters to the bracket: bounds on a polynomial over the ball and all half-spaces."""
+"""From functions of the parameters to the bracket: bounds on a polynomial over the ball and all that cuts it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import comb
 
-from flint import arb
+from flint import arb, fmpq
 
 from .chain import Chain
+from .claim import Claim
 from .enclosure import Cut, Enclosure
 from .linear import is_positive_definite
 from .polynomials import Exponents, monomials, size_on_ball
-from .reading import Ball, Exact, Part, require
+from .reading import Ball, Exact, Part, Rejected, require
 from .values import Functions
 
 _MAX_DEGREE = 16
+_ROUNDING = fmpq(1, 10**12)
 
 
-def check_bracket(
-    part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, lower: Exact | None, upper: Exact | None
-) -> None:
-    """Require that the value in the initial state lies in the bracket; None is an end that claims nothing."""
+def check_bracket(part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, claim: Claim) -> Claim:
+    """Return the claim with the bracket that is proved: the same, or one with an end that is wider by 10^-12 of itself.
+
+    Ends that claim nothing are None.
+    """
+    lower, upper = claim.lower, claim.upper
     if chain.complement:
         lower, upper = (None if end is None else 1 - end for end in (upper, lower))
     start = chain.initial
     if start in chain.known:
         inside = (lower is None or lower <= chain.known[start]) and (upper is None or chain.known[start] <= upper)
         require(inside, "the known value of the initial state is not in the bracket")
-        return
-    value, margin = functions.values[start], functions.margins[start]
-    if lower is not None and (chain.kind == "discounted" or lower > 0):  # other values are never negative
-        above = _plus(value, -margin - arb(lower), enclosure.dimension)
-        require(_is_nonnegative(above, part["lower"], enclosure), "the lower end does not follow")
+        return claim
+    value, margin = functions.value, functions.margin
+    if lower is not None and (lower > 0 or not chain.is_never_negative):
+        below = {e: -c for e, c in value.items()}
+        lower = -_proved(below, margin, -lower, part["lower"], enclosure, "lower")
     if upper is not None and (chain.kind != "reach" or upper < 1):
-        below = _plus({e: -c for e, c in value.items()}, arb(upper) - margin, enclosure.dimension)
-        require(_is_nonnegative(below, part["upper"], enclosure), "the upper end does not follow")
+        upper = _proved(value, margin, upper, part["upper"], enclosure, "upper")
+    if chain.complement:
+        lower, upper = (None if end is None else 1 - end for end in (upper, lower))
+    return replace(claim, lower=lower, upper=upper)
+
+
+def _proved(
+    value: Mapping[Exponents, Ball], margin: Ball, end: Exact, part: Part, enclosure: Enclosure, name: str
+) -> Exact:
+    """Return an upper end of a function with a margin, the given one or one that leaves room for rounding."""
+    for proved in (end, end + _ROUNDING * abs(end)):
+        above = _plus({e: -c for e, c in value.items()}, arb(proved) - margin, enclosure.dimension)
+        if _is_nonnegative(above, part, enclosure):
+            return proved
+    raise Rejected(f"the {name} end does not follow")
 
 
 def _plus(polynomial: Mapping[Exponents, Ball], number: Ball, dimension: int) -> dict[Exponents, Ball]:
@@ -43,11 +61,11 @@ def _plus(polynomial: Mapping[Exponents, Ball], number: Ball, dimension: int) ->
 
 
 def _is_nonnegative(polynomial: Mapping[Exponents, Ball], part: Part, enclosure: Enclosure) -> bool:
-    """Return whether a polynomial p is surely at least zero on the ball and in all half-spaces.
+    """Return whether a polynomial p is surely at least zero on the ball, where nothing cuts it off.
 
-    With multipliers y(x) >= 0 of half-spaces q·x <= o, which may be polynomials, and ν >= 0 of the ball, it is enough
-    that p(x) - Σ y(x) (o - q·x) - ν (1 - |x|²) is at least zero on the ball. Of this polynomial, terms of degree three
-    and more are bounded by their size, and the others are positive if their matrix is positive definite.
+    With multipliers y(x) >= 0 of cuts q·x + x·C x <= o, which may be polynomials, and ν >= 0 of the ball, it is enough
+    that p(x) - Σ y(x) (o - q·x - x·C x) - ν (1 - |x|²) is at least zero on the ball. Of this polynomial, terms of
+    degree three and more are bounded by their size, and the others are positive if their matrix is positive definite.
     """
     k = enclosure.dimension
     ball = arb(part["ball"].number())
@@ -56,7 +74,7 @@ def _is_nonnegative(polynomial: Mapping[Exponents, Ball], part: Part, enclosure:
     for item in part["multipliers"]:
         cut = enclosure.cuts[item[0].whole(len(enclosure.cuts))]
         require(cut.row is not None, f"{item.place}: the half-space depends on parameters that are called idle")
-        _subtract(rest, _multiplier(item[1], k), cut, k)
+        _subtract(rest, _multiplier(item[1], k), cut)
     matrix = [[arb(0)] * (k + 1) for _ in range(k + 1)]
     for e, c in rest.items():
         if sum(e) <= 2:
@@ -83,10 +101,11 @@ def _multiplier(part: Part, k: int) -> dict[Exponents, Ball]:
     return found
 
 
-def _subtract(polynomial: dict[Exponents, Ball], multiplier: dict[Exponents, Ball], cut: Cut, k: int) -> None:
-    """Subtract y(x) (o - q·x)."""
+def _subtract(polynomial: dict[Exponents, Ball], multiplier: dict[Exponents, Ball], cut: Cut) -> None:
+    """Subtract y(x) (o - q·x - x·C x)."""
+    terms = [((), -cut.offset), *(((i,), q) for i, q in enumerate(cut.row or []))]
+    terms += [((i, j), c) for i, row in enumerate(cut.square or []) for j, c in enumerate(row)]
     for e, y in multiplier.items():
-        polynomial[e] = polynomial.get(e, arb(0)) - y * cut.offset
-        for i, q in enumerate(cut.row or []):
-            above = (*e[:i], e[i] + 1, *e[i + 1 :])
-            polynomial[above] = polynomial.get(above, arb(0)) + y * q
+        for places, number in terms:
+            above = tuple(power + places.count(i) for i, power in enumerate(e))
+            polynomial[above] = polynomial.get(above, arb(0)) + y * number

@@ -11,14 +11,14 @@ from flint import fmpq
 from .polynomials import Polynomial, add, constant, parse
 from .reading import Exact, Part, require
 
-KINDS = ("reach", "until", "total", "discounted")
+KINDS = ("reach", "until", "total", "discounted", "average")
 
 
 @dataclass(frozen=True)
 class Step:
     """What a state of the chain is worth in one step, and where it leads."""
 
-    reward: Exact
+    reward: Polynomial
     successors: list[int]
     expressions: list[int]
 
@@ -28,7 +28,8 @@ class Chain:
     """The chain of a policy.
 
     ``kind`` says what a run is worth: one if it reaches a target before a state to avoid ("reach"); its rewards until
-    a target, infinite if it may miss it ("until"); all its rewards ("total"); or these, discounted ("discounted").
+    a target, infinite if it may miss it ("until"); all its rewards ("total"); these, discounted ("discounted"); or its
+    rewards for each step, in the long run ("average").
     """
 
     kind: str
@@ -50,6 +51,12 @@ class Chain:
             step = self.steps[node]
             if step is not None:
                 yield node, step
+
+    @property
+    def is_never_negative(self) -> bool:
+        """Whether no run is worth less than zero, as no reward depends on parameters or is negative."""
+        rewards = [step.reward for step in self.steps if step is not None]
+        return all(not any(exponents) and number >= 0 for reward in rewards for exponents, number in reward.items())
 
     @property
     def is_acyclic(self) -> bool:
@@ -80,30 +87,34 @@ def read_chain(part: Part, names: list[str]) -> Chain:
     require(0 < discount < 1 if is_discounted else discount == 1, f"{part.place}: the discount does not fit the kind")
     expressions = [parse(text.text(), names) for text in part["expressions"]]
     n = len(part["rows"])
-    steps = [_step(row, n, len(expressions)) for row in part["rows"]]
+    steps = [_step(row, n, len(expressions), names) for row in part["rows"]]
     targets, avoided = ({node.whole(n) for node in part[name]} for name in ("target", "avoid"))
     ends = {node for node, step in enumerate(steps) if step is None}
     is_end = ends == targets | avoided and not targets & avoided
     require(is_end, f"{part.place}: runs must be over in targets and states to avoid, and nowhere else")
     require(kind == "reach" or not avoided, f"{part.place}: only a probability has states to avoid")
-    require(kind in ("reach", "until") or not targets, f"{part.place}: these rewards have no target")
-    _check_rows(steps, expressions, len(names), kind, part.place)
+    require(kind not in ("total", "average") or not targets, f"{part.place}: these rewards have no target")
+    for node, step in enumerate(steps):
+        is_free = kind != "reach" or step is None or not step.reward
+        require(is_free, f"{part.place}: state {node} has a reward, and a probability has none")
+    _check_rows(steps, expressions, len(names), part.place)
     known = _known(kind, steps, targets, part.place)
     known |= dict.fromkeys(avoided, fmpq(0)) | dict.fromkeys(targets, fmpq(int(kind == "reach")))
     return Chain(kind, complement, discount, part["initial"].whole(n), expressions, steps, known)
 
 
-def _step(row: Part, n: int, n_expressions: int) -> Step | None:
+def _step(row: Part, n: int, n_expressions: int, names: list[str]) -> Step | None:
     if row.value is None:
         return None
     successors = [node.whole(n) for node in row[1]]
     expressions = [f.whole(n_expressions) for f in row[2]]
     require(len(successors) == len(expressions), f"{row.place}: each successor needs a probability")
-    return Step(row[0].number(), successors, expressions)
+    reward = parse(row[0].text(), names) if type(row[0].value) is str else constant(row[0].number(), len(names))
+    return Step(reward, successors, expressions)
 
 
-def _check_rows(steps: list[Step | None], expressions: list[Polynomial], n: int, kind: str, place: str) -> None:
-    """Require that rows sum to one exactly, and that rewards have the sign that their kind needs."""
+def _check_rows(steps: list[Step | None], expressions: list[Polynomial], n: int, place: str) -> None:
+    """Require that rows sum to one exactly."""
     checked = set()
     for node, step in enumerate(steps):
         if step is None:
@@ -113,13 +124,11 @@ def _check_rows(steps: list[Step | None], expressions: list[Polynomial], n: int,
             total = add(*(expressions[f] for f in key))
             require(total == constant(fmpq(1), n), f"{place}: the probabilities of state {node} do not sum to one")
             checked.add(key)
-        require(kind != "reach" or not step.reward, f"{place}: state {node} has a reward, and a probability has none")
-        require(kind == "discounted" or step.reward >= 0, f"{place}: the reward of state {node} is negative")
 
 
 def _known(kind: str, steps: list[Step | None], targets: set[int], place: str) -> dict[int, Exact]:
     """Return the states from which nothing counts any more, along all transitions, with the value zero."""
-    if kind == "discounted":
+    if kind in ("discounted", "average"):
         return {}
     ahead = set(targets) if kind != "total" else {s for s, step in enumerate(steps) if step and step.reward}
     before: list[list[int]] = [[] for _ in steps]

@@ -12,7 +12,7 @@ from flint import ctx
 from .bets import check_bets, of_bets
 from .bracket import check_bracket
 from .chain import read_chain
-from .claim import check_budget, check_sentence, read_files
+from .claim import Claim, check_budget, check_sentence, read_files
 from .counts import Data, read_data
 from .enclosure import read_enclosure
 from .evidence import Likelihood, read_likelihood
@@ -70,17 +70,25 @@ class Report:
 
 def verify(folder: Path | str) -> Report:
     """Return which layers of the proof in the folder of a result hold."""
-    report, bits = Report(), ctx.prec
+    report = Report()
+    with exactly():
+        try:
+            _verify(Path(folder), report)
+        except Rejected as error:
+            report.broken = error
+        except RecursionError:
+            report.broken = Rejected("something is nested too deeply", "counts")
+    return report
+
+
+@contextmanager
+def exactly() -> Iterator[None]:
+    """Calculate with as many bits as proofs need, here and nowhere else."""
+    bits, ctx.prec = ctx.prec, _BITS
     try:
-        ctx.prec = _BITS
-        _verify(Path(folder), report)
-    except Rejected as error:
-        report.broken = error
-    except RecursionError:
-        report.broken = Rejected("something is nested too deeply", "counts")
+        yield
     finally:
         ctx.prec = bits
-    return report
 
 
 @contextmanager
@@ -96,6 +104,11 @@ def _layer(name: str, report: Report) -> Iterator[None]:
 def _verify(folder: Path, report: Report) -> None:
     with _layer("files", report):
         claim, witness = read_files(folder)
+    check_claim(claim, witness, report)
+
+
+def check_claim(claim: Claim, witness: Part, report: Report) -> None:
+    """Go through all layers after that of the files."""
     with _layer("budget", report):
         check_budget(claim, witness)
     with _layer("counts", report):
@@ -114,9 +127,9 @@ def _verify(folder: Path, report: Report) -> None:
         functions = read_functions(witness["values"], chain, enclosure.dimension)
         check_functions(witness["values"], chain, enclosure, functions)
     with _layer("bracket", report):
-        check_bracket(witness["bracket"], chain, enclosure, functions, claim.lower, claim.upper)
+        proved = check_bracket(witness["bracket"], chain, enclosure, functions, claim)
     with _layer("sentence", report):
-        report.sentence = check_sentence(claim, witness)
+        report.sentence = check_sentence(proved, witness)
 
 
 def half_spaces_of(witness: Part, data: Data, likelihoods: Sequence[Likelihood]) -> list[HalfSpace]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from flint import fmpq
 
+from .answers import check_verdict, read_answer, threshold_of
 from .reading import Exact, Part, Rejected, read_bytes, read_json, require
 
 CERTIFICATE, WITNESS = "certificate.json", "witness.json"
@@ -49,21 +50,22 @@ def read_files(folder: Path) -> tuple[Claim, Part]:
     require(own == hashes[CERTIFICATE].text(), f"{CERTIFICATE} was changed since it was written")
     witness = read_json(content[WITNESS], WITNESS)
     require(witness["format"].text() == FORMAT, f"{WITNESS}: the format is not {FORMAT}")
-    return _read_claim(certificate, witness), witness
+    return read_claim(certificate, witness), witness
 
 
 def _digest(content: bytes) -> str:
     return blake2b(content, digest_size=16).hexdigest()
 
 
-def _read_claim(certificate: Part, witness: Part) -> Claim:
+def read_claim(certificate: Part, witness: Part) -> Claim:
     """Return the claim, after refusing all kinds that are not known, and a witness of another claim."""
     require(certificate["status"].text() in ("certified", "nothing certified"), _unknown(certificate["status"].text()))
     require(certificate["misfit"].number() == 0, _unknown("bounds with a misfit"))
     options = certificate["options"]
-    require(options["memory"].value is False, _unknown("policies with memory"))
     require(options["evidence"].value is None, _unknown("evidence from other studies"))
-    require("answer" not in certificate, _unknown("answers to thresholds"))
+    require("comparison" not in certificate, _unknown("comparisons with another policy"))
+    if "answer" in certificate:
+        _read_answer(certificate)
     for name in ("objective", "direction", "lower", "upper", "confidence"):
         same = certificate[name].value == witness["claim"][name].value
         require(same, f"{WITNESS} is of another claim: {name} differs")
@@ -92,15 +94,41 @@ def check_sentence(claim: Claim, witness: Part) -> str:
         return sentence
     require(claim.certificate["status"].text() == "certified", "the sentence is not that of the status")
     low, high = (found[1], found[2]) if found[3] is None else (found[3], found[3])
-    share = _printed(found[4])
-    is_low = low == "-infinity" if claim.lower is None else _printed(low) <= claim.lower
-    is_high = high == "infinity" if claim.upper is None else _printed(high) >= claim.upper
-    require(is_low, "the sentence says a larger lower end than the certificate")
-    require(is_high, "the sentence says a smaller upper end than the certificate")
+    _check_said(claim, "at least", low)
+    _check_said(claim, "at most", high)
+    _check_confidence(claim, found[4])
+    return sentence if "answer" not in claim.certificate else _check_answer(claim, claim.certificate["answer"])
+
+
+def _read_answer(certificate: Part) -> tuple[list[tuple[str, str]], str]:
+    is_given = certificate["options"]["policy"].value == "given"
+    return read_answer(certificate["answer"], certificate["objective"].text(), is_given)
+
+
+def _check_answer(claim: Claim, answer: Part) -> str:
+    """Return the sentence of an answer to a threshold, which follows from the bracket."""
+    said, confidence = _read_answer(claim.certificate)
+    for side, number in said:
+        _check_said(claim, side, number)
+    _check_confidence(claim, confidence)
+    check_verdict(answer, _printed(threshold_of(answer["question"])), claim.lower, claim.upper)
+    return answer["sentence"].text()
+
+
+def _check_said(claim: Claim, side: str, number: str) -> None:
+    """Require that a printed number is an end of the bracket, or beyond it."""
+    if side == "at least":
+        holds = number == "-infinity" if claim.lower is None else _printed(number) <= claim.lower
+        require(holds, "the sentence says a larger lower end than the certificate")
+    else:
+        holds = number == "infinity" if claim.upper is None else _printed(number) >= claim.upper
+        require(holds, "the sentence says a smaller upper end than the certificate")
+
+
+def _check_confidence(claim: Claim, percent: str) -> None:
     tiny = fmpq(1, 10**8)  # a confidence such as 0.999 is printed as 99.9 %, and stored to the nearest float
-    is_safe = 1 - share / 100 >= (1 - claim.confidence) * (1 - tiny)
+    is_safe = 1 - _printed(percent) / 100 >= (1 - claim.confidence) * (1 - tiny)
     require(is_safe, "the sentence says more confidence than the certificate")
-    return sentence
 
 
 def _printed(text: str) -> Exact:

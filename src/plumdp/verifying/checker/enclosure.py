@@ -23,15 +23,19 @@ _SMALL = fmpq(1, 10**6)
 
 @dataclass(frozen=True)
 class Cut:
-    """The half-space ``row · x <= offset`` in the coordinates of a ball, or None as row if it depends on idle ones."""
+    """The points with ``row · x + x · square x <= offset`` in the coordinates of a ball.
+
+    Only parabolas have a square. The row is None if it depends on idle coordinates.
+    """
 
     row: list[Ball] | None
     offset: Ball
+    square: list[list[Ball]] | None = None
 
 
 @dataclass(frozen=True)
 class Enclosure:
-    """The coordinates of a ball, and the half-spaces that cut it."""
+    """The coordinates of a ball, and what cuts it: first half-spaces, then the parabolas of those that are tangents."""
 
     centre: list[Exact]
     axes: list[list[Exact]]  # (k) of d numbers
@@ -79,7 +83,9 @@ def make_enclosure(part: Part, data: Data, half_spaces: Sequence[HalfSpace]) -> 
     for member in data.members:
         free = all(dot(member.slopes, direction) == 0 for direction in idle)
         require(free, f"{part.place}: an outcome depends on parameters that are called idle")
-    return Enclosure(centre, axes, idle, [_cut(each, centre, axes, idle) for each in half_spaces])
+    cuts = [_cut(each, centre, axes, idle) for each in half_spaces]
+    cuts += [_parabola(each, each.likelihood, data, centre, axes) for each in half_spaces if each.likelihood]
+    return Enclosure(centre, axes, idle, cuts)
 
 
 def _cut(
@@ -91,6 +97,29 @@ def _cut(
         return Cut(None, arb(0))
     offset = arb(half_space.offset) - arb(dot(row, centre))
     return Cut([arb(dot(row, axis)) for axis in axes], offset)
+
+
+def _parabola(
+    tangent: HalfSpace, likelihood: Likelihood, data: Data, centre: Sequence[Exact], axes: Sequence[Sequence[Exact]]
+) -> Cut:
+    """Return what a likelihood leaves of a ball, by a parabola that touches it where a tangent does.
+
+    With f = y at the point where it touches, s = f/y - 1 is s₀ + β·x in the ball, and so at most t = s₀ + |β|, or zero.
+    As ln(1 + s) <= s - κ(t) s² / 2 (see below), threshold <= Σ seen ln f is at most Σ seen (ln y + s - κ(t) s² / 2).
+    """
+    k = len(axes)
+    row, offset, square = [arb(0)] * k, -likelihood.threshold, [[arb(0)] * k for _ in range(k)]
+    for member, n, y in zip(data.members, likelihood.seen, tangent.touches, strict=True):
+        if n:
+            start = arb(member.at(centre) / y - 1)
+            slopes = [arb(dot(member.slopes, axis) / y) for axis in axes]
+            bend = n * _curvature((start + norm(slopes)).max(arb(0))) / 2
+            offset += n * (arb(y).log() + start) - bend * start * start
+            for i, a in enumerate(slopes):
+                row[i] -= n * a - 2 * bend * start * a
+                for j, b in enumerate(slopes):
+                    square[i][j] += bend * a * b
+    return Cut(row, offset, square)
 
 
 def _check(
@@ -121,6 +150,7 @@ def _check(
 def _coefficients(part: Part, enclosure: Enclosure) -> list[Ball]:
     """Return the coefficients of o - q·x for a half-space that the centre fulfils."""
     cut = enclosure.cuts[part.whole(len(enclosure.cuts))]
+    require(cut.square is None, f"{part.place}: this is a parabola, not a half-space")
     require(cut.row is not None, f"{part.place}: the half-space depends on parameters that are called idle")
     require(bool(cut.offset >= 0), f"{part.place}: the centre is not in the half-space")
     return [cut.offset, *(-q for q in cut.row or [])]

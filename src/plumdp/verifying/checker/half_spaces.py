@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from flint import arb
@@ -16,10 +16,15 @@ from .reading import Exact, Part, require
 
 @dataclass(frozen=True)
 class HalfSpace:
-    """The points with ``row · point <= offset``; if both are fractions they are exact."""
+    """The points with ``row · point <= offset``; if both are fractions they are exact.
+
+    A tangent of a likelihood also has that, its threshold, and f at the point where it touches, for each member.
+    """
 
     row: list[Any]
     offset: Any
+    likelihood: Likelihood | None = None
+    touches: list[Exact] = field(default_factory=list)
 
 
 def of_space(witness: Part, names: list[str]) -> Iterator[HalfSpace]:
@@ -85,10 +90,10 @@ def of_tangents(part: Part, data: Data, likelihoods: Sequence[Likelihood]) -> It
         likelihood = likelihoods[item["likelihood"].whole(len(likelihoods))]
         point = item["point"].numbers(d)
         row, offset = [arb(0)] * d, -likelihood.threshold
-        for member, n in zip(data.members, likelihood.seen, strict=True):
+        at = [member.at(point) for member in data.members]
+        for member, n, y in zip(data.members, likelihood.seen, at, strict=True):
             if n:
-                y = member.at(point)
                 require(y > 0, f"{item.place}: a probability is not positive at the point")
                 offset += n * (arb(member.constant / y) - 1 + arb(y).log())
                 row = [a - n * arb(b / y) for a, b in zip(row, member.slopes, strict=True)]
-        yield HalfSpace(row, offset)
+        yield HalfSpace(row, offset, likelihood, at)

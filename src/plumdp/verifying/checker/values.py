@@ -11,7 +11,13 @@ also gives for each open state s a polynomial u(s, x) and a margin m(s). If at a
 
 with known values where runs are over, then u - m is below the value: in n steps, u - m is at most what is earned until
 then plus what u - m is worth there, which is bounded, and counts less and less as runs end. In the same way u + m is
-above the value, if one step does not raise it.
+above the value, if one step does not raise it. Constants that one step keeps are exact, in fractions.
+
+An average in the long run needs no end either: with a polynomial g(x) and a number m, if at all points of the ball
+
+    |reward + Σ f(x) u(successor) - u(s) - g(x)|  <=  m      in every state,
+
+then what is earned in n steps is at most n (g + m) plus what u differs by, and at least n (g - m) less that.
 
 Points of the ball need not be parameters at which rows are probabilities. That the inequality holds at those too is
 more than is needed.
@@ -22,22 +28,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from flint import arb
+from flint import arb, fmpq
 
 from .chain import Chain, Step
 from .enclosure import Enclosure
-from .polynomials import Exponents, monomials, size_on_ball
-from .reading import Ball, Part, require
+from .polynomials import Exponents, Polynomial, add, constant, monomials, multiply, size_on_ball
+from .reading import Ball, Exact, Part, require
 
 _MAX_DEGREE = 16
 
 
 @dataclass(frozen=True)
 class Functions:
-    """Polynomials in x, and margins, of all states; known values are constants without a margin."""
+    """Polynomials in x, and margins, of all states; known values are constants without a margin.
+
+    ``value`` and ``margin`` are those of the claim: of the initial state, or of an average.
+    """
 
     values: list[dict[Exponents, Ball]]
     margins: list[Ball]
+    value: dict[Exponents, Ball]
+    margin: Ball
 
 
 def read_functions(part: Part, chain: Chain, dimension: int) -> Functions:
@@ -45,18 +56,25 @@ def read_functions(part: Part, chain: Chain, dimension: int) -> Functions:
     degree = part["degree"].whole(_MAX_DEGREE + 1)
     order = monomials(dimension, degree)
     zero = order[0]
-    require(len(part["functions"]) == len(part["margins"]) == len(chain.open), f"{part.place}: one for each open state")
-    margins = part["margins"].balls(len(chain.open))
+    n, is_average = len(chain.open), chain.kind == "average"
+    require(len(part["functions"]) == n, f"{part.place}: there must be a function for each open state")
+    margins = part["margins"].balls(1 if is_average else n)
     require(all(bool(m >= 0) for m in margins), f"{part.place}: a margin is negative")
     values: list[dict[Exponents, Ball]] = [{} for _ in chain.steps]
     all_margins = [arb(0)] * len(chain.steps)
     for node, number in chain.known.items():
         values[node] = {zero: arb(number)} if number else {}
-    for node, given, margin in zip(chain.open, part["functions"], margins, strict=True):
-        numbers = given.balls(len(order))
-        values[node] = {e: x for e, x in zip(order, numbers, strict=True) if not x.is_zero()}
+    for node, given in zip(chain.open, part["functions"], strict=True):
+        values[node] = _polynomial(given, order)
+    if is_average:
+        return Functions(values, all_margins, _polynomial(part["average"], order), margins[0])
+    for node, margin in zip(chain.open, margins, strict=True):
         all_margins[node] = margin
-    return Functions(values, all_margins)
+    return Functions(values, all_margins, values[chain.initial], all_margins[chain.initial])
+
+
+def _polynomial(part: Part, order: list[Exponents]) -> dict[Exponents, Ball]:
+    return {e: x for e, x in zip(order, part.balls(len(order)), strict=True) if not x.is_zero()}
 
 
 def check_functions(part: Part, chain: Chain, enclosure: Enclosure, functions: Functions) -> None:
@@ -66,16 +84,24 @@ def check_functions(part: Part, chain: Chain, enclosure: Enclosure, functions: F
         {e: discount * arb(c) for e, c in enclosure.transform(f, f"expressions[{i}]").items()}
         for i, f in enumerate(chain.expressions)
     ]
-    if chain.kind != "discounted" and not chain.is_acyclic:
+    is_average = chain.kind == "average"
+    if chain.kind != "discounted" and not is_average and not chain.is_acyclic:
         _check_end(part["steps"].balls(len(chain.open)), chain, forms, zero)
     join = _joined_exponents()
     for node, step in chain.open_steps():
-        change, margin = _one_step(node, step, forms, functions, join, enclosure.dimension)
+        reward = enclosure.transform(step.reward, f"rows[{node}][0]")
+        change, margin = _one_step(node, step, reward, forms, functions, join, enclosure.dimension)
+        if is_average:
+            less = {e: change.get(e, arb(0)) - functions.value.get(e, arb(0)) for e in change | functions.value}
+            off = abs(less.pop(zero, arb(0))) + size_on_ball(less)
+            require(bool(off <= functions.margin), f"state {node}: the average is not within its margin")
+            continue
         for sign in (-1, 1):
             both = {e: change.get(e, arb(0)) + sign * margin.get(e, arb(0)) for e in change.keys() | margin.keys()}
             surplus = -sign * both.pop(zero, arb(0)) - size_on_ball(both)
             words = "below" if sign < 0 else "above"
-            require(bool(surplus >= 0), f"state {node}: the function does not stay {words} the value in one step")
+            holds = bool(surplus >= 0) or _is_fixed(node, step, chain, functions, len(enclosure.centre))
+            require(holds, f"state {node}: the function does not stay {words} the value in one step")
 
 
 def _check_end(numbers: list[Ball], chain: Chain, forms: list[dict[Exponents, Ball]], zero: Exponents) -> None:
@@ -92,9 +118,29 @@ def _check_end(numbers: list[Ball], chain: Chain, forms: list[dict[Exponents, Ba
         require(bool(surplus > 0), f"state {node}: it is not proved that runs end")
 
 
+def _is_fixed(node: int, step: Step, chain: Chain, functions: Functions, n: int) -> bool:
+    """Return whether one step keeps constants exactly, in fractions, as where the target is surely reached."""
+    around = (node, *step.successors)
+    if any(any(map(any, functions.values[s])) or not functions.margins[s].is_zero() for s in around):
+        return False
+    here, *after = (_fraction(sum(functions.values[s].values(), start=arb(0))) for s in around)
+    moved = [
+        multiply(constant(chain.discount * value, n), chain.expressions[f])
+        for value, f in zip(after, step.expressions, strict=True)
+    ]
+    return add(step.reward, *moved) == constant(here, n)
+
+
+def _fraction(number: Ball) -> Exact:
+    """Return a ball without a radius as a fraction."""
+    digits, power = number.mid().man_exp()
+    return fmpq(int(digits)) * fmpq(2) ** int(power)
+
+
 def _one_step(
     node: int,
     step: Step,
+    reward: Polynomial,
     forms: list[dict[Exponents, Ball]],
     functions: Functions,
     join: Callable[[Exponents, Exponents], Exponents],
@@ -103,7 +149,8 @@ def _one_step(
     """Return reward + Σ f u(successor) - u(node), and Σ f m(successor) - m(node), as polynomials in x."""
     change: dict[Exponents, Ball] = {e: -c for e, c in functions.values[node].items()}
     zero = (0,) * dimension
-    change[zero] = change.get(zero, arb(0)) + arb(step.reward)
+    for e, c in reward.items():
+        change[e] = change.get(e, arb(0)) + arb(c)
     margin: dict[Exponents, Ball] = {zero: -functions.margins[node]}
     for successor, f in zip(step.successors, step.expressions, strict=True):
         value, its_margin = functions.values[successor].items(), functions.margins[successor]

@@ -1,0 +1,73 @@
+"""Answers to thresholds: the sentence follows from the bracket, and the verdict from the sentence and the question.
+
+An answer that one policy gives is checked: that it reaches the threshold, or, if the question is about all policies or
+about this one, that it does not. An answer about all policies is refused, as the proof is about one.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .reading import Exact, Part, Rejected, require
+
+_BY_ONE = re.compile(
+    r"(Yes|No|Not yet known): (the policy found has|this policy has|the value is) (at least|at most) (\S+?)"
+    r"(?: and (at least|at most) (\S+?))?, with confidence (\S+) %(?:\.|; more data may decide it\.)"
+)
+_FOUND = re.compile(
+    r"(Yes), under (the policy found): it has (at least|at most) (\S+?), with confidence (\S+) %\. "
+    r"Other policies may do worse: ask .{1,60} for all policies\."
+)
+_QUESTION = re.compile(r'(P|R(?:\{"[^"]*"\})?) *(max|min)? *(<=|>=|<|>) *([^ \[]+) *(\[.*)', re.DOTALL)
+
+
+def read_answer(answer: Part, objective: str, is_given: bool) -> tuple[list[tuple[str, str]], str]:
+    """Return what an answer says, as pairs such as "at least" and "0.7", and the confidence, all as they are printed.
+
+    Its verdict is one that such an answer may have.
+    """
+    sentence, place = answer["sentence"].text(), answer.place
+    found, by_one = _FOUND.fullmatch(sentence), _BY_ONE.fullmatch(sentence)
+    if found is not None:
+        verdict, who, said, confidence = found[1], found[2], [(found[3], found[4])], found[5]
+    elif by_one is not None:
+        verdict, who, confidence = by_one[1], by_one[2], by_one[7]
+        said = [(by_one[3], by_one[4]), *([(by_one[5], by_one[6])] if by_one[5] else [])]
+    else:
+        raise Rejected("verify does not know answers about all policies")
+    word = {"Yes": "yes", "No": "no", "Not yet known": "unknown"}[verdict]
+    require(answer["verdict"].text() == word, f"{place}: the verdict is not that of the sentence")
+    require(not who.startswith("this policy") or is_given, f"{place}: the policy was not given")
+    value, best, comparison, _, states = _asked(answer["question"])
+    same = re.sub(r" *(max|min)=\? *(?=\[)", "", objective, count=1) == value + states
+    require(same, f"{place}: the question is about another value than the certificate")
+    is_of_all = bool(best) and (best == "max") != (comparison[0] == ">")  # such as Pmax<=0.9
+    fits = not who.startswith("the policy found") or word == ("no" if is_of_all else "yes")
+    require(fits, f"{place}: one policy that was found does not answer this question")
+    return said, confidence
+
+
+def _asked(part: Part) -> tuple[str, str, str, str, str]:
+    """Return the parts of a question, such as P, max, >=, 0.9 and [ F "goal" ]."""
+    found = _QUESTION.fullmatch(part.text())
+    if found is None:
+        part.refuse("expected a question such as P>=0.9 [ … ]")
+    return found[1], found[2] or "", found[3], found[4], found[5]
+
+
+def threshold_of(part: Part) -> str:
+    """Return the number in a question, as it is written."""
+    return _asked(part)[3]
+
+
+def check_verdict(answer: Part, number: Exact, lower: Exact | None, upper: Exact | None) -> None:
+    """Require that every value in the bracket compares with the number as a verdict says; None is an infinite end."""
+    comparison = _asked(answer["question"])[2]
+    low = None if lower is None else lower - number
+    high = None if upper is None else upper - number
+    above, least = low is not None and low > 0, low is not None and low >= 0
+    below, most = high is not None and high < 0, high is not None and high <= 0
+    yes = {"<": below, "<=": most, ">": above, ">=": least}[comparison]
+    no = {"<": least, "<=": above, ">": most, ">=": below}[comparison]
+    follows = {"yes": yes, "no": no, "unknown": True}[answer["verdict"].text()]
+    require(follows, f"{answer.place}: the verdict does not follow from the bracket")

@@ -1,0 +1,62 @@
+"""Witnesses have the form that their JSON schema says, and the page that specifies them names every part of it."""
+
+import json
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+from support.verified_results import COST, PROPERTY, witnessed, worn, worn_counts
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+SCHEMA = json.loads((REFERENCE / "witness.schema.json").read_text("utf-8"))
+KINDS = {
+    "chance": (PROPERTY, {}),
+    "cost": (COST, {"confidence_set": "interval"}),
+    "steps": ('Pmax=? [ F<=3 "goal" ]', {"memory": False, "policy": "uniform"}),
+    "average": ("Rmax=? [ LRA ]", {"model": worn(), "counts": worn_counts()}),
+}
+
+
+@pytest.fixture(scope="module")
+def witnesses(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    for name, (text, options) in KINDS.items():
+        witnessed(folder / name, text, **options)
+    return {name: json.loads((folder / name / "witness.json").read_text("utf-8")) for name in KINDS}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_witnesses_fit_the_schema(witnesses, name):
+    validator = pytest.importorskip("jsonschema").Draft202012Validator
+    validator.check_schema(SCHEMA)
+    assert [error.message for error in validator(SCHEMA).iter_errors(witnesses[name])] == []
+
+
+def test_what_does_not_fit_is_told(witnesses):
+    validator = pytest.importorskip("jsonschema").Draft202012Validator(SCHEMA)
+    changes = {
+        "no bracket": lambda witness: witness.pop("bracket"),
+        "another part": lambda witness: witness.update(more=1),
+        "a negative margin": lambda witness: witness["values"]["margins"].__setitem__(0, -1.0),
+        "a count that is not whole": lambda witness: witness["rows"][0]["seen"]["all"].__setitem__(0, 0.5),
+        "another kind": lambda witness: witness["chain"].update(kind="worst"),
+    }
+    for change in changes.values():
+        changed = deepcopy(witnesses["chance"])
+        change(changed)
+        assert not validator.is_valid(changed)
+
+
+def parts(schema):
+    """Yield the names of all parts of a schema."""
+    for name, part in schema.get("properties", {}).items():
+        yield name
+        yield from parts(part)
+    for below in (schema.get("items"), *schema.get("anyOf", ())):
+        if isinstance(below, dict):
+            yield from parts(below)
+
+
+def test_the_page_names_every_part():
+    page = (REFERENCE / "witness.md").read_text("utf-8")
+    assert [name for name in parts(SCHEMA) if f"`{name}`" not in page] == []
