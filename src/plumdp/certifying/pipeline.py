@@ -12,8 +12,8 @@ The seven stages, the folder of each, and what it implements of the paper:
 
 ``learn`` takes stages 3 and 4, ``conclude`` 5 to 7, and ``certify`` all of them (several objectives: ``certify_all``).
 
-What is taken if nothing is named: likelihood sets (``default_set`` says when intervals), and coupled bounds
-(``default_relaxation`` says when rectangular ones).
+What is taken if nothing is named: likelihood sets (``default_set`` says when intervals, and when the model is seen as a
+table of unknown rows), and coupled bounds (``default_relaxation`` says when rectangular ones).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from plumdp.data.logs import Log
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.methods import SETS, Sets
+from plumdp.learning.options import chosen_kind
 from plumdp.learning.storage import IN_MEMORY, TABLE, Storage, storage_of
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP, require_model
@@ -110,14 +111,15 @@ def certify(
     ('certified', True)
     """
     require_model("certify", model)  # stage 1; the counts are stage 2
-    question = ask_about(policy, ask(objective, model, memory=_may_count(memory, policy)))
+    kind = chosen_kind(model, confidence_set, interval_method, events, misfit, evidence)
+    question = ask_about(policy, ask(objective, model, memory=_may_count(memory, policy)), kind)
     with thread_limit(threads):
         learned = learn(
             model,
             counts,
             objectives=[question],
             confidence=confidence,
-            confidence_set=confidence_set,
+            confidence_set=kind,
             interval_method=interval_method,
             events=events,
             misfit=misfit,
@@ -126,9 +128,9 @@ def certify(
         return conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
 
 
-def ask_about(policy: Policy | None, question: Question) -> Question:
+def ask_about(policy: Policy | None, question: Question, kind: Sets) -> Question:
     """Return the question about a policy that is given, of a table: only announced ones have bets on their values."""
-    if policy is None or not question.model.counted.is_table:
+    if policy is None or kind not in SETS or not SETS[kind].is_for_tables:
         return question
     return replace(question, policy=policy)
 

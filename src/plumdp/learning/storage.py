@@ -58,7 +58,7 @@ def _anything(model: ParametricMDP, counts: TransitionCounts, error: float) -> I
 _ALL: tuple[Relaxation, ...] = get_args(Relaxation)
 _ONE_EACH = "beta-binomial, one for each transition"
 _DISK = "a model that is stored on disk is solved within intervals; choose 'expression'"
-_UNKNOWN = "the rows of this model are unknown, without parameters; choose 'interval' or 'coupled'"
+_UNKNOWN = "the rows of this model are unknown, without parameters, or seen so; choose 'interval' or 'coupled'"
 
 IN_MEMORY = Storage(True, _ALL, "", _within_bounds, _ONE_EACH)
 ON_DISK = Storage(False, _ALL[:3], _DISK, _anything, "none: transitions of a stored model may have any probability")

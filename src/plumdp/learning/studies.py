@@ -27,8 +27,9 @@ def allowed_studies(
     model: ParametricMDP, evidence: Mapping[str, tuple[int, int]] | None, kind: Sets, misfit: float
 ) -> tuple[Study, ...]:
     """Return the studies that evidence is about, or refuse evidence for sets beside which nothing is proved for it."""
-    if evidence and model.is_table:
-        raise DataError(Option("evidence", evidence), ": the rows of this model have no parameters; leave it out")
+    if evidence and SETS[kind].is_for_tables:
+        why = "have no parameters" if model.source is None else f"are seen as a table by confidence_set={kind!r}"
+        raise DataError(Option("evidence", evidence), f": the rows of this model {why}; leave it out")
     if evidence and misfit:
         off = Option("misfit", misfit)
         raise DataError(off, ": rows that are off need not have the parameters of another study; leave out ", _OPTION)

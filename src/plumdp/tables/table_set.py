@@ -27,6 +27,9 @@ from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
 from plumdp.model.space import float_above, float_below
 from plumdp.model.table_model import elsewhere_of
+from plumdp.region.build import project
+from plumdp.region.conflict import NOTHING_FITS, Conflict
+from plumdp.region.shapes import Box, Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.bounds import CoupledBounds
 from plumdp.solver.solve import solve
@@ -99,7 +102,7 @@ def table_set(
     """Return intervals of all rows, and bets on the values of the questions' policies, from counts of a table."""
     assert cache.model is model  # all that is kept of it are its distinct rows
     of_intervals = budget.error_in_set("intervals", error)
-    lower, upper = row_intervals(model, counts, error=of_intervals)
+    lower, upper = within_space(model, *row_intervals(model, counts, error=of_intervals))
     plain = TableSet(lower, upper, error, Guarantee.ANYTIME, None, None)
     if counts.pilot is None or not budget.value_bets:
         return plain
@@ -157,6 +160,35 @@ def row_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: floa
     of_free = is_free[owner]
     lower[expression[of_free]], upper[expression[of_free]] = low[of_free], high[of_free]
     return read_only(lower), read_only(upper)
+
+
+def within_space(model: ParametricMDP, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on each expression of a table, cut by what the space of the parameters leaves of its expressions.
+
+    That is so if the table is the view of a model with parameters. If the data exclude all of the space, a lower bound
+    is above the upper one.
+    """
+    source = model.source
+    if source is None:
+        return lower, upper
+    polynomials, space = source.expressions.without_free(), source.space
+    low, high = project(Box(space.names, space.lower, space.upper), polynomials)
+    has_one = source.expression < len(polynomials)
+    here, there = model.expression[has_one], source.expression[has_one]
+    lower, upper = lower.copy(), upper.copy()
+    np.maximum.at(lower, here, low[there])
+    np.minimum.at(upper, here, high[there])
+    return read_only(lower), read_only(upper)
+
+
+def region_of(model: ParametricMDP, bounds: TableSet) -> Region | Conflict:
+    """Return the region of a table, which has no parameters, or a conflict if the data exclude all of the space."""
+    wrong = np.flatnonzero(bounds.lower > bounds.upper)
+    if not len(wrong) or model.source is None:
+        return Box((), read_only(np.zeros(0)), read_only(np.zeros(0)))
+    f = int(wrong[0])
+    text = model.source.expressions.text(int(model.source.expression[np.argmax(model.expression == f)]))
+    return replace(NOTHING_FITS, constraints=(f"{text} >= {bounds.lower[f]:.6g}", f"{text} <= {bounds.upper[f]:.6g}"))
 
 
 def first_moment(pilot: Pilot) -> int | None:

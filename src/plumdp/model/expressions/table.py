@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -75,6 +75,10 @@ class ExpressionTable:
     def text(self, f: int) -> str:
         """Return an expression as text, also if it is free."""
         return str(self.polynomials[f]) if f < len(self.polynomials) else "unknown"
+
+    def without_free(self) -> ExpressionTable:
+        """Return the polynomials alone."""
+        return replace(self, n_free=0) if self.n_free else self
 
     @cached_property
     def is_unknown(self) -> BoolArray:

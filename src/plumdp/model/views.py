@@ -1,0 +1,174 @@
+"""Models with unknown rows beside parameters, seen as tables of unknown rows alone, or as models with parameters alone.
+
+As a table, a row of expressions is an unknown row, tied to the rows with the same expressions, and to no others. Then
+the model claims less: what different expressions of one parameter have to do with each other is left out. With
+parameters alone, an unknown row with k successors has k - 1 parameters of its own. Then it claims the same.
+
+A view has the graph of its model, so that counts of one are counts of the other, and its point is that of the model.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+
+from plumdp.base.errors import ModelError
+from plumdp.model.expressions.polynomial import Polynomial, parameters
+from plumdp.model.expressions.table import ExpressionTable
+from plumdp.model.free_rows import free_rows
+from plumdp.model.graph import Indices, read_only
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.space import ParameterSpace
+
+FEW = 50  # unknown numbers, up to which rows that are tied by parameters are better seen with these
+_MOST = 2_000  # parameters that rows may get
+_LONGEST = 40  # characters of the name of one
+
+
+def n_unknown(model: ParametricMDP) -> int:
+    """Return how many numbers of a model are unknown, where free rows have one for each successor but the last.
+
+    >>> from plumdp import case_study
+    >>> n_unknown(case_study("betting:5").model)
+    1
+    """
+    return model.space.dimension + int((np.diff(model.rows.first)[model.is_free_row] - 1).sum())
+
+
+def ties_rows(model: ParametricMDP) -> bool:
+    """Return whether parameters tie rows with different expressions, or successors of one row.
+
+    If not, every row of expressions may be any distribution, as far as the space lets it.
+
+    >>> from plumdp import case_study
+    >>> ties_rows(case_study("betting:5").model)
+    True
+    """
+    rows, table, seen = model.rows, model.expressions, set[str]()
+    for row in np.flatnonzero(~model.is_free_row).tolist():
+        places = model.expression[rows.transition[rows.first[row] : rows.first[row + 1]]]
+        names = {name for f in places.tolist() for name in table.polynomials[f].names}
+        if names and (names & seen or len(names) < len(places) - 1):
+            return True
+        seen |= names
+    return False
+
+
+def is_best_as_table(model: ParametricMDP) -> bool:
+    """Return whether values are bounded best in the table of a model, which the model alone decides.
+
+    Parameters say more than a table if they tie rows. But sets in many dimensions say less than bets on values do, and
+    where nothing is tied, bets are as good or better. Learned rewards, and models on disk, need parameters.
+    """
+    counted = model.counted
+    if counted.is_table:
+        return True
+    if model.learned_rewards or model.graph.levels is not None:
+        return False
+    if counted.has_free_rows:
+        return n_unknown(counted) > FEW or not ties_rows(counted)
+    return counted.space.dimension > FEW and not ties_rows(counted)
+
+
+def as_table(model: ParametricMDP) -> ParametricMDP:
+    """Return the table of a model, in which rows with the same expressions are one unknown row.
+
+    >>> from plumdp import case_study
+    >>> as_table(case_study("betting:5").model)
+    ParametricMDP(125 states, 231 transitions, 53 unknown rows)
+    """
+    if model.is_table:
+        return model
+    is_unknown = model.expressions.is_unknown[model.expression]
+    has_unknown = np.zeros(model.graph.n_choices, dtype=np.bool_)
+    has_unknown[model.graph.choice_of_transition()[is_unknown]] = True
+    return replace(free_rows(model, np.where(has_unknown, model.rows.number, -1)), source=model)
+
+
+def as_parametric(model: ParametricMDP) -> ParametricMDP:
+    """Return the same model with parameters in place of its unknown rows, each row with its own.
+
+    >>> from plumdp import explore, unknown
+    >>> model = explore(lambda s: {"go": unknown(s, s._replace(x=1 - s.x))}, {"x": 0})
+    >>> as_parametric(model).space.names
+    ('go_x_0_to_x_0', 'go_x_1_to_x_1')
+    """
+    if not model.has_free_rows:
+        return model
+    rows, table = model.rows, model.expressions
+    free = np.flatnonzero(model.is_free_row)
+    n_own = int((np.diff(rows.first)[free] - 1).sum())
+    if n_own > _MOST:
+        raise ModelError(
+            f"the unknown rows of this model have {n_own:,} unknown numbers, too many for a parameter each: "
+            f"{_MOST:,} are the most"
+        )
+    transitions = [rows.transition[rows.first[row] : rows.first[row + 1]] for row in free.tolist()]
+    names = _names(model, transitions)
+    own: dict[int, Polynomial] = {}
+    rests, left = [], iter(parameters(*names))
+    for each in transitions:
+        here = [*islice(left, len(each) - 1)]
+        rests.append(1 - sum(here, Polynomial(0)))
+        own |= dict(zip(model.expression[each].tolist(), [*here, rests[-1]], strict=True))
+    polynomials = [*table.polynomials, *(own[f] for f in range(len(table.polynomials), len(table)))]
+    spaces = [_with(space, names, rests) for space in (model.declared_space, model.space)]
+    return replace(
+        model,
+        declared_space=spaces[0],
+        space=spaces[1],
+        expressions=ExpressionTable.build(polynomials, spaces[1].names),
+        source=model,
+    )
+
+
+def seen_as(model: ParametricMDP, view: ParametricMDP) -> ParametricMDP:
+    """Return a model, given the view of the one that its rows are counted in: itself, or with the rows of the view."""
+    if model.counted is view:
+        return model
+    assert view.source is model.counted
+    if model.lift is None:
+        return view
+    choice = model.graph.choice_of_transition()
+    place = np.arange(model.graph.n_transitions) - model.graph.first_transition[choice]
+    transition = view.graph.first_transition[np.asarray(model.lift.choice)[choice]] + place
+    return replace(
+        model,
+        declared_space=view.declared_space,
+        space=view.space,
+        expressions=view.expressions,
+        expression=read_only(view.expression[transition]),
+        lift=replace(model.lift, counted=view),
+        source=model,
+    )
+
+
+def _names(model: ParametricMDP, rows: list[Indices]) -> list[str]:
+    """Return a name for all but the last place of each row: in words if they are short and differ, or by numbers."""
+    graph = model.graph
+    words = []
+    for transitions in rows:
+        choice = graph.choice_of(int(transitions[0]))
+        state = graph.describe_state(int(graph.state_of_choice()[choice]))
+        action = graph.action_names[graph.action[choice]]
+        words += [f"{action} {state} to {graph.describe_state(int(graph.successor[t]))}" for t in transitions[:-1]]
+    names = [re.sub(r"[^A-Za-z0-9]", "_", text.replace(", ", " ")) for text in words]
+    taken = {*names, *model.space.names}
+    if len(taken) == len(names) + model.space.dimension and all(map(_is_short_name, names)):
+        return names
+    numbers = [f"row{i + 1}_{j + 1}" for i, each in enumerate(rows) for j in range(len(each) - 1)]
+    prefix = "free_" if {*numbers} & {*model.space.names} else ""
+    return [f"{prefix}{name}" for name in numbers]
+
+
+def _is_short_name(name: str) -> bool:
+    return len(name) <= _LONGEST and name.isidentifier()
+
+
+def _with(space: ParameterSpace, names: list[str], rests: list[Polynomial]) -> ParameterSpace:
+    """Return a space with further parameters in [0, 1], some of which sum to at most one."""
+    bounds = dict(zip(space.names, space.bounds, strict=True)) | dict.fromkeys(names, (0, 1))
+    return ParameterSpace.box(bounds, constraints=[*space.constraints, *rests])
