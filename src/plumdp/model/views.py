@@ -23,7 +23,9 @@ from plumdp.model.graph import Indices, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
 
-FEW = 50  # unknown numbers, up to which rows that are tied by parameters are better seen with these
+FEW = 50  # parameters that tie no rows, up to which likelihood sets are about as good as tables
+MOST_DIMENSIONS = 100  # of a likelihood set that is taken by default beside unknown rows
+_WORTHWHILE = 2  # times as many numbers are unknown in a table, from which on parameters beside unknown rows pay
 _MOST = 2_000  # parameters that rows may get
 _LONGEST = 40  # characters of the name of one
 
@@ -32,8 +34,9 @@ def n_unknown(model: ParametricMDP) -> int:
     """Return how many numbers of a model are unknown, where free rows have one for each successor but the last.
 
     >>> from plumdp import case_study
-    >>> n_unknown(case_study("betting:5").model)
-    1
+    >>> model = case_study("betting:5").model
+    >>> n_unknown(model), n_unknown(as_table(model))
+    (1, 53)
     """
     return model.space.dimension + int((np.diff(model.rows.first)[model.is_free_row] - 1).sum())
 
@@ -60,8 +63,8 @@ def ties_rows(model: ParametricMDP) -> bool:
 def is_best_as_table(model: ParametricMDP) -> bool:
     """Return whether values are bounded best in the table of a model, which the model alone decides.
 
-    Parameters say more than a table if they tie rows. But sets in many dimensions say less than bets on values do, and
-    where nothing is tied, bets are as good or better. Learned rewards, and models on disk, need parameters.
+    Parameters say more than a table if they tie many rows. But sets in many dimensions say less than bets on values do,
+    and cost more. Learned rewards, and models on disk, need parameters.
     """
     counted = model.counted
     if counted.is_table:
@@ -69,7 +72,8 @@ def is_best_as_table(model: ParametricMDP) -> bool:
     if model.learned_rewards or model.graph.levels is not None:
         return False
     if counted.has_free_rows:
-        return n_unknown(counted) > FEW or not ties_rows(counted)
+        n = n_unknown(counted)
+        return n > MOST_DIMENSIONS or n_unknown(as_table(counted)) <= _WORTHWHILE * n
     return counted.space.dimension > FEW and not ties_rows(counted)
 
 
