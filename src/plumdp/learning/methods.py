@@ -34,7 +34,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
 from plumdp.solver.coupled.bounds import CoupledBounds
-from plumdp.tables.table_set import bounds_of_policy, region_of, table_budget, table_set
+from plumdp.tables.table_set import bounds_of_policy, table_budget, table_set
 from plumdp.tables.view_fit import view_fit
 
 Measured = TypeVar("Measured", bound=ConfidenceSet)
@@ -149,7 +149,7 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
     ),
     "table": ConfidenceMethod(
         table_set,
-        region_of,
+        lambda _, bounds: bounds.region,
         budget=lambda _, pilot, is_asked: table_budget(pilot, is_asked=is_asked),
         has_directions=True,
         announce=lambda questions, _: {"questions": questions},

@@ -78,8 +78,9 @@ def chosen_method(
     if method.is_for_tables and model.graph.levels is not None:
         raise DataError(Option("confidence_set", kind), ": this is for models in memory; leave it out")
     if misfit and method.is_for_tables:
-        off = Option("misfit", misfit)
-        raise DataError(off, ": the rows of this model are unknown, and cannot be off; leave it out")
+        why = ": the rows of this model are unknown, and cannot be off; leave it out"
+        seen = (": ", Option("confidence_set", kind), " sees no expressions in this model; leave out one of both")
+        raise DataError(Option("misfit", misfit), *((why,) if model.counted.is_table else seen))
     if about_intervals and not method.options:
         are = " are for " if len(about_intervals) > 1 else " is for "
         interval = Option("confidence_set", "interval")

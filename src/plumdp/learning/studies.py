@@ -28,8 +28,9 @@ def allowed_studies(
 ) -> tuple[Study, ...]:
     """Return the studies that evidence is about, or refuse evidence for sets beside which nothing is proved for it."""
     if evidence and SETS[kind].is_for_tables:
-        why = "have no parameters" if model.source is None else f"are seen as a table by confidence_set={kind!r}"
-        raise DataError(Option("evidence", evidence), f": the rows of this model {why}; leave it out")
+        why = ": the rows of this model have no parameters; leave it out"
+        seen = (": ", Option("confidence_set", kind), " sees no parameters in this model; leave out one of both")
+        raise DataError(Option("evidence", evidence), *((why,) if model.source is None else seen))
     if evidence and misfit:
         off = Option("misfit", misfit)
         raise DataError(off, ": rows that are off need not have the parameters of another study; leave out ", _OPTION)

@@ -23,9 +23,10 @@ from plumdp.model.graph import Indices, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
 
-FEW = 50  # parameters that tie no rows, up to which likelihood sets are about as good as tables
-MOST_DIMENSIONS = 100  # of a likelihood set that is taken by default beside unknown rows
-_WORTHWHILE = 2  # times as many numbers are unknown in a table, from which on parameters beside unknown rows pay
+FEW = 20  # unknown numbers beside unknown rows, up to which likelihood sets are about as good as tables
+MANY = 50  # parameters that tie no rows, beyond which likelihood sets are as wide as intervals
+_MOST_DIMENSIONS = 100  # of a likelihood set that is taken by default beside unknown rows
+_WORTHWHILE = 1.25  # times as many numbers are unknown in a table, beyond which parameters beside unknown rows pay
 _MOST = 2_000  # parameters that rows may get
 _LONGEST = 40  # characters of the name of one
 
@@ -71,10 +72,10 @@ def is_best_as_table(model: ParametricMDP) -> bool:
         return True
     if model.learned_rewards or model.graph.levels is not None:
         return False
-    if counted.has_free_rows:
-        n = n_unknown(counted)
-        return n > MOST_DIMENSIONS or n_unknown(as_table(counted)) <= _WORTHWHILE * n
-    return counted.space.dimension > FEW and not ties_rows(counted)
+    if not counted.has_free_rows:
+        return counted.space.dimension > MANY and not ties_rows(counted)
+    n = n_unknown(counted)
+    return n > FEW and (n > _MOST_DIMENSIONS or n_unknown(as_table(counted)) <= _WORTHWHILE * n)
 
 
 def as_table(model: ParametricMDP) -> ParametricMDP:

@@ -14,7 +14,6 @@ from plumdp.base.error_budget import ErrorBudget, equal_parts
 from plumdp.base.rounding import ULP
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction
-from plumdp.confidence.binomial import beta_binomial
 from plumdp.confidence.likelihood import ANNOUNCED, WITH_POLICIES
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import Guarantee
@@ -25,16 +24,15 @@ from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
-from plumdp.model.space import float_above, float_below
 from plumdp.model.table_model import elsewhere_of
-from plumdp.region.build import project
-from plumdp.region.conflict import NOTHING_FITS, Conflict
+from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Box, Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.bounds import CoupledBounds
 from plumdp.solver.solve import solve
 from plumdp.tables.bounds import Errors, Moments, TableBounds, table_bounds
 from plumdp.tables.chain import pooled
+from plumdp.tables.intervals import table_intervals
 from plumdp.tables.policies import chain_of_policy
 
 _PRIOR = 0.5  # visits that a row is smoothed by
@@ -59,6 +57,7 @@ class TableSet:
     questions: tuple[Question, ...] = ()
     policies: tuple[npt.NDArray[Any], ...] = ()  # one for each question: choices (n_states), or probabilities of them
     rests_on: tuple[str, ...] = ()
+    conflict: Conflict | None = None  # if the model is a view, and the data exclude the space of its parameters
     kind: Sets = "table"
     estimate: None = None
 
@@ -71,6 +70,11 @@ class TableSet:
     def intervals(self) -> tuple[FloatArray, FloatArray]:
         """The lower and the upper bound of each expression."""
         return self.lower, self.upper
+
+    @property
+    def region(self) -> Region | Conflict:
+        """The region of the parameters, of which there are none."""
+        return self.conflict or Box((), read_only(np.zeros(0)), read_only(np.zeros(0)))
 
     @property
     def directions(self) -> tuple[Direction, ...]:
@@ -102,8 +106,8 @@ def table_set(
     """Return intervals of all rows, and bets on the values of the questions' policies, from counts of a table."""
     assert cache.model is model  # all that is kept of it are its distinct rows
     of_intervals = budget.error_in_set("intervals", error)
-    lower, upper = within_space(model, *row_intervals(model, counts, error=of_intervals))
-    plain = TableSet(lower, upper, error, Guarantee.ANYTIME, None, None)
+    found = table_intervals(model, counts, error=of_intervals)
+    plain = TableSet(found.lower, found.upper, error, Guarantee.ANYTIME, None, None, conflict=found.conflict)
     if counts.pilot is None or not budget.value_bets:
         return plain
     first = first_moment(counts.pilot)
@@ -127,68 +131,6 @@ def table_set(
         policies=policies,
         rests_on=(pilot_assumption(counts.pilot, first), announced),
     )
-
-
-def row_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: float) -> tuple[FloatArray, FloatArray]:
-    """Return bounds on each expression of a table that hold with probability at least 1 - error all at once.
-
-    Tied rows are one row. The intervals are beta-binomial, so that they hold however the data were sampled. In a row
-    with two places, both are one event. Known numbers are bounded by themselves.
-    """
-    polynomials = model.expressions.polynomials
-    numbers = [f.constant for f in polynomials]
-    rows = model.rows
-    expression = np.asarray(model.expression)[rows.transition]
-    size = np.diff(rows.first)
-    is_free = expression[rows.first[:-1]] >= len(polynomials)
-    owner = np.repeat(np.arange(len(size)), size)
-    place = np.arange(len(expression)) - rows.first[:-1][owner]
-    is_second = (size[owner] == 2) & (place == 1)
-    elsewhere = elsewhere_of(model)
-    of_choice = rows.number[model.graph.first_choice[elsewhere]] if elsewhere is not None else -1
-    is_event = is_free[owner] & ~is_second & (owner != of_choice)  # of what happens elsewhere nothing is ever counted
-    seen = rows.sum_by_place(counts.counts)
-    visits = rows.sum_by_row(seen)[owner]
-    low, high = np.where(owner == of_choice, 0.0, 1.0), np.ones(len(expression))
-    share = equal_parts(error, int(is_event.sum()))  # union bound
-    low[is_event], high[is_event] = beta_binomial(seen[is_event], visits[is_event], share)
-    second = np.flatnonzero(is_second & is_free[owner] & (owner != of_choice))
-    low[second] = np.maximum(np.nextafter(1 - high[second - 1], 0), 0)
-    high[second] = np.minimum(np.nextafter(1 - low[second - 1], 1), 1)
-    lower = np.array([*map(float_below, numbers), *np.zeros(model.expressions.n_free)])
-    upper = np.array([*map(float_above, numbers), *np.ones(model.expressions.n_free)])
-    of_free = is_free[owner]
-    lower[expression[of_free]], upper[expression[of_free]] = low[of_free], high[of_free]
-    return read_only(lower), read_only(upper)
-
-
-def within_space(model: ParametricMDP, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return bounds on each expression of a table, cut by what the space of the parameters leaves of its expressions.
-
-    That is so if the table is the view of a model with parameters. If the data exclude all of the space, a lower bound
-    is above the upper one.
-    """
-    source = model.source
-    if source is None:
-        return lower, upper
-    polynomials, space = source.expressions.without_free(), source.space
-    low, high = project(Box(space.names, space.lower, space.upper), polynomials)
-    has_one = source.expression < len(polynomials)
-    here, there = model.expression[has_one], source.expression[has_one]
-    lower, upper = lower.copy(), upper.copy()
-    np.maximum.at(lower, here, low[there])
-    np.minimum.at(upper, here, high[there])
-    return read_only(lower), read_only(upper)
-
-
-def region_of(model: ParametricMDP, bounds: TableSet) -> Region | Conflict:
-    """Return the region of a table, which has no parameters, or a conflict if the data exclude all of the space."""
-    wrong = np.flatnonzero(bounds.lower > bounds.upper)
-    if not len(wrong) or model.source is None:
-        return Box((), read_only(np.zeros(0)), read_only(np.zeros(0)))
-    f = int(wrong[0])
-    text = model.source.expressions.text(int(model.source.expression[np.argmax(model.expression == f)]))
-    return replace(NOTHING_FITS, constraints=(f"{text} >= {bounds.lower[f]:.6g}", f"{text} <= {bounds.upper[f]:.6g}"))
 
 
 def first_moment(pilot: Pilot) -> int | None:
