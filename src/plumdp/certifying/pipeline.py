@@ -88,8 +88,9 @@ def certify(
         How sure everything that follows must be, jointly.
     confidence_set
         The kind of set around the data: "interval", "l1", "ellipsoid" or "likelihood", or for comparison one that the
-        paper publishes, without guarantee and without tests, "published-interval" or "published-ellipsoid". By default
-        the likelihood, or intervals if one of the next two options is given, which are about intervals.
+        paper publishes, without guarantee and without tests, "published-interval" or "published-ellipsoid"; "table"
+        sees rows as unknown. By default the likelihood, or intervals if one of the next two options is given, which are
+        about intervals, or a table if the model has unknown rows, or many parameters that tie no rows.
     interval_method
         For other intervals than the narrowest valid ones, see ``expression_bounds``.
     events
