@@ -15,6 +15,7 @@ from plumdp.learning.options import default_set
 from plumdp.model import summarise, validate
 from plumdp.model.question import ask
 from plumdp.model.views import as_parametric, as_table, is_best_as_table, n_unknown, ties_rows
+from plumdp.online import simulator
 from plumdp.reporting.explain_result import explain_result
 from plumdp.result.data_file import read_data, write_data
 
@@ -315,6 +316,11 @@ class TestWhatFollows:
         learned = pl.learn(mixed(), data(), objectives=[REACH], confidence_set="table")
         with pytest.raises(pl.DataError, match="verify does not know tables of unknown rows"):
             make_witness(learned, pl.conclude(learned, REACH))
+
+    def test_learning_while_acting_needs_parameters_in_all_rows(self):
+        acting = simulator(mixed(), (TRUTH, np.full(21, 1 / 3)), rng=1, max_steps=9)
+        with pytest.raises(pl.ModelError, match="this needs a model with parameters in all rows that are not known"):
+            next(pl.learn_online(mixed(), acting, REACH, episodes=5))
 
     def test_learned_rewards_have_parameters(self):
         (r,) = pl.parameters("r")

@@ -112,15 +112,15 @@ def certify(
     ('certified', True)
     """
     require_model("certify", model)  # stage 1; the counts are stage 2
-    kind = chosen_kind(model, confidence_set, interval_method, events, misfit, evidence)
-    question = ask_about(policy, ask(objective, model, memory=_may_count(memory, policy)), kind)
+    question = ask(objective, model, memory=_may_count(memory, policy))
+    question = ask_about(policy, question, confidence_set, interval_method, events, misfit, evidence)
     with thread_limit(threads):
         learned = learn(
             model,
             counts,
             objectives=[question],
             confidence=confidence,
-            confidence_set=kind,
+            confidence_set=confidence_set,
             interval_method=interval_method,
             events=events,
             misfit=misfit,
@@ -129,11 +129,20 @@ def certify(
         return conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
 
 
-def ask_about(policy: Policy | None, question: Question, kind: Sets) -> Question:
+def ask_about(
+    policy: Policy | None,
+    question: Question,
+    confidence_set: Sets | None,
+    interval_method: Intervals | None = None,
+    events: Events | None = None,
+    misfit: float = 0.0,
+    evidence: Mapping[str, tuple[int, int]] | None = None,
+) -> Question:
     """Return the question about a policy that is given, of a table: only announced ones have bets on their values."""
-    if policy is None or kind not in SETS or not SETS[kind].is_for_tables:
+    if policy is None:
         return question
-    return replace(question, policy=policy)
+    kind = chosen_kind(question.model, confidence_set, interval_method, events, misfit, evidence)
+    return replace(question, policy=policy) if kind in SETS and SETS[kind].is_for_tables else question
 
 
 @working("certifying")

@@ -25,7 +25,7 @@ from plumdp.fit.smallest_misfit import smallest_misfit
 from plumdp.learning.directions import solver_of
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS, ConfidenceMethod, Sets
-from plumdp.learning.options import chosen_kind, chosen_method, error_of
+from plumdp.learning.options import chosen_method, error_of
 from plumdp.learning.storage import storage_of
 from plumdp.learning.studies import allowed_studies, with_studies
 from plumdp.model.events import Events
@@ -91,9 +91,8 @@ def learn(
     """
     error, clock, data = error_of(confidence), Clock(), counts_of(counts)
     require_same_graph(model.counted.graph, data.graph)
-    kind = chosen_kind(model, confidence_set, interval_method, events, misfit, evidence)
-    measure = chosen_method(model, kind, interval_method, events, misfit)
-    model = seen_as(model, _view(model.counted, kind, like))
+    kind, measure = chosen_method(model, confidence_set, interval_method, events, misfit, evidence)
+    model = _view(model, kind, like)
     counted = model.counted
     _check_rewards(counted, data, kind, misfit)
     method, cache = SETS[kind], _model_cache(counted, like)
@@ -146,11 +145,12 @@ def learn(
 
 
 def _view(model: ParametricMDP, kind: Sets, like: Learned | None) -> ParametricMDP:
-    """Return the model of the counts as a kind of set sees it: a table, or with parameters in place of unknown rows."""
-    is_table = SETS[kind].is_for_tables
-    if like is not None and like.model.counted.source is model and like.model.counted.is_table == is_table:
-        return like.model.counted
-    return as_table(model) if is_table else as_parametric(model)
+    """Return a model as a kind of set sees it, as a table or with parameters in place of unknown rows."""
+    counted, is_table = model.counted, SETS[kind].is_for_tables
+    known = None if like is None else like.model.counted
+    if known is not None and known.source is counted and known.is_table == is_table:
+        return seen_as(model, known)
+    return seen_as(model, as_table(counted) if is_table else as_parametric(counted))
 
 
 def _check_rewards(model: ParametricMDP, counts: TransitionCounts, kind: Sets, misfit: float) -> None:

@@ -60,12 +60,14 @@ def chosen_kind(
 
 def chosen_method(
     model: ParametricMDP,
-    kind: Sets,
+    confidence_set: Sets | None,
     interval_method: Intervals | None,
     events: Events | None,
     misfit: float,
-) -> Callable[..., ConfidenceSet]:
-    """Return the function that makes a kind of confidence set, or refuse options that exclude each other."""
+    evidence: Mapping[str, tuple[int, int]] | None,
+) -> tuple[Sets, Callable[..., ConfidenceSet]]:
+    """Return the kind of confidence set and the function that makes it, or refuse options that exclude each other."""
+    kind = chosen_kind(model, confidence_set, interval_method, events, misfit, evidence)
     given = {"interval_method": interval_method, "events": events}
     about_intervals = {name: value for name, value in given.items() if value is not None}
     require_misfit(misfit)
@@ -86,8 +88,8 @@ def chosen_method(
         interval = Option("confidence_set", "interval")
         raise DataError(Option("confidence_set", kind), ": ", *_listed(about_intervals), are, interval)
     if misfit:
-        return _tolerant_measure(kind, about_intervals, float(misfit))
-    return partial(method.measure, **about_intervals)
+        return kind, _tolerant_measure(kind, about_intervals, float(misfit))
+    return kind, partial(method.measure, **about_intervals)
 
 
 def _tolerant_measure(kind: Sets, about_intervals: dict[str, Any], misfit: float) -> Callable[..., ConfidenceSet]:

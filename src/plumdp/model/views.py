@@ -37,7 +37,7 @@ def n_unknown(model: ParametricMDP) -> int:
     >>> from plumdp import case_study
     >>> model = case_study("betting:5").model
     >>> n_unknown(model), n_unknown(as_table(model))
-    (1, 53)
+    (1, 106)
     """
     return model.space.dimension + int((np.diff(model.rows.first)[model.is_free_row] - 1).sum())
 
@@ -70,7 +70,7 @@ def is_best_as_table(model: ParametricMDP) -> bool:
     counted = model.counted
     if counted.is_table:
         return True
-    if model.learned_rewards or model.graph.levels is not None:
+    if model.learned_rewards or counted.learned_rewards or model.graph.levels is not None:
         return False
     if not counted.has_free_rows:
         return counted.space.dimension > MANY and not ties_rows(counted)
@@ -83,7 +83,7 @@ def as_table(model: ParametricMDP) -> ParametricMDP:
 
     >>> from plumdp import case_study
     >>> as_table(case_study("betting:5").model)
-    ParametricMDP(125 states, 231 transitions, 53 unknown rows)
+    ParametricMDP(225 states, 1,023 transitions, 106 unknown rows)
     """
     if model.is_table:
         return model

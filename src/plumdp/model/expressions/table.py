@@ -144,7 +144,8 @@ class ExpressionTable:
         """Refuse what needs a polynomial for each expression, if some are free."""
         if self.n_free:
             raise ModelError(
-                "this needs a model with parameters; rows of this one are unknown (free), without expressions"
+                "this needs a model with parameters in all rows that are not known; rows of this one are free, without "
+                "expressions"
             )
 
 
