@@ -10,6 +10,7 @@ import pytest
 from command_line import plumdp as command_line
 
 import plumdp as pl
+from plumdp.data.pilots import moments_of
 from plumdp.decisions import improve, make_witness
 from plumdp.learning.options import default_set
 from plumdp.model import summarise, validate
@@ -100,6 +101,11 @@ class TestModels:
             model.probabilities((TRUTH, rows[:3]))
         with pytest.raises(pl.ModelError, match="which is not a probability"):
             model.probabilities(({"p": 1.5}, rows))
+
+    def test_data_have_the_pilots_that_both_views_pay_for(self):
+        """Data that may end at will have one of six pilots, as likelihood sets say; those of tables have twelve."""
+        assert data().pilot.lengths == moments_of(1500)
+        assert max(moments_of(10**9)) == 16 * 4**5
 
     def test_a_model_is_written_into_a_result_and_read_again(self, tmp_path):
         write_data(tmp_path / "data.npz", mixed(), data())
@@ -198,6 +204,23 @@ class TestViews:
             assert default_set(free) == kind
             assert default_set(free, is_about_parameters=True) == "likelihood"
             assert default_set(free, is_about_intervals=True) == "interval"
+
+    @pytest.mark.parametrize(
+        ("row", "is_tied"),
+        [
+            ("a, b, 1 - a - b", False),
+            ("(a + b) / 4, (a + b) / 4, 1 - (a + b) / 2", True),
+            ("a / 2, 1 / 2, (1 - a) / 2", True),
+            ("a * b, a * (1 - b), 1 - a", False),
+            ("a / 2, 1 - a / 2", False),
+        ],
+    )
+    def test_ties_within_a_row(self, row, is_tied):
+        a, b = pl.parameters("a", "b")
+        chances = eval(row, {"a": a, "b": b})
+        to = lambda s: [s._replace(x=x) for x in range(len(chances))]  # noqa: E731
+        step = lambda s: {"go": [*zip(chances, to(s), strict=True)] if s.x == 0 else [(1, s)]}  # noqa: E731
+        assert ties_rows(pl.explore(step, {"x": 0}, space=pl.ParameterSpace.simplex("a", "b"))) is is_tied
 
     @pytest.mark.parametrize("name", ["betting:5", "aircraft:20,10", "glider:5,5,4,4", "parallel:2,0", "rover:4,4,2"])
     def test_parameters_of_case_studies_tie_rows(self, name):
