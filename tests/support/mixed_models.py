@@ -42,6 +42,18 @@ def random_model(rng, *, free=0.4):
     return pl.explore(step, {"x": (n + 1) // 2}, space=SPACE, labels=labels)
 
 
+def three_rows():
+    """Return a walk between two ends whose first and last rows are (p, 1 - p), and whose middle row is unknown."""
+
+    def step(s):
+        up, down = s._replace(x=s.x + 1), s._replace(x=s.x - 1)
+        if s.x in (0, 4):
+            return {"stay": [(1, s)]}
+        return {"go": pl.unknown(up, down) if s.x == 2 else [(p, up), (1 - p, down)]}
+
+    return pl.explore(step, {"x": 2}, space=SPACE, labels={"goal": lambda s: s.x == 4})
+
+
 def random_point(model, rng):
     """Return values of the parameters, and a probability for each transition."""
     sizes = np.diff(model.graph.first_transition)
