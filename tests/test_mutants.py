@@ -49,6 +49,9 @@ MUTANTS = {
             "test_a_planted_error_of_draws_is_found[weights_of_coupled_bounds_are_turned]"
         ),
     },
+    "oracles/test_mixed": {
+        "ties of rows whose expressions differ": "test_ties_of_different_expressions_are_found",
+    },
     "oracles/test_difference_points": {
         "remainders that cancel": "test_a_planted_error_is_found[remainders_cancel]",
         "policies that change places": "test_a_planted_error_is_found[policies_change_places]",

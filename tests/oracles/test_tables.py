@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from mixed_models import chain_of, three_rows
 from table_cases import ERRORS, draw, make_table, random_case, row_of_place, values_at
 from tiers import size
 
@@ -27,12 +28,15 @@ TWO_ROWS = make_table([[(1, 0), (2, 1)], [(0, 2), (3, 3)]])
 TIED = make_table([[(1, 0), (2, 1)], [(0, 0), (3, 1)]])
 # node 0 draws one of two actions, which lead back, to the target or to a dead end
 DRAWN = make_table([[(1, None), (2, None)], [(0, 0), (3, 1)], [(0, 2), (4, 3)]], numbers={0: [0.25, 0.75]})
+# the node in the middle has an unknown row, and both others (p, 1 - p)
+MIXED, _ = chain_of(three_rows())
 CHAINS = {  # true probabilities of places, visits of each row in the three batches, and how many more were planned
     "one row": (ONE_ROW, [Fraction(1, 2), Fraction(1, 5), Fraction(3, 10)], [(1,), (2,), (1,)], 1),
     "one row, with small bets": (ONE_ROW, [Fraction(1, 2), Fraction(1, 5), Fraction(3, 10)], [(1,), (2,), (1,)], 300),
     "two rows": (TWO_ROWS, [Fraction(n, 12) for n in (4, 8, 9, 3)], [(1, 1), (1, 1), (1, 1)], 300),
     "tied rows": (TIED, [Fraction(2, 5), Fraction(3, 5)], [(2,), (2,), (2,)], 300),
     "drawn actions": (DRAWN, [Fraction(n, 12) for n in (4, 8, 9, 3)], [(1, 1), (1, 1), (1, 1)], 300),
+    "expressions beside an unknown row": (MIXED, [Fraction(n, 15) for n in (5, 10, 6, 9)], [(1, 1)] * 3, 300),
 }
 
 

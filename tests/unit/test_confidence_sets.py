@@ -38,10 +38,8 @@ def test_the_table_has_every_kind_that_users_may_name():
 KINDS = [kind for kind, method in SETS.items() if not method.is_for_tables]  # of a model with parameters
 
 
-def test_sets_of_tables_are_for_tables_alone():
+def test_tables_have_sets_of_tables_alone():
     model, counts = two_coins()
-    with pytest.raises(pl.DataError, match=r"confidence_set='table': the rows of this model are given by expressions"):
-        learn(model, counts, confidence_set="table")
     table = free_rows(model)
     with pytest.raises(pl.DataError, match=r"confidence_set='l1': the rows of this model are unknown, without param"):
         learn(table, counts, confidence_set="l1")

@@ -69,7 +69,7 @@ def test_coins_that_are_tied_and_differ_contradict_the_model_and_others_do_not()
     tied = table(row="coin")
     found = pl.certify(tied, counts_of(tied, [600, 400], [300, 700]), TOSS)
     assert found.status == "model contradicted"
-    assert "the data contradict that rows of one name are the same: rows tied to that of" in found.reason
+    assert "the data contradict that tied rows are the same: rows tied to that of" in found.reason
     assert found.p_value < 1e-9
     assert found.lower < 0.6 * 0.3 < found.upper  # by the graph alone
     same = pl.certify(tied, counts_of(tied, [600, 400], [610, 390]), TOSS)

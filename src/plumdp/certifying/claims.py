@@ -294,6 +294,10 @@ _STRUCTURE = (
     "data as where the policy is run"
 )
 _TIED = "rows that were given one name have the same probabilities, and numbers that were given are right"
+_TIED_BY_EXPRESSIONS = (
+    "rows with the same expressions, or with one name, have the same probabilities, numbers that were given are right, "
+    "and the parameters lie in their space"
+)
 _ELSEWHERE = "no reward is earned in states that the table does not have"
 _CHOSEN = "the model, with its parameters, ties and bins, was chosen before these data were looked at"
 _COMPLETE = "which steps are in the data does not depend on where they led: none is missing because of its outcome"
@@ -313,7 +317,8 @@ def _assumptions(learned: Learned) -> tuple[str, ...]:
     """Return the assumptions that the confidence rests on, in words."""
     tied = "the model is correct for some values of its parameters"
     if learned.model.counted.is_table:
-        tied = _TIED if elsewhere_of(learned.model.counted) is None else f"{_TIED}; {_ELSEWHERE}"
+        tied = _TIED if learned.model.counted.source is None else _TIED_BY_EXPRESSIONS
+        tied = tied if elsewhere_of(learned.model.counted) is None else f"{tied}; {_ELSEWHERE}"
     elif learned.misfit:
         tied += f", up to {learned.misfit:g} for each state and action (in total variation)"
     guarantee, planned = learned.bounds.guarantee, _SAMPLED[learned.counts.sampling]

@@ -145,7 +145,7 @@ def difference_of(
     if isinstance(learned.region, Conflict):
         return Difference(lower, upper, one, other, names)
     if not storage_of(question.model).has_points:
-        return Difference(lower, upper, one, other, names, "a model that is stored on disk is solved within intervals")
+        return Difference(lower, upper, one, other, names, storage_of(question.model).no_points)
     uncertain = relax(learned, default_relaxation(learned), question.model)
     bounds = find_difference_bounds(
         question.model, one.policy, other.policy, question.objective, learned.region, uncertain, precision=precision

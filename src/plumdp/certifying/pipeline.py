@@ -12,8 +12,8 @@ The seven stages, the folder of each, and what it implements of the paper:
 
 ``learn`` takes stages 3 and 4, ``conclude`` 5 to 7, and ``certify`` all of them (several objectives: ``certify_all``).
 
-What is taken if nothing is named: likelihood sets (``default_set`` says when intervals), and coupled bounds
-(``default_relaxation`` says when rectangular ones).
+What is taken if nothing is named: likelihood sets (``default_set`` says when intervals, and when the model is seen as a
+table of unknown rows), and coupled bounds (``default_relaxation`` says when rectangular ones).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from plumdp.data.logs import Log
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.methods import SETS, Sets
+from plumdp.learning.options import chosen_kind
 from plumdp.learning.storage import IN_MEMORY, TABLE, Storage, storage_of
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP, require_model
@@ -87,8 +88,9 @@ def certify(
         How sure everything that follows must be, jointly.
     confidence_set
         The kind of set around the data: "interval", "l1", "ellipsoid" or "likelihood", or for comparison one that the
-        paper publishes, without guarantee and without tests, "published-interval" or "published-ellipsoid". By default
-        the likelihood, or intervals if one of the next two options is given, which are about intervals.
+        paper publishes, without guarantee and without tests, "published-interval" or "published-ellipsoid"; "table"
+        sees rows as unknown. By default the likelihood, or intervals if one of the next two options is given, which are
+        about intervals, or a table if the model has unknown rows, or many parameters that tie no rows.
     interval_method
         For other intervals than the narrowest valid ones, see ``expression_bounds``.
     events
@@ -110,7 +112,8 @@ def certify(
     ('certified', True)
     """
     require_model("certify", model)  # stage 1; the counts are stage 2
-    question = ask_about(policy, ask(objective, model, memory=_may_count(memory, policy)))
+    question = ask(objective, model, memory=_may_count(memory, policy))
+    question = ask_about(policy, question, confidence_set, interval_method, events, misfit, evidence)
     with thread_limit(threads):
         learned = learn(
             model,
@@ -126,11 +129,20 @@ def certify(
         return conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
 
 
-def ask_about(policy: Policy | None, question: Question) -> Question:
+def ask_about(
+    policy: Policy | None,
+    question: Question,
+    confidence_set: Sets | None,
+    interval_method: Intervals | None = None,
+    events: Events | None = None,
+    misfit: float = 0.0,
+    evidence: Mapping[str, tuple[int, int]] | None = None,
+) -> Question:
     """Return the question about a policy that is given, of a table: only announced ones have bets on their values."""
-    if policy is None or not question.model.counted.is_table:
+    if policy is None:
         return question
-    return replace(question, policy=policy)
+    kind = chosen_kind(question.model, confidence_set, interval_method, events, misfit, evidence)
+    return replace(question, policy=policy) if kind in SETS and SETS[kind].is_for_tables else question
 
 
 @working("certifying")

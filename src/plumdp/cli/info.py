@@ -81,12 +81,15 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _unknown(expressions: dict[str, int]) -> str:
     """Return how many expressions are not known numbers, and of what kind they are."""
-    n = f"{expressions['unknown']:,}"
-    if "free" in expressions:
+    kinds, n_free = [], expressions.get("free", 0)
+    if "affine" in expressions:
+        n, affine = expressions["unknown"] - n_free, expressions["affine"]
+        kind = "all affine" if affine == n else f"{affine:,} affine"
+        kinds.append(f"{n:,} depend on parameters ({kind}, degree up to {expressions['degree']})")
+    if n_free:
         rows, tied = number_of(expressions["free_rows"], "row"), f"{expressions['tied_choices']:,}"
-        return f"{n} are the unknown probabilities of {rows} ({tied} choices are tied to others)"
-    kind = "all affine" if expressions["affine"] == expressions["unknown"] else f"{expressions['affine']:,} affine"
-    return f"{n} depend on parameters ({kind}, degree up to {expressions['degree']})"
+        kinds.append(f"{n_free:,} are the unknown probabilities of {rows} ({tied} choices are tied to others)")
+    return ", ".join(kinds)
 
 
 def _span(values: list[Any]) -> str:

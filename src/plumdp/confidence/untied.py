@@ -38,16 +38,19 @@ def bounds_of_rows(
 
     The error is divided equally among all places of unknown rows with at least two. Elsewhere both bounds are one.
     """
-    size = np.diff(first)
-    owner = owners(first)
-    is_open = (is_unknown & (size > 1))[owner]
-    is_second = is_open & (size[owner] == 2) & (np.arange(len(owner)) == first[owner] + 1)
-    is_event = is_open & ~is_second
+    owner, is_event = owners(first), events_of_rows(first, is_unknown)
     visits = np.add.reduceat(counts, first[:-1])[owner]
     lower, upper = np.ones(len(owner)), np.ones(len(owner))
     share = equal_parts(error, int(is_event.sum()))  # union bound
     lower[is_event], upper[is_event] = beta_binomial(counts[is_event], visits[is_event], share)
-    second = np.flatnonzero(is_second)
+    second = np.flatnonzero((is_unknown & (np.diff(first) > 1))[owner] & ~is_event)
     lower[second] = np.maximum(np.nextafter(1 - upper[second - 1], 0), 0)
     upper[second] = np.minimum(np.nextafter(1 - lower[second - 1], 1), 1)
     return lower, upper
+
+
+def events_of_rows(first: Indices, is_unknown: BoolArray) -> BoolArray:
+    """Return which places of unknown rows have bounds of their own: all of two or more, but the second of two."""
+    size, owner = np.diff(first), owners(first)
+    is_second = (size[owner] == 2) & (np.arange(len(owner)) == first[owner] + 1)
+    return np.asarray((is_unknown & (size > 1))[owner] & ~is_second)

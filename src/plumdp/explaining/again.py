@@ -54,7 +54,8 @@ def _announced(model: ParametricMDP, certificate: Certificate, policy: PolicyTab
     texts = certificate.options["objectives"]
     remembers = certificate.options.get("with_memory", [False] * len(texts))
     if policy is not None and texts == [""] and certificate.objective:
-        return [ask_about(policy, ask(certificate.objective, model, memory=remembers[0]))]
+        question = ask(certificate.objective, model, memory=remembers[0])
+        return [ask_about(policy, question, certificate.options["confidence_set"])]
     if not all((*texts, certificate.objective)):
         raise DataError(f"what was asked has no text, so that {_ALONE}")
     return [ask(text, model, memory=memory) for text, memory in zip(texts, remembers, strict=True)]

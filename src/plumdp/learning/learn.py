@@ -31,12 +31,17 @@ from plumdp.learning.studies import allowed_studies, with_studies
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Asked, ask_all
+from plumdp.model.views import as_parametric, as_table, seen_as
 from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
 from plumdp.region.shapes import Region
 
 _MEANS = "the mean reward of a step is that of its state and action, wherever the step leads and whatever came before"
 _MOST = 3  # findings
-_SAME = {"class": "that rows of one name are the same", "drift": "that rows stay the same over time"}
+_SAME = {
+    "class": "that tied rows are the same",
+    "drift": "that rows stay the same over time",
+    "row": "the expressions of rows",
+}
 
 
 @one_blas_thread()
@@ -84,9 +89,11 @@ def learn(
     Pmin=? [ F<=10 "collision" ] 0.690 0.705
     Pmin=? [ F "collision" ]     0.703 0.719
     """
-    error, clock, data, counted = error_of(confidence), Clock(), counts_of(counts), model.counted
-    require_same_graph(counted.graph, data.graph)
-    kind, measure = chosen_method(counted, confidence_set, interval_method, events, misfit)
+    error, clock, data = error_of(confidence), Clock(), counts_of(counts)
+    require_same_graph(model.counted.graph, data.graph)
+    kind, measure = chosen_method(model, confidence_set, interval_method, events, misfit, evidence)
+    model = _view(model, kind, like)
+    counted = model.counted
     _check_rewards(counted, data, kind, misfit)
     method, cache = SETS[kind], _model_cache(counted, like)
     studies = allowed_studies(counted, evidence, kind, misfit)
@@ -135,6 +142,15 @@ def learn(
     return replace(
         with_studies(learned) if studies else learned, model=model
     )  # up to here it is the model of the counts
+
+
+def _view(model: ParametricMDP, kind: Sets, like: Learned | None) -> ParametricMDP:
+    """Return a model as a kind of set sees it, as a table or with parameters in place of unknown rows."""
+    counted, is_table = model.counted, SETS[kind].is_for_tables
+    known = None if like is None else like.model.counted
+    if known is not None and known.source is counted and known.is_table == is_table:
+        return seen_as(model, known)
+    return seen_as(model, as_table(counted) if is_table else as_parametric(counted))
 
 
 def _check_rewards(model: ParametricMDP, counts: TransitionCounts, kind: Sets, misfit: float) -> None:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
-import numpy as np
-
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.vocabulary import Relaxation
 from plumdp.base.vocabulary import Sets as Sets
@@ -23,7 +21,7 @@ from plumdp.fit.drift import Drift, within_drifts
 from plumdp.fit.model_fit import ModelFit
 from plumdp.learning.directions import Solvers, value_directions
 from plumdp.model.events import Events, find_events
-from plumdp.model.graph import FloatArray, Indices, read_only
+from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
 from plumdp.published.ellipsoid_region import build_ellipsoid_region
@@ -34,10 +32,10 @@ from plumdp.published.multinomial import row_bounds
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
 from plumdp.region.likelihood_region import build_likelihood_region
-from plumdp.region.shapes import Box, Region
+from plumdp.region.shapes import Region
 from plumdp.solver.coupled.bounds import CoupledBounds
-from plumdp.tables.fit import table_fit
 from plumdp.tables.table_set import bounds_of_policy, table_budget, table_set
+from plumdp.tables.view_fit import view_fit
 
 Measured = TypeVar("Measured", bound=ConfidenceSet)
 
@@ -151,12 +149,12 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
     ),
     "table": ConfidenceMethod(
         table_set,
-        lambda model, bounds: Box((), read_only(np.zeros(0)), read_only(np.zeros(0))),
+        lambda _, bounds: bounds.region,
         budget=lambda _, pilot, is_asked: table_budget(pilot, is_asked=is_asked),
         has_directions=True,
         announce=lambda questions, _: {"questions": questions},
         bounds_by_bets=bounds_of_policy,
-        fit=table_fit,
+        fit=view_fit,
     ),
     "published-interval": ConfidenceMethod(
         published_bounds,

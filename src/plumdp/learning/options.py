@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -14,6 +14,7 @@ from plumdp.confidence.tolerant import require_misfit
 from plumdp.learning.methods import SETS, Sets
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.views import is_best_as_table
 
 
 def error_of(confidence: float) -> float:
@@ -23,15 +24,38 @@ def error_of(confidence: float) -> float:
     return 1 - confidence
 
 
-def default_set(interval_method: Intervals | None, events: Events | None) -> Sets:
-    """Return the default confidence set of a model with parameters, which is the likelihood.
+def default_set(model: ParametricMDP, *, is_about_intervals: bool = False, is_about_parameters: bool = False) -> Sets:
+    """Return the default confidence set, which the model and the options decide.
 
-    With options that are about intervals (``interval_method``, ``events``), the default is intervals.
+    It is the likelihood, or intervals if options are about these (``interval_method``, ``events``). A model with
+    unknown rows, or with many parameters that tie no rows, is seen as a table, unless options are about parameters
+    (``misfit``, ``evidence``).
 
-    >>> default_set(None, None), default_set("hoeffding", None)
+    >>> from plumdp import case_study
+    >>> model = case_study("betting:5").model
+    >>> default_set(model), default_set(model, is_about_intervals=True)
     ('likelihood', 'interval')
     """
-    return "likelihood" if interval_method is None and events is None else "interval"
+    if model.counted.is_table:
+        return "table"
+    if is_about_intervals:
+        return "interval"
+    return "likelihood" if is_about_parameters or not is_best_as_table(model) else "table"
+
+
+def chosen_kind(
+    model: ParametricMDP,
+    confidence_set: Sets | None,
+    interval_method: Intervals | None,
+    events: Events | None,
+    misfit: float,
+    evidence: Mapping[str, tuple[int, int]] | None,
+) -> Sets:
+    """Return the kind of confidence set that is named, or else the default."""
+    if confidence_set is not None:
+        return confidence_set
+    is_about_intervals = interval_method is not None or events is not None
+    return default_set(model, is_about_intervals=is_about_intervals, is_about_parameters=bool(misfit or evidence))
 
 
 def chosen_method(
@@ -40,22 +64,25 @@ def chosen_method(
     interval_method: Intervals | None,
     events: Events | None,
     misfit: float,
+    evidence: Mapping[str, tuple[int, int]] | None,
 ) -> tuple[Sets, Callable[..., ConfidenceSet]]:
     """Return the kind of confidence set and the function that makes it, or refuse options that exclude each other."""
-    default: Sets = "table" if model.is_table else default_set(interval_method, events)
-    kind = default if confidence_set is None else confidence_set
+    kind = chosen_kind(model, confidence_set, interval_method, events, misfit, evidence)
     given = {"interval_method": interval_method, "events": events}
     about_intervals = {name: value for name, value in given.items() if value is not None}
     require_misfit(misfit)
     if kind not in tuple(SETS):
         raise DataError(Option("confidence_set", kind), f": choose one of {', '.join(map(repr, SETS))}")
     method = SETS[kind]
-    if method.is_for_tables != model.is_table:
-        rows = "unknown, without parameters" if model.is_table else "given by expressions"
-        raise DataError(Option("confidence_set", kind), f": the rows of this model are {rows}; leave it out")
-    if misfit and model.is_table:
-        off = Option("misfit", misfit)
-        raise DataError(off, ": the rows of this model are unknown, and cannot be off; leave it out")
+    if model.counted.is_table and not method.is_for_tables:  # also: data of a table have more pilots (``weight``)
+        unknown = ": the rows of this model are unknown, without parameters; leave it out"
+        raise DataError(Option("confidence_set", kind), unknown)
+    if method.is_for_tables and model.graph.levels is not None:
+        raise DataError(Option("confidence_set", kind), ": this is for models in memory; leave it out")
+    if misfit and method.is_for_tables:
+        why = ": the rows of this model are unknown, and cannot be off; leave it out"
+        seen = (": ", Option("confidence_set", kind), " sees no expressions in this model; leave out one of both")
+        raise DataError(Option("misfit", misfit), *((why,) if model.counted.is_table else seen))
     if about_intervals and not method.options:
         are = " are for " if len(about_intervals) > 1 else " is for "
         interval = Option("confidence_set", "interval")

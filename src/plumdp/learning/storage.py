@@ -7,7 +7,7 @@ parameters need its rows in memory. A table of unknown rows has no parameters, a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
@@ -25,17 +25,22 @@ from plumdp.relaxation.intervals import IntervalMDP
 class Storage:
     """The methods that a model can be used with."""
 
-    has_points: bool  # values at points of the parameters, for estimates and explanations
+    no_points: str  # why there are no values at points of the parameters, for estimates, if there are none
     relaxations: tuple[Relaxation, ...]  # from loose to tight
     only: str  # why there are no others
     untied: Callable[[ParametricMDP, TransitionCounts, float], IntervalMDP]  # bounds by the graph alone, at an error
     untied_set: str  # the name of these bounds in certificates
 
+    @property
+    def has_points(self) -> bool:
+        """Whether there are values at points of the parameters."""
+        return not self.no_points
+
 
 def storage_of(model: ParametricMDP) -> Storage:
     """Return the methods that a model can be used with."""
     if model.counted.is_table:
-        return TABLE
+        return TABLE if model.counted.source is None else replace(TABLE, only=_SEEN)
     return IN_MEMORY if model.graph.levels is None else ON_DISK
 
 
@@ -56,10 +61,14 @@ def _anything(model: ParametricMDP, counts: TransitionCounts, error: float) -> I
 
 
 _ALL: tuple[Relaxation, ...] = get_args(Relaxation)
+_ANYTHING = "none: transitions of a stored model may have any probability"
 _ONE_EACH = "beta-binomial, one for each transition"
-_DISK = "a model that is stored on disk is solved within intervals; choose 'expression'"
+_ON_DISK = "a model that is stored on disk is solved within intervals"
+_NO_POINTS = "in a table of unknown rows there are bets on values, and none on differences"
 _UNKNOWN = "the rows of this model are unknown, without parameters; choose 'interval' or 'coupled'"
+_SEEN = "the rows of this model are seen as unknown; choose 'interval' or 'coupled', or the confidence set 'likelihood'"
 
-IN_MEMORY = Storage(True, _ALL, "", _within_bounds, _ONE_EACH)
-ON_DISK = Storage(False, _ALL[:3], _DISK, _anything, "none: transitions of a stored model may have any probability")
-TABLE = Storage(False, ("interval", "coupled"), _UNKNOWN, _within_bounds, _ONE_EACH)
+
+IN_MEMORY = Storage("", _ALL, "", _within_bounds, _ONE_EACH)
+ON_DISK = Storage(_ON_DISK, _ALL[:3], f"{_ON_DISK}; choose 'expression'", _anything, _ANYTHING)
+TABLE = Storage(_NO_POINTS, ("interval", "coupled"), _UNKNOWN, _within_bounds, _ONE_EACH)

@@ -27,8 +27,10 @@ def allowed_studies(
     model: ParametricMDP, evidence: Mapping[str, tuple[int, int]] | None, kind: Sets, misfit: float
 ) -> tuple[Study, ...]:
     """Return the studies that evidence is about, or refuse evidence for sets beside which nothing is proved for it."""
-    if evidence and model.is_table:
-        raise DataError(Option("evidence", evidence), ": the rows of this model have no parameters; leave it out")
+    if evidence and SETS[kind].is_for_tables:
+        why = ": the rows of this model have no parameters; leave it out"
+        seen = (": ", Option("confidence_set", kind), " sees no parameters in this model; leave out one of both")
+        raise DataError(Option("evidence", evidence), *((why,) if model.source is None else seen))
     if evidence and misfit:
         off = Option("misfit", misfit)
         raise DataError(off, ": rows that are off need not have the parameters of another study; leave out ", _OPTION)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice, product
 from typing import Literal, TypeVar
@@ -60,7 +60,7 @@ def check_with_terms(model: ParametricMDP, terms: Terms) -> list[Issue]:
         *_row_sums(model, terms, *rows),
         *_free_rows(model, representative[model.is_free_row]),
         *_constants(model),
-        *(() if model.is_table else _ranges(model)),
+        *_ranges(replace(model, expressions=model.expressions.without_free())),
         *_equal_in_row(model, *rows),
         *_ambiguous_actions(model),
         *_empty_labels(model),

@@ -31,7 +31,7 @@ from plumdp.model.explore_levels import explore_levels
 from plumdp.model.expressions.arrays import PolynomialArray
 from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.polynomial import Polynomial, polynomial
-from plumdp.model.free_rows import HINT, NO_PARAMETERS, FreeRow, RowNumbers, free_rows
+from plumdp.model.free_rows import NO_PARAMETERS, FreeRow, RowNumbers, free_rows
 from plumdp.model.graph import BoolArray, Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
@@ -63,7 +63,7 @@ def explore(
     A state is a NamedTuple of ints, Booleans or strings (or give ``initial`` as a dict). ``step(state)`` returns for
     each action the pairs (probability, next state). A probability is a number or arithmetic on parameters. A row whose
     probabilities are simply unknown is ``unknown(s1, s2)``, or a list of next states without probabilities; a model
-    with such rows has no parameters, and needs no ``space``. A reward may be arithmetic on parameters, too: its mean is
+    without parameters needs no ``space``. A reward may be arithmetic on parameters, too: its mean is
     then unknown, and the box of the space says between which numbers its values lie. ``read_log`` reads these from the
     column of its name.
 
@@ -121,8 +121,6 @@ def explore(
     marked = {name: read_only(np.array([bool(f(s)) for s in queue])) for name, f in (labels or {}).items()}
     array = PolynomialArray(expressions, np.array(expression, dtype=np.int32))
     has_free_rows = max(rows.numbers, default=-1) >= 0
-    if has_free_rows and space is not None and space.names:
-        raise ModelError(f"space declares {', '.join(space.names)}, but the model has unknown rows: {HINT}")
     space = NO_PARAMETERS if space is None else space
     model = assemble(graph, array, space, labels=marked, rewards=earned, constants={}, means=means)
     return free_rows(model, np.array(rows.numbers)) if has_free_rows else model

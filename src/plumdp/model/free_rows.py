@@ -23,8 +23,6 @@ from plumdp.model.text import one_line
 
 NO_PARAMETERS = ParameterSpace((), ())
 
-HINT = "give every unknown row of the model as unknown(…), or make every unknown number a parameter"
-
 
 @dataclass(frozen=True)
 class FreeRow:
@@ -94,7 +92,7 @@ def free_rows(model: ParametricMDP, row: Indices | None = None) -> ParametricMDP
     """Return the model with unknown rows in place of its expressions, and with the same graph, labels and rewards.
 
     ``row`` has a number for each choice. Choices with the same number have the same unknown row, place by place, and
-    those with -1 keep their known numbers. Without it, no two choices are tied, and rows without parameters stay.
+    those with -1 keep their expressions. Without it, no two choices are tied, and rows without parameters stay.
 
     >>> from plumdp import case_study
     >>> from plumdp.model import free_rows
@@ -107,19 +105,21 @@ def free_rows(model: ParametricMDP, row: Indices | None = None) -> ParametricMDP
     numbers = _own_rows(model) if row is None else _checked(graph, row)
     numbers = np.where(np.diff(graph.first_transition) > 1, numbers, -1)  # one successor: the known number 1
     is_free = (numbers >= 0)[graph.choice_of_transition()]
-    _refuse_parameters(model, is_free)
+    _refuse_unknown(model, is_free)
     polynomials, known = _used(model, ~is_free)
+    has_parameters = any(not f.is_constant for f in polynomials)
+    declared, space = (model.declared_space, model.space) if has_parameters else (NO_PARAMETERS, NO_PARAMETERS)
     number_of_class, first_place = _places(graph, numbers)
     expression = np.full(graph.n_transitions, -1, dtype=np.int32)
     expression[~is_free] = known
     free = np.flatnonzero(numbers >= 0)
     start = len(polynomials) + first_place[number_of_class]
     expression[is_free] = ranges(start, start + np.diff(graph.first_transition)[free])
-    table = replace(ExpressionTable.build(polynomials, ()), n_free=int(first_place[-1]))
+    table = replace(ExpressionTable.build(polynomials, space.names), n_free=int(first_place[-1]))
     result = replace(
         model,
-        declared_space=NO_PARAMETERS,
-        space=NO_PARAMETERS,
+        declared_space=declared,
+        space=space,
         expressions=table,
         expression=read_only(expression),
     )
@@ -168,18 +168,16 @@ def _places(graph: Graph, numbers: Indices) -> tuple[Indices, Indices]:
 
 
 def _used(model: ParametricMDP, is_known: Any) -> tuple[list[Polynomial], Indices]:
-    """Return the polynomials of the known transitions, and the number among them of each."""
+    """Return the polynomials of transitions that stay, and the number among them of each; all, if rewards have some."""
+    if model.learned_rewards:
+        return [*model.expressions.polynomials], model.expression[is_known]
     used, number = np.unique(model.expression[is_known], return_inverse=True)
     return [model.expressions.polynomials[f] for f in used.tolist()], number
 
 
-def _refuse_parameters(model: ParametricMDP, is_free: Any) -> None:
-    """Refuse a model that has parameters in other rows than the free ones."""
-    table = model.expressions
-    left = np.flatnonzero(table.is_unknown[model.expression] & ~is_free)
+def _refuse_unknown(model: ParametricMDP, is_free: Any) -> None:
+    """Refuse a free row that is to keep its expressions, of which it has none."""
+    left = np.flatnonzero((model.expression >= len(model.expressions.polynomials)) & ~is_free)
     if len(left):
         choice = model.graph.describe_choice(model.graph.choice_of(int(left[0])))
-        raise ModelError(
-            f"{choice}: the probability {table.text(int(model.expression[left[0]]))} is not a known number, while "
-            f"other rows are free: {HINT}"
-        )
+        raise ModelError(f"{choice}: this row is unknown, and has no expressions to keep; give it a number")

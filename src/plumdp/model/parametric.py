@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -71,7 +72,7 @@ class Lift:
 
 @dataclass(frozen=True, eq=False)
 class ParametricMDP:
-    """A model whose structure is known and whose numbers are expressions in unknown parameters, or free rows."""
+    """A model whose structure is known, with rows of expressions in unknown parameters, and rows that are free."""
 
     graph: Graph
     declared_space: ParameterSpace  # as the user gave it
@@ -82,13 +83,15 @@ class ParametricMDP:
     rewards: Mapping[str, RewardStructure]
     constants: Mapping[str, bool | int | Fraction]  # what properties may refer to by name
     lift: Lift | None = None  # to the model whose transitions are counted, if that is another one
+    source: ParametricMDP | None = None  # that this is a view of, see ``views``
 
     def __repr__(self) -> str:
         graph = self.graph
         unknown = f" in {', '.join(self.space.names)}" if self.space.names else ""
         expressions = number_of(len(self.expressions), "expression") + unknown
-        if self.is_table:
-            expressions = number_of(int(self.is_free_row.sum()), "unknown row")
+        if self.has_free_rows:
+            rows = number_of(int(self.is_free_row.sum()), "unknown row")
+            expressions = rows if self.is_table else f"{rows}, parameters {', '.join(self.space.names)}"
         return one_line(
             self, number_of(graph.n_states, "state"), number_of(graph.n_transitions, "transition"), expressions
         )
@@ -124,26 +127,36 @@ class ParametricMDP:
 
     @property
     def is_table(self) -> bool:
-        """Whether rows of the model are simply unknown (free), so that it has no parameters."""
+        """Whether rows of the model are simply unknown (free), and nothing in it has parameters."""
+        return self.has_free_rows and not self.space.names
+
+    @property
+    def has_free_rows(self) -> bool:
+        """Whether rows of the model are simply unknown (free), perhaps beside rows with parameters."""
         return self.expressions.n_free > 0
 
     @cached_property
     def is_free_row(self) -> BoolArray:
         """For each distinct row of ``rows`` whether it is free (n_rows)."""
         is_free = np.zeros(len(self.rows), dtype=np.bool_)
-        if self.is_table:
+        if self.has_free_rows:
             free = self.expression >= len(self.expressions.polynomials)
             is_free[self.rows.number[self.graph.choice_of_transition()[free]]] = True
         return read_only(is_free)
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of graph, parameter space, and the expression of each transition, which a guarantee rests on."""
+        """A hash of graph, parameter space, and the expression of each transition, which a guarantee rests on.
+
+        That of a view is the one of its model.
+        """
+        if self.source is not None and self.source.graph is self.graph:
+            return self.source.fingerprint
         digest = blake2b(self.graph.fingerprint.encode(), digest_size=16)
         for space in (self.space, self.declared_space):
             digest.update(repr((space.names, space.bounds, [str(side) for side in space.constraints])).encode())
         digest.update(repr((self.expressions.names, [str(f) for f in self.expressions.polynomials])).encode())
-        if self.is_table:
+        if self.has_free_rows:
             digest.update(f"{self.expressions.n_free} free".encode())
         update_digest(digest, self.expression)
         return digest.hexdigest()
@@ -158,19 +171,41 @@ class ParametricMDP:
     def probabilities(self, point: Point) -> FloatArray:
         """Return the value of each expression at a point, to the nearest float, all of which must lie in [0, 1].
 
-        A point of a model with free rows is an array of one probability for each transition.
+        A point of a model with free rows is an array of one probability for each transition. If there are parameters,
+        too, it is the pair of their values and of such an array, of which rows with expressions are ignored.
         """
-        if self.is_table:
-            return _table_probabilities(self, point)
-        values = self.expressions.evaluate_exact(self.space, point)
-        for polynomial, value in zip(self.expressions.polynomials, values, strict=True):
+        if not self.has_free_rows:
+            return self._of_polynomials(point)
+        if not self.space.names:
+            return _table_probabilities(self, point, self._of_polynomials({}))
+        if not isinstance(point, tuple) or len(point) != 2:
+            raise ModelError(
+                f"this model has the parameters {', '.join(self.space.names)}, and rows that are unknown: give a pair "
+                "as the point, values of the parameters, and an array with a probability for each of its "
+                f"{self.graph.n_transitions:,} transitions"
+            )
+        of_parameters: Any = point[0]
+        known, n = self._of_polynomials(of_parameters), len(self.expressions.polynomials)
+        given = np.array(point[1], dtype=np.float64)
+        if given.shape == (self.graph.n_transitions,):
+            given = np.where(self.expression < n, np.append(known, 0.0)[np.minimum(self.expression, n)], given)
+        return _table_probabilities(self, given, known)
+
+    def _of_polynomials(self, point: Point) -> FloatArray:
+        """Return the value of each polynomial at a point, to the nearest float."""
+        polynomials = self.expressions.polynomials
+        at = self.space.point(point)
+        values = [polynomial.evaluate(at) for polynomial in polynomials]
+        for polynomial, value in zip(polynomials, values, strict=True):
             if not 0 <= value <= 1:
-                at = ", ".join(f"{name}={float(v):g}" for name, v in self.space.point(point).items())
-                raise ModelError(f"at {at} the expression {polynomial} is {float(value):g}, which is not a probability")
+                where = ", ".join(f"{name}={float(v):g}" for name, v in at.items())
+                raise ModelError(
+                    f"at {where} the expression {polynomial} is {float(value):g}, which is not a probability"
+                )
         return np.array([value.numerator / value.denominator for value in values])
 
 
-def _table_probabilities(model: ParametricMDP, point: Point) -> FloatArray:
+def _table_probabilities(model: ParametricMDP, point: Point, known: FloatArray) -> FloatArray:
     """Return the value of each expression that one probability for each transition gives, checked."""
     graph, expression, n_known = model.graph, model.expression, len(model.expressions.polynomials)
     given = None if isinstance(point, Mapping) else np.asarray(point)
@@ -181,15 +216,15 @@ def _table_probabilities(model: ParametricMDP, point: Point) -> FloatArray:
             f"{graph.n_transitions:,} transitions as the point, not {what}"
         )
     values = np.empty(len(model.expressions))
-    values[:n_known] = [float(polynomial.constant) for polynomial in model.expressions.polynomials]
+    values[:n_known] = known
     values[expression[::-1]] = np.where(expression < n_known, values[expression], given)[::-1]  # the first of each row
     is_wrong = ~((given >= 0) & (given <= 1) & (np.abs(given - values[expression]) <= _ROUNDING))
     if is_wrong.any():
         t = int(np.argmax(is_wrong))
         where = graph.describe_choice(graph.choice_of(t))
         is_number = 0 <= given[t] <= 1
-        known = "it is known to be" if expression[t] < n_known else "in the row it is tied to, it is"
-        why = f"{known} {values[expression[t]]:g}" if is_number else "that is not a probability"
+        how = "it is known to be" if expression[t] < n_known else "in the row it is tied to, it is"
+        why = f"{how} {values[expression[t]]:g}" if is_number else "that is not a probability"
         raise ModelError(f"{where}, successor ({graph.describe_state(int(graph.successor[t]))}): {given[t]:g}; {why}")
     sums = graph.sum_by_choice(values[expression])
     if (np.abs(sums - 1) > _ROUNDING).any():
@@ -199,8 +234,10 @@ def _table_probabilities(model: ParametricMDP, point: Point) -> FloatArray:
 
 
 def _how_unknown(model: ParametricMDP) -> str:
-    free = number_of(int(model.is_free_row.sum()), "row") if model.is_table else ""
-    return f"are the unknown probabilities of {free}" if free else "depend on parameters"
+    if not model.has_free_rows:
+        return "depend on parameters"
+    free = f"are the unknown probabilities of {number_of(int(model.is_free_row.sum()), 'row')}"
+    return free if model.is_table else f"depend on parameters or {free}"
 
 
 def require_model(function: str, model: object) -> None:

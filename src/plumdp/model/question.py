@@ -9,7 +9,7 @@ for, so that what was learned on the small model bounds it, whatever the product
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -24,6 +24,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.table_model import ELSEWHERE, elsewhere_of
 from plumdp.model.text import number_of, one_line
+from plumdp.model.views import seen_as
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,8 @@ def ask(asked: Asked, about: ParametricMDP, *, memory: bool = True) -> Question:
     """Return a question, given the model that was learned from, or refuse one about other rows.
 
     An objective with a number of steps is asked of a product with a step counter, unless ``memory`` is False, so that
-    policies may count steps. A mission or a budget is always asked of a product. A question is returned unchanged.
+    policies may count steps. A mission or a budget is always asked of a product. A question is returned unchanged,
+    unless a view of its model was learned from, of which it is then asked.
 
     >>> from plumdp import case_study
     >>> model = case_study("rover:4,4,2").model
@@ -97,6 +99,10 @@ def ask(asked: Asked, about: ParametricMDP, *, memory: bool = True) -> Question:
         objective = as_objective(asked, about)
         product = with_memory(about, objective) if memory or isinstance(objective, Mission) else ""
         return Question(about, objective, forgets=product) if isinstance(product, str) else Question(*product)
+    source = about.counted.source
+    if source is not None and asked.model.counted is source:  # what was learned from is a view of the model
+        _require_lifted(asked.model, source)
+        return replace(asked, model=about if asked.model is about.source else seen_as(asked.model, about.counted))
     if asked.model is not about:
         _require_lifted(asked.model, about.counted)
     return asked

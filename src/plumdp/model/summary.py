@@ -47,11 +47,15 @@ def summarise(model: ParametricMDP) -> dict[str, Any]:
 def _kinds(model: ParametricMDP) -> dict[str, int]:
     """Return numbers about the unknown expressions: rows and probabilities of a table, or degrees of polynomials."""
     table = model.expressions
-    if model.is_table:
+    kinds = {}
+    if model.has_free_rows:
         rows = model.rows.n_choices[model.is_free_row]
-        return {"free": table.n_free, "free_rows": len(rows), "tied_choices": int(rows[rows > 1].sum())}
+        kinds = {"free": table.n_free, "free_rows": len(rows), "tied_choices": int(rows[rows > 1].sum())}
+    if model.is_table:
+        return kinds
+    table = table.without_free()
     affine = int((table.is_unknown & table.is_affine).sum())
-    return {"affine": affine, "degree": int(table.degree.max(initial=0))}
+    return kinds | {"affine": affine, "degree": int(table.degree.max(initial=0))}
 
 
 def _range(values: Any) -> list[Any]:

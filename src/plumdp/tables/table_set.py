@@ -17,7 +17,6 @@ from plumdp.confidence.bets import Direction
 from plumdp.confidence.likelihood import ANNOUNCED, WITH_POLICIES
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import Guarantee
-from plumdp.confidence.untied import bounds_of_rows
 from plumdp.data.counts import N_TABLE_PILOTS, Pilot, TransitionCounts
 from plumdp.data.pilots import pilot_assumption
 from plumdp.model.graph import FloatArray, owners, read_only
@@ -25,13 +24,15 @@ from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
-from plumdp.model.space import float_above, float_below
 from plumdp.model.table_model import elsewhere_of
+from plumdp.region.conflict import Conflict
+from plumdp.region.shapes import Box, Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.bounds import CoupledBounds
 from plumdp.solver.solve import solve
 from plumdp.tables.bounds import Errors, Moments, TableBounds, table_bounds
 from plumdp.tables.chain import pooled, smooth
+from plumdp.tables.intervals import table_intervals
 from plumdp.tables.policies import chain_of_policy
 
 _MAIN_PER_PILOT = 3  # at least, if the length of the data was planned
@@ -55,6 +56,7 @@ class TableSet:
     questions: tuple[Question, ...] = ()
     policies: tuple[npt.NDArray[Any], ...] = ()  # one for each question: choices (n_states), or probabilities of them
     rests_on: tuple[str, ...] = ()
+    conflict: Conflict | None = None  # if the model is a view, and the data exclude the space of its parameters
     kind: Sets = "table"
     estimate: None = None
 
@@ -67,6 +69,11 @@ class TableSet:
     def intervals(self) -> tuple[FloatArray, FloatArray]:
         """The lower and the upper bound of each expression."""
         return self.lower, self.upper
+
+    @property
+    def region(self) -> Region | Conflict:
+        """The region of the parameters, of which there are none."""
+        return self.conflict or Box((), read_only(np.zeros(0)), read_only(np.zeros(0)))
 
     @property
     def directions(self) -> tuple[Direction, ...]:
@@ -98,8 +105,8 @@ def table_set(
     """Return intervals of all rows, and bets on the values of the questions' policies, from counts of a table."""
     assert cache.model is model  # all that is kept of it are its distinct rows
     of_intervals = budget.error_in_set("intervals", error)
-    lower, upper = row_intervals(model, counts, error=of_intervals)
-    plain = TableSet(lower, upper, error, Guarantee.ANYTIME, None, None)
+    found = table_intervals(model, counts, error=of_intervals)
+    plain = TableSet(found.lower, found.upper, error, Guarantee.ANYTIME, None, None, conflict=found.conflict)
     if counts.pilot is None or not budget.value_bets:
         return plain
     first = first_moment(counts.pilot)
@@ -123,26 +130,6 @@ def table_set(
         policies=policies,
         rests_on=(pilot_assumption(counts.pilot, first), announced),
     )
-
-
-def row_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: float) -> tuple[FloatArray, FloatArray]:
-    """Return bounds on each expression of a table that hold with probability at least 1 - error all at once.
-
-    Tied rows are one row. The intervals are beta-binomial, so that they hold however the data were sampled. In a row
-    with two places, both are one event. Known numbers are bounded by themselves.
-    """
-    polynomials, rows, elsewhere = model.expressions.polynomials, model.rows, elsewhere_of(model)
-    is_counted = model.is_free_row.copy()
-    if elsewhere is not None:  # of what happens there nothing is ever counted
-        is_counted[rows.number[model.graph.first_choice[elsewhere]]] = False
-    low, high = bounds_of_rows(rows.sum_by_place(counts.counts), rows.first, is_counted, error=error)
-    expression, owner = np.asarray(model.expression)[rows.transition], owners(rows.first)
-    numbers = [f.constant for f in polynomials]
-    lower = np.array([*map(float_below, numbers), *np.zeros(model.expressions.n_free)])
-    upper = np.array([*map(float_above, numbers), *np.ones(model.expressions.n_free)])
-    at = is_counted[owner]
-    lower[expression[at]], upper[expression[at]] = low[at], high[at]
-    return read_only(lower), read_only(upper)
 
 
 def first_moment(pilot: Pilot) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -76,6 +76,10 @@ class ExpressionTable:
         """Return an expression as text, also if it is free."""
         return str(self.polynomials[f]) if f < len(self.polynomials) else "unknown"
 
+    def without_free(self) -> ExpressionTable:
+        """Return the polynomials alone."""
+        return replace(self, n_free=0) if self.n_free else self
+
     @cached_property
     def is_unknown(self) -> BoolArray:
         """For each expression whether it depends on a parameter or is free."""
@@ -140,7 +144,8 @@ class ExpressionTable:
         """Refuse what needs a polynomial for each expression, if some are free."""
         if self.n_free:
             raise ModelError(
-                "this needs a model with parameters; rows of this one are unknown (free), without expressions"
+                "this needs a model with parameters in all rows that are not known; rows of this one are free, without "
+                "expressions"
             )
 
 
