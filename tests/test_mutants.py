@@ -53,6 +53,10 @@ MUTANTS = {
     "oracles/test_constraints": {
         "a search that forgets thresholds": "test_a_search_that_forgets_the_threshold_is_found",
     },
+    "oracles/test_net_benefit": {
+        "a proof at one weight for all": "test_a_proof_at_one_weight_for_all_weights_is_found",
+        "sums without remainders": "test_sums_without_remainders_are_found",
+    },
     "unit/test_learned_rewards": {
         "values at the ends of their range": "test_values_that_are_rounded_to_the_ends_are_found",
     },

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import ModelError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
@@ -158,9 +158,12 @@ def net_benefit(
     >>> from plumdp import case_study, learn, simulate
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=6)
-    >>> asked = ['R{"money"}max=? [ F "end" ]', 'Pmin=? [ F money=0 ]']
+    >>> asked = ['R{"money"}max=? [ F "end" ]', 'Pmin=? [ F "end" & money<10 ]']
     >>> learned = learn(study.model, counts, objectives=asked)
-    >>> print(net_benefit(learned, *asked, willingness=(0, 1)).sentence)
+    >>> some = {"betting one": "bet1", "betting nothing": "bet0"}
+    >>> compared = net_benefit(learned, *asked, willingness=(0, 1), strategies=some)
+    >>> [(each.name, each.best is not None) for each in compared.strategies]
+    [('betting nothing', True), ('betting one', False)]
     """
     require_learned("net_benefit", learned)
     start, end = _checked(willingness)
@@ -193,7 +196,9 @@ def net_benefit(
 def _checked(willingness: tuple[float, float]) -> Range:
     start, end = (float(weight) for weight in willingness)
     if not 0 <= start <= end < inf:
-        raise ModelError(f"willingness={willingness}: give two numbers, the first at least 0 and not above the second")
+        raise ModelError(
+            Option("willingness", willingness), ": give two numbers, the first at least 0, the second not less"
+        )
     return start, end
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from plumdp.certifying.constraints import Constrained
     from plumdp.certifying.difference import Difference
     from plumdp.certifying.improvement import Improvement
+    from plumdp.certifying.net_benefit import NetBenefit
     from plumdp.certifying.thresholds import Answer
     from plumdp.explaining.deciding_runs import DecidingRuns
 
@@ -104,7 +105,10 @@ def print_json(contents: list[dict[str, Any]], *, one: bool = False) -> None:
 
 
 def print_decisions(
-    decisions: Sequence[Difference | Improvement | Constrained], more: Sequence[DecidingRuns | None], *, as_json: bool
+    decisions: Sequence[Difference | Improvement | Constrained | NetBenefit],
+    more: Sequence[DecidingRuns | None],
+    *,
+    as_json: bool,
 ) -> None:
     """Print what is known of the better of two policies, each with the number of runs that would tell more."""
     pairs = list(zip(decisions, more, strict=True))
