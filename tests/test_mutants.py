@@ -53,6 +53,12 @@ MUTANTS = {
     "oracles/test_constraints": {
         "a search that forgets thresholds": "test_a_search_that_forgets_the_threshold_is_found",
     },
+    "oracles/test_greedy_steps": {
+        "greedy steps by the average alone": "test_steps_by_the_average_alone_are_found",
+    },
+    "statistical/test_constraint_coverage": {
+        "thresholds kept by the wrong bound": "test_thresholds_that_are_kept_by_the_wrong_bound_are_found",
+    },
     "oracles/test_net_benefit": {
         "a proof at one weight for all": "test_a_proof_at_one_weight_for_all_weights_is_found",
         "sums without remainders": "test_sums_without_remainders_are_found",
