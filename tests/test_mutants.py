@@ -53,6 +53,10 @@ MUTANTS = {
     "oracles/test_constraints": {
         "a search that forgets thresholds": "test_a_search_that_forgets_the_threshold_is_found",
     },
+    "oracles/test_advantages": {
+        "rows taken for the same": "test_a_planted_error_is_found[rows_are_taken_for_the_same]",
+        "a rival without remainder": "test_a_planted_error_is_found[the_rival_has_no_remainder]",
+    },
     "oracles/test_greedy_steps": {
         "greedy steps by the average alone": "test_steps_by_the_average_alone_are_found",
     },

@@ -2,7 +2,7 @@
 
 Values of two policies move together with the parameters. So both are expanded about one centre, with W and W' within
 the errors e and e' of them, and V - V' = (W - W') + (e - e'): slopes and curvatures are subtracted before the region is
-asked how far they lead, and only the remainders are added up. So it is with weighted sums of several objectives.
+asked how far they lead, and only the remainders are added up, unless those of ``advantages.py`` are smaller. So it is with weighted sums of several objectives.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from plumdp.model.policy import Policy, check_policy
 from plumdp.region.ball import Ball, ball_around, smaller_ball
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.coupled.advantages import advantage_approximations
 from plumdp.solver.coupled.bounds import (
+    MATTERS,
     CoupledBounds,
     best_of,
     discount_of,
@@ -148,7 +150,31 @@ def _expanded(sides: Sequence[_Side], region: Region, ball: Ball, precision: flo
         of_sides.append(approximations)
     orders = [[each for each in of_order if each is not None] for of_order in zip(*of_sides, strict=False)]
     complete = [of_order for of_order in orders if len(of_order) == len(sides)]
-    return [[one - other for one, other in zip(each[::2], each[1::2], strict=True)] for each in complete] or ENDLESS
+    differences = [[one - other for one, other in zip(each[::2], each[1::2], strict=True)] for each in complete]
+    for place, (one, other) in enumerate(zip(sides[::2], sides[1::2], strict=True)):
+        if not differences or not _matters(region, ball, differences[-1][place]):
+            continue
+        for of_order, better in zip(differences, _by_advantages(one, other, region, ball, precision), strict=False):
+            if better is not None and better.below + better.above < of_order[place].below + of_order[place].above:
+                of_order[place] = better  # both hold
+    return differences or ENDLESS
+
+
+def _matters(region: Region, ball: Ball, difference: Approximation) -> bool:
+    """Return whether the remainder is so large a part of the width that more is worth its time."""
+    bracket = bracket_of(difference, linear_range(region, ball, difference.slope))
+    return bracket.remainder > MATTERS * bracket.width
+
+
+def _by_advantages(
+    one: _Side, other: _Side, region: Region, ball: Ball, precision: float
+) -> list[Approximation | None]:
+    """Return approximations of the difference of two policies on the same model, of first and second order."""
+    if one.model is not other.model:  # one of them draws
+        return []
+    return advantage_approximations(
+        one.model, one.policy, other.policy, one.objective, region, one.uncertain, ball, precision=precision
+    )
 
 
 def _approximations(side: _Side, region: Region, ball: Ball, precision: float) -> list[Approximation | None] | str:
