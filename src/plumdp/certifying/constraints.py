@@ -274,7 +274,7 @@ class _Search:
             if max(self._seen.values(), key=self._worth) is best:
                 return
 
-    def _consider(self, policy: IntArray) -> IntArray:
+    def _consider(self, policy: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return self._seen.setdefault(policy.tobytes(), policy)
 
     def _missing(self, policy: npt.NDArray[Any], slack: float = 1.0) -> float:
@@ -282,7 +282,7 @@ class _Search:
         signs = (1 if each.objective.direction == "max" else -1 for each in self._thresholds)
         judged = self._weighing.judged(policy)[1:]
         parts = zip(self._thresholds, signs, judged, slack * self._slack, strict=True)
-        return max(sign * float(each.number) - candidate.bound + less for each, sign, candidate, less in parts)
+        return max(sign * float(each.number) - one.bound + float(less) for each, sign, one, less in parts)
 
     def _worth(self, policy: npt.NDArray[Any]) -> tuple[bool, float, float]:
         own, missing = self._weighing.judged(policy)[0], self._missing(policy)

@@ -24,7 +24,7 @@ from plumdp.certifying.weighing import Weighing, require_same_model
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.storage import storage_of
 from plumdp.model.graph import IntArray
-from plumdp.model.policy import Policy, check_policy
+from plumdp.model.policy import Policy
 from plumdp.model.question import Asked, Question, ask
 from plumdp.model.text import html_table
 from plumdp.region.conflict import Conflict
@@ -109,7 +109,7 @@ class NetBenefit:
     def _repr_html_(self) -> str:
         return f"<p><b>{escape(self.sentence)}</b></p>{html_table(self._rows())}"
 
-    def _rows(self) -> list[tuple[str, str, str]]:
+    def _rows(self) -> list[tuple[str, ...]]:
         return [
             (each.name, *(f"{one.objective}: {' to '.join(one.printed_bounds)}" for one in (each.effect, each.cost)))
             for each in self.strategies
@@ -169,28 +169,28 @@ def net_benefit(
     start, end = _checked(willingness)
     questions = [ask(each, learned.model, memory=False) for each in (effect, cost)]
     require_same_model(questions)
-    graph, has_points = questions[0].model.graph, storage_of(questions[0].model).has_points
-    is_known = not isinstance(learned.region, Conflict) and has_points
-    if strategies is None:
-        alone = [] if is_known else [conclude(learned, questions[0], precision=precision).policy]
-        found = _proposed(Weighing(learned, questions), start, end) if is_known else alone
-        named = {f"policy {number}": policy for number, policy in enumerate(found, start=1)}
-    else:
-        named = {name: check_policy(graph, policy) for name, policy in strategies.items()}
+    if strategies is not None and not strategies:
+        raise ModelError("strategies: give at least one policy")
     both = {
         name: [conclude(learned, each, policy=policy, precision=precision) for each in questions]
-        for name, policy in named.items()
+        for name, policy in (strategies or _found(learned, questions, start, end)).items()
     }
-    if not both:
-        raise ModelError("strategies: give at least one policy")
     anchors = _anchors([[_middle(each) for each in of_one] for of_one in both.values()], start, end)
-    ranges = []
-    for one, anchor in zip(both, anchors, strict=True):
-        gains = [_gain(learned, questions, both[one], both[other], precision) for other in both if other != one]
-        ranges.append(_where_better(gains, anchor, start, end) if _is_claim(both[one][0]) else None)
-    told = (Strategy(name, *both[name], best) for name, best in zip(both, ranges, strict=True))
-    ordered = sorted(zip(anchors, told, strict=True), key=lambda each: inf if each[0] is None else each[0])
-    return NetBenefit(tuple(each for _, each in ordered), (start, end))
+    compared = []
+    for (name, (of_effect, of_cost)), anchor in zip(both.items(), anchors, strict=True):
+        rivals = [each for other, each in both.items() if other != name]
+        gains = [_gain(learned, questions, both[name], each, precision) for each in rivals]
+        best = _where_better(gains, anchor, start, end) if _is_claim(of_effect) else None
+        compared.append((inf if anchor is None else anchor, Strategy(name, of_effect, of_cost, best)))
+    return NetBenefit(tuple(each for _, each in sorted(compared, key=lambda each: each[0])), (start, end))
+
+
+def _found(learned: Learned, questions: Sequence[Question], start: float, end: float) -> dict[str, Policy]:
+    """Return policies that are best somewhere in the range at the estimate, or the one that is best for the effect."""
+    if isinstance(learned.region, Conflict) or not storage_of(questions[0].model).has_points:
+        return {"policy 1": conclude(learned, questions[0]).policy}
+    found = _proposed(Weighing(learned, questions), start, end)
+    return {f"policy {number}": policy for number, policy in enumerate(found, start=1)}
 
 
 def _checked(willingness: tuple[float, float]) -> Range:

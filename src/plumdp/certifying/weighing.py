@@ -57,7 +57,7 @@ class Weighing:
     def units(self) -> FloatArray:
         """How much choices of one state differ at most in each objective (n_objectives), if a best policy goes on."""
         of_policies = [[_spread(self.model.graph, each) for each in self._worths(policy)] for policy in self.best]
-        return np.maximum(np.max(of_policies, axis=0), 1e-12)
+        return np.asarray(np.maximum(np.max(of_policies, axis=0), 1e-12))
 
     def improved(self, policy: IntArray, weights: FloatArray) -> IntArray:
         """Return a policy that is as good as can be for a weighted sum of all objectives, by policy iteration."""

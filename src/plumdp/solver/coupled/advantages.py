@@ -146,8 +146,10 @@ def _does_the_same(
     one, other = (np.asarray(policy)[open_states] for policy in (first, second))
     same = np.asarray(one == other)
     for node in np.flatnonzero(~same).tolist():
-        rows = [slice(*graph.first_transition[choice : choice + 2]) for choice in (int(one[node]), int(other[node]))]
-        equal = all(np.array_equal(*(part[row] for row in rows)) for part in (graph.successor, model.expression))
+        row, its = (
+            slice(*graph.first_transition[choice : choice + 2]) for choice in (int(one[node]), int(other[node]))
+        )
+        equal = all(np.array_equal(part[row], part[its]) for part in (graph.successor, model.expression))
         coins = terms.learned is None or terms.learned.coin[one[node]] == terms.learned.coin[other[node]]
         same[node] = equal and coins and terms.reward[one[node]] == terms.reward[other[node]]
     return same

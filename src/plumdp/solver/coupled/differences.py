@@ -2,7 +2,8 @@
 
 Values of two policies move together with the parameters. So both are expanded about one centre, with W and W' within
 the errors e and e' of them, and V - V' = (W - W') + (e - e'): slopes and curvatures are subtracted before the region is
-asked how far they lead, and only the remainders are added up, unless those of ``advantages.py`` are smaller. So it is with weighted sums of several objectives.
+asked how far they lead, and only the remainders are added up, unless that of ``advantages.py`` is smaller. So it is
+with weighted sums of several objectives.
 """
 
 from __future__ import annotations
