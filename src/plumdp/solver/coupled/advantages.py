@@ -60,7 +60,7 @@ def advantage_approximations(
     if objective.n_steps is not None:
         return []
     other = usable_chain(model, second, objective, uncertain, chain.state)
-    if isinstance(other, str) or other.n_open == 0:
+    if isinstance(other, str) or other.initial >= other.n_open:
         return []
     node = np.full(model.graph.n_states, -1)
     node[other.state] = np.arange(other.n_nodes)
@@ -141,11 +141,14 @@ def _largest(chain: PolicyChain, of_nodes: FloatArray) -> FloatArray:
 def _does_the_same(
     model: ParametricMDP, objective: Objective, chain: PolicyChain, first: Indices, second: Indices
 ) -> BoolArray:
-    """Return the open nodes (n_open) in which both policies have the same row and the same reward."""
+    """Return the open nodes (n_open) in which both policies have the same row and the same reward.
+
+    Choices with equal expressions have different rows if these may be off.
+    """
     graph, terms, open_states = model.graph, objective.terms(model.graph), chain.state[: chain.n_open]
     one, other = (np.asarray(policy)[open_states] for policy in (first, second))
     same = np.asarray(one == other)
-    for node in np.flatnonzero(~same).tolist():
+    for node in [] if chain.misfit else np.flatnonzero(~same).tolist():
         row, its = (
             slice(*graph.first_transition[choice : choice + 2]) for choice in (int(one[node]), int(other[node]))
         )
