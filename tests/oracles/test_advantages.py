@@ -19,7 +19,7 @@ from plumdp.solver.coupled.brackets import bracket_of
 from plumdp.solver.coupled.linear_part import linear_range
 
 pytestmark = pytest.mark.slow
-N_POINTS = size(150, 10_000)
+N_POINTS = size(40, 10_000)
 
 
 def misses(seed):
@@ -80,7 +80,7 @@ def the_rival_has_no_remainder(patch):
 @pytest.mark.parametrize("plant", [rows_are_taken_for_the_same, the_rival_has_no_remainder])
 def test_a_planted_error_is_found(plant, monkeypatch):
     plant(monkeypatch)
-    assert has_missed(10 * N_POINTS)
+    assert has_missed(40 * N_POINTS)
 
 
 def test_policies_with_the_same_rows_have_the_difference_zero():

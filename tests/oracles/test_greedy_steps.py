@@ -13,7 +13,7 @@ from tiers import size
 from plumdp.certifying.policy_search import worths_at
 from plumdp.model.objective import Reward
 
-N_MODELS = size(12, 500)
+N_MODELS = size(8, 500)
 
 
 def improved(model, objective, point, policy):

@@ -24,7 +24,7 @@ from plumdp.solver.coupled import differences
 from plumdp.solver.coupled.differences import find_differences
 
 pytestmark = pytest.mark.slow
-N_CLAIMS, N_SUMS, N_MODELS = size(40, 4000), size(100, 10_000), size(4, 200)
+N_CLAIMS, N_SUMS, N_MODELS = size(12, 4000), size(30, 10_000), size(3, 200)
 PAIRS = (
     ('R{"earned"}max=? [ C<=6 ]', 'Pmin=? [ F "goal" ]'),
     ('Pmax=? [ F "goal" ]', 'R{"earned"}min=? [ C<=6 ]'),
@@ -120,7 +120,7 @@ def test_a_proof_at_one_weight_for_all_weights_is_found(monkeypatch):
     monkeypatch.setattr(
         module, "_where_better", lambda *given: None if right(*given) is None else (given[-2], given[-1])
     )
-    assert all_wrong(wrong_claims, "claims", 50 * N_CLAIMS)
+    assert all_wrong(wrong_claims, "claims", 200 * N_CLAIMS)
 
 
 def test_sums_without_remainders_are_found(monkeypatch):
@@ -130,7 +130,7 @@ def test_sums_without_remainders_are_found(monkeypatch):
         return type(parts[0])(*list(vars(right(parts, weights)).values())[:3], 0.0, 0.0, 0.0)
 
     monkeypatch.setattr(differences, "weighted_sum", wrong)
-    assert all_wrong(wrong_sums, "sums", 50 * N_SUMS)
+    assert all_wrong(wrong_sums, "sums", 200 * N_SUMS)
 
 
 def test_the_search_finds_a_best_policy_for_every_weight():
