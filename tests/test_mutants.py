@@ -95,6 +95,20 @@ MUTANTS = {
     "unit/test_proposed_ties": {
         "parts that look ahead": "test_a_planted_look_ahead_into_what_comes_next_is_found",
     },
+    "oracles/test_advantages": {
+        "rows taken for the same": "test_a_planted_error_is_found[rows_are_taken_for_the_same]",
+        "a rival without remainder": "test_a_planted_error_is_found[the_rival_has_no_remainder]",
+    },
+    "oracles/test_greedy_steps": {
+        "greedy steps by the average alone": "test_steps_by_the_average_alone_are_found",
+    },
+    "statistical/test_constraint_coverage": {
+        "thresholds kept by the wrong bound": "test_thresholds_that_are_kept_by_the_wrong_bound_are_found",
+    },
+    "oracles/test_net_benefit": {
+        "a proof at one weight for all": "test_a_proof_at_one_weight_for_all_weights_is_found",
+        "sums without remainders": "test_sums_without_remainders_are_found",
+    },
     "unit/test_learned_rewards": {
         "values at the ends of their range": "test_values_that_are_rounded_to_the_ends_are_found",
         "a wrong constant in what values win": "test_bounds_that_win_too_much_are_found[a wrong constant]",

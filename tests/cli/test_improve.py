@@ -88,3 +88,20 @@ def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(tmp_path):
     ended = plumdp("improve", "betting:5", few, "--over", "bet1", "--json")
     content = json.loads(ended.out)
     assert (content["runs_to_tell"] is None) == content["is_better"]
+
+
+@pytest.mark.slow
+def test_net_benefits_are_compared_in_a_range_of_the_willingness_to_pay(counts, tmp_path):
+    asked = ("-p", 'R{"money"}max=? [ F "end" ]', "-p", 'Pmin=? [ F "end" & money<10 ]')
+    ended = plumdp("certify", "betting:5", counts, *asked, "--willingness", "0:0.01", "--json", "-o", f"{tmp_path}/all")
+    content = json.loads(ended.out)
+    assert (ended.code, content["schema"]) == (0, "plumdp/net-benefit/1")
+    assert content["strategies"][0]["best"] == [0, 0.01]
+    assert content["strategies"][0]["cost"]["upper"] == 0
+    assert (tmp_path / "all").is_dir()
+
+
+def test_a_willingness_to_pay_needs_a_range_and_two_properties(counts):
+    for text, told in (("7", "write FROM:TO"), ("0:1", "ask two properties"), ("x:1", "write FROM:TO")):
+        ended = plumdp("certify", "betting:5", counts, "-p", 'Pmin=? [ F "end" ]', "--willingness", text)
+        assert (ended.code, told in " ".join(ended.err.split())) == (2, True)

@@ -73,13 +73,12 @@ def failure(seed):
 
 @pytest.mark.slow
 def test_no_certified_policy_within_the_threshold_is_much_better():
-    wrong = [text for text in map(failure, range(N_MODELS)) if text]
-    assert len(wrong) <= 0.01 * N_MODELS, wrong
+    assert [(seed, text) for seed, text in enumerate(map(failure, range(N_MODELS))) if text] == []
 
 
 @pytest.mark.slow
 def test_a_search_that_forgets_the_threshold_is_found(monkeypatch):
-    monkeypatch.setattr("plumdp.certifying.constraints._Search._missing", lambda search, judged: -1.0)
+    monkeypatch.setattr("plumdp.certifying.constraints._Search._missing", lambda *_: -1.0)
     monkeypatch.setattr("plumdp.certifying.constraints._MOST_CERTIFIED", 1)
     assert any(map(failure, range(N_MODELS)))
 

@@ -1,9 +1,9 @@
 """Finds a policy that is good for one objective and is certified to keep within thresholds of others.
 
-Multipliers turn the constraints into costs: for each of a few multipliers, policies are improved at an estimate of the
-parameters by what a choice is worth to the objective plus the multiplier times what it is worth to the constraints.
-That only proposes. All values are bounded on one region, so that any of the policies may be picked, and the
-certificates of the objective and of all constraints hold jointly.
+Multipliers turn the constraints into costs: at an estimate of the parameters, policies are improved for the objective
+plus a multiplier times all constraints. Where a larger multiplier makes them kept, the best policy draws between two
+actions in one state (Altman 1999). That only proposes. All values are bounded on one region, so that any of the
+policies may be picked, and the certificates of the objective and of all constraints hold jointly.
 """
 
 from __future__ import annotations
@@ -11,34 +11,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.base.vocabulary import Verdict
 from plumdp.certifying.pipeline import conclude
-from plumdp.certifying.policy_search import Candidate, judge_of, worths_at
 from plumdp.certifying.thresholds import Answer, decide
-from plumdp.confidence.space_moments import moments
+from plumdp.certifying.weighing import Weighing, require_same_model
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.storage import storage_of
-from plumdp.model.graph import FloatArray, Graph, IntArray
+from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.language.threshold import Threshold, parse_threshold
+from plumdp.model.objective import Kind
+from plumdp.model.policy import policy_weights
 from plumdp.model.question import Asked, Question, ask
-from plumdp.region.ball import ball_around
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, outward, percent
 from plumdp.result.policy_table import PolicyTable
-from plumdp.solver.at_points import move_inside
 
 _MULTIPLIERS = (0.0, *(2.0**k for k in range(-8, 13, 2)))  # in units in which both sides are about as large
-_HALVINGS = 4  # between the last multiplier that breaks a constraint and the first that keeps all
-_ROUNDS = 12  # improvements of a policy for one multiplier
+_HALVINGS = 12  # of the probability with which a policy draws one of two actions
+_ROUNDS = 12  # corners between two policies, and changes of one policy by a single action
 _MOST_ALTERNATIVES = 100  # choices besides the first of each state, up to which these are tried one by one
-_MOST_CERTIFIED = 4  # policies whose values are bounded
+_MOST_CERTIFIED = 8  # policies whose values are bounded
+_MARGIN = 1.1  # of what a proof has fallen short of an estimate, which is taken off estimates of other policies
+_WORTHWHILE = 0.02  # share of the distance of value and bound that an estimate must promise
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +110,8 @@ def certify_within(
 ) -> Constrained:
     """Return the policy with the best certified value of those that are certified to keep within thresholds.
 
-    Policies choose one action in each state. Announce the objective and those of the thresholds to ``learn``, so that
+    Policies count no steps. They may draw between two actions in one state, unless later steps count less, by a
+    discount. Announce the objective and those of the thresholds to ``learn``, so that
     the region is narrow where all of them depend on the parameters.
 
     >>> from plumdp import case_study, learn, simulate
@@ -125,13 +129,16 @@ def certify_within(
     if not thresholds:
         raise ModelError("subject_to: give at least one threshold, such as 'P<=0.01 [ F \"failed\" ]'")
     others = [ask(each.objective, learned.model, memory=False) for each in thresholds]
+    require_same_model([question, *others])
     if isinstance(learned.region, Conflict) or not storage_of(question.model).has_points:
         best = conclude(learned, question, precision=precision)
         return _answered(learned, best, thresholds, others, precision)
     found: list[Constrained] = []
-    for policy in _Search(learned, question, thresholds, others).policies()[:_MOST_CERTIFIED]:
+    search = _Search(learned, question, thresholds, others)
+    while len(found) < _MOST_CERTIFIED and (policy := search.next()) is not None:
         certificate = conclude(learned, question, policy=policy, precision=precision)
         found.append(_answered(learned, certificate, thresholds, others, precision))
+        search.note(policy, found[-1])
     best_of = max(found, key=_rank)
     if best_of.is_feasible:
         return best_of
@@ -162,8 +169,8 @@ def _answered(
 
 def _rank(found: Constrained) -> tuple[int, float]:
     """Return what a policy is ranked by: how many thresholds it is certified to keep within, and then its bound."""
-    sign = 1 if found.certificate.direction == "max" else -1
-    return sum(answer.verdict == Verdict.YES for answer in found.answers), sign * found.certificate.bound
+    n_kept = sum(answer.verdict == Verdict.YES for answer in found.answers)
+    return n_kept, _signed(found.certificate, found.certificate.bound)
 
 
 class _Search:
@@ -172,106 +179,120 @@ class _Search:
     def __init__(
         self, learned: Learned, question: Question, thresholds: Sequence[Threshold], others: Sequence[Question]
     ) -> None:
-        region = learned.region
-        assert not isinstance(region, Conflict)
-        model = question.model
-        ball = ball_around(region, model.space.dimension)
-        self._model, self._thresholds = model, thresholds
-        self._point = move_inside(model, ball.centre, moments(model.space)[0])
-        self._objectives = [each.objective for each in (question, *others)]
-        self._judges = [judge_of(model, each, region, self._point) for each in self._objectives]
-        self._best = [learned.at_points(each).policy_at(self._point) for each in (question, *others)]
-        self._seen: dict[bytes, tuple[IntArray, list[Candidate]]] = {}
-        self._known: dict[bytes, list[FloatArray]] = {}
-
-    def policies(self) -> list[IntArray]:
-        """Return policies, first those whose estimates keep within all thresholds, by their estimated bounds."""
-        for policy in self._best:
-            self._consider(policy)
-        for start in self._best:
-            kept, policy = [], start
-            for multiplier in _MULTIPLIERS:
-                policy = self._improved(policy, multiplier)
-                kept.append(self._keeps(self._consider(policy)))
-            if True in kept[1:]:
-                first = kept.index(True, 1)
-                self._bisect(_MULTIPLIERS[first - 1], _MULTIPLIERS[first], policy)
+        self._weighing = Weighing(learned, [question, *others])
+        self._graph, self._thresholds = question.model.graph, thresholds
+        self._may_draw = all(each.objective.kind is not Kind.DISCOUNTED for each in (question, *others))
+        self._seen: dict[bytes, npt.NDArray[Any]] = {}
+        self._tried: set[bytes] = set()
+        self._between: list[tuple[IntArray, IntArray]] = []  # neighbours, of which the second one keeps all thresholds
+        self._slack = np.zeros(len(thresholds))  # by which proofs have fallen short of estimates so far
+        self._certified = -np.inf  # the best bound of a policy that is certified to keep within all thresholds
+        self._weigh()
         self._climb()
-        return [policy for policy, _ in sorted(self._seen.values(), key=self._worth, reverse=True)]
+
+    def next(self) -> npt.NDArray[Any] | None:
+        """Return the policy that is most worth a proof, or None if no further one promises more than those so far."""
+        for pair in self._between:
+            self._draw(*pair)
+        left = [policy for key, policy in self._seen.items() if key not in self._tried]
+        if np.isfinite(self._certified):
+            left = [policy for policy in left if self._missing(policy, 0.0) <= 0 and self._promises_more(policy)]
+        if not left:
+            return None
+        best = max(left, key=self._worth)
+        self._tried.add(best.tobytes())
+        return best
+
+    def note(self, policy: npt.NDArray[Any], found: Constrained) -> None:
+        """Take notice of what was proved of a policy."""
+        bounds = np.array([_signed(answer.certificate, answer.certificate.bound) for answer in found.answers])
+        estimates = np.array([candidate.bound for candidate in self._weighing.judged(policy)[1:]])
+        with np.errstate(invalid="ignore"):
+            short = np.where(np.isfinite(estimates) & np.isfinite(bounds), estimates - bounds, 0.0)
+        self._slack = np.maximum(self._slack, _MARGIN * short)
+        if found.is_feasible:
+            self._certified = max(self._certified, _signed(found.certificate, found.certificate.bound))
+
+    def _weigh(self) -> None:
+        """Look for the policy that is best for the objective where a multiplier makes all thresholds kept."""
+        weighing = self._weighing
+        is_own = np.arange(1 + len(self._thresholds)) == 0
+        axes = np.array([is_own, ~is_own]) / weighing.units
+        for start in weighing.best:
+            policies = [self._consider(start)]
+            for multiplier in _MULTIPLIERS:
+                policies.append(self._consider(weighing.improved(policies[-1], axes[0] + multiplier * axes[1])))
+            both = ((one, other) for one, other in pairwise(policies[1:]) if self._missing(other) <= 0)
+            breaks, keeps = next(both, (start, start))
+            if self._missing(breaks) > 0:
+                self._between.append(self._narrowed(breaks, keeps, axes))
+
+    def _narrowed(self, breaks: IntArray, keeps: IntArray, axes: FloatArray) -> tuple[IntArray, IntArray]:
+        """Return two policies that differ in one state, between which the thresholds begin to be kept.
+
+        First these are neighbours on the hull of all policies. On the way from one to the other, each changes the
+        action of one more state.
+        """
+        for _ in range(_ROUNDS):
+            found = self._weighing.corner(breaks, keeps, axes)
+            if found is None:
+                break
+            breaks, keeps = (breaks, found) if self._missing(self._consider(found)) <= 0 else (found, keeps)
+        while (differs := np.flatnonzero(breaks != keeps)).size > 1:
+            middle = keeps.copy()
+            middle[differs[: differs.size // 2]] = breaks[differs[: differs.size // 2]]
+            breaks, keeps = (breaks, middle) if self._missing(self._consider(middle)) <= 0 else (middle, keeps)
+        return breaks, keeps
+
+    def _draw(self, breaks: IntArray, keeps: IntArray) -> None:
+        """Consider the policy that draws between two and just keeps all thresholds, by estimates less the slack."""
+        if not self._may_draw or self._missing(keeps) > 0:
+            return
+        one, other = (policy_weights(self._graph, policy) for policy in (keeps, breaks))
+        low, high = 0.0, 1.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._missing(one + middle * (other - one)) <= 0 else (low, middle)
+        if low > 0:
+            self._consider(one + low * (other - one))
 
     def _climb(self) -> None:
         """Change the action of one state of the best policy at a time, as long as that helps, on small models.
 
         Policies that choose are points, and multipliers find only those at corners of the hull of these.
         """
-        graph = self._model.graph
+        graph = self._graph
         if graph.n_choices - graph.n_states > _MOST_ALTERNATIVES:
             return
         for _ in range(_ROUNDS):
-            best = policy, judged = max(self._seen.values(), key=self._worth)
-            for state in judged[0].states.tolist():
+            best = max(self._seen.values(), key=self._worth)
+            for state in self._weighing.judged(best)[0].states.tolist():
                 for choice in range(graph.first_choice[state], graph.first_choice[state + 1]):
-                    other = policy.copy()
+                    other = best.copy()
                     other[state] = choice
                     self._consider(other)
             if max(self._seen.values(), key=self._worth) is best:
                 return
 
-    def _bisect(self, breaks: float, keeps: float, policy: IntArray) -> None:
-        for _ in range(_HALVINGS):
-            middle = (breaks + keeps) / 2
-            policy = self._improved(policy, middle)
-            breaks, keeps = (breaks, middle) if self._keeps(self._consider(policy)) else (middle, keeps)
+    def _consider(self, policy: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return self._seen.setdefault(policy.tobytes(), policy)
 
-    def _consider(self, policy: IntArray) -> list[Candidate]:
-        key = policy.tobytes()
-        if key not in self._seen:
-            self._seen[key] = policy, [judge(policy) for judge in self._judges]
-        return self._seen[key][1]
-
-    def _keeps(self, judged: Sequence[Candidate]) -> bool:
-        return self._missing(judged) <= 0
-
-    def _missing(self, judged: Sequence[Candidate]) -> float:
+    def _missing(self, policy: npt.NDArray[Any], slack: float = 1.0) -> float:
         """Return by how much the estimated bounds miss the thresholds, the largest of all; not above 0 if none does."""
         signs = (1 if each.objective.direction == "max" else -1 for each in self._thresholds)
-        pairs = zip(self._thresholds, signs, judged[1:], strict=True)
-        return max(sign * float(each.number) - candidate.bound for each, sign, candidate in pairs)
+        judged = self._weighing.judged(policy)[1:]
+        parts = zip(self._thresholds, signs, judged, slack * self._slack, strict=True)
+        return max(sign * float(each.number) - one.bound + float(less) for each, sign, one, less in parts)
 
-    def _worth(self, entry: tuple[IntArray, list[Candidate]]) -> tuple[bool, float, float]:
-        judged = entry[1]
-        keeps = self._keeps(judged)
-        return keeps, judged[0].bound if keeps else -self._missing(judged), judged[0].value
+    def _worth(self, policy: npt.NDArray[Any]) -> tuple[bool, float, float]:
+        own, missing = self._weighing.judged(policy)[0], self._missing(policy)
+        return missing <= 0, own.bound if missing <= 0 else -missing, own.value
 
-    def _improved(self, policy: IntArray, multiplier: float) -> IntArray:
-        """Return a policy that is as good as can be for the objective plus the multiplier times all constraints."""
-        graph, before = self._model.graph, {policy.tobytes()}
-        for _ in range(_ROUNDS):
-            own, *others = self._worths(policy)
-            total = own / _size(graph, own) + multiplier * sum(each / _size(graph, each) for each in others)
-            policy = _best_choices(graph, total, policy)
-            if policy.tobytes() in before:
-                break
-            before.add(policy.tobytes())
-        return policy
-
-    def _worths(self, policy: IntArray) -> list[FloatArray]:
-        """Return what each choice is worth to the objective and to each constraint if a policy goes on."""
-        key = policy.tobytes()
-        if key not in self._known:
-            self._known[key] = [worths_at(self._model, each, self._point, policy) for each in self._objectives]
-        return self._known[key]
+    def _promises_more(self, policy: npt.NDArray[Any]) -> bool:
+        own = self._weighing.judged(policy)[0]
+        return own.bound > self._certified + _WORTHWHILE * abs(own.value - own.bound)
 
 
-def _size(graph: Graph, worths: FloatArray) -> float:
-    """Return how much choices of one state differ at most, which is the unit of a multiplier."""
-    first = graph.first_choice[:-1]
-    return max(float((np.maximum.reduceat(worths, first) - np.minimum.reduceat(worths, first)).max()), 1e-12)
-
-
-def _best_choices(graph: Graph, worths: FloatArray, policy: IntArray) -> IntArray:
-    """Return the best choice of each state, that of a policy if no other is better by more than rounding."""
-    order = np.lexsort((-worths, graph.state_of_choice()))
-    best = order[graph.first_choice[:-1]]
-    gains = worths[best] - worths[policy]
-    return np.where(gains > 1e-9, best, policy).astype(np.int32)
+def _signed(certificate: Certificate, value: float) -> float:
+    """Return a value such that a larger one is better."""
+    return value if certificate.direction == "max" else -value

@@ -19,13 +19,14 @@ import numpy.typing as npt
 
 from plumdp.confidence.space_moments import moments
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
-from plumdp.model.objective import Objective
+from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, as_choices, policy_weights
 from plumdp.region.ball import Ball, ball_around
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.at_points import PointSolver, move_inside
+from plumdp.solver.by_average import relative_values
 from plumdp.solver.coupled.gradient import find_gradient
 from plumdp.solver.evaluate import evaluate
 from plumdp.solver.solution import Solution
@@ -149,7 +150,10 @@ def _worths(model: ParametricMDP, objective: Objective, point: FloatArray, best:
     of_expressions = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)
     probability = of_expressions[model.expression]
     reward = terms.reward if terms.learned is None else terms.learned.added_to(terms.reward, of_expressions, 0.0)
-    values = np.where(np.isfinite(best.lower), best.lower, 0.0)
+    if objective.kind is Kind.AVERAGE:
+        values = relative_values(graph, best.policy, probability, reward)
+    else:
+        values = np.where(np.isfinite(best.lower), best.lower, 0.0)
     ahead = graph.sum_by_choice(probability * values[graph.successor])
     return np.asarray(sign * (reward + terms.discount * ahead))
 

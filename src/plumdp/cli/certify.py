@@ -47,6 +47,16 @@ SubjectTo = Annotated[
     ),
 ]
 
+Willingness = Annotated[
+    str | None,
+    typer.Option(
+        "--willingness",
+        metavar="FROM:TO",
+        help="Of two properties, such as health and cost: which policy has the largest net benefit, from where to "
+        "where in the willingness to pay for the first. Policies then count no steps.",
+    ),
+]
+
 
 def certify(
     *,
@@ -62,7 +72,7 @@ def certify(
     output: args.ResultFolder = None, explain: args.Explain = False, witness: args.Witness = False,
     force: args.ReplaceResult = False,
     relaxation: Relaxing = None, memory: args.Memory = True, subject_to: SubjectTo = None,
-    as_json: args.AsJson = False,
+    willingness: Willingness = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Find a policy and bounds on its value that hold with the given confidence.
 
@@ -80,6 +90,10 @@ def certify(
     about = ModelOptions(model, constant, space)
     if any(text.lstrip().startswith("quantile") for text in property or ()):
         _certify_quantiles(about, log, asked, sets, folder, as_json=as_json)
+    if willingness is not None:
+        if subject_to:
+            raise DataError("--willingness and --subject-to: ask one thing at a time")
+        _certify_net_benefit(about, log, asked, sets, folder, willingness, as_json=as_json)
     if subject_to:
         _certify_within(about, log, asked, sets, folder, subject_to, as_json=as_json)
     certify_each(about, log, asked, sets, relaxation, folder, memory=memory, as_json=as_json)
@@ -136,6 +150,37 @@ def _certify_quantiles(
     folder.write(learned, [_with_command(each.answer.answered) for each in found])
     of_data = exit_code([Result(each.answer.certificate) for each in found])
     raise typer.Exit(3 if of_data == 3 else worst_code({VERDICT_CODES[each.possible] for each in found}))
+
+
+def _certify_net_benefit(
+    model: ModelOptions,
+    log: LogOptions,
+    asked: PropertyOptions,
+    sets: SetOptions,
+    folder: FolderOptions,
+    willingness: str,
+    *,
+    as_json: bool,
+) -> None:
+    """Certify which policy has the largest net benefit, and end with 0, or 4 if that is known nowhere in the range."""
+    from plumdp.model.question import ask_all
+
+    try:
+        start, end = map(float, willingness.split(":"))
+    except ValueError:
+        raise DataError(f"--willingness {willingness}: write FROM:TO, such as 0:50000") from None
+    read, objectives = asked.load(model)
+    if len(objectives) != 2:
+        raise DataError(f"--willingness: ask two properties, the effect and the cost, not {len(objectives)}")
+    learned = sets.learn(read, log.read_for(model, read), ask_all(objectives, read, memory=False))
+    effect, cost = objectives
+    found = plumdp.decisions.net_benefit(learned, effect, cost, willingness=(start, end))
+    print_decisions([found], [None], as_json=as_json)
+    certificates = [each for one in found.strategies for each in (one.effect, one.cost)]
+    folder.write(learned, [_with_command(each) for each in certificates])
+    if exit_code([Result(each) for each in certificates]) == EXIT_CODES[Status.CONTRADICTED]:
+        raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
+    raise typer.Exit(0 if any(one.best for one in found.strategies) else EXIT_CODES[Status.VACUOUS])
 
 
 def certify_each(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from plumdp.certifying.constraints import Constrained
     from plumdp.certifying.difference import Difference
     from plumdp.certifying.improvement import Improvement
+    from plumdp.certifying.net_benefit import NetBenefit
     from plumdp.certifying.quantile import FoundQuantile
     from plumdp.certifying.thresholds import Answer
     from plumdp.explaining.deciding_runs import DecidingRuns
@@ -105,7 +106,7 @@ def print_json(contents: list[dict[str, Any]], *, one: bool = False) -> None:
 
 
 def print_decisions(
-    decisions: Sequence[Difference | Improvement | Constrained | FoundQuantile],
+    decisions: Sequence[Difference | Improvement | Constrained | NetBenefit | FoundQuantile],
     more: Sequence[DecidingRuns | None],
     *,
     as_json: bool,

@@ -11,6 +11,8 @@ from .expression_forest import plot_forest as plot_forest
 from .from_findings import figure_of as figure_of
 from .model_graph import model_figure as model_figure
 from .model_graph import plot_model as plot_model
+from .net_benefit_bands import net_benefit_figure as net_benefit_figure
+from .net_benefit_bands import plot_net_benefit as plot_net_benefit
 from .online_curve import online_figure as online_figure
 from .online_curve import plot_online as plot_online
 from .pictures import Picture as Picture
@@ -19,6 +21,7 @@ from .pictures import difference as difference
 from .pictures import forest as forest
 from .pictures import ladder as ladder
 from .pictures import model as model
+from .pictures import net_benefit as net_benefit
 from .pictures import online as online
 from .pictures import policy as policy
 from .pictures import region as region

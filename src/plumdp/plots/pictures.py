@@ -11,6 +11,7 @@ from typing import Any
 from plumdp.base.errors import DataError, require_kind
 from plumdp.certifying.difference import Difference
 from plumdp.certifying.improvement import Improvement
+from plumdp.certifying.net_benefit import NetBenefit
 from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.sets import Guarantee
 from plumdp.explaining.check import ModelCheck
@@ -26,6 +27,7 @@ from plumdp.plots.bounds_ladder import ladder_figure, plot_ladder
 from plumdp.plots.difference_bars import difference_figure, plot_difference
 from plumdp.plots.expression_forest import forest_figure, plot_forest
 from plumdp.plots.model_graph import model_figure, plot_model
+from plumdp.plots.net_benefit_bands import net_benefit_figure, plot_net_benefit
 from plumdp.plots.online_curve import online_figure, plot_online
 from plumdp.plots.policy_map import axes_of_map, plot_policy, policy_figure
 from plumdp.plots.region_outline import pair_of, plot_region, region_figure
@@ -97,6 +99,12 @@ def difference(found: Difference | Improvement, *, axes: Any = None) -> Picture:
     between = found.difference if isinstance(found, Improvement) else found
     draw = partial(difference_figure, between.comparison, objective=between.first.objective)
     return _picture(draw, plot_difference, axes, between.comparison)
+
+
+def net_benefit(found: NetBenefit, *, axes: Any = None) -> Picture:
+    """Return the picture of net benefits over the willingness to pay, and of where each policy is the best one."""
+    require_kind(found, NetBenefit, "plots.net_benefit takes what decisions.net_benefit returns")
+    return _picture(partial(net_benefit_figure, found), plot_net_benefit, axes, found)
 
 
 def region(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.model.graph import BoolArray, FloatArray, Graph, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.solver.by_discount import stepped
 from plumdp.solver.chains import chain_of, is_cheap
 from plumdp.solver.component import Component
@@ -26,6 +26,7 @@ _PATIENCE = 16  # sweeps before equations are solved; they are solved again afte
 _MAX_POLICIES = 30  # whose equations are solved in one go
 _STEP = 0.9  # share of a step that is taken, as states that take turns would never settle with whole ones
 _NO_CHANGE = 1e-14  # of the largest relative value
+_NEARLY_ONE = 1 - 1e-6  # a discount so small that its values order choices as averages and then relative values do
 
 
 def solve_average(
@@ -118,3 +119,20 @@ def gain_and_bias(matrix: Any, reward: FloatArray) -> FloatArray | None:
     solution = factors.solve(reward)
     values = np.insert(solution, 1, 0.0)
     return values if np.isfinite(values).all() else None
+
+
+def relative_values(graph: Graph, policy: IntArray, probability: FloatArray, reward: FloatArray) -> FloatArray:
+    """Return estimates of the values of states relative to each other if a policy is followed forever (n_states).
+
+    They are those with a discount of nearly one, less that of the initial state. So a state from which the average is
+    larger has by far the larger value, and of states with the same average it is the one with the larger bias
+    (Blackwell 1962). ``probability`` is that of transitions, and ``reward`` that of choices.
+    """
+    from scipy.sparse import csr_array, eye_array
+    from scipy.sparse.linalg import spsolve
+
+    n, transitions = graph.n_states, graph.transitions_of(policy)
+    first = np.concatenate([[0], np.cumsum(np.diff(graph.first_transition)[policy])])
+    moves = csr_array((_NEARLY_ONE * probability[transitions], graph.successor[transitions], first), shape=(n, n))
+    values = np.atleast_1d(spsolve((eye_array(n) - moves).tocsc(), reward[policy]))
+    return np.asarray(values - values[graph.initial_state])

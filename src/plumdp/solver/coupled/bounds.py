@@ -51,7 +51,7 @@ _MAX_WORK = 2e8  # steps times transitions
 _MAX_DIMENSION = 4  # for slabs
 _MAX_NODES = 50_000  # for slabs
 _LARGE = 0.25  # share of the remainder from which on another ball is tried
-_MATTERS = 0.02  # share of the remainder from which on more is tried
+MATTERS = 0.02  # share of the remainder from which on more is tried
 _NO_CYCLES = "nothing proves that runs of the policy come back to the state in which they are most often"
 
 
@@ -158,12 +158,16 @@ def _by_cycles(
 
 
 def usable_chain(
-    model: ParametricMDP, chosen: Indices, objective: Objective, uncertain: IntervalMDP
+    model: ParametricMDP,
+    chosen: Indices,
+    objective: Objective,
+    uncertain: IntervalMDP,
+    starts: Indices | None = None,
 ) -> PolicyChain | str:
     """Return the chain of a policy, or the reason why it does not have coupled bounds."""
     if uncertain.expression is not model.expression and not np.array_equal(uncertain.expression, model.expression):
         return "the relaxation is not one of the model's expressions"
-    chain = policy_chain(model, chosen, objective)
+    chain = policy_chain(model, chosen, objective, starts)
     if isinstance(chain, str):
         return chain
     if model.expressions.degree[chain.expression].max(initial=0) > MAX_DEGREE:
@@ -200,7 +204,7 @@ def _by_orders(setting: Setting, errors: ErrorModel, precision: float) -> list[B
     if isinstance(brackets, str):
         return brackets
     best = min(brackets.found, key=lambda each: each.width)
-    if best.remainder <= _MATTERS * best.width or not 1 <= d <= _MAX_DIMENSION or setting.chain.n_open > _MAX_NODES:
+    if best.remainder <= MATTERS * best.width or not 1 <= d <= _MAX_DIMENSION or setting.chain.n_open > _MAX_NODES:
         return brackets.found
     order = 1 if best is brackets.found[0] else 2
     sliced = bracket_by_slabs(setting, brackets.slope, intersection(brackets.found), errors, precision, order=order)
@@ -212,7 +216,7 @@ def _by_steps(setting: Setting, objective: Objective, n_states: int, errors: Ste
     d = setting.forms.dimension
     brackets: list[Bracket] = []
     for order in (1, 2):
-        is_enough = order == 2 and brackets[0].remainder <= _MATTERS * brackets[0].width
+        is_enough = order == 2 and brackets[0].remainder <= MATTERS * brackets[0].width
         if is_enough or not fits(setting, d * (d + 1) // 2 if order == 2 else 0):
             break
         steps = expand_by_steps(setting.chain, setting.forms, objective, n_states, errors, order=order)

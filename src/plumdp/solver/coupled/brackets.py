@@ -122,6 +122,23 @@ class Approximation:
         )
 
 
+def weighted_sum(parts: Sequence[Approximation], weights: Sequence[float]) -> Approximation:
+    """Return the weighted sum of values about the same centre, with the errors of all and of adding up."""
+    value, slope, curvature = (
+        sum(weight * field for weight, field in zip(weights, fields, strict=True))
+        for fields in zip(*((each.value, each.slope, each.curvature) for each in parts), strict=True)
+    )
+    sizes = [abs(each.value) + float(np.abs(each.slope).sum() + np.abs(each.curvature).sum()) for each in parts]
+    below = above = rounding = 0.0
+    for part, weight, size in zip(parts, weights, sizes, strict=True):
+        errors = (part.below, part.above) if weight >= 0 else (part.above, part.below)
+        slack = 4 * len(parts) * UNIT * abs(weight) * size  # products and sums are rounded once each, and |x| <= 1
+        below += (abs(weight) * errors[0] + slack) * UP
+        above += (abs(weight) * errors[1] + slack) * UP
+        rounding += abs(weight) * part.rounding + slack
+    return Approximation(float(value), np.asarray(slope), np.asarray(curvature), below * UP, above * UP, rounding)
+
+
 def approximation_of(expansion: Expansion, node: int, below: float, above: float, rounding: float) -> Approximation:
     """Return the approximation that an expansion has in one node."""
     return Approximation(

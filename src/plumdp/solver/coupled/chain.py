@@ -94,17 +94,19 @@ class PolicyChain:
         return csr_array((of_transition, columns, self.first), shape=(self.n_open, width))
 
 
-def policy_chain(model: ParametricMDP, policy: Indices, objective: Objective) -> PolicyChain | str:
+def policy_chain(
+    model: ParametricMDP, policy: Indices, objective: Objective, starts: Indices | None = None
+) -> PolicyChain | str:
     """Return the chain of a policy (the number of a choice for each state), or the reason why its value is infinite.
 
     For objectives with a number of steps, closed are only the states in which the run is over at every step. The
-    values of closed nodes are then left at zero.
+    values of closed nodes are then left at zero. ``starts`` has further states where runs may start.
     """
     if objective.kind is Kind.AVERAGE:
         return "an average in the long run is valued by cycles"
     terms = objective.terms(model.graph)
     is_over = terms.is_end if objective.n_steps is None else _always_fixed(objective, model.graph.n_states)
-    chain = reached_chain(model, policy, terms, is_over)
+    chain = reached_chain(model, policy, terms, is_over, starts)
     if objective.n_steps is not None or objective.kind == Kind.DISCOUNTED:
         return chain
     n, closed = chain.n_open, chain.state[chain.n_open :]
@@ -123,14 +125,18 @@ def policy_chain(model: ParametricMDP, policy: Indices, objective: Objective) ->
     return _closing(chain, ~is_ahead[:n])
 
 
-def reached_chain(model: ParametricMDP, policy: Indices, terms: Terms, is_over: BoolArray) -> PolicyChain:
+def reached_chain(
+    model: ParametricMDP, policy: Indices, terms: Terms, is_over: BoolArray, starts: Indices | None = None
+) -> PolicyChain:
     """Return the chain with only those states closed in which a run is over."""
     graph, n = model.graph, model.graph.n_states
-    order, ends, stack = (np.empty(n, dtype=np.int32) for _ in range(3))
+    order, ends, stack = (np.empty(n + 1, dtype=np.int32) for _ in range(3))
+    ways = graph.initial_state, policy, graph.first_transition, graph.successor, read_only(is_over.view())
     n_open, n_ends, is_ordered = kernels.visit(
-        graph.initial_state, policy, graph.first_transition, graph.successor, read_only(is_over.view()),
-        np.zeros(n, dtype=np.int8), stack, np.empty(n, dtype=np.int64), order, ends,
+        *(ways if starts is None else _from_all(ways, starts)),
+        np.zeros(n + 1, dtype=np.int8), stack, np.empty(n + 1, dtype=np.int64), order, ends,
     )  # fmt: skip
+    n_open -= starts is not None  # the state in front of all starts is left last
     state = np.concatenate([order[:n_open], ends[:n_ends]])
     node = np.full(n, -1, dtype=np.int32)
     node[state] = np.arange(len(state), dtype=np.int32)
@@ -148,6 +154,19 @@ def reached_chain(model: ParametricMDP, policy: Indices, terms: Terms, is_over: 
         bool(is_ordered),
         terms.discount,
         learned=None if terms.learned is None else terms.learned.of_choices(terms.learned.coin[choices]),
+    )
+
+
+def _from_all(ways: tuple[int, Indices, Indices, Indices, BoolArray], starts: Indices) -> tuple[Any, ...]:
+    """Return the ways through a graph with one more state, from which a single choice leads to all starts."""
+    initial, policy, first, successor, is_over = ways
+    every = np.append(starts, initial)
+    return (
+        len(is_over),
+        read_only(np.append(policy, len(first) - 1).astype(policy.dtype)),
+        read_only(np.append(first, first[-1] + len(every)).astype(first.dtype)),
+        read_only(np.concatenate([successor, every]).astype(successor.dtype)),
+        read_only(np.append(is_over, False)),
     )
 
 

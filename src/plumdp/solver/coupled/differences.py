@@ -2,7 +2,8 @@
 
 Values of two policies move together with the parameters. So both are expanded about one centre, with W and W' within
 the errors e and e' of them, and V - V' = (W - W') + (e - e'): slopes and curvatures are subtracted before the region is
-asked how far they lead, and only the remainders are added up.
+asked how far they lead, and only the remainders are added up, unless that of ``advantages.py`` is smaller. So it is
+with weighted sums of several objectives.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plumdp.base.rounding import UP
 from plumdp.model.graph import Indices
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
@@ -19,13 +21,14 @@ from plumdp.model.policy import Policy, check_policy
 from plumdp.region.ball import Ball, ball_around, smaller_ball
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.coupled.advantages import advantage_approximations
 from plumdp.solver.coupled.bounds import (
+    MATTERS,
     CoupledBounds,
     best_of,
     discount_of,
     fits,
     is_poor,
-    joined,
     steps_reason,
     usable_chain,
 )
@@ -38,6 +41,7 @@ from plumdp.solver.coupled.brackets import (
     bracket_of,
     expandable,
     setting_of,
+    weighted_sum,
 )
 from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
 from plumdp.solver.coupled.linear_part import linear_range
@@ -45,6 +49,24 @@ from plumdp.solver.coupled.remainder import StepErrors, error_model, step_errors
 from plumdp.solver.reductions.drawn_policy import draw_first, stretched
 
 _MEMORY = "the products of so many parameters take too much memory"
+
+
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """The differences of two policies' values in some objectives, expanded about one or two centres of a region."""
+
+    region: Region
+    caps: tuple[float, ...]  # (n_objectives): the largest value of each
+    signs: tuple[float, ...]  # (n_objectives): -1 where one minus the value is expanded
+    expanded: tuple[tuple[Ball, list[list[Approximation]]], ...]  # of each order there is one for each objective
+
+    def bounds(self, weights: Sequence[float]) -> CoupledBounds:
+        """Return bounds on the sum of the differences times these weights, at every point of the region."""
+        signed = [sign * weight for sign, weight in zip(self.signs, weights, strict=True)]
+        # brackets about all centres hold, so that the better ends do
+        brackets = [each for about in self.expanded for each in _brackets(self.region, *about, signed)]
+        most = sum(abs(weight) * cap for weight, cap in zip(weights, self.caps, strict=True) if weight) * UP
+        return best_of(brackets, least=-most, most=most)
 
 
 def find_difference_bounds(
@@ -61,17 +83,36 @@ def find_difference_bounds(
 
     ``uncertain`` is a relaxation of the model that allows for all points of the region.
     """
-    flipped = objective.flipped()
-    if flipped is not None:  # (1 - V) - (1 - V') = V' - V
-        return find_difference_bounds(model, second, first, flipped, region, uncertain, precision=precision)
-    sides = [_side(model, policy, objective, uncertain) for policy in (first, second)]
+    found = find_differences(model, first, second, [objective], region, uncertain, precision=precision)
+    return found if isinstance(found, str) else found.bounds([1.0])
+
+
+def find_differences(
+    model: ParametricMDP,
+    first: Policy,
+    second: Policy,
+    objectives: Sequence[Objective],
+    region: Region,
+    uncertain: IntervalMDP,
+    *,
+    precision: float = 1e-6,
+) -> Differences | str:
+    """Return the values of one policy less those of another in some objectives, or why they cannot be expanded."""
+    asked = [objective.flipped() or objective for objective in objectives]
+    sides = [_side(model, policy, each, uncertain) for each in asked for policy in (first, second)]
     ball = ball_around(region, model.space.dimension)
-    brackets = _brackets(sides, region, ball, precision)
-    other = smaller_ball(region, ball) if is_poor(brackets) else None
-    if other is not None:
-        # brackets about both centres hold, so that the better ends do
-        brackets = joined(brackets, _brackets(sides, region, other, precision))
-    return brackets if isinstance(brackets, str) else best_of(brackets, least=-objective.cap, most=objective.cap)
+    found = _expanded(sides, region, ball, precision)
+    poor = isinstance(found, str) or any(
+        is_poor(_brackets(region, ball, found, alone)) for alone in np.eye(len(objectives)).tolist()
+    )
+    other = smaller_ball(region, ball) if poor else None
+    about = [(ball, found)] if other is None else [(ball, found), (other, _expanded(sides, region, other, precision))]
+    expanded = tuple((ball, found) for ball, found in about if not isinstance(found, str))
+    if not expanded:
+        return str(found)
+    # (1 - V) - (1 - V') = V' - V
+    signs = tuple(1.0 if objective.flipped() is None else -1.0 for objective in objectives)
+    return Differences(region, tuple(objective.cap for objective in objectives), signs, expanded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,17 +133,49 @@ def _side(model: ParametricMDP, policy: Policy, objective: Objective, uncertain:
     return _Side(draws.model(model), draws.only, stretched(objective, model.graph), draws.intervals(uncertain))
 
 
-def _brackets(sides: Sequence[_Side], region: Region, ball: Ball, precision: float) -> list[Bracket] | str:
-    """Return brackets of the difference about the centre of a ball, of each order that both values have."""
+def _brackets(
+    region: Region, ball: Ball, of_orders: Sequence[Sequence[Approximation]], weights: Sequence[float]
+) -> list[Bracket]:
+    """Return brackets of a weighted sum of differences about the centre of a ball, one for each order."""
+    sums = [weighted_sum(of_order, weights) for of_order in of_orders]
+    return [bracket_of(each, linear_range(region, ball, each.slope)) for each in sums]
+
+
+def _expanded(sides: Sequence[_Side], region: Region, ball: Ball, precision: float) -> list[list[Approximation]] | str:
+    """Return the difference of every two sides, for each order that all of them have, or why there is none."""
     of_sides = []
     for side in sides:
         approximations = _approximations(side, region, ball, precision)
         if isinstance(approximations, str):
             return approximations
         of_sides.append(approximations)
-    both = [(one, other) for one, other in zip(*of_sides, strict=False) if one is not None and other is not None]
-    differences = [one - other for one, other in both]
-    return [bracket_of(each, linear_range(region, ball, each.slope)) for each in differences] or ENDLESS
+    orders = [[each for each in of_order if each is not None] for of_order in zip(*of_sides, strict=False)]
+    complete = [of_order for of_order in orders if len(of_order) == len(sides)]
+    differences = [[one - other for one, other in zip(each[::2], each[1::2], strict=True)] for each in complete]
+    for place, (one, other) in enumerate(zip(sides[::2], sides[1::2], strict=True)):
+        if not differences or not _matters(region, ball, differences[-1][place]):
+            continue
+        for of_order, better in zip(differences, _by_advantages(one, other, region, ball, precision), strict=False):
+            if better is not None and better.below + better.above < of_order[place].below + of_order[place].above:
+                of_order[place] = better  # both hold
+    return differences or ENDLESS
+
+
+def _matters(region: Region, ball: Ball, difference: Approximation) -> bool:
+    """Return whether the remainder is so large a part of the width that more is worth its time."""
+    bracket = bracket_of(difference, linear_range(region, ball, difference.slope))
+    return bracket.remainder > MATTERS * bracket.width
+
+
+def _by_advantages(
+    one: _Side, other: _Side, region: Region, ball: Ball, precision: float
+) -> list[Approximation | None]:
+    """Return approximations of the difference of two policies on the same model, of first and second order."""
+    if one.model is not other.model:  # one of them draws
+        return []
+    return advantage_approximations(
+        one.model, one.policy, other.policy, one.objective, region, one.uncertain, ball, precision=precision
+    )
 
 
 def _approximations(side: _Side, region: Region, ball: Ball, precision: float) -> list[Approximation | None] | str:

@@ -38,19 +38,23 @@ class ErrorModel:
     ends_surely: bool  # whether runs end after finitely many steps, as no state can come back to itself
 
     def largest_sum(self, residuals: FloatArray, estimate: float, precision: float) -> float:
-        """Return an upper bound on the expected sum of residuals (n_open) from the initial state, perhaps infinite.
+        """Return an upper bound on the expected sum of residuals (n_open) from the initial state, perhaps infinite."""
+        return float(self.largest_sums(residuals, estimate, precision)[self.initial])
+
+    def largest_sums(self, residuals: FloatArray, estimate: float, precision: float) -> FloatArray:
+        """Return upper bounds on the expected sum of residuals (n_open) from each node (n_open + 1), perhaps infinite.
 
         It is infinite if nature can keep a run from ending, also where residuals are zero, as they are rewards until
         the end. They are divided by about the sum that is expected, as the solver's precision is absolute.
         """
-        largest = float(residuals.max(initial=0))
+        largest, unknown = float(residuals.max(initial=0)), np.full(len(residuals) + 1, np.inf)
         if not np.isfinite(largest):
-            return np.inf
+            return unknown
         # a power of two, so that dividing by it rounds nothing
         size = _power_of_two(estimate if 0 < estimate < np.inf else max(largest, _LEAST))
         rewards = np.append(residuals / size, 0.0)
         if not np.isfinite(rewards).all():
-            return np.inf
+            return unknown
         game = replace(self.game, reward=rewards)
         if self.objective.discount is not None:
             solution = solve_discounted(game, precision, _MAX_SWEEPS, None, None)
@@ -58,16 +62,17 @@ class ErrorModel:
         else:
             layout = replace(self.layout, rows=self.layout.rows._replace(reward=rewards[self.layout.choice]))
             if self.ends_surely:
-                return self._sum_in_one_pass(layout) * size * UP
+                return _sums_in_one_pass(layout) * (size * UP)
             solution = solve_game(game, layout, self.objective, precision, _MAX_SWEEPS)
-        return float(solution.upper[self.initial]) * size * UP
+        return solution.upper * (size * UP)
 
-    def _sum_in_one_pass(self, layout: SweepLayout) -> float:
-        """Return the upper bound by one pass, successors first, if no state can come back to itself."""
-        high = layout.known.copy()
-        high[: layout.n_undecided] = np.inf
-        layout.sweep(0, layout.n_undecided, high, high, layout.first_row.copy(), side=1.0)
-        return float(layout.by_state(high)[self.initial])
+
+def _sums_in_one_pass(layout: SweepLayout) -> FloatArray:
+    """Return upper bounds by one pass, successors first, if no state can come back to itself."""
+    high = layout.known.copy()
+    high[: layout.n_undecided] = np.inf
+    layout.sweep(0, layout.n_undecided, high, high, layout.first_row.copy(), side=1.0)
+    return layout.by_state(high)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,158 @@
+"""Approximations of the difference of two policies that do the same in most states.
+
+Let V and V' be the values of two policies, and P and r the rows and rewards of the first. Then D = V - V' is what the
+first policy collects of its advantages A = r + P V' - V' over the second, D = A + P D, and A is zero in every state
+where both do the same. With expansions W and W', and e' = V' - W', the residual of W - W' in this equation is
+
+    P (W - W') - (W - W')                  where both do the same, and
+    r + P W - W + P e' - e'                elsewhere.
+
+The first is small where W - W' is. Bounds on e' in every state bound the second. So the expected sum of both along the
+first policy's runs bounds the error of W - W', as in ``bounds.py``, and most of what both remainders share cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from plumdp.base.rounding import UNIT, UP
+from plumdp.model.graph import BoolArray, FloatArray, Indices
+from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
+from plumdp.region.ball import Ball
+from plumdp.region.shapes import Region
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.coupled.bounds import discount_of, fits, usable_chain
+from plumdp.solver.coupled.brackets import Approximation, Expandable, expandable, setting_of
+from plumdp.solver.coupled.chain import PolicyChain
+from plumdp.solver.coupled.expansion import Expansion, second_order
+from plumdp.solver.coupled.remainder import ErrorModel, error_model
+from plumdp.solver.coupled.residuals import Residuals, residual_bounds
+
+_PRECISION = 1e-3  # of bounds on the second policy's remainder, as a share
+
+
+def advantage_approximations(
+    model: ParametricMDP,
+    first: Indices,
+    second: Indices,
+    objective: Objective,
+    region: Region,
+    uncertain: IntervalMDP,
+    ball: Ball,
+    *,
+    precision: float,
+) -> list[Approximation | None]:
+    """Return approximations of the first policy's value less the second's, of first and second order, if there are any.
+
+    There are none for a number of steps, unless both do the same, or if a run of the first policy is over where the
+    second one may go on.
+    """
+    chain, d = usable_chain(model, first, objective, uncertain), model.space.dimension
+    if isinstance(chain, str) or chain.n_open == 0:
+        return []
+    same = _does_the_same(model, objective, chain, first, second)
+    if same.all():  # so that there is one chain, and no difference
+        return [Approximation(0.0, np.zeros(d), np.zeros(size), 0.0, 0.0, 0.0) for size in (0, d * (d + 1) // 2)]
+    if objective.n_steps is not None:
+        return []
+    other = usable_chain(model, second, objective, uncertain, chain.state)
+    if isinstance(other, str) or other.initial >= other.n_open:
+        return []
+    node = np.full(model.graph.n_states, -1)
+    node[other.state] = np.arange(other.n_nodes)
+    at = node[chain.state]  # the other chain has all nodes of this one
+    closed = at[chain.n_open :]
+    if (closed < other.n_open).any() or not np.array_equal(other.known[closed - other.n_open], chain.known):
+        return []
+    settings = [setting_of(model, each, region, uncertain, ball=ball) for each in (chain, other)]
+    starts = [expandable(each) for each in settings]
+    if not all(fits(each, d * (d + 1) // 2) for each in settings) or any(isinstance(each, str) for each in starts):
+        return []
+    one, its = (each for each in starts if not isinstance(each, str))
+    errors = [error_model(each, uncertain, discount_of(each)) for each in (chain, other)]
+    return [
+        _approximation(one, guess, (rival, below[at], above[at]), at, same, errors[0], precision)
+        for guess, (rival, below, above) in zip(_orders(one), _bounded(its, errors[1], other), strict=True)
+    ]
+
+
+def _orders(start: Expandable) -> Iterator[Expansion]:
+    """Yield the expansions of first and second order."""
+    chain, forms = start.setting.chain, start.setting.forms
+    yield start.first
+    residuals = residual_bounds(chain, forms, start.first, exact_eigenvalues=False)
+    yield second_order(chain, start.equations, start.first, residuals.quadratic)
+
+
+def _bounded(
+    start: Expandable, errors: ErrorModel, chain: PolicyChain
+) -> Iterator[tuple[Expansion, FloatArray, FloatArray]]:
+    """Yield expansions, and how far the values of nodes (n_nodes) are below and above them at most."""
+    for guess in _orders(start):
+        residuals = residual_bounds(start.setting.chain, start.setting.forms, guess)
+        sides = []
+        for side in (residuals.below, residuals.above):
+            estimates = start.equations.solve(side[:, None])[:, 0]
+            sums = errors.largest_sums(side, float(estimates[chain.initial]), _PRECISION)
+            sides.append(np.append(sums[:-1], np.zeros(chain.n_nodes - chain.n_open)))
+        yield guess, sides[0], sides[1]
+
+
+def _approximation(
+    start: Expandable,
+    guess: Expansion,
+    rival: tuple[Expansion, FloatArray, FloatArray],
+    at: Indices,
+    same: BoolArray,
+    errors: ErrorModel,
+    precision: float,
+) -> Approximation | None:
+    """Return the approximation of the difference by that of two expansions, or None if its error has no bound."""
+    chain, forms, (other, below, above) = start.setting.chain, start.setting.forms, rival
+    n, n_states = chain.n_open, len(at)
+    parts = []
+    for mine, its in ((guess.values, other.values), (guess.slopes, other.slopes), (guess.curvatures, other.curvatures)):
+        part = np.zeros_like(mine)
+        part[:n] = mine[:n] - its[at[:n]]  # elsewhere both are known, and what coins pay cancels
+        parts.append(part)
+    apart = Expansion(*parts)
+    alike = replace(chain, reward=np.zeros(n), known=np.zeros_like(chain.known))
+    agree, differ = residual_bounds(alike, forms, apart), residual_bounds(chain, forms, guess)
+    sizes = np.abs(apart.values) + np.abs(apart.slopes).sum(axis=1) + np.abs(apart.curvatures).sum(axis=1)
+    slack = 4 * UNIT * sizes  # guess - other is rounded, and |x| <= 1
+    low, high = (np.append(part, np.zeros(chain.n_nodes - n_states)) + slack for part in (below, above))
+    ends = [
+        np.where(same, one, (rest + _largest(chain, mine) + its[:n]) * UP)
+        for one, rest, mine, its in ((agree.below, differ.below, low, high), (agree.above, differ.above, high, low))
+    ]
+    rounding = np.where(same, agree.rounding, differ.rounding)
+    return start.approximation(apart, Residuals(ends[1], ends[0], rounding, agree.quadratic), errors, precision)
+
+
+def _largest(chain: PolicyChain, of_nodes: FloatArray) -> FloatArray:
+    """Return the largest number among the successors of each open node (n_open)."""
+    return np.asarray(np.maximum.reduceat(of_nodes[chain.successor], chain.first[:-1]))
+
+
+def _does_the_same(
+    model: ParametricMDP, objective: Objective, chain: PolicyChain, first: Indices, second: Indices
+) -> BoolArray:
+    """Return the open nodes (n_open) in which both policies have the same row and the same reward.
+
+    Choices with equal expressions have different rows if these may be off.
+    """
+    graph, terms, open_states = model.graph, objective.terms(model.graph), chain.state[: chain.n_open]
+    one, other = (np.asarray(policy)[open_states] for policy in (first, second))
+    same = np.asarray(one == other)
+    for node in [] if chain.misfit else np.flatnonzero(~same).tolist():
+        row, its = (
+            slice(*graph.first_transition[choice : choice + 2]) for choice in (int(one[node]), int(other[node]))
+        )
+        equal = all(np.array_equal(part[row], part[its]) for part in (graph.successor, model.expression))
+        coins = terms.learned is None or terms.learned.coin[one[node]] == terms.learned.coin[other[node]]
+        same[node] = equal and coins and terms.reward[one[node]] == terms.reward[other[node]]
+    return same
