@@ -131,6 +131,9 @@ MUTANTS = {
         "equal outcomes of one cell": "test_a_mutant_is_found_out[equal_outcomes_are_merged_once-one cell]",
         "counts added twice": "test_a_mutant_is_found_out[counts_are_added_twice-repeated]",
     },
+    "statistical/test_memory_coverage": {
+        "data that count once for each memory": "test_data_that_count_once_for_each_memory_are_found",
+    },
     "statistical/test_set_coverage": {
         "ten times the error": "test_ten_times_the_error_is_found",
         "bets from the main data": "test_bets_from_the_main_data_are_found",

@@ -100,14 +100,14 @@ def test_the_solver_finds_the_best_of_all_policies(seed):
         return
     best = float(max(values) if objective.direction == "max" else min(values))
     assert low - 1e-12 <= best <= high + 1e-12
-    assert high - low <= 1e-6
+    assert high - low <= 1.0001e-6 * max(1, abs(low))  # the precision is relative above 1
     mine = float(exact_average(model, solution.policy, objective, rows))
     assert abs(mine - best) <= 2e-6
     of_policy = evaluate(mdp, solution.policy, objective)
     assert of_policy.lower[0] - 1e-12 <= mine <= of_policy.upper[0] + 1e-12
 
 
-@pytest.mark.parametrize("seed", range(size(12, 600)))
+@pytest.mark.parametrize("seed", range(size(12, 1000)))
 def test_bounds_hold_at_every_point_of_a_region(seed):
     rng = np.random.default_rng(seed)
     model = random_model(rng)
@@ -174,7 +174,7 @@ def test_a_planted_error_is_found(planted):
     assert _misses(planted) > 0
 
 
-@pytest.mark.parametrize("seed", range(size(6, 300)))
+@pytest.mark.parametrize("seed", range(size(6, 1000)))
 def test_storm_agrees(seed, tmp_path):
     rng = np.random.default_rng(seed)
     model, point = random_model(rng), {"p": Fraction(1, 4), "q": Fraction(2, 5)}

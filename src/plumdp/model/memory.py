@@ -3,7 +3,8 @@
 A product multiplies states only: each of its choices has the row of a choice of the model without memory (``Lift``),
 so that what data say about the parameters stays the same. It is built from the initial state, one array at a time for
 all states that are found at once. With a step counter it has no way back, and an objective with a number of steps
-becomes one without: the run is over when the counter is.
+becomes one without: the run is over when the counter is. If that is too large, it may be made of the choices alone that
+some policies take (``Kept``), as a policy that counts steps reaches few pairs of a state and a step.
 """
 
 from __future__ import annotations
@@ -28,10 +29,15 @@ Entry: TypeAlias = Callable[[Indices, Indices], Indices]
 Product: TypeAlias = tuple[ParametricMDP, Objective]
 """A product of a model with memory, and what is asked of it."""
 
+Kept: TypeAlias = BoolArray
+"""The choices that a product is made of, for each memory (n_memory, n_choices)."""
+
 MOST_TRANSITIONS = 10_000_000  # of a product
+_MOST_KEPT = 2_000_000_000  # bytes
 _MOST_CODES = 250_000_000  # pairs of a state and a memory, whether they are found or not
 _STEP = "step"
 _COUNTS = "counts steps: its action may depend on the number of steps left"
+_FEW = "sought among the best at a few points, as the product with all actions is too large"
 _REMEMBERS = "has memory: its action may depend on it"
 
 
@@ -48,11 +54,44 @@ def with_memory(model: ParametricMDP, objective: Objective) -> Product | str:
     return product
 
 
-def count_steps(model: ParametricMDP, objective: Objective) -> Product | str:
+def count_steps(model: ParametricMDP, objective: Objective, *, keep: Kept | None = None) -> Product | str:
     """Return the product with a step counter and the objective there, or why there is none, in words.
 
     Nothing is returned but an empty text if no policy can do better by counting: there are no choices, or one step.
     """
+    refusal = _refusal(model, objective)
+    if refusal is not None:
+        return refusal
+    assert isinstance(objective, Reach | Reward)
+    n_steps, ends = objective.n_steps, _ended(objective, model.graph)
+    assert n_steps is not None
+
+    def count(step: Indices, state: Indices, choice: Indices) -> Indices:
+        return np.where(ends(step, state), n_steps, np.minimum(step + 1, n_steps))
+
+    words = _COUNTS if keep is None else f"{_COUNTS}; {_FEW}"
+    product = remember(model, count, n_steps + 1, _STEP, words=words, keep=keep)
+    return product if isinstance(product, str) else (product, _unbounded(objective, product.graph, n_steps))
+
+
+def may_count_few(model: ParametricMDP, objective: Objective) -> bool:
+    """Return whether there is a product with a step counter on few choices, however large the whole one is."""
+    if _refusal(model, objective) is not None:
+        return False
+    assert objective.n_steps is not None
+    return (objective.n_steps + 1) * model.graph.n_choices <= _MOST_KEPT
+
+
+def no_choices(model: ParametricMDP, objective: Objective) -> Kept:
+    """Return an array for the choices that a step counter is made for, none yet but one wherever a run is over."""
+    assert objective.n_steps is not None
+    keep = np.zeros((objective.n_steps + 1, model.graph.n_choices), dtype=np.bool_)
+    keep[-1, model.graph.first_choice[:-1]] = True
+    return keep
+
+
+def _refusal(model: ParametricMDP, objective: Objective) -> str | None:
+    """Return why steps are not counted, whatever the size of the product, or None if they may be."""
     graph, n_steps = model.graph, objective.n_steps
     if n_steps is None or n_steps < 2 or graph.n_choices == graph.n_states or graph.memory is not None:
         return ""
@@ -62,13 +101,7 @@ def count_steps(model: ParametricMDP, objective: Objective) -> Product | str:
         return f"steps are not counted for the objective {type(objective).__name__}"
     if isinstance(objective, Reward) and objective.discount is None and (objective.terms(graph).reward < 0).any():
         return "steps are counted for rewards of at least 0 only, and for discounted ones"
-    ends = _ended(objective, graph)
-
-    def count(step: Indices, state: Indices, choice: Indices) -> Indices:
-        return np.where(ends(step, state), n_steps, np.minimum(step + 1, n_steps))
-
-    product = remember(model, count, n_steps + 1, _STEP, words=_COUNTS)
-    return product if isinstance(product, str) else (product, _unbounded(objective, product.graph, n_steps))
+    return None
 
 
 def remember(
@@ -80,12 +113,14 @@ def remember(
     initial: int = 0,
     enter: Entry | None = None,
     words: str = _REMEMBERS,
+    keep: Kept | None = None,
 ) -> ParametricMDP | str:
     """Return the product of a model with a memory from 0 to ``n_memory`` - 1, or in words that it is too large.
 
     A memory that depends on the state that a step leads to is updated once more by ``enter``. States are those that can
     be reached from the initial one, in the order in which they are found. The variable of the memory has the given
-    name, with ``memory_`` before it if the model has a variable of that name.
+    name, with ``memory_`` before it if the model has a variable of that name. With ``keep`` there are only the choices
+    that are kept, at least one in each state that these lead to.
     """
     small = model.graph
     too_large = f"its product of {small.n_states:,} states and {n_memory:,} of memory"
@@ -97,7 +132,7 @@ def remember(
     n_found, n_transitions, moves = 1, 0, []
     while len(found[-1]):
         memory, state = np.divmod(found[-1], small.n_states)
-        choice, after = _moves(small, memory, state, update, enter)
+        n_choices, choice, after = _moves(small, memory, state, update, enter, keep)
         n_transitions += len(after)
         if n_transitions > MOST_TRANSITIONS:
             return f"{too_large} has more than {MOST_TRANSITIONS:,} transitions"
@@ -105,27 +140,31 @@ def remember(
         number[new] = n_found + 1 + np.arange(len(new))
         n_found += len(new)
         found.append(new)
-        moves.append((choice, after))
+        moves.append((n_choices, choice, after))
     memory, state = np.divmod(np.concatenate(found), small.n_states)
-    choice, after = (np.concatenate(parts) for parts in zip(*moves, strict=True))
+    n_choices, choice, after = (np.concatenate(parts) for parts in zip(*moves, strict=True))
     name = name if name not in small.states else f"memory_{name}"
     of_states = Memory(small, _int32(state), _int32(choice), (name,), f"{words} (column {name})")
-    return _assembled(model, of_states, memory, number[after] - 1)
+    return _assembled(model, of_states, memory, n_choices, number[after] - 1)
 
 
 def _moves(
-    small: Graph, memory: Indices, state: Indices, update: Update, enter: Entry | None
-) -> tuple[Indices, Indices]:
-    """Return the choices of some states of a product, and where each transition of these leads."""
+    small: Graph, memory: Indices, state: Indices, update: Update, enter: Entry | None, keep: Kept | None
+) -> tuple[Indices, Indices, Indices]:
+    """Return how many choices some states of a product have, these choices, and where their transitions lead."""
     n_choices = small.first_choice[state + 1] - small.first_choice[state]
     choice = ranges(small.first_choice[state], small.first_choice[state + 1])
+    if keep is not None:
+        is_kept = keep[np.repeat(memory, n_choices), choice]
+        n_choices = np.bincount(np.repeat(np.arange(len(state)), n_choices)[is_kept], minlength=len(state))
+        choice = choice[is_kept]
     next_memory = update(np.repeat(memory, n_choices), np.repeat(state, n_choices), choice)
     sizes = small.first_transition[choice + 1] - small.first_transition[choice]
     successor, next_memory = small.successor[small.transitions_of(choice)], np.repeat(next_memory, sizes)
     if enter is not None:
         next_memory = enter(next_memory, successor)
     after: Indices = next_memory.astype(np.int64) * small.n_states + successor
-    return choice, after
+    return n_choices, choice, after
 
 
 def memory_name(product: ParametricMDP) -> str:
@@ -140,12 +179,14 @@ def with_values(product: ParametricMDP, values: npt.NDArray[Any]) -> ParametricM
     return replace(product, graph=replace(graph, states={**graph.states, name: read_only(values[graph.states[name]])}))
 
 
-def _assembled(model: ParametricMDP, memory: Memory, values: Indices, successor: Indices) -> ParametricMDP:
-    """Return the product, given the memory of its states, and where its transitions lead."""
+def _assembled(
+    model: ParametricMDP, memory: Memory, values: Indices, n_choices: Indices, successor: Indices
+) -> ParametricMDP:
+    """Return the product, given the memory of its states, how many choices they have, and where transitions lead."""
     small, state, choice = model.graph, memory.state, memory.choice
     states = {name: read_only(column[state]) for name, column in small.states.items()}
     graph = Graph(
-        _offsets(small.first_choice[state + 1] - small.first_choice[state]),
+        _offsets(n_choices),
         _offsets(small.first_transition[choice + 1] - small.first_transition[choice]),
         _int32(successor),
         0,
