@@ -47,6 +47,7 @@ MUTANTS = {
         "payments that are discounted": "test_a_planted_error_is_found[payments_are_not_divided]",
     },
     "oracles/test_long_run": {
+        "cycles of a difference that are too long": "test_a_difference_with_cycles_that_are_too_long_is_found",
         "averages divided by too much": "test_a_planted_error_is_found[dividing_by_too_much]",
         "rewards before the first cycle": "test_a_planted_error_is_found[counting_from_the_start]",
     },

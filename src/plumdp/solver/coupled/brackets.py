@@ -121,6 +121,13 @@ class Approximation:
             self.rounding + other.rounding + slack,
         )
 
+    def divided_by(self, number: float) -> Approximation:
+        """Return the approximation of a value divided by a positive number, with the errors of dividing."""
+        value, slope, curvature = self.value / number, self.slope / number, self.curvature / number
+        slack = 4 * UNIT * (abs(value) + float(np.abs(slope).sum() + np.abs(curvature).sum()))
+        below, above = ((rest / number + slack) * UP for rest in (self.below, self.above))
+        return Approximation(value, slope, curvature, below, above, self.rounding / number + slack)
+
 
 def approximation_of(expansion: Expansion, node: int, below: float, above: float, rounding: float) -> Approximation:
     """Return the approximation that an expansion has in one node."""

@@ -3,17 +3,23 @@
 Values of two policies move together with the parameters. So both are expanded about one centre, with W and W' within
 the errors e and e' of them, and V - V' = (W - W') + (e - e'): slopes and curvatures are subtracted before the region is
 asked how far they lead, and only the remainders are added up.
+
+Averages in the long run are g = c + D / T for each policy (see ``by_cycles``). With t about T, this is c + D / t plus
+D (1 / T - 1 / t), which is small, as D is about zero and T about t. So D / t is expanded for each policy, and what is
+small is bounded by the bounds on D and T.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
+from plumdp.base.rounding import UNIT, UP
 from plumdp.model.graph import Indices
-from plumdp.model.objective import Objective
+from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.region.ball import Ball, ball_around, smaller_ball
@@ -22,6 +28,7 @@ from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.bounds import (
     CoupledBounds,
     best_of,
+    cycle_bounds,
     discount_of,
     fits,
     is_poor,
@@ -65,13 +72,50 @@ def find_difference_bounds(
     if flipped is not None:  # (1 - V) - (1 - V') = V' - V
         return find_difference_bounds(model, second, first, flipped, region, uncertain, precision=precision)
     sides = [_side(model, policy, objective, uncertain) for policy in (first, second)]
-    ball = ball_around(region, model.space.dimension)
+    if objective.kind is Kind.AVERAGE:
+        return _of_averages(sides, region, precision)
+    return _of_sides(sides, region, precision, most=objective.cap)
+
+
+def _of_sides(sides: Sequence[_Side], region: Region, precision: float, *, most: float) -> CoupledBounds | str:
+    ball = ball_around(region, sides[0].model.space.dimension)
     brackets = _brackets(sides, region, ball, precision)
     other = smaller_ball(region, ball) if is_poor(brackets) else None
     if other is not None:
         # brackets about both centres hold, so that the better ends do
         brackets = joined(brackets, _brackets(sides, region, other, precision))
-    return brackets if isinstance(brackets, str) else best_of(brackets, least=-objective.cap, most=objective.cap)
+    return brackets if isinstance(brackets, str) else best_of(brackets, least=-most, most=most)
+
+
+def _of_averages(sides: Sequence[_Side], region: Region, precision: float) -> CoupledBounds | str:
+    """Return bounds on the difference of two averages."""
+    of_cycles, less, small = [], [], 0.0
+    for side in sides:
+        cycle = cycle_bounds(side.model, side.policy, side.objective, region, side.uncertain, precision)
+        if isinstance(cycle, str):
+            return cycle
+        shortest, longest = max(cycle.length.lower, 1.0), max(cycle.length.upper, 1.0)
+        middle = (shortest + longest) / 2
+        most = max(abs(cycle.excess.lower), abs(cycle.excess.upper))
+        # |D (1 / T - 1 / t)|, and the rounding of rewards in D / t
+        small += most * ((longest - shortest) / 2 + UNIT * longest) / (shortest * middle)
+        small += cycle.cycles.rounding(cycle.less) * longest / middle
+        less.append(cycle.less)
+        of_cycles.append(
+            _Side(cycle.cycles.model, cycle.cycles.policy, cycle.cycles.total(cycle.less), cycle.relaxed, middle)
+        )
+    bounds = _of_sides(of_cycles, region, precision, most=inf)
+    if isinstance(bounds, str):
+        return bounds
+    apart, slack = less[0] - less[1], 8 * UNIT * (abs(less[0]) + abs(less[1]) + abs(bounds.lower) + abs(bounds.upper))
+    wider = small * UP + slack
+    return replace(
+        bounds,
+        lower=bounds.lower + apart - wider,
+        upper=bounds.upper + apart + wider,
+        remainder=bounds.remainder + 2 * small,
+        rounding=bounds.rounding + 2 * slack,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +126,7 @@ class _Side:
     policy: Indices
     objective: Objective
     uncertain: IntervalMDP
+    per: float | None = None  # what the value is divided by
 
 
 def _side(model: ParametricMDP, policy: Policy, objective: Objective, uncertain: IntervalMDP) -> _Side:
@@ -107,6 +152,9 @@ def _brackets(sides: Sequence[_Side], region: Region, ball: Ball, precision: flo
 
 def _approximations(side: _Side, region: Region, ball: Ball, precision: float) -> list[Approximation | None] | str:
     """Return the approximations of a policy's value, of first and second order, or why there are none."""
+    if side.per is not None:
+        whole, per = _approximations(replace(side, per=None), region, ball, precision), side.per
+        return whole if isinstance(whole, str) else [None if each is None else each.divided_by(per) for each in whole]
     chain = usable_chain(side.model, side.policy, side.objective, side.uncertain)
     if isinstance(chain, str):
         return chain
