@@ -30,8 +30,7 @@ from plumdp.explaining.again import question_of
 from plumdp.solver.coupled.gradient import policy_gradient
 
 MEASURE = "--measure"
-CORNERS = ((10, 10), (40, 10), (10, 40), (40, 40))
-FIVE_GOALS = " & ".join([f'(!"crash" U (x={x} & y={y}))' for x, y in CORNERS] + ['(!"crash" U "target")'])
+FIVE_GOALS = " & ".join([f'(!"crash" U (x={at} & y={at}))' for at in (10, 20, 30, 40)] + ['(!"crash" U "target")'])
 
 
 @dataclass(frozen=True)
