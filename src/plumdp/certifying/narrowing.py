@@ -46,11 +46,8 @@ def worth_a_look(learned: Learned, question: Question, uncertain: IntervalMDP) -
 def on_its_own(question: Question, few: Question, valued: Valuation) -> tuple[Question, Valuation]:
     """Return the question on the product of one policy alone, which has the same value there, and its valuation.
 
-    ``question`` has too large a product, and ``few`` is that on the choices worth a look; if both are the same, so are
-    the results.
+    ``question`` has too large a product, and ``few`` is that on the choices worth a look.
     """
-    if few is question:
-        return question, valued
     graph, keep = few.model.graph, no_choices(question.model, question.objective)
     memory = graph.memory
     assert memory is not None

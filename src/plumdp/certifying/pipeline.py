@@ -361,7 +361,8 @@ def conclude(
     limit = None
     if policy is None and learned.conflict is None and is_worst(valued, question.objective):
         limit = best_of_all(of_all, whole.objective, precision=precision)
-    question, valued = on_its_own(whole, question, valued)
+    if question is not whole:
+        question, valued = on_its_own(whole, question, valued)
     clock.lap("solver")
     # stage 7: what may be claimed (Theorem 1)
     return make_certificate(

@@ -37,7 +37,7 @@ _MOST_KEPT = 2_000_000_000  # bytes
 _MOST_CODES = 250_000_000  # pairs of a state and a memory, whether they are found or not
 _STEP = "step"
 _COUNTS = "counts steps: its action may depend on the number of steps left"
-_FEW = "sought among the best at a few points, as the product with all actions is too large"
+_AMONG_FEW = "was sought among the best at a few points, as the product with all actions is too large"
 _REMEMBERS = "has memory: its action may depend on it"
 
 
@@ -69,7 +69,7 @@ def count_steps(model: ParametricMDP, objective: Objective, *, keep: Kept | None
     def count(step: Indices, state: Indices, choice: Indices) -> Indices:
         return np.where(ends(step, state), n_steps, np.minimum(step + 1, n_steps))
 
-    words = _COUNTS if keep is None else f"{_COUNTS}; {_FEW}"
+    words = _COUNTS if keep is None else f"{_COUNTS}, and {_AMONG_FEW}"
     product = remember(model, count, n_steps + 1, _STEP, words=words, keep=keep)
     return product if isinstance(product, str) else (product, _unbounded(objective, product.graph, n_steps))
 
