@@ -15,6 +15,7 @@ from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
 from plumdp.model.objective import digest
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.policy import memory_of
 from plumdp.model.question import Question, ask
 from plumdp.result.certificate import Certificate
 from plumdp.result.policy_table import PolicyTable
@@ -68,7 +69,8 @@ def question_of(learned: Learned, certificate: Certificate) -> Question:
     for question in (*learned.questions, *solved):
         if question.model.graph.fingerprint == graph and digest(question.objective) == asked:
             return question
-    return ask(certificate.objective, learned.model, memory=certificate.options.get("memory", False))
+    memory = memory_of(certificate.policy) or certificate.options.get("memory", False)
+    return ask(certificate.objective, learned.model, memory=memory)
 
 
 def require_origin(learned: Learned, certificate: Certificate) -> None:
