@@ -13,6 +13,7 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
+from plumdp.model.graph import Graph
 from plumdp.model.objective import digest
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import memory_of
@@ -42,12 +43,20 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
     learned = learn(model, counts, objectives=questions, confidence=certificate.confidence, **of_learning)
     require_origin(learned, certificate)
     of_concluding: Any = {name: options[name] for name in _CONCLUDING}
-    again = conclude(learned, question_of(learned, certificate), policy=policy, **of_concluding)
+    question = question_of(learned, certificate)
+    if policy is None and _is_alone(certificate.policy.graph):  # on the product of its own that conclude made
+        question = ask(certificate.objective, model, memory=options["memory"])
+    again = conclude(learned, question, policy=policy, **of_concluding)
     if certificate.answer:
         question, relaxation = certificate.answer["question"], options["relaxation"]
         again = decide(learned, question, relaxation=relaxation, certificate=again).answered
     _require_same(certificate, again)
     return learned
+
+
+def _is_alone(graph: Graph) -> bool:
+    """Return whether a graph with memory has the actions of one policy only."""
+    return graph.memory is not None and graph.n_choices == graph.n_states
 
 
 def _announced(model: ParametricMDP, certificate: Certificate, policy: PolicyTable | None) -> list[Question]:
