@@ -63,6 +63,7 @@ MUTANTS = {
         "payments that are discounted": "test_a_planted_error_is_found[payments_are_not_divided]",
     },
     "oracles/test_long_run": {
+        "cycles of a difference that are too long": "test_a_difference_with_cycles_that_are_too_long_is_found",
         "averages divided by too much": "test_a_planted_error_is_found[dividing_by_too_much]",
         "rewards before the first cycle": "test_a_planted_error_is_found[counting_from_the_start]",
     },
@@ -192,6 +193,9 @@ MUTANTS = {
         "bets placed by all data": "test_a_mutant_is_found_out[bets_are_placed_by_all_data-many coins]",
         "equal outcomes of one cell": "test_a_mutant_is_found_out[equal_outcomes_are_merged_once-one cell]",
         "counts added twice": "test_a_mutant_is_found_out[counts_are_added_twice-repeated]",
+    },
+    "statistical/test_memory_coverage": {
+        "data that count once for each memory": "test_data_that_count_once_for_each_memory_are_found",
     },
     "statistical/test_set_coverage": {
         "ten times the error": "test_ten_times_the_error_is_found",

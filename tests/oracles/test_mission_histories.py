@@ -1,6 +1,6 @@
 """Missions and budgets have the values that histories have, the returned policies attain them, and Storm agrees.
 
-At night there are 2,000 models and formulas, and 600 of them for Storm.
+At night there are 2,000 models and formulas for each claim, and 600 of them for Storm.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from plumdp.stages import solve
 
 pytestmark = pytest.mark.slow
 
-N_SOLVED, N_CERTIFIED, N_STORM = size(60, 2000), size(8, 500), size(40, 600)
+N_SOLVED, N_CERTIFIED, N_STORM = size(60, 2000), size(8, 2000), size(40, 600)
 
 
 def random_task(rng, model, number):
@@ -306,7 +306,7 @@ def test_storm_agrees_at_points(tmp_path):
             continue
         n_compared += 1
         assert theirs == pytest.approx(float(ours.lower[initial]), abs=1e-6), (seed, text)
-    assert n_compared > N_STORM / 3
+    assert n_compared > N_STORM / 2
 
 
 def storm_task(rng, number):

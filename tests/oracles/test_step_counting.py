@@ -5,6 +5,7 @@ Models are those of ``point_cases``. At night there are 2,000 models for each of
 
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -18,13 +19,13 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.model import memory
-from plumdp.model.objective import Reach, Reward
+from plumdp.model.objective import Reach, Reward, digest
 from plumdp.model.question import ask
 from plumdp.relaxation.intervals import instantiate
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.stages import solve
 
-N_SOLVED, N_CERTIFIED, N_STORM = size(100, 2000), size(15, 2000), size(40, 600)
+N_SOLVED, N_CERTIFIED, N_FEW, N_STORM = size(100, 2000), size(15, 2000), size(15, 600), size(40, 600)
 KINDS = ("steps", "window", "steps and rewards", "globally in steps", "discounted steps", "rewards until in steps")
 
 
@@ -39,14 +40,19 @@ def random_asked(rng, model, kind):
     return replace(asked, steps=n if isinstance(asked, Reward) else (min(asked.steps[0], n), n))
 
 
-def counted(seed):
-    """Return a model with choices, a point, an objective with a number of steps, and the question with a counter."""
+def random_counted(seed):
+    """Return a model with choices, a point, and an objective with a number of steps."""
     rng = np.random.default_rng([seed, 3])
     while True:
         model, point = random_model(rng, is_slow=False) if rng.random() < 0.5 else graph_and_point(rng)
         if model.graph.n_choices > model.graph.n_states:
             break
-    objective = random_asked(rng, model, KINDS[seed % len(KINDS)])
+    return rng, model, point, random_asked(rng, model, KINDS[seed % len(KINDS)])
+
+
+def counted(seed):
+    """Return the same, and the question with a counter."""
+    rng, model, point, objective = random_counted(seed)
     question = ask(objective, model)
     assert question.model.graph.memory is not None
     return rng, model, point, objective, question
@@ -101,6 +107,50 @@ def test_exact_values_of_certified_policies_lie_within_their_bounds_at_points_of
     assert [wrong for seed in range(N_CERTIFIED) for wrong in outside(seed, seen)] == []
     assert seen["points"] > 3 * N_CERTIFIED
     assert min(seen["coupled"], seen["certified"]) > N_CERTIFIED / 4
+
+
+@pytest.fixture
+def few_choices(monkeypatch):
+    """Every product with all choices is said to be too large."""
+    monkeypatch.setattr("plumdp.model.question.with_memory", lambda model, objective: "it is too large")
+
+
+def outside_of_few(seed, seen):
+    """Yield the exact values of a policy that is sought on few choices that are outside of its bounds."""
+    rng, model, point, objective = random_counted(seed)
+    counts = random_data(rng, model, point)
+    learned = pl.learn(model, counts, objectives=[objective], confidence=0.5)
+    if learned.conflict is not None:
+        return
+    found = pl.conclude(learned, objective)
+    place = places_of(found.policy, objective.n_steps)
+    likely = dict(zip(model.space.names, map(Fraction, learned.likely_point.tolist()), strict=True))
+    rows = rows_at(model, likely)
+    attained, best = value_of(model.graph, rows, objective, place), best_value(model.graph, rows, objective)
+    seen["good"] += abs(attained - best) <= 0.1 * (found.upper - found.lower)
+    seen["points"] += 1
+    for at in points_of_set(rng, learned, [np.ones(model.space.dimension)], 4):
+        exact = value_of(model.graph, rows_at(model, at), objective, place)
+        if not found.lower <= exact <= found.upper:
+            yield seed, found.lower, float(exact), found.upper
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("few_choices")
+def test_policies_that_are_sought_on_few_choices_have_values_within_their_bounds_and_are_nearly_always_good():
+    seen = Counter()
+    assert [wrong for seed in range(N_FEW) for wrong in outside_of_few(seed, seen)] == []
+    assert seen["points"] > N_FEW / 2
+    assert seen["good"] > 0.8 * seen["points"]
+
+
+def test_a_product_of_all_choices_is_the_whole_product():
+    for seed in range(6):
+        _, model, _, objective, question = counted(seed)
+        keep = np.ones((objective.n_steps + 1, model.graph.n_choices), dtype=bool)
+        product, lifted = memory.count_steps(model, objective, keep=keep)
+        assert product.graph.fingerprint == question.model.graph.fingerprint
+        assert digest(lifted) == digest(question.objective)
 
 
 def counts_one_step_too_few(patch):

@@ -220,6 +220,47 @@ def test_a_result_is_saved_read_and_explained(model, counts, tmp_path, with_memo
     assert findings.advice["sentences"]
 
 
+@pytest.fixture
+def few_choices(monkeypatch):
+    """Every product with all choices is said to be too large."""
+    monkeypatch.setattr("plumdp.model.question.with_memory", lambda model, objective: "it is too large")
+
+
+@pytest.mark.usefixtures("few_choices")
+def test_where_the_whole_product_is_too_large_the_policy_is_found_on_few_choices(model, counts, certificate, tmp_path):
+    """Four tries and a leap, as on the whole product, and a table of the states that the policy reaches."""
+    found = pl.certify(model, counts, WITHIN)
+    assert (found.lower, found.upper) == (certificate.lower, certificate.upper)
+    assert [found.policy.action(x=0, step=step) for step in range(5)] == ["try"] * 4 + ["leap"]
+    assert found.policy.graph.n_choices == len(found.policy) < len(certificate.policy)
+    assert "sought among the best at a few points, as the product with all actions is too large" in found.remark
+    runs = pl.simulate(model, {"p": "0.95"}, 100, rng=2, max_steps=5, policy=found.policy)
+    assert runs.total > 100
+    again = pl.conclude(pl.learn(model, counts, objectives=[WITHIN]), WITHIN, policy=found.policy)
+    assert (again.lower, again.upper) == (found.lower, found.upper)
+    found.save(tmp_path / "result", model=model, counts=counts)
+    read = pl.read_result(tmp_path / "result", model)
+    assert read.policy.graph.fingerprint == found.policy.graph.fingerprint
+    assert np.array_equal(read.policy, found.policy)
+    assert pl.explain(model, counts, read, parts=["ladder"]).ladder[-1].lower == found.lower
+
+
+@pytest.mark.usefixtures("few_choices")
+def test_a_threshold_is_said_of_all_policies_also_where_few_choices_are_looked_at(model, counts):
+    learned = pl.learn(model, counts)
+    yes, no = (pl.decide(learned, f"P>={least} [ F<=5 x=1 ]") for least in (0.9, 0.9999))
+    assert "Yes, under the policy found" in yes.sentence
+    assert "no policy has more than" in no.sentence
+
+
+@pytest.mark.usefixtures("few_choices")
+def test_a_policy_with_other_actions_than_the_few_is_refused_by_name(model, counts, certificate):
+    found = pl.certify(model, counts, WITHIN)
+    learned = pl.learn(model, counts)
+    with pytest.raises(pl.ModelError, match="the policy without memory takes other actions than it has"):
+        pl.difference(learned, WITHIN, found.policy, pl.PolicyTable(model.graph, model.graph.first_choice[:-1]))
+
+
 # Other memories
 
 

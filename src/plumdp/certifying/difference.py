@@ -12,7 +12,7 @@ from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.confidence.sets import Guarantee
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.storage import storage_of
-from plumdp.model.policy import Policy, check_policy, has_memory
+from plumdp.model.policy import Policy, check_policy, memory_of
 from plumdp.model.question import Asked, Question, ask
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, Status, outward, percent
@@ -125,7 +125,7 @@ def difference(
     The first policy is better: its value is larger by at least 1.72165 and at most 2.11794, with confidence 99.9 %.
     """
     require_learned("difference", learned)
-    question = ask(objective, learned.model, memory=has_memory(first, second))
+    question = ask(objective, learned.model, memory=memory_of(first, second))
     chosen, rival = (check_policy(question.model.graph, policy) for policy in (first, second))
     one, other = (conclude(learned, question, policy=policy, precision=precision) for policy in (chosen, rival))
     return difference_of(learned, question, one, other, names=names, precision=precision)

@@ -26,6 +26,7 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread, thread_limit
 from plumdp.certifying.claims import make_certificate
+from plumdp.certifying.narrowing import on_its_own, worth_a_look
 from plumdp.certifying.valuation import best_of_all, best_valuation, is_worst, value_policy
 from plumdp.confidence.bounds import Intervals
 from plumdp.data.counts import TransitionCounts
@@ -36,8 +37,9 @@ from plumdp.learning.methods import SETS, Sets
 from plumdp.learning.options import chosen_kind
 from plumdp.learning.storage import IN_MEMORY, TABLE, Storage, storage_of
 from plumdp.model.events import Events
+from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.policy import Policy, as_choices, check_policy, has_memory
+from plumdp.model.policy import Policy, as_choices, check_policy, memory_of
 from plumdp.model.question import Asked, Question, ask, ask_all
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
@@ -319,9 +321,9 @@ def default_relaxation(learned: Learned) -> Relaxation:
     return [name for name in _relaxations_of(learned) if order.index(name) <= least][-1]
 
 
-def _may_count(memory: bool, policy: Policy | None) -> bool:
-    """Return whether a question is about policies with memory, or about a given one that has some."""
-    return memory if policy is None else has_memory(policy)
+def _may_count(memory: bool, policy: Policy | None) -> bool | Graph:
+    """Return whether a question is about policies with memory, or the graph of a given one that has some."""
+    return memory if policy is None else memory_of(policy)
 
 
 @working("finding a policy and its bounds")
@@ -350,11 +352,14 @@ def conclude(
     (True, 0.999)
     """
     require_learned("conclude", learned)
-    question = ask(objective, learned.model, memory=_may_count(memory, policy))
+    whole = question = ask(objective, learned.model, memory=_may_count(memory, policy))
     if policy is not None:
         policy = as_choices(question.model.graph, check_policy(question.model.graph, policy))
     relaxation, clock = relaxation or default_relaxation(learned), Clock(dict(learned.seconds))
-    uncertain = relax(learned, relaxation, question.model)  # stage 5: what nature may do (Section 3.1)
+    uncertain = of_all = relax(learned, relaxation, whole.model)  # stage 5: what nature may do (Section 3.1)
+    if policy is None:
+        question = worth_a_look(learned, whole, of_all)
+        uncertain = of_all if question is whole else relax(learned, relaxation, question.model)
     clock.lap("relaxation")
     is_coupled = RELAXATIONS[relaxation].is_coupled and learned.conflict is None
     if policy is not None:
@@ -367,7 +372,9 @@ def conclude(
             valued = value_policy(learned, uncertain, robust.policy, question, precision=precision)
     limit = None
     if policy is None and learned.conflict is None and is_worst(valued, question.objective):
-        limit = best_of_all(uncertain, question.objective, precision=precision)
+        limit = best_of_all(of_all, whole.objective, precision=precision)
+    if question is not whole:
+        question, valued = on_its_own(whole, question, valued)
     clock.lap("solver")
     # stage 7: what may be claimed (Theorem 1)
     return make_certificate(

@@ -87,7 +87,7 @@ def search_policies(
     consider([*given, *propose(centre)])
     best = _best_first(candidates)[0]
     for _ in range(_ROUNDS):
-        worst = _worst_point(best.gradient, objective, region, ball)
+        worst = worst_point(best.gradient, objective, region, ball)
         worst_points.append(worst)
         points = [worst, (worst + ball.centre) / 2, np.mean(worst_points, axis=0)]
         for point in points[: 2 + (len(worst_points) > 1)]:
@@ -197,7 +197,7 @@ def judge_of(
     return judge
 
 
-def _worst_point(gradient: FloatArray, objective: Objective, region: Region, ball: Ball) -> FloatArray:
+def worst_point(gradient: FloatArray, objective: Objective, region: Region, ball: Ball) -> FloatArray:
     """Return an estimate of the worst point, in the direction of that of the ball and as far as the region goes."""
     sign = 1.0 if objective.direction == "max" else -1.0
     step = ball.factor @ (ball.factor.T @ gradient)

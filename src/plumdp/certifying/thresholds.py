@@ -59,6 +59,7 @@ class Answer:
             reason = "the data contradict the model" if self._is_contradicted else "these sets have no guarantee"
             return f"Not yet known: {reason}, so that nothing follows from them."
         graph, is_max = self.certificate.policy.graph, self.certificate.direction == "max"
+        graph = graph if graph.memory is None else graph.memory.graph  # a product may have the policy's actions alone
         has_choices = graph.n_choices > graph.n_states
         confidence = f"with confidence {percent(self.certificate.confidence)}"
         reached = f"at {'least' if is_max else 'most'} {write(self.certificate.bound, -1 if is_max else 1)}"

@@ -225,11 +225,11 @@ def certified(
     several thresholds.
     """
     from plumdp.model.objective import digest
-    from plumdp.model.policy import has_memory
+    from plumdp.model.policy import memory_of
 
     read, questions = asked.questions(model)
     table = None if policy is None else load_policy(policy, read)
-    may_count = memory if table is None else has_memory(table)
+    may_count = memory if table is None else memory_of(table)
     objectives = [objective_of(question) for question in questions]
     distinct = {digest(each): plumdp.model.ask(each, read, memory=may_count) for each in objectives}
     learned = sets.learn(read, log.read_for(model, read), list(distinct.values()))

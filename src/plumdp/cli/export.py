@@ -217,9 +217,9 @@ def _write_certified_values(
 ) -> None:
     """Write bounds on the policy's value in each state: nature at its worst and at its best."""
     from plumdp.certifying.pipeline import relax
-    from plumdp.model.policy import has_memory
+    from plumdp.model.policy import memory_of
 
-    question = plumdp.model.ask(objective, learned.model, memory=has_memory(policy))
+    question = plumdp.model.ask(objective, learned.model, memory=memory_of(policy))
     intervals = relax(learned, "rectangular", question.model)
     worst = plumdp.stages.evaluate(intervals, policy, question.objective, nature="robust")
     best = plumdp.stages.evaluate(intervals, policy, question.objective, nature="optimistic")

@@ -24,8 +24,8 @@ from plumdp.explaining.predicted_width import Predictor
 from plumdp.explaining.table_design import RootLaw, table_question
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray, Graph, read_only
-from plumdp.model.policy import Policy, has_memory, normalised, policy_weights
-from plumdp.model.question import Asked, Question, ask
+from plumdp.model.policy import Policy, memory_of, normalised, policy_weights
+from plumdp.model.question import Asked, Question, ask, narrowed_to
 from plumdp.result.advice import (
     ADVISED,
     CERTIFIED,
@@ -84,9 +84,10 @@ def advise(
     ['like these', 'uniform', 'certified policy', 'advised']
     """
     require_learned("advise", learned)
-    model, asked = learned.model, ask(objective, learned.model, memory=policy is None or has_memory(policy))
+    model, asked = learned.model, ask(objective, learned.model, memory=policy is None or memory_of(policy))
     _require_sense(learned, runs, max_steps)
     certificate = conclude(learned, asked, relaxation="coupled", policy=policy)
+    asked = narrowed_to(asked, certificate.policy.graph)
     chosen, now = np.asarray(certificate.policy), certificate.upper - certificate.lower
     target = _target(width, now)
     question, predictor, value, unseen = _design(learned, asked, chosen, now)

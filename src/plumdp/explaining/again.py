@@ -13,8 +13,10 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
+from plumdp.model.graph import Graph
 from plumdp.model.objective import digest
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.policy import memory_of
 from plumdp.model.question import Question, ask
 from plumdp.result.certificate import Certificate
 from plumdp.result.policy_table import PolicyTable
@@ -41,12 +43,20 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
     learned = learn(model, counts, objectives=questions, confidence=certificate.confidence, **of_learning)
     require_origin(learned, certificate)
     of_concluding: Any = {name: options[name] for name in _CONCLUDING}
-    again = conclude(learned, question_of(learned, certificate), policy=policy, **of_concluding)
+    question = question_of(learned, certificate)
+    if policy is None and _is_alone(certificate.policy.graph):  # on the product of its own that conclude made
+        question = ask(certificate.objective, model, memory=options["memory"])
+    again = conclude(learned, question, policy=policy, **of_concluding)
     if certificate.answer:
-        question, relaxation = certificate.answer["question"], options["relaxation"]
-        again = decide(learned, question, relaxation=relaxation, certificate=again).answered
+        threshold, relaxation = certificate.answer["question"], options["relaxation"]
+        again = decide(learned, threshold, relaxation=relaxation, certificate=again).answered
     _require_same(certificate, again)
     return learned
+
+
+def _is_alone(graph: Graph) -> bool:
+    """Return whether a graph with memory has the actions of one policy only."""
+    return graph.memory is not None and graph.n_choices == graph.n_states
 
 
 def _announced(model: ParametricMDP, certificate: Certificate, policy: PolicyTable | None) -> list[Question]:
@@ -69,7 +79,8 @@ def question_of(learned: Learned, certificate: Certificate) -> Question:
     for question in (*learned.questions, *solved):
         if question.model.graph.fingerprint == graph and digest(question.objective) == asked:
             return question
-    return ask(certificate.objective, learned.model, memory=certificate.options.get("memory", False))
+    memory = memory_of(certificate.policy) or certificate.options.get("memory", False)
+    return ask(certificate.objective, learned.model, memory=memory)
 
 
 def require_origin(learned: Learned, certificate: Certificate) -> None:

@@ -212,7 +212,7 @@ def _audited(certificate: Certificate, model: ParametricMDP) -> Objective:
     if own.fingerprint != model.graph.fingerprint:
         raise DataError("the certificate's policy is not on this model: open it with read_result(folder, model)")
     objective = as_objective(certificate.objective, model)
-    asked = graph if graph.memory is None else ask(objective, model).model.graph
+    asked = graph if graph.memory is None else ask(objective, model, memory=graph).model.graph
     if isinstance(objective, Mission) or graph.fingerprint != asked.fingerprint:
         raise DataError("the certificate's policy remembers more than steps: runs do not show what it has to do")
     return objective

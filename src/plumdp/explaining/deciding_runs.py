@@ -13,7 +13,7 @@ from plumdp.explaining.expected_runs import run_law, seen_runs
 from plumdp.explaining.predicted_width import Predictor
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.storage import storage_of
-from plumdp.model.policy import has_memory
+from plumdp.model.policy import memory_of
 from plumdp.model.question import Asked, Question, ask
 from plumdp.result.advice import LIKE_THESE, Prediction
 from plumdp.solver.coupled.gradient import policy_gradient
@@ -60,7 +60,7 @@ def runs_to_tell(learned: Learned, objective: Asked, difference: Difference) -> 
     1,600
     """
     require_learned("runs_to_tell", learned)
-    question = ask(objective, learned.model, memory=has_memory(difference.first.policy, difference.second.policy))
+    question = ask(objective, learned.model, memory=memory_of(difference.first.policy, difference.second.policy))
     n_runs = _n_runs(learned, question) if difference.verdict == Verdict.UNKNOWN and difference.is_claim else None
     if n_runs is None:
         return None

@@ -16,7 +16,7 @@ from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, IntArray
-from plumdp.model.policy import Policy, has_memory, policy_weights
+from plumdp.model.policy import Policy, memory_of, policy_weights
 from plumdp.model.question import Asked, ask
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
@@ -61,7 +61,7 @@ def _importance(learned: Learned, region: Region, objective: Asked | None, polic
     width = (region.upper - region.lower)[:d]
     slopes = [direction.gradient for direction in learned.bounds.directions]
     if objective is not None and policy is not None:
-        question = ask(objective, learned.model, memory=has_memory(policy))
+        question = ask(objective, learned.model, memory=memory_of(policy))
         slopes = [policy_gradient(question.model, policy, question.objective, learned.estimate)[1]]
     slopes = [slope for slope in slopes if np.isfinite(slope).all() and slope.any()]
     sizes = [np.abs(slope) / np.abs(slope).max() for slope in slopes]
@@ -156,7 +156,7 @@ def expression_rows(
     lower, upper = lower.clip(0, 1), upper.clip(0, 1)
     point, is_shown = learned.estimate, learned.shown_estimate is not None
     likely = model.expressions.evaluate(point[None, :])[:, 0].clip(lower, upper)
-    question = ask(objective, model, memory=has_memory(policy))
+    question = ask(objective, model, memory=memory_of(policy))
     importance = ((upper - lower) * expression_weights(question.model, policy, question.objective, point))[shown]
     rows = []
     for k in np.argsort(-importance, kind="stable")[:most].tolist():
@@ -195,7 +195,7 @@ def _tried(learned: Learned, events: Events) -> tuple[IntArray, npt.NDArray[np.i
 
 def drawing(learned: Learned, policy: Policy, objective: Asked | None = None) -> Drawing | None:
     """Return a model of at most 400 states as a graph with the policy on it, or None if it has more."""
-    question = None if objective is None else ask(objective, learned.model, memory=has_memory(policy))
+    question = None if objective is None else ask(objective, learned.model, memory=memory_of(policy))
     model = learned.model if question is None else question.model
     graph = model.graph
     if graph.n_states > MOST_STATES:

@@ -9,9 +9,10 @@ from plumdp.confidence.bets import Direction
 from plumdp.confidence.likelihood import Directions
 from plumdp.confidence.space_moments import moments
 from plumdp.model.graph import FloatArray, IntArray
+from plumdp.model.memory import no_choices
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.question import Question
+from plumdp.model.question import Question, may_narrow, narrowed
 from plumdp.solver.at_points import PointSolver, move_inside
 from plumdp.solver.coupled.gradient import policy_gradient
 
@@ -24,6 +25,15 @@ def solver_of(question: Question, solvers: Solvers) -> PointSolver:
     return solvers.setdefault(key, PointSolver(*key))
 
 
+def narrowed_at(question: Question, point: FloatArray, solver: PointSolver) -> Question:
+    """Return a question whose product is too large on the choices that are best at a point, and others unchanged."""
+    if not may_narrow(question):
+        return question
+    keep = no_choices(question.model, question.objective)
+    solver.keep_best(solver.at(point), keep)
+    return narrowed(question, keep)
+
+
 def value_directions(questions: Sequence[Question], solvers: Solvers) -> Directions:
     """Return a function from a point to the gradients of the values of the best policies there, for all questions.
 
@@ -33,11 +43,12 @@ def value_directions(questions: Sequence[Question], solvers: Solvers) -> Directi
     def directions(point: FloatArray) -> list[Direction]:
         gradients = []
         for question in questions:
-            model, objective = question.model, question.objective
-            inside = move_inside(model, point, moments(model.space)[0])
+            inside = move_inside(question.model, point, moments(question.model.space)[0])
             best: IntArray | None = None
             if question.policy is None:
+                question = narrowed_at(question, inside, solver_of(question, solvers))
                 best = solver_of(question, solvers).policy_at(inside)
+            model, objective = question.model, question.objective
             valued = best if best is not None else question.policy
             assert valued is not None
             _, gradient = policy_gradient(model, valued, objective, inside)

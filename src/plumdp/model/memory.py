@@ -3,7 +3,8 @@
 A product multiplies states only: each of its choices has the row of a choice of the model without memory (``Lift``),
 so that what data say about the parameters stays the same. It is built from the initial state, one array at a time for
 all states that are found at once. With a step counter it has no way back, and an objective with a number of steps
-becomes one without: the run is over when the counter is.
+becomes one without: the run is over when the counter is. If that is too large, it may be made of the choices alone that
+some policies take (``Kept``), as a policy that counts steps reaches few pairs of a state and a step.
 """
 
 from __future__ import annotations
@@ -30,10 +31,15 @@ Allowance: TypeAlias = Callable[[Indices, Indices, Indices], BoolArray]
 Product: TypeAlias = tuple[ParametricMDP, Objective]
 """A product of a model with memory, and what is asked of it."""
 
+Kept: TypeAlias = BoolArray
+"""The choices that a product is made of, for each memory (n_memory, n_choices)."""
+
 MOST_TRANSITIONS = 10_000_000  # of a product
+_MOST_KEPT = 2_000_000_000  # bytes
 _MOST_CODES = 250_000_000  # pairs of a state and a memory, whether they are found or not
 _STEP = "step"
 _COUNTS = "counts steps: its action may depend on the number of steps left"
+_AMONG_FEW = "was sought among the best at a few points, as the product with all actions is too large"
 _REMEMBERS = "has memory: its action may depend on it"
 
 
@@ -50,11 +56,49 @@ def with_memory(model: ParametricMDP, objective: Objective) -> Product | str:
     return product
 
 
-def count_steps(model: ParametricMDP, objective: Objective) -> Product | str:
+def count_steps(model: ParametricMDP, objective: Objective, *, keep: Kept | None = None) -> Product | str:
     """Return the product with a step counter and the objective there, or why there is none, in words.
 
     Nothing is returned but an empty text if no policy can do better by counting: there are no choices, or one step.
     """
+    refusal = _refusal(model, objective)
+    if refusal is not None:
+        return refusal
+    assert isinstance(objective, Reach | Reward)
+    n_steps, ends = objective.n_steps, _ended(objective, model.graph)
+    assert n_steps is not None
+
+    def count(step: Indices, state: Indices, choice: Indices) -> Indices:
+        return np.where(ends(step, state), n_steps, np.minimum(step + 1, n_steps))
+
+    words = _COUNTS if keep is None else f"{_COUNTS}, and {_AMONG_FEW}"
+    product = remember(model, count, n_steps + 1, _STEP, words=words, allow=None if keep is None else among(keep))
+    return product if isinstance(product, str) else (product, _unbounded(objective, product.graph, n_steps))
+
+
+def may_count_few(model: ParametricMDP, objective: Objective) -> bool:
+    """Return whether there is a product with a step counter on few choices, however large the whole one is."""
+    if _refusal(model, objective) is not None:
+        return False
+    assert objective.n_steps is not None
+    return (objective.n_steps + 1) * model.graph.n_choices <= _MOST_KEPT
+
+
+def among(keep: Kept) -> Allowance:
+    """Return what allows the choices that are kept, at least one in each state that these lead to, and no others."""
+    return lambda memory, state, choice: np.asarray(keep[memory, choice])
+
+
+def no_choices(model: ParametricMDP, objective: Objective) -> Kept:
+    """Return an array for the choices that a step counter is made for, none yet but one wherever a run is over."""
+    assert objective.n_steps is not None
+    keep = np.zeros((objective.n_steps + 1, model.graph.n_choices), dtype=np.bool_)
+    keep[-1, model.graph.first_choice[:-1]] = True
+    return keep
+
+
+def _refusal(model: ParametricMDP, objective: Objective) -> str | None:
+    """Return why steps are not counted, whatever the size of the product, or None if they may be."""
     graph, n_steps = model.graph, objective.n_steps
     if n_steps is None or n_steps < 2 or graph.n_choices == graph.n_states or graph.memory is not None:
         return ""
@@ -64,13 +108,7 @@ def count_steps(model: ParametricMDP, objective: Objective) -> Product | str:
         return f"steps are not counted for the objective {type(objective).__name__}"
     if isinstance(objective, Reward) and objective.discount is None and (objective.terms(graph).reward < 0).any():
         return "steps are counted for rewards of at least 0 only, and for discounted ones"
-    ends = _ended(objective, graph)
-
-    def count(step: Indices, state: Indices, choice: Indices) -> Indices:
-        return np.where(ends(step, state), n_steps, np.minimum(step + 1, n_steps))
-
-    product = remember(model, count, n_steps + 1, _STEP, words=_COUNTS)
-    return product if isinstance(product, str) else (product, _unbounded(objective, product.graph, n_steps))
+    return None
 
 
 def remember(

@@ -77,9 +77,10 @@ def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
     )
 
 
-def has_memory(*policies: Policy) -> bool:
-    """Return whether the actions of some policy depend on more than the state, such as the number of steps taken."""
-    return any(getattr(getattr(policy, "graph", None), "memory", None) is not None for policy in policies)
+def memory_of(*policies: Policy) -> Graph | bool:
+    """Return the graph of the first policy whose actions depend on more than the state, or False if none do."""
+    graphs = (getattr(policy, "graph", None) for policy in policies)
+    return next((graph for graph in graphs if isinstance(graph, Graph) and graph.memory is not None), False)
 
 
 def likeliest(graph: Graph, weights: FloatArray) -> IntArray:
@@ -127,9 +128,14 @@ def _by_word(graph: Graph, word: str) -> npt.NDArray[Any]:
 def _with_memory(graph: Graph, memory: Memory, choice: IntArray, weights: FloatArray | None) -> npt.NDArray[Any]:
     """Return a policy without memory as one that does the same whatever it remembers."""
     if weights is not None:
-        return weights[memory.choice]
-    place: IntArray = choice - memory.graph.first_choice[:-1]
-    return read_only(graph.first_choice[:-1] + place[memory.state])
+        return checked_weights(graph, weights[memory.choice])
+    taken = np.flatnonzero(memory.choice == choice[memory.state][graph.state_of_choice()])
+    if len(taken) < graph.n_states:  # a product of few choices
+        raise ModelError(
+            "the product with all actions is too large, and the policy without memory takes other actions than it has: "
+            "value it alone, with memory=False"
+        )
+    return read_only(taken.astype(np.int32))
 
 
 def _as_array(policy: Any) -> npt.NDArray[Any]:

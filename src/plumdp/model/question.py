@@ -15,9 +15,9 @@ from typing import TypeAlias
 import numpy as np
 
 from plumdp.base.errors import ModelError
-from plumdp.model.graph import Indices
+from plumdp.model.graph import Graph, Indices
 from plumdp.model.language.property import as_objective
-from plumdp.model.memory import with_memory
+from plumdp.model.memory import Kept, count_steps, may_count_few, no_choices, with_memory
 from plumdp.model.objective import Objective, digest
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
@@ -82,12 +82,13 @@ Asked: TypeAlias = Question | Objective | str
 """A question, or an objective or the text of a property about the model that was learned from."""
 
 
-def ask(asked: Asked, about: ParametricMDP, *, memory: bool = True) -> Question:
+def ask(asked: Asked, about: ParametricMDP, *, memory: bool | Graph = True) -> Question:
     """Return a question, given the model that was learned from, or refuse one about other rows.
 
     An objective with a number of steps is asked of a product with a step counter, unless ``memory`` is False, so that
     policies may count steps. A mission or a budget is always asked of a product. A question is returned unchanged,
-    unless a view of its model was learned from, of which it is then asked.
+    unless a view of its model was learned from, of which it is then asked. If ``memory`` is the graph of a policy that
+    counts steps, and the product is too large, then it is asked of that.
 
     >>> from plumdp import case_study
     >>> model = case_study("rover:4,4,2").model
@@ -98,7 +99,8 @@ def ask(asked: Asked, about: ParametricMDP, *, memory: bool = True) -> Question:
     if not isinstance(asked, Question):
         objective = as_objective(asked, about)
         product = with_memory(about, objective) if memory or isinstance(objective, Mission) else ""
-        return Question(about, objective, forgets=product) if isinstance(product, str) else Question(*product)
+        question = Question(about, objective, forgets=product) if isinstance(product, str) else Question(*product)
+        return narrowed_to(question, memory) if isinstance(memory, Graph) else question
     source = about.counted.source
     if source is not None and asked.model.counted is source:  # what was learned from is a view of the model
         _require_lifted(asked.model, source)
@@ -106,6 +108,27 @@ def ask(asked: Asked, about: ParametricMDP, *, memory: bool = True) -> Question:
     if asked.model is not about:
         _require_lifted(asked.model, about.counted)
     return asked
+
+
+def may_narrow(question: Question) -> bool:
+    """Return whether policies that count steps may be sought on a product of few choices, as the whole is too large."""
+    return bool(question.forgets) and may_count_few(question.model, question.objective)
+
+
+def narrowed(question: Question, keep: Kept) -> Question:
+    """Return a question about policies that take the kept choices only, or the same one if these are too many."""
+    product = count_steps(question.model, question.objective, keep=keep)
+    return question if isinstance(product, str) else Question(*product)
+
+
+def narrowed_to(question: Question, graph: Graph) -> Question:
+    """Return a question on the product that a policy is for, if the product with all choices is too large."""
+    memory = graph.memory
+    if memory is None or memory.graph.fingerprint != question.model.graph.fingerprint or not may_narrow(question):
+        return question
+    keep = no_choices(question.model, question.objective)
+    keep[graph.states[memory.names[0]][graph.state_of_choice()], memory.choice] = True
+    return narrowed(question, keep)
 
 
 def ask_all(asked: Sequence[Asked], about: ParametricMDP, *, memory: bool = True) -> tuple[Question, ...]:

@@ -16,8 +16,10 @@ from plumdp.base.vocabulary import Verdict
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.report import report_from
 from plumdp.model.graph import Graph, read_only
+from plumdp.model.memory import no_choices
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.question import ask
+from plumdp.model.policy_rows import action_column
+from plumdp.model.question import ask, may_narrow, narrowed
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.result import shapes
 from plumdp.result.certificate import SCHEMA, Certificate, Status
@@ -25,7 +27,7 @@ from plumdp.result.data_quality import DataQuality
 from plumdp.result.findings import Findings
 from plumdp.result.folder import CERTIFICATE, DATA, FINDINGS, POLICY, WITNESS, digest, digest_of_content
 from plumdp.result.json_values import python_value
-from plumdp.result.policy_readers import read_table
+from plumdp.result.policy_readers import read_kept, read_table
 from plumdp.result.policy_table import PolicyTable, read_policy
 
 _AS_THEY_ARE = (
@@ -239,8 +241,11 @@ def _read_policy(folder: Path, content: dict[str, Any], model: ParametricMDP | N
             f"{folder} is a result about another model: that one has the fingerprint {known[:8]}, this one "
             f"{model.graph.fingerprint[:8]}; give the model that was certified, or none"
         )
-    is_remembered = content["options"].get("memory", False)
-    return read_policy(ask(content["objective"], model).model if is_remembered else model, file)
+    question = ask(content["objective"], model, memory=content["options"].get("memory", False))
+    has_steps = [*content["columns"]][len(model.graph.states)] != action_column(model.graph)
+    if has_steps and may_narrow(question):  # the product with all actions is too large, and the file has the policy's
+        question = narrowed(question, read_kept(file, model.graph, no_choices(model, question.objective)))
+    return read_policy(question.model, file)
 
 
 def _stand_in(file: Path, kinds: dict[str, str]) -> PolicyTable:

@@ -16,7 +16,15 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError
 from plumdp.data.values import Codes, RowIndex, domain
 from plumdp.model.graph import Graph
-from plumdp.model.policy_rows import action_column, names_of, policy_of_choices, policy_of_rows, share_column
+from plumdp.model.memory import Kept
+from plumdp.model.policy_rows import (
+    action_column,
+    choices_of_rows,
+    names_of,
+    policy_of_choices,
+    policy_of_rows,
+    share_column,
+)
 from plumdp.model.text import cut, number_of
 
 _OF_PRODUCT = "read a policy with memory with ask(property, model).model in place of the model"
@@ -36,6 +44,21 @@ def read_csv(path: str | Path, graph: Graph) -> npt.NDArray[Any]:
         remembered = f"the column {', '.join(extra)}, which is not a variable of the model"
         raise DataError(f"{path} has several actions for a state, and {remembered}; {_OF_PRODUCT}")
     return policy_of_rows(str(path), graph, state, table[action], None if shares is None else shares.tolist())
+
+
+def read_kept(path: str | Path, graph: Graph, keep: Kept) -> Kept:
+    """Return the choices of a CSV file for each step, where the file has a column for the steps before the action."""
+    table = read_table(path)
+    *variables, step, action = table
+    if variables != [*graph.states]:
+        raise DataError(f"{path} is not a policy of this model: it needs the columns {', '.join(graph.states)}")
+    state = _states(path, graph, [table[name] for name in variables])
+    choice = choices_of_rows(str(path), graph, state, table[action])
+    try:
+        keep[table[step].astype(np.int64), choice] = True
+    except (ValueError, IndexError):
+        raise DataError(f"{path}: column {step} has values that are not numbers of steps") from None
+    return keep
 
 
 def read_list(path: str | Path, graph: Graph) -> npt.NDArray[Any]:
@@ -159,7 +182,8 @@ def _scheduled_choice(path: str | Path, graph: Graph, state: int, taken: Mapping
         return int(graph.first_choice[state]) + names.index(labels[0])
     choice, first, last = taken["index"], graph.first_choice[state], graph.first_choice[state + 1] - 1
     if graph.memory is not None:  # numbers are those of the model without memory
-        choice = first + choice - graph.memory.choice[first]
+        own = np.flatnonzero(graph.memory.choice[first : last + 1] == choice)
+        choice = first + own[0] if len(own) else -1
     if labels or not first <= choice <= last:
         shown, where = f"action {labels[0]!r}" if labels else f"choice {choice}", graph.describe_state(state)
         choices = f"{first} to {last}, {', '.join(map(repr, names))}"

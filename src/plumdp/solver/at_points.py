@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from plumdp.model.graph import FloatArray, IntArray, read_only
+from plumdp.model.memory import Kept
 from plumdp.model.objective import Objective, is_open_everywhere
 from plumdp.model.parametric import ParametricMDP
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import propose_solution
+from plumdp.solver.by_steps import keep_best
 from plumdp.solver.prepared import Prepared, prepare
 from plumdp.solver.solution import Solution
 from plumdp.solver.solve import solve
@@ -61,12 +63,10 @@ class PointSolver:
 
     def policy_at(self, point: FloatArray) -> IntArray:
         """Return the best policy at a point at which all expressions are probabilities."""
-        model = self._model
         if self._first is not None and np.array_equal(self._first[0], point):
             self.last = self._first[1]
             return self.last.policy
-        probabilities = read_only(model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1))
-        mdp = IntervalMDP(model.graph, model.expression, probabilities, probabilities)
+        mdp = self.at(point)
         prepared, objective = self._prepared_for(mdp), self._objective
         if is_open_everywhere(objective) or objective.flipped() is not None:
             self.last = self._solve(mdp, _PRECISION, _MAX_SWEEPS)
@@ -77,6 +77,16 @@ class PointSolver:
             )
         self._first = self._first or (point, self.last)
         return self.last.policy
+
+    def keep_best(self, mdp: IntervalMDP, keep: Kept) -> None:
+        """Add the best choice at a point, or against nature, for each state and each number of steps taken."""
+        ready = prepare(mdp, self._objective, like=self._prepared_for(mdp))
+        keep_best(ready.objective, ready.facing(), self._model.graph, keep)
+
+    def at(self, point: FloatArray) -> IntervalMDP:
+        """Return the model at a point."""
+        probabilities = read_only(self._model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1))
+        return IntervalMDP(self._model.graph, self._model.expression, probabilities, probabilities)
 
     def robust(self, uncertain: IntervalMDP, precision: float) -> Solution:
         """Return the solution of a relaxation of the model, with nature at its worst, starting from the last one."""

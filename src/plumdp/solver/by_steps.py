@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from plumdp.model.graph import Graph, read_only
+from plumdp.model.memory import Kept
 from plumdp.model.objective import Objective
 from plumdp.solver.layout import SweepLayout
 from plumdp.solver.problem import Progress
@@ -36,3 +37,16 @@ def solve_steps(objective: Objective, layout: SweepLayout, graph: Graph, progres
         SolverStatus.CONVERGED,
         n_steps,
     )
+
+
+def keep_best(objective: Objective, layout: SweepLayout, graph: Graph, keep: Kept) -> None:
+    """Add the best choice of each state at each step, by one pass for each step: proposals, and nothing is proved."""
+    n_steps = objective.n_steps
+    assert n_steps is not None
+    best_row, side = layout.first_row.copy(), -1.0 if objective.direction == "max" else 1.0  # where the agent is safe
+    values = objective.at_step(np.zeros(graph.n_states), n_steps)[layout.state]
+    for step in range(n_steps - 1, -1, -1):
+        after = np.full(len(values), side * np.inf)
+        layout.sweep(0, layout.n_undecided, values, after, best_row, side=side)
+        values = objective.at_step(layout.by_state(after), step)[layout.state]
+        keep[step, layout.policy(best_row, graph.first_choice[:-1])] = True

@@ -37,7 +37,7 @@ from plumdp.solver.coupled.brackets import (
     intersection,
     setting_of,
 )
-from plumdp.solver.coupled.by_cycles import average_of, cycles_of
+from plumdp.solver.coupled.by_cycles import Cycles, average_of, cycles_of
 from plumdp.solver.coupled.by_slabs import bracket_by_slabs
 from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain
@@ -138,6 +138,38 @@ def _by_cycles(
     precision: float,
 ) -> CoupledBounds | str:
     """Return bounds on an average reward in the long run."""
+    cycle = cycle_bounds(model, policy, objective, region, uncertain, precision)
+    if isinstance(cycle, str):
+        return cycle
+    excess = cycle.excess
+    lower, upper = average_of(cycle.less, (excess.lower, excess.upper), (cycle.length.lower, cycle.length.upper))
+    slack = cycle.cycles.rounding(cycle.less)  # of each step's reward, and so of the average
+    lower, upper = lower - slack, upper + slack
+    scale = (upper - lower) / (excess.upper - excess.lower) if excess.upper > excess.lower else 1.0
+    statistics, remainder, rounding = (scale * part for part in (excess.statistics, excess.remainder, excess.rounding))
+    return CoupledBounds(lower, upper, statistics, remainder, rounding + 2 * slack, excess.kind)
+
+
+@dataclass(frozen=True, eq=False)
+class CycleBounds:
+    """The cycles of a policy, the number c that its reward is less for each step, and bounds on D and T (by_cycles)."""
+
+    cycles: Cycles
+    relaxed: IntervalMDP
+    less: float
+    length: CoupledBounds
+    excess: CoupledBounds
+
+
+def cycle_bounds(
+    model: ParametricMDP,
+    policy: Indices,
+    objective: Objective,
+    region: Region,
+    uncertain: IntervalMDP,
+    precision: float,
+) -> CycleBounds | str:
+    """Return bounds on length and reward of a cycle, or why there are none."""
     centre = ball_around(region, model.space.dimension).centre
     cycles = cycles_of(model, policy, objective, centre)
     if isinstance(cycles, str):
@@ -149,12 +181,7 @@ def _by_cycles(
     middle, _ = policy_gradient(cycles.model, cycles.policy, cycles.total(0.0), centre)
     less = 2 * middle / (length.lower + length.upper)
     excess = find_coupled_bounds(cycles.model, cycles.policy, cycles.total(less), region, relaxed, precision=precision)
-    if isinstance(excess, str):
-        return excess
-    lower, upper = average_of(less, (excess.lower, excess.upper), (length.lower, length.upper))
-    scale = (upper - lower) / (excess.upper - excess.lower) if excess.upper > excess.lower else 1.0
-    statistics, remainder, rounding = (scale * part for part in (excess.statistics, excess.remainder, excess.rounding))
-    return CoupledBounds(lower, upper, statistics, remainder, rounding, excess.kind)
+    return excess if isinstance(excess, str) else CycleBounds(cycles, relaxed, less, length, excess)
 
 
 def usable_chain(

@@ -121,6 +121,13 @@ class Approximation:
             self.rounding + other.rounding + slack,
         )
 
+    def divided_by(self, number: float) -> Approximation:
+        """Return the approximation of a value divided by a positive number, with the errors of dividing."""
+        value, slope, curvature = self.value / number, self.slope / number, self.curvature / number
+        slack = 4 * UNIT * (abs(value) + float(np.abs(slope).sum() + np.abs(curvature).sum()))
+        below, above = ((rest / number + slack) * UP for rest in (self.below, self.above))
+        return Approximation(value, slope, curvature, below, above, self.rounding / number + slack)
+
 
 def weighted_sum(parts: Sequence[Approximation], weights: Sequence[float]) -> Approximation:
     """Return the weighted sum of values about the same centre, with the errors of all and of adding up."""

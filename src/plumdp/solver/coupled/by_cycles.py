@@ -10,14 +10,14 @@ is about zero, so that T matters little.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import inf, nextafter
 
 import numpy as np
 
+from plumdp.base.rounding import UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray
 from plumdp.model.learned_rewards import LearnedRewards
-from plumdp.model.memory import remember
+from plumdp.model.memory import among, remember
 from plumdp.model.objective import Objective, Reward
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
@@ -52,6 +52,10 @@ class Cycles:
         """Return the reward of a cycle, less a number for each of its steps."""
         return Signed(RewardStructure(None, self.reward - less * self.steps, self.learned), "max", target=self.end)
 
+    def rounding(self, less: float) -> float:
+        """Return how far rounding moves the reward of a step in ``total`` at most."""
+        return 4 * UNIT * float(np.abs(self.reward).max(initial=0.0) + abs(less))
+
     def length(self) -> Reward:
         """Return the number of steps of a cycle."""
         return Reward(RewardStructure(None, self.steps), "max", target=self.end)
@@ -59,32 +63,28 @@ class Cycles:
 
 def cycles_of(model: ParametricMDP, policy: Indices, objective: Objective, point: FloatArray) -> Cycles | str:
     """Return the cycles of a policy through a state that it often visits at a point, or why there are none."""
-    back = _often_visited(model, policy, point)
-    product = _product(model, back)
+    back, small = _often_visited(model, policy, point), model.graph
+    keep = np.zeros((2, small.n_choices), dtype=np.bool_)
+    keep[:, policy] = True  # of other choices nothing is asked
+
+    def leave(memory: Indices, state: Indices, choice: Indices) -> Indices:
+        return np.where(state == back, 1, memory)
+
+    product = remember(model, leave, 2, "cycle", allow=among(keep))
     if isinstance(product, str):
         return product
-    graph, small = product.graph, model.graph
+    graph = product.graph
     assert graph.memory is not None
     state, choice = graph.memory.state, graph.memory.choice
     has_begun = (graph.states[graph.memory.names[0]] == 1) | (state == back)
-    lifted = graph.first_choice[:-1] + (np.asarray(policy) - small.first_choice[:-1])[state]
     counts = has_begun[graph.state_of_choice()].astype(np.float64)
     terms = objective.terms(small)
     learned = None
     if terms.learned is not None:
         learned = terms.learned.of_choices(np.where(counts > 0, terms.learned.coin[choice], -1))
     end = (graph.states[graph.memory.names[0]] == 1) & (state == back)
-    return Cycles(product, lifted.astype(np.int32), terms.reward[choice] * counts, counts, end, learned)
-
-
-@lru_cache(maxsize=4)
-def _product(model: ParametricMDP, back: int) -> ParametricMDP | str:
-    """Return the model that remembers whether a state was left before."""
-
-    def leave(memory: Indices, state: Indices, choice: Indices) -> Indices:
-        return np.where(state == back, 1, memory)
-
-    return remember(model, leave, 2, "cycle")
+    only = graph.first_choice[:-1].astype(np.int32)
+    return Cycles(product, only, terms.reward[choice] * counts, counts, end, learned)
 
 
 def _often_visited(model: ParametricMDP, policy: Indices, point: FloatArray) -> int:

@@ -4,18 +4,23 @@ Values of two policies move together with the parameters. So both are expanded a
 the errors e and e' of them, and V - V' = (W - W') + (e - e'): slopes and curvatures are subtracted before the region is
 asked how far they lead, and only the remainders are added up, unless that of ``advantages.py`` is smaller. So it is
 with weighted sums of several objectives.
+
+Averages in the long run are g = c + D / T for each policy (see ``by_cycles``). With t about T, this is c + D / t plus
+D (1 / T - 1 / t), which is small, as D is about zero and T about t. So D / t is expanded for each policy, and what is
+small is bounded by the bounds on D and T.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
-from plumdp.base.rounding import UP
+from plumdp.base.rounding import UNIT, UP
 from plumdp.model.graph import Indices
-from plumdp.model.objective import Objective
+from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.region.ball import Ball, ball_around, smaller_ball
@@ -26,6 +31,7 @@ from plumdp.solver.coupled.bounds import (
     MATTERS,
     CoupledBounds,
     best_of,
+    cycle_bounds,
     discount_of,
     fits,
     is_poor,
@@ -83,6 +89,10 @@ def find_difference_bounds(
 
     ``uncertain`` is a relaxation of the model that allows for all points of the region.
     """
+    if objective.kind is Kind.AVERAGE:
+        return _of_averages(
+            [_side(model, policy, objective, uncertain) for policy in (first, second)], region, precision
+        )
     found = find_differences(model, first, second, [objective], region, uncertain, precision=precision)
     return found if isinstance(found, str) else found.bounds([1.0])
 
@@ -100,19 +110,56 @@ def find_differences(
     """Return the values of one policy less those of another in some objectives, or why they cannot be expanded."""
     asked = [objective.flipped() or objective for objective in objectives]
     sides = [_side(model, policy, each, uncertain) for each in asked for policy in (first, second)]
-    ball = ball_around(region, model.space.dimension)
+    # (1 - V) - (1 - V') = V' - V
+    signs = tuple(1.0 if objective.flipped() is None else -1.0 for objective in objectives)
+    return _differences(sides, tuple(objective.cap for objective in objectives), signs, region, precision)
+
+
+def _differences(
+    sides: Sequence[_Side], caps: tuple[float, ...], signs: tuple[float, ...], region: Region, precision: float
+) -> Differences | str:
+    """Return the differences of every two sides."""
+    ball = ball_around(region, sides[0].model.space.dimension)
     found = _expanded(sides, region, ball, precision)
     poor = isinstance(found, str) or any(
-        is_poor(_brackets(region, ball, found, alone)) for alone in np.eye(len(objectives)).tolist()
+        is_poor(_brackets(region, ball, found, alone)) for alone in np.eye(len(caps)).tolist()
     )
     other = smaller_ball(region, ball) if poor else None
     about = [(ball, found)] if other is None else [(ball, found), (other, _expanded(sides, region, other, precision))]
     expanded = tuple((ball, found) for ball, found in about if not isinstance(found, str))
-    if not expanded:
-        return str(found)
-    # (1 - V) - (1 - V') = V' - V
-    signs = tuple(1.0 if objective.flipped() is None else -1.0 for objective in objectives)
-    return Differences(region, tuple(objective.cap for objective in objectives), signs, expanded)
+    return Differences(region, caps, signs, expanded) if expanded else str(found)
+
+
+def _of_averages(sides: Sequence[_Side], region: Region, precision: float) -> CoupledBounds | str:
+    """Return bounds on the difference of two averages."""
+    of_cycles, less, small = [], [], 0.0
+    for side in sides:
+        cycle = cycle_bounds(side.model, side.policy, side.objective, region, side.uncertain, precision)
+        if isinstance(cycle, str):
+            return cycle
+        shortest, longest = max(cycle.length.lower, 1.0), max(cycle.length.upper, 1.0)
+        middle = (shortest + longest) / 2
+        most = max(abs(cycle.excess.lower), abs(cycle.excess.upper))
+        # |D (1 / T - 1 / t)|, and the rounding of rewards in D / t
+        small += most * ((longest - shortest) / 2 + UNIT * longest) / (shortest * middle)
+        small += cycle.cycles.rounding(cycle.less) * longest / middle
+        less.append(cycle.less)
+        of_cycles.append(
+            _Side(cycle.cycles.model, cycle.cycles.policy, cycle.cycles.total(cycle.less), cycle.relaxed, middle)
+        )
+    found = _differences(of_cycles, (inf,), (1.0,), region, precision)
+    if isinstance(found, str):
+        return found
+    bounds = found.bounds([1.0])
+    apart, slack = less[0] - less[1], 8 * UNIT * (abs(less[0]) + abs(less[1]) + abs(bounds.lower) + abs(bounds.upper))
+    wider = small * UP + slack
+    return replace(
+        bounds,
+        lower=bounds.lower + apart - wider,
+        upper=bounds.upper + apart + wider,
+        remainder=bounds.remainder + 2 * small,
+        rounding=bounds.rounding + 2 * slack,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +170,7 @@ class _Side:
     policy: Indices
     objective: Objective
     uncertain: IntervalMDP
+    per: float | None = None  # what the value is divided by
 
 
 def _side(model: ParametricMDP, policy: Policy, objective: Objective, uncertain: IntervalMDP) -> _Side:
@@ -171,7 +219,7 @@ def _by_advantages(
     one: _Side, other: _Side, region: Region, ball: Ball, precision: float
 ) -> list[Approximation | None]:
     """Return approximations of the difference of two policies on the same model, of first and second order."""
-    if one.model is not other.model:  # one of them draws
+    if one.model is not other.model:  # one of them draws, or both are cycles
         return []
     return advantage_approximations(
         one.model, one.policy, other.policy, one.objective, region, one.uncertain, ball, precision=precision
@@ -180,6 +228,9 @@ def _by_advantages(
 
 def _approximations(side: _Side, region: Region, ball: Ball, precision: float) -> list[Approximation | None] | str:
     """Return the approximations of a policy's value, of first and second order, or why there are none."""
+    if side.per is not None:
+        whole, per = _approximations(replace(side, per=None), region, ball, precision), side.per
+        return whole if isinstance(whole, str) else [None if each is None else each.divided_by(per) for each in whole]
     chain = usable_chain(side.model, side.policy, side.objective, side.uncertain)
     if isinstance(chain, str):
         return chain
