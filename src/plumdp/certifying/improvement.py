@@ -18,14 +18,14 @@ from plumdp.certifying.policy_search import search_policies
 from plumdp.confidence.bounds import Intervals
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
+from plumdp.data.practice import practice_of, taken_choices
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.methods import Sets
 from plumdp.learning.storage import storage_of
 from plumdp.model.events import Events
-from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.policy import Policy, check_policy, normalised
+from plumdp.model.policy import Policy, check_policy
 from plumdp.model.question import Asked, Question, ask
 from plumdp.model.text import number_of
 from plumdp.region.conflict import Conflict
@@ -200,7 +200,9 @@ def improve_learned(
     question = ask(objective, learned.model, memory=False)
     is_practice = isinstance(over, str) and over == PRACTICE
     name = name or ("today's practice" if is_practice else "the baseline")
-    baseline = check_policy(question.model.graph, practice_of(learned.counts, question.model) if is_practice else over)
+    baseline = check_policy(
+        question.model.graph, practice_of(learned.counts.counts, question.model) if is_practice else over
+    )
     other = conclude(learned, question, policy=baseline, precision=precision)
     differences = [
         difference_of(learned, question, one, other, names=(_FOUND, name), precision=precision)
@@ -233,22 +235,9 @@ def _candidates(learned: Learned, question: Question, baseline: Certificate, pre
     return [*certificates, *more]
 
 
-def practice_of(counts: TransitionCounts, model: ParametricMDP) -> FloatArray:
-    """Return the policy that takes each action as often as the data do in the same state (n_choices).
-
-    States without data have all actions alike. On a product with memory, it is as often as in the counted state.
-    """
-    return normalised(model.graph, _visits(counts, model))
-
-
-def _visits(counts: TransitionCounts, model: ParametricMDP) -> FloatArray:
-    visits = counts.visits.astype(np.float64)
-    return visits if model.lift is None else visits[np.asarray(model.lift.choice)]
-
-
 def _about_practice(counts: TransitionCounts, question: Question) -> tuple[str, ...]:
     graph = question.model.graph
-    visits = np.bincount(graph.state_of_choice(), _visits(counts, question.model), graph.n_states)
+    visits = np.bincount(graph.state_of_choice(), taken_choices(counts.counts, question.model), graph.n_states)
     n_unseen = int(((visits == 0) & (np.diff(graph.first_choice) > 1)).sum())
     if not n_unseen:
         return (_ESTIMATED,)
