@@ -19,6 +19,8 @@ from plumdp.result.certificate import Certificate, Status, outward, percent
 from plumdp.result.json_values import json_value
 from plumdp.solver.coupled.differences import find_difference_bounds
 
+_BY_VALUES = "a model on disk, or whose rows are unknown, has bounds on both values alone"
+
 
 @dataclass(frozen=True, eq=False)
 class Difference:
@@ -145,7 +147,7 @@ def difference_of(
     if isinstance(learned.region, Conflict):
         return Difference(lower, upper, one, other, names)
     if not storage_of(question.model).has_points:
-        return Difference(lower, upper, one, other, names, "a model that is stored on disk is solved within intervals")
+        return Difference(lower, upper, one, other, names, _BY_VALUES)
     uncertain = relax(learned, default_relaxation(learned), question.model)
     bounds = find_difference_bounds(
         question.model, one.policy, other.policy, question.objective, learned.region, uncertain, precision=precision

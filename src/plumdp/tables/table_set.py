@@ -203,8 +203,11 @@ def announced_policies(bounds: TableSet, question: Question) -> list[tuple[float
     """
     if bounds.moments is None:
         return []
-    seen = bounds.moments.counts[-1]
-    found = [(estimate_value(question, each.policy, seen), each.policy) for each in _about(bounds, question)]
+    seen, policies = (
+        bounds.moments.counts[-1],
+        {each.policy.tobytes(): each.policy for each in _about(bounds, question)},
+    )
+    found = [(estimate_value(question, policy, seen), policy) for policy in policies.values()]
     return sorted(found, key=lambda pair: -pair[0])
 
 
