@@ -23,7 +23,7 @@ from plumdp.tables.plan import make_plan
 from plumdp.tables.policies import chain_of_policy
 
 TRUTH = {"a": Fraction(1, 3), "b": Fraction(1, 2)}  # probability of the goal by each action
-VISITS = ((2, 1), (0, 1), (1, 0))  # of the rows of both actions in the three batches
+VISITS = ((2, 1), (1, 0), (1, 1))  # of the rows of both actions in the three batches
 PLANNED = 300  # times as much as there is, so that rows may be trusted and bets are small
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -19,7 +19,7 @@ from plumdp.certifying.policy_search import search_policies
 from plumdp.confidence.bounds import Intervals
 from plumdp.data.counts import CountArray, TransitionCounts, counts_of
 from plumdp.data.logs import Log
-from plumdp.data.pilots import with_pilot
+from plumdp.data.pilots import drawn_pilot
 from plumdp.data.practice import practice_of, taken_choices
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, require_learned
@@ -170,12 +170,10 @@ def improve(
     require_model("improve", model)
     question = ask(objective, model, memory=False)  # the baseline counts no steps
     with thread_limit(threads):
-        data = counts_of(counts)
-        data = with_pilot(data, is_table=True) if model.counted.is_table else data
         learned = learn(
             model,
-            data,
-            objectives=with_baseline(question, data, over),
+            counts,
+            objectives=with_baseline([question], model, counts, over),
             confidence=confidence,
             confidence_set=confidence_set,
             interval_method=interval_method,
@@ -215,11 +213,14 @@ def improve_learned(
     return Improvement(best, name, len(differences), _about_practice(learned.counts, question) if is_practice else ())
 
 
-def with_baseline(question: Question, counts: TransitionCounts, over: Policy) -> list[Question]:
-    """Return what to announce to ``learn``: the question, and in a table the value of the baseline as well."""
-    if not question.model.counted.is_table:
-        return [question]
-    return [question, replace(question, policy=_baseline(question, counts, over))]
+def with_baseline(
+    objectives: Sequence[Asked], model: ParametricMDP, counts: TransitionCounts | Log, over: Policy
+) -> Sequence[Asked]:
+    """Return what to announce to ``learn``: the objectives, and in a table the values of the baseline as well."""
+    if not model.counted.is_table:
+        return objectives
+    questions = [ask(each, model, memory=False) for each in objectives]
+    return [*questions, *(replace(each, policy=_baseline(each, counts_of(counts), over)) for each in questions)]
 
 
 def _baseline(question: Question, counts: TransitionCounts, over: Policy) -> npt.NDArray[Any]:
@@ -234,9 +235,13 @@ def _is_practice(over: Policy) -> bool:
 
 
 def _before_bets(counts: TransitionCounts, model: ParametricMDP) -> CountArray:
-    """Return the counts that practice is estimated from: all of them, or those of a table before the first bets."""
-    first = first_moment(counts.pilot) if model.counted.is_table and counts.pilot is not None else None
-    return counts.counts if counts.pilot is None or first is None else counts.pilot.moments[first]
+    """Return the counts that practice is estimated from: all of them, or those of a table before the first bets.
+
+    Without a pilot, that is the one that ``learn`` draws.
+    """
+    pilot = (counts.pilot or drawn_pilot(counts, is_table=True)) if model.counted.is_table else None
+    first = None if pilot is None else first_moment(pilot)
+    return counts.counts if pilot is None or first is None else pilot.moments[first]
 
 
 def _worst_gain(difference: Difference) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -112,11 +111,6 @@ _MOST_VISITS = 10**9 - 1  # that NumPy draws from
 _SPLITS = (4, 4, 16)  # a sixteenth of the visits of each choice is the pilot, a quarter of it comes first, and so on
 _LAST = 8  # part of the visits of a table that comes last
 _SPLIT = "these were drawn at random, with a seed that the model fixes"
-
-
-def with_pilot(counts: TransitionCounts, *, is_table: bool) -> TransitionCounts:
-    """Return counts with the pilot that is drawn if there is none yet and one can be drawn."""
-    return counts if counts.pilot is not None else replace(counts, pilot=drawn_pilot(counts, is_table=is_table))
 
 
 def drawn_pilot(counts: TransitionCounts, *, is_table: bool = False) -> Pilot | None:

@@ -18,7 +18,7 @@ from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import ConfidenceSet, Guarantee
 from plumdp.data.counts import Pilot, TransitionCounts, counts_of, require_same_graph
 from plumdp.data.logs import Log
-from plumdp.data.pilots import pilot_assumption, with_pilot
+from plumdp.data.pilots import drawn_pilot, pilot_assumption
 from plumdp.fit.diagnosis import diagnose
 from plumdp.fit.model_fit import ModelFit, fit_model
 from plumdp.fit.smallest_misfit import smallest_misfit
@@ -92,8 +92,8 @@ def learn(
     studies = allowed_studies(counted, evidence, kind, misfit)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
     questions = ask_all(objectives, model)
-    if method.has_directions:
-        data = with_pilot(data, is_table=counted.is_table)
+    if method.has_directions and data.pilot is None:
+        data = replace(data, pilot=drawn_pilot(data, is_table=counted.is_table))
     is_asked = method.announce is not None and bool(questions) and "coupled" in storage_of(model).relaxations
     budget = _budget(method, cache, data.pilot, is_asked=is_asked, misfit=misfit)  # before the outcomes are looked at
     budget = budget.with_evidence() if studies else budget
