@@ -160,6 +160,9 @@ MUTANTS = {
             "test_a_planted_look_ahead_is_found[tied_rows_bet_as_if_they_were_two-tied rows-kinds3]"
         ),
     },
+    "oracles/test_candidates": {
+        "a candidate chosen by all data": "test_a_candidate_that_is_chosen_by_all_data_is_found",
+    },
     "oracles/test_table_points": {
         "a share that counts twice": "test_a_planted_error_is_found[a_share_counts_twice]",
         "a mismatch left out": "test_a_planted_error_is_found[what_the_direction_misses_is_left_out]",

@@ -8,7 +8,7 @@ from arms import WINS, chances, row_of_arms
 
 import plumdp as pl
 from plumdp.certifying import policy_search
-from plumdp.certifying.improvement import practice_of
+from plumdp.data.practice import practice_of
 from plumdp.decisions import improve, improve_learned
 
 N, MODEL = 3, row_of_arms(3)
@@ -101,7 +101,7 @@ def test_practice_is_how_often_the_data_take_each_action():
     taken = {((0, 0), "a"): 3, ((0, 0), "b"): 1, ((1, 1), "b"): 1}
     for choice, key in enumerate(zip(states, names, strict=True)):
         counts[graph.first_transition[choice]] = taken.get(key, 0)
-    weights = practice_of(pl.TransitionCounts(graph, counts, "adaptive"), MODEL)
+    weights = practice_of(counts, MODEL)
     shown = dict(zip(zip(states, names, strict=True), weights.tolist(), strict=True))
     assert (shown[(0, 0), "a"], shown[(0, 0), "b"]) == (0.75, 0.25)
     assert (shown[(1, 1), "a"], shown[(1, 1), "b"]) == (0, 1)

@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread, thread_limit
 from plumdp.base.vocabulary import Verdict
 from plumdp.certifying.difference import Difference, difference_of
-from plumdp.certifying.pipeline import conclude
+from plumdp.certifying.pipeline import conclude, relax
 from plumdp.certifying.policy_search import search_policies
 from plumdp.confidence.bounds import Intervals
-from plumdp.data.counts import TransitionCounts
+from plumdp.data.counts import CountArray, TransitionCounts, counts_of
 from plumdp.data.logs import Log
+from plumdp.data.pilots import drawn_pilot
+from plumdp.data.practice import practice_of, taken_choices
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, require_learned
-from plumdp.learning.methods import Sets
+from plumdp.learning.methods import SETS, Sets
 from plumdp.learning.storage import storage_of
 from plumdp.model.events import Events
-from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.policy import Policy, check_policy, normalised
+from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import Asked, Question, ask
 from plumdp.model.text import number_of
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, outward, percent
 from plumdp.result.json_values import json_value
 from plumdp.result.policy_table import PolicyTable
+from plumdp.tables.table_set import first_moment
 
 PRACTICE = "practice"
 _MOST_CERTIFIED = 3  # policies whose differences are proved, of all that a search proposes
 _FOUND = "the policy found"
 _ESTIMATED = (
-    "the baseline takes each action as often as these data do in the same state; the practice behind the data may be "
-    "another, and may depend on more than the state"
+    "the baseline takes each action as often as {} do in the same state; the practice behind the data may be another, "
+    "and may depend on more than the state"
 )
 
 
@@ -149,7 +152,7 @@ def improve(
     ----------
     over
         The baseline: any ``Policy``, or "practice" for how often the data take each action in each state, which is the
-        default.
+        default. In a table, practice is that of the first data, as bets on its value are placed on the rest.
     objective, precision, threads, confidence, confidence_set, interval_method, events, misfit, evidence
         As of ``certify``.
 
@@ -170,7 +173,7 @@ def improve(
         learned = learn(
             model,
             counts,
-            objectives=[question],
+            objectives=with_baseline([question], model, counts, over),
             confidence=confidence,
             confidence_set=confidence_set,
             interval_method=interval_method,
@@ -198,9 +201,9 @@ def improve_learned(
     """
     require_learned("improve_learned", learned)
     question = ask(objective, learned.model, memory=False)
-    is_practice = isinstance(over, str) and over == PRACTICE
+    is_practice = _is_practice(over)
     name = name or ("today's practice" if is_practice else "the baseline")
-    baseline = check_policy(question.model.graph, practice_of(learned.counts, question.model) if is_practice else over)
+    baseline = _baseline(question, learned.counts, over)
     other = conclude(learned, question, policy=baseline, precision=precision)
     differences = [
         difference_of(learned, question, one, other, names=(_FOUND, name), precision=precision)
@@ -208,6 +211,37 @@ def improve_learned(
     ]
     best = max(differences, key=_worst_gain, default=Difference(0.0, 0.0, other, other, (_FOUND, name)))
     return Improvement(best, name, len(differences), _about_practice(learned.counts, question) if is_practice else ())
+
+
+def with_baseline(
+    objectives: Sequence[Asked], model: ParametricMDP, counts: TransitionCounts | Log, over: Policy
+) -> Sequence[Asked]:
+    """Return what to announce to ``learn``: the objectives, and in a table the values of the baseline as well."""
+    if not model.counted.is_table:
+        return objectives
+    questions = [ask(each, model, memory=False) for each in objectives]
+    return [*questions, *(replace(each, policy=_baseline(each, counts_of(counts), over)) for each in questions)]
+
+
+def _baseline(question: Question, counts: TransitionCounts, over: Policy) -> npt.NDArray[Any]:
+    """Return the baseline as an array that is checked."""
+    graph = question.model.graph
+    seen = practice_of(_before_bets(counts, question.model), question.model) if _is_practice(over) else over
+    return as_choices(graph, check_policy(graph, seen))
+
+
+def _is_practice(over: Policy) -> bool:
+    return isinstance(over, str) and over == PRACTICE
+
+
+def _before_bets(counts: TransitionCounts, model: ParametricMDP) -> CountArray:
+    """Return the counts that practice is estimated from: all of them, or those of a table before the first bets.
+
+    Without a pilot, that is the one that ``learn`` draws.
+    """
+    pilot = (counts.pilot or drawn_pilot(counts, is_table=True)) if model.counted.is_table else None
+    first = None if pilot is None else first_moment(pilot)
+    return counts.counts if pilot is None or first is None else pilot.moments[first]
 
 
 def _worst_gain(difference: Difference) -> float:
@@ -218,11 +252,20 @@ def _worst_gain(difference: Difference) -> float:
 def _candidates(learned: Learned, question: Question, baseline: Certificate, precision: float) -> list[Certificate]:
     """Return certificates of policies that may be better than the baseline.
 
-    They are the one that is best by itself, and those whose estimated difference has the best bounds.
+    They are the one that is best by itself, and those whose estimated difference has the best bounds. In a table, they
+    are the one that is best against nature, and all that bets were placed on.
     """
+    graph, rival = question.model.graph, check_policy(question.model.graph, baseline.policy)
+    announced = SETS[learned.kind].announced
+    if announced is not None and not isinstance(learned.region, Conflict):
+        robust = learned.at_points(question).robust(relax(learned, "interval", question.model), precision).policy
+        policies = {
+            each.tobytes(): each for each in (robust, *(each for _, each in announced(learned.bounds, question)))
+        }
+        others = [policy for policy in policies.values() if not np.array_equal(policy, rival)]
+        return [conclude(learned, question, policy=policy, precision=precision) for policy in others]
     best = conclude(learned, question, precision=precision)
-    given = check_policy(question.model.graph, best.policy)
-    rival = check_policy(question.model.graph, baseline.policy)
+    given = check_policy(graph, best.policy)
     certificates = [] if np.array_equal(given, rival) else [best]
     if isinstance(learned.region, Conflict) or not storage_of(question.model).has_points:
         return certificates
@@ -233,23 +276,11 @@ def _candidates(learned: Learned, question: Question, baseline: Certificate, pre
     return [*certificates, *more]
 
 
-def practice_of(counts: TransitionCounts, model: ParametricMDP) -> FloatArray:
-    """Return the policy that takes each action as often as the data do in the same state (n_choices).
-
-    States without data have all actions alike. On a product with memory, it is as often as in the counted state.
-    """
-    return normalised(model.graph, _visits(counts, model))
-
-
-def _visits(counts: TransitionCounts, model: ParametricMDP) -> FloatArray:
-    visits = counts.visits.astype(np.float64)
-    return visits if model.lift is None else visits[np.asarray(model.lift.choice)]
-
-
 def _about_practice(counts: TransitionCounts, question: Question) -> tuple[str, ...]:
-    graph = question.model.graph
-    visits = np.bincount(graph.state_of_choice(), _visits(counts, question.model), graph.n_states)
+    graph, seen = question.model.graph, _before_bets(counts, question.model)
+    visits = np.bincount(graph.state_of_choice(), taken_choices(seen, question.model), graph.n_states)
     n_unseen = int(((visits == 0) & (np.diff(graph.first_choice) > 1)).sum())
+    said = _ESTIMATED.format("these data" if seen is counts.counts else f"the first {seen.sum():,} steps of these data")
     if not n_unseen:
-        return (_ESTIMATED,)
-    return (f"{_ESTIMATED}; in {number_of(n_unseen, 'state')} without data, it draws all actions alike",)
+        return (said,)
+    return (f"{said}; in {number_of(n_unseen, 'state')} without data, it draws all actions alike",)

@@ -93,9 +93,13 @@ def best_valuation(
     """
     model, objective, region = question.model, question.objective, learned.region
     assert not isinstance(region, Conflict)
+    start = model.graph.initial_state
+    against_nature = float(robust.lower[start]) if objective.direction == "max" else -float(robust.upper[start])
+    announced = SETS[learned.kind].announced
+    if announced is not None:
+        found = announced(learned.bounds, question)
+        return _best_announced(learned, uncertain, [*found, (against_nature, robust.policy)], question, precision)
     given = [robust.policy, *(policy for policy in learned.policies if _is_policy_of(model.graph, policy))]
-    if SETS[learned.kind].bounds_by_bets is not None:
-        return _best_announced(learned, uncertain, given, question, precision)
     candidates = search_policies(model, objective, region, given, learned.at_points(question))
     best: Valuation | None = None
     for candidate in candidates[:_MOST_CERTIFIED]:
@@ -103,8 +107,6 @@ def best_valuation(
             new = value_policy(learned, uncertain, candidate.policy, question, is_coupled=True, precision=precision)
             best = new if best is None or new.bound(objective) > best.bound(objective) else best
     assert best is not None
-    start = model.graph.initial_state
-    against_nature = float(robust.lower[start]) if objective.direction == "max" else -float(robust.upper[start])
     if against_nature <= best.bound(objective):
         return best
     of_robust = value_policy(learned, uncertain, robust.policy, question, is_coupled=True, precision=precision)
@@ -112,17 +114,24 @@ def best_valuation(
 
 
 def _best_announced(
-    learned: Learned, uncertain: IntervalMDP, policies: Sequence[IntArray], question: Question, precision: float
+    learned: Learned,
+    uncertain: IntervalMDP,
+    policies: Sequence[tuple[float, npt.NDArray[Any]]],
+    question: Question,
+    precision: float,
 ) -> Valuation:
-    """Return the policy with the best bound, of those that bets were placed on and the robust one, which is the first.
+    """Return the policy with the best bound, of those that bets were placed on and the robust one, which is the last.
 
-    The bounds of all of them hold jointly, so that the best may be picked.
+    The bounds of all of them hold jointly, so that the best may be picked. Those whose estimates, which come with them,
+    are no better than a bound that is proved are left out.
     """
-    distinct = {policy.tobytes(): policy for policy in policies}.values()
-    valued = [
-        value_policy(learned, uncertain, policy, question, is_coupled=True, precision=precision) for policy in distinct
-    ]
-    return max(valued, key=lambda each: each.bound(question.objective))
+    best: Valuation | None = None
+    for estimate, policy in policies:
+        if best is None or estimate > best.bound(question.objective):
+            new = value_policy(learned, uncertain, policy, question, is_coupled=True, precision=precision)
+            best = new if best is None or new.bound(question.objective) > best.bound(question.objective) else best
+    assert best is not None
+    return best
 
 
 def _is_policy_of(graph: Graph, policy: IntArray) -> bool:

@@ -8,6 +8,7 @@ import typer
 
 import plumdp
 from plumdp.base.vocabulary import Status
+from plumdp.certifying.improvement import with_baseline
 from plumdp.cli import arguments as args
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions
 from plumdp.cli.results import EXIT_CODES, Result, exit_code, print_decisions
@@ -54,7 +55,8 @@ def improve(
     read, objectives = asked.load(of_model)
     is_practice = over == _PRACTICE
     baseline = over if is_practice else load_policy(over, read, option="--over")
-    learned = sets.learn(read, log.read_for(of_model, read), objectives)
+    counts = log.read_for(of_model, read)
+    learned = sets.learn(read, counts, with_baseline(objectives, read, counts, baseline))
     name = "" if is_practice else over
     answers = [plumdp.decisions.improve_learned(learned, each, over=baseline, name=name) for each in objectives]
     more = [

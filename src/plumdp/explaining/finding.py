@@ -26,8 +26,8 @@ from plumdp.region.shapes import Polytope, Region
 from plumdp.result.findings import Cut, Drawing, Edge, ExpressionRow, Outline, Point
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.coupled.gradient import policy_gradient
+from plumdp.tables.candidates import smoothed
 from plumdp.tables.chain import pooled
-from plumdp.tables.table_set import smoothed
 
 MOST_PARAMETERS = 6  # in a picture
 MOST_STATES = 400  # likewise

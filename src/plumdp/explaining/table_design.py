@@ -19,11 +19,11 @@ from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import Question
 from plumdp.model.row_classes import RowClasses
 from plumdp.result.advice import ClassAdvice, Prediction
+from plumdp.tables.candidates import smoothed
 from plumdp.tables.chain import PRIOR, pooled
 from plumdp.tables.equations import equations_of, values_of
 from plumdp.tables.plan import row_variances
 from plumdp.tables.policies import chain_of_policy
-from plumdp.tables.table_set import smoothed
 
 _HALVINGS = 100
 MOST_RUNS = 10**12

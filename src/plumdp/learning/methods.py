@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
+import numpy.typing as npt
+
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.vocabulary import Relaxation
 from plumdp.base.vocabulary import Sets as Sets
@@ -34,7 +36,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
 from plumdp.solver.coupled.bounds import CoupledBounds
-from plumdp.tables.table_set import bounds_of_policy, table_budget, table_set
+from plumdp.tables.table_set import announced_policies, bounds_of_policy, table_budget, table_set
 from plumdp.tables.view_fit import view_fit
 
 Measured = TypeVar("Measured", bound=ConfidenceSet)
@@ -89,6 +91,9 @@ class ConfidenceMethod(Generic[Measured]):
     announce: Callable[[Sequence[Question], Solvers], dict[str, Any]] | None = None  # more of these, from questions
     bounds_by_bets: Callable[[Measured, Question, Indices, FloatArray, FloatArray], CoupledBounds | str] | None = (
         None  # of the value of a policy, given bounds (n_states) by intervals: for tables, which have no parameters
+    )
+    announced: Callable[[Measured, Question], Sequence[tuple[float, npt.NDArray[Any]]]] | None = (
+        None  # the policies that such bets were placed on, with estimates of their values such that larger is better
     )
     is_tested: bool = True  # the model, and the numbers that it fixes, are tested as well
     tightest: Relaxation = "coupled"  # the default relaxation
@@ -154,6 +159,7 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
         has_directions=True,
         announce=lambda questions, _: {"questions": questions},
         bounds_by_bets=bounds_of_policy,
+        announced=announced_policies,
         fit=view_fit,
     ),
     "published-interval": ConfidenceMethod(

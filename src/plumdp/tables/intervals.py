@@ -10,7 +10,7 @@ import numpy as np
 from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.untied import bounds_of_rows, events_of_rows
-from plumdp.data.counts import TransitionCounts
+from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.events import find_events
 from plumdp.model.graph import BoolArray, FloatArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP
@@ -40,7 +40,7 @@ def table_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: fl
     """
     source = model.source
     if source is None:
-        return TableIntervals(*row_intervals(model, counts, error=error))
+        return TableIntervals(*row_intervals(model, counts.counts, error=error))
     space, polynomials = source.space, source.expressions.without_free()
     region: Region | Conflict = Box(space.names, space.lower, space.upper)
     if ties_rows(source):
@@ -49,7 +49,7 @@ def table_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: fl
         is_other = source.is_free_row[source.rows.number[model.rows.representative]]
         n_others = int(events_of_rows(model.rows.first, _counted(model, is_other)).sum())
         of_each = equal_parts(error, n_others + len(events))
-        lower, upper = row_intervals(model, counts, error=of_each * n_others, is_asked=is_other)
+        lower, upper = row_intervals(model, counts.counts, error=of_each * n_others, is_asked=is_other)
         found = expression_bounds(
             part,
             visits_of(counts, is_kept),
@@ -59,7 +59,7 @@ def table_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: fl
         )
         region = build_region(space, events.polynomials, found.event_lower, found.event_upper)
     else:
-        lower, upper = row_intervals(model, counts, error=error)
+        lower, upper = row_intervals(model, counts.counts, error=error)
     if isinstance(region, Conflict):
         return TableIntervals(lower, upper, region)
     return _within(model, lower, upper, *project(region, polynomials))
@@ -87,7 +87,7 @@ def _within(
 
 
 def row_intervals(
-    model: ParametricMDP, counts: TransitionCounts, *, error: float, is_asked: BoolArray | None = None
+    model: ParametricMDP, counts: CountArray, *, error: float, is_asked: BoolArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds on each expression of a table that hold with probability at least 1 - error all at once.
 
@@ -100,7 +100,7 @@ def row_intervals(
         model.rows,
         _counted(model, is_asked),
     )
-    low, high = bounds_of_rows(rows.sum_by_place(counts.counts), rows.first, is_counted, error=error)
+    low, high = bounds_of_rows(rows.sum_by_place(counts), rows.first, is_counted, error=error)
     lower = np.array([*map(float_below, numbers), *np.zeros(model.expressions.n_free)])
     upper = np.array([*map(float_above, numbers), *np.ones(model.expressions.n_free)])
     expression, at = np.asarray(model.expression)[rows.transition], is_counted[owners(rows.first)]
