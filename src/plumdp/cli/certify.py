@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import plumdp
 from plumdp.base.errors import DataError
-from plumdp.base.vocabulary import Relaxation, Status
+from plumdp.base.vocabulary import Relaxation
 from plumdp.cli import arguments as args
-from plumdp.cli.invocation import command_line
+from plumdp.cli.decisions import Decision
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions, objective_of
 from plumdp.cli.progress import LOGGER
-from plumdp.cli.results import (
-    EXIT_CODES,
-    VERDICT_CODES,
-    Result,
-    exit_code,
-    print_comparison,
-    print_decisions,
-    print_json,
-    print_results,
-    worst_code,
-)
+from plumdp.cli.results import Result, exit_code, print_comparison, print_json, print_results, with_command
 from plumdp.cli.sources import load_policy
 
 if TYPE_CHECKING:
@@ -88,99 +77,16 @@ def certify(
     sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
     folder = FolderOptions(output, explain, force, witness)
     about = ModelOptions(model, constant, space)
+    decision = Decision(about, log, asked, sets, folder, as_json)
     if any(text.lstrip().startswith("quantile") for text in property or ()):
-        _certify_quantiles(about, log, asked, sets, folder, as_json=as_json)
+        decision.on_budgets()
+    if willingness is not None and subject_to:
+        raise DataError("--willingness and --subject-to: ask one thing at a time")
     if willingness is not None:
-        if subject_to:
-            raise DataError("--willingness and --subject-to: ask one thing at a time")
-        _certify_net_benefit(about, log, asked, sets, folder, willingness, as_json=as_json)
+        decision.on_net_benefit(willingness)
     if subject_to:
-        _certify_within(about, log, asked, sets, folder, subject_to, as_json=as_json)
+        decision.within(subject_to)
     certify_each(about, log, asked, sets, relaxation, folder, memory=memory, as_json=as_json)
-
-
-def _certify_within(
-    model: ModelOptions,
-    log: LogOptions,
-    asked: PropertyOptions,
-    sets: SetOptions,
-    folder: FolderOptions,
-    subject_to: list[str],
-    *,
-    as_json: bool,
-) -> None:
-    """Certify policies that keep within thresholds, print and save them, and end with 0, or 4 if some is not known."""
-    from plumdp.model.language.threshold import parse_threshold
-    from plumdp.model.question import ask_all
-
-    read, objectives = asked.load(model)
-    limits = [parse_threshold(text, read).objective for text in subject_to]
-    questions = ask_all([*objectives, *limits], read, memory=False)
-    learned = sets.learn(read, log.read_for(model, read), questions)
-    found = [plumdp.decisions.certify_within(learned, each, subject_to=subject_to) for each in objectives]
-    print_decisions(found, [None] * len(found), as_json=as_json)
-    folder.write(learned, [_with_command(each.certificate) for each in found])
-    code = exit_code([Result(each.certificate) for each in found])
-    raise typer.Exit(code or (0 if all(each.is_feasible for each in found) else EXIT_CODES[Status.VACUOUS]))
-
-
-def _certify_quantiles(
-    model: ModelOptions,
-    log: LogOptions,
-    asked: PropertyOptions,
-    sets: SetOptions,
-    folder: FolderOptions,
-    *,
-    as_json: bool,
-) -> None:
-    """Find the least budgets that are asked for, print and save what is certified, and end with the exit code."""
-    from plumdp.model.language.quantile import is_quantile, parse_quantile
-    from plumdp.model.objective import digest
-    from plumdp.model.question import ask_all
-
-    read, texts = asked.texts(model)
-    others = [text for text in texts if not is_quantile(text)]
-    if others:
-        raise DataError(f"--property {others[0]}: ask for quantiles by themselves")
-    questions = [parse_quantile(text, read) for text in texts]
-    objectives = {digest(each.forever().objective): each.forever().objective for each in questions}
-    learned = sets.learn(read, log.read_for(model, read), ask_all([*objectives.values()], read))
-    found = [plumdp.decisions.quantile(learned, each) for each in questions]
-    print_decisions(found, [None] * len(found), as_json=as_json)
-    folder.write(learned, [_with_command(each.answer.answered) for each in found])
-    of_data = exit_code([Result(each.answer.certificate) for each in found])
-    raise typer.Exit(3 if of_data == 3 else worst_code({VERDICT_CODES[each.possible] for each in found}))
-
-
-def _certify_net_benefit(
-    model: ModelOptions,
-    log: LogOptions,
-    asked: PropertyOptions,
-    sets: SetOptions,
-    folder: FolderOptions,
-    willingness: str,
-    *,
-    as_json: bool,
-) -> None:
-    """Certify which policy has the largest net benefit, and end with 0, or 4 if that is known nowhere in the range."""
-    from plumdp.model.question import ask_all
-
-    try:
-        start, end = map(float, willingness.split(":"))
-    except ValueError:
-        raise DataError(f"--willingness {willingness}: write FROM:TO, such as 0:50000") from None
-    read, objectives = asked.load(model)
-    if len(objectives) != 2:
-        raise DataError(f"--willingness: ask two properties, the effect and the cost, not {len(objectives)}")
-    learned = sets.learn(read, log.read_for(model, read), ask_all(objectives, read, memory=False))
-    effect, cost = objectives
-    found = plumdp.decisions.net_benefit(learned, effect, cost, willingness=(start, end))
-    print_decisions([found], [None], as_json=as_json)
-    certificates = [each for one in found.strategies for each in (one.effect, one.cost)]
-    folder.write(learned, [_with_command(each) for each in certificates])
-    if exit_code([Result(each) for each in certificates]) == EXIT_CODES[Status.CONTRADICTED]:
-        raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
-    raise typer.Exit(0 if any(one.best for one in found.strategies) else EXIT_CODES[Status.VACUOUS])
 
 
 def certify_each(
@@ -249,17 +155,11 @@ def _answer(
     from plumdp.model.language.threshold import Threshold
 
     LOGGER.info("certifying %s", question.text)
-    certificate = _with_command(plumdp.conclude(learned, about, relaxation=relaxation, policy=policy))
+    certificate = with_command(plumdp.conclude(learned, about, relaxation=relaxation, policy=policy))
     if not isinstance(question, Threshold):
         return Result(certificate, constants=model.constants)
     answer = plumdp.decide(learned, question, relaxation=relaxation, certificate=certificate)
     return Result(answer.certificate, answer, model.constants)
-
-
-def _with_command(certificate: plumdp.Certificate) -> plumdp.Certificate:
-    """Return a certificate that says by which command it was made."""
-    typed = command_line()
-    return replace(certificate, provenance={**certificate.provenance, "command": typed}) if typed else certificate
 
 
 def compare(

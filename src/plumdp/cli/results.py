@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from rich.console import Console
@@ -16,6 +16,7 @@ from rich.text import Text
 
 import plumdp
 from plumdp.base.vocabulary import Status, Verdict
+from plumdp.cli.invocation import command_line
 
 if TYPE_CHECKING:
     from plumdp.certifying.constraints import Constrained
@@ -103,6 +104,12 @@ def worst_code(codes: set[int]) -> int:
 def print_json(contents: list[dict[str, Any]], *, one: bool = False) -> None:
     """Print objects as a list, or one by itself."""
     print(json.dumps(contents[0] if one else contents, indent=2, ensure_ascii=False))
+
+
+def with_command(certificate: plumdp.Certificate) -> plumdp.Certificate:
+    """Return a certificate that says by which command it was made."""
+    typed = command_line()
+    return replace(certificate, provenance={**certificate.provenance, "command": typed}) if typed else certificate
 
 
 def print_decisions(
