@@ -36,11 +36,14 @@ DOSES = {name: ADMISSIBLE & (name == DOSE) for name in ("restrictive", "liberal"
 OVERLAP = DOSES["restrictive"].any(axis=1) & DOSES["liberal"].any(axis=1)
 
 
-def write_log(path: str, patients: int) -> pd.DataFrame:
-    """Write and return the stays of so many patients, as the clinicians treat them: one row per block of four hours."""
-    rng = np.random.default_rng(1)
+def write_log(path: str, patients: int, rule: Rule | None = None) -> pd.DataFrame:
+    """Write and return the stays of so many patients, one row per block of four hours.
+
+    They are treated as the clinicians do; or they are other patients, and in intensive care the rule names the dose.
+    """
+    rng = np.random.default_rng(1 if rule is None else 2)
     number = np.cumsum(ADMISSIBLE).reshape(ADMISSIBLE.shape) - 1  # of the row of each admissible action
-    doses, moves = _summed(CLINICIANS), _summed(MOVES[ADMISSIBLE])
+    doses, moves = _summed(CLINICIANS if rule is None else _taken(rule)), _summed(MOVES[ADMISSIBLE])
     patient = np.arange(patients)
     state = _draw(_summed(ADMISSION[None]), np.zeros_like(patient), rng)
     blocks = [(patient, np.full_like(patient, ADMITTED), np.zeros_like(patient))]
@@ -54,6 +57,9 @@ def write_log(path: str, patients: int) -> pd.DataFrame:
     patient, state, action = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     order = np.argsort(patient, kind="stable")
     table = _table(patient[order], block[order], state[order], action[order])
+    if rule is not None:
+        ordered = np.array([*_named(rule), "none", "none", "admit"])
+        table["action"] = pd.Categorical(ordered[state[order]])
     table.to_parquet(path, index=False)
     return table
 
@@ -139,11 +145,15 @@ def _taken(rule: Rule) -> Shares:
     Which of the actions of the named dose is taken is drawn as the clinicians draw it. Where they take none of them,
     and for any other name, they do as always.
     """
-    shown = zip(SEVERITY.tolist(), OVERLAP.tolist(), strict=True)
-    named = [rule({"status": "icu", "severity": severity, "overlap": overlap}) for severity, overlap in shown]
-    taken = np.where(np.array(named)[:, None] == DOSE, CLINICIANS, 0)
+    taken = np.where(np.array(_named(rule))[:, None] == DOSE, CLINICIANS, 0)
     taken = np.where(taken.any(axis=1, keepdims=True), taken, CLINICIANS)
     return taken / taken.sum(axis=1, keepdims=True)
+
+
+def _named(rule: Rule) -> list[str]:
+    """Return the dose that the rule names in each state."""
+    shown = zip(SEVERITY.tolist(), OVERLAP.tolist(), strict=True)
+    return [rule({"status": "icu", "severity": severity, "overlap": overlap}) for severity, overlap in shown]
 
 
 def _flows(taken: Shares) -> Shares:
