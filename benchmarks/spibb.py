@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 import plumdp as pl
 from plumdp.data.pilots import planned_pilot, table_moments
+from plumdp.data.seen import Seen
 from plumdp.decisions import improve
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
@@ -154,7 +155,9 @@ def counts_of(model: ParametricMDP, n_runs: int, steps: tuple[npt.NDArray[np.int
     run, transition = steps[0], number[steps[1:]]
     ends = (*table_moments(n_runs, is_planned=True), n_runs)
     seen = [np.bincount(transition[run < end], minlength=graph.n_transitions) for end in ends]
-    return pl.TransitionCounts(graph, seen[-1], "adaptive", planned_pilot(seen[:-1], n_runs, is_table=True))
+    return pl.TransitionCounts(
+        graph, seen[-1], "adaptive", planned_pilot([*map(Seen, seen[:-1])], n_runs, is_table=True)
+    )
 
 
 def improved(world: World, model: ParametricMDP, n_runs: int, steps: tuple[npt.NDArray[np.int64], ...]) -> Floats:

@@ -143,7 +143,7 @@ FAILURES = {
     "AssertionError": ("assert False", 70, f"plumdp ended unexpectedly (AssertionError: ){REPORT}"),
     "ValueError": ("raise ValueError('a\\nb')", 70, f"plumdp ended unexpectedly (ValueError: a b){REPORT}"),
     "RecursionError": (
-        "broken()",
+        "def deeper():\n    deeper()\ndeeper()",
         70,
         f"plumdp ended unexpectedly (RecursionError: maximum recursion depth exceeded){REPORT}",
     ),
@@ -159,7 +159,7 @@ def test_what_nobody_expected_has_a_code_of_its_own_and_one_sentence(statement, 
     """In this process; the next tests have one of their own."""
 
     def broken(*arguments):
-        exec(statement, {"broken": broken, "sys": sys})
+        exec(statement, {"sys": sys})
 
     monkeypatch.setattr(info, "_facts", broken)
     assert plumdp("info", "betting:5") == (code, "", f"error: {message}\n")

@@ -8,6 +8,7 @@ import plumdp as pl
 from plumdp.case_studies import CaseStudy
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import moments_of, planned_pilot
+from plumdp.data.seen import Seen
 from plumdp.relaxation.intervals import IntervalMDP
 
 KINDS = ("at random", "upward", "downward", "changing")
@@ -102,7 +103,7 @@ def data_of(game, rows, n_runs, rng):
         np.add.at(parts, (stage, transition), 1)
         state = graph.successor[transition]
     *moments, counts = parts.cumsum(axis=0)
-    return TransitionCounts(graph, counts, "trajectories", planned_pilot(moments, n_runs))
+    return TransitionCounts(graph, counts, "trajectories", planned_pilot([*map(Seen, moments)], n_runs))
 
 
 def play(game, kind, misfit, *, n_runs, seed, relaxation="coupled", tolerated=None):

@@ -25,6 +25,7 @@ from plumdp.confidence.likelihood import Directions
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.data import pilots
 from plumdp.data.counts import Pilot, TransitionCounts
+from plumdp.data.seen import Seen
 
 PLANNED_SHARE, OPEN_SHARE = 0.8 * ERROR, 0.5 * ERROR  # that half-spaces have
 LOOKS = tuple(np.geomspace(128, 10**8, 250).astype(np.int64).tolist())
@@ -39,13 +40,13 @@ Throws = Callable[[int], np.ndarray]
 
 def read_open(at: Throws, n: int) -> TransitionCounts:
     """Return n throws that may have ended at will."""
-    moments = [at(moment) for moment in pilots.moments_of(n)]
-    return TransitionCounts(COIN.graph, at(n), "adaptive", pilots.open_pilot(moments, n, 0 * at(n)))
+    moments = [Seen(at(moment)) for moment in pilots.moments_of(n)]
+    return TransitionCounts(COIN.graph, at(n), "adaptive", pilots.open_pilot(moments, n, Seen(0 * at(n))))
 
 
 def read_added(at: Throws, n: int) -> TransitionCounts:
     """Return a planned number of throws, to which the others are added."""
-    kept = pilots.planned_pilot([at(moment) for moment in pilots.moments_of(_PLANNED)], _PLANNED)
+    kept = pilots.planned_pilot([Seen(at(moment)) for moment in pilots.moments_of(_PLANNED)], _PLANNED)
     first = TransitionCounts(COIN.graph, at(_PLANNED), "adaptive", kept)
     return first + TransitionCounts(COIN.graph, at(n) - first.counts, "adaptive")
 
@@ -98,7 +99,7 @@ def play_many(n_games: int, *, n_throws: int = 10**6, n_groups: int = 5, n_coins
         heads = rng.binomial(throws, 0.5)
         thrown = np.stack([heads, throws - heads], axis=2).reshape(len(throws), -1).cumsum(axis=0)
         *kept, seen = np.pad(thrown, ((0, 0), (0, model.graph.n_transitions - 2 * n)))
-        counts = TransitionCounts(model.graph, seen, "adaptive", pilots.planned_pilot(kept, n_throws))
+        counts = TransitionCounts(model.graph, seen, "adaptive", pilots.planned_pilot([*map(Seen, kept)], n_throws))
         return excludes_truth(counts, cache, directions)
 
     return play_until_refuted(game, n_games, rate=PLANNED_SHARE)

@@ -13,6 +13,7 @@ import plumdp as pl
 from plumdp.base.errors import DataError
 from plumdp.data import pilots
 from plumdp.data.counts import Pilot, TransitionCounts
+from plumdp.data.seen import Seen
 
 
 def batches(case: Case, ends: Sequence[int], rng: np.random.Generator, kind: str = "") -> list[np.ndarray]:
@@ -86,7 +87,9 @@ def open_end(case: Case, rng: np.random.Generator, expected: float | None = None
     for n in ends:
         if n <= last_read:
             moments = [seen[moment] for moment in pilots.moments_of(n)]
-            read = counts_of(case, seen[n], pilots.open_pilot(moments, n, 0 * seen[n], expected=expected))
+            read = counts_of(
+                case, seen[n], pilots.open_pilot([*map(Seen, moments)], n, Seen(0 * seen[n]), expected=expected)
+            )
             result.append(read)
         else:
             result.append(once_more(read + counts_of(case, seen[n] - read.counts), read))
@@ -109,7 +112,7 @@ def planned_visits(case: Case, rng: np.random.Generator, kind: str = "") -> list
     moments = pilots.moments_of(n)
     seen = batches(case, [*moments, *(n * np.geomspace(1, 8, 15)).astype(np.int64).tolist()], rng, kind)
     kept, first = seen[: len(moments)], seen[len(moments)]
-    total = counts_of(case, first, pilots.planned_pilot(kept, n))
+    total = counts_of(case, first, pilots.planned_pilot([*map(Seen, kept)], n))
     later = [counts_of(case, each - first) for each in seen[len(moments) + 1 :]]
     return [total, *(once_more(total + more, more) for more in later)]
 

@@ -127,6 +127,19 @@ def survival(rule: Rule) -> float:
     return float(ADMISSION @ np.linalg.solve(np.eye(N) - moves[:, :N], moves[:, SURVIVED]))
 
 
+def beside_truth(model: Any, counts: Any, asked: str, **known: Any) -> pd.DataFrame:
+    """Return bounds on three rules, the one that is certified and one dose for everybody, beside their true values."""
+    import plumdp
+
+    learned, rows = plumdp.learn(model, counts, objectives=[asked]), []
+    for rule in ("certified", "restrictive", "liberal"):
+        policy = plumdp.PolicyTable.from_actions(model.graph, rule) if rows else None
+        found = plumdp.conclude(learned, asked, policy=policy)
+        truth = survival(lambda patient, found=found: found.policy({**patient, **known}))
+        rows.append((rule, *found.printed_bounds, f"{truth:.6f}", found.lower <= truth <= found.upper))
+    return pd.DataFrame(rows, columns=["", "at least", "at most", "in truth", "holds"])
+
+
 def largest_shift(rule: Rule) -> float:
     """Return by how much, in total variation, a row of a model by severity and overlap is off at most.
 

@@ -121,9 +121,9 @@ def _read(path: str | Path, graph: Graph) -> TransitionCounts:
 
 def reward_columns(counts: TransitionCounts) -> dict[str, CountArray]:
     """Return the sums of learned rewards by names of columns, of all data, of the pilot, and of its moments."""
-    firsts = [] if counts.pilot is None else [counts.pilot.seen, *counts.pilot.seen_at_moments]
-    columns = [seen.columns(number) for number, seen in enumerate([counts.seen, *firsts])]
-    return {name: sums for each in columns for name, sums in each.items()}
+    of_all = (counts.rewards, *(() if counts.pilot is None else counts.pilot.rewards))
+    rows = ((number, sums.reshape(-1, sums.shape[-1])) for number, sums in enumerate(of_all))
+    return {f"reward_{number}_{i}": row for number, sums in rows for i, row in enumerate(sums)}
 
 
 def _pilot(dense: Mapping[str, Seen], about: Mapping[str, Any] | None) -> Pilot | None:

@@ -52,11 +52,6 @@ class Seen:
     def __sub__(self, other: Seen) -> Seen:
         return Seen(self.counts - other.counts, self.rewards - other.rewards)
 
-    def columns(self, number: int) -> dict[str, CountArray]:
-        """Return the sums by names of columns, for a file that has several of these, which are numbered."""
-        rows = self.rewards.reshape(-1, len(self.counts))
-        return {f"reward_{number}_{i}": row for i, row in enumerate(rows)}
-
     @staticmethod
     def from_columns(counts: CountArray, number: int, columns: Mapping[str, CountArray]) -> Seen:
         """Return what ``columns`` names, in a file that has these and others."""
