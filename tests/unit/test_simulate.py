@@ -371,7 +371,7 @@ def test_an_error_in_the_callback_ends_the_run(betting):
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
 def test_a_run_without_end_can_be_interrupted():
     code = """
-import os, signal, sys, threading
+import os, signal, sys, threading, time
 import plumdp as pl
 from plumdp.data.simulate import simulate
 study = pl.case_study("betting:25")
@@ -383,6 +383,7 @@ def calls(frame):
 def interrupt():  # as soon as the workers have their blocks, and the main thread waits for a result
     while "result" not in calls(sys._current_frames()[threading.main_thread().ident]):
         pass
+    time.sleep(0.2)  # Python would not see a signal from just before it waits, and people press the keys once more
     os.kill(os.getpid(), signal.SIGINT)
 
 threading.Thread(target=interrupt).start()
