@@ -306,4 +306,5 @@ def favoured_parts(error: float, n: int) -> tuple[float, ...]:
     >>> favoured_parts(0.001, 1), favoured_parts(0.001, 3)
     ((0.001,), (0.0009, 5e-05, 5e-05))
     """
-    return (error,) if n == 1 else (0.9 * error, *(equal_parts(0.1 * error, n - 1) for _ in range(n - 1)))
+    others = [equal_parts(error / 10, n - 1)] * (n - 1)
+    return (error - sum(others), *others)

@@ -8,7 +8,6 @@ import typer
 
 import plumdp
 from plumdp.base.vocabulary import Status
-from plumdp.certifying.improvement import with_baseline
 from plumdp.cli import arguments as args
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions
 from plumdp.cli.results import EXIT_CODES, Result, exit_code, print_decisions
@@ -45,6 +44,8 @@ def improve(
     Ends with 0 if a policy is certified to be better, 3 if the data contradict the model, and 4 if none is known to be
     better: then what is done today is the result.
     """
+    from plumdp.certifying.improvement import with_baseline
+
     log = LogOptions(
         data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
         rejected, partitions,
