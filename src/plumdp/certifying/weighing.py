@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
+from plumdp.base.rounding import UNDERFLOW
 from plumdp.certifying.policy_search import Candidate, judge_of, worths_at
 from plumdp.confidence.space_moments import moments
 from plumdp.learning.learned import Learned
@@ -111,4 +112,4 @@ def _best_choices(graph: Graph, worths: FloatArray, policy: IntArray) -> IntArra
     order = np.lexsort((-worths, graph.state_of_choice()))
     best = order[graph.first_choice[:-1]]
     gains = worths[best] - worths[policy]
-    return np.where(gains > _ROUNDING * max(_spread(graph, worths), 1e-300), best, policy).astype(np.int32)
+    return np.where(gains > _ROUNDING * max(_spread(graph, worths), UNDERFLOW), best, policy).astype(np.int32)
