@@ -129,7 +129,7 @@ SOLVE_MISUSES = {
     ),
     "ending": (
         ["robot.tra", "-p", GOAL, "-o", "policy.xml"],
-        "policy.xml: policies are written to files that end in .csv, .txt, .json, .py, .rules",
+        "policy.xml: policies are written to files that end in .csv, .txt, .json, .py, .rules, .umb",
     ),
     "precision": (["robot.tra", "-p", GOAL, "--precision", "0"], "--precision 0: give a number above 0"),
     "constant": (
@@ -288,7 +288,7 @@ EXPORT_MISUSES = {
     ),
     "values": (
         [STUDY, "counts.parquet", "--values", "v.json"],
-        "--values v.json: values are written to files that end in .csv",
+        "--values v.json: values are written to files that end in .csv or .umb",
     ),
     "data": (
         [STUDY, "--model", "m.umb"],

@@ -91,7 +91,7 @@ MISUSES = {
     "confidence": (["--confidence", "1"], "--confidence 1: give a number between 0 and 1, such as 0.999"),
     "policy": (
         ["--policy", "p.doc"],
-        "p.doc: policies are written to files that end in .csv, .txt, .json, .py, .rules",
+        "p.doc: policies are written to files that end in .csv, .txt, .json, .py, .rules, .umb",
     ),
     "output": (["-o", "no/r.json"], "no/r.json: there is no folder no; make it first"),
 }

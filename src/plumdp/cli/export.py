@@ -32,11 +32,14 @@ _PolicyFile = Annotated[
     typer.Option(
         "--policy",
         metavar="FILE",
-        help="The policy: .csv, .json (Storm), .txt (PRISM), .py (a function) or .rules (text).",
+        help="The policy: .csv, .json (Storm), .txt (PRISM), .py (a function), .rules (text), or --model's archive.",
     ),
 ]
 _ValuesFile = Annotated[
-    Path | None, typer.Option("--values", metavar="FILE", help="Bounds on the value of each state: .csv.")
+    Path | None,
+    typer.Option(
+        "--values", metavar="FILE", help="Bounds on the value of each state: .csv, or the archive of --model."
+    ),
 ]
 
 
@@ -50,7 +53,7 @@ class FileOptions:
     force: bool
 
     def __post_init__(self) -> None:
-        from plumdp.exchange.policy_files import policy_writer
+        from plumdp.exchange.policy_files import VALUE_ENDINGS, policy_writer
         from plumdp.exchange.write_intervals import writer_for
 
         files = [file for file in (self.model_file, self.policy_file, self.values_file) if file is not None]
@@ -60,8 +63,12 @@ class FileOptions:
             writer_for(self.model_file)
         if self.policy_file is not None:
             policy_writer(self.policy_file)
-        if self.values_file is not None and self.values_file.suffix.lower() != ".csv":
-            raise DataError(f"--values {self.values_file}: values are written to files that end in .csv")
+        if self.values_file is not None and self.values_file.suffix.lower() not in VALUE_ENDINGS:
+            endings = " or ".join(VALUE_ENDINGS)
+            raise DataError(f"--values {self.values_file}: values are written to files that end in {endings}")
+        for option, file in (("--policy", self.policy_file), ("--values", self.values_file)):
+            if file is not None and file.suffix.lower() == ".umb" and file != self.model_file:
+                raise DataError(f"{option} {file}: an archive holds the model as well; write it with --model {file}")
         for file in files:
             require_new(file, force=self.force)
 
@@ -157,11 +164,17 @@ def _export_known(model: IntervalModelOptions, asked: PropertyOptions, files: Fi
     objective = objective_of(question)
     written = files.write_model(read)
     solution = plumdp.stages.solve(read, objective)
-    written |= files.write_policy(plumdp.PolicyTable(read.graph, solution.policy))
+    written = _joined(written, files.write_policy(plumdp.PolicyTable(read.graph, solution.policy)))
     if files.values_file is not None:
         plumdp.exchange.write_values(read.graph, solution.lower, solution.upper, files.values_file)
-        written[str(files.values_file)] = f"bounds on the values of {number_of(read.graph.n_states, 'state')}"
+        bounds = f"bounds on the values of {number_of(read.graph.n_states, 'state')}"
+        written = _joined(written, {str(files.values_file): bounds})
     return Written(written)
+
+
+def _joined(files: dict[str, str], more: dict[str, str]) -> dict[str, str]:
+    """Return what is in both, as an archive may hold model, policy and values."""
+    return files | {name: f"{files[name]}; {words}" if name in files else words for name, words in more.items()}
 
 
 def _only(texts: Sequence[str] | None) -> str | None:
@@ -191,11 +204,12 @@ def _export_learned(
     if files.policy_file is None and files.values_file is None:
         return written
     certificate = plumdp.conclude(learned, objective)
-    texts = written.files | files.write_policy(certificate.policy)
+    texts = _joined(written.files, files.write_policy(certificate.policy))
     if files.values_file is not None:
         _write_certified_values(learned, objective, certificate.policy, files.values_file)
         n_states = number_of(len(certificate.policy), "state")
-        texts[str(files.values_file)] = f"bounds on the policy's value in {n_states}, by intervals"
+        bounds = f"bounds on the policy's value in {n_states}, by intervals"
+        texts = _joined(texts, {str(files.values_file): bounds})
     return Written(texts, certificate, EXIT_CODES[certificate.status])
 
 

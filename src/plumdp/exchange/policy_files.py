@@ -11,10 +11,12 @@ import numpy as np
 
 from plumdp.base.errors import DataError
 from plumdp.exchange.write_tra import text_column
+from plumdp.exchange.write_umb import annotate_umb
 from plumdp.model.graph import FloatArray, Graph
 from plumdp.model.policy import policy_weights
 from plumdp.result.policy_table import PolicyTable, write_columns
 
+VALUE_ENDINGS = (".csv", ".umb")
 _KEEPS = "keeps memory; write .csv or .json"
 
 
@@ -22,8 +24,9 @@ def write_policy(policy: PolicyTable, path: str | Path) -> None:
     """Write a policy in the format that the file's name ends in; ``read_policy`` reads tables, lists and schedulers.
 
     ``.csv`` is a table with state variables and action, ``.txt`` PRISM's list of actions (``(0,1):north`` for each
-    state), and ``.json`` a scheduler as Storm writes it. A function in ``.py`` and rules in ``.rules`` are for running
-    and reading the policy elsewhere (``PolicyTable.to_python`` and ``to_rules``).
+    state), and ``.json`` a scheduler as Storm writes it. To a ``.umb`` archive that holds the model, the probabilities
+    of its choices are added as the annotation ``policy``. A function in ``.py`` and rules in ``.rules`` are for
+    running and reading the policy elsewhere (``PolicyTable.to_python`` and ``to_rules``).
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study
@@ -95,17 +98,27 @@ def _places(graph: Graph) -> list[dict[str, Any]]:
     return [state | {"m": value} for state, value in zip(states, graph.states[memory[0]].tolist(), strict=True)]
 
 
+def _write_annotation(policy: PolicyTable, path: Path) -> None:
+    if policy.graph.memory is not None:
+        raise DataError(f"{path}: an archive has probabilities of the model's choices, but the policy {_KEEPS}")
+    annotate_umb(path, "policy", policy_weights(policy.graph, policy))
+
+
 POLICY_WRITERS: Mapping[str, Callable[[PolicyTable, Path], None]] = {
     ".csv": _write_csv,
     ".txt": _write_list,
     ".json": _write_scheduler,
     ".py": lambda policy, path: _write_text(path, policy.to_python()),
     ".rules": lambda policy, path: _write_text(path, policy.to_rules()),
+    ".umb": _write_annotation,
 }
 
 
 def write_values(graph: Graph, lower: FloatArray, upper: FloatArray, path: str | Path) -> None:
-    """Write a CSV file with one line per state: its variables, and the certified bounds on its value, all digits.
+    """Write the certified bounds on the value of each state, all digits, in the format that the file's name ends in.
+
+    ``.csv`` is a table with one line per state: its variables, and both bounds. To a ``.umb`` archive that holds the
+    model, they are added as the annotation ``values``.
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study
@@ -118,7 +131,10 @@ def write_values(graph: Graph, lower: FloatArray, upper: FloatArray, path: str |
     ...     print((Path(folder) / "values.csv").read_text().splitlines()[0])
     money,step,lower,upper
     """
-    if Path(path).suffix.lower() != ".csv":
-        raise DataError(f"{path}: values are written to files that end in .csv")
+    suffix = Path(path).suffix.lower()
+    if suffix not in VALUE_ENDINGS:
+        raise DataError(f"{path}: values are written to files that end in {', '.join(VALUE_ENDINGS)}")
+    if suffix == ".umb":
+        return annotate_umb(path, "values", np.stack([lower, upper], axis=1))
     names = [name if name not in graph.states else f"value_{name}" for name in ("lower", "upper")]
-    write_columns(path, {**graph.states, **dict(zip(names, (lower, upper), strict=True))})
+    return write_columns(path, {**graph.states, **dict(zip(names, (lower, upper), strict=True))})

@@ -72,6 +72,30 @@ def write_umb(
     _write(Path(path), {"index.json": np.frombuffer(json.dumps(index, indent=2).encode(), np.uint8)} | files)
 
 
+def annotate_umb(path: str | Path, group: str, values: FloatArray, *, alias: str = "") -> None:
+    """Add one number for each choice, or bounds for each state, to an archive as an annotation of a group of its own.
+
+    UMB has two groups with a meaning, ``aps`` and ``rewards``; tools keep others, and need not know what they say.
+    """
+    file, applies_to = Path(path), "choices" if values.ndim == 1 else "states"
+    if not file.is_file():
+        raise ModelError(f"{file}: there is no such archive to add to; write the model first")
+    with tarfile.open(file, "r:*") as archive:
+        members = [(member.name, archive.extractfile(member)) for member in archive]
+        files: Files = {name: np.frombuffer(content.read(), np.uint8) for name, content in members if content}
+    index = json.loads(files["index.json"].tobytes())
+    expected = index["transition-system"][f"#{applies_to}"]
+    if len(values) != expected:
+        sizes = f"{group} of {len(values):,} {applies_to}, but the model in it has {expected:,}"
+        raise ModelError(f"{file}: {sizes}; what keeps memory is written to .csv")
+    of_group = index.setdefault("annotations", {}).setdefault(group, {})
+    number = str(len(of_group))
+    of_group[number] = {"applies-to": [applies_to], "type": _DOUBLE if values.ndim == 1 else _INTERVAL}
+    of_group[number] |= {"alias": alias} if alias else {}
+    files["index.json"] = np.frombuffer(json.dumps(index, indent=2).encode(), np.uint8)
+    _write(file, files | {f"annotations/{group}/{number}/{applies_to}/values.bin": values.astype("<f8")})
+
+
 def _check(graph: Graph, labels: Mapping[str, BoolArray], rewards: Mapping[str, RewardStructure]) -> None:
     """Refuse arrays that do not fit the graph, and a label "init", which every reader adds itself."""
     parts: list[tuple[str, npt.NDArray[Any], int, str]] = [
