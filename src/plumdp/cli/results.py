@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from rich.console import Console
@@ -126,8 +127,16 @@ def print_decisions(
         ]
         print_json(contents, one=len(contents) == 1)
         return
+    console = standard_output()
     for each, runs in pairs:
-        standard_output().print(prose("\n".join([str(each), *([] if runs is None else [runs.sentence])])))
+        for line in (*str(each).split("\n"), *([] if runs is None else [runs.sentence])):
+            console.print(_hanging(prose(line), console.width))
+
+
+def _hanging(line: Text, width: int) -> Text:
+    """Return a line whose rest, if it is longer than the screen, is indented twice as far as it is."""
+    indent = len(line.plain) - len(line.plain.lstrip(" "))
+    return Text(fill(line.plain, width, subsequent_indent=2 * indent * " ", break_on_hyphens=False))
 
 
 def print_results(results: Sequence[Result]) -> None:
