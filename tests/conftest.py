@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 from hypothesis import settings
-from nightly import NIGHTLY
+from nightly import BY_DAY, NIGHTLY
 from tiers import TIER, examples
 
 from plumdp.base import compiled
@@ -21,11 +21,28 @@ os.environ["PLUMDP_WARMUP"] = "0"  # no command that is tested starts a process
 compiled.compile_at_once()  # tests are about compiled kernels; test_compiled.py compares them with plain Python
 
 AT_NIGHT = {f"tests/{file}.py::{test}" for file, tests in NIGHTLY.items() for test in tests}
+CASE_BY_DAY = {
+    f"tests/{file}.py::{test}".partition("[")[0]: f"tests/{file}.py::{test}"
+    for file, tests in BY_DAY.items()
+    for test in tests
+}
 
 settings.register_profile(
     "plumdp", deadline=None, max_examples=examples(100), derandomize=TIER != "night"
 )  # by day, a red run is due to the change
 settings.load_profile("plumdp")
+
+
+def _is_at_night(case: str) -> bool:
+    return case in AT_NIGHT or CASE_BY_DAY.get(case.partition("[")[0], case) != case
+
+
+def _require_by_day(collected: list[str]) -> None:
+    """Refuse a list of cases by day in which one is not there any more, so that none of its test would run."""
+    cases = Counter(case.partition("[")[0] for case in collected)
+    gone = {case for test, case in CASE_BY_DAY.items() if cases[test] > 1} - {*collected}
+    if gone:
+        raise pytest.UsageError(f"tests/support/nightly.py lists cases that are not there: {', '.join(sorted(gone))}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -34,9 +51,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     If there are workers, they begin with the files that have most slow tests.
     """
     if TIER != "night":
-        left_out = [item for item in items if item.nodeid in AT_NIGHT]
+        if not any("::" in argument for argument in config.args):
+            _require_by_day([item.nodeid for item in items])
+        left_out = [item for item in items if _is_at_night(item.nodeid)]
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item.nodeid not in AT_NIGHT]
+        items[:] = [item for item in items if not _is_at_night(item.nodeid)]
     if TIER == "quick":
         first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
         config.hook.pytest_deselected(items=[item for item in items if item not in {*first.values()}])

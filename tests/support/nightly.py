@@ -1,8 +1,120 @@
 """Cases that run at night alone: by day, every test has one case at least, and every planted error is found.
 
-These took a second or more each in ``./check``. Of a test with several cases, one of the fast ones runs by day; the few
-tests that are here as a whole start processes or clusters of files.
+Those of ``BY_DAY`` are the only ones of their tests that run by day; the others of the same kind, such as more seeds,
+sizes and families, run at night. Those of ``NIGHTLY`` took a second or more each in ``./check``; the few tests that
+are there as a whole start processes or clusters of files.
 """
+
+BY_DAY = {
+    "cli/test_exit_codes": ("test_a_file_on_a_full_disk_ends_with_74_and_leaves_nothing[csv]",),
+    "golden/test_both_ways": ("test_prism_file_and_constructor_agree[engagement:50]",),
+    "oracles/test_certified_policy": (
+        "test_the_exact_value_of_the_certified_policy_lies_between_the_bounds[expression]",
+    ),
+    "oracles/test_coupled_certificates": ("test_the_bracket_is_that_of_the_policy_which_is_returned[2009]",),
+    "oracles/test_ellipsoid_backup": (
+        "test_no_point_of_the_ellipsoid_is_worth_more_to_nature[1.0-1.0]",
+        "test_the_chain_of_best_moves_is_worth_what_the_backup_says[-1.0--1.0]",
+    ),
+    "oracles/test_ellipsoid_solve": (
+        "test_bounds_hold_at_the_true_point_and_are_no_wider_than_those_of_intervals[reach-min]",
+    ),
+    "oracles/test_misfit_points": (
+        "test_many_values_with_rows_off_by_the_misfit_lie_within_the_bounds[rectangular-False]",
+        "test_values_with_rows_off_by_the_misfit_lie_within_the_bounds[rectangular]",
+    ),
+    "oracles/test_product_sets": (
+        "test_every_point_of_the_set_is_in_the_region_exactly_and_within_all_bounds[after-l1]",
+    ),
+    "oracles/test_rectangular": ("test_bounds_contain_the_value_of_the_exact_game_and_the_policy_attains_them[reach]",),
+    "oracles/test_reward_points": ("test_values_at_points_lie_within_all_bounds[6]",),
+    "oracles/test_table_points": ("test_values_that_no_bet_excludes_keep_to_every_bound[walks-0]",),
+    "statistical/test_constants_size": (
+        "test_a_number_that_is_five_standard_errors_off_is_excluded_nine_times_of_ten[0.2--5]",
+    ),
+    "statistical/test_ellipsoid_coverage": (
+        "test_the_ellipsoid_ever_misses_the_true_point_with_at_most_its_error[0.001-flat coin]",
+    ),
+    "statistical/test_misfit": (
+        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[rover:10,10-downward]",
+        "test_the_true_point_is_in_all_sets_if_all_rows_are_off_by_the_misfit[betting:5-1]",
+    ),
+    "statistical/test_model_fit_size": (
+        "test_all_tests_together_reject_a_right_model_at_most_as_often_as_they_say[machine]",
+        "test_drifts_in_the_direction_that_the_data_have_taken_are_found[machine]",
+        "test_p_values_of_right_models_are_not_smaller_than_uniform[machine-True]",
+    ),
+    "statistical/test_opponent": ("test_games_do_not_refute_the_package_as_it_is[repeated]",),
+    "statistical/test_table_coverage": (
+        "test_an_opponent_makes_certificates_miss_no_more_often_than_they_say[few visits]",
+    ),
+    "statistical/test_wrong_models": (
+        "test_a_wrong_model_is_found_and_no_bracket_misses_in_silence[machine, one constant]",
+        "test_without_the_test_of_the_model_tight_brackets_miss_in_silence[engagement, smooth]",
+    ),
+    "theorems/test_theorem_2": ("test_the_value_at_every_point_of_the_region_lies_between_the_bounds[parameter]",),
+    "unit/test_advice": (
+        "test_other_sets_have_advice_as_well[ellipsoid]",
+        "test_predicted_widths_are_within_15_percent_of_measured_ones[rover:10,10]",
+    ),
+    "unit/test_bets": (
+        "test_one_coin_ever_leaves_its_half_space_with_a_probability_of_at_most_the_error[-1-0.5]",
+        "test_the_half_space_has_all_points_of_the_space_at_which_bets_have_not_won_too_much[10000-tree]",
+    ),
+    "unit/test_binomial": (
+        "test_clopper_pearson_is_not_too_narrow_for_astronomic_numbers_of_trials[1000000000001-1e-09]",
+    ),
+    "unit/test_constants": ("test_the_error_of_a_test_is_its_share_of_a_fortieth[rows2-0.25]",),
+    "unit/test_coupled": ("test_one_state_that_nature_can_hold_is_enough_to_refuse[0.2-0]",),
+    "unit/test_discounted": ("test_bounds_hold_the_exact_value_of_the_policy_and_take_few_sweeps[0.999]",),
+    "unit/test_drift": ("test_a_coin_without_drift_is_contradicted_with_a_probability_of_at_most_the_error[1-0.5]",),
+    "unit/test_environment": ("test_counts_are_those_of_the_steps_that_the_environment_made[rover:10,10]",),
+    "unit/test_evidence": (
+        "test_case_studies_have_evidence_near_their_largest_likelihood[parallel:5]",
+        "test_evidence_in_the_plane_is_never_above_quadrature[factors]",
+    ),
+    "unit/test_finding": ("test_outlines_of_other_sets_hold_the_points_that_their_half_spaces_allow[interval]",),
+    "unit/test_likelihood_pipeline": (
+        "test_factors_that_are_negative_in_part_of_the_space_do_not_mislead_the_search[2]",
+        "test_halving_the_error_never_narrows[early0]",
+    ),
+    "unit/test_likelihood_region": (
+        "test_no_point_of_large_likelihood_is_outside_of_an_ellipsoid_or_beyond_a_tangent[products]",
+        "test_regions_of_case_studies_contain_the_true_point[2000-rover:10,10]",
+        "test_regions_of_random_models_have_the_points_whose_likelihood_is_large_enough[6]",
+    ),
+    "unit/test_memory": ("test_a_result_is_saved_read_and_explained[True]",),
+    "unit/test_mixed_models": (
+        "TestWhatFollows::test_a_certificate_is_saved_read_explained_and_reported[table-uniform]",
+        "TestWhatFollows::test_questions_with_memory_are_asked_of_the_view[table]",
+    ),
+    "unit/test_observations": ("test_the_noise_of_a_visit_is_within_its_bound[after]",),
+    "unit/test_online": ("test_an_interruption_within_an_episode_neither_loses_nor_doubles_it[333]",),
+    "unit/test_other_studies": (
+        "test_a_study_that_contradicts_the_data_is_named[likelihood]",
+        "test_with_hardly_any_data_the_region_is_the_interval_of_the_study_at_its_share[likelihood]",
+    ),
+    "unit/test_pipeline": ("test_one_coin_with_two_frequencies_contradicts_the_model[coupled-likelihood]",),
+    "unit/test_plain_kernels": (
+        "test_certificates_of_plain_and_of_compiled_kernels_are_equal_to_the_last_bit[parallel:1,0-options6]",
+        "test_empty_arrays_and_both_kinds_of_integers_are_the_same_both_ways[int32-0]",
+    ),
+    "unit/test_prepared": (
+        "test_half_spaces_are_those_of_the_pilot_whatever_was_learned_before[False-A]",
+        "test_what_is_learned_after_something_else_is_the_same_bit_for_bit[1]",
+        "test_what_was_learned_before_changes_no_bit_of_another_certificate[likelihood]",
+    ),
+    "unit/test_several_objectives": ("test_other_sets_hold_jointly_without_any_division[ellipsoid]",),
+    "unit/test_stored_models": (
+        "test_a_stored_model_can_be_opened_again[aircraft]",
+        "test_certificates_are_equal_bit_for_bit_in_chunks_of_any_size[aircraft-likelihood]",
+    ),
+    "unit/test_threads": (
+        "test_certificates_of_case_studies_are_equal_for_any_number_of_threads[rover:3,3,2-coupled]",
+        "test_solutions_are_equal_to_the_last_bit_for_any_number_of_threads[True]",
+    ),
+    "unit/test_thresholds": ("test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[4]",),
+}
 
 NIGHTLY = {
     "cli/test_bench": (
@@ -10,16 +122,14 @@ NIGHTLY = {
         "test_misuse_says_what_to_write[arguments2-message2]",
     ),
     "cli/test_certify": ("test_a_log_given_directly_has_the_pilot_of_its_order[compare]",),
-    "cli/test_cli_page": tuple(
-        f"test_every_command_of_a_page_prints_what_the_page_shows[{page}.md]"
-        for page in ("howto/dirty_logs", "howto/own_policy", "howto/exchange", "howto/check", "tutorial")
+    "cli/test_cli_page": (
+        "test_every_command_of_a_page_prints_what_the_page_shows[howto/dirty_logs.md]",
+        "test_every_command_of_a_page_prints_what_the_page_shows[howto/own_policy.md]",
+        "test_every_command_of_a_page_prints_what_the_page_shows[howto/exchange.md]",
+        "test_every_command_of_a_page_prints_what_the_page_shows[howto/check.md]",
+        "test_every_command_of_a_page_prints_what_the_page_shows[tutorial.md]",
     ),
-    "cli/test_exit_codes": (
-        "test_a_standard_error_that_cannot_be_written_changes_no_code[full]",
-        "test_a_file_on_a_full_disk_ends_with_74_and_leaves_nothing[log]",
-        "test_a_file_on_a_full_disk_ends_with_74_and_leaves_nothing[result]",
-        "test_a_file_on_a_full_disk_ends_with_74_and_leaves_nothing[report]",
-    ),
+    "cli/test_exit_codes": ("test_a_standard_error_that_cannot_be_written_changes_no_code[full]",),
     "cli/test_models_and_questions": (
         'test_a_yes_about_one_policy_names_the_question_about_all[P>=0.5 [ F<=8 "goal" ]-Pmin>=0.5]',
     ),
@@ -32,11 +142,7 @@ NIGHTLY = {
         "test_the_optimum_lies_in_a_certified_bracket[glider:51,47]",
         "test_sizes_are_as_published_and_the_model_is_sound[glider:71,67]",
     ),
-    "oracles/test_certified_policy": (
-        "test_the_exact_value_of_the_certified_policy_lies_between_the_bounds[coupled]",
-        "test_the_exact_value_of_the_certified_policy_lies_between_the_bounds[rectangular]",
-        "test_bounds_for_one_policy_are_nested_as_the_relaxations_are[True]",
-    ),
+    "oracles/test_certified_policy": ("test_bounds_for_one_policy_are_nested_as_the_relaxations_are[True]",),
     "oracles/test_coupled_certificates": (
         "test_bounds_for_one_policy_are_nested_from_coupled_to_rectangular_to_expression[0]",
     ),
@@ -61,28 +167,7 @@ NIGHTLY = {
         "test_the_query_of_every_dialect_counts_the_same_pilot[options1-duckdb-trajectories]",
         "test_states_are_mapped_alike_by_duckdb_and_by_spark[trajectories]",
     ),
-    "oracles/test_misfit_points": (
-        "test_values_with_rows_off_by_the_misfit_lie_within_the_bounds[expression]",
-        "test_values_with_rows_off_by_the_misfit_lie_within_the_bounds[coupled]",
-        "test_many_values_with_rows_off_by_the_misfit_lie_within_the_bounds[rectangular-True]",
-        "test_many_values_with_rows_off_by_the_misfit_lie_within_the_bounds[coupled-False]",
-        "test_many_values_with_rows_off_by_the_misfit_lie_within_the_bounds[coupled-True]",
-    ),
-    "oracles/test_product_sets": (
-        "test_every_point_of_the_set_is_in_the_region_exactly_and_within_all_bounds[None-l1]",
-        "test_every_point_of_the_set_is_in_the_region_exactly_and_within_all_bounds[after-ellipsoid]",
-        "test_every_point_of_the_set_is_in_the_region_exactly_and_within_all_bounds[coins-ellipsoid]",
-        "test_every_point_of_the_set_is_in_the_region_exactly_and_within_all_bounds[coins-l1]",
-        "test_every_point_of_the_set_is_in_the_region_exactly_and_within_all_bounds[die-ellipsoid]",
-        "test_every_point_of_the_set_is_in_the_region_exactly_and_within_all_bounds[die-l1]",
-        "test_every_point_of_the_set_is_in_the_region_exactly_and_within_all_bounds[power-ellipsoid]",
-        "test_every_point_of_the_set_is_in_the_region_exactly_and_within_all_bounds[power-l1]",
-    ),
     "oracles/test_rectangular": (
-        "test_bounds_contain_the_value_of_the_exact_game_and_the_policy_attains_them[until]",
-        "test_bounds_contain_the_value_of_the_exact_game_and_the_policy_attains_them[globally]",
-        "test_bounds_contain_the_value_of_the_exact_game_and_the_policy_attains_them[reward]",
-        "test_bounds_contain_the_value_of_the_exact_game_and_the_policy_attains_them[total]",
         "test_values_of_models_that_end_almost_surely[discounted]",
         "test_values_of_policies_that_draw_their_choices[robust]",
     ),
@@ -103,53 +188,16 @@ NIGHTLY = {
         "test_the_case_studies_are_not_contradicted_by_their_own_data[parallel:5]",
         "test_looking_after_every_toss_excludes_a_right_number_with_at_most_the_error[number0]",
         "test_no_way_of_choosing_the_next_coin_excludes_a_right_number_with_more_than_the_error[numbers0]",
-        "test_a_number_that_is_five_standard_errors_off_is_excluded_nine_times_of_ten[0.5-5]",
-        "test_a_number_that_is_five_standard_errors_off_is_excluded_nine_times_of_ten[0.5--5]",
-        "test_a_number_that_is_five_standard_errors_off_is_excluded_nine_times_of_ten[0.2-5]",
     ),
     "statistical/test_ellipsoid_coverage": ("test_two_coins_ever_miss_the_true_point_with_at_most_their_error[0.05]",),
-    "statistical/test_misfit": (
-        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[glider:11,9-at random]",
-        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[glider:11,9-changing]",
-        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[glider:11,9-downward]",
-        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[rover:10,10-at random]",
-        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[rover:10,10-changing]",
-        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[rover:10,10-upward]",
-        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[parallel:5-upward]",
-        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[betting:5-upward]",
-        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[aircraft:20,10-at random]",
-        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[aircraft:20,10-upward]",
-        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[aircraft:20,10-downward]",
-        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[aircraft:20,10-changing]",
-        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[parallel:5-at random]",
-        "test_no_bracket_misses_the_value_if_all_rows_are_off_by_the_misfit[parallel:5-downward]",
-        "test_the_true_point_is_in_all_sets_if_all_rows_are_off_by_the_misfit[rover:10,10-1]",
-        "test_the_true_point_is_in_all_sets_if_all_rows_are_off_by_the_misfit[rover:10,10--1]",
-    ),
     "statistical/test_model_fit_size": (
         "test_tests_of_each_kind_reject_a_right_model_at_most_as_often_as_they_say[engagement:5-trajectories]",
         "test_tests_of_each_kind_reject_a_right_model_at_most_as_often_as_they_say[betting:5-adaptive]",
         "test_tests_of_each_kind_reject_a_right_model_at_most_as_often_as_they_say[betting:5-independent]",
         "test_tests_of_each_kind_reject_a_right_model_at_most_as_often_as_they_say[engagement:5-independent]",
-        "test_all_tests_together_reject_a_right_model_at_most_as_often_as_they_say[betting:5]",
-        "test_all_tests_together_reject_a_right_model_at_most_as_often_as_they_say[engagement:5]",
-        "test_all_tests_together_reject_a_right_model_at_most_as_often_as_they_say[rover:3,3,2]",
-        "test_all_tests_together_reject_a_right_model_at_most_as_often_as_they_say[parallel:2,1]",
-        "test_all_tests_together_reject_a_right_model_at_most_as_often_as_they_say[glider:4,3,3,2]",
-        "test_p_values_of_right_models_are_not_smaller_than_uniform[machine-False]",
-        "test_p_values_of_right_models_are_not_smaller_than_uniform[engagement:5-False]",
-        "test_p_values_of_right_models_are_not_smaller_than_uniform[engagement:5-True]",
-        "test_drifts_in_the_direction_that_the_data_have_taken_are_found[betting:5]",
-        "test_drifts_in_the_direction_that_the_data_have_taken_are_found[parallel:2,1]",
         "test_an_error_that_is_not_divided_between_drifts_is_found[betting:5]",
         "test_an_error_that_is_not_divided_between_drifts_is_found[engagement:5]",
         "test_an_error_that_is_not_divided_between_drifts_is_found[parallel:2,1]",
-    ),
-    "statistical/test_opponent": (
-        "test_games_do_not_refute_the_package_as_it_is[one coin]",
-        "test_games_do_not_refute_the_package_as_it_is[one coin, added to]",
-        "test_games_do_not_refute_the_package_as_it_is[many coins]",
-        "test_games_do_not_refute_the_package_as_it_is[one cell]",
     ),
     "statistical/test_set_coverage": (
         "test_no_set_misses_the_true_point_too_often[engagement:20]",
@@ -160,38 +208,17 @@ NIGHTLY = {
     ),
     "statistical/test_theorem_1": ("test_data_of_an_opponent_who_stops_when_it_is_bad_for_us[clopper_pearson]",),
     "statistical/test_wrong_models": (
-        "test_a_wrong_model_is_found_and_no_bracket_misses_in_silence[betting, smooth]",
-        "test_a_wrong_model_is_found_and_no_bracket_misses_in_silence[rover, smooth]",
-        "test_a_wrong_model_is_found_and_no_bracket_misses_in_silence[engagement, smooth]",
-        "test_a_wrong_model_is_found_and_no_bracket_misses_in_silence[aircraft, smooth]",
-        "test_a_wrong_model_is_found_and_no_bracket_misses_in_silence[parallel, smooth]",
-        "test_a_wrong_model_is_found_and_no_bracket_misses_in_silence[betting, one row]",
-        "test_a_wrong_model_is_found_and_no_bracket_misses_in_silence[rover, one row]",
-        "test_a_wrong_model_is_found_and_no_bracket_misses_in_silence[glider, one row]",
-        "test_a_wrong_model_is_found_and_no_bracket_misses_in_silence[rover, one channel]",
         "test_right_models_are_not_contradicted[aircraft:20,10]",
         "test_right_models_are_not_contradicted[glider:11,9]",
     ),
-    "theorems/test_theorem_2": (
-        "test_a_smaller_set_gives_a_better_bound[robust]",
-        "test_the_value_at_every_point_of_the_region_lies_between_the_bounds[rectangular]",
-    ),
-    "unit/test_advice": (
-        "test_predicted_widths_are_within_15_percent_of_measured_ones[aircraft:20,10]",
-        "test_predicted_widths_are_within_15_percent_of_measured_ones[glider:11,9]",
-        "test_sampling_by_advice_needs_fewer_runs_than_uniform_and_optimistic_sampling[glider:11,9]",
-    ),
+    "theorems/test_theorem_2": ("test_a_smaller_set_gives_a_better_bound[robust]",),
+    "unit/test_advice": ("test_sampling_by_advice_needs_fewer_runs_than_uniform_and_optimistic_sampling[glider:11,9]",),
     "unit/test_bad_logs": (
         "test_files_of_a_folder_are_read_in_the_order_of_their_numbers_and_the_assumption_says_so[csv]",
     ),
     "unit/test_bets": (
         "test_one_coin_is_covered_whatever_the_pilot_showed[8]",
         "test_one_coin_is_covered_whatever_the_pilot_showed[20]",
-        "test_the_half_space_has_all_points_of_the_space_at_which_bets_have_not_won_too_much[1000000000-coins]",
-    ),
-    "unit/test_binomial": (
-        "test_clopper_pearson_is_not_too_narrow_for_astronomic_numbers_of_trials[1000000000000-0.001]",
-        "test_clopper_pearson_is_not_too_narrow_for_astronomic_numbers_of_trials[1000000000-0.1]",
     ),
     "unit/test_finding": ("test_no_point_that_explains_the_data_is_outside_of_an_outline[aircraft]",),
     "unit/test_hostile_texts": ("test_hostile_properties_are_refused_with_a_reason[Pmax=? [ (((((((((((]",),
@@ -212,37 +239,17 @@ NIGHTLY = {
         "test_every_source_has_the_same_pilots[PyArrow-trajectories]",
     ),
     "unit/test_minari": ("test_data_sets_that_were_combined_have_no_order",),
-    "unit/test_online": (
-        "test_an_interruption_within_an_episode_neither_loses_nor_doubles_it[0]",
-        "test_an_interruption_within_an_episode_neither_loses_nor_doubles_it[7]",
-        "test_a_killed_process_loses_nothing[SIGINT]",
-    ),
+    "unit/test_online": ("test_a_killed_process_loses_nothing[SIGINT]",),
     "unit/test_other_studies": ("test_the_p_value_of_agreement_is_valid_exactly[0.05]",),
-    "unit/test_plain_kernels": (
-        "test_certificates_of_plain_and_of_compiled_kernels_are_equal_to_the_last_bit[aircraft:5,4,1-options3]",
-        "test_certificates_of_plain_and_of_compiled_kernels_are_equal_to_the_last_bit[rover:3,3,2-options5]",
+    "unit/test_pictures": (
+        "test_nothing_is_cut_off[advice]",
+        "test_nothing_is_cut_off[pairs, long]",
     ),
     "unit/test_report": ("test_a_saved_result_has_the_same_report_with_and_without_findings[False]",),
-    "unit/test_stored_models": (
-        "test_a_stored_model_can_be_opened_again[layered]",
-        "test_a_given_policy_is_valued_as_in_memory[aircraft]",
-        "test_certificates_are_equal_bit_for_bit_in_chunks_of_any_size[betting-interval]",
-        "test_certificates_are_equal_bit_for_bit_in_chunks_of_any_size[betting-likelihood]",
-        "test_certificates_are_equal_bit_for_bit_in_chunks_of_any_size[layered-interval]",
-    ),
+    "unit/test_stored_models": ("test_a_given_policy_is_valued_as_in_memory[aircraft]",),
     "unit/test_studies": (
         "test_the_numbers_are_the_same_in_this_process_and_in_two_others",
         "test_a_report_has_tables_and_pictures[table-cells0-The true value lies in 24 of 24 brackets.-figures0]",
         "test_a_report_has_tables_and_pictures[online-cells1-Medians over 2 seeds-figures1]",
-    ),
-    "unit/test_thresholds": (
-        "test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[6]",
-        "test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[7]",
-        "test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[8]",
-        "test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[9]",
-        "test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[10]",
-        "test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[2]",
-        "test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[5]",
-        "test_no_verdict_is_wrong_at_any_point_of_the_region_for_any_policy[11]",
     ),
 }
