@@ -18,7 +18,7 @@ from .enclosure import read_enclosure
 from .evidence import Likelihood, read_likelihood
 from .half_spaces import HalfSpace, of_intervals, of_space, of_tangents
 from .laws import check_laws, check_points
-from .reading import Part, Rejected
+from .reading import Part, Rejected, limited_work
 from .values import check_functions, read_functions
 
 _BITS = 128
@@ -109,6 +109,11 @@ def _verify(folder: Path, report: Report) -> None:
 
 def check_claim(claim: Claim, witness: Part, report: Report) -> None:
     """Go through all layers after that of the files."""
+    with limited_work():
+        _check_claim(claim, witness, report)
+
+
+def _check_claim(claim: Claim, witness: Part, report: Report) -> None:
     with _layer("budget", report):
         check_budget(claim, witness)
     with _layer("counts", report):
