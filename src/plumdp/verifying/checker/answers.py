@@ -16,7 +16,8 @@ _BY_ONE = re.compile(
 )
 _FOUND = re.compile(
     r"(Yes), under (the policy found): it has (at least|at most) (\S+?), with confidence (\S+) %\. "
-    r'Other policies may do worse: ask (?:P|R(?:\{"[^"]{0,60}"\})?)(?:max|min)(?:<=|>=|<|>) *[0-9.e+-]+ for all policies\.'
+    r'Other policies may do worse: ask (?:P|R(?:\{"[^"]{0,60}"\})?)(?:max|min)(?:<=|>=|<|>) *[0-9.e+-]+ '
+    r"for all policies\."
 )
 _QUESTION = re.compile(r'(P|R(?:\{"[^"]*"\})?) *(max|min)? *(<=|>=|<|>) *([^ \[]+) *(\[.*)', re.DOTALL)
 

@@ -36,9 +36,11 @@ LAYERS = {
     "model": "the chain is that of the model, which was read again, at random points",
 }
 TRUSTED = (
-    "that the chain is that of the model under this policy, and the space that of the model",
+    "that the chain is that of the property and the model under this policy, and space and rows are those of the model",
+    "that there is no other policy, where an answer says what the value is",
     "the counts: that they are those of the data, and the data as the certificate's assumptions say",
-    "that the law of the space, and the directions of bets, were fixed by the model and by what was seen before",
+    "that the law of the space, the shares of the error, an expected length, directions and sizes of bets, and which "
+    "rows have no ways, were fixed by the model and by what was seen before",
 )
 
 

@@ -19,7 +19,8 @@ FORMAT = "plumdp/witness/1"
 N_PILOTS = 6  # that data which may have ended at will might have had; each has an equal part of the error
 _SENTENCE = re.compile(r"The policy's value (?:lies between (\S+) and (\S+)|is (\S+)) with confidence (\S+) %\.")
 _NOTHING = re.compile(
-    r"Nothing certified: the bounds do not exclude the worst value, (\S+) \(between (\S+) and (\S+), confidence (\S+) %\)\."
+    r"Nothing certified: the bounds do not exclude the worst value, (\S+) "
+    r"\(between (\S+) and (\S+), confidence (\S+) %\)\."
 )
 _DECIMAL = re.compile(r"-?\d{1,400}(?:\.(\d{1,400}))?(?:e([+-]\d{1,3}))?", re.ASCII)
 _MAX_TOTAL = 1_000_000_000  # bytes of all files

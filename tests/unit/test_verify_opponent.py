@@ -1,0 +1,312 @@
+"""``verify`` and an opponent: forged parts that look right, files without an end, and texts that nobody proved.
+
+Each of these was once accepted, or took more than a minute, or ended in something else than a verdict.
+"""
+
+import copy
+import json
+import os
+import random
+import shutil
+
+import pytest
+from support.verified_results import PROPERTY, rehash, rewrite, witnessed
+
+from plumdp.decisions import verify
+from plumdp.verifying.checker import reading
+from plumdp.verifying.checker.check import Report, check_claim, exactly
+from plumdp.verifying.checker.claim import read_claim
+from plumdp.verifying.checker.counts import Data, read_data, trials_of
+from plumdp.verifying.checker.half_spaces import of_intervals
+from plumdp.verifying.checker.polynomials import affine, parse
+from plumdp.verifying.checker.reading import Part, Rejected, read_json
+
+N_MUTANTS = 3_000 if os.environ.get("PLUMDP_TIER") == "night" else 40
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results") / "result"
+    witnessed(folder)
+    return folder
+
+
+@pytest.fixture
+def result(saved, tmp_path):
+    shutil.copytree(saved, tmp_path / "result")
+    return tmp_path / "result"
+
+
+def verdict(witness, certificate) -> tuple[str, str]:
+    """Return the layer that breaks and the message, both empty if none does."""
+    try:
+        with exactly():
+            part = Part(witness, "witness.json")
+            check_claim(read_claim(Part(certificate, "certificate.json"), part), part, Report())
+    except Rejected as error:
+        return error.layer or "files", str(error)
+    return "", ""
+
+
+@pytest.fixture
+def files(saved):
+    return [json.loads((saved / name).read_text()) for name in ("witness.json", "certificate.json")]
+
+
+NOTHING = "Nothing certified: the bounds do not exclude the worst value, 0 (between 0 and 0.75, confidence 99.9 %)."
+
+
+@pytest.mark.parametrize(
+    ("sentence", "reason", "is_verified"),
+    [
+        (NOTHING, "", True),
+        (NOTHING.replace("0.75", "0.74"), "", False),
+        (NOTHING.replace("value, 0", "value, 0.7"), "", False),
+        (NOTHING.replace("99.9", "99.99"), "", False),
+        ("Nothing certified: nobody is needed, as the value is 1.", "", False),
+        ("Nothing certified: nobody is needed, as the value is 1.", "nobody is needed, as the value is 1", True),
+    ],
+)
+def test_a_sentence_that_certifies_nothing_says_nothing_that_is_not_proved(result, sentence, reason, is_verified):
+    ends = {"lower": 0.0, "upper": 0.75}
+    changed = ends | {"status": "nothing certified", "reason": reason}
+    rewrite(result, lambda w: w["claim"].update(ends, sentence=sentence), lambda c: c.update(changed))
+    report = verify(result)
+    assert (report.broken is None) == is_verified
+    assert "value is 1" not in report.sentence  # a reason is not proved, and not repeated
+
+
+def test_an_answer_is_checked_where_nothing_is_certified(files):
+    witness, certificate = files
+    witness["claim"] |= {"lower": 0.0, "upper": 0.75, "sentence": NOTHING}
+    certificate |= {"lower": 0.0, "upper": 0.75, "status": "nothing certified"}
+    assert verdict(witness, certificate) == ("", "")
+    certificate["answer"] = {
+        "question": 'Pmax>=0.9 [ F "goal" ]',
+        "verdict": "yes",
+        "sentence": "Yes: the policy found has at least 0.95, with confidence 99.9 %.",
+    }
+    assert verdict(witness, certificate)[0] == "sentence"
+
+
+def test_digits_that_look_like_others_are_refused(files):
+    witness, certificate = files
+    witness["claim"]["sentence"] = "The policy's value lies between 0.৪ and 1 with confidence 99.9 %."  # a Bengali four
+    assert verdict(witness, certificate)[0] == "sentence"
+
+
+@pytest.mark.parametrize("words", ["nobody, as it is the best", "Pmin>=0.6 [ which holds ]", "P\x1b[2J"])
+def test_an_answer_has_no_room_for_other_words(files, words):
+    witness, certificate = files
+    start = (
+        "Yes, under the policy found: it has at least 0.68, with confidence 99.9 %. Other policies may do worse: ask"
+    )
+    answer = {"question": 'P>=0.6 [ F "goal" ]', "verdict": "yes", "sentence": f"{start} Pmin>=0.6 for all policies."}
+    assert verdict(witness, certificate | {"answer": answer}) == ("", "")
+    answer["sentence"] = f"{start} {words} for all policies."
+    assert verdict(witness, certificate | {"answer": answer})[0] == "files"
+
+
+def test_a_proof_from_planned_data_needs_a_certificate_that_says_so(files):
+    witness, certificate = files
+    assert certificate["guarantee"] == "finite-sample, planned"
+    layer, message = verdict(witness, certificate | {"guarantee": "finite-sample, anytime"})
+    assert (layer, message[:28]) == ("budget", "the proof needs data of a pl")
+
+
+@pytest.mark.parametrize("ways", [None, [[], []]])
+def test_rows_cannot_be_left_out_of_the_likelihood(files, ways):
+    witness, certificate = files
+    row = next(row for row in witness["rows"] if len(row["outcomes"]) == 2)
+    row["ways"] = ways
+    assert verdict(witness, certificate)[0] == "counts"
+
+
+def test_the_precision_of_a_law_is_compared_in_every_direction(files):
+    """A parameter of which the pilot says little has a small entry, beside which that of the other one is large."""
+    witness, certificate = files
+    precision = witness["set"]["likelihoods"][0]["precision"]
+    small = min((0, 1), key=lambda i: precision[i][i])
+    precision[small][small] += 5e-4 * precision[1 - small][1 - small]
+    assert verdict(witness, certificate)[0] == "bets"
+
+
+def test_a_law_on_a_line_cannot_lie_anywhere(files):
+    witness, certificate = files
+    part = witness["set"]
+    for law in (part["space_law"], part["likelihoods"][0]):
+        law["basis"], law["precision"] = [[1.0], [0.0]], [[law["precision"][0][0]]]
+    part["likelihoods"][0]["mean"][1] += 0.01
+    assert verdict(witness, certificate)[0] == "bets"
+
+
+def data_of(classes, rows, sampling="independent") -> Data:
+    """Return data without an order, from classes and from the outcomes, ways and counts of rows."""
+    given = [{"outcomes": f, "ways": ways, "seen": {"all": n, "pilot": [0] * len(n)}} for f, ways, n in rows]
+    about = {"order": "unknown", "sampling": sampling, "lengths": [], "expected": None}
+    names = ["p", "q"]
+    return read_data(Part({"parameters": names, "data": about, "classes": classes, "rows": given}, "witness.json"))
+
+
+def test_trials_of_an_event_are_those_of_all_classes_that_try_it():
+    """Of two classes with one event, an opponent would count the one that suits him."""
+    classes = [["p", "-p + 1"], ["p", "q", "-p - q + 1"]]
+    rows = [
+        (classes[0], [[[0, 0]], [[0, 1]]], [1, 99]),
+        (classes[1], [[[1, 0]], [[1, 1]], [[1, 2]]], [80, 10, 10]),
+    ]
+    data = data_of(classes, rows)
+    seen, event = data.seen_members("all"), affine(parse("p", data.names), 2, "")
+    assert trials_of(data, seen, event, Part([[0, [0]], [1, [0]]], "trials")) == (81, 200)
+    for some in ([[0, [0]]], [[1, [0]]], []):
+        with pytest.raises(Rejected, match="not all classes"):
+            trials_of(data, seen, event, Part(some, "trials"))
+    both = affine(parse("p + q", data.names), 2, "")  # that 1 - p - q does not happen
+    assert trials_of(data, seen, both, Part([[1, [0, 1]]], "trials")) == (90, 100)
+    with pytest.raises(Rejected, match="not all classes"):
+        trials_of(data, seen, affine(parse("1", data.names), 2, ""), Part([[0, [0, 1]]], "trials"))
+
+
+def test_numbers_of_trials_are_not_fixed_where_a_step_tries_twice():
+    classes = [["p", "-p + 1"]]
+    outcomes, ways = ["p^2", "-p^2 + p", "-p + 1"], [[[0, 0], [0, 0]], [[0, 0], [0, 1]], [[0, 1]]]
+    item = {"polynomial": "p", "trials": [[0, [0]]], "lower": 0.01, "upper": 0.99}
+    part = {"error": 0.01, "method": "clopper-pearson", "number": 1, "list": [item]}
+    once = data_of(classes, [(classes[0], [[[0, 0]], [[0, 1]]], [500, 500])])
+    with exactly():
+        assert len(list(of_intervals(Part(part, "intervals"), once))) == 2
+        with pytest.raises(Rejected, match="twice"):
+            list(of_intervals(Part(part, "intervals"), data_of(classes, [(outcomes, ways, [250, 250, 500])])))
+
+
+def test_files_without_an_end_are_refused(result):
+    for make in (lambda path: os.mkfifo(path), lambda path: path.symlink_to("/dev/zero"), lambda path: path.mkdir()):
+        path = result / "policy.csv"
+        path.unlink()
+        make(path)
+        assert str(verify(result).broken) == "policy.csv is not a file"
+        if path.is_dir():
+            break
+        path.unlink()
+        path.write_text("")
+
+
+def test_texts_that_take_long_are_refused_at_once(result, files):
+    names = ",".join(f'"{i}":0' for i in range(100_000))
+    (result / "witness.json").write_text("{" + names + ',"5":1}')
+    rehash(result)
+    assert str(verify(result).broken) == "the name '5' is given twice"
+    witness, certificate = files
+    sentence = "Yes: the policy found has at least 0.68, with confidence 99.9 %."
+    answer = {"question": "P" + " " * 1_000_000, "verdict": "yes", "sentence": sentence}
+    assert verdict(witness, certificate | {"answer": answer})[1].endswith("a text is too long, or cannot be printed")
+
+
+def test_work_that_takes_more_than_a_minute_is_refused_before_it_is_done(files, monkeypatch):
+    witness, certificate = files
+    too_much = ("takes more than 30,000,000 operations", "too many terms")
+    law, n = witness["set"]["space_law"], 400
+    many = copy.deepcopy(witness)
+    many["parameters"] += [f"x{i}" for i in range(n - 2)]
+    many["set"]["space_law"] = {"mean": [0.0] * n, "basis": [[0.0] * n] * n, "precision": [[0.0] * n] * n}
+    assert too_much[0] in verdict(many, certificate)[1]
+    assert law["mean"]
+    witness["chain"]["rows"][0] = [0, [0] * 50_000, [0] * 50_000]
+    witness["chain"]["expressions"][0] = "+".join(["1/" + "7" * 400, *(f"p^{i}" for i in range(60))])
+    monkeypatch.setattr(reading, "_MAX_WORK", 1_000_000)
+    assert "takes more than" in verdict(witness, certificate)[1]
+
+
+def test_what_is_printed_moves_no_cursor(files):
+    witness, certificate = files
+    layer, message = verdict(witness, certificate | {"status": "\x1b[2J\nverified: all of it \ud800" + "x" * 1000})
+    assert layer == "files"
+    assert message.isprintable()
+    assert len(message) < 400
+
+
+def places(value, at=()):
+    yield at
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, item in items:
+        yield from places(item, (*at, name))
+
+
+ODD = [
+    None,
+    True,
+    0,
+    -1,
+    3,
+    10**400,
+    0.5,
+    -1e308,
+    5e-324,
+    "",
+    "p",
+    "1/3",
+    "\ud800",
+    [],
+    {},
+    [[]],
+    [0],
+    {"a": 1},
+    "main",
+]
+
+
+def mutate(content, rng):
+    """Change one place: another value, a copy of another place, twice, without it, or another number."""
+    *way, last = rng.choice(list(places(content))[1:])
+    parent = content
+    for name in way:
+        parent = parent[name]
+    old, kind = parent[last], rng.randrange(5)
+    if kind == 0:
+        del parent[last]
+    elif kind == 1 and isinstance(parent, list):
+        parent.insert(last, copy.deepcopy(old))
+    elif kind == 2:
+        parent[last] = [old]
+    elif kind == 3 and type(old) in (int, float):
+        parent[last] = rng.choice([-old, 2 * old, old + 1, old * (1 + 1e-6), 0])
+    else:
+        parent[last] = copy.deepcopy(rng.choice(ODD))
+
+
+def test_random_changes_have_a_verdict_and_nothing_else(files):
+    """Any error but a rejection ends the test. With a claim that is false, all of them are rejected."""
+    rng = random.Random(31)
+    for _ in range(N_MUTANTS):
+        witness, certificate = copy.deepcopy(files)
+        for _ in range(rng.choice((1, 1, 3))):
+            mutate(witness, rng)
+        text = json.dumps(witness)
+        try:
+            read_json(text.encode(), "witness.json")
+        except Rejected:
+            continue
+        verdict(json.loads(text), certificate)
+
+
+PROPOSED = ("functions", "margins", "steps", "multipliers", "ball", "centre", "axes", "sphere", "weight", "point")
+
+
+def test_a_false_claim_has_no_proof_among_random_ones(files):
+    """The value at the estimate, which is in the set, is beyond the ends that are claimed."""
+    witness, certificate = files
+    assert witness["claim"]["objective"] == PROPERTY
+    value = certificate["estimated_value"]
+    rng = random.Random(32)
+    for _ in range(N_MUTANTS):
+        forged = copy.deepcopy(witness)
+        ends = {"lower": value + 1e-3} if rng.random() < 0.5 else {"upper": value - 1e-3}
+        forged["claim"] |= ends
+        numbers = [at for at in places(forged) if set(at) & set(PROPOSED) and at[0] in ("set", "values", "bracket")]
+        for *way, last in rng.sample(numbers, rng.choice((1, 3, 10))):
+            parent = forged
+            for name in way:
+                parent = parent[name]
+            if type(parent[last]) is float:
+                parent[last] *= rng.choice((-1, 0, 1e3, 1e-3, rng.gauss(1, 0.1), rng.gauss(1, 1e-4)))
+        assert verdict(forged, certificate | ends)[0] in ("set", "values", "bracket")
