@@ -23,6 +23,7 @@ _NOTHING = re.compile(
     r"\(between (\S+) and (\S+), confidence (\S+) %\)\."
 )
 _DECIMAL = re.compile(r"-?\d{1,400}(?:\.(\d{1,400}))?(?:e([+-]\d{1,3}))?", re.ASCII)
+_MAX_SHARES = 50  # of the error
 _MAX_TOTAL = 1_000_000_000  # bytes of all files
 _GUARANTEES = ("finite-sample, anytime", "finite-sample, planned", "finite-sample, fixed N")  # each assumes more
 
@@ -170,6 +171,7 @@ def check_budget(claim: Claim, witness: Part) -> None:
     rounding = 1 + fmpq(1, 10**12)  # of shares to floats
     require(0 < error <= (1 - claim.confidence) * rounding, "the error is larger than one minus the confidence")
     _check_guarantee(claim, witness)
+    require(len(shares.names()) <= _MAX_SHARES, f"the error is divided among more than {_MAX_SHARES} parts")
     parts = {name: shares[name].fraction() for name in shares.names()}
     require(sum(parts.values(), start=fmpq(0)) <= 1, "the shares of the error sum to more than one")
     for name, number, of_each in _spent(witness["set"], witness["data"]["order"].text()):

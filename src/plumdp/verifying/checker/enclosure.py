@@ -81,6 +81,8 @@ def make_enclosure(part: Part, data: Data, half_spaces: Sequence[HalfSpace]) -> 
     work(d**3 + d**2 * (len(data.members) + len(half_spaces)))
     centre = part["centre"].numbers(d)
     axes, idle = part["axes"].matrix(k, d), part["idle"].matrix(d - k, d)
+    bits = max((number.height_bits() for row in [*axes, *idle] for number in row), default=0)
+    work(d**4 * bits // 4000)
     require(d == 0 or fmpq_mat([*axes, *idle]).det() != 0, f"{part.place}: axes and idle directions are not a basis")
     for member in data.members:
         free = all(dot(member.slopes, direction) == 0 for direction in idle)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import combinations_with_replacement
-from math import comb, factorial, prod
+from math import comb, factorial, lcm, prod
 from typing import Any, TypeAlias
 
 from flint import arb, fmpq
@@ -21,6 +21,7 @@ Exponents: TypeAlias = tuple[int, ...]
 Polynomial: TypeAlias = dict[Exponents, Exact]
 
 _MAX_DEGREE = 64
+_MAX_BITS = 4000  # of a number in an affine polynomial, and of the common denominator
 _MAX_TEXT = 1_000_000
 _MAX_TERMS = 200_000
 _TERM = re.compile(r"[+-]?[^+-]+")
@@ -104,6 +105,9 @@ def is_multiple(polynomial: Polynomial, of: Polynomial) -> bool:
 def affine(polynomial: Polynomial, n: int, place: str) -> tuple[Exact, list[Exact]]:
     """Return the constant and the coefficients of an affine polynomial in n variables."""
     slopes = [fmpq(0)] * n
+    common = lcm(*(int(c.q) for c in polynomial.values()))
+    is_short = max((c.height_bits() for c in polynomial.values()), default=0) <= _MAX_BITS >= common.bit_length()
+    require(is_short, f"{place}: the numbers of a polynomial are too long")
     for exponents, coefficient in polynomial.items():
         require(sum(exponents) <= 1, f"{place}: a polynomial is not affine")
         if any(exponents):
