@@ -47,6 +47,8 @@ def test_what_was_written_passes_the_second_look(result):
         (lambda chain: chain["rows"][0].__setitem__(0, 2.0), "another reward"),
         (lambda chain: chain["expressions"].reverse(), "another row"),
         (lambda chain: chain["rows"][0][1].reverse(), "another row"),
+        (lambda chain: chain.update(complement=True), "complement of the chain"),
+        (lambda chain: chain.update(kind="discounted", discount="9/10"), "kind of the chain"),
     ],
 )
 def test_a_chain_of_another_model_is_found(result, change, told):

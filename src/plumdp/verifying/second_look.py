@@ -27,7 +27,7 @@ from plumdp.model.question import Question, ask
 from plumdp.result.data_file import read_data
 from plumdp.result.folder import CERTIFICATE, DATA, POLICY, WITNESS
 from plumdp.result.policy_table import PolicyTable, read_policy
-from plumdp.verifying.chain_part import Ends, shares_in
+from plumdp.verifying.chain_part import Ends, shares_in, value_part
 from plumdp.verifying.checker.bets import weight_of_horizon
 from plumdp.verifying.checker.check import exactly
 from plumdp.verifying.checker.counts import read_data as counted_data
@@ -88,6 +88,8 @@ def _compare(
     """Require that each state of a chain is one of the model, with the row and the reward that it has there."""
     model, graph, flipped = question.model, question.model.graph, question.objective.flipped()
     objective: Objective = question.objective if flipped is None else flipped
+    for name, part in value_part(question).items():
+        require(chain[name] == part, f"the {name} of the chain is that of another objective")
     ends, terms, weights = Ends(objective, model), objective.terms(graph), policy_weights(graph, policy)
     known = model.expressions.evaluate_exact(model.space, point)
     number = {state: i for i, state in enumerate(zip(*(v.tolist() for v in graph.states.values()), strict=True))}
