@@ -7,6 +7,9 @@ from pathlib import Path
 import plumdp
 from plumdp.data.counts import TransitionCounts
 from plumdp.result.folder import digest, digest_of_content
+from plumdp.verifying.checker.check import Report, check_claim, exactly
+from plumdp.verifying.checker.claim import read_claim
+from plumdp.verifying.checker.reading import Part, Rejected
 from plumdp.verifying.witness import propose_witness
 
 PROPERTY, COST = 'Pmax=? [ F "goal" ]', 'Rmin=? [ F "end" ]'
@@ -92,3 +95,14 @@ def rehash(folder: Path, certificate=None):
     certificate["hashes"] = {name: digest((folder / name).read_bytes()) for name in names}
     certificate["hashes"]["certificate.json"] = digest_of_content(certificate)
     (folder / "certificate.json").write_text(json.dumps(certificate))
+
+
+def verdict(witness, certificate) -> tuple[str, str]:
+    """Return the layer that breaks and the message, both empty if none does."""
+    try:
+        with exactly():
+            part = Part(witness, "witness.json")
+            check_claim(read_claim(Part(certificate, "certificate.json"), part), part, Report())
+    except Rejected as error:
+        return error.layer or "files", str(error)
+    return "", ""

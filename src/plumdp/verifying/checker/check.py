@@ -17,6 +17,7 @@ from .counts import Data, read_data
 from .enclosure import read_enclosure
 from .evidence import Likelihood, read_likelihood
 from .half_spaces import HalfSpace, of_intervals, of_space, of_tangents
+from .inside import check_inside
 from .laws import check_laws, check_points
 from .reading import Part, Rejected, limited_work
 from .values import check_functions, read_functions
@@ -130,6 +131,7 @@ def _check_claim(claim: Claim, witness: Part, report: Report) -> None:
         likelihoods = [read_likelihood(part, data) for part in witness["set"]["likelihoods"]]
         half_spaces = half_spaces_of(witness, data, likelihoods)
         enclosure = read_enclosure(witness["set"]["ball"], data, half_spaces, likelihoods)
+        check_inside(witness["set"]["ball"], claim.certificate, data, half_spaces, likelihoods)
     with _layer("values", report):
         functions = read_functions(witness["values"], chain, enclosure.dimension)
         check_functions(witness["values"], chain, enclosure, functions)
