@@ -4,12 +4,11 @@ Each of these was once accepted, or took more than a minute, or ended in somethi
 """
 
 import copy
-import json
 import os
 import shutil
 
 import pytest
-from support.verified_results import rehash, rewrite, verdict, witnessed
+from support.verified_results import rehash, rewrite, small_files, small_result, verdict
 
 from plumdp.decisions import verify
 from plumdp.verifying.checker import reading
@@ -20,22 +19,15 @@ from plumdp.verifying.checker.polynomials import affine, parse
 from plumdp.verifying.checker.reading import Part, Rejected
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("results") / "result"
-    witnessed(folder)
-    return folder
-
-
 @pytest.fixture
-def result(saved, tmp_path):
-    shutil.copytree(saved, tmp_path / "result")
+def result(tmp_path):
+    shutil.copytree(small_result(), tmp_path / "result")
     return tmp_path / "result"
 
 
 @pytest.fixture
-def files(saved):
-    return [json.loads((saved / name).read_text()) for name in ("witness.json", "certificate.json")]
+def files():
+    return small_files()
 
 
 NOTHING = "Nothing certified: the bounds do not exclude the worst value, 0 (between 0 and 0.75, confidence 99.9 %)."
@@ -137,6 +129,32 @@ def test_nothing_follows_from_a_set_without_points(files):
     assert (layer, message[:18]) == ("set", "no point is known ")
 
 
+def test_a_class_that_no_row_draws_from_says_nothing(files):
+    """Its members would be probabilities, and so half-spaces as narrow as one likes, without a single trial."""
+    witness, certificate = files
+    member = "1000000*p - 600508"
+    witness["classes"].append([member, "-1000000*p + 600509"])
+    intervals = witness["set"]["intervals"]
+    intervals["number"], intervals["error"] = intervals["number"] + 1, intervals["error"] / 2
+    intervals["list"] = [{"polynomial": member, "trials": [[2, [0]]], "lower": 0.0, "upper": 1.0}]
+    witness["set"]["likelihoods"][0]["widths"] += [0.0, 0.0]
+    layer, message = verdict(witness, certificate)
+    assert (layer, message[-40:]) == ("set", "the interval from 0 trials is too narrow")
+
+
+def test_outcomes_that_cannot_happen_have_a_verdict(files):
+    witness, certificate = files
+    witness["classes"] += [["0", "1"], ["2*p", "-2*p + 1"]]
+    n = len(witness["classes"])
+    seen = {name: [0, 0, 0] for name in witness["rows"][0]["seen"]}
+    row = {"outcomes": ["0", "0", "1"], "ways": [[[n - 2, 0], [n - 1, 0]], [[n - 2, 0], [n - 1, 1]], [[n - 2, 1]]]}
+    witness["rows"].append(row | {"seen": seen})
+    witness["set"]["likelihoods"][0]["widths"] += [0.0] * 4
+    assert verdict(witness, certificate) == ("", "")
+    witness["rows"][-1]["outcomes"] = ["p", "-p", "1"]
+    assert verdict(witness, certificate)[0] == "counts"
+
+
 def data_of(classes, rows, sampling="independent") -> Data:
     """Return data without an order, from classes and from the outcomes, ways and counts of rows."""
     given = [{"outcomes": f, "ways": ways, "seen": {"all": n, "pilot": [0] * len(n)}} for f, ways, n in rows]
@@ -201,16 +219,14 @@ def test_texts_that_take_long_are_refused_at_once(result, files):
 
 def test_work_that_takes_more_than_a_minute_is_refused_before_it_is_done(files, monkeypatch):
     witness, certificate = files
-    too_much = ("takes more than 30,000,000 operations", "too many terms")
-    law, n = witness["set"]["space_law"], 400
+    n = 330
     many = copy.deepcopy(witness)
     many["parameters"] += [f"x{i}" for i in range(n - 2)]
     many["set"]["space_law"] = {"mean": [0.0] * n, "basis": [[0.0] * n] * n, "precision": [[0.0] * n] * n}
-    assert too_much[0] in verdict(many, certificate)[1]
-    assert law["mean"]
-    witness["chain"]["rows"][0] = [0, [0] * 50_000, [0] * 50_000]
+    assert "takes more than 30,000,000 operations" in verdict(many, certificate)[1]
+    witness["chain"]["rows"][0] = [0, [0] * 5_000, [0] * 5_000]
     witness["chain"]["expressions"][0] = "+".join(["1/" + "7" * 400, *(f"p^{i}" for i in range(60))])
-    monkeypatch.setattr(reading, "_MAX_WORK", 1_000_000)
+    monkeypatch.setattr(reading, "_MAX_WORK", 100_000)
     assert "takes more than" in verdict(witness, certificate)[1]
 
 

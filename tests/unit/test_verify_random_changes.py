@@ -5,19 +5,11 @@ import json
 import os
 import random
 
-import pytest
-from support.verified_results import PROPERTY, verdict, witnessed
+from support.verified_results import PROPERTY, small_files, verdict
 
 from plumdp.verifying.checker.reading import Rejected, read_json
 
 N_MUTANTS = 3_000 if os.environ.get("PLUMDP_TIER") == "night" else 40
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("results") / "result"
-    witnessed(folder)
-    return [json.loads((folder / name).read_text()) for name in ("witness.json", "certificate.json")]
 
 
 def places(value, at=()):
@@ -69,11 +61,11 @@ def mutate(content, rng):
         parent[last] = copy.deepcopy(rng.choice(ODD))
 
 
-def test_random_changes_have_a_verdict_and_nothing_else(files):
+def test_random_changes_have_a_verdict_and_nothing_else():
     """Any error but a rejection ends the test. With a claim that is false, all of them are rejected."""
     rng = random.Random(31)
     for _ in range(N_MUTANTS):
-        witness, certificate = copy.deepcopy(files)
+        witness, certificate = small_files()
         for _ in range(rng.choice((1, 1, 3))):
             mutate(witness, rng)
         text = json.dumps(witness)
@@ -87,9 +79,9 @@ def test_random_changes_have_a_verdict_and_nothing_else(files):
 PROPOSED = ("functions", "margins", "steps", "multipliers", "ball", "centre", "axes", "sphere", "weight", "point")
 
 
-def test_a_false_claim_has_no_proof_among_random_ones(files):
+def test_a_false_claim_has_no_proof_among_random_ones():
     """The value at the estimate, which is in the set, is beyond the ends that are claimed."""
-    witness, certificate = files
+    witness, certificate = small_files()
     assert witness["claim"]["objective"] == PROPERTY
     value = certificate["estimated_value"]
     rng = random.Random(32)

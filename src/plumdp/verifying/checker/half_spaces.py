@@ -52,7 +52,8 @@ def of_intervals(part: Part, data: Data) -> Iterator[HalfSpace]:
         is_known = not is_fixed or _is_tried_once(data, {trial[0].value for trial in item["trials"]})
         require(is_known, f"{item.place}: a step may try the event twice, so that the number of trials is not fixed")
         lower, upper = item["lower"].number(), item["upper"].number()
-        for end, is_trivial, side in ((lower, lower <= 0, -1), (upper, upper >= 1, 1)):
+        is_tried = trials > 0  # a class that is not drawn from, or does not occur, need not have probabilities
+        for end, is_trivial, side in ((lower, is_tried and lower <= 0, -1), (upper, is_tried and upper >= 1, 1)):
             holds = is_trivial or (is_excluded is not None and is_excluded(successes, trials, end, error, side))
             require(holds, f"{item.place}: the interval from {trials} trials is too narrow")
         constant, slopes = event

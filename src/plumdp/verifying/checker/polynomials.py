@@ -96,10 +96,12 @@ def is_constant(polynomial: Polynomial) -> bool:
 
 
 def is_multiple(polynomial: Polynomial, of: Polynomial) -> bool:
-    """Return whether a polynomial is a number times another one that is not zero."""
+    """Return whether a polynomial is a number times another one."""
+    if not polynomial or not of:
+        return not polynomial
     first = next(iter(of))
     share = polynomial.get(first, fmpq(0)) / of[first]
-    return polynomial == ({exponents: share * c for exponents, c in of.items()} if share else {})
+    return polynomial == {exponents: share * c for exponents, c in of.items()}
 
 
 def affine(polynomial: Polynomial, n: int, place: str) -> tuple[Exact, list[Exact]]:
