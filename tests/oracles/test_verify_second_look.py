@@ -47,6 +47,8 @@ def test_what_was_written_passes_the_second_look(result):
         (lambda chain: chain["rows"][0].__setitem__(0, 2.0), "another reward"),
         (lambda chain: chain["expressions"].reverse(), "another row"),
         (lambda chain: chain["rows"][0][1].reverse(), "another row"),
+        (lambda chain: chain.update(complement=True), "complement of the chain"),
+        (lambda chain: chain.update(kind="discounted", discount="9/10"), "kind of the chain"),
     ],
 )
 def test_a_chain_of_another_model_is_found(result, change, told):
@@ -97,8 +99,54 @@ def test_directions_that_are_not_those_of_the_estimate_are_found(tmp_path, monke
     with monkeypatch.context() as patch:
         patch.setattr(likelihood, "directions_of_stages", exchanged)
         saved(tmp_path / "result", small_model(), small_counts())
-    with pytest.raises(Rejected, match="another direction"):
+    with pytest.raises(Rejected, match="others than the data before"):
         check_directions(tmp_path / "result")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda w: [side["steps"].__setitem__(2, minus(side["steps"][2])) for side in bets_of(w)], "bets of stage 2"),
+        (lambda w: [side["steps"].__setitem__(1, minus(side["steps"][1], 0.5)) for side in bets_of(w)], "stage 1"),
+        (lambda w: w["rows"][0]["seen"]["all"].__setitem__(0, w["rows"][0]["seen"]["all"][0] + 1), "rows: they are"),
+        (lambda w: w["space"].__setitem__(0, "p - 3/5"), "space: they are"),
+        (lambda w: w["set"]["space_law"]["mean"].__setitem__(0, 0.6), "law of the space"),
+    ],
+)
+def test_bets_on_a_side_that_later_data_show_and_other_counts_are_found(result, change, told):
+    before = (result / "witness.json").read_text()
+    rewrite(result, change)
+    try:
+        with pytest.raises(Rejected, match=told):
+            check_directions(result)
+    finally:
+        (result / "witness.json").write_text(before)
+
+
+def bets_of(witness):
+    return witness["set"]["bets"]["list"]
+
+
+def minus(steps, factor=-1):
+    return [[factor * x for x in step] for step in steps]
+
+
+def test_parts_that_are_missing_have_a_verdict(result):
+    before = (result / "witness.json").read_text()
+    rewrite(result, lambda witness: witness["chain"].pop("states"))
+    report = verify(result)
+    look_again(result, report, lambda point: small_model())
+    (result / "witness.json").write_text(before)
+    assert (report.broken.layer, str(report.broken)[:42]) == ("model", "what is in the folder cannot be compared: ")
+
+
+def test_an_answer_about_the_value_is_one_of_a_model_without_choices(result):
+    before = (result / "certificate.json").read_text()
+    answer = {"sentence": "Yes: the value is at least 0.6, with confidence 99.9 %."}
+    rewrite(result, change_certificate=lambda certificate: certificate.update(answer=answer))
+    with pytest.raises(Rejected, match="other policies"):
+        check_chain(result, lambda point: small_model(), np.random.default_rng(1))
+    (result / "certificate.json").write_text(before)
 
 
 def test_a_prism_file_is_read_again_with_numbers_for_its_parameters(tmp_path):

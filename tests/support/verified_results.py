@@ -3,10 +3,14 @@
 import json
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import plumdp
 from plumdp.data.counts import TransitionCounts
 from plumdp.result.folder import digest, digest_of_content
+from plumdp.verifying.checker.check import Report, check_claim, exactly
+from plumdp.verifying.checker.claim import read_claim
+from plumdp.verifying.checker.reading import Part, Rejected
 from plumdp.verifying.witness import propose_witness
 
 PROPERTY, COST = 'Pmax=? [ F "goal" ]', 'Rmin=? [ F "end" ]'
@@ -75,6 +79,23 @@ def witnessed(
     return certificate
 
 
+@cache
+def _small_result():
+    folder = TemporaryDirectory()  # which is removed with the last reference
+    witnessed(Path(folder.name) / "result")
+    return folder
+
+
+def small_result() -> Path:
+    """Return a folder with the result of a probability, to be copied before it is changed."""
+    return Path(_small_result().name) / "result"
+
+
+def small_files():
+    """Return its witness and its certificate, read anew."""
+    return [json.loads((small_result() / name).read_text()) for name in ("witness.json", "certificate.json")]
+
+
 def rewrite(folder: Path, change_witness=None, change_certificate=None):
     """Change the content of files, and write hashes that fit."""
     witness, certificate = (json.loads((folder / name).read_text()) for name in ("witness.json", "certificate.json"))
@@ -92,3 +113,14 @@ def rehash(folder: Path, certificate=None):
     certificate["hashes"] = {name: digest((folder / name).read_bytes()) for name in names}
     certificate["hashes"]["certificate.json"] = digest_of_content(certificate)
     (folder / "certificate.json").write_text(json.dumps(certificate))
+
+
+def verdict(witness, certificate) -> tuple[str, str]:
+    """Return the layer that breaks and the message, both empty if none does."""
+    try:
+        with exactly():
+            part = Part(witness, "witness.json")
+            check_claim(read_claim(Part(certificate, "certificate.json"), part), part, Report())
+    except Rejected as error:
+        return error.layer or "files", str(error)
+    return "", ""

@@ -53,12 +53,9 @@ def chain_part(question: Question, policy: PolicyTable) -> dict[str, Any]:
                 numbers[successor, after] = len(found)
                 found.append((successor, after))
         written.append([reward, [numbers[successor, after] for successor in successors], expressions])
-    discount, states = getattr(objective, "discount", None), np.array([state for state, _ in found])
-    kind = KINDS[objective.kind]
+    states = np.array([state for state, _ in found])
     return {
-        "kind": "until" if kind == "total" and ends.counts else kind,
-        "complement": flipped is not None,
-        "discount": "1" if discount is None else str(discount),
+        **value_part(question),
         "initial": 0,
         "target": targets,
         "avoid": avoided,
@@ -66,6 +63,18 @@ def chain_part(question: Question, policy: PolicyTable) -> dict[str, Any]:
         "rows": written,
         "states": {name: values[states].tolist() for name, values in model.graph.states.items()},
         "step": [step for _, step in found] if ends.counts else None,
+    }
+
+
+def value_part(question: Question) -> dict[str, Any]:
+    """Return what a run of the chain is worth, by the objective."""
+    flipped = question.objective.flipped()
+    objective: Objective = question.objective if flipped is None else flipped
+    kind, discount = KINDS[objective.kind], getattr(objective, "discount", None)
+    return {
+        "kind": "until" if kind == "total" and objective.n_steps is not None else kind,
+        "complement": flipped is not None,
+        "discount": "1" if discount is None else str(discount),
     }
 
 

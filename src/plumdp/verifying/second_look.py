@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from math import log, sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from plumdp.base.rounding import UNDERFLOW
 from plumdp.confidence.laws import law_of_space
-from plumdp.confidence.likelihood_table import likelihood_table
+from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.staged_bets import find_stages, steps_of_stage
+from plumdp.data.counts import TransitionCounts
 from plumdp.learning.directions import value_directions
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
@@ -26,12 +27,18 @@ from plumdp.model.question import Question, ask
 from plumdp.result.data_file import read_data
 from plumdp.result.folder import CERTIFICATE, DATA, POLICY, WITNESS
 from plumdp.result.policy_table import PolicyTable, read_policy
-from plumdp.verifying.chain_part import Ends, shares_in
+from plumdp.verifying.chain_part import Ends, shares_in, value_part
+from plumdp.verifying.checker.bets import weight_of_horizon
+from plumdp.verifying.checker.check import exactly
+from plumdp.verifying.checker.counts import read_data as counted_data
 from plumdp.verifying.checker.polynomials import parse
-from plumdp.verifying.checker.reading import Rejected, require
+from plumdp.verifying.checker.reading import Part, require
+from plumdp.verifying.counted import counted_part
+from plumdp.verifying.model_parts import space_part
+from plumdp.verifying.set_proof import space_law
 
 _POINTS = 3  # at which probabilities are compared
-_CLOSE = 1e-6  # of directions, which a solver finds in floats
+_CLOSE = 1e-3  # of bets, whose directions a solver finds in floats, relative
 
 ModelAt = Callable[[Mapping[str, Fraction]], ParametricMDP]
 """A function from values of the parameters to a model, in which they may stay parameters."""
@@ -40,12 +47,15 @@ ModelAt = Callable[[Mapping[str, Fraction]], ParametricMDP]
 def check_chain(folder: Path, model_at: ModelAt, rng: np.random.Generator) -> None:
     """Require that the chain is that of the model under the policy, state by state, at random rational points."""
     witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
-    options = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["options"]
+    certificate = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))
+    options, is_of_value = certificate["options"], "the value is" in certificate.get("answer", {}).get("sentence", "")
     names, chain = witness["parameters"], witness["chain"]
     polynomials = [parse(text, names) for text in chain["expressions"]]
     for _ in range(_POINTS):
         point = {name: Fraction(int(rng.integers(1, 1000)), 1009) for name in names}
         model = model_at(point)
+        has_choices = model.graph.n_choices > model.graph.n_states
+        require(not (is_of_value and has_choices), "the model has other policies, and the answer is about one of them")
         values = [_value(f, point, names) for f in polynomials]
         rewards = [None if row is None else _reward(row[0], point, names) for row in chain["rows"]]
         question = ask(witness["claim"]["objective"], model, memory=options["memory"])
@@ -78,6 +88,8 @@ def _compare(
     """Require that each state of a chain is one of the model, with the row and the reward that it has there."""
     model, graph, flipped = question.model, question.model.graph, question.objective.flipped()
     objective: Objective = question.objective if flipped is None else flipped
+    for name, part in value_part(question).items():
+        require(chain[name] == part, f"the {name} of the chain is that of another objective")
     ends, terms, weights = Ends(objective, model), objective.terms(graph), policy_weights(graph, policy)
     known = model.expressions.evaluate_exact(model.space, point)
     number = {state: i for i, state in enumerate(zip(*(v.tolist() for v in graph.states.values()), strict=True))}
@@ -116,32 +128,52 @@ def _without_zeros(row: dict[int, Fraction]) -> dict[int, Fraction]:
 
 
 def check_directions(folder: Path) -> None:
-    """Require that bets are along gradients that a solver finds which has seen nothing of later data."""
+    """Require that bets are along gradients that a solver finds which has seen nothing of later data.
+
+    Their size is that which the weight of their horizon asks for, and a side is on the same side in all stages.
+    """
     witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
     options = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["options"]
     bets = witness["set"]["bets"]
+    model, counts = read_data(folder / DATA)
+    table, space = likelihood_table(model), law_of_space(model)
+    _compare_data(witness, model, counts, table)
     if bets is None:
         return
-    model, counts = read_data(folder / DATA)
     require(counts.pilot is not None, "the data of the result have no pilot")
     assert counts.pilot is not None
-    table, space = likelihood_table(model), law_of_space(model)
+    with exactly():
+        data, error = counted_data(Part(witness, WITNESS)), bets["error"]
+        scales = {
+            i: sqrt(-2 * log(float(weight_of_horizon(data, i, WITNESS)) / 2 * error))
+            for side in bets["list"]
+            for i in side["horizons"]
+        }
     first = 6 * counts.pilot.lengths[0] if counts.pilot.expected is None else counts.pilot.expected
+    signs: dict[tuple[int, int], float] = {}  # of each side and horizon
     for s, stage in enumerate(find_stages(table, counts, space)):
         asked = zip(options["objectives"], options["with_memory"], strict=True)
         questions = [ask(text, model, memory=memory) for text, memory in asked]
         found = value_directions(questions, {})(stage.point)  # a new solver for each stage
         gradients = np.array([direction.gradient for direction in found])
-        for side in bets["list"]:
+        for n, side in enumerate(bets["list"]):
             lengths = np.array([first * 2.0**i for i in side["horizons"]])
             steps = steps_of_stage(table, stage, gradients, lengths, space)
-            for step, given in zip(steps, side["steps"][s], strict=True):
-                _require_parallel(step[side["direction"]], np.array(given), f"the bets of stage {s}")
+            for i, step, given in zip(side["horizons"], steps, side["steps"][s], strict=True):
+                one, other = scales[i] * step[side["direction"]], np.array(given)
+                if one @ other:
+                    signs.setdefault((n, i), float(np.sign(one @ other)))
+                is_same = np.linalg.norm(signs.get((n, i), 1.0) * one - other) <= _CLOSE * np.linalg.norm(one)
+                require(bool(is_same), f"the bets of stage {s} are others than the data before it lead to")
 
 
-def _require_parallel(one: Any, other: Any, what: str) -> None:
-    sizes = float(np.linalg.norm(one)), float(np.linalg.norm(other))
-    cosine = abs(float(one @ other)) / max(sizes[0] * sizes[1], UNDERFLOW)
-    is_parallel = cosine > 1 - _CLOSE if min(sizes) > 0 else max(sizes) == 0
-    if not is_parallel:
-        raise Rejected(f"{what} are along another direction than the data before it lead to")
+def _compare_data(
+    witness: dict[str, Any], model: ParametricMDP, counts: TransitionCounts, table: LikelihoodTable
+) -> None:
+    """Require that counts, space and its law are those of the data and the model in the folder."""
+    parts = counted_part(model, counts, table) | {"space": space_part(model.space)}
+    for name, part in parts.items():
+        require(witness[name] == json.loads(json.dumps(part)), f"{name}: they are others than those of the data")
+    law, own = witness["set"]["space_law"], space_law(model, table)
+    same = all(np.allclose(law[name], own[name], rtol=1e-9, atol=1e-9) for name in own)
+    require(same, "the law of the space is another one than that of the model")

@@ -8,6 +8,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
 
+from plumdp.base.errors import DataError, ModelError
 from plumdp.result.folder import DATA
 from plumdp.verifying.checker import check
 from plumdp.verifying.checker.check import Report
@@ -45,6 +46,9 @@ def look_again(path: str | Path, report: Report, model_at: ModelAt | None = None
         except Rejected as error:
             error.layer = name
             report.broken = error
+            return
+        except (DataError, ModelError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+            report.broken = Rejected(f"what is in the folder cannot be compared: {error}", name)
             return
         report.passed.append(name)
 

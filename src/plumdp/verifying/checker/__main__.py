@@ -1,6 +1,7 @@
 """``python verify.pyz RESULT``: prints each layer of the proof, and ends with 0 if all of them hold, else with 1."""
 
 import sys
+from io import TextIOWrapper
 
 from .check import verify
 
@@ -10,6 +11,8 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print("usage: verify.pyz RESULT, the folder of a result that was certified with --witness", file=sys.stderr)
         return 2
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names may have characters that a terminal does not
     report = verify(arguments[0])
     print(report)
     return 0 if report.broken is None else 1

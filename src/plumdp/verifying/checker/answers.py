@@ -16,9 +16,12 @@ _BY_ONE = re.compile(
 )
 _FOUND = re.compile(
     r"(Yes), under (the policy found): it has (at least|at most) (\S+?), with confidence (\S+) %\. "
-    r"Other policies may do worse: ask .{1,60} for all policies\."
+    r'Other policies may do worse: ask (?:P|R(?:\{"[^"]{0,60}"\})?)(?:max|min)(?:<=|>=|<|>) *[0-9.e+-]+ '
+    r"for all policies\."
 )
 _QUESTION = re.compile(r'(P|R(?:\{"[^"]*"\})?) *(max|min)? *(<=|>=|<|>) *([^ \[]+) *(\[.*)', re.DOTALL)
+
+_MAX_TEXT = 10_000
 
 
 def read_answer(answer: Part, objective: str, is_given: bool) -> tuple[list[tuple[str, str]], str]:
@@ -27,6 +30,8 @@ def read_answer(answer: Part, objective: str, is_given: bool) -> tuple[list[tupl
     Its verdict is one that such an answer may have.
     """
     sentence, place = answer["sentence"].text(), answer.place
+    is_short = max(len(sentence), len(answer["question"].text()), len(objective)) <= _MAX_TEXT
+    require(is_short and sentence.isprintable(), f"{place}: a text is too long, or cannot be printed")
     found, by_one = _FOUND.fullmatch(sentence), _BY_ONE.fullmatch(sentence)
     if found is not None:
         verdict, who, said, confidence = found[1], found[2], [(found[3], found[4])], found[5]

@@ -12,7 +12,7 @@ from flint import arb, fmpq
 
 from .counts import Data, Member
 from .half_spaces import HalfSpace
-from .reading import Ball, Exact, Part, dot, require
+from .reading import Ball, Exact, Part, dot, require, work
 
 _LARGEST_BET = fmpq(1, 2)
 _LEAST_PROBABILITY = fmpq(1, 10**9)
@@ -105,6 +105,7 @@ def _bet(
     Bets are fixed by what was seen before the stage: u = b·step / f(point), within ±1/2, so that members with the same
     probability have the same bet. Y is Z at a point near the estimate, within the range of e.
     """
+    work(len(data.members) * 4 * (len(near) + 2))
     visits, total = data.visits(seen), arb(0)
     factors: dict[int, Ball] = {}
     means: dict[int, tuple[Ball, Ball, Ball]] = {}

@@ -13,7 +13,7 @@ from .claim import Claim
 from .enclosure import Cut, Enclosure
 from .linear import is_positive_definite
 from .polynomials import Exponents, monomials, size_on_ball
-from .reading import Ball, Exact, Part, Rejected, require
+from .reading import Ball, Exact, Part, Rejected, require, work
 from .values import Functions
 
 _MAX_DEGREE = 16
@@ -105,6 +105,7 @@ def _subtract(polynomial: dict[Exponents, Ball], multiplier: dict[Exponents, Bal
     """Subtract y(x) (o - q·x - x·C x)."""
     terms = [((), -cut.offset), *(((i,), q) for i, q in enumerate(cut.row or []))]
     terms += [((i, j), c) for i, row in enumerate(cut.square or []) for j, c in enumerate(row)]
+    work(len(multiplier) * len(terms) * 2)
     for e, y in multiplier.items():
         for places, number in terms:
             above = tuple(power + places.count(i) for i, power in enumerate(e))

@@ -17,8 +17,9 @@ from .counts import Data, read_data
 from .enclosure import read_enclosure
 from .evidence import Likelihood, read_likelihood
 from .half_spaces import HalfSpace, of_intervals, of_space, of_tangents
+from .inside import check_inside
 from .laws import check_laws, check_points
-from .reading import Part, Rejected
+from .reading import Part, Rejected, limited_work
 from .values import check_functions, read_functions
 
 _BITS = 128
@@ -36,9 +37,11 @@ LAYERS = {
     "model": "the chain is that of the model, which was read again, at random points",
 }
 TRUSTED = (
-    "that the chain is that of the model under this policy, and the space that of the model",
+    "that the chain is that of the property and the model under this policy, and space and rows are those of the model",
+    "that there is no other policy, where an answer says what the value is",
     "the counts: that they are those of the data, and the data as the certificate's assumptions say",
-    "that the law of the space, and the directions of bets, were fixed by the model and by what was seen before",
+    "that the law of the space, the shares of the error, an expected length, directions and sizes of bets, and which "
+    "rows have no ways, were fixed by the model and by what was seen before",
 )
 
 
@@ -109,6 +112,11 @@ def _verify(folder: Path, report: Report) -> None:
 
 def check_claim(claim: Claim, witness: Part, report: Report) -> None:
     """Go through all layers after that of the files."""
+    with limited_work():
+        _check_claim(claim, witness, report)
+
+
+def _check_claim(claim: Claim, witness: Part, report: Report) -> None:
     with _layer("budget", report):
         check_budget(claim, witness)
     with _layer("counts", report):
@@ -123,6 +131,7 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
         likelihoods = [read_likelihood(part, data) for part in witness["set"]["likelihoods"]]
         half_spaces = half_spaces_of(witness, data, likelihoods)
         enclosure = read_enclosure(witness["set"]["ball"], data, half_spaces, likelihoods)
+        check_inside(witness["set"]["ball"], claim.certificate, data, half_spaces, likelihoods)
     with _layer("values", report):
         functions = read_functions(witness["values"], chain, enclosure.dimension)
         check_functions(witness["values"], chain, enclosure, functions)

@@ -18,7 +18,14 @@ CERTIFICATE, WITNESS = "certificate.json", "witness.json"
 FORMAT = "plumdp/witness/1"
 N_PILOTS = 6  # that data which may have ended at will might have had; each has an equal part of the error
 _SENTENCE = re.compile(r"The policy's value (?:lies between (\S+) and (\S+)|is (\S+)) with confidence (\S+) %\.")
-_DECIMAL = re.compile(r"-?\d{1,400}(?:\.(\d{1,400}))?(?:e([+-]\d{1,3}))?")
+_NOTHING = re.compile(
+    r"Nothing certified: the bounds do not exclude the worst value, (\S+) "
+    r"\(between (\S+) and (\S+), confidence (\S+) %\)\."
+)
+_DECIMAL = re.compile(r"-?\d{1,400}(?:\.(\d{1,400}))?(?:e([+-]\d{1,3}))?", re.ASCII)
+_MAX_SHARES = 50  # of the error
+_MAX_TOTAL = 1_000_000_000  # bytes of all files
+_GUARANTEES = ("finite-sample, anytime", "finite-sample, planned", "finite-sample, fixed N")  # each assumes more
 
 
 @dataclass(frozen=True)
@@ -36,21 +43,30 @@ def read_files(folder: Path) -> tuple[Claim, Part]:
     require(folder.is_dir(), f"{folder} is not a folder with a result")
     certificate = read_json(read_bytes(folder / CERTIFICATE), CERTIFICATE)
     hashes = certificate["hashes"]
-    here = {file.name for file in folder.iterdir()} - {"report.html"}
+    here = {file.name for file in _files(folder)} - {"report.html"}
     require(WITNESS in here, "there is no witness.json: certify again with --witness")
     listed = set(hashes.names())
     require(here <= listed, f"the certificate does not list {', '.join(sorted(here - listed))}")
-    content = {}
-    for name in sorted(listed - {CERTIFICATE}):
+    content, total = b"", 0
+    for name in [*sorted(listed - {CERTIFICATE, WITNESS}), WITNESS]:
         require("/" not in name and "\\" not in name and name in here, f"{name[:60]} is listed, but not there")
-        content[name] = read_bytes(folder / name)
-        require(_digest(content[name]) == hashes[name].text(), f"{name} was changed since it was written")
+        content = read_bytes(folder / name)
+        total += len(content)
+        require(total <= _MAX_TOTAL, f"the files have more than {_MAX_TOTAL:,} bytes")
+        require(_digest(content) == hashes[name].text(), f"{name} was changed since it was written")
     rest = {name: value for name, value in certificate.value.items() if name != "hashes"}
     own = _digest(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
     require(own == hashes[CERTIFICATE].text(), f"{CERTIFICATE} was changed since it was written")
-    witness = read_json(content[WITNESS], WITNESS)
+    witness = read_json(content, WITNESS)
     require(witness["format"].text() == FORMAT, f"{WITNESS}: the format is not {FORMAT}")
     return read_claim(certificate, witness), witness
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError as error:
+        raise Rejected(f"{folder} cannot be read: {error.strerror}") from None
 
 
 def _digest(content: bytes) -> str:
@@ -86,18 +102,26 @@ def _end(part: Part, nothing: str) -> Exact | None:
 
 def check_sentence(claim: Claim, witness: Part) -> str:
     """Return the printed sentence, whose numbers are the bounds and the confidence, rounded to the safe side."""
-    sentence = witness["claim"]["sentence"].text()
-    found = _SENTENCE.fullmatch(sentence)
-    if found is None:
-        require(sentence.startswith("Nothing certified: "), "the sentence is not one that verify knows")
-        require(claim.certificate["status"].text() == "nothing certified", "the sentence is not that of the status")
-        return sentence
-    require(claim.certificate["status"].text() == "certified", "the sentence is not that of the status")
-    low, high = (found[1], found[2]) if found[3] is None else (found[3], found[3])
+    sentence, certificate = witness["claim"]["sentence"].text(), claim.certificate
+    found, nothing = _SENTENCE.fullmatch(sentence), _NOTHING.fullmatch(sentence)
+    status = "certified" if found is not None else "nothing certified"
+    if found is not None:
+        _check_all_said(claim, *((found[1], found[2]) if found[3] is None else (found[3], found[3])), found[4])
+    elif nothing is not None:
+        require(nothing[1] in (nothing[2], nothing[3]), "the worst value is not an end of the bracket")
+        _check_all_said(claim, nothing[2], nothing[3], nothing[4])
+    else:
+        reason = f"Nothing certified: {certificate['reason'].text()}."
+        require(sentence == reason, "the sentence is not one that verify knows")
+        sentence = "Nothing certified."  # the reason is not checked, and so it is not repeated
+    require(certificate["status"].text() == status, "the sentence is not that of the status")
+    return sentence if "answer" not in certificate else _check_answer(claim, certificate["answer"])
+
+
+def _check_all_said(claim: Claim, low: str, high: str, confidence: str) -> None:
     _check_said(claim, "at least", low)
     _check_said(claim, "at most", high)
-    _check_confidence(claim, found[4])
-    return sentence if "answer" not in claim.certificate else _check_answer(claim, claim.certificate["answer"])
+    _check_confidence(claim, confidence)
 
 
 def _read_answer(certificate: Part) -> tuple[list[tuple[str, str]], str]:
@@ -146,6 +170,8 @@ def check_budget(claim: Claim, witness: Part) -> None:
     error, shares = witness["budget"]["error"].number(), witness["budget"]["shares"]
     rounding = 1 + fmpq(1, 10**12)  # of shares to floats
     require(0 < error <= (1 - claim.confidence) * rounding, "the error is larger than one minus the confidence")
+    _check_guarantee(claim, witness)
+    require(len(shares.names()) <= _MAX_SHARES, f"the error is divided among more than {_MAX_SHARES} parts")
     parts = {name: shares[name].fraction() for name in shares.names()}
     require(sum(parts.values(), start=fmpq(0)) <= 1, "the shares of the error sum to more than one")
     for name, number, of_each in _spent(witness["set"], witness["data"]["order"].text()):
@@ -153,6 +179,16 @@ def check_budget(claim: Claim, witness: Part) -> None:
         require(name in parts, f"{words}: there is no share of the error")
         require(of_each > 0, f"{words}: the error is not positive")
         require(number * of_each <= parts[name] * error * rounding, f"{words}: more is spent than the share")
+
+
+def _check_guarantee(claim: Claim, witness: Part) -> None:
+    """Require that the certificate says so if the proof needs data whose amount was planned, or fixed."""
+    part, planned = witness["set"], witness["data"]["order"].text() in ("planned", "short")
+    uses_order = part["bets"].value is not None or "main" in [each["data"].text() for each in part["likelihoods"]]
+    is_fixed = part["intervals"].value is not None and part["intervals"]["method"].text() == "clopper-pearson"
+    enough = _GUARANTEES[2 if is_fixed else int(planned and uses_order) :]
+    said = claim.certificate["guarantee"].text()
+    require(said in enough, "the proof needs data of a planned amount, and the certificate does not say so")
 
 
 def _spent(part: Part, order: str) -> Iterator[tuple[str, int, Exact]]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TypeAlias
 
 from flint import fmpq
 
-from .polynomials import Polynomial, add, affine, constant, is_constant, parse, product
-from .reading import Exact, Part, require
+from .polynomials import Polynomial, add, affine, constant, is_constant, is_multiple, parse, product
+from .reading import Exact, Part, require, work
 
 _ORDERS = ("planned", "open", "short", "unknown")
 Way: TypeAlias = tuple[tuple[int, int], ...]
@@ -58,15 +59,25 @@ class Data:
 
     def seen_members(self, of: str, without: str = "") -> list[int]:
         """Return how often each member was drawn in some part of the data, without an earlier part."""
-        result, places = [0] * len(self.members), self.places()
+        result, places = [0] * len(self.members), self.places
+        work(len(result) + sum(len(row.outcomes) for row in self.rows))
         for row in self.rows:
             for way, n in zip(row.ways or [], difference(row, of, without), strict=row.ways is not None):
                 for group, place in way:
                     result[places[group][place]] += n
         return result
 
+    @cached_property
+    def groups_with(self) -> dict[tuple[Exact, ...], set[int]]:
+        """The classes that have a member with a constant and slopes."""
+        result: dict[tuple[Exact, ...], set[int]] = {}
+        for member in self.members:
+            result.setdefault((member.constant, *member.slopes), set()).add(member.group)
+        return result
+
+    @cached_property
     def places(self) -> list[list[int]]:
-        """Return the members of each class."""
+        """The members of each class."""
         result: list[list[int]] = [[] for _ in range(self.members[-1].group + 1)] if self.members else []
         for i, member in enumerate(self.members):
             result[member.group].append(i)
@@ -135,6 +146,8 @@ def _row(part: Part, names: list[str], classes: Sequence[Sequence[Polynomial]], 
         less = all(a <= b for a, b in zip(seen[earlier], seen[later], strict=True))
         require(less, f"{part.place}: more was seen until {earlier} than in {later}")
     if part["ways"].value is None:
+        is_affine = all(sum(exponents) <= 1 for f in outcomes for exponents in f)
+        require(not is_affine, f"{part.place}: outcomes are affine, so that they are a class, and need ways")
         return Row(outcomes, None, seen)
     require(len(part["ways"]) == len(outcomes), f"{part.place}: each outcome needs a way")
     ways = [tuple((step[0].whole(len(classes)), step[1].whole()) for step in way) for way in part["ways"]]
@@ -158,7 +171,10 @@ def _check_ways(
         along = product([classes[group][member] for group, member in first], n)
         is_leaf = all(ways[i] == first for i in here) and along == together
         require(is_leaf, f"{place}: the probabilities on a way are not those of its outcome")
+        is_same = all(is_multiple(outcomes[i], along) for i in here)
+        require(is_same, f"{place}: outcomes share a way, and what differs between them is not counted")
         return
+    work(len(here) + len(classes[first[depth][0]]))
     require(all(len(ways[i]) > depth for i in here), f"{place}: ways end where others go on")
     group = first[depth][0]
     require(all(ways[i][depth][0] == group for i in here), f"{place}: ways part in two classes at once")
@@ -171,8 +187,12 @@ def _check_ways(
 
 
 def trials_of(data: Data, seen: Sequence[int], event: tuple[Exact, list[Exact]], part: Part) -> tuple[int, int]:
-    """Return how often an event with this affine probability happened and was tried, given the classes that try it."""
-    visits, places = data.visits(seen), data.places()
+    """Return how often an event with this affine probability happened and was tried, in all classes that try it.
+
+    These are the classes with a member that has the probability of the event, or one minus it: whoever may leave out
+    some of them picks those that suit him.
+    """
+    places = data.places
     successes = total = 0
     used = set()
     for trial in part:
@@ -183,5 +203,11 @@ def trials_of(data: Data, seen: Sequence[int], event: tuple[Exact, list[Exact]],
         constants = sum((data.members[i].constant for i in happens), start=fmpq(0))
         slopes = [sum((data.members[i].slopes[j] for i in happens), start=fmpq(0)) for j in range(len(data.names))]
         require((constants, slopes) == event, f"{trial.place}: these outcomes do not have the probability of the event")
-        successes, total = successes + sum(seen[i] for i in happens), total + visits[group]
+        successes = successes + sum(seen[i] for i in happens)
+        total += sum(seen[i] for i in places[group])
+    known, slopes = event
+    tried = data.groups_with.get((known, *slopes), set()) | data.groups_with.get(
+        (1 - known, *(-b for b in slopes)), set()
+    )
+    require(used == tried, f"{part.place}: these are not all classes that try the event, or others")
     return successes, total

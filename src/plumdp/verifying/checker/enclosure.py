@@ -16,7 +16,7 @@ from .evidence import Likelihood
 from .half_spaces import HalfSpace
 from .linear import is_positive_definite, norm
 from .polynomials import Polynomial, substitute
-from .reading import Ball, Exact, Part, dot, require
+from .reading import Ball, Exact, Part, dot, require, work
 
 _SMALL = fmpq(1, 10**6)
 
@@ -50,6 +50,7 @@ class Enclosure:
     def transform(self, polynomial: Polynomial, place: str) -> Polynomial:
         """Return a polynomial in the parameters as one in x, which must not depend on y."""
         k, d = len(self.axes), len(self.centre)
+        work(d**2)
         forms = []
         for i in range(d):
             form = {(0,) * d: self.centre[i]} if self.centre[i] else {}
@@ -77,8 +78,11 @@ def make_enclosure(part: Part, data: Data, half_spaces: Sequence[HalfSpace]) -> 
     """Return the coordinates of a ball, whatever it holds."""
     d, k = len(data.names), len(part["axes"])
     require(k <= d, f"{part.place}: there are more axes than parameters")
+    work(d**3 + d**2 * (len(data.members) + len(half_spaces)))
     centre = part["centre"].numbers(d)
     axes, idle = part["axes"].matrix(k, d), part["idle"].matrix(d - k, d)
+    bits = max((number.height_bits() for row in [*axes, *idle] for number in row), default=0)
+    work(d**4 * bits // 4000)
     require(d == 0 or fmpq_mat([*axes, *idle]).det() != 0, f"{part.place}: axes and idle directions are not a basis")
     for member in data.members:
         free = all(dot(member.slopes, direction) == 0 for direction in idle)
@@ -108,6 +112,7 @@ def _parabola(
     As ln(1 + s) <= s - κ(t) s² / 2 (see below), threshold <= Σ seen ln f is at most Σ seen (ln y + s - κ(t) s² / 2).
     """
     k = len(axes)
+    work(len(data.members) * (len(centre) + 1) * (k + 1))
     row, offset, square = [arb(0)] * k, -likelihood.threshold, [[arb(0)] * k for _ in range(k)]
     for member, n, y in zip(data.members, likelihood.seen, tangent.touches, strict=True):
         if n:
@@ -137,6 +142,7 @@ def _check(
     matrix = [[(sphere if i == 0 else -sphere) if i == j else arb(0) for j in range(k + 1)] for i in range(k + 1)]
     for item in part["products"]:
         weight = arb(item[2].number())
+        work((k + 1) ** 2)
         require(bool(weight >= 0), f"{item.place}: the weight is negative")
         one, other = (_coefficients(item[place], enclosure) for place in (0, 1))
         for i in range(k + 1):

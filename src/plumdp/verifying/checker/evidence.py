@@ -15,7 +15,7 @@ from flint import arb, fmpq
 
 from .counts import Data
 from .linear import inverse, log_determinant, quadratic
-from .reading import Ball, Exact, Part, dot, require
+from .reading import Ball, Exact, Part, dot, require, work
 
 _SMALL = fmpq(1, 10**9)
 
@@ -45,6 +45,7 @@ def _log_evidence(part: Part, data: Data, seen: Sequence[int]) -> Ball:
     """
     d = len(data.names)
     k = len(part["precision"])
+    work(len(data.members) * (k + 1) * (d + k + 1))
     basis, precision = part["basis"].matrix(d, k), part["precision"].matrix(k, k)
     y = part["point"].numbers(k)
     point = [m + dot(row, y) for m, row in zip(part["mean"].numbers(d), basis, strict=True)]

@@ -11,7 +11,7 @@ from flint import arb
 from .counts import Data, trials_of
 from .evidence import Likelihood
 from .polynomials import affine, parse
-from .reading import Exact, Part, require
+from .reading import Exact, Part, require, work
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,23 @@ def of_intervals(part: Part, data: Data) -> Iterator[HalfSpace]:
     for item in part["list"]:
         event = affine(parse(item["polynomial"].text(), data.names), n, item.place)
         successes, trials = trials_of(data, seen, event, item["trials"])
+        is_known = not is_fixed or _is_tried_once(data, {trial[0].value for trial in item["trials"]})
+        require(is_known, f"{item.place}: a step may try the event twice, so that the number of trials is not fixed")
         lower, upper = item["lower"].number(), item["upper"].number()
-        for end, is_trivial, side in ((lower, lower <= 0, -1), (upper, upper >= 1, 1)):
+        is_tried = trials > 0  # a class that is not drawn from, or does not occur, need not have probabilities
+        for end, is_trivial, side in ((lower, is_tried and lower <= 0, -1), (upper, is_tried and upper >= 1, 1)):
             holds = is_trivial or (is_excluded is not None and is_excluded(successes, trials, end, error, side))
             require(holds, f"{item.place}: the interval from {trials} trials is too narrow")
         constant, slopes = event
         yield HalfSpace(slopes, upper - constant)
         yield HalfSpace([-b for b in slopes], constant - lower)
+
+
+def _is_tried_once(data: Data, groups: set[int]) -> bool:
+    """Return whether no way draws from these classes twice: whether it goes on may depend on what was drawn first."""
+    ways = [way for row in data.rows for way in row.ways or []]
+    work(sum(map(len, ways)))
+    return all(sum(group in groups for group, _ in way) <= 1 for way in ways)
 
 
 def _n_events(data: Data) -> int:
@@ -89,6 +99,7 @@ def of_tangents(part: Part, data: Data, likelihoods: Sequence[Likelihood]) -> It
     for item in part:
         likelihood = likelihoods[item["likelihood"].whole(len(likelihoods))]
         point = item["point"].numbers(d)
+        work(len(data.members) * 4 * (d + 1))
         row, offset = [arb(0)] * d, -likelihood.threshold
         at = [member.at(point) for member in data.members]
         for member, n, y in zip(data.members, likelihood.seen, at, strict=True):

@@ -2,8 +2,8 @@
 
 The estimate at a moment is the maximum of the likelihood of what was seen before, with the law of the space as a prior.
 If there is no such maximum, members of classes that were never drawn count as if they had been drawn once. The law
-after a pilot is normal about its estimate, with the second derivative there as its precision. What is checked here is
-approximate: a law that is a little off holds as well, if it was fixed before the data.
+after a pilot is normal about its estimate, with the second derivative there as its precision. Both are compared up to
+what a solver in floats may be off by. That is so little that nothing is gained by choosing within it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from flint import arb, fmpq
 
 from .counts import Data
 from .linear import inverse, is_positive_definite, quadratic
-from .reading import Exact, Part, dot, require
+from .reading import Exact, Part, dot, require, work
 
-_CLOSE = fmpq(1, 1000)  # of a standard deviation, squared; and of a precision, relative
+_CLOSE = fmpq(1, 10**8)  # of a standard deviation, squared
+_ALIKE = fmpq(1, 10**6)  # of a precision, relative; and of coordinates
 
 
 def check_laws(part: Part, data: Data) -> None:
@@ -46,9 +47,13 @@ def check_points(part: Part, data: Data, space: Part) -> None:
 
 def _require_law(part: Part, data: Data) -> None:
     k = len(part["precision"])
+    work(k**2 * (1 + len(data.names)))
     precision = part["precision"].matrix(k, k)
     part["mean"].numbers(len(data.names))
-    part["basis"].matrix(len(data.names), k)
+    columns = list(zip(*part["basis"].matrix(len(data.names), k), strict=True))
+    products = {(i, j): dot(a, b) for i, a in enumerate(columns) for j, b in enumerate(columns)}
+    is_basis = k <= len(data.names) and all(abs(x - int(i == j)) <= _ALIKE for (i, j), x in products.items())
+    require(is_basis, f"{part.place}: the columns of the basis are not orthogonal, of length one")
     is_symmetric = precision == [list(column) for column in zip(*precision, strict=True)]
     is_law = is_symmetric and is_positive_definite(precision)
     require(is_law, f"{part.place}: the precision of the law is not symmetric and positive definite")
@@ -64,16 +69,17 @@ def _require_estimate(
         inverted = None if found is None else inverse(found[1])
         if found is None or inverted is None or not quadratic(inverted, found[0]) < arb(_CLOSE):
             continue
-        given = found[1] if precision is None else precision.matrix(k, k)
-        size = max((abs(float(x)) for row in found[1] for x in row), default=0.0)
-        off = (
-            abs(float(a) - float(arb(b)))
-            for rows in zip(found[1], given, strict=True)
-            for a, b in zip(*rows, strict=True)
-        )
-        if all(difference <= float(arb(_CLOSE)) * size for difference in off):
+        if precision is None or _is_alike(found[1], precision.matrix(k, k)):
             return
     require(d == 0 or k == 0, f"{place}: this does not follow from what was seen until {until}")
+
+
+def _is_alike(one: Sequence[Sequence[Any]], other: Sequence[Sequence[Exact]]) -> bool:
+    """Return whether two quadratic forms are the same up to a millionth, in every direction."""
+    pairs = [list(zip(*rows, strict=True)) for rows in zip(one, other, strict=True)]
+    above = [[(1 + _ALIKE) * a - b for a, b in row] for row in pairs]
+    below = [[b - (1 - _ALIKE) * a for a, b in row] for row in pairs]
+    return is_positive_definite(above) and is_positive_definite(below)
 
 
 def _derivatives(
@@ -81,9 +87,13 @@ def _derivatives(
 ) -> tuple[list[Any], list[list[Any]]] | None:
     """Return the first and minus the second derivative of likelihood and prior at a point, or None outside."""
     d, k = len(data.names), len(space["precision"])
+    work((len(data.members) + d) * (k + 1) * (d + k + 1))
     basis, prior = space["basis"].matrix(d, k), space["precision"].matrix(k, k)
     columns = [[row[i] for row in basis] for i in range(k)]
-    off = [dot(column, [a - b for a, b in zip(point, space["mean"].numbers(d), strict=True)]) for column in columns]
+    moved = [a - b for a, b in zip(point, space["mean"].numbers(d), strict=True)]
+    off = [dot(column, moved) for column in columns]
+    if any(abs(a - dot(row, off)) > _ALIKE for a, row in zip(moved, basis, strict=True)):
+        return None  # not in the span of the law
     first: list[Any] = [-arb(dot(row, off)) for row in prior]
     second: list[list[Any]] = [[arb(x) for x in row] for row in prior]
     visits = data.visits(seen)

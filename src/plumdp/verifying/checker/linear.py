@@ -7,7 +7,7 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from .reading import Ball
+from .reading import Ball, work
 
 
 def is_positive(number: Ball) -> bool:
@@ -22,8 +22,9 @@ def norm(vector: Sequence[Any]) -> Ball:
 
 def is_positive_definite(matrix: Sequence[Sequence[Any]]) -> bool:
     """Return whether a symmetric matrix is surely positive definite: all pivots of its elimination are positive."""
+    n = len(matrix)
+    work(n**3 // 3 + n**2)
     rows = [[arb(x) for x in row] for row in matrix]
-    n = len(rows)
     for i in range(n):
         if not rows[i][i] > 0:
             return False
@@ -40,7 +41,10 @@ def inverse(matrix: Sequence[Sequence[Any]]) -> list[list[Ball]] | None:
         return None
     if not len(matrix):
         return []
-    rows: list[list[Ball]] = arb_mat([[arb(x) for x in row] for row in matrix]).inv().tolist()
+    try:
+        rows: list[list[Ball]] = arb_mat([[arb(x) for x in row] for row in matrix]).inv().tolist()
+    except ZeroDivisionError:
+        return None
     return rows
 
 
@@ -52,6 +56,7 @@ def log_determinant(matrix: Sequence[Sequence[Any]]) -> Ball:
 def quadratic(matrix: Sequence[Sequence[Any]], vector: Sequence[Any]) -> Ball:
     """Return xᵀ M x."""
     total = arb(0)
+    work(len(vector) ** 2)
     for row, x in zip(matrix, vector, strict=True):
         for entry, y in zip(row, vector, strict=True):
             total += arb(entry) * arb(x) * arb(y)

@@ -10,17 +10,18 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import combinations_with_replacement
-from math import comb, factorial, prod
+from math import comb, factorial, lcm, prod
 from typing import Any, TypeAlias
 
 from flint import arb, fmpq
 
-from .reading import Ball, Exact, Rejected, is_whole, require
+from .reading import Ball, Exact, Rejected, is_whole, require, work
 
 Exponents: TypeAlias = tuple[int, ...]
 Polynomial: TypeAlias = dict[Exponents, Exact]
 
 _MAX_DEGREE = 64
+_MAX_BITS = 4000  # of a number in an affine polynomial, and of the common denominator
 _MAX_TEXT = 1_000_000
 _MAX_TERMS = 200_000
 _TERM = re.compile(r"[+-]?[^+-]+")
@@ -32,6 +33,7 @@ def parse(text: str, names: Sequence[str]) -> Polynomial:
     terms = _TERM.findall(squeezed) if len(text) <= _MAX_TEXT else []
     require("".join(terms) == squeezed != "", f"not a polynomial: {text[:60]!r}")
     result: Polynomial = {}
+    work(len(squeezed) + len(terms) * len(names))
     for term in terms:
         coefficient, exponents = fmpq(-1 if term[0] == "-" else 1), [0] * len(names)
         for factor in term.lstrip("+-").split("*"):
@@ -50,6 +52,7 @@ def parse(text: str, names: Sequence[str]) -> Polynomial:
 
 def _add_to(polynomial: Polynomial, exponents: Exponents, coefficient: Exact) -> None:
     total = polynomial.get(exponents, 0) + coefficient
+    work(4 + total.height_bits() // 32)  # fractions may grow long
     if total:
         polynomial[exponents] = total
     else:
@@ -92,9 +95,21 @@ def is_constant(polynomial: Polynomial) -> bool:
     return not any(any(exponents) for exponents in polynomial)
 
 
+def is_multiple(polynomial: Polynomial, of: Polynomial) -> bool:
+    """Return whether a polynomial is a number times another one."""
+    if not polynomial or not of:
+        return not polynomial
+    first = next(iter(of))
+    share = polynomial.get(first, fmpq(0)) / of[first]
+    return polynomial == {exponents: share * c for exponents, c in of.items()}
+
+
 def affine(polynomial: Polynomial, n: int, place: str) -> tuple[Exact, list[Exact]]:
     """Return the constant and the coefficients of an affine polynomial in n variables."""
     slopes = [fmpq(0)] * n
+    common = lcm(*(int(c.q) for c in polynomial.values()))
+    is_short = max((c.height_bits() for c in polynomial.values()), default=0) <= _MAX_BITS >= common.bit_length()
+    require(is_short, f"{place}: the numbers of a polynomial are too long")
     for exponents, coefficient in polynomial.items():
         require(sum(exponents) <= 1, f"{place}: a polynomial is not affine")
         if any(exponents):
@@ -118,6 +133,7 @@ def _term(exponents: Exponents, coefficient: Exact, forms: Sequence[Polynomial],
 def monomials(n: int, degree: int) -> list[Exponents]:
     """Return the exponents of all monomials in n variables up to a degree: 1, then x1, x2, …, then x1², x1 x2, …"""
     require(comb(n + degree, n) <= _MAX_TERMS, f"polynomials of degree {degree} in {n} variables have too many terms")
+    work(comb(n + degree, n) * (1 + n))
     chosen = (each for total in range(degree + 1) for each in combinations_with_replacement(range(n), total))
     return [tuple(each.count(i) for i in range(n)) for each in chosen]
 

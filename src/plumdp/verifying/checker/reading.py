@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
-from math import isfinite
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from flint import arb, fmpq
 
 MAX_BYTES = 300_000_000  # of a file
+_MAX_JSON = 100_000_000  # bytes, which are some gigabytes once they are lists
 _MAX_DIGITS = 400  # of a whole number in a fraction
+_MAX_WORK = 30_000_000  # operations, which take about a minute
+_MAX_MESSAGE = 300  # characters
 
 Exact: TypeAlias = Any  # fmpq; the library has no types
 Ball: TypeAlias = Any  # arb: a middle and a radius that hold the number
@@ -21,7 +26,8 @@ class Rejected(Exception):
     """A step of the proof does not hold; ``layer`` names it once it is known."""
 
     def __init__(self, message: str, layer: str = "") -> None:
-        super().__init__(message)
+        shown = message[:_MAX_MESSAGE] + ("…" if len(message) > _MAX_MESSAGE else "")
+        super().__init__(shown if shown.isprintable() else repr(shown)[1:-1])  # texts may hold what moves a cursor
         self.layer = layer
 
 
@@ -31,8 +37,30 @@ def require(holds: bool, message: str) -> None:
         raise Rejected(message)
 
 
+class _Work:
+    left: int | None = None  # operations, or no limit
+
+
+def work(n: int) -> None:
+    """Say how many operations come next, and reject what takes too many."""
+    if _Work.left is not None:
+        _Work.left -= n
+        require(_Work.left >= 0, f"to check this takes more than {_MAX_WORK:,} operations, which verify refuses")
+
+
+@contextmanager
+def limited_work() -> Iterator[None]:
+    """Limit the work, so that no input takes much more than a minute."""
+    before, _Work.left = _Work.left, _MAX_WORK
+    try:
+        yield
+    finally:
+        _Work.left = before
+
+
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a file of a reasonable size."""
+    """Return the content of a plain file of a reasonable size: pipes and devices may have no end."""
+    require(path.is_file() and not path.is_symlink(), f"{path.name} is not a file")
     try:
         size = path.stat().st_size
         require(size <= MAX_BYTES, f"{path.name} has {size:,} bytes; at most {MAX_BYTES:,} are read")
@@ -43,6 +71,7 @@ def read_bytes(path: Path) -> bytes:
 
 def read_json(content: bytes, name: str) -> Part:
     """Return a JSON object; numbers that are not finite, repeated names and deep nesting are refused."""
+    require(len(content) <= _MAX_JSON, f"{name} has more than {_MAX_JSON:,} bytes")
     try:
         value = json.loads(content.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_no_repetition)
     except RecursionError:
@@ -65,7 +94,8 @@ def _no_constant(text: str) -> NoReturn:
 def _no_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        raise Rejected(f"the name {next(n for i, (n, _) in enumerate(pairs) if n in dict(pairs[:i]))!r} is given twice")
+        names = sorted(name for name, _ in pairs)
+        raise Rejected(f"the name {next(a for a, b in pairwise(names) if a == b)!r} is given twice")
     return content
 
 
@@ -123,7 +153,7 @@ class Part:
 
     def number(self) -> Exact:
         """Return a finite number, exactly as it is stored."""
-        if type(self.value) not in (int, float) or not isfinite(self.value):
+        if not _is_number(self.value):
             self.refuse("expected a number")
         return exact(self.value)
 
@@ -146,7 +176,7 @@ class Part:
         """Return n finite numbers as they are stored."""
         items = self._items(n)
         for i, item in enumerate(items):
-            if type(item) not in (int, float) or not isfinite(item):
+            if not _is_number(item):
                 self[i].refuse("expected a number")
         return items
 
@@ -167,6 +197,11 @@ class Part:
         items: list[Any] = self._of(list, "a list")
         require(len(items) == n, f"{self.place}: expected {n} items, found {len(items)}")
         return items
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value is a number within the range of floats."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def exact(number: float | int) -> Exact:

@@ -33,7 +33,7 @@ from flint import arb, fmpq
 from .chain import Chain, Step
 from .enclosure import Enclosure
 from .polynomials import Exponents, Polynomial, add, constant, monomials, multiply, size_on_ball
-from .reading import Ball, Exact, Part, require
+from .reading import Ball, Exact, Part, require, work
 
 _MAX_DEGREE = 16
 
@@ -153,6 +153,7 @@ def _one_step(
         change[e] = change.get(e, arb(0)) + arb(c)
     margin: dict[Exponents, Ball] = {zero: -functions.margins[node]}
     for successor, f in zip(step.successors, step.expressions, strict=True):
+        work(len(forms[f]) * (1 + len(functions.values[successor])))
         value, its_margin = functions.values[successor].items(), functions.margins[successor]
         for a, x in forms[f].items():
             for b, y in value:

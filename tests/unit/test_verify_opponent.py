@@ -1,0 +1,238 @@
+"""``verify`` and an opponent: forged parts that look right, files without an end, and texts that nobody proved.
+
+Each of these was once accepted, or took more than a minute, or ended in something else than a verdict.
+"""
+
+import copy
+import os
+import shutil
+
+import pytest
+from support.verified_results import rehash, rewrite, small_files, small_result, verdict
+
+from plumdp.decisions import verify
+from plumdp.verifying.checker import reading
+from plumdp.verifying.checker.check import exactly
+from plumdp.verifying.checker.counts import Data, read_data, trials_of
+from plumdp.verifying.checker.half_spaces import of_intervals
+from plumdp.verifying.checker.polynomials import affine, parse
+from plumdp.verifying.checker.reading import Part, Rejected
+
+
+@pytest.fixture
+def result(tmp_path):
+    shutil.copytree(small_result(), tmp_path / "result")
+    return tmp_path / "result"
+
+
+@pytest.fixture
+def files():
+    return small_files()
+
+
+NOTHING = "Nothing certified: the bounds do not exclude the worst value, 0 (between 0 and 0.75, confidence 99.9 %)."
+
+
+@pytest.mark.parametrize(
+    ("sentence", "reason", "is_verified"),
+    [
+        (NOTHING, "", True),
+        (NOTHING.replace("0.75", "0.74"), "", False),
+        (NOTHING.replace("value, 0", "value, 0.7"), "", False),
+        (NOTHING.replace("99.9", "99.99"), "", False),
+        ("Nothing certified: nobody is needed, as the value is 1.", "", False),
+        ("Nothing certified: nobody is needed, as the value is 1.", "nobody is needed, as the value is 1", True),
+    ],
+)
+def test_a_sentence_that_certifies_nothing_says_nothing_that_is_not_proved(result, sentence, reason, is_verified):
+    ends = {"lower": 0.0, "upper": 0.75}
+    changed = ends | {"status": "nothing certified", "reason": reason}
+    rewrite(result, lambda w: w["claim"].update(ends, sentence=sentence), lambda c: c.update(changed))
+    report = verify(result)
+    assert (report.broken is None) == is_verified
+    assert "value is 1" not in report.sentence  # a reason is not proved, and not repeated
+
+
+def test_an_answer_is_checked_where_nothing_is_certified(files):
+    witness, certificate = files
+    witness["claim"] |= {"lower": 0.0, "upper": 0.75, "sentence": NOTHING}
+    certificate |= {"lower": 0.0, "upper": 0.75, "status": "nothing certified"}
+    assert verdict(witness, certificate) == ("", "")
+    certificate["answer"] = {
+        "question": 'Pmax>=0.9 [ F "goal" ]',
+        "verdict": "yes",
+        "sentence": "Yes: the policy found has at least 0.95, with confidence 99.9 %.",
+    }
+    assert verdict(witness, certificate)[0] == "sentence"
+
+
+def test_digits_that_look_like_others_are_refused(files):
+    witness, certificate = files
+    witness["claim"]["sentence"] = "The policy's value lies between 0.৪ and 1 with confidence 99.9 %."  # a Bengali four
+    assert verdict(witness, certificate)[0] == "sentence"
+
+
+@pytest.mark.parametrize("words", ["nobody, as it is the best", "Pmin>=0.6 [ which holds ]", "P\x1b[2J"])
+def test_an_answer_has_no_room_for_other_words(files, words):
+    witness, certificate = files
+    start = (
+        "Yes, under the policy found: it has at least 0.68, with confidence 99.9 %. Other policies may do worse: ask"
+    )
+    answer = {"question": 'P>=0.6 [ F "goal" ]', "verdict": "yes", "sentence": f"{start} Pmin>=0.6 for all policies."}
+    assert verdict(witness, certificate | {"answer": answer}) == ("", "")
+    answer["sentence"] = f"{start} {words} for all policies."
+    assert verdict(witness, certificate | {"answer": answer})[0] == "files"
+
+
+def test_a_proof_from_planned_data_needs_a_certificate_that_says_so(files):
+    witness, certificate = files
+    assert certificate["guarantee"] == "finite-sample, planned"
+    layer, message = verdict(witness, certificate | {"guarantee": "finite-sample, anytime"})
+    assert (layer, message[:28]) == ("budget", "the proof needs data of a pl")
+
+
+@pytest.mark.parametrize("ways", [None, [[], []]])
+def test_rows_cannot_be_left_out_of_the_likelihood(files, ways):
+    witness, certificate = files
+    row = next(row for row in witness["rows"] if len(row["outcomes"]) == 2)
+    row["ways"] = ways
+    assert verdict(witness, certificate)[0] == "counts"
+
+
+def test_the_precision_of_a_law_is_compared_in_every_direction(files):
+    """A parameter of which the pilot says little has a small entry, beside which that of the other one is large."""
+    witness, certificate = files
+    precision = witness["set"]["likelihoods"][0]["precision"]
+    small = min((0, 1), key=lambda i: precision[i][i])
+    precision[small][small] += 5e-4 * precision[1 - small][1 - small]
+    assert verdict(witness, certificate)[0] == "bets"
+
+
+def test_a_law_on_a_line_cannot_lie_anywhere(files):
+    witness, certificate = files
+    part = witness["set"]
+    for law in (part["space_law"], part["likelihoods"][0]):
+        law["basis"], law["precision"] = [[1.0], [0.0]], [[law["precision"][0][0]]]
+    part["likelihoods"][0]["mean"][1] += 0.01
+    assert verdict(witness, certificate)[0] == "bets"
+
+
+def test_nothing_follows_from_a_set_without_points(files):
+    """A constraint that no point fulfils, times a large number, would prove any bounds."""
+    witness, certificate = files
+    ends = {"lower": 0.99, "upper": 0.995}
+    witness["claim"] |= ends | {"sentence": "The policy's value lies between 0.98 and 0.999 with confidence 99.9 %."}
+    witness["space"][0] = "-1"
+    for side in ("lower", "upper"):
+        witness["bracket"][side] = {"multipliers": [[0, [100.0]]], "ball": 0.0}
+    layer, message = verdict(witness, certificate | ends)
+    assert (layer, message[:18]) == ("set", "no point is known ")
+
+
+def test_a_class_that_no_row_draws_from_says_nothing(files):
+    """Its members would be probabilities, and so half-spaces as narrow as one likes, without a single trial."""
+    witness, certificate = files
+    member = "1000000*p - 600508"
+    witness["classes"].append([member, "-1000000*p + 600509"])
+    intervals = witness["set"]["intervals"]
+    intervals["number"], intervals["error"] = intervals["number"] + 1, intervals["error"] / 2
+    intervals["list"] = [{"polynomial": member, "trials": [[2, [0]]], "lower": 0.0, "upper": 1.0}]
+    witness["set"]["likelihoods"][0]["widths"] += [0.0, 0.0]
+    layer, message = verdict(witness, certificate)
+    assert (layer, message[-40:]) == ("set", "the interval from 0 trials is too narrow")
+
+
+def test_outcomes_that_cannot_happen_have_a_verdict(files):
+    witness, certificate = files
+    witness["classes"] += [["0", "1"], ["2*p", "-2*p + 1"]]
+    n = len(witness["classes"])
+    seen = {name: [0, 0, 0] for name in witness["rows"][0]["seen"]}
+    row = {"outcomes": ["0", "0", "1"], "ways": [[[n - 2, 0], [n - 1, 0]], [[n - 2, 0], [n - 1, 1]], [[n - 2, 1]]]}
+    witness["rows"].append(row | {"seen": seen})
+    witness["set"]["likelihoods"][0]["widths"] += [0.0] * 4
+    assert verdict(witness, certificate) == ("", "")
+    witness["rows"][-1]["outcomes"] = ["p", "-p", "1"]
+    assert verdict(witness, certificate)[0] == "counts"
+
+
+def data_of(classes, rows, sampling="independent") -> Data:
+    """Return data without an order, from classes and from the outcomes, ways and counts of rows."""
+    given = [{"outcomes": f, "ways": ways, "seen": {"all": n, "pilot": [0] * len(n)}} for f, ways, n in rows]
+    about = {"order": "unknown", "sampling": sampling, "lengths": [], "expected": None}
+    names = ["p", "q"]
+    return read_data(Part({"parameters": names, "data": about, "classes": classes, "rows": given}, "witness.json"))
+
+
+def test_trials_of_an_event_are_those_of_all_classes_that_try_it():
+    """Of two classes with one event, an opponent would count the one that suits him."""
+    classes = [["p", "-p + 1"], ["p", "q", "-p - q + 1"]]
+    rows = [
+        (classes[0], [[[0, 0]], [[0, 1]]], [1, 99]),
+        (classes[1], [[[1, 0]], [[1, 1]], [[1, 2]]], [80, 10, 10]),
+    ]
+    data = data_of(classes, rows)
+    seen, event = data.seen_members("all"), affine(parse("p", data.names), 2, "")
+    assert trials_of(data, seen, event, Part([[0, [0]], [1, [0]]], "trials")) == (81, 200)
+    for some in ([[0, [0]]], [[1, [0]]], []):
+        with pytest.raises(Rejected, match="not all classes"):
+            trials_of(data, seen, event, Part(some, "trials"))
+    both = affine(parse("p + q", data.names), 2, "")  # that 1 - p - q does not happen
+    assert trials_of(data, seen, both, Part([[1, [0, 1]]], "trials")) == (90, 100)
+    with pytest.raises(Rejected, match="not all classes"):
+        trials_of(data, seen, affine(parse("1", data.names), 2, ""), Part([[0, [0, 1]]], "trials"))
+
+
+def test_numbers_of_trials_are_not_fixed_where_a_step_tries_twice():
+    classes = [["p", "-p + 1"]]
+    outcomes, ways = ["p^2", "-p^2 + p", "-p + 1"], [[[0, 0], [0, 0]], [[0, 0], [0, 1]], [[0, 1]]]
+    item = {"polynomial": "p", "trials": [[0, [0]]], "lower": 0.01, "upper": 0.99}
+    part = {"error": 0.01, "method": "clopper-pearson", "number": 1, "list": [item]}
+    once = data_of(classes, [(classes[0], [[[0, 0]], [[0, 1]]], [500, 500])])
+    with exactly():
+        assert len(list(of_intervals(Part(part, "intervals"), once))) == 2
+        with pytest.raises(Rejected, match="twice"):
+            list(of_intervals(Part(part, "intervals"), data_of(classes, [(outcomes, ways, [250, 250, 500])])))
+
+
+def test_files_without_an_end_are_refused(result):
+    for make in (lambda path: os.mkfifo(path), lambda path: path.symlink_to("/dev/zero"), lambda path: path.mkdir()):
+        path = result / "policy.csv"
+        path.unlink()
+        make(path)
+        assert str(verify(result).broken) == "policy.csv is not a file"
+        if path.is_dir():
+            break
+        path.unlink()
+        path.write_text("")
+
+
+def test_texts_that_take_long_are_refused_at_once(result, files):
+    names = ",".join(f'"{i}":0' for i in range(100_000))
+    (result / "witness.json").write_text("{" + names + ',"5":1}')
+    rehash(result)
+    assert str(verify(result).broken) == "the name '5' is given twice"
+    witness, certificate = files
+    sentence = "Yes: the policy found has at least 0.68, with confidence 99.9 %."
+    answer = {"question": "P" + " " * 1_000_000, "verdict": "yes", "sentence": sentence}
+    assert verdict(witness, certificate | {"answer": answer})[1].endswith("a text is too long, or cannot be printed")
+
+
+def test_work_that_takes_more_than_a_minute_is_refused_before_it_is_done(files, monkeypatch):
+    witness, certificate = files
+    n = 330
+    many = copy.deepcopy(witness)
+    many["parameters"] += [f"x{i}" for i in range(n - 2)]
+    many["set"]["space_law"] = {"mean": [0.0] * n, "basis": [[0.0] * n] * n, "precision": [[0.0] * n] * n}
+    assert "takes more than 30,000,000 operations" in verdict(many, certificate)[1]
+    witness["chain"]["rows"][0] = [0, [0] * 5_000, [0] * 5_000]
+    witness["chain"]["expressions"][0] = "+".join(["1/" + "7" * 400, *(f"p^{i}" for i in range(60))])
+    monkeypatch.setattr(reading, "_MAX_WORK", 100_000)
+    assert "takes more than" in verdict(witness, certificate)[1]
+
+
+def test_what_is_printed_moves_no_cursor(files):
+    witness, certificate = files
+    layer, message = verdict(witness, certificate | {"status": "\x1b[2J\nverified: all of it \ud800" + "x" * 1000})
+    assert layer == "files"
+    assert message.isprintable()
+    assert len(message) < 400
