@@ -26,7 +26,7 @@ def test_a_better_policy_than_practice_is_found_and_saved(counts, tmp_path):
     study = pl.case_study("betting:5")
     same = pl.decisions.improve(study.model, pl.read_counts(study.model, counts), study.objective)
     assert saved.lower == same.certificate.lower
-    assert saved.comparison == same.difference.comparison
+    assert saved.comparison == same.compared.comparison
 
 
 def test_json_has_the_gain_and_both_certificates(counts):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
 from flint import fmpq
 
 from .answers import check_verdict, read_answer, threshold_of
+from .comparison import Comparison, read_comparison, read_ends, read_sentence
 from .reading import Exact, Part, Rejected, read_bytes, read_json, require
 
 CERTIFICATE, WITNESS = "certificate.json", "witness.json"
@@ -29,6 +30,7 @@ class Claim:
     upper: Exact | None
     confidence: Exact
     certificate: Part
+    comparison: Comparison | None = None  # with another policy
 
 
 def read_files(folder: Path) -> tuple[Claim, Part]:
@@ -63,7 +65,6 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
     require(certificate["misfit"].number() == 0, _unknown("bounds with a misfit"))
     options = certificate["options"]
     require(options["evidence"].value is None, _unknown("evidence from other studies"))
-    require("comparison" not in certificate, _unknown("comparisons with another policy"))
     if "answer" in certificate:
         _read_answer(certificate)
     for name in ("objective", "direction", "lower", "upper", "confidence"):
@@ -71,22 +72,28 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
         require(same, f"{WITNESS} is of another claim: {name} differs")
     confidence = certificate["confidence"].number()
     require(0 < confidence < 1, "certificate.json: the confidence is not between 0 and 1")
-    lower, upper = _end(certificate["lower"], "-infinity"), _end(certificate["upper"], "infinity")
-    require(lower is None or upper is None or lower <= upper, "certificate.json: lower is above upper")
-    return Claim(lower, upper, confidence, certificate)
+    ends = read_ends(certificate["lower"], certificate["upper"])
+    is_compared = "comparison" in certificate
+    comparison = read_comparison(certificate["comparison"], ends) if is_compared else None
+    return Claim(*ends, confidence, certificate, comparison)
 
 
 def _unknown(what: str) -> str:
     return f"verify does not know {what}"
 
 
-def _end(part: Part, nothing: str) -> Exact | None:
-    return None if part.value == nothing else part.number()
-
-
 def check_sentence(claim: Claim, witness: Part) -> str:
-    """Return the printed sentence, whose numbers are the bounds and the confidence, rounded to the safe side."""
-    sentence = witness["claim"]["sentence"].text()
+    """Return the printed sentences, whose numbers are the bounds and the confidence, rounded to the safe side."""
+    sentence, certificate = _check_value(claim, witness["claim"]["sentence"].text()), claim.certificate
+    if "answer" in certificate:
+        sentence = _check_answer(claim, certificate["answer"])
+    if claim.comparison is not None:
+        sentence = f"{sentence} {_check_comparison(claim, claim.comparison, certificate['comparison'])}"
+    return sentence
+
+
+def _check_value(claim: Claim, sentence: str) -> str:
+    """Return the sentence about the policy's value, which follows from the bracket."""
     found = _SENTENCE.fullmatch(sentence)
     if found is None:
         require(sentence.startswith("Nothing certified: "), "the sentence is not one that verify knows")
@@ -97,7 +104,21 @@ def check_sentence(claim: Claim, witness: Part) -> str:
     _check_said(claim, "at least", low)
     _check_said(claim, "at most", high)
     _check_confidence(claim, found[4])
-    return sentence if "answer" not in claim.certificate else _check_answer(claim, claim.certificate["answer"])
+    return sentence
+
+
+def _check_comparison(claim: Claim, comparison: Comparison, part: Part) -> str:
+    """Return the sentence of a comparison, which follows from the bracket of the difference."""
+    said, (lower, upper) = read_sentence(part, claim.certificate["direction"].text()), comparison.difference
+    if said.sign < 0:
+        lower, upper = (None if end is None else -end for end in (upper, lower))
+    is_known = not said.is_better or (lower is not None and lower > 0)
+    require(is_known, f"{part.place}: it does not follow that a policy is better")
+    of_difference = replace(claim, lower=lower, upper=upper)
+    _check_said(of_difference, "at least", said.lower)
+    _check_said(of_difference, "at most", said.upper)
+    _check_confidence(claim, said.confidence)
+    return part["sentence"].text()
 
 
 def _read_answer(certificate: Part) -> tuple[list[tuple[str, str]], str]:
