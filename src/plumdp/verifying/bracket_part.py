@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb, isfinite
+from math import comb, inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from plumdp.verifying.multipliers import Cuts, Multipliers, bound_polynomial
 _DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
 _ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, from which on no other degree is tried
 _EXACT = 1e-12  # relative width of bounds that leave no room for rounding
+_SPARE = 1e-6  # of a bracket's width, that bounds must be better by
 _MOST = 2_000_000  # coefficients of an expansion beyond which no higher degree is tried
 
 
@@ -105,25 +106,21 @@ def prove_brackets(
     If none does, they are of the largest degree that was tried. The first brackets are those of the chains.
     """
     degrees = _DEGREES if enclosure.dimension else (0,)
-    proposed: tuple[list[dict[str, Any]], list[dict[str, Any]]] | None = None
     for degree in degrees:
         expansions = _expansions(chains, wanted, enclosure, degree)
         if expansions is None:
             continue
-        brackets = [_bracket(each, chains, expansions, enclosure) for each in wanted]
-        proposed = [_written_values(each) for each in expansions], [bracket for bracket, _, _ in brackets]
-        is_done = all(
-            missing <= 0 or (degree >= _ENOUGH and margin < _SMALL * missing)  # a smaller margin would not help
-            for _, missing, margin in brackets
-        )
         n_next = sum(len(chain.open) for chain in chains) * comb(enclosure.dimension + degree + 2, enclosure.dimension)
-        if is_done or n_next > _MOST:
-            break
-    if proposed is None:
-        raise DataError(
-            "no functions that bound the policy's value on all of the ball were found, so there is no witness"
-        )
-    return proposed
+        is_last, brackets = degree == degrees[-1] or n_next > _MOST, []
+        for each in reversed(wanted):  # a difference has the narrowest
+            bracket, missing, margin = _bracket(each, chains, expansions, enclosure)
+            is_hopeless = degree >= _ENOUGH and margin < _SMALL * missing  # a smaller margin would not help
+            if missing > 0 and not is_hopeless and not is_last:
+                break
+            brackets.append(bracket)
+        else:
+            return [_written_values(each) for each in expansions], brackets[::-1]
+    raise DataError("no functions that bound the policy's value on all of the ball were found, so there is no witness")
 
 
 def _expansions(
@@ -157,14 +154,23 @@ def _bracket(
     of_chains = [_claimed(chain, expansion) for chain, expansion in zip(chains, expansions, strict=True)]
     numbers, degree = wanted.sum([numbers for numbers, _ in of_chains]), expansions[0].degree
     margin = sum(of_chains[i][1] for _, i in wanted.terms)
-    low = bound_polynomial(numbers, degree, cuts)
-    high = bound_polynomial(-numbers, degree, cuts)
     least, most = range_of([(sign, chains[i]) for sign, i in wanted.terms])
-    below = 0.0 if least is not None and wanted.lower <= as_float(least) else wanted.lower - low.bound + margin
-    above = 0.0 if most is not None and wanted.upper >= as_float(most) else margin - high.bound - wanted.upper
-    ends = wanted.lower, wanted.upper
-    room = [_EXACT / 2 * abs(end) if isfinite(end) else 0.0 for end in ends]  # see the checker's ``_proved``
-    missing = 0.0 if wanted.is_exact else max(below - room[0], above - room[1])
+    needed = (
+        -inf if least is not None and wanted.lower <= as_float(least) else wanted.lower,
+        -inf if most is not None and wanted.upper >= as_float(most) else -wanted.upper,
+    )
+    width = -sum(needed)
+    is_hopeless = 2 * margin > width  # so that any multipliers do
+    spare = -inf if is_hopeless else _SPARE * width if isfinite(width) else 0.0
+    found = [
+        bound_polynomial(side * numbers, degree, cuts, enough=end + margin + spare)
+        for side, end in zip((1, -1), needed, strict=True)
+    ]
+    room = [_EXACT / 2 * abs(end) if isfinite(end) else 0.0 for end in needed]  # see the checker's ``_proved``
+    ends = zip(needed, found, room, strict=True)
+    missing = max(end + margin - each.bound - spared for end, each, spared in ends)
+    missing = 0.0 if wanted.is_exact else margin if is_hopeless else missing
+    low, high = found
     return {"lower": _written(low, usable), "upper": _written(high, usable)}, missing, margin
 
 
