@@ -29,6 +29,27 @@ def test_a_better_policy_than_practice_is_found_and_saved(counts, tmp_path):
     assert saved.comparison == same.compared.comparison
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["improve", "--over", "bet0"],
+        ["improve", "--over", "bet1"],
+        ["policy", "--policy", "bet0", "--against", "uniform"],
+    ],
+    ids=" ".join,
+)
+def test_a_comparison_is_saved_with_a_witness_and_verified(counts, tmp_path, command):
+    """Also if the baseline is kept, whose certificate it then is."""
+    folder = str(tmp_path / "result")
+    ended = plumdp(command[0], "betting:5", counts, *command[1:], "-o", folder, "--witness")
+    assert (ended.code in (0, 4), ended.err) == (True, "")
+    checked = plumdp("verify", folder, "--model", "betting:5", "--json")
+    told = json.loads(checked.out)
+    assert (checked.code, told["passed"][-2:]) == (0, ["directions", "model"])
+    assert told["sentence"].endswith(pl.read_result(folder).comparison["sentence"])
+
+
 def test_json_has_the_gain_and_both_certificates(counts):
     ended = plumdp("improve", "betting:5", counts, "--over", "bet0", "--json")
     content = json.loads(ended.out)

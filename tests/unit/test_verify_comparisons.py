@@ -12,6 +12,8 @@ import plumdp
 from plumdp.base.errors import DataError
 from plumdp.decisions import make_witness, verify
 
+NEVER = 'Pmax=? [ G !"goal" ]'
+
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
@@ -41,7 +43,6 @@ def test_a_comparison_is_verified_with_both_sentences(saved):
     [
         ("twice", "near", "Rmax=? [ C{0.9} ]", "second", "The first policy is better: its value is larger"),
         ("near", "twice", COST, "second", "The first policy is better: its value is smaller"),
-        ("twice", "uniform", 'Pmax=? [ G !"goal" ]', "first", "The first policy is better: its value is larger"),
         ("near", "uniform", 'Pmax=? [ F<=3 "goal" ]', "first", "The first policy is better"),
     ],
 )
@@ -119,6 +120,13 @@ def another_target(witness, certificate):
     chain["target"], chain["avoid"] = chain["avoid"], chain["target"]
 
 
+def wide_margins(witness, certificate):
+    """Functions of the other policy that hold, but are too far apart; its own bracket needs no proof."""
+    values = witness["comparison"]["values"]
+    values["margins"] = [0.05 / max(values["margins"]) * margin for margin in values["margins"]]
+    certificate["comparison"]["second"] = [0.0, 1.0]
+
+
 def same_chain(witness, certificate):
     """Pretend that the other policy does the same."""
     witness["comparison"]["chain"] = deepcopy(witness["chain"])
@@ -157,6 +165,7 @@ TAMPERING = {
     "a larger lower end of the difference": ("bracket", moved(0, 1e-3)),
     "a smaller upper end of the difference": ("bracket", moved(1, -1e-3)),
     "a narrower bracket of the other policy": ("bracket", lambda w, c: c["comparison"].update(second=[0.16, 0.18])),
+    "margins of the other policy that are too wide": ("bracket", wide_margins),
     "no multipliers of the difference": ("bracket", at("difference", "lower", "multipliers", to=[])),
     "a negative multiplier": ("bracket", at("difference", "upper", "ball", to=-1.0)),
     "the difference with the opposite sign": ("bracket", opposite),
@@ -227,6 +236,18 @@ def test_policies_that_do_the_same_differ_by_nothing_exactly(tmp_path):
         change_certificate=lambda certificate: certificate["comparison"].update(difference=[1e-9, 1e-8]),
     )
     assert verify(tmp_path / "result").broken.layer == "bracket"
+
+
+def test_false_differences_of_one_minus_a_value_are_rejected(tmp_path):
+    """Such values have the opposite sign in a difference of functions."""
+    folder = tmp_path / "result"
+    compared(folder, "twice", "near", NEVER)
+    for change in (opposite, moved(0, 2e-3), moved(1, -2e-3)):
+        before = (folder / "certificate.json").read_text()
+        assert verify(folder).broken is None
+        rewrite(folder, change_certificate=lambda certificate, change=change: change(None, certificate))
+        assert verify(folder).broken.layer == "bracket"
+        (folder / "certificate.json").write_text(before)
 
 
 def test_folders_keep_the_other_policy(saved):

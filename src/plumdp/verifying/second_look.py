@@ -118,6 +118,12 @@ def _without_zeros(row: dict[int, Fraction]) -> dict[int, Fraction]:
     return {state: share for state, share in row.items() if share}
 
 
+def can_check_directions(folder: Path) -> bool:
+    """Return whether a folder has the data of its bets, and texts of all that was announced, as policies have none."""
+    options = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["options"]
+    return (folder / DATA).exists() and all(options["objectives"])
+
+
 def check_directions(folder: Path) -> None:
     """Require that bets are along gradients that a solver finds which has seen nothing of later data."""
     witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
