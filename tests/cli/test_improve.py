@@ -31,23 +31,25 @@ def test_a_better_policy_than_practice_is_found_and_saved(counts, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "command",
+    ("command", "runs", "code"),
     [
-        ["improve", "--over", "bet0"],
-        ["improve", "--over", "bet1"],
-        ["policy", "--policy", "bet0", "--against", "uniform"],
+        (["improve"], "1000", 0),
+        (["improve", "--over", "bet1"], "50", 4),
+        (["policy", "--policy", "bet0", "--against", "uniform"], "1000", 0),
     ],
-    ids=" ".join,
 )
-def test_a_comparison_is_saved_with_a_witness_and_verified(counts, tmp_path, command):
+def test_a_comparison_is_saved_with_a_witness_and_verified(tmp_path, command, runs, code):
     """Also if the baseline is kept, whose certificate it then is."""
-    folder = str(tmp_path / "result")
-    ended = plumdp(command[0], "betting:5", counts, *command[1:], "-o", folder, "--witness")
-    assert (ended.code in (0, 4), ended.err) == (True, "")
+    data, folder = str(tmp_path / "counts.parquet"), str(tmp_path / "result")
+    plumdp("simulate", "betting:5", "-n", runs, "--counts", "--seed", "1", "-o", data)
+    ended = plumdp(command[0], "betting:5", data, *command[1:], "-o", folder, "--witness")
+    assert (ended.code, ended.err) == (code, "")
     checked = plumdp("verify", folder, "--model", "betting:5", "--json")
     told = json.loads(checked.out)
     assert (checked.code, told["passed"][-2:]) == (0, ["directions", "model"])
-    assert told["sentence"].endswith(pl.read_result(folder).comparison["sentence"])
+    comparison = pl.read_result(folder).comparison
+    assert told["sentence"].endswith(comparison["sentence"])
+    assert comparison["policy"] == ("first" if code == 0 else "second")
 
 
 def test_json_has_the_gain_and_both_certificates(counts):

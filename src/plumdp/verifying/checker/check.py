@@ -37,7 +37,7 @@ LAYERS = {
     "model": "the chain is that of the model, which was read again, at random points",
 }
 TRUSTED = (
-    "that the chain is that of the model under this policy, and the space that of the model",
+    "that each chain is that of the model under its policy, and the space that of the model",
     "the counts: that they are those of the data, and the data as the certificate's assumptions say",
     "that the law of the space, and the directions of bets, were fixed by the model and by what was seen before",
 )
