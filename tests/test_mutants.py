@@ -41,6 +41,12 @@ MUTANTS = {
             "test_a_planted_error_is_found_in_its_layer[every_part_has_the_whole_error]"
         ),
         "false certificates by twin outcomes": "test_bets_on_twin_outcomes_are_found",
+        "false differences by remainders that do not cancel": (
+            "test_a_planted_error_in_a_difference_is_found[remainders_are_said_to_cancel]"
+        ),
+        "false differences by a slope with the wrong sign": (
+            "test_a_planted_error_in_a_difference_is_found[the_slope_of_the_rival_has_the_wrong_sign]"
+        ),
         "bets of a solver that was used on later data": "test_a_solver_that_was_used_on_later_data_is_found",
     },
     "oracles/test_drawn_points": {

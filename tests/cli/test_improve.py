@@ -26,7 +26,30 @@ def test_a_better_policy_than_practice_is_found_and_saved(counts, tmp_path):
     study = pl.case_study("betting:5")
     same = pl.decisions.improve(study.model, pl.read_counts(study.model, counts), study.objective)
     assert saved.lower == same.certificate.lower
-    assert saved.comparison == same.difference.comparison
+    assert saved.comparison == same.compared.comparison
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "runs", "code"),
+    [
+        (["improve"], "1000", 0),
+        (["improve", "--over", "bet1"], "50", 4),
+        (["policy", "--policy", "bet0", "--against", "uniform"], "1000", 0),
+    ],
+)
+def test_a_comparison_is_saved_with_a_witness_and_verified(tmp_path, command, runs, code):
+    """Also if the baseline is kept, whose certificate it then is."""
+    data, folder = str(tmp_path / "counts.parquet"), str(tmp_path / "result")
+    plumdp("simulate", "betting:5", "-n", runs, "--counts", "--seed", "1", "-o", data)
+    ended = plumdp(command[0], "betting:5", data, *command[1:], "-o", folder, "--witness")
+    assert (ended.code, ended.err) == (code, "")
+    checked = plumdp("verify", folder, "--model", "betting:5", "--json")
+    told = json.loads(checked.out)
+    assert (checked.code, told["passed"][-2:]) == (0, ["directions", "model"])
+    comparison = pl.read_result(folder).comparison
+    assert told["sentence"].endswith(comparison["sentence"])
+    assert comparison["policy"] == ("first" if code == 0 else "second")
 
 
 def test_json_has_the_gain_and_both_certificates(counts):

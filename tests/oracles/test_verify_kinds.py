@@ -4,7 +4,6 @@ By day a few small instances, and at night all of them. Whatever is written has 
 results are verified once more from their files, and others are refused with exactly the words of the table.
 """
 
-from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -105,6 +104,3 @@ def test_other_kinds_are_refused_by_name(tmp_path):
         (told, "verify does not know evidence from other studies"),
     ):
         require_verdict(learned, plumdp.conclude(learned, PROPERTY), refused, tmp_path)
-    learned = plumdp.learn(small_model(), small_counts(), objectives=[PROPERTY])
-    compared = replace(plumdp.conclude(learned, PROPERTY), comparison={"sentence": "The first policy is better."})
-    require_verdict(learned, compared, "verify does not know comparisons with another policy", tmp_path)

@@ -9,18 +9,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.twin_outcomes import equal_outcomes_are_merged_once
-from support.verified_results import witnessed
+from support.verified_results import COST, compared, small_counts, witnessed
 
 import plumdp
 from plumdp.base.error_budget import ErrorBudget
-from plumdp.certifying import valuation
+from plumdp.certifying import difference, valuation
 from plumdp.confidence import bounds, evidence, likelihood, staged_bets
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.decisions import verify
 from plumdp.learning import learn
 from plumdp.solver.at_points import PointSolver
-from plumdp.solver.coupled import brackets
+from plumdp.solver.coupled import brackets, differences
 from plumdp.verifying.verify import look_again
 
 pytestmark = pytest.mark.slow
@@ -132,6 +132,55 @@ def test_a_planted_error_is_found_in_its_layer(tmp_path, monkeypatch, plant):
     broken = verify(tmp_path / "result").broken
     assert broken is not None
     assert broken.layer == layer, broken
+
+
+def remainders_are_said_to_cancel(patch):
+    """The errors of both expansions are thought to be the same, so that none is left of a difference."""
+    honest = differences.advantage_approximations
+
+    def approximations(*args, **kwargs):
+        return [each and replace(each, below=0.0, above=0.0) for each in honest(*args, **kwargs)]
+
+    patch.setattr(differences, "advantage_approximations", approximations)
+
+
+def the_slope_of_the_rival_has_the_wrong_sign(patch):
+    honest = brackets.Approximation.__sub__
+
+    def minus(one, other):
+        return replace(honest(one, other), slope=one.slope + other.slope)
+
+    patch.setattr(brackets.Approximation, "__sub__", minus)
+
+
+def equal_ends_are_subtracted(patch):
+    """The lower end of the rival's bracket is subtracted from the lower end, and the upper from the upper."""
+    honest = difference.difference_of
+
+    def of_ends(learned, question, one, other, **kwargs):
+        found = honest(learned, question, one, other, **kwargs)
+        ends = sorted((one.lower - other.lower, one.upper - other.upper))
+        return replace(found, lower=max(found.lower, ends[0]), upper=min(found.upper, ends[1]))
+
+    patch.setattr(difference, "difference_of", of_ends)
+
+
+IN_DIFFERENCES = [
+    remainders_are_said_to_cancel,
+    the_slope_of_the_rival_has_the_wrong_sign,
+    equal_ends_are_subtracted,
+]
+
+
+@pytest.mark.parametrize("plant", [None, *IN_DIFFERENCES], ids=lambda plant: plant.__name__ if plant else "none")
+def test_a_planted_error_in_a_difference_is_found(tmp_path, monkeypatch, plant):
+    """One policy needs more steps if p is larger, and the other fewer, so that signs matter."""
+    with monkeypatch.context() as patch:
+        if plant is not None:
+            plant(patch)
+        compared(tmp_path / "result", "near", "twice", COST, counts=small_counts(300))
+    broken = verify(tmp_path / "result").broken
+    assert (None if broken is None else broken.layer) == (None if plant is None else "bracket"), broken
 
 
 def backoff():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.verified_results import PROPERTY, rewrite, small_counts, small_model, witnessed
+from support.verified_results import COST, PROPERTY, compared, rewrite, small_counts, small_model, witnessed
 
 import plumdp
 from plumdp.case_studies import prism_file
@@ -86,6 +86,33 @@ def test_chains_with_memory_and_draws_are_compared_too(tmp_path, text, options):
         rewrite(folder, lambda content: content["chain"]["step"].__setitem__(chain["rows"][node][1][0], 9))
         with pytest.raises(Rejected, match=r"another number of steps|is over in one of chain and model"):
             check_chain(folder, lambda point: small_model(), np.random.default_rng(1))
+
+
+def test_the_chains_of_both_policies_are_compared(tmp_path):
+    folder = tmp_path / "result"
+    compared(folder, "near", "uniform", COST, keeps_data=True)
+    report = verify(folder)
+    look_again(folder, report, lambda point: small_model())
+    assert report.passed[-2:] == ["directions", "model"], report.broken
+    rewrite(folder, lambda witness: witness["comparison"]["chain"]["rows"][0][1].reverse())
+    with pytest.raises(Rejected, match="another row"):
+        check_chain(folder, lambda point: small_model(), np.random.default_rng(1))
+    (folder / "rival.csv").unlink()
+    with pytest.raises(Rejected, match=r"there is no rival\.csv"):
+        check_chain(folder, lambda point: small_model(), np.random.default_rng(1))
+
+
+def test_directions_of_announced_policies_are_not_looked_at(tmp_path):
+    """The folder does not say which policies were announced, so that no new solver can find their gradients."""
+    model, folder = small_model(), tmp_path / "result"
+    asked = plumdp.model.Question(model, plumdp.model.ask(COST, model).objective, policy="near", against="twice")
+    learned = plumdp.learn(model, small_counts(), objectives=[asked])
+    certificate = plumdp.difference(learned, COST, "near", "twice").with_comparison()
+    witness, _ = propose_witness(learned, certificate)
+    certificate.save(folder, witness=witness, model=model, counts=learned.counts)
+    report = verify(folder)
+    look_again(folder, report, lambda point: model)
+    assert report.passed[-2:] == ["sentence", "model"], report.broken
 
 
 def test_directions_that_are_not_those_of_the_estimate_are_found(tmp_path, monkeypatch):

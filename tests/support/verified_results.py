@@ -96,6 +96,19 @@ def small_files():
     return [json.loads((small_result() / name).read_text()) for name in ("witness.json", "certificate.json")]
 
 
+def compared(
+    folder: Path, first="near", second="twice", text=PROPERTY, *, of="first", model=None, counts=None, keeps_data=False
+):
+    """Save the certificate of one of two policies with the comparison to the other and a witness; return both."""
+    model, counts = model or small_model(), counts if counts is not None else small_counts()
+    learned = plumdp.learn(model, counts, objectives=[text])
+    found = plumdp.difference(learned, text, first, second)
+    certificate = found.with_comparison(of)
+    data = {"model": model, "counts": learned.counts} if keeps_data else {}
+    certificate.save(folder, witness=propose_witness(learned, certificate)[0], **data)
+    return found
+
+
 def rewrite(folder: Path, change_witness=None, change_certificate=None):
     """Change the content of files, and write hashes that fit."""
     witness, certificate = (json.loads((folder / name).read_text()) for name in ("witness.json", "certificate.json"))

@@ -5,7 +5,7 @@ from copy import deepcopy
 from pathlib import Path
 
 import pytest
-from support.verified_results import COST, PROPERTY, witnessed, worn, worn_counts
+from support.verified_results import COST, PROPERTY, compared, witnessed, worn, worn_counts
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 SCHEMA = json.loads((REFERENCE / "witness.schema.json").read_text("utf-8"))
@@ -22,10 +22,12 @@ def witnesses(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     for name, (text, options) in KINDS.items():
         witnessed(folder / name, text, **options)
-    return {name: json.loads((folder / name / "witness.json").read_text("utf-8")) for name in KINDS}
+    compared(folder / "comparison", "near", "near", COST)
+    names = [*KINDS, "comparison"]
+    return {name: json.loads((folder / name / "witness.json").read_text("utf-8")) for name in names}
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", [*KINDS, "comparison"])
 def test_witnesses_fit_the_schema(witnesses, name):
     validator = pytest.importorskip("jsonschema").Draft202012Validator
     validator.check_schema(SCHEMA)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from math import inf, isnan, nextafter
-from typing import Any
+from typing import Any, Literal
 
 from plumdp.base.vocabulary import Verdict
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
@@ -87,6 +87,11 @@ class Difference:
         ends = {"first": one, "second": other, "difference": (self.lower, self.upper)}
         bounds = {name: json_value(list(each)) for name, each in ends.items()}
         return {"sentence": self.sentence, "names": list(self.names), **bounds}
+
+    def with_comparison(self, of: Literal["first", "second"] = "first") -> Certificate:
+        """Return the certificate of one policy with the comparison to the other, which its ``save`` keeps as well."""
+        kept, rival = (self.first, self.second) if of == "first" else (self.second, self.first)
+        return replace(kept, comparison={**self.comparison, "policy": of}, rival=rival.policy)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""

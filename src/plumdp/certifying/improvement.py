@@ -70,8 +70,9 @@ class Improvement:
     @property
     def compared(self) -> Certificate:
         """The certificate with the comparison to the baseline, if there is one, as folders keep it."""
-        told = self.difference.comparison if self.n_compared else {}
-        return replace(self.certificate, comparison=told)
+        if not self.n_compared:
+            return self.certificate
+        return self.difference.with_comparison("first" if self.is_better else "second")
 
     @property
     def policy(self) -> PolicyTable:

@@ -36,7 +36,8 @@ def improve(
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
     interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
-    output: args.ResultFolder = None, explain: args.Explain = False, force: args.ReplaceResult = False,
+    output: args.ResultFolder = None, explain: args.Explain = False, witness: args.Witness = False,
+    force: args.ReplaceResult = False,
     over: _Over = _PRACTICE, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Find a policy that is better than what is done today, with a certified gain, or keep that.
@@ -52,7 +53,7 @@ def improve(
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
     sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
-    folder, of_model = FolderOptions(output, explain, force), ModelOptions(model, constant, space)
+    folder, of_model = FolderOptions(output, explain, force, witness), ModelOptions(model, constant, space)
     read, objectives = asked.load(of_model)
     is_practice = over == _PRACTICE
     baseline = over if is_practice else load_policy(over, read, option="--over")

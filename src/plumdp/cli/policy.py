@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, NoReturn
 
 import typer
@@ -46,7 +45,8 @@ def policy(
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
     interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
-    output: args.ResultFolder = None, explain: args.Explain = False, force: args.ReplaceResult = False,
+    output: args.ResultFolder = None, explain: args.Explain = False, witness: args.Witness = False,
+    force: args.ReplaceResult = False,
     policy: _Policy, against: _Against = None, relaxation: Relaxing = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Certify a policy of your own: bounds on its value that hold with the given confidence.
@@ -61,7 +61,7 @@ def policy(
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
     sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
-    folder = FolderOptions(output, explain, force)
+    folder = FolderOptions(output, explain, force, witness)
     if against is not None:
         _compare_two(ModelOptions(model, constant, space), log, asked, sets, (policy, against), folder, as_json=as_json)
     certify_each(ModelOptions(model, constant, space), log, asked, sets, relaxation, folder, policy, as_json=as_json)
@@ -87,7 +87,7 @@ def _compare_two(
         [plumdp.decisions.runs_to_tell(learned, *pair) for pair in zip(objectives, differences, strict=True)],
         as_json=as_json,
     )
-    folder.write(learned, [replace(each.first, comparison=each.comparison) for each in differences])
+    folder.write(learned, [each.with_comparison() for each in differences])
     results = [Result(each.first) for each in differences]
     is_wrong = exit_code(results) == EXIT_CODES[Status.CONTRADICTED]
     codes = {EXIT_CODES[Status.CONTRADICTED]} if is_wrong else {VERDICT_CODES[each.verdict] for each in differences}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from plumdp.certifying.difference import difference
 from plumdp.confidence.space_moments import moments
+from plumdp.data.counts import TransitionCounts
 from plumdp.experiments.experiment import Experiment, prepare
 from plumdp.experiments.limit import normal_half_width
 from plumdp.experiments.markdown import distinct, grouped, markdown_table, mean, short
@@ -21,6 +22,7 @@ from plumdp.experiments.study import Cell, Plan, Row, Study
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
 from plumdp.model.graph import FloatArray
+from plumdp.model.objective import Objective
 from plumdp.model.policy import check_policy
 from plumdp.model.question import Question
 from plumdp.relaxation.intervals import instantiate
@@ -39,10 +41,8 @@ def _run(cell: Cell) -> list[Row]:
     study, best = experiment.study, experiment.truth.policy
     counts = experiment.draw(cell.runs, cell.seed)
     rows = []
-    for name, rival in _rivals(experiment, None if counts.pilot is None else counts.pilot.counts).items():
+    for name, rival, question, announced in pairs(experiment, counts):
         began = process_time()
-        question = Question(study.model, study.objective, policy=best, against=rival)
-        announced = study.objective if name == _PILOT else question  # bets must not look ahead, as the pilot's end does
         learned = learn(study.model, counts, objectives=[announced])
         limit = _limit(learned, question)
         if limit == 0:  # it does the same wherever the best one leads
@@ -65,6 +65,19 @@ def _run(cell: Cell) -> list[Row]:
             }
         )
     return rows
+
+
+def pairs(
+    experiment: Experiment, counts: TransitionCounts
+) -> Iterator[tuple[str, npt.NDArray[Any], Question, Question | Objective]]:
+    """Yield rivals of the best policy with their names, the question about the difference, and what is announced.
+
+    Bets must not look ahead, as the end of the pilot does: a rival that it leads to is not announced.
+    """
+    study, best = experiment.study, experiment.truth.policy
+    for name, rival in _rivals(experiment, None if counts.pilot is None else counts.pilot.counts).items():
+        question = Question(study.model, study.objective, policy=best, against=rival)
+        yield name, rival, question, study.objective if name == _PILOT else question
 
 
 def _rivals(experiment: Experiment, pilot: npt.NDArray[np.int64] | None) -> Mapping[str, npt.NDArray[Any]]:

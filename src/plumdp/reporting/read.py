@@ -25,7 +25,7 @@ from plumdp.result import shapes
 from plumdp.result.certificate import SCHEMA, Certificate, Status
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.findings import Findings
-from plumdp.result.folder import CERTIFICATE, DATA, FINDINGS, POLICY, WITNESS, digest, digest_of_content
+from plumdp.result.folder import CERTIFICATE, DATA, FINDINGS, POLICY, RIVAL, WITNESS, digest, digest_of_content
 from plumdp.result.json_values import python_value
 from plumdp.result.policy_readers import read_kept, read_table
 from plumdp.result.policy_table import PolicyTable, read_policy
@@ -87,12 +87,13 @@ _CERTIFICATE = shapes.record(
         ),
         "comparison": shapes.record(
             {"sentence": shapes.text, "names": shapes.listed(shapes.text, 2)}
-            | dict.fromkeys(("first", "second", "difference"), shapes.listed(shapes.bound, 2))
+            | dict.fromkeys(("first", "second", "difference"), shapes.listed(shapes.bound, 2)),
+            {"policy": shapes.one_of("first", "second")},
         ),
     },
 )
 _HASHES = shapes.record(
-    dict.fromkeys((CERTIFICATE, POLICY), shapes.text), dict.fromkeys((FINDINGS, DATA, WITNESS), shapes.text)
+    dict.fromkeys((CERTIFICATE, POLICY), shapes.text), dict.fromkeys((RIVAL, FINDINGS, DATA, WITNESS), shapes.text)
 )
 
 
@@ -119,7 +120,7 @@ def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certifi
     if numbered:
         raise DataError(f"{folder} holds {len(numbered)} results: read each of them, such as {numbered[0]}")
     content = _read_certificate(folder)
-    for name in (POLICY, FINDINGS, DATA):
+    for name in (POLICY, RIVAL, FINDINGS, DATA):
         if name in content["hashes"]:
             _require_unchanged(folder / name, content)
     return certificate_from(content, _read_policy(folder, content, model))

@@ -83,6 +83,7 @@ class Certificate:
     budget: tuple[tuple[str, Fraction], ...] = ()  # what the error is spent on, in words, and the share of each
     answer: Mapping[str, str] = field(default_factory=dict)  # to a threshold: question, verdict, sentence, plain
     comparison: Mapping[str, Any] = field(default_factory=dict)  # with another policy: see ``Difference.comparison``
+    rival: PolicyTable | None = None  # the other policy of the comparison, which folders keep
     options: Mapping[str, Any] = field(default_factory=dict)  # of ``learn`` and ``conclude``: the same give the same
 
     @property

@@ -17,9 +17,8 @@ from plumdp.result.data_file import write_data
 from plumdp.result.findings import Findings
 from plumdp.result.policy_table import PolicyTable
 
-CERTIFICATE, POLICY, FINDINGS, DATA, REPORT, WITNESS = (
-    *("certificate.json", "policy.csv", "findings.json", "data.npz", "report.html", "witness.json"),
-)
+CERTIFICATE, POLICY, RIVAL, FINDINGS = "certificate.json", "policy.csv", "rival.csv", "findings.json"
+DATA, REPORT, WITNESS = "data.npz", "report.html", "witness.json"
 
 
 class Saveable(Protocol):
@@ -28,6 +27,10 @@ class Saveable(Protocol):
     @property
     def policy(self) -> PolicyTable:
         """The policy, which becomes a file of its own."""
+
+    @property
+    def rival(self) -> PolicyTable | None:
+        """The policy that it is compared with, if there is one, which becomes a file as well."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything else, ready for JSON."""
@@ -98,7 +101,7 @@ def _others(folder: Path) -> list[str]:
     parts = {each.name: each for each in folder.iterdir() if each.name.isdecimal() and each.is_dir()}
     inside = [f"{name}/{file.name}" for name, part in parts.items() for file in part.iterdir()]
     outside = [file.name for file in folder.iterdir() if file.name not in parts]
-    ours = (CERTIFICATE, POLICY, FINDINGS, DATA, REPORT, WITNESS)
+    ours = (CERTIFICATE, POLICY, RIVAL, FINDINGS, DATA, REPORT, WITNESS)
     return sorted(name for name in (*outside, *inside) if name.rpartition("/")[2] not in ours)
 
 
@@ -133,6 +136,8 @@ def _write_files(
     folder: Path,
 ) -> None:
     certificate.policy.to_csv(folder / POLICY)
+    if certificate.rival is not None:
+        certificate.rival.to_csv(folder / RIVAL)
     if findings is not None:
         (folder / FINDINGS).write_text(findings.to_json() + "\n", encoding="utf-8")
     if data is not None:

@@ -36,6 +36,9 @@ class Expansion:
         """Return the coefficients and the margin of what is claimed."""
         if self.average is not None:
             return self.average, float(self.margins[0])
+        if chain.initial in chain.known:
+            known = chain.known[chain.initial]
+            return float(int(known.p) / int(known.q)) * np.eye(1, self.coefficients.shape[1])[0], 0.0
         node = chain.open.index(chain.initial)
         return self.coefficients[node], float(self.margins[node])
 

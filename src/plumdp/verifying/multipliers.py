@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb, factorial, prod, sqrt
+from math import comb, factorial, inf, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -59,8 +59,10 @@ class Multipliers:
     bound: float
 
 
-def bound_polynomial(numbers: FloatArray, degree: int, cuts: Cuts) -> Multipliers:
+def bound_polynomial(numbers: FloatArray, degree: int, cuts: Cuts, *, enough: float = inf) -> Multipliers:
     """Return multipliers that bound a polynomial from below on the ball and where it is not cut off.
+
+    They are the best that are found, or the first with a bound that is enough.
 
     First all multipliers are numbers. Then those of the half-spaces that matter are polynomials, such that little is
     left of higher degrees: if as many half-spaces meet at the minimum as there are coordinates, nothing need be left.
@@ -68,7 +70,7 @@ def bound_polynomial(numbers: FloatArray, degree: int, cuts: Cuts) -> Multiplier
     k = cuts.rows.shape[1]
     given = dict(zip(monomials(k, degree), numbers.tolist(), strict=True))
     best = _constant_multipliers(given, cuts)
-    if degree < 2 or not k or not len(cuts.offsets):
+    if degree < 2 or not k or not len(cuts.offsets) or best.bound >= enough:
         return best
     one = _of_one(numbers[1 : k + 1], cuts)[0]
     weights = {i: y[0] * float(cuts.lengths[i]) for i, y in best.cuts.items()}
@@ -79,6 +81,8 @@ def bound_polynomial(numbers: FloatArray, degree: int, cuts: Cuts) -> Multiplier
             for kept in (1, 2):
                 new = _grown(given, used, top, kept, cuts)
                 best = new if new is not None and new.bound > best.bound else best
+                if best.bound >= enough:
+                    return best
     return best
 
 

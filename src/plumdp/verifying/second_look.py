@@ -25,7 +25,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question, ask
 from plumdp.result.data_file import read_data
-from plumdp.result.folder import CERTIFICATE, DATA, POLICY, WITNESS
+from plumdp.result.folder import CERTIFICATE, DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable, read_policy
 from plumdp.verifying.chain_part import Ends, shares_in, value_part
 from plumdp.verifying.checker.bets import weight_of_horizon
@@ -49,18 +49,21 @@ def check_chain(folder: Path, model_at: ModelAt, rng: np.random.Generator) -> No
     witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
     certificate = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))
     options, is_of_value = certificate["options"], "the value is" in certificate.get("answer", {}).get("sentence", "")
-    names, chain = witness["parameters"], witness["chain"]
-    polynomials = [parse(text, names) for text in chain["expressions"]]
+    names, chains = witness["parameters"], {POLICY: witness["chain"]}
+    if "comparison" in witness:
+        chains[RIVAL] = witness["comparison"]["chain"]
+        require((folder / RIVAL).exists(), f"there is no {RIVAL}, the policy that the other one is compared with")
     for _ in range(_POINTS):
         point = {name: Fraction(int(rng.integers(1, 1000)), 1009) for name in names}
         model = model_at(point)
         has_choices = model.graph.n_choices > model.graph.n_states
         require(not (is_of_value and has_choices), "the model has other policies, and the answer is about one of them")
-        values = [_value(f, point, names) for f in polynomials]
-        rewards = [None if row is None else _reward(row[0], point, names) for row in chain["rows"]]
         question = ask(witness["claim"]["objective"], model, memory=options["memory"])
-        policy = read_policy(question.model.graph, folder / POLICY)
-        _compare(chain, values, rewards, question, policy, {n: point[n] for n in model.space.names})
+        for file, chain in chains.items():
+            values = [_value(parse(text, names), point, names) for text in chain["expressions"]]
+            rewards = [None if row is None else _reward(row[0], point, names) for row in chain["rows"]]
+            policy = read_policy(question.model.graph, folder / file)
+            _compare(chain, values, rewards, question, policy, {n: point[n] for n in model.space.names})
 
 
 def _value(polynomial: Mapping[tuple[int, ...], Any], point: Mapping[str, Fraction], names: list[str]) -> Fraction:
@@ -125,6 +128,12 @@ def _compare(
 
 def _without_zeros(row: dict[int, Fraction]) -> dict[int, Fraction]:
     return {state: share for state, share in row.items() if share}
+
+
+def can_check_directions(folder: Path) -> bool:
+    """Return whether a folder has the data of its bets, and texts of all that was announced, as policies have none."""
+    options = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["options"]
+    return (folder / DATA).exists() and all(options["objectives"])
 
 
 def check_directions(folder: Path) -> None:

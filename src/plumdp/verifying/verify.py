@@ -9,11 +9,10 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import numpy as np
 
 from plumdp.base.errors import DataError, ModelError
-from plumdp.result.folder import DATA
 from plumdp.verifying.checker import check
 from plumdp.verifying.checker.check import Report
 from plumdp.verifying.checker.reading import Rejected
-from plumdp.verifying.second_look import ModelAt, check_chain, check_directions
+from plumdp.verifying.second_look import ModelAt, can_check_directions, check_chain, check_directions
 
 _MAIN = "import sys\n\nfrom checker.__main__ import main\n\nsys.exit(main(sys.argv[1:]))\n"
 
@@ -36,7 +35,7 @@ def look_again(path: str | Path, report: Report, model_at: ModelAt | None = None
     """
     folder = Path(path)
     layers: dict[str, Callable[[], None]] = {}
-    if report.broken is None and (folder / DATA).exists():
+    if report.broken is None and can_check_directions(folder):
         layers["directions"] = lambda: check_directions(folder)
     if report.broken is None and model_at is not None:
         layers["model"] = lambda: check_chain(folder, model_at, np.random.default_rng())

@@ -7,9 +7,8 @@ expanded about the centre of the ball. Whatever is written here is a proposal, a
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from math import comb, isfinite
 from typing import Any, cast
 
 import numpy as np
@@ -22,30 +21,25 @@ from plumdp.confidence.likelihood import LikelihoodSet, Threshold, furthest_poin
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray
 from plumdp.model.objective import digest
-from plumdp.model.question import Question
+from plumdp.model.policy import memory_of
+from plumdp.model.question import Question, ask
 from plumdp.result.certificate import Certificate
-from plumdp.result.json_values import json_value
+from plumdp.result.json_values import json_value, python_value
 from plumdp.solver.coupled.gradient import policy_gradient
-from plumdp.verifying.ball import LikelihoodForm, ball_part, find_optimum
+from plumdp.verifying.ball import LikelihoodForm, ball_part
+from plumdp.verifying.bracket_part import Wanted, as_float, at_optima, prove_brackets
 from plumdp.verifying.chain_part import chain_part
 from plumdp.verifying.checker.chain import Chain, read_chain
-from plumdp.verifying.checker.check import Report, check_claim, exactly, half_spaces_of
+from plumdp.verifying.checker.check import Report, check_claim, exactly, half_spaces_of, policies_of
 from plumdp.verifying.checker.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
 from plumdp.verifying.checker.counts import Data, read_data
-from plumdp.verifying.checker.enclosure import Enclosure, make_enclosure
+from plumdp.verifying.checker.enclosure import make_enclosure
 from plumdp.verifying.checker.evidence import Likelihood, read_likelihood
 from plumdp.verifying.checker.half_spaces import HalfSpace, of_tangents
 from plumdp.verifying.checker.reading import Part, Rejected, read_json
 from plumdp.verifying.counted import counted_part
-from plumdp.verifying.expansion import Expansion, expand
 from plumdp.verifying.model_parts import shares_part, space_part
-from plumdp.verifying.multipliers import Cuts, Multipliers, bound_polynomial
 from plumdp.verifying.set_proof import INTERVALS, bets_part, intervals_part, likelihood_parts, space_law
-
-_DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
-_ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, from which on no other degree is tried
-_EXACT = 1e-12  # relative width of bounds that leave no room for rounding
-_MOST = 2_000_000  # coefficients of an expansion beyond which no higher degree is tried
 
 
 def make_witness(learned: Learned, certificate: Certificate) -> str:
@@ -90,6 +84,8 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
         **counted_part(model, learned.counts, learned.table),
         "chain": chain_part(question, certificate.policy),
     }
+    if certificate.rival is not None:
+        content["comparison"] = {"chain": chain_part(question, certificate.rival)}
     with exactly():
         with suppress(Rejected):  # what is missing then is found below
             _prove(content, learned, question, certificate)
@@ -114,13 +110,20 @@ def _claim(certificate: Certificate, witness: Part) -> Claim:
 def _question_of(learned: Learned, certificate: Certificate) -> Question:
     """Return the question that was announced and that a certificate answers."""
     require_learned("make_witness", learned)
-    asked = certificate.provenance.get("objective")
-    for question in learned.questions:
-        if digest(question.objective) == asked and certificate.provenance.get("counts") == learned.counts.fingerprint:
+    asked, about = certificate.provenance.get("objective"), certificate.provenance.get("counts")
+    for question in _announced(learned, certificate):
+        if digest(question.objective) == asked and about == learned.counts.fingerprint:
             return question
     raise DataError(
         "make_witness takes what learn returned, and a certificate of an objective that was announced to it"
     )
+
+
+def _announced(learned: Learned, certificate: Certificate) -> Iterator[Question]:
+    """Yield the questions that were announced, also with as much memory as the policy has."""
+    yield from learned.questions
+    if certificate.objective and certificate.objective in [each.objective.text for each in learned.questions]:
+        yield ask(certificate.objective, learned.model, memory=memory_of(certificate.policy))
 
 
 def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Certificate) -> None:
@@ -133,6 +136,8 @@ def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Cert
         "intervals other than beta-binomial ones (which interval_method='beta-binomial' asks for), unless all samples "
         "are independent": learned.kind == "interval" and learned.bounds.method not in INTERVALS,
     }
+    if certificate.comparison and certificate.rival is None:
+        raise DataError("make_witness needs both policies of a comparison: give Difference.with_comparison()")
     for what, is_so in unknown.items():
         if is_so:
             raise DataError(f"verify does not know {what}, so there is no witness of this certificate")
@@ -140,14 +145,6 @@ def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Cert
         _claim(certificate, Part(content, WITNESS))
     except Rejected as error:
         raise DataError(f"{error}, so there is no witness of this certificate") from None
-
-
-@dataclass(frozen=True)
-class _Ends:
-    """The ends of a bracket for the value of a chain; infinite ends claim nothing."""
-
-    lower: float
-    upper: float
 
 
 def _prove(content: dict[str, Any], learned: Learned, question: Question, certificate: Certificate) -> None:
@@ -164,7 +161,9 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
         "tangents": [],
     }
     witness = Part(json.loads(json.dumps(content)), "witness")
-    data, chain = read_data(witness), read_chain(witness["chain"], content["parameters"])
+    data = read_data(witness)
+    chains = [read_chain(part["chain"], data.names) for part in policies_of(_claim(certificate, witness), witness)]
+    wanted = _wanted(certificate, chains)
     likelihoods = [read_likelihood(each, data) for each in witness["set"]["likelihoods"]]
     table, prior = learned.table, law_of_space(model)
     seen = [np.array(each.seen[: len(table.outcomes)], dtype=np.float64) for each in likelihoods]
@@ -173,18 +172,28 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
         for of_one, each in zip(seen, likelihoods, strict=True)
     ]
     half_spaces = half_spaces_of(witness, data, likelihoods)
-    tangents = _tangents(learned, question, certificate, forms)
+    tangents = _tangents(learned, question, certificate, wanted, forms)
     drawn = [*half_spaces, *_drawn(tangents, data, likelihoods)]
     content["set"]["ball"] = ball_part(table, learned.likely_point, forms, _floats(drawn))
     ball = Part(json.loads(json.dumps(content["set"]["ball"])), "ball")
-    ends = _Ends(certificate.lower, certificate.upper)
-    if chain.complement:
-        ends = _Ends(1 - certificate.upper, 1 - certificate.lower)
     enclosure = make_enclosure(ball, data, drawn)
-    tangents += _at_optima(chain, enclosure, forms)
+    tangents += at_optima(chains, wanted, enclosure, forms)
     content["set"]["tangents"] = tangents
     enclosure = make_enclosure(ball, data, [*half_spaces, *_drawn(tangents, data, likelihoods)])
-    content["values"], content["bracket"] = _values(chain, enclosure, ends)
+    values, brackets = prove_brackets(chains, wanted, enclosure)
+    content["values"], content["bracket"] = values[0], brackets[0]
+    if len(chains) > 1:
+        content["comparison"] |= {"values": values[1], "bracket": brackets[1], "difference": brackets[2]}
+
+
+def _wanted(certificate: Certificate, chains: list[Chain]) -> list[Wanted]:
+    """Return the bracket of the policy, and if it is compared with another one, that of this and of the difference."""
+    own, told = Wanted(((1, 0),), certificate.lower, certificate.upper), python_value(dict(certificate.comparison))
+    if not told:
+        return [own]
+    sign, other = (1, told["second"]) if told["policy"] == "first" else (-1, told["first"])
+    both = () if chains[0] == chains[1] else ((sign, 0), (-sign, 1))
+    return [own, Wanted(((1, 1),), *other), Wanted(both, *told["difference"])]
 
 
 def _drawn(tangents: list[dict[str, Any]], data: Data, likelihoods: list[Likelihood]) -> list[HalfSpace]:
@@ -192,107 +201,31 @@ def _drawn(tangents: list[dict[str, Any]], data: Data, likelihoods: list[Likelih
 
 
 def _floats(half_spaces: list[HalfSpace]) -> list[tuple[FloatArray, float]]:
-    return [(np.array([_float(a) for a in each.row]), _float(each.offset)) for each in half_spaces]
+    return [(np.array([as_float(a) for a in each.row]), as_float(each.offset)) for each in half_spaces]
 
 
-def _at_optima(chain: Chain, enclosure: Enclosure, forms: list[LikelihoodForm]) -> list[dict[str, Any]]:
-    """Return points of the set where the value is about the least and the largest, on the border of likelihoods."""
-    expansion = expand(chain, enclosure, 2) if enclosure.dimension and chain.initial not in chain.known else None
-    if expansion is None:
-        return []
-    numbers, _ = expansion.start(chain)
-    cuts, _ = _cuts(enclosure)
-    is_flat = ~cuts.squares.any(axis=(1, 2))
-    rows, offsets = cuts.rows[is_flat], cuts.offsets[is_flat]
-    centre, axes = (
-        np.array([[_float(a) for a in row] for row in rows_]) for rows_ in ([enclosure.centre], enclosure.axes)
-    )
-    points = [find_optimum(side * numbers, rows, offsets, forms, centre[0], axes.T) for side in (1, -1)]
-    return [
-        {"likelihood": i, "point": point.tolist()}
-        for i, form in enumerate(forms)
-        for point in points
-        if form.value(point) > -np.inf
+def _tangents(
+    learned: Learned,
+    question: Question,
+    certificate: Certificate,
+    wanted: list[Wanted],
+    forms: list[LikelihoodForm],
+) -> list[dict[str, Any]]:
+    """Return points where each likelihood set is furthest along the gradient of what is bounded, on both sides."""
+    tangents: list[dict[str, Any]] = []
+    policies = [policy for policy in (certificate.policy, certificate.rival) if policy is not None]
+    of_policies = [
+        policy_gradient(question.model, policy, question.objective, learned.estimate)[1] for policy in policies
     ]
-
-
-def _cuts(enclosure: Enclosure) -> tuple[Cuts, list[int]]:
-    """Return what cuts a ball, in floats, and the numbers of these cuts."""
-    usable, k = [i for i, cut in enumerate(enclosure.cuts) if cut.row is not None], enclosure.dimension
-    rows = np.array([[_float(q) for q in enclosure.cuts[i].row or []] for i in usable])
-    offsets = np.array([_float(enclosure.cuts[i].offset) for i in usable])
-    squares = np.zeros((len(usable), k, k))
-    for place, i in enumerate(usable):
-        square = enclosure.cuts[i].square
-        if square is not None:
-            squares[place] = [[_float(c) for c in row] for row in square]
-    return Cuts(rows.reshape(len(usable), k), offsets, squares), usable
+    for gradient in (each.sum(of_policies) for each in wanted):
+        for i, form in enumerate(forms):
+            threshold = Threshold(form.seen, form.threshold, "", False)
+            for side in (1, -1) if np.isfinite(gradient).all() else ():
+                point = furthest_point(form.table, threshold, form.start, side * gradient)
+                if form.value(point) > -np.inf:
+                    tangents.append({"likelihood": i, "point": point.tolist()})
+    return tangents
 
 
 def _below(ball: Any) -> float:
     return float(ball.lower())
-
-
-def _float(number: Any) -> float:
-    return float(number.mid()) if hasattr(number, "mid") else int(number.p) / int(number.q)
-
-
-def _tangents(
-    learned: Learned, question: Question, certificate: Certificate, forms: list[LikelihoodForm]
-) -> list[dict[str, Any]]:
-    """Return points where each likelihood set is furthest along the gradient of the policy's value, on both sides."""
-    tangents: list[dict[str, Any]] = []
-    _, gradient = policy_gradient(question.model, certificate.policy, question.objective, learned.estimate)
-    for i, form in enumerate(forms):
-        threshold = Threshold(form.seen, form.threshold, "", False)
-        for side in (1, -1) if np.isfinite(gradient).all() else ():
-            point = furthest_point(form.table, threshold, form.start, side * gradient)
-            if form.value(point) > -np.inf:
-                tangents.append({"likelihood": i, "point": point.tolist()})
-    return tangents
-
-
-def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return functions of the least degree that seem to prove the bracket, or of the largest, and multipliers."""
-    degrees = _DEGREES if enclosure.dimension else (0,)
-    is_exact = ends.upper - ends.lower <= _EXACT * max(abs(ends.lower), abs(ends.upper))
-    for degree in degrees:
-        expansion = expand(chain, enclosure, degree, is_exact=is_exact)
-        if expansion is None:
-            continue
-        bracket, missing, margin = _bracket(chain, enclosure, expansion, ends, is_exact=is_exact)
-        values = {
-            "degree": degree,
-            "functions": expansion.coefficients.tolist(),
-            "margins": expansion.margins.tolist(),
-            "steps": expansion.steps.tolist(),
-            "average": None if expansion.average is None else expansion.average.tolist(),
-        }
-        n_next = len(chain.open) * comb(enclosure.dimension + degree + 2, enclosure.dimension)
-        is_hopeless = degree >= _ENOUGH and margin < _SMALL * missing  # a smaller margin would not help
-        if missing <= 0 or is_hopeless or degree == degrees[-1] or n_next > _MOST:
-            return values, bracket
-    raise DataError("no functions that bound the policy's value on all of the ball were found, so there is no witness")
-
-
-def _bracket(
-    chain: Chain, enclosure: Enclosure, expansion: Expansion, ends: _Ends, *, is_exact: bool
-) -> tuple[dict[str, Any], float, float]:
-    """Return multipliers of both ends, about how much is missing to prove them, and the margin in that."""
-    if chain.initial in chain.known:
-        nothing, value = {"multipliers": [], "ball": 0}, _float(chain.known[chain.initial])
-        return {"lower": nothing, "upper": nothing}, max(ends.lower - value, value - ends.upper), 0.0
-    cuts, usable = _cuts(enclosure)
-    numbers, margin = expansion.start(chain)
-    low = bound_polynomial(numbers, expansion.degree, cuts)
-    high = bound_polynomial(-numbers, expansion.degree, cuts)
-    below = 0.0 if ends.lower <= 0 and chain.is_never_negative else ends.lower - low.bound + margin
-    above = 0.0 if ends.upper >= 1 and chain.kind == "reach" else margin - high.bound - ends.upper
-    room = [_EXACT / 2 * abs(end) if isfinite(end) else 0.0 for end in (ends.lower, ends.upper)]  # see check_bracket
-    missing = 0.0 if is_exact else max(below - room[0], above - room[1])
-    return {"lower": _written(low, usable), "upper": _written(high, usable)}, missing, margin
-
-
-def _written(found: Multipliers, usable: list[int]) -> dict[str, Any]:
-    pairs = [[usable[i], list(y)] for i, y in sorted(found.cuts.items())]
-    return {"multipliers": pairs, "ball": found.ball}

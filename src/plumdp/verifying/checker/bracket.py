@@ -1,15 +1,19 @@
-"""From functions of the parameters to the bracket: bounds on a polynomial over the ball and all that cuts it."""
+"""From functions of the parameters to brackets: bounds on a polynomial over the ball and all that cuts it.
+
+The polynomial is the function of the policy's value, or that of one policy less that of another at the same point.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import comb
 
 from flint import arb, fmpq
 
 from .chain import Chain
 from .claim import Claim
+from .comparison import Ends
 from .enclosure import Cut, Enclosure
 from .linear import is_positive_definite
 from .polynomials import Exponents, monomials, size_on_ball
@@ -20,28 +24,65 @@ _MAX_DEGREE = 16
 _ROUNDING = fmpq(1, 10**12)
 
 
-def check_bracket(part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, claim: Claim) -> Claim:
-    """Return the claim with the bracket that is proved: the same, or one with an end that is wider by 10^-12 of itself.
+@dataclass(frozen=True)
+class Side:
+    """The chain of a policy, and functions that are below and above its value."""
 
-    Ends that claim nothing are None.
+    chain: Chain
+    functions: Functions
+
+
+def check_brackets(witness: Part, sides: Sequence[Side], enclosure: Enclosure, claim: Claim) -> Claim:
+    """Return the claim with the brackets that are proved: of the policy, of another one, and of their difference.
+
+    Each is the same as claimed, or has an end that is wider by 10^-12 of itself.
     """
-    lower, upper = claim.lower, claim.upper
-    if chain.complement:
-        lower, upper = (None if end is None else 1 - end for end in (upper, lower))
-    start = chain.initial
-    if start in chain.known:
-        inside = (lower is None or lower <= chain.known[start]) and (upper is None or chain.known[start] <= upper)
-        require(inside, "the known value of the initial state is not in the bracket")
+    lower, upper = _check_bracket(witness["bracket"], [(1, sides[0])], enclosure, (claim.lower, claim.upper))
+    claim, compared = replace(claim, lower=lower, upper=upper), claim.comparison
+    if compared is None:
         return claim
-    value, margin = functions.value, functions.margin
-    if lower is not None and (lower > 0 or not chain.is_never_negative):
+    part, (own, other) = witness["comparison"], sides
+    is_same = own.chain == other.chain  # so that there is one value, and no difference
+    both = [] if is_same else [(compared.sign, own), (-compared.sign, other)]
+    proved = replace(
+        compared,
+        other=_check_bracket(part["bracket"], [(1, other)], enclosure, compared.other),
+        difference=_check_bracket(part["difference"], both, enclosure, compared.difference),
+    )
+    return replace(claim, comparison=proved)
+
+
+def _check_bracket(part: Part, terms: Sequence[tuple[int, Side]], enclosure: Enclosure, ends: Ends) -> Ends:
+    """Return the ends that are proved of a sum of values, each with a sign; None is an end that claims nothing."""
+    (lower, upper), (least, most) = ends, range_of([(sign, side.chain) for sign, side in terms])
+    value, margin = _sum(terms, enclosure.dimension)
+    if lower is not None and (least is None or lower > least):
         below = {e: -c for e, c in value.items()}
         lower = -_proved(below, margin, -lower, part["lower"], enclosure, "lower")
-    if upper is not None and (chain.kind != "reach" or upper < 1):
+    if upper is not None and (most is None or upper < most):
         upper = _proved(value, margin, upper, part["upper"], enclosure, "upper")
-    if chain.complement:
-        lower, upper = (None if end is None else 1 - end for end in (upper, lower))
-    return replace(claim, lower=lower, upper=upper)
+    return lower, upper
+
+
+def range_of(terms: Sequence[tuple[int, Chain]]) -> Ends:
+    """Return bounds on a sum of values, each with a sign, that hold whatever the parameters are."""
+    ends: list[Exact | None] = [fmpq(0), fmpq(0)]
+    for sign, chain in terms:
+        added = chain.range if sign > 0 else [None if end is None else -end for end in reversed(chain.range)]
+        ends = [None if end is None or more is None else end + more for end, more in zip(ends, added, strict=True)]
+    return ends[0], ends[1]
+
+
+def _sum(terms: Sequence[tuple[int, Side]], dimension: int) -> tuple[dict[Exponents, Ball], Ball]:
+    """Return the sum of functions that stand for values, each with a sign, and of their margins."""
+    total, margin = {(0,) * dimension: arb(0)}, arb(0)
+    for sign, side in terms:
+        sign_of_function = -sign if side.chain.complement else sign
+        for e, c in side.functions.value.items():
+            total[e] = total.get(e, arb(0)) + sign_of_function * c
+        total = _plus(total, arb(sign if side.chain.complement else 0), dimension)
+        margin += side.functions.margin
+    return total, margin
 
 
 def _proved(

@@ -59,6 +59,14 @@ class Chain:
         return all(not any(exponents) and number >= 0 for reward in rewards for exponents, number in reward.items())
 
     @property
+    def range(self) -> tuple[Exact | None, Exact | None]:
+        """The least and the largest value that there is, whatever the parameters are; None if there is no such bound.
+
+        One minus a probability is within the same bounds.
+        """
+        return fmpq(0) if self.is_never_negative else None, fmpq(1) if self.kind == "reach" else None
+
+    @property
     def is_acyclic(self) -> bool:
         """Whether no run comes back to an open state, so that all runs end."""
         entering = dict.fromkeys(self.open, 0)

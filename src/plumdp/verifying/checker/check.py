@@ -10,16 +10,17 @@ from pathlib import Path
 from flint import ctx
 
 from .bets import check_bets, of_bets
-from .bracket import check_bracket
+from .bracket import Side, check_brackets
 from .chain import read_chain
 from .claim import Claim, check_budget, check_sentence, read_files
+from .comparison import check_same_question
 from .counts import Data, read_data
 from .enclosure import read_enclosure
 from .evidence import Likelihood, read_likelihood
 from .half_spaces import HalfSpace, of_intervals, of_space, of_tangents
 from .inside import check_inside
 from .laws import check_laws, check_points
-from .reading import Part, Rejected, limited_work
+from .reading import Part, Rejected, limited_work, require
 from .values import check_functions, read_functions
 
 _BITS = 128
@@ -37,7 +38,7 @@ LAYERS = {
     "model": "the chain is that of the model, which was read again, at random points",
 }
 TRUSTED = (
-    "that the chain is that of the property and the model under this policy, and space and rows are those of the model",
+    "that each chain is that of the property and the model under its policy, and space and rows are those of the model",
     "that there is no other policy, where an answer says what the value is",
     "the counts: that they are those of the data, and the data as the certificate's assumptions say",
     "that the law of the space, the shares of the error, an expected length, directions and sizes of bets, and which "
@@ -121,7 +122,10 @@ def _check_claim(claim: Claim, witness: Part, report: Report) -> None:
         check_budget(claim, witness)
     with _layer("counts", report):
         data = read_data(witness)
-        chain = read_chain(witness["chain"], data.names)
+        parts = policies_of(claim, witness)
+        chains = [read_chain(part["chain"], data.names) for part in parts]
+        for other in parts[1:]:
+            check_same_question(witness["chain"], other["chain"])
     with _layer("bets", report):
         check_laws(witness["set"], data)
         if witness["set"]["bets"].value is not None:
@@ -133,12 +137,20 @@ def _check_claim(claim: Claim, witness: Part, report: Report) -> None:
         enclosure = read_enclosure(witness["set"]["ball"], data, half_spaces, likelihoods)
         check_inside(witness["set"]["ball"], claim.certificate, data, half_spaces, likelihoods)
     with _layer("values", report):
-        functions = read_functions(witness["values"], chain, enclosure.dimension)
-        check_functions(witness["values"], chain, enclosure, functions)
+        sides = []
+        for part, chain in zip(parts, chains, strict=True):
+            sides.append(Side(chain, read_functions(part["values"], chain, enclosure.dimension)))
+            check_functions(part["values"], chain, enclosure, sides[-1].functions)
     with _layer("bracket", report):
-        proved = check_bracket(witness["bracket"], chain, enclosure, functions, claim)
+        proved = check_brackets(witness, sides, enclosure, claim)
     with _layer("sentence", report):
         report.sentence = check_sentence(proved, witness)
+
+
+def policies_of(claim: Claim, witness: Part) -> list[Part]:
+    """Return the parts with a chain and its values: that of the policy, and of the one that it is compared with."""
+    require("comparison" not in witness or claim.comparison is not None, "the certificate compares no policies")
+    return [witness] if claim.comparison is None else [witness, witness["comparison"]]
 
 
 def half_spaces_of(witness: Part, data: Data, likelihoods: Sequence[Likelihood]) -> list[HalfSpace]:

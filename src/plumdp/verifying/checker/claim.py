@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
 from flint import fmpq
 
 from .answers import check_verdict, read_answer, threshold_of
+from .comparison import Comparison, read_comparison, read_ends, read_sentence
 from .reading import Exact, Part, Rejected, read_bytes, read_json, require
 
 CERTIFICATE, WITNESS = "certificate.json", "witness.json"
@@ -36,6 +37,7 @@ class Claim:
     upper: Exact | None
     confidence: Exact
     certificate: Part
+    comparison: Comparison | None = None  # with another policy
 
 
 def read_files(folder: Path) -> tuple[Claim, Part]:
@@ -79,7 +81,6 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
     require(certificate["misfit"].number() == 0, _unknown("bounds with a misfit"))
     options = certificate["options"]
     require(options["evidence"].value is None, _unknown("evidence from other studies"))
-    require("comparison" not in certificate, _unknown("comparisons with another policy"))
     if "answer" in certificate:
         _read_answer(certificate)
     for name in ("objective", "direction", "lower", "upper", "confidence"):
@@ -87,23 +88,29 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
         require(same, f"{WITNESS} is of another claim: {name} differs")
     confidence = certificate["confidence"].number()
     require(0 < confidence < 1, "certificate.json: the confidence is not between 0 and 1")
-    lower, upper = _end(certificate["lower"], "-infinity"), _end(certificate["upper"], "infinity")
-    require(lower is None or upper is None or lower <= upper, "certificate.json: lower is above upper")
-    return Claim(lower, upper, confidence, certificate)
+    ends = read_ends(certificate["lower"], certificate["upper"])
+    is_compared = "comparison" in certificate
+    comparison = read_comparison(certificate["comparison"], ends) if is_compared else None
+    return Claim(*ends, confidence, certificate, comparison)
 
 
 def _unknown(what: str) -> str:
     return f"verify does not know {what}"
 
 
-def _end(part: Part, nothing: str) -> Exact | None:
-    return None if part.value == nothing else part.number()
-
-
 def check_sentence(claim: Claim, witness: Part) -> str:
-    """Return the printed sentence, whose numbers are the bounds and the confidence, rounded to the safe side."""
-    sentence, certificate = witness["claim"]["sentence"].text(), claim.certificate
-    found, nothing = _SENTENCE.fullmatch(sentence), _NOTHING.fullmatch(sentence)
+    """Return the printed sentences, whose numbers are the bounds and the confidence, rounded to the safe side."""
+    sentence, certificate = _check_value(claim, witness["claim"]["sentence"].text()), claim.certificate
+    if "answer" in certificate:
+        sentence = _check_answer(claim, certificate["answer"])
+    if claim.comparison is not None:
+        sentence = f"{sentence} {_check_comparison(claim, claim.comparison, certificate['comparison'])}"
+    return sentence
+
+
+def _check_value(claim: Claim, sentence: str) -> str:
+    """Return the sentence about the policy's value, which follows from the bracket."""
+    certificate, found, nothing = claim.certificate, _SENTENCE.fullmatch(sentence), _NOTHING.fullmatch(sentence)
     status = "certified" if found is not None else "nothing certified"
     if found is not None:
         _check_all_said(claim, *((found[1], found[2]) if found[3] is None else (found[3], found[3])), found[4])
@@ -115,13 +122,24 @@ def check_sentence(claim: Claim, witness: Part) -> str:
         require(sentence == reason, "the sentence is not one that verify knows")
         sentence = "Nothing certified."  # the reason is not checked, and so it is not repeated
     require(certificate["status"].text() == status, "the sentence is not that of the status")
-    return sentence if "answer" not in certificate else _check_answer(claim, certificate["answer"])
+    return sentence
 
 
 def _check_all_said(claim: Claim, low: str, high: str, confidence: str) -> None:
     _check_said(claim, "at least", low)
     _check_said(claim, "at most", high)
     _check_confidence(claim, confidence)
+
+
+def _check_comparison(claim: Claim, comparison: Comparison, part: Part) -> str:
+    """Return the sentence of a comparison, which follows from the bracket of the difference."""
+    said, (lower, upper) = read_sentence(part, claim.certificate["direction"].text()), comparison.difference
+    if said.sign < 0:
+        lower, upper = (None if end is None else -end for end in (upper, lower))
+    is_known = not said.is_better or (lower is not None and lower > 0)
+    require(is_known, f"{part.place}: it does not follow that a policy is better")
+    _check_all_said(replace(claim, lower=lower, upper=upper), said.lower, said.upper, said.confidence)
+    return part["sentence"].text()
 
 
 def _read_answer(certificate: Part) -> tuple[list[tuple[str, str]], str]:

@@ -1,0 +1,179 @@
+"""Finds functions that bound the values of policies on a ball, and multipliers that prove brackets from them.
+
+A bracket is of the value of one policy, or of that of one less that of another. All of it is a proposal, in floats. The
+checker decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb, inf, isfinite
+from typing import Any
+
+import numpy as np
+
+from plumdp.base.errors import DataError
+from plumdp.model.graph import FloatArray
+from plumdp.verifying.ball import LikelihoodForm, find_optimum
+from plumdp.verifying.checker.bracket import range_of
+from plumdp.verifying.checker.chain import Chain
+from plumdp.verifying.checker.enclosure import Enclosure
+from plumdp.verifying.expansion import Expansion, expand
+from plumdp.verifying.multipliers import Cuts, Multipliers, bound_polynomial
+
+_DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
+_ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, from which on no other degree is tried
+_EXACT = 1e-12  # relative width of bounds that leave no room for rounding
+_SPARE = 1e-6  # of a bracket's width, that bounds must be better by
+_MOST = 2_000_000  # coefficients of an expansion beyond which no higher degree is tried
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Bounds on a sum of the values of chains, each with a sign; infinite ends claim nothing."""
+
+    terms: tuple[tuple[int, int], ...]  # signs, and places of chains
+    lower: float
+    upper: float
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the bounds leave no room for rounding."""
+        width = self.upper - self.lower
+        return isfinite(width) and width <= _EXACT * max(abs(self.lower), abs(self.upper))
+
+    def sum(self, values: Sequence[FloatArray]) -> FloatArray:
+        """Return the sum of arrays, one for each chain, with these signs."""
+        return np.asarray(sum((sign * values[i] for sign, i in self.terms), start=0 * values[0]))
+
+
+def _claimed(chain: Chain, expansion: Expansion) -> tuple[FloatArray, float]:
+    """Return the coefficients of the function of what is claimed of a chain, and its margin."""
+    numbers, margin = expansion.start(chain)
+    return (np.eye(1, len(numbers))[0] - numbers if chain.complement else numbers), margin
+
+
+def at_optima(
+    chains: Sequence[Chain], wanted: Sequence[Wanted], enclosure: Enclosure, forms: Sequence[LikelihoodForm]
+) -> list[dict[str, Any]]:
+    """Return points of the set where sums are about the least and the largest, on the border of likelihoods."""
+    expansions = _expansions(chains, wanted, enclosure, 2) if enclosure.dimension else None
+    if expansions is None:
+        return []
+    found = [_claimed(chain, expansion)[0] for chain, expansion in zip(chains, expansions, strict=True)]
+    cuts, _ = _cuts(enclosure)
+    is_flat = ~cuts.squares.any(axis=(1, 2))
+    rows, offsets = cuts.rows[is_flat], cuts.offsets[is_flat]
+    centre, axes = (
+        np.array([[as_float(a) for a in row] for row in rows_]) for rows_ in ([enclosure.centre], enclosure.axes)
+    )
+    sums = [numbers for numbers in (each.sum(found) for each in wanted) if numbers[1:].any()]
+    points = [
+        find_optimum(side * numbers, rows, offsets, forms, centre[0], axes.T) for numbers in sums for side in (1, -1)
+    ]
+    return [
+        {"likelihood": i, "point": point.tolist()}
+        for i, form in enumerate(forms)
+        for point in points
+        if form.value(point) > -np.inf
+    ]
+
+
+def _cuts(enclosure: Enclosure) -> tuple[Cuts, list[int]]:
+    """Return what cuts a ball, in floats, and the numbers of these cuts."""
+    usable, k = [i for i, cut in enumerate(enclosure.cuts) if cut.row is not None], enclosure.dimension
+    rows = np.array([[as_float(q) for q in enclosure.cuts[i].row or []] for i in usable])
+    offsets = np.array([as_float(enclosure.cuts[i].offset) for i in usable])
+    squares = np.zeros((len(usable), k, k))
+    for place, i in enumerate(usable):
+        square = enclosure.cuts[i].square
+        if square is not None:
+            squares[place] = [[as_float(c) for c in row] for row in square]
+    return Cuts(rows.reshape(len(usable), k), offsets, squares), usable
+
+
+def as_float(number: Any) -> float:
+    """Return a ball or a fraction as a float that is close to it."""
+    return float(number.mid()) if hasattr(number, "mid") else int(number.p) / int(number.q)
+
+
+def prove_brackets(
+    chains: Sequence[Chain], wanted: Sequence[Wanted], enclosure: Enclosure
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return functions of each chain, of the least degree that seems to prove all brackets, and their multipliers.
+
+    If none does, they are of the largest degree that was tried. The first brackets are those of the chains.
+    """
+    degrees = _DEGREES if enclosure.dimension else (0,)
+    for degree in degrees:
+        expansions = _expansions(chains, wanted, enclosure, degree)
+        if expansions is None:
+            continue
+        n_next = sum(len(chain.open) for chain in chains) * comb(enclosure.dimension + degree + 2, enclosure.dimension)
+        is_last, brackets = degree == degrees[-1] or n_next > _MOST, []
+        for each in reversed(wanted):  # a difference has the narrowest
+            bracket, missing, margin = _bracket(each, chains, expansions, enclosure)
+            is_hopeless = degree >= _ENOUGH and margin < _SMALL * missing  # a smaller margin would not help
+            if missing > 0 and not is_hopeless and not is_last:
+                break
+            brackets.append(bracket)
+        else:
+            return [_written_values(each) for each in expansions], brackets[::-1]
+    raise DataError("no functions that bound the policy's value on all of the ball were found, so there is no witness")
+
+
+def _expansions(
+    chains: Sequence[Chain], wanted: Sequence[Wanted], enclosure: Enclosure, degree: int
+) -> list[Expansion] | None:
+    """Return expansions of the values of all chains, whose brackets come first, or None if one has none."""
+    found = []
+    for chain, its in zip(chains, wanted, strict=False):
+        expansion = expand(chain, enclosure, degree, is_exact=its.is_exact)
+        if expansion is None:
+            return None
+        found.append(expansion)
+    return found
+
+
+def _written_values(expansion: Expansion) -> dict[str, Any]:
+    return {
+        "degree": expansion.degree,
+        "functions": expansion.coefficients.tolist(),
+        "margins": expansion.margins.tolist(),
+        "steps": expansion.steps.tolist(),
+        "average": None if expansion.average is None else expansion.average.tolist(),
+    }
+
+
+def _bracket(
+    wanted: Wanted, chains: Sequence[Chain], expansions: Sequence[Expansion], enclosure: Enclosure
+) -> tuple[dict[str, Any], float, float]:
+    """Return multipliers of both ends, about how much is missing to prove them, and the margin in that."""
+    cuts, usable = _cuts(enclosure)
+    of_chains = [_claimed(chain, expansion) for chain, expansion in zip(chains, expansions, strict=True)]
+    numbers, degree = wanted.sum([numbers for numbers, _ in of_chains]), expansions[0].degree
+    margin = sum(of_chains[i][1] for _, i in wanted.terms)
+    least, most = range_of([(sign, chains[i]) for sign, i in wanted.terms])
+    needed = (
+        -inf if least is not None and wanted.lower <= as_float(least) else wanted.lower,
+        -inf if most is not None and wanted.upper >= as_float(most) else -wanted.upper,
+    )
+    width = -sum(needed)
+    is_hopeless = 2 * margin > width  # so that any multipliers do
+    spare = -inf if is_hopeless else _SPARE * width if isfinite(width) else 0.0
+    found = [
+        bound_polynomial(side * numbers, degree, cuts, enough=end + margin + spare)
+        for side, end in zip((1, -1), needed, strict=True)
+    ]
+    room = [_EXACT / 2 * abs(end) if isfinite(end) else 0.0 for end in needed]  # see the checker's ``_proved``
+    ends = zip(needed, found, room, strict=True)
+    missing = max(end + margin - each.bound - spared for end, each, spared in ends)
+    missing = 0.0 if wanted.is_exact else margin if is_hopeless else missing
+    low, high = found
+    return {"lower": _written(low, usable), "upper": _written(high, usable)}, missing, margin
+
+
+def _written(found: Multipliers, usable: list[int]) -> dict[str, Any]:
+    pairs = [[usable[i], list(y)] for i, y in sorted(found.cuts.items())]
+    return {"multipliers": pairs, "ball": found.ball}

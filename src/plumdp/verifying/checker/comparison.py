@@ -1,0 +1,123 @@
+"""Comparisons of two policies: the bounds on the first's value less the second's, and the sentence that follows.
+
+The certificate is of one of them. The witness has the chain of the other in its part ``comparison``, with functions for
+its values, so that a difference of functions bounds the difference of values at every point of the set.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .reading import Exact, Part, require
+
+Ends: TypeAlias = tuple[Exact | None, Exact | None]
+"""The lower and the upper end of a bracket; None is one that claims nothing."""
+
+_LONGEST_NAME = 300
+_AMOUNT = r" is better: its value is (larger|smaller) by at least (\S+) and at most (\S+), with confidence (\S+) %\."
+_BETWEEN = r" lies between (\S+) and (\S+), with confidence (\S+) %\."
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a certificate says of another policy."""
+
+    sign: int  # 1 if the certificate is of the first policy, -1 if of the second
+    other: Ends  # of the value of the other one
+    difference: Ends  # of the value of the first less that of the second
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the sentence of a comparison says of the value of one policy less that of another."""
+
+    sign: int  # -1 if it is that of the second less the first
+    is_better: bool  # whether it says which is better
+    lower: str
+    upper: str
+    confidence: str
+
+
+def read_ends(lower: Part, upper: Part) -> Ends:
+    """Return the ends of a bracket, in their order."""
+    low = None if lower.value == "-infinity" else lower.number()
+    high = None if upper.value == "infinity" else upper.number()
+    require(low is None or high is None or low <= high, f"{lower.place.rpartition(':')[0]}: lower is above upper")
+    return low, high
+
+
+def read_comparison(part: Part, own: Ends) -> Comparison:
+    """Return a comparison with another policy, in which the certificate's own bounds are those of the certificate."""
+    which = part["policy"].text()
+    require(which in ("first", "second"), f"{part.place}: the policy is neither the first nor the second")
+    ends = {name: read_ends(part[name][0], part[name][1]) for name in ("first", "second", "difference")}
+    require(ends[which] == own, f"{part.place}: the bounds of the {which} policy are not those of the certificate")
+    _names(part)
+    return Comparison(*((1, ends["second"]) if which == "first" else (-1, ends["first"])), ends["difference"])
+
+
+def _names(part: Part) -> list[str]:
+    """Return the names of both policies, which differ, and in which no other sentence hides."""
+    names = [name.text() for name in part["names"]]
+    require(len(set(names)) == len(names) == 2, f"{part.place}: two policies need two names")
+    for name in names:
+        is_name = 0 < len(name) <= _LONGEST_NAME and name.isprintable() and "%" not in name
+        require(is_name, f"{part.place}: {name[:40]!r} is not a name")
+    return names
+
+
+def check_same_question(one: Part, other: Part) -> None:
+    """Require that two chains ask the same: of the same kind, from the same state, with runs that are over in the same.
+
+    States with the same values of all variables, at the same step, are the same.
+    """
+    for name in ("kind", "complement", "discount"):
+        require(one[name].value == other[name].value, f"{other.place}: {name} is not that of the other chain")
+    states, others = _states(one), _states(other)
+    start, its = (each[part["initial"].whole(len(each))] for each, part in ((states, one), (others, other)))
+    require(start == its, f"{other.place}: the initial state is not that of the other chain")
+    ends, its_ends = _ends(one, states), _ends(other, others)
+    for state in ends.keys() & its_ends.keys():
+        require(ends[state] == its_ends[state], f"{other.place}: runs are over in other states than in the other chain")
+
+
+def _states(part: Part) -> list[str]:
+    """Return what tells the states of a chain apart."""
+    n, columns = len(part["rows"]), {name: part["states"][name] for name in sorted(part["states"].names())}
+    if part["step"].value is not None:
+        columns["number of the step"] = part["step"]
+    for column in columns.values():
+        require(len(column) == n, f"{column.place}: expected {n} items, found {len(column)}")
+    return [repr([(name, column.value[i]) for name, column in columns.items()]) for i in range(n)]
+
+
+def _ends(part: Part, states: list[str]) -> dict[str, str]:
+    """Return how runs end in each state: in a target, in a state to avoid, or not."""
+    result = dict.fromkeys(states, "")
+    for name in ("target", "avoid"):
+        result |= {states[node.whole(len(states))]: name for node in part[name]}
+    return result
+
+
+def read_sentence(part: Part, direction: str) -> Said:
+    """Return what the sentence of a comparison says; the better policy is the one whose value is on the right side."""
+    sentence, (first, second) = part["sentence"].text(), _names(part)
+    found = re.fullmatch(
+        f"Not yet known: the value of {re.escape(first)} less that of {re.escape(second)}{_BETWEEN}", sentence
+    )
+    if found is not None:
+        return Said(1, False, found[1], found[2], found[3])
+    better = [re.fullmatch(re.escape(_capital(name)) + _AMOUNT, sentence) for name in (first, second)]
+    said = better[0] or better[1]
+    if said is None:
+        part["sentence"].refuse("the sentence is not one that verify knows")
+    word = "larger" if direction == "max" else "smaller"
+    require(said[1] == word, f"{part.place}: the sentence calls the wrong side better")
+    sign = (1 if better[0] else -1) * (1 if direction == "max" else -1)
+    return Said(sign, True, said[2], said[3], said[4])
+
+
+def _capital(name: str) -> str:
+    return "The " + name[4:] if name.startswith("the ") else name
