@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.twin_outcomes import equal_outcomes_are_merged_once
-from support.verified_results import witnessed
+from support.verified_results import witnessed, witnessed_online
 
 import plumdp
 from plumdp.base.error_budget import ErrorBudget
@@ -18,7 +18,7 @@ from plumdp.confidence import bounds, evidence, likelihood, staged_bets
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.decisions import verify
-from plumdp.learning import learn
+from plumdp.learning import learn, methods
 from plumdp.solver.at_points import PointSolver
 from plumdp.solver.coupled import brackets
 from plumdp.verifying.verify import look_again
@@ -132,6 +132,27 @@ def test_a_planted_error_is_found_in_its_layer(tmp_path, monkeypatch, plant):
     broken = verify(tmp_path / "result").broken
     assert broken is not None
     assert broken.layer == layer, broken
+
+
+def earlier_intervals_are_too_narrow(patch):
+    """What is kept of earlier updates has lost a tenth of its width at both ends."""
+    honest = methods.intersect
+
+    def narrow(bounds, lower, upper, *rest):
+        off = 0.1 * (upper - lower) * (upper - lower < 0.5)
+        return honest(bounds, lower + off, upper - off, *rest)
+
+    patch.setattr(methods, "intersect", narrow)
+
+
+@pytest.mark.parametrize(
+    "plant", [earlier_intervals_are_too_narrow, intervals_are_those_of_a_fixed_number, intervals_have_the_whole_error]
+)
+def test_a_planted_error_of_learning_while_acting_is_found(tmp_path, monkeypatch, plant):
+    with monkeypatch.context() as patch:
+        plant(patch)
+        witnessed_online(tmp_path / "result")
+    assert verify(tmp_path / "result").broken.layer == "set"
 
 
 def backoff():

@@ -92,7 +92,7 @@ def intervals_part(bounds: ExpressionBounds, counted: dict[str, Any], part: str)
         strict=True,
     )
     found = []
-    for polynomial, low, high, *tried in ends:
+    for event, (polynomial, low, high, *tried) in enumerate(ends):
         trials = list(tries.get(str(polynomial), []))
         used = {number for number, _ in trials}
         for number, (i,) in tries.get(str(polynomial.complement), []):
@@ -100,7 +100,8 @@ def intervals_part(bounds: ExpressionBounds, counted: dict[str, Any], part: str)
                 trials.append([number, [j for j in range(len(classes[number])) if j != i]])
         sums = [sum(sum(seen[c][i] for i in members) for c, members in trials), sum(sum(seen[c]) for c, _ in trials)]
         if polynomial.is_affine and sums == tried and (low > 0 or high < 1):
-            found.append({"polynomial": str(polynomial), "trials": trials, "lower": low, "upper": high})
+            written = {"polynomial": str(polynomial), "trials": trials, "lower": low, "upper": high}
+            found.append(written | _earlier(bounds, event, tried))
     error = equal_parts(bounds.error, len(bounds.events))
     return {
         "part": part,
@@ -109,6 +110,13 @@ def intervals_part(bounds: ExpressionBounds, counted: dict[str, Any], part: str)
         "number": len(bounds.events),
         "list": found,
     }
+
+
+def _earlier(bounds: ExpressionBounds, event: int, tried: list[int]) -> dict[str, Any]:
+    """Return the successes and trials of ends that an earlier update gave, by name, as a part of an interval."""
+    given = [] if bounds.ends is None else bounds.ends[:, :, event].tolist()
+    earlier = {name: counts for name, counts in zip(("lower", "upper"), given, strict=False) if counts != tried}
+    return {"earlier": earlier} if earlier else {}
 
 
 def _seen_members(counted: dict[str, Any]) -> list[list[int]]:

@@ -45,6 +45,7 @@ from plumdp.verifying.set_proof import INTERVALS, bets_part, intervals_part, lik
 _DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
 _ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, from which on no other degree is tried
 _EXACT = 1e-12  # relative width of bounds that leave no room for rounding
+_ROOM = 5e-10  # by which ends may be proved with less, relative; the checker allows twice as much
 _MOST = 2_000_000  # coefficients of an expansion beyond which no higher degree is tried
 
 
@@ -255,7 +256,8 @@ def _tangents(
 def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return functions of the least degree that seem to prove the bracket, or of the largest, and multipliers."""
     degrees = _DEGREES if enclosure.dimension else (0,)
-    is_exact = ends.upper - ends.lower <= _EXACT * max(abs(ends.lower), abs(ends.upper))
+    width = ends.upper - ends.lower
+    is_exact = isfinite(width) and width <= _EXACT * max(abs(ends.lower), abs(ends.upper))
     for degree in degrees:
         expansion = expand(chain, enclosure, degree, is_exact=is_exact)
         if expansion is None:
@@ -288,7 +290,7 @@ def _bracket(
     high = bound_polynomial(-numbers, expansion.degree, cuts)
     below = 0.0 if ends.lower <= 0 and chain.is_never_negative else ends.lower - low.bound + margin
     above = 0.0 if ends.upper >= 1 and chain.kind == "reach" else margin - high.bound - ends.upper
-    room = [_EXACT / 2 * abs(end) if isfinite(end) else 0.0 for end in (ends.lower, ends.upper)]  # see check_bracket
+    room = [_ROOM * abs(end) if isfinite(end) else 0.0 for end in (ends.lower, ends.upper)]  # see check_bracket
     missing = 0.0 if is_exact else max(below - room[0], above - room[1])
     return {"lower": _written(low, usable), "upper": _written(high, usable)}, missing, margin
 

@@ -17,11 +17,11 @@ from .reading import Ball, Exact, Part, Rejected, require
 from .values import Functions
 
 _MAX_DEGREE = 16
-_ROUNDING = fmpq(1, 10**12)
+_ROUNDING = fmpq(1, 10**9)  # a sentence is printed with six digits, and must hold for the wider end
 
 
 def check_bracket(part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, claim: Claim) -> Claim:
-    """Return the claim with the bracket that is proved: the same, or one with an end that is wider by 10^-12 of itself.
+    """Return the claim with the bracket that is proved: the same, or one with an end that is wider by 10^-9 of itself.
 
     Ends that claim nothing are None.
     """

@@ -48,14 +48,29 @@ def of_intervals(part: Part, data: Data) -> Iterator[HalfSpace]:
     seen = data.seen_members("all")
     for item in part["list"]:
         event = affine(parse(item["polynomial"].text(), data.names), n, item.place)
-        successes, trials = trials_of(data, seen, event, item["trials"])
+        tried = trials_of(data, seen, event, item["trials"])
         lower, upper = item["lower"].number(), item["upper"].number()
-        for end, is_trivial, side in ((lower, lower <= 0, -1), (upper, upper >= 1, 1)):
+        for name, end, is_trivial, side in (("lower", lower, lower <= 0, -1), ("upper", upper, upper >= 1, 1)):
+            successes, trials = _tried_until(item, name, tried, is_fixed=is_fixed)
             holds = is_trivial or (is_excluded is not None and is_excluded(successes, trials, end, error, side))
             require(holds, f"{item.place}: the interval from {trials} trials is too narrow")
         constant, slopes = event
         yield HalfSpace(slopes, upper - constant)
         yield HalfSpace([-b for b in slopes], constant - lower)
+
+
+def _tried_until(item: Part, name: str, tried: tuple[int, int], *, is_fixed: bool) -> tuple[int, int]:
+    """Return the successes and trials that an end is from: all, or what had been seen at some earlier time.
+
+    Bets on all shares hold at all times at once, so that each end may be from a time of its own.
+    """
+    if "earlier" not in item or name not in item["earlier"]:
+        return tried
+    successes, trials = item["earlier"][name].wholes(2)
+    require(not is_fixed, f"{item.place}: these intervals hold at the end of the data, and not earlier")
+    is_earlier = successes <= tried[0] and 0 <= trials - successes <= tried[1] - tried[0]
+    require(is_earlier, f"{item.place}: more was seen earlier than in all")
+    return successes, trials
 
 
 def _n_events(data: Data) -> int:
