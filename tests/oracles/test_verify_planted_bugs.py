@@ -145,9 +145,7 @@ def earlier_intervals_are_too_narrow(patch):
     patch.setattr(methods, "intersect", narrow)
 
 
-@pytest.mark.parametrize(
-    "plant", [earlier_intervals_are_too_narrow, intervals_are_those_of_a_fixed_number, intervals_have_the_whole_error]
-)
+@pytest.mark.parametrize("plant", [earlier_intervals_are_too_narrow, intervals_have_the_whole_error])
 def test_a_planted_error_of_learning_while_acting_is_found(tmp_path, monkeypatch, plant):
     with monkeypatch.context() as patch:
         plant(patch)
