@@ -41,6 +41,9 @@ MUTANTS = {
             "test_a_planted_error_is_found_in_its_layer[every_part_has_the_whole_error]"
         ),
         "false certificates by twin outcomes": "test_bets_on_twin_outcomes_are_found",
+        "studies that have the whole error": (
+            "test_a_planted_error_of_other_studies_is_found[studies_have_the_whole_error-budget]"
+        ),
         "earlier intervals that are too narrow": (
             "test_a_planted_error_of_learning_while_acting_is_found[earlier_intervals_are_too_narrow]"
         ),

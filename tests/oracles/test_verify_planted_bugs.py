@@ -16,9 +16,10 @@ from plumdp.base.error_budget import ErrorBudget
 from plumdp.certifying import valuation
 from plumdp.confidence import bounds, evidence, likelihood, staged_bets
 from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.confidence.studies import Study
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.decisions import verify
-from plumdp.learning import learn, methods
+from plumdp.learning import learn, methods, studies
 from plumdp.solver.at_points import PointSolver
 from plumdp.solver.coupled import brackets
 from plumdp.verifying.verify import look_again
@@ -151,6 +152,31 @@ def test_a_planted_error_of_learning_while_acting_is_found(tmp_path, monkeypatch
         plant(patch)
         witnessed_online(tmp_path / "result")
     assert verify(tmp_path / "result").broken.layer == "set"
+
+
+def studies_have_the_whole_error(patch):
+    """Each of several studies has the error of all of them, so that the region is too small."""
+    patch.setattr(studies, "equal_parts", lambda error, n: error)
+
+
+def intervals_of_studies_are_too_narrow(patch):
+    honest = Study.interval
+
+    def narrow(study, error):
+        lower, upper = honest(study, error)
+        return lower + 0.2 * (upper - lower), upper - 0.2 * (upper - lower)
+
+    patch.setattr(Study, "interval", narrow)
+
+
+@pytest.mark.parametrize(
+    ("plant", "layer"), [(studies_have_the_whole_error, "budget"), (intervals_of_studies_are_too_narrow, "set")]
+)
+def test_a_planted_error_of_other_studies_is_found(tmp_path, monkeypatch, plant, layer):
+    with monkeypatch.context() as patch:
+        plant(patch)
+        witnessed(tmp_path / "result", evidence={"p": (615, 1000), "q": (290, 1000)})
+    assert verify(tmp_path / "result").broken.layer == layer
 
 
 def backoff():

@@ -13,6 +13,8 @@ from plumdp.confidence.laws import Law, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.data.counts import TransitionCounts
+from plumdp.learning.learned import Learned
+from plumdp.learning.studies import error_of_each
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
 
@@ -74,6 +76,23 @@ def bets_part(counts: TransitionCounts, found: LikelihoodSet) -> dict[str, Any] 
         )
     error = equal_parts(found.budget.error_in_set("half_spaces", found.error), bets.n_directions)
     return {"directions": bets.n_directions, "error": error, "points": bets.points.tolist(), "list": sides}
+
+
+def studies_part(learned: Learned) -> dict[str, Any]:
+    """Return the part of evidence from other studies, each with its interval, or nothing if there are none."""
+    error = error_of_each(learned)
+    studies = [
+        {
+            "text": study.text,
+            "polynomial": str(study.expression),
+            "successes": study.successes,
+            "trials": study.trials,
+            "lower": study.interval(error)[0],
+            "upper": study.interval(error)[1],
+        }
+        for study in learned.studies
+    ]
+    return {"studies": {"error": error, "list": studies}} if studies else {}
 
 
 def intervals_part(bounds: ExpressionBounds, counted: dict[str, Any], part: str) -> dict[str, Any]:

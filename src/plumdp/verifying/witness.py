@@ -40,7 +40,7 @@ from plumdp.verifying.counted import counted_part
 from plumdp.verifying.expansion import Expansion, expand
 from plumdp.verifying.model_parts import shares_part, space_part
 from plumdp.verifying.multipliers import Cuts, Multipliers, bound_polynomial
-from plumdp.verifying.set_proof import INTERVALS, bets_part, intervals_part, likelihood_parts, space_law
+from plumdp.verifying.set_proof import INTERVALS, bets_part, intervals_part, likelihood_parts, space_law, studies_part
 
 _DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
 _ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, from which on no other degree is tried
@@ -163,6 +163,7 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
         "bets": None if likely is None else bets_part(counts, likely),
         "intervals": None if strips is None else intervals_part(strips, content, part),
         "tangents": [],
+        **studies_part(learned),
     }
     witness = Part(json.loads(json.dumps(content)), "witness")
     data, chain = read_data(witness), read_chain(witness["chain"], content["parameters"])
@@ -256,8 +257,7 @@ def _tangents(
 def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return functions of the least degree that seem to prove the bracket, or of the largest, and multipliers."""
     degrees = _DEGREES if enclosure.dimension else (0,)
-    width = ends.upper - ends.lower
-    is_exact = isfinite(width) and width <= _EXACT * max(abs(ends.lower), abs(ends.upper))
+    is_exact = ends.upper - ends.lower <= min(_EXACT * max(abs(ends.lower), abs(ends.upper)), 1e300)
     for degree in degrees:
         expansion = expand(chain, enclosure, degree, is_exact=is_exact)
         if expansion is None:

@@ -19,6 +19,7 @@ from .evidence import Likelihood, read_likelihood
 from .half_spaces import HalfSpace, of_intervals, of_space, of_tangents
 from .laws import check_laws, check_points
 from .reading import Part, Rejected
+from .studies import check_studies, of_studies
 from .values import check_functions, read_functions
 
 _BITS = 128
@@ -49,6 +50,7 @@ class Report:
     passed: list[str] = field(default_factory=list)
     broken: Rejected | None = None
     sentence: str = ""
+    trusted: list[str] = field(default_factory=lambda: list(TRUSTED))
 
     def to_dict(self) -> dict[str, object]:
         """Return it ready for JSON."""
@@ -58,14 +60,14 @@ class Report:
             "passed": list(self.passed),
             "broken": None if self.broken is None else {"layer": self.broken.layer, "step": str(self.broken)},
             "sentence": self.sentence,
-            "trusted": list(TRUSTED),
+            "trusted": list(self.trusted),
         }
 
     def __str__(self) -> str:
         lines = [f"{name:10} ok  {LAYERS[name]}" for name in self.passed]
         if self.broken is not None:
             return "\n".join([*lines, f"{self.broken.layer:10} BROKEN  {self.broken}"])
-        return "\n".join([*lines, f"verified: {self.sentence}", *(f"trusted: {text}" for text in TRUSTED)])
+        return "\n".join([*lines, f"verified: {self.sentence}", *(f"trusted: {text}" for text in self.trusted)])
 
 
 def verify(folder: Path | str) -> Report:
@@ -114,6 +116,7 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
     with _layer("counts", report):
         data = read_data(witness)
         chain = read_chain(witness["chain"], data.names)
+        report.trusted += check_studies(claim.certificate, witness, data.names)
     with _layer("bets", report):
         check_laws(witness["set"], data)
         if witness["set"]["bets"].value is not None:
@@ -133,10 +136,12 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
 
 
 def half_spaces_of(witness: Part, data: Data, likelihoods: Sequence[Likelihood]) -> list[HalfSpace]:
-    """Return the half-spaces of space, intervals, bets and likelihoods, in the order that multipliers use."""
+    """Return the half-spaces of space, intervals, studies, bets and likelihoods, in the order that multipliers use."""
     part, half_spaces = witness["set"], list(of_space(witness, data.names))
     if part["intervals"].value is not None:
         half_spaces += of_intervals(part["intervals"], data)
+    if "studies" in part:
+        half_spaces += of_studies(part["studies"], data.names)
     if part["bets"].value is not None:
         half_spaces += of_bets(part["bets"], data)
     return [*half_spaces, *of_tangents(part["tangents"], data, likelihoods)]

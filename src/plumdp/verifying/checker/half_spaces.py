@@ -37,7 +37,7 @@ def of_space(witness: Part, names: list[str]) -> Iterator[HalfSpace]:
 def of_intervals(part: Part, data: Data) -> Iterator[HalfSpace]:
     """Yield both sides of the interval of each event, which is proved from its trials."""
     error, method, n = part["error"].number(), part["method"].text(), len(data.names)
-    is_excluded = {"beta-binomial": _beta_binomial, "clopper-pearson": _clopper_pearson}.get(method)
+    is_excluded = {"beta-binomial": _beta_binomial, "clopper-pearson": clopper_pearson}.get(method)
     require(is_excluded is not None, f"{part.place}: verify does not know intervals by {method!r}")
     is_fixed = method == "clopper-pearson"
     require(not is_fixed or data.sampling == "independent", f"{part.place}: the numbers of trials were not fixed")
@@ -89,7 +89,7 @@ def _beta_binomial(successes: int, trials: int, end: Exact, error: Exact, side: 
     return bool(mixture - k * p.log() - m * (-p).log1p() >= -arb(error).log())
 
 
-def _clopper_pearson(successes: int, trials: int, end: Exact, error: Exact, side: int) -> bool:
+def clopper_pearson(successes: int, trials: int, end: Exact, error: Exact, side: int) -> bool:
     """Return whether the tail of the binomial law at an end has at most half of the error."""
     if not 0 < end < 1:
         return False
