@@ -44,6 +44,9 @@ MUTANTS = {
         "studies that have the whole error": (
             "test_a_planted_error_of_other_studies_is_found[studies_have_the_whole_error-budget]"
         ),
+        "values of rewards that count ten times": (
+            "test_a_planted_error_of_learned_rewards_is_found[values_count_ten_times-bets]"
+        ),
         "earlier intervals that are too narrow": (
             "test_a_planted_error_of_learning_while_acting_is_found[earlier_intervals_are_too_narrow]"
         ),

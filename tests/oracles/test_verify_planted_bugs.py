@@ -7,15 +7,18 @@ result is verified.
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
+from paid_models import COST, machine, runs_of
 from support.twin_outcomes import equal_outcomes_are_merged_once
 from support.verified_results import witnessed, witnessed_online
 
 import plumdp
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.certifying import valuation
-from plumdp.confidence import bounds, evidence, likelihood, staged_bets
+from plumdp.confidence import bets, bounds, evidence, likelihood, staged_bets
 from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.confidence.reward_coins import Pooled, RewardCoins
 from plumdp.confidence.studies import Study
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.decisions import verify
@@ -176,6 +179,30 @@ def test_a_planted_error_of_other_studies_is_found(tmp_path, monkeypatch, plant,
     with monkeypatch.context() as patch:
         plant(patch)
         witnessed(tmp_path / "result", evidence={"p": (615, 1000), "q": (290, 1000)})
+    assert verify(tmp_path / "result").broken.layer == layer
+
+
+def values_win_more_than_they_do(patch):
+    honest = bets.log_gains
+    patch.setattr(bets, "log_gains", lambda table, seen, *rest: honest(table, seen, *rest) + 2e-3 * seen)
+
+
+def values_count_ten_times(patch):
+    honest = RewardCoins.shown
+    patch.setattr(RewardCoins, "shown", lambda *args: Pooled(*(10 * each for each in honest(*args))))
+
+
+@pytest.mark.parametrize(
+    ("plant", "layer"), [(values_win_more_than_they_do, "bracket"), (values_count_ten_times, "bets")]
+)
+def test_a_planted_error_of_learned_rewards_is_found(tmp_path, monkeypatch, plant, layer):
+    model = machine()
+    runs = pd.DataFrame(runs_of(np.random.default_rng(1), 500))
+    counts = plumdp.read_log(model, runs, columns={"cost": "price"}, sampling="trajectories").counts
+    with monkeypatch.context() as patch:
+        plant(patch)
+        patch.setattr(learn, "check_fit", lambda learned, fixed: learned)  # which the error may contradict by chance
+        witnessed(tmp_path / "result", COST, model=model, counts=counts)
     assert verify(tmp_path / "result").broken.layer == layer
 
 

@@ -28,10 +28,11 @@ def likelihood_parts(model: ParametricMDP, counts: TransitionCounts, found: Like
     for part in _LIKELIHOODS:
         error = found.budget.error_in_set(part, found.error)
         if error and part == "likelihood_against_space":
-            parts.append(_likelihood(table, "all", space, table.pool(counts.counts), error))
+            parts.append(_likelihood(table, "all", space, table.pool_seen(counts.seen).outcome_counts, error))
         elif error and pilot is not None and pilot.total:
-            law = law_of_pilot(table, table.pool(pilot.counts), space)
-            parts.append(_likelihood(table, "main", law, table.pool(counts.main), error * pilot.weight))
+            before, main = (table.pool_seen(each).outcome_counts for each in (pilot.seen, counts.seen - pilot.seen))
+            law = law_of_pilot(table, before, space)
+            parts.append(_likelihood(table, "main", law, main, error * pilot.weight))
     return [part for part in parts if part is not None]
 
 

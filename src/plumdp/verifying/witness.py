@@ -129,7 +129,6 @@ def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Cert
         "tables of unknown rows": learned.model.is_table,
         "models on disk": learned.model.graph.levels is not None,
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
-        "rewards that are learned": bool(learned.model.learned_rewards),
         "other sets than likelihood and interval": learned.kind not in ("likelihood", "interval"),
         "intervals other than beta-binomial ones (which interval_method='beta-binomial' asks for), unless all samples "
         "are independent": learned.kind == "interval" and learned.bounds.method not in INTERVALS,

@@ -42,6 +42,8 @@ TRUSTED = (
     "that the law of the space, and the directions of bets, were fixed by the model and by what was seen before",
 )
 
+PAID = "the sums of rewards: that values lie within their ranges, with the means of the chain, wherever a step leads"
+
 
 @dataclass
 class Report:
@@ -116,6 +118,7 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
     with _layer("counts", report):
         data = read_data(witness)
         chain = read_chain(witness["chain"], data.names)
+        report.trusted += [PAID] * bool(data.rewards)
         report.trusted += check_studies(claim.certificate, witness, data.names)
     with _layer("bets", report):
         check_laws(witness["set"], data)

@@ -74,9 +74,11 @@ def _tried_until(item: Part, name: str, tried: tuple[int, int], *, is_fixed: boo
 
 
 def _n_events(data: Data) -> int:
-    """Return how many members of classes depend on parameters, of which f and 1 - f are one."""
-    members = {(str(f.constant), *map(str, f.slopes)) for f in data.members if any(f.slopes)}
-    others = {(str(1 - f.constant), *(str(-b) for b in f.slopes)) for f in data.members if any(f.slopes)}
+    """Return how many members of classes that rows draw from depend on parameters, of which f and 1 - f are one."""
+    drawn = {group for row in data.rows for way in row.ways or () for group, _ in way}
+    found = [f for f in data.members if any(f.slopes) and f.group in drawn]
+    members = {(str(f.constant), *map(str, f.slopes)) for f in found}
+    others = {(str(1 - f.constant), *(str(-b) for b in f.slopes)) for f in found}
     return (len(members | others) + 1) // 2
 
 
