@@ -47,6 +47,9 @@ MUTANTS = {
         "values of rewards that count ten times": (
             "test_a_planted_error_of_learned_rewards_is_found[values_count_ten_times-bets]"
         ),
+        "false certificates by half of a range": (
+            "test_a_planted_error_of_rows_that_are_off_is_found[residuals_have_half_of_the_range]"
+        ),
         "earlier intervals that are too narrow": (
             "test_a_planted_error_of_learning_while_acting_is_found[earlier_intervals_are_too_narrow]"
         ),

@@ -98,8 +98,6 @@ def test_answers_to_thresholds(tmp_path, asked):
 
 
 def test_other_kinds_are_refused_by_name(tmp_path):
-    misfit = plumdp.learn(small_model(), small_counts(), objectives=[PROPERTY], misfit=0.01)
-    require_verdict(misfit, plumdp.conclude(misfit, PROPERTY), "verify does not know bounds with a misfit", tmp_path)
     learned = plumdp.learn(small_model(), small_counts(), objectives=[PROPERTY])
     compared = replace(plumdp.conclude(learned, PROPERTY), comparison={"sentence": "The first policy is better."})
     require_verdict(learned, compared, "verify does not know comparisons with another policy", tmp_path)

@@ -16,7 +16,7 @@ from support.verified_results import witnessed, witnessed_online
 import plumdp
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.certifying import valuation
-from plumdp.confidence import bets, bounds, evidence, likelihood, staged_bets
+from plumdp.confidence import bets, bounds, evidence, likelihood, staged_bets, tolerant
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.reward_coins import Pooled, RewardCoins
 from plumdp.confidence.studies import Study
@@ -24,7 +24,7 @@ from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.decisions import verify
 from plumdp.learning import learn, methods, studies
 from plumdp.solver.at_points import PointSolver
-from plumdp.solver.coupled import brackets
+from plumdp.solver.coupled import brackets, residual_kernels
 from plumdp.verifying.verify import look_again
 
 pytestmark = pytest.mark.slow
@@ -204,6 +204,28 @@ def test_a_planted_error_of_learned_rewards_is_found(tmp_path, monkeypatch, plan
         patch.setattr(learn, "check_fit", lambda learned, fixed: learned)  # which the error may contradict by chance
         witnessed(tmp_path / "result", COST, model=model, counts=counts)
     assert verify(tmp_path / "result").broken.layer == layer
+
+
+def half_spaces_are_not_moved(patch):
+    patch.setattr(tolerant.Cut, "moved", lambda cut, misfit: cut.offset)
+
+
+def residuals_have_half_of_the_range(patch):
+    honest = residual_kernels.write_ranges
+
+    def half(first, successor, after, mean, result):
+        honest(first, successor, after, mean, result)
+        result /= 2
+
+    patch.setattr(residual_kernels, "write_ranges", half)
+
+
+@pytest.mark.parametrize("plant", [half_spaces_are_not_moved, residuals_have_half_of_the_range])
+def test_a_planted_error_of_rows_that_are_off_is_found(tmp_path, monkeypatch, plant):
+    with monkeypatch.context() as patch:
+        plant(patch)
+        witnessed(tmp_path / "result", misfit=0.01)
+    assert verify(tmp_path / "result").broken.layer == "bracket"
 
 
 def backoff():

@@ -16,6 +16,7 @@ KINDS = {
     "chance": (PROPERTY, {}),
     "cost": (COST, {"confidence_set": "interval"}),
     "steps": ('Pmax=? [ F<=3 "goal" ]', {"memory": False, "policy": "uniform"}),
+    "misfit": (PROPERTY, {"misfit": 0.01, "confidence_set": "interval"}),
     "studies": (PROPERTY, {"evidence": {"p": (615, 1000)}, "confidence_set": "interval"}),
     "average": ("Rmax=? [ LRA ]", {"model": worn(), "counts": worn_counts()}),
 }

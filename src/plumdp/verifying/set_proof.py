@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log2
-from typing import Any
+from typing import Any, cast
 
 from plumdp.base.error_budget import SetPart, equal_parts
+from plumdp.confidence.binomial import tolerant_interval
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.estimates import marginal_precision
 from plumdp.confidence.evidence import best_proof
@@ -19,7 +21,33 @@ from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
 
 INTERVALS = {"beta-binomial": "beta-binomial", "Clopper–Pearson": "clopper-pearson"}
+_METHODS = INTERVALS | {"tolerant": "tolerant"}  # the last of rows that may be off
 _LIKELIHOODS: tuple[SetPart, SetPart] = ("likelihood_against_space", "likelihood_after_pilot")
+
+
+def set_part(learned: Learned, content: dict[str, Any]) -> dict[str, Any]:
+    """Return the set of parameters, given the part of a witness that is about the data."""
+    model, counts, found = learned.model, learned.counts, learned.bounds
+    likely = cast("LikelihoodSet", found) if learned.kind == "likelihood" else None
+    strips = cast("ExpressionBounds", found) if likely is None else likely.strips
+    part = "intervals" if likely is not None or learned.misfit else "whole_set"
+    if learned.misfit and strips is not None:
+        strips = _before_widening(strips, learned)
+    return {
+        "space_law": space_law(model, learned.table),
+        "likelihoods": [] if likely is None else likelihood_parts(model, counts, likely),
+        "bets": None if likely is None else bets_part(counts, likely),
+        "intervals": None if strips is None else intervals_part(strips, content, part),
+        "tangents": [],
+        **studies_part(learned),
+    }
+
+
+def _before_widening(strips: ExpressionBounds, learned: Learned) -> ExpressionBounds:
+    """Return intervals from the trials of all rows, before they are widened by a misfit."""
+    error = learned.budget.error_in_set("intervals", learned.budget.error_of_set(learned.error))
+    lower, upper = tolerant_interval(strips.successes, strips.trials, equal_parts(error, len(strips.events)))
+    return replace(strips, event_lower=lower, event_upper=upper, error=error, method="tolerant")
 
 
 def likelihood_parts(model: ParametricMDP, counts: TransitionCounts, found: LikelihoodSet) -> list[dict[str, Any]]:
@@ -102,6 +130,8 @@ def intervals_part(bounds: ExpressionBounds, counted: dict[str, Any], part: str)
     An event is a member of a class, or all members but one.
     """
     classes, seen = counted["classes"], _seen_members(counted)
+    later = {c for row in counted["rows"] for way in row["ways"] or () for c, _ in way[1:]}
+    barred = later if bounds.method == "tolerant" else set()  # where a visit is not one of a whole row
     tries: dict[str, list[list[Any]]] = {}
     for number, members in enumerate(classes):
         for i, text in enumerate(members):
@@ -119,13 +149,14 @@ def intervals_part(bounds: ExpressionBounds, counted: dict[str, Any], part: str)
             if number not in used:
                 trials.append([number, [j for j in range(len(classes[number])) if j != i]])
         sums = [sum(sum(seen[c][i] for i in members) for c, members in trials), sum(sum(seen[c]) for c, _ in trials)]
-        if polynomial.is_affine and sums == tried and (low > 0 or high < 1):
+        is_barred = any(number in barred for number, _ in trials)
+        if polynomial.is_affine and sums == tried and (low > 0 or high < 1) and not is_barred:
             written = {"polynomial": str(polynomial), "trials": trials, "lower": low, "upper": high}
             found.append(written | _earlier(bounds, event, tried))
     error = equal_parts(bounds.error, len(bounds.events))
     return {
         "part": part,
-        "method": INTERVALS[bounds.method],
+        "method": _METHODS[bounds.method],
         "error": error,
         "number": len(bounds.events),
         "list": found,

@@ -10,15 +10,14 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass
 from math import comb, isfinite
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from plumdp.base.errors import DataError
-from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.estimates import estimate_inside
 from plumdp.confidence.laws import law_of_space
-from plumdp.confidence.likelihood import LikelihoodSet, Threshold, furthest_point
+from plumdp.confidence.likelihood import Threshold, furthest_point
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray
 from plumdp.model.objective import digest
@@ -40,7 +39,7 @@ from plumdp.verifying.counted import counted_part
 from plumdp.verifying.expansion import Expansion, expand
 from plumdp.verifying.model_parts import shares_part, space_part
 from plumdp.verifying.multipliers import Cuts, Multipliers, bound_polynomial
-from plumdp.verifying.set_proof import INTERVALS, bets_part, intervals_part, likelihood_parts, space_law, studies_part
+from plumdp.verifying.set_proof import INTERVALS, set_part
 
 _DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
 _ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, from which on no other degree is tried
@@ -82,6 +81,7 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
             "sentence": certificate.headline,
         },
     }
+    content |= {"misfit": learned.misfit} if learned.misfit else {}
     _refuse_unknown(learned, content, certificate)
     model = learned.model
     content |= {
@@ -131,7 +131,7 @@ def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Cert
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
         "other sets than likelihood and interval": learned.kind not in ("likelihood", "interval"),
         "intervals other than beta-binomial ones (which interval_method='beta-binomial' asks for), unless all samples "
-        "are independent": learned.kind == "interval" and learned.bounds.method not in INTERVALS,
+        "are independent": learned.kind == "interval" and not learned.misfit and learned.bounds.method not in INTERVALS,
     }
     for what, is_so in unknown.items():
         if is_so:
@@ -152,22 +152,11 @@ class _Ends:
 
 def _prove(content: dict[str, Any], learned: Learned, question: Question, certificate: Certificate) -> None:
     """Add the set, values and bracket to the content of a witness."""
-    found, model, counts = learned.bounds, learned.model, learned.counts
-    likely = cast("LikelihoodSet", found) if learned.kind == "likelihood" else None
-    strips = cast("ExpressionBounds", found) if likely is None else likely.strips
-    part = "whole_set" if likely is None else "intervals"
-    content["set"] = {
-        "space_law": space_law(model, learned.table),
-        "likelihoods": [] if likely is None else likelihood_parts(model, counts, likely),
-        "bets": None if likely is None else bets_part(counts, likely),
-        "intervals": None if strips is None else intervals_part(strips, content, part),
-        "tangents": [],
-        **studies_part(learned),
-    }
+    content["set"] = set_part(learned, content)
     witness = Part(json.loads(json.dumps(content)), "witness")
     data, chain = read_data(witness), read_chain(witness["chain"], content["parameters"])
     likelihoods = [read_likelihood(each, data) for each in witness["set"]["likelihoods"]]
-    table, prior = learned.table, law_of_space(model)
+    table, prior = learned.table, law_of_space(learned.model)
     seen = [np.array(each.seen[: len(table.outcomes)], dtype=np.float64) for each in likelihoods]
     forms = [
         LikelihoodForm(table, of_one, _below(each.threshold), estimate_inside(table, of_one, prior=prior)[0])
@@ -185,7 +174,7 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     tangents += _at_optima(chain, enclosure, forms)
     content["set"]["tangents"] = tangents
     enclosure = make_enclosure(ball, data, [*half_spaces, *_drawn(tangents, data, likelihoods)])
-    content["values"], content["bracket"] = _values(chain, enclosure, ends)
+    content["values"], content["bracket"] = _values(chain, enclosure, ends, learned.misfit)
 
 
 def _drawn(tangents: list[dict[str, Any]], data: Data, likelihoods: list[Likelihood]) -> list[HalfSpace]:
@@ -201,7 +190,7 @@ def _at_optima(chain: Chain, enclosure: Enclosure, forms: list[LikelihoodForm]) 
     expansion = expand(chain, enclosure, 2) if enclosure.dimension and chain.initial not in chain.known else None
     if expansion is None:
         return []
-    numbers, _ = expansion.start(chain)
+    numbers, _, _ = expansion.start(chain)
     cuts, _ = _cuts(enclosure)
     is_flat = ~cuts.squares.any(axis=(1, 2))
     rows, offsets = cuts.rows[is_flat], cuts.offsets[is_flat]
@@ -253,12 +242,12 @@ def _tangents(
     return tangents
 
 
-def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, Any], dict[str, Any]]:
+def _values(chain: Chain, enclosure: Enclosure, ends: _Ends, misfit: float) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return functions of the least degree that seem to prove the bracket, or of the largest, and multipliers."""
     degrees = _DEGREES if enclosure.dimension else (0,)
     is_exact = ends.upper - ends.lower <= min(_EXACT * max(abs(ends.lower), abs(ends.upper)), 1e300)
     for degree in degrees:
-        expansion = expand(chain, enclosure, degree, is_exact=is_exact)
+        expansion = expand(chain, enclosure, degree, is_exact=is_exact, misfit=misfit)
         if expansion is None:
             continue
         bracket, missing, margin = _bracket(chain, enclosure, expansion, ends, is_exact=is_exact)
@@ -269,6 +258,7 @@ def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, 
             "steps": expansion.steps.tolist(),
             "average": None if expansion.average is None else expansion.average.tolist(),
         }
+        values |= {} if expansion.above is None else {"above": expansion.above.tolist()}
         n_next = len(chain.open) * comb(enclosure.dimension + degree + 2, enclosure.dimension)
         is_hopeless = degree >= _ENOUGH and margin < _SMALL * missing  # a smaller margin would not help
         if missing <= 0 or is_hopeless or degree == degrees[-1] or n_next > _MOST:
@@ -284,9 +274,9 @@ def _bracket(
         nothing, value = {"multipliers": [], "ball": 0}, _float(chain.known[chain.initial])
         return {"lower": nothing, "upper": nothing}, max(ends.lower - value, value - ends.upper), 0.0
     cuts, usable = _cuts(enclosure)
-    numbers, margin = expansion.start(chain)
-    low = bound_polynomial(numbers, expansion.degree, cuts)
-    high = bound_polynomial(-numbers, expansion.degree, cuts)
+    from_below, from_above, margin = expansion.start(chain)
+    low = bound_polynomial(from_below, expansion.degree, cuts)
+    high = bound_polynomial(-from_above, expansion.degree, cuts)
     below = 0.0 if ends.lower <= 0 and chain.is_never_negative else ends.lower - low.bound + margin
     above = 0.0 if ends.upper >= 1 and chain.kind == "reach" else margin - high.bound - ends.upper
     room = [_ROOM * abs(end) if isfinite(end) else 0.0 for end in (ends.lower, ends.upper)]  # see check_bracket

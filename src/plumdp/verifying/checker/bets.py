@@ -13,6 +13,7 @@ from flint import arb, fmpq
 
 from .counts import Count, Data, Member
 from .half_spaces import HalfSpace
+from .misfit import log_tolerated
 from .reading import Ball, Exact, Part, dot, require
 
 _LARGEST_BET, _LARGEST_SHARP_BET = fmpq(1, 2), 2
@@ -26,6 +27,7 @@ class _Stage:
     """What was counted between two moments, and what bets are made of, which was fixed at the first of them."""
 
     seen: list[Count]
+    visits: list[int]  # of each row
     mixed: dict[int, Exact]  # the sum of x (1 - x) over values x of rewards, by class
     point: list[Exact]
     sharpness: dict[int, Exact]  # by class; one if it is not there
@@ -59,7 +61,7 @@ def of_bets(part: Part, data: Data) -> Iterator[HalfSpace]:
     error, d = part["error"].number(), len(data.names)
     points = part["points"].matrix(len(data.lengths), d)
     stages = [
-        _Stage(data.seen_members(*names), data.mixed(*names), point, data.sharpness(names[1]))
+        _Stage(data.seen_members(*names), data.visited(*names), data.mixed(*names), point, data.sharpness(names[1]))
         for names, point in zip(data.stages(), points, strict=True)
     ]
     for item in part["list"]:
@@ -117,7 +119,7 @@ def _bet(
     means: dict[int, tuple[Ball, Ball, Ball]] = {}
     for i, (member, n) in enumerate(zip(data.members, seen, strict=True)):
         if visits[member.group]:
-            bet = _bet_on(member, stage, step)
+            bet = _bet_on(member, stage, step, data)
             factors[i] = bet.exp()
             total += n * bet
             low, high, mean = means.get(member.group, (factors[i], factors[i], arb(0)))
@@ -132,6 +134,22 @@ def _bet(
     for i, factor in factors.items():
         group = data.members[i].group
         weights[i] += share * visits[group] * factor / tangents[group]
+    return total - (_tolerated(data, stage, step) if data.misfit else 0)
+
+
+def _tolerated(data: Data, stage: _Stage, step: Sequence[Exact]) -> Ball:
+    """Return by how much a fortune may grow as rows are off, at most, in its logarithm."""
+    places = data.places()
+    total = arb(0)
+    for row, n in zip(data.rows, stage.visits, strict=True):
+        if n and row.ways:
+            groups = {group for way in row.ways for group, _ in way}
+            bets = {
+                (group, place): _bet_on(data.members[i], stage, step, data)
+                for group in groups
+                for place, i in enumerate(places[group])
+            }
+            total += n * log_tolerated(row.ways, bets, data.misfit)
     return total
 
 
@@ -146,8 +164,10 @@ def _more(one: tuple[Count, Ball], other: tuple[Count, Ball], mixed: Exact) -> B
     return total * ((1 + t * ratio).log() / t - (1 + ratio).log())
 
 
-def _bet_on(member: Member, stage: _Stage, step: Sequence[Exact]) -> Ball:
+def _bet_on(member: Member, stage: _Stage, step: Sequence[Exact], data: Data) -> Ball:
     """Return u, which is larger, and has wider limits, where values of rewards varied less than coins."""
+    if data.misfit and member.group not in data.sure:
+        return arb(0)
     probability, sharpness = member.at(stage.point), stage.sharpness.get(member.group, fmpq(1))
     if probability <= _LEAST_PROBABILITY:
         return arb(0)

@@ -33,12 +33,12 @@ def check_bracket(part: Part, chain: Chain, enclosure: Enclosure, functions: Fun
         inside = (lower is None or lower <= chain.known[start]) and (upper is None or chain.known[start] <= upper)
         require(inside, "the known value of the initial state is not in the bracket")
         return claim
-    value, margin = functions.value, functions.margin
+    (from_below, from_above), margin = functions.value, functions.margin
     if lower is not None and (lower > 0 or not chain.is_never_negative):
-        below = {e: -c for e, c in value.items()}
-        lower = -_proved(below, margin, -lower, part["lower"], enclosure, "lower")
+        turned = {e: -c for e, c in from_below.items()}
+        lower = -_proved(turned, margin, -lower, part["lower"], enclosure, "lower")
     if upper is not None and (chain.kind != "reach" or upper < 1):
-        upper = _proved(value, margin, upper, part["upper"], enclosure, "upper")
+        upper = _proved(from_above, margin, upper, part["upper"], enclosure, "upper")
     if chain.complement:
         lower, upper = (None if end is None else 1 - end for end in (upper, lower))
     return replace(claim, lower=lower, upper=upper)

@@ -18,6 +18,7 @@ from .enclosure import read_enclosure
 from .evidence import Likelihood, read_likelihood
 from .half_spaces import HalfSpace, of_intervals, of_space, of_tangents
 from .laws import check_laws, check_points
+from .misfit import check_parts
 from .reading import Part, Rejected
 from .studies import check_studies, of_studies
 from .values import check_functions, read_functions
@@ -42,6 +43,7 @@ TRUSTED = (
     "that the law of the space, and the directions of bets, were fixed by the model and by what was seen before",
 )
 
+OFF = "those of one point of the space, in total variation, in the data as where the policy is run"
 PAID = "the sums of rewards: that values lie within their ranges, with the means of the chain, wherever a step leads"
 
 
@@ -118,6 +120,9 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
     with _layer("counts", report):
         data = read_data(witness)
         chain = read_chain(witness["chain"], data.names)
+        if data.misfit:
+            check_parts(witness)
+            report.trusted.append(f"that no row is off by more than {float(data.misfit):g} from {OFF}")
         report.trusted += [PAID] * bool(data.rewards)
         report.trusted += check_studies(claim.certificate, witness, data.names)
     with _layer("bets", report):
@@ -131,7 +136,7 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
         enclosure = read_enclosure(witness["set"]["ball"], data, half_spaces, likelihoods)
     with _layer("values", report):
         functions = read_functions(witness["values"], chain, enclosure.dimension)
-        check_functions(witness["values"], chain, enclosure, functions)
+        check_functions(witness["values"], chain, enclosure, functions, data.misfit)
     with _layer("bracket", report):
         proved = check_bracket(witness["bracket"], chain, enclosure, functions, claim)
     with _layer("sentence", report):

@@ -60,7 +60,8 @@ def _digest(content: bytes) -> str:
 def read_claim(certificate: Part, witness: Part) -> Claim:
     """Return the claim, after refusing all kinds that are not known, and a witness of another claim."""
     require(certificate["status"].text() in ("certified", "nothing certified"), _unknown(certificate["status"].text()))
-    require(certificate["misfit"].number() == 0, _unknown("bounds with a misfit"))
+    misfit = witness["misfit"].number() if "misfit" in witness else fmpq(0)
+    require(certificate["misfit"].number() == misfit, f"{WITNESS} is of another claim: misfit differs")
     require("comparison" not in certificate, _unknown("comparisons with another policy"))
     if "answer" in certificate:
         _read_answer(certificate)

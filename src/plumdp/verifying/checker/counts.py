@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from flint import fmpq
 
+from .misfit import box_of, sure_classes
 from .polynomials import Polynomial, add, affine, constant, is_constant, parse, product
 from .reading import Exact, Part, require
 from .rewards import Reward, read_rewards, sharpness
@@ -59,6 +60,8 @@ class Data:
     lengths: list[Exact]  # of the data until each moment, in runs or rows
     expected: Exact | None  # length that was announced
     rewards: list[Reward]
+    misfit: Exact  # how far rows may be off
+    sure: set[int]  # classes whose members are not negative at the true point, if rows may be off
 
     def seen_members(self, of: str, without: str = "") -> list[Count]:
         """Return how often each member was drawn in some part of the data, without an earlier part.
@@ -76,6 +79,10 @@ class Data:
             result[here[reward.member]] += values.total
             result[here[1 - reward.member]] += values.number - values.total
         return result
+
+    def visited(self, of: str, without: str = "") -> list[int]:
+        """Return how often each row was visited in some part of the data, without an earlier part."""
+        return [sum(difference(row, of, without)) for row in self.rows]
 
     def mixed(self, of: str, without: str = "") -> dict[int, Exact]:
         """Return the sum of x (1 - x) over the values x of rewards, for each class that has some."""
@@ -138,7 +145,11 @@ def read_data(witness: Part) -> Data:
     keys = [frozenset(frozenset(f.items()) for f in row.outcomes) for row in rows]
     require(len(set(keys)) == len(keys), "rows: two of them have the same probabilities; they must be one")
     rewards = list(read_rewards(witness["rewards"], [*map(len, classes)], parts)) if "rewards" in witness else []
-    return Data(names, members, rows, order, sampling, lengths, expected, rewards)
+    misfit = witness["misfit"].number() if "misfit" in witness else fmpq(0)
+    require(0 <= misfit < 1, "misfit: it is not from 0 to less than 1")
+    sides = [parse(text.text(), names) for text in witness["space"]]
+    sure = sure_classes([row.ways for row in rows], classes, box_of(sides, len(names))) if misfit else set()
+    return Data(names, members, rows, order, sampling, lengths, expected, rewards, misfit, sure)
 
 
 def _members(polynomials: Sequence[Polynomial], number: int, n: int) -> list[Member]:

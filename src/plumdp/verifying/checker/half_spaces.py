@@ -10,6 +10,7 @@ from flint import arb
 
 from .counts import Data, trials_of
 from .evidence import Likelihood
+from .misfit import first_classes_only, is_posterior_enough, tolerant_error
 from .polynomials import affine, parse
 from .reading import Exact, Part, require
 
@@ -37,7 +38,8 @@ def of_space(witness: Part, names: list[str]) -> Iterator[HalfSpace]:
 def of_intervals(part: Part, data: Data) -> Iterator[HalfSpace]:
     """Yield both sides of the interval of each event, which is proved from its trials."""
     error, method, n = part["error"].number(), part["method"].text(), len(data.names)
-    is_excluded = {"beta-binomial": _beta_binomial, "clopper-pearson": clopper_pearson}.get(method)
+    methods = {"beta-binomial": _beta_binomial, "clopper-pearson": clopper_pearson, "tolerant": _tolerant}
+    is_excluded = methods.get(method)
     require(is_excluded is not None, f"{part.place}: verify does not know intervals by {method!r}")
     is_fixed = method == "clopper-pearson"
     require(not is_fixed or data.sampling == "independent", f"{part.place}: the numbers of trials were not fixed")
@@ -45,18 +47,20 @@ def of_intervals(part: Part, data: Data) -> Iterator[HalfSpace]:
     require(
         number >= max(len(part["list"]), _n_events(data)), f"{part.place}: the error is divided among too few events"
     )
-    seen = data.seen_members("all")
+    seen, whole_rows = data.seen_members("all"), first_classes_only([row.ways for row in data.rows])
     for item in part["list"]:
         event = affine(parse(item["polynomial"].text(), data.names), n, item.place)
         tried = trials_of(data, seen, event, item["trials"])
+        for trial in item["trials"] if data.misfit else ():
+            require(trial[0].value in whole_rows, f"{trial.place}: visits of this class are not those of whole rows")
         lower, upper = item["lower"].number(), item["upper"].number()
         for name, end, is_trivial, side in (("lower", lower, lower <= 0, -1), ("upper", upper, upper >= 1, 1)):
             successes, trials = _tried_until(item, name, tried, is_fixed=is_fixed)
             holds = is_trivial or (is_excluded is not None and is_excluded(successes, trials, end, error, side))
             require(holds, f"{item.place}: the interval from {trials} trials is too narrow")
         constant, slopes = event
-        yield HalfSpace(slopes, upper - constant)
-        yield HalfSpace([-b for b in slopes], constant - lower)
+        yield HalfSpace(slopes, upper + data.misfit - constant)
+        yield HalfSpace([-b for b in slopes], constant + data.misfit - lower)
 
 
 def _tried_until(item: Part, name: str, tried: tuple[int, int], *, is_fixed: bool) -> tuple[int, int]:
@@ -89,6 +93,12 @@ def _beta_binomial(successes: int, trials: int, end: Exact, error: Exact, side: 
     k, m, p = successes, trials - successes, arb(end)
     mixture = (arb(k) + 0.5).lgamma() + (arb(m) + 0.5).lgamma() - arb(trials + 1).lgamma() - arb.pi().log()
     return bool(mixture - k * p.log() - m * (-p).log1p() >= -arb(error).log())
+
+
+def _tolerant(successes: int, trials: int, end: Exact, error: Exact, side: int) -> bool:
+    """Return whether bets on shares beyond an end reach 1/error if no trial has a probability on its other side."""
+    is_excluded = _beta_binomial(successes, trials, end, tolerant_error(error), side)
+    return is_excluded and is_posterior_enough(successes, trials, end, side)
 
 
 def clopper_pearson(successes: int, trials: int, end: Exact, error: Exact, side: int) -> bool:
