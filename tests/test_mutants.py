@@ -47,6 +47,18 @@ MUTANTS = {
         "false differences by a slope with the wrong sign": (
             "test_a_planted_error_in_a_difference_is_found[the_slope_of_the_rival_has_the_wrong_sign]"
         ),
+        "studies that have the whole error": (
+            "test_a_planted_error_of_other_studies_is_found[studies_have_the_whole_error-budget]"
+        ),
+        "values of rewards that count ten times": (
+            "test_a_planted_error_of_learned_rewards_is_found[values_count_ten_times-bets]"
+        ),
+        "false certificates by half of a range": (
+            "test_a_planted_error_of_rows_that_are_off_is_found[residuals_have_half_of_the_range]"
+        ),
+        "earlier intervals that are too narrow": (
+            "test_a_planted_error_of_learning_while_acting_is_found[earlier_intervals_are_too_narrow]"
+        ),
         "bets of a solver that was used on later data": "test_a_solver_that_was_used_on_later_data_is_found",
     },
     "oracles/test_drawn_points": {

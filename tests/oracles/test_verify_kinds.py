@@ -94,13 +94,3 @@ def test_answers_to_thresholds(tmp_path, asked):
     require_verdict(learned_for_goal(), answer.answered, QUESTIONS[asked], tmp_path / "result")
     if not QUESTIONS[asked]:
         assert verify(tmp_path / "result").sentence == answer.sentence
-
-
-def test_other_kinds_are_refused_by_name(tmp_path):
-    misfit = plumdp.learn(small_model(), small_counts(), objectives=[PROPERTY], misfit=0.01)
-    told = plumdp.learn(small_model(), small_counts(), objectives=[PROPERTY], evidence={"p": (60, 100)})
-    for learned, refused in (
-        (misfit, "verify does not know bounds with a misfit"),
-        (told, "verify does not know evidence from other studies"),
-    ):
-        require_verdict(learned, plumdp.conclude(learned, PROPERTY), refused, tmp_path)

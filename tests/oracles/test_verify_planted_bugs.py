@@ -7,20 +7,25 @@ result is verified.
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
+from paid_models import COST, machine, runs_of
 from support.twin_outcomes import equal_outcomes_are_merged_once
-from support.verified_results import COST, compared, small_counts, witnessed
+from support.verified_results import COST as STEPS
+from support.verified_results import compared, small_counts, witnessed, witnessed_online
 
 import plumdp
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.certifying import difference, valuation
-from plumdp.confidence import bounds, evidence, likelihood, staged_bets
+from plumdp.confidence import bets, bounds, evidence, likelihood, staged_bets, tolerant
 from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.confidence.reward_coins import Pooled, RewardCoins
+from plumdp.confidence.studies import Study
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.decisions import verify
-from plumdp.learning import learn
+from plumdp.learning import learn, methods, studies
 from plumdp.solver.at_points import PointSolver
-from plumdp.solver.coupled import brackets, differences
+from plumdp.solver.coupled import brackets, differences, residual_kernels
 from plumdp.verifying.verify import look_again
 
 pytestmark = pytest.mark.slow
@@ -178,9 +183,99 @@ def test_a_planted_error_in_a_difference_is_found(tmp_path, monkeypatch, plant):
     with monkeypatch.context() as patch:
         if plant is not None:
             plant(patch)
-        compared(tmp_path / "result", "near", "twice", COST, counts=small_counts(300))
+        compared(tmp_path / "result", "near", "twice", STEPS, counts=small_counts(300))
     broken = verify(tmp_path / "result").broken
     assert (None if broken is None else broken.layer) == (None if plant is None else "bracket"), broken
+
+
+def earlier_intervals_are_too_narrow(patch):
+    """What is kept of earlier updates has lost a tenth of its width at both ends."""
+    honest = methods.intersect
+
+    def narrow(bounds, lower, upper, *rest):
+        off = 0.1 * (upper - lower) * (upper - lower < 0.5)
+        return honest(bounds, lower + off, upper - off, *rest)
+
+    patch.setattr(methods, "intersect", narrow)
+
+
+@pytest.mark.parametrize("plant", [earlier_intervals_are_too_narrow, intervals_have_the_whole_error])
+def test_a_planted_error_of_learning_while_acting_is_found(tmp_path, monkeypatch, plant):
+    with monkeypatch.context() as patch:
+        plant(patch)
+        witnessed_online(tmp_path / "result")
+    assert verify(tmp_path / "result").broken.layer == "set"
+
+
+def studies_have_the_whole_error(patch):
+    """Each of several studies has the error of all of them, so that the region is too small."""
+    patch.setattr(studies, "equal_parts", lambda error, n: error)
+
+
+def intervals_of_studies_are_too_narrow(patch):
+    honest = Study.interval
+
+    def narrow(study, error):
+        lower, upper = honest(study, error)
+        return lower + 0.2 * (upper - lower), upper - 0.2 * (upper - lower)
+
+    patch.setattr(Study, "interval", narrow)
+
+
+@pytest.mark.parametrize(
+    ("plant", "layer"), [(studies_have_the_whole_error, "budget"), (intervals_of_studies_are_too_narrow, "set")]
+)
+def test_a_planted_error_of_other_studies_is_found(tmp_path, monkeypatch, plant, layer):
+    with monkeypatch.context() as patch:
+        plant(patch)
+        witnessed(tmp_path / "result", evidence={"p": (615, 1000), "q": (290, 1000)})
+    assert verify(tmp_path / "result").broken.layer == layer
+
+
+def values_win_more_than_they_do(patch):
+    honest = bets.log_gains
+    patch.setattr(bets, "log_gains", lambda table, seen, *rest: honest(table, seen, *rest) + 2e-3 * seen)
+
+
+def values_count_ten_times(patch):
+    honest = RewardCoins.shown
+    patch.setattr(RewardCoins, "shown", lambda *args: Pooled(*(10 * each for each in honest(*args))))
+
+
+@pytest.mark.parametrize(
+    ("plant", "layer"), [(values_win_more_than_they_do, "bracket"), (values_count_ten_times, "bets")]
+)
+def test_a_planted_error_of_learned_rewards_is_found(tmp_path, monkeypatch, plant, layer):
+    model = machine()
+    runs = pd.DataFrame(runs_of(np.random.default_rng(1), 500))
+    counts = plumdp.read_log(model, runs, columns={"cost": "price"}, sampling="trajectories").counts
+    with monkeypatch.context() as patch:
+        plant(patch)
+        patch.setattr(learn, "check_fit", lambda learned, fixed: learned)  # which the error may contradict by chance
+        witnessed(tmp_path / "result", COST, model=model, counts=counts)
+    assert verify(tmp_path / "result").broken.layer == layer
+
+
+def half_spaces_are_not_moved(patch):
+    patch.setattr(tolerant.Cut, "moved", lambda cut, misfit: cut.offset)
+
+
+def residuals_have_half_of_the_range(patch):
+    honest = residual_kernels.write_ranges
+
+    def half(first, successor, after, mean, result):
+        honest(first, successor, after, mean, result)
+        result /= 2
+
+    patch.setattr(residual_kernels, "write_ranges", half)
+
+
+@pytest.mark.parametrize("plant", [half_spaces_are_not_moved, residuals_have_half_of_the_range])
+def test_a_planted_error_of_rows_that_are_off_is_found(tmp_path, monkeypatch, plant):
+    with monkeypatch.context() as patch:
+        plant(patch)
+        witnessed(tmp_path / "result", misfit=0.01)
+    assert verify(tmp_path / "result").broken.layer == "bracket"
 
 
 def backoff():

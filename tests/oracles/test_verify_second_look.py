@@ -4,7 +4,10 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from paid_models import COST as PAID
+from paid_models import machine, runs_of
 from support.verified_results import COST, PROPERTY, compared, rewrite, small_counts, small_model, witnessed
 
 import plumdp
@@ -36,6 +39,19 @@ def test_what_was_written_passes_the_second_look(result):
     look_again(result, report, lambda point: small_model())
     assert report.broken is None
     assert report.passed[-2:] == ["directions", "model"]
+
+
+def test_rewards_with_unknown_means_are_compared_at_points(tmp_path):
+    model = machine()
+    runs = pd.DataFrame(runs_of(np.random.default_rng(1), 300))
+    counts = plumdp.read_log(model, runs, columns={"cost": "price"}, sampling="trajectories").counts
+    folder = saved(tmp_path / "result", model, counts, PAID)
+    report = verify(folder)
+    look_again(folder, report, lambda point: machine())
+    assert report.passed[-2:] == ["directions", "model"]
+    rewrite(folder, lambda witness: witness["chain"]["rows"][0].__setitem__(0, "repair + 2"))
+    with pytest.raises(Rejected, match="another reward"):
+        check_chain(folder, lambda point: machine(), np.random.default_rng(1))
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,16 @@ def compared(
     return found
 
 
+def witnessed_online(folder: Path, *, seed=1):
+    """Save a certificate of the last record of learning while acting, with its witness, and return the record."""
+    study = plumdp.case_study("betting:5")
+    environment = plumdp.online.simulator(study.model, study.true_point, rng=seed, max_steps=6)
+    *_, record = plumdp.learn_online(study.model, environment, study.objective, episodes=2000, spacing=1.3)
+    certificate = plumdp.conclude(record.learned, study.objective, policy=record.policy, relaxation="rectangular")
+    certificate.save(folder, witness=propose_witness(record.learned, certificate)[0])
+    return record
+
+
 def rewrite(folder: Path, change_witness=None, change_certificate=None):
     """Change the content of files, and write hashes that fit."""
     witness, certificate = (json.loads((folder / name).read_text()) for name in ("witness.json", "certificate.json"))

@@ -10,7 +10,7 @@ import pytest
 
 import plumdp as pl
 from plumdp.data.observing import self_loops
-from plumdp.online.loop import OnlineState
+from plumdp.online.state import OnlineState
 from plumdp.solver.layout import SweepLayout
 
 STUDY = "aircraft:6,4,1"

@@ -147,7 +147,7 @@ TAMPERING = {
     "another format": ("files", at("format", to="plumdp/witness/0")),
     "a parabola in place of a half-space": ("set", parabola_in_product),
     "a misfit": ("files", certified(misfit=0.01)),
-    "evidence from elsewhere": ("files", lambda w, c: c["options"].update(evidence={"p": [1, 2]})),
+    "evidence from elsewhere": ("counts", lambda w, c: c["options"].update(evidence={"p": [1, 2]})),
     "a contradicted model": ("files", certified(status="model contradicted")),
     "a comparison with another policy": ("files", certified(comparison={"sentence": "It is better."})),
     "an answer about all policies": ("files", answered(sentence=f"No: no policy has more than 0.71, {SHARE}")),

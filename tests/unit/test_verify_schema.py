@@ -4,7 +4,10 @@ import json
 from copy import deepcopy
 from pathlib import Path
 
+import numpy as np
 import pytest
+from paid_models import COST as PAID
+from paid_models import counts_of, one_payment
 from support.verified_results import COST, PROPERTY, compared, witnessed, worn, worn_counts
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -13,6 +16,8 @@ KINDS = {
     "chance": (PROPERTY, {}),
     "cost": (COST, {"confidence_set": "interval"}),
     "steps": ('Pmax=? [ F<=3 "goal" ]', {"memory": False, "policy": "uniform"}),
+    "misfit": (PROPERTY, {"misfit": 0.01, "confidence_set": "interval"}),
+    "studies": (PROPERTY, {"evidence": {"p": (615, 1000)}, "confidence_set": "interval"}),
     "average": ("Rmax=? [ LRA ]", {"model": worn(), "counts": worn_counts()}),
 }
 
@@ -32,6 +37,15 @@ def test_witnesses_fit_the_schema(witnesses, name):
     validator = pytest.importorskip("jsonschema").Draft202012Validator
     validator.check_schema(SCHEMA)
     assert [error.message for error in validator(SCHEMA).iter_errors(witnesses[name])] == []
+
+
+def test_rewards_with_unknown_means_fit_the_schema(tmp_path):
+    validator = pytest.importorskip("jsonschema").Draft202012Validator(SCHEMA)
+    model, values = one_payment(), np.random.default_rng(1).random(200)
+    witnessed(tmp_path / "paid", PAID, model=model, counts=counts_of(model, values, expected=200.0))
+    witness = json.loads((tmp_path / "paid" / "witness.json").read_text("utf-8"))
+    assert witness["rewards"]
+    assert [error.message for error in validator.iter_errors(witness)] == []
 
 
 def test_what_does_not_fit_is_told(witnesses):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,7 +19,7 @@ from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.arguments import pairs
 from plumdp.cli.options import ModelOptions, load_with_one_property, require_confidence, require_new
-from plumdp.cli.results import EXIT_CODES, grid, prose, standard_output
+from plumdp.cli.results import EXIT_CODES, grid, prose, standard_output, with_command
 from plumdp.model.text import number_of
 
 if TYPE_CHECKING:
@@ -62,6 +64,11 @@ def online(
         Path | None,
         typer.Option("--policy", help="A file for the policy at the end: .csv, .json, .txt, .py or .rules."),
     ] = None,
+    result: Annotated[
+        Path | None,
+        typer.Option("--result", help="A folder for a certificate of the policy at the end, which read_result opens."),
+    ] = None,
+    witness: args.Witness = False,
     checkpoint: Annotated[
         Path | None, typer.Option("--checkpoint", help="A file to go on from after an interruption.")
     ] = None,
@@ -83,7 +90,7 @@ def online(
         if not is_right:
             raise DataError(f"{option} {value:g}: give a number {range_of}")
     require_confidence(confidence)
-    _require_files(output, policy, force=force)
+    _require_files(output, policy, result, force=force, witness=witness)
     read, objective = load_with_one_property(ModelOptions(model, constant, space), property)
     environment = _environment(model, read, at or [], max_steps, seed)
     updates = plumdp.learn_online(
@@ -98,24 +105,35 @@ def online(
         exploration=exploration,
         checkpoint=checkpoint,
     )
-    records = [*_until(updates, until_gap or -inf, objective)]
+    last: deque[plumdp.online.OnlineRecord] = deque(maxlen=1)  # one is kept, as each holds all counts
+    records = _until(updates, until_gap or -inf, objective, last)
     run = plumdp.online.OnlineRun.of(records, read, objective, confidence=confidence)
     if output is not None:
         run.save(output)
     if policy is not None:
-        plumdp.exchange.write_policy(records[-1].policy, policy)
+        plumdp.exchange.write_policy(last[-1].policy, policy)
     if as_json:
         print(json.dumps(run.to_dict(), indent=2, ensure_ascii=False))
     else:
-        _print(run, records[-1], until_gap, [f"{file}" for file in (output, policy) if file is not None])
-    code = EXIT_CODES[records[-1].status]
+        _print(run, last[-1], until_gap, [f"{file}" for file in (output, policy, result) if file is not None])
+    if result is not None:
+        certificate, proof = _certificate(last[-1], objective, relaxation, witness=witness)
+        certificate.save(result, witness=proof, force=force)
+    code = EXIT_CODES[last[-1].status]
     raise typer.Exit(code or (NOT_REACHED if until_gap is not None and run.gap > until_gap else 0))
 
 
-def _require_files(output: Path | None, policy: Path | None, *, force: bool) -> None:
-    """Refuse files that cannot be written."""
+def _require_files(
+    output: Path | None, policy: Path | None, result: Path | None, *, force: bool, witness: bool
+) -> None:
+    """Refuse files and folders that cannot be written."""
     from plumdp.exchange.policy_files import policy_writer
+    from plumdp.result.folder import require_folder
 
+    if result is not None:
+        require_folder(result, force=force)
+    elif witness:
+        raise DataError("--witness: name with --result the folder that the witness is written to")
     for file in (output, policy):
         if file is not None:
             require_new(file, force=force)
@@ -140,8 +158,36 @@ def _environment(
     return plumdp.online.simulator(model, point, rng=seed, max_steps=steps)
 
 
+def _certificate(
+    record: plumdp.online.OnlineRecord, objective: Objective, relaxation: Interval, *, witness: bool
+) -> tuple[plumdp.Certificate, str]:
+    """Return a certificate of a record, and its witness if it is asked for.
+
+    A record certifies one end. If no proof of the other one is found, the certificate does without it.
+    """
+    found = plumdp.conclude(record.learned, objective, policy=record.policy, relaxation=relaxation)
+    certificate = with_command(found)
+    if not witness:
+        return certificate, ""
+    try:
+        return certificate, plumdp.decisions.make_witness(record.learned, certificate)
+    except DataError:
+        certificate = _with_one_end(certificate, objective)
+        return certificate, plumdp.decisions.make_witness(record.learned, certificate)
+
+
+def _with_one_end(certificate: plumdp.Certificate, objective: Objective) -> plumdp.Certificate:
+    """Return a certificate whose other end holds for every value."""
+    if objective.direction == "max":
+        return replace(certificate, upper=1.0 if replace(objective, direction="min").is_vacuous(1.0) else inf)
+    return replace(certificate, lower=0.0 if replace(objective, direction="max").is_vacuous(0.0) else -inf)
+
+
 def _until(
-    records: Iterator[plumdp.online.OnlineRecord], gap: float, objective: Objective
+    records: Iterator[plumdp.online.OnlineRecord],
+    gap: float,
+    objective: Objective,
+    last: deque[plumdp.online.OnlineRecord],
 ) -> Iterator[plumdp.online.OnlineRecord]:
     """Yield records until the bounds are close enough, and show each in a line of a terminal's standard error.
 
@@ -153,6 +199,7 @@ def _until(
     try:
         for record in records:
             n_records += 1
+            last.append(record)
             if is_shown:
                 low, high = _bounds(record.bound, record.optimistic_bound, objective.direction)
                 print(f"runs {record.episodes:>9,}  {low} to {high}", file=sys.stderr)

@@ -53,6 +53,7 @@ class ExpressionBounds:
     estimate: FloatArray | None = None
     directions: tuple[Direction, ...] = ()
     rests_on: tuple[str, ...] = ()
+    ends: CountArray | None = None  # (2, 2, n_events): successes and trials that gave both ends, if others did
 
     @property
     def intervals(self) -> tuple[FloatArray, FloatArray]:
@@ -124,11 +125,17 @@ def expression_bounds(
 
 
 def intersect(
-    bounds: ExpressionBounds, event_lower: FloatArray, event_upper: FloatArray, table: ExpressionTable
+    bounds: ExpressionBounds, event_lower: FloatArray, event_upper: FloatArray, ends: CountArray, table: ExpressionTable
 ) -> ExpressionBounds:
-    """Return the bounds cut to other intervals of the same events, which is sound if both hold at all times."""
+    """Return the bounds cut to other intervals of the same events, which is sound if both hold at all times.
+
+    ``ends`` (2, 2, n_events) are the successes and trials that gave the other lower and upper ends. The new bounds keep
+    those of the ends that they have.
+    """
     low, high = np.maximum(bounds.event_lower, event_lower), np.minimum(bounds.event_upper, event_upper)
-    return with_intervals(bounds, low, high, table)
+    is_other = np.stack([event_lower > bounds.event_lower, event_upper < bounds.event_upper])
+    kept = np.where(is_other[:, None], ends, np.stack([bounds.successes, bounds.trials]))
+    return replace(with_intervals(bounds, low, high, table), ends=read_only(kept))
 
 
 def with_intervals(

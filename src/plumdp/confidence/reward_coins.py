@@ -37,15 +37,22 @@ class RewardCoins(NamedTuple):
         is_thrown = self.of_transition >= 0
         return np.bincount(self.of_transition[is_thrown], transitions[is_thrown], len(self.low)).astype(np.float64)
 
+    def sums(self, seen: Seen, number: int) -> tuple[CountArray, ...]:
+        """Return how often each coin is thrown, the sum of its values in units, and both parts of that of squares.
+
+        ``number`` is that of the learned rewards in what was seen, and all sums (n_coins) are exact.
+        """
+        thrown = self.of_transition >= 0
+        coin, n = self.of_transition[thrown], len(self.low)
+        return tuple(_sums(coin, v[thrown], n) for v in (seen.counts, *seen.rewards[number]))
+
     def shown(self, seen: Seen, number: int) -> Pooled:
         """Return how often coins show either side (n_coins, 2), in fractions, and how mixed they are (n_coins).
 
         ``number`` is that of the learned rewards in what was seen. Sums are whole numbers of units, so that only
         quotients are rounded; the one that must be a lower bound is rounded down.
         """
-        thrown = self.of_transition >= 0
-        coin, n = self.of_transition[thrown], len(self.low)
-        times, total, first, second = (_sums(coin, v[thrown], n) for v in (seen.counts, *seen.rewards[number]))
+        times, total, first, second = self.sums(seen, number)
         above = total - times * self.low
         sides = np.column_stack([above, times * self.span - above])
         rows = zip(*(each.tolist() for each in (times, total, first, second, self.low, self.span)), strict=True)

@@ -34,7 +34,7 @@ from plumdp.confidence.likelihood import Directions, LikelihoodSet, decided_befo
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.sets import Guarantee, require_error
 from plumdp.confidence.space_moments import is_nonnegative
-from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
+from plumdp.confidence.staged_bets import Bets, find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import CountArray, Pilot, TransitionCounts, require_same_graph
 from plumdp.model.events import Events
 from plumdp.model.expressions.table import ExpressionTable
@@ -82,6 +82,7 @@ class Measured:
     guarantee: Guarantee
     estimate: FloatArray  # (n_parameters)
     rests_on: tuple[str, ...]
+    bets: Bets | None = None  # that the cuts are left by
 
     def at(self, misfit: float) -> LikelihoodSet:
         """Return the points that explain the data if rows are off by at most the misfit, with which the set grows."""
@@ -105,6 +106,7 @@ class Measured:
             self.directions,
             estimate=self.estimate,
             rests_on=self.rests_on,
+            bets=self.bets,
         )
 
 
@@ -182,10 +184,11 @@ def measure_tolerantly(
     best = estimate_inside(table, table.pool(counts.counts), prior=space)[0]
     last_directions: tuple[Direction, ...] = ()
     cuts: list[Cut] = []
+    bets: Bets | None = None
     budget = budget or tolerant_budget(counts.pilot, has_directions=directions is not None)
     if directions is not None and counts.pilot is not None and counts.pilot.moments:
         of_bets = budget.error_in_set("half_spaces", error)
-        last_directions, cuts = _half_spaces(model, counts, table, space, best, directions, of_bets)
+        last_directions, cuts, bets = _half_spaces(model, counts, table, space, best, directions, of_bets)
     return Measured(
         table,
         model.expressions,
@@ -198,6 +201,7 @@ def measure_tolerantly(
         guarantee_of(counts),
         read_only(best),
         decided_before(counts.pilot, last_directions),
+        bets,
     )
 
 
@@ -209,8 +213,8 @@ def _half_spaces(
     best: FloatArray,
     directions: Directions,
     error: float,
-) -> tuple[tuple[Direction, ...], list[Cut]]:
-    """Return the last directions, and the half-spaces with ranges that bets along them leave on both sides."""
+) -> tuple[tuple[Direction, ...], list[Cut], Bets]:
+    """Return the last directions, the half-spaces with ranges that bets leave on both sides, and the bets."""
     assert counts.pilot is not None
     stages, horizons = find_stages(table, counts, space), find_horizons(counts.pilot, counts.total)
     last, gradients, texts = directions_of_stages(stages, directions)
@@ -228,7 +232,8 @@ def _half_spaces(
             for part in of_stage
         )
         cuts.append(Cut(left.row, left.offset, tuple(ranges), left.text))
-    return last, cuts
+    points, sides = np.array([stage.point for stage in stages]), tuple(each.side for each in placed)
+    return last, cuts, Bets(points, horizons.length, len(last), sides)
 
 
 def safe_groups(model: ParametricMDP, table: LikelihoodTable) -> BoolArray:

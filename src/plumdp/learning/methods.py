@@ -18,7 +18,7 @@ from plumdp.confidence.likelihood import LikelihoodSet, likelihood_budget, likel
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.tolerant import tolerant_bounds, tolerant_budget, tolerant_set
-from plumdp.data.counts import Pilot, TransitionCounts
+from plumdp.data.counts import CountArray, Pilot, TransitionCounts
 from plumdp.fit.drift import Drift, within_drifts
 from plumdp.fit.model_fit import ModelFit
 from plumdp.learning.directions import Solvers, value_directions
@@ -50,6 +50,10 @@ def always(budget: ErrorBudget) -> Division:
     return lambda *_: budget
 
 
+Earlier: TypeAlias = tuple[FloatArray, FloatArray, CountArray]
+"""Both ends of the interval of each event, and the successes and trials that gave them (2, 2, n_events)."""
+
+
 _AT_ONCE, _AS_PUBLISHED = always(ErrorBudget.of_one_set()), always(ErrorBudget.of_published_set())
 
 
@@ -69,7 +73,7 @@ class Updates(Generic[Measured]):
     """The functions that keep intervals of events up to date while data come in."""
 
     initial: Callable[[ParametricMDP], Events]  # the events
-    update: Callable[[ParametricMDP, TransitionCounts, Events, FloatArray, FloatArray, float], Measured]
+    update: Callable[[ParametricMDP, TransitionCounts, Events, Earlier, float], Measured]
     # from all data so far, the events, their intervals in the last update, and the error
     budget: ErrorBudget
 
@@ -116,15 +120,15 @@ def _within_ellipsoid(model: ParametricMDP, fitted: LeastSquares) -> Region | Co
 
 
 def _updated_bounds(
-    model: ParametricMDP, counts: TransitionCounts, events: Events, lower: FloatArray, upper: FloatArray, error: float
+    model: ParametricMDP, counts: TransitionCounts, events: Events, earlier: Earlier, error: float
 ) -> ExpressionBounds:
     """Return beta-binomial intervals, which hold at all updates jointly, cut to those of earlier updates."""
     bounds = expression_bounds(model, counts, error=error, interval_method="beta-binomial", events=events)
-    return intersect(bounds, lower, upper, model.expressions)
+    return intersect(bounds, *earlier, model.expressions)
 
 
 def _published_update(
-    model: ParametricMDP, counts: TransitionCounts, events: Events, _lower: FloatArray, _upper: FloatArray, error: float
+    model: ParametricMDP, counts: TransitionCounts, events: Events, _: Earlier, error: float
 ) -> ExpressionBounds:
     return published_bounds(model, counts, error=error, events=events)
 

@@ -41,7 +41,7 @@ def allowed_studies(
 
 def region_within(learned: Learned, measured: ConfidenceSet, studies: Sequence[Study]) -> Region | Conflict:
     """Return the region of a confidence set in the space that studies leave, each at an equal part of their share."""
-    method, model, error = SETS[learned.kind], learned.model, _error_of_each(learned)
+    method, model, error = SETS[learned.kind], learned.model, error_of_each(learned)
     try:
         space = model.space.cut(side for study in studies for side in study.sides(error))
         return method.region(replace(model, space=space), measured)
@@ -66,12 +66,13 @@ def with_studies(learned: Learned) -> Learned:
         return replace(learned, region=region, rests_on=(*learned.rests_on, *words), seconds=clock.laps)
     each = [*zip(studies, ranges, p_values, strict=True)]
     alone = [one for one in each if isinstance(region_within(learned, learned.bounds, one[:1]), Conflict)]
-    found = _conflict(alone or each, _error_of_each(learned))
+    found = _conflict(alone or each, error_of_each(learned))
     findings = tuple(_disagreement(study, p_value) for study, _, p_value in alone) or (_TOGETHER,)
     return replace(learned, region=replace(found, findings=findings), seconds=clock.laps)
 
 
-def _error_of_each(learned: Learned) -> float:
+def error_of_each(learned: Learned) -> float:
+    """Return the error of the interval of each study."""
     return equal_parts(learned.budget.error_of("evidence", learned.error), len(learned.studies))
 
 

@@ -7,18 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
-import numpy.typing as npt
 
-from plumdp.base.errors import DataError, ModelError, Option
+from plumdp.base.errors import DataError, Option
 from plumdp.certifying.claims import status_of
 from plumdp.certifying.pipeline import relax
 from plumdp.certifying.valuation import with_looser
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
-from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.data.counts import TransitionCounts
 from plumdp.data.observing import Act, Observe
 from plumdp.data.runs import Rng
 from plumdp.learning.learn import check_fixed_numbers, learned_from
@@ -26,14 +24,15 @@ from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS, Sets, Updates
 from plumdp.learning.options import error_of
 from plumdp.model.events import Events
-from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
+from plumdp.model.graph import Graph, IntArray, read_only
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.policy import check_policy
+from plumdp.model.question import Question
 from plumdp.model.text import cut, number_of, one_line
 from plumdp.online.environments import Environment, as_environment
 from plumdp.online.environments import simulator as simulator
+from plumdp.online.state import OnlineState, damaged
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Status
@@ -57,79 +56,11 @@ class OnlineRecord:
     width: float  # mean width of the intervals of unknown expressions
     status: Status  # as of a ``Certificate``
     seconds: float  # since the start, without the environment
+    learned: Learned  # what ``conclude`` makes a certificate of the policy from, which holds jointly with all records
 
     def __repr__(self) -> str:
         values = f"bound {self.bound:.6g}", f"optimistic bound {self.optimistic_bound:.6g}"
         return one_line(self, number_of(self.episodes, "episode"), number_of(self.steps, "step"), *values, self.status)
-
-
-@dataclass(frozen=True, eq=False)
-class OnlineState:
-    """The data and results that learning needs to go on after an interruption."""
-
-    purpose: str  # the model and the settings, in words
-    episodes: int
-    counts: CountArray  # (n_transitions)
-    event_lower: FloatArray  # (n_events): the intersection of all intervals so far
-    event_upper: FloatArray
-    values: FloatArray  # (2, n_states): of the last update, nature at its best and at its worst; (0, n_states) at first
-    policies: IntArray  # likewise
-    seconds: float
-
-    def starts(self) -> list[Solution] | list[None]:
-        """Return the solutions that the next ones start from, with nature at its best and at its worst."""
-        pairs = zip(self.values, self.policies, strict=True)
-        return [Solution(values, values, policy, SolverStatus.OPEN, 0) for values, policy in pairs] or [None, None]
-
-    def save(self, path: Path) -> None:
-        """Write the state to a file such that a crash leaves either the old file or the new one."""
-        temporary = path.with_suffix(".tmp.npz")
-        np.savez(temporary, **{name: getattr(self, name) for name in self.__dataclass_fields__})
-        temporary.replace(path)
-
-    @staticmethod
-    def load(path: Path) -> OnlineState:
-        """Return the state in a file, without executing anything in it, or refuse a damaged file."""
-        try:
-            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in OnlineState.__dataclass_fields__}
-        except (OSError, ValueError, TypeError, LookupError, EOFError, MemoryError, BadZipFile) as problem:
-            raise _damaged(path, f"{type(problem).__name__}: {problem}") from None
-        for name, kind in (("purpose", "U"), ("episodes", "i"), ("seconds", "f")):
-            if arrays[name].shape != () or arrays[name].dtype.kind != kind:
-                raise _damaged(path, f"its {name} are {arrays[name].dtype} of shape {arrays[name].shape}")
-            arrays[name] = arrays[name].item()
-        return OnlineState(**arrays)
-
-    def problem(self, graph: Graph, n_events: int) -> str:
-        """Return what is wrong with this state for a model, or an empty text."""
-        shapes: dict[str, tuple[npt.DTypeLike, set[tuple[int, ...]]]] = {
-            "counts": (np.int64, {(graph.n_transitions,)}),
-            "event_lower": (np.float64, {(n_events,)}),
-            "event_upper": (np.float64, {(n_events,)}),
-            "values": (np.float64, {(0, graph.n_states), (2, graph.n_states)}),
-            "policies": (np.int32, {(len(self.values), graph.n_states)}),
-        }
-        for name, (dtype, possible) in shapes.items():
-            array = getattr(self, name)
-            if array.dtype != dtype or array.shape not in possible:
-                return f"its {name} are {array.dtype} of shape {array.shape}"
-        if not (self.episodes >= 0 and 0 <= self.seconds < np.inf):
-            return f"it has {self.episodes} episodes in {self.seconds} seconds"
-        if (self.counts < 0).any() or self.counts.sum(dtype=np.float64) >= 2.0**62:
-            return "its counts are not possible"
-        if not ((self.event_lower >= 0) & (self.event_upper <= 1)).all() or np.isnan(self.values).any():
-            return "its bounds or values are not possible"
-        try:
-            for policy in self.policies:
-                check_policy(graph, policy)
-        except ModelError as problem:
-            return str(problem)
-        return ""
-
-
-def _damaged(path: Path, why: str) -> DataError:
-    return DataError(f"{path} is not a checkpoint of learn_online, or damaged ({why}); delete it or name another file")
 
 
 def learn_online(
@@ -213,6 +144,7 @@ def learn_online(
             state,
             event_lower=bounds.event_lower,
             event_upper=bounds.event_upper,
+            ends=state.ends if bounds.ends is None else bounds.ends,
             seconds=state.seconds + perf_counter() - began,
         )
         if path is not None:
@@ -232,14 +164,16 @@ def _start(model: ParametricMDP, n_events: int, settings: str, path: Path | None
     if path is None or not path.exists():
         nothing = np.zeros(graph.n_transitions, dtype=np.int64)
         no_values, no_policies = np.zeros((0, graph.n_states)), np.zeros((0, graph.n_states), dtype=np.int32)
-        return OnlineState(purpose, 0, nothing, np.zeros(n_events), np.ones(n_events), no_values, no_policies, 0.0)
+        no_ends = np.zeros((2, 2, n_events), dtype=np.int64)
+        whole = np.zeros(n_events), np.ones(n_events)
+        return OnlineState(purpose, 0, nothing, *whole, no_ends, no_values, no_policies, 0.0)
     state = OnlineState.load(path)
     if state.purpose != purpose:
         raise DataError(
             f"{path} is of another run ({cut(state.purpose, 400)}), not of this one ({purpose}); name another file"
         )
     if problem := state.problem(graph, n_events):
-        raise _damaged(path, problem)
+        raise damaged(path, problem)
     return state
 
 
@@ -263,7 +197,8 @@ def _learn(
     """Return the region and the bounds after an update, with tests of the fixed numbers if there are any."""
     counts = TransitionCounts(model.graph, state.counts, "adaptive")
     budget = updates.budget.with_fixed_numbers() if fixed is not None and len(fixed) else updates.budget
-    bounds = updates.update(model, counts, events, state.event_lower, state.event_upper, budget.error_of_set(error))
+    earlier = state.event_lower, state.event_upper, state.ends
+    bounds = updates.update(model, counts, events, earlier, budget.error_of_set(error))
     learned = learned_from(model, counts, bounds, error, budget)
     return learned if fixed is None else check_fixed_numbers(learned, fixed), bounds
 
@@ -318,6 +253,18 @@ def _record(
     safe: Solution,
     true_value: float | None,
 ) -> OnlineRecord:
+    learned = replace(
+        learned,
+        questions=(Question(learned.model, objective),),
+        options={
+            "confidence_set": bounds.kind,
+            "interval_method": None,
+            "events": False,
+            "misfit": 0.0,
+            "evidence": None,
+            "episodes": state.episodes,
+        },
+    )
     start = learned.model.graph.initial_state
     is_max = objective.direction == "max"
     unknown = learned.model.expressions.is_unknown
@@ -333,4 +280,5 @@ def _record(
         width=float((bounds.upper - bounds.lower)[unknown].mean()) if unknown.any() else 0.0,
         status=status_of(learned, objective, min(bound, best), max(bound, best)),
         seconds=state.seconds,
+        learned=learned,
     )

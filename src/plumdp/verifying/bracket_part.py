@@ -25,6 +25,7 @@ from plumdp.verifying.multipliers import Cuts, Multipliers, bound_polynomial
 _DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
 _ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, from which on no other degree is tried
 _EXACT = 1e-12  # relative width of bounds that leave no room for rounding
+_ROOM = 5e-10  # by which ends may be proved with less, relative; the checker allows twice as much
 _SPARE = 1e-6  # of a bracket's width, that bounds must be better by
 _MOST = 2_000_000  # coefficients of an expansion beyond which no higher degree is tried
 
@@ -43,15 +44,27 @@ class Wanted:
         width = self.upper - self.lower
         return isfinite(width) and width <= _EXACT * max(abs(self.lower), abs(self.upper))
 
-    def sum(self, values: Sequence[FloatArray]) -> FloatArray:
-        """Return the sum of arrays, one for each chain, with these signs."""
-        return np.asarray(sum((sign * values[i] for sign, i in self.terms), start=0 * values[0]))
+    def sum(self, below: Sequence[FloatArray], above: Sequence[FloatArray]) -> FloatArray:
+        """Return the sum of arrays with these signs, of each chain that below if it is added, or else that above."""
+        parts = (below[i] if sign > 0 else -above[i] for sign, i in self.terms)
+        return np.asarray(sum(parts, start=0 * below[0]))
 
 
-def _claimed(chain: Chain, expansion: Expansion) -> tuple[FloatArray, float]:
-    """Return the coefficients of the function of what is claimed of a chain, and its margin."""
-    numbers, margin = expansion.start(chain)
-    return (np.eye(1, len(numbers))[0] - numbers if chain.complement else numbers), margin
+@dataclass(frozen=True)
+class _Claimed:
+    """Coefficients of functions below and above what is claimed of a chain, but for a margin."""
+
+    below: FloatArray
+    above: FloatArray
+    margin: float
+
+    @staticmethod
+    def of(chain: Chain, expansion: Expansion) -> _Claimed:
+        below, above, margin = expansion.start(chain)
+        if chain.complement:
+            one = np.eye(1, len(below))[0]
+            below, above = one - above, one - below
+        return _Claimed(below, above, margin)
 
 
 def at_optima(
@@ -61,14 +74,14 @@ def at_optima(
     expansions = _expansions(chains, wanted, enclosure, 2) if enclosure.dimension else None
     if expansions is None:
         return []
-    found = [_claimed(chain, expansion)[0] for chain, expansion in zip(chains, expansions, strict=True)]
+    found = [_Claimed.of(chain, expansion).below for chain, expansion in zip(chains, expansions, strict=True)]
     cuts, _ = _cuts(enclosure)
     is_flat = ~cuts.squares.any(axis=(1, 2))
     rows, offsets = cuts.rows[is_flat], cuts.offsets[is_flat]
     centre, axes = (
         np.array([[as_float(a) for a in row] for row in rows_]) for rows_ in ([enclosure.centre], enclosure.axes)
     )
-    sums = [numbers for numbers in (each.sum(found) for each in wanted) if numbers[1:].any()]
+    sums = [numbers for numbers in (each.sum(found, found) for each in wanted) if numbers[1:].any()]
     points = [
         find_optimum(side * numbers, rows, offsets, forms, centre[0], axes.T) for numbers in sums for side in (1, -1)
     ]
@@ -99,7 +112,7 @@ def as_float(number: Any) -> float:
 
 
 def prove_brackets(
-    chains: Sequence[Chain], wanted: Sequence[Wanted], enclosure: Enclosure
+    chains: Sequence[Chain], wanted: Sequence[Wanted], enclosure: Enclosure, misfit: float = 0.0
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return functions of each chain, of the least degree that seems to prove all brackets, and their multipliers.
 
@@ -107,7 +120,7 @@ def prove_brackets(
     """
     degrees = _DEGREES if enclosure.dimension else (0,)
     for degree in degrees:
-        expansions = _expansions(chains, wanted, enclosure, degree)
+        expansions = _expansions(chains, wanted, enclosure, degree, misfit)
         if expansions is None:
             continue
         n_next = sum(len(chain.open) for chain in chains) * comb(enclosure.dimension + degree + 2, enclosure.dimension)
@@ -124,12 +137,12 @@ def prove_brackets(
 
 
 def _expansions(
-    chains: Sequence[Chain], wanted: Sequence[Wanted], enclosure: Enclosure, degree: int
+    chains: Sequence[Chain], wanted: Sequence[Wanted], enclosure: Enclosure, degree: int, misfit: float = 0.0
 ) -> list[Expansion] | None:
     """Return expansions of the values of all chains, whose brackets come first, or None if one has none."""
     found = []
     for chain, its in zip(chains, wanted, strict=False):
-        expansion = expand(chain, enclosure, degree, is_exact=its.is_exact)
+        expansion = expand(chain, enclosure, degree, is_exact=its.is_exact, misfit=misfit)
         if expansion is None:
             return None
         found.append(expansion)
@@ -143,6 +156,7 @@ def _written_values(expansion: Expansion) -> dict[str, Any]:
         "margins": expansion.margins.tolist(),
         "steps": expansion.steps.tolist(),
         "average": None if expansion.average is None else expansion.average.tolist(),
+        **({} if expansion.above is None else {"above": expansion.above.tolist()}),
     }
 
 
@@ -151,9 +165,9 @@ def _bracket(
 ) -> tuple[dict[str, Any], float, float]:
     """Return multipliers of both ends, about how much is missing to prove them, and the margin in that."""
     cuts, usable = _cuts(enclosure)
-    of_chains = [_claimed(chain, expansion) for chain, expansion in zip(chains, expansions, strict=True)]
-    numbers, degree = wanted.sum([numbers for numbers, _ in of_chains]), expansions[0].degree
-    margin = sum(of_chains[i][1] for _, i in wanted.terms)
+    of_chains = [_Claimed.of(chain, expansion) for chain, expansion in zip(chains, expansions, strict=True)]
+    below, above, degree = [each.below for each in of_chains], [each.above for each in of_chains], expansions[0].degree
+    margin = sum(of_chains[i].margin for _, i in wanted.terms)
     least, most = range_of([(sign, chains[i]) for sign, i in wanted.terms])
     needed = (
         -inf if least is not None and wanted.lower <= as_float(least) else wanted.lower,
@@ -163,10 +177,10 @@ def _bracket(
     is_hopeless = 2 * margin > width  # so that any multipliers do
     spare = -inf if is_hopeless else _SPARE * width if isfinite(width) else 0.0
     found = [
-        bound_polynomial(side * numbers, degree, cuts, enough=end + margin + spare)
-        for side, end in zip((1, -1), needed, strict=True)
+        bound_polynomial(numbers, degree, cuts, enough=end + margin + spare)
+        for numbers, end in zip((wanted.sum(below, above), -wanted.sum(above, below)), needed, strict=True)
     ]
-    room = [_EXACT / 2 * abs(end) if isfinite(end) else 0.0 for end in needed]  # see the checker's ``_proved``
+    room = [_ROOM * abs(end) if isfinite(end) else 0.0 for end in needed]  # see the checker's ``_proved``
     ends = zip(needed, found, room, strict=True)
     missing = max(end + margin - each.bound - spared for end, each, spared in ends)
     missing = 0.0 if wanted.is_exact else margin if is_hopeless else missing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from plumdp.base.errors import DataError
 from plumdp.confidence.coin_trees import Node, find_tree
 from plumdp.confidence.likelihood import order_of
 from plumdp.confidence.likelihood_table import LikelihoodTable, merge_equal
+from plumdp.confidence.reward_coins import RewardCoins
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.data.seen import SQUARES, Seen
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.parametric import ParametricMDP
 
@@ -43,7 +46,34 @@ def counted_part(model: ParametricMDP, counts: TransitionCounts, table: Likeliho
         "lengths": [] if pilot is None else list(pilot.lengths),
         "expected": None if pilot is None else pilot.expected,
     }
-    return {"data": about, "classes": classes.texts, "rows": list(rows.values())}
+    paid = _rewards(counts, table)
+    counted = {"data": about, "classes": classes.texts, "rows": list(rows.values())}
+    return counted | {"rewards": paid} if paid else counted
+
+
+def _rewards(counts: TransitionCounts, table: LikelihoodTable) -> list[dict[str, Any]]:
+    """Return the sums over values of learned rewards, in fractions of their ranges, for each coin that was thrown."""
+    pilot, nothing = counts.pilot, Seen.nothing(len(counts.counts), len(counts.rewards))
+    parts = {"all": counts.seen, "pilot": nothing if pilot is None else pilot.seen}
+    parts |= {f"moment {s}": seen for s, seen in enumerate(() if pilot is None else pilot.seen_at_moments)}
+    written = []
+    for number, coins in enumerate(table.coins[: len(counts.rewards)]):
+        sums = {name: coins.sums(seen, number) for name, seen in parts.items()}
+        for i in np.flatnonzero(sums["all"][0]).tolist():
+            mean = int(coins.outcome[i, 0])
+            group = int(table.group[mean])
+            member = mean - int(np.searchsorted(table.group, group))
+            seen = {name: _in_range(coins, i, *(int(each[i]) for each in of_part)) for name, of_part in sums.items()}
+            written.append({"class": group, "member": member, "seen": seen})
+    return written
+
+
+def _in_range(coins: RewardCoins, i: int, times: int, *sums: int) -> list[Any]:
+    """Return the number of values, their sum and that of their squares, if they are moved to the range from 0 to 1."""
+    total, first, second = sums
+    low, span = int(coins.low[i]), int(coins.span[i])
+    squares = SQUARES * first + second - 2 * low * total + low * low * times
+    return [times, str(Fraction(total - low * times, span)), str(Fraction(squares, span * span))]
 
 
 def _by_outcome(tied: TiedRows, counts: CountArray) -> CountArray:

@@ -6,7 +6,6 @@ All of it is a proposal, in floats. The checker decides.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import factorial, prod
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,8 @@ from plumdp.model.graph import FloatArray
 from plumdp.verifying.checker.chain import Chain
 from plumdp.verifying.checker.enclosure import Enclosure
 from plumdp.verifying.checker.polynomials import Exponents, monomials
+from plumdp.verifying.rows_off import Ranges
+from plumdp.verifying.sizes import sizes_on_ball
 
 _ROUNDS = 1000
 _SPARE = 1e-3  # of margins, relative
@@ -31,35 +32,63 @@ class Expansion:
     margins: FloatArray
     steps: FloatArray  # (n_open): a little more than the expected number of steps
     average: FloatArray | None = None  # (n_monomials)
+    above: FloatArray | None = None  # like the coefficients, which are then from below, if rows may be off
 
-    def start(self, chain: Chain) -> tuple[FloatArray, float]:
-        """Return the coefficients and the margin of what is claimed."""
+    def start(self, chain: Chain) -> tuple[FloatArray, FloatArray, float]:
+        """Return the coefficients from below and from above, and the margin, of what is claimed."""
         if self.average is not None:
-            return self.average, float(self.margins[0])
+            return self.average, self.average, float(self.margins[0])
         if chain.initial in chain.known:
             known = chain.known[chain.initial]
-            return float(int(known.p) / int(known.q)) * np.eye(1, self.coefficients.shape[1])[0], 0.0
+            constant = float(int(known.p) / int(known.q)) * np.eye(1, self.coefficients.shape[1])[0]
+            return constant, constant, 0.0
         node = chain.open.index(chain.initial)
-        return self.coefficients[node], float(self.margins[node])
+        above = self.coefficients if self.above is None else self.above
+        return self.coefficients[node], above[node], float(self.margins[node])
 
 
-def expand(chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = False) -> Expansion | None:
+def expand(
+    chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = False, misfit: float = 0.0
+) -> Expansion | None:
     """Return an expansion of the values about the centre of a ball, or None if margins are not finite.
 
-    ``is_exact`` says that nothing is rounded, as where the value does not depend on parameters.
+    ``is_exact`` says that nothing is rounded, as where the value does not depend on parameters. If rows may be off by a
+    ``misfit``, there are two, of the chains in which each row loses most, and gains most, by it.
     """
-    from scipy.sparse.linalg import splu
-
     if chain.kind == "average":
-        return _expand_average(chain, enclosure, degree)
+        return _expand_average(chain, enclosure, degree, misfit)
     matrices, earned = _matrices(chain, enclosure)
     k, n = enclosure.dimension, len(chain.open)
     if n == 0:
         return Expansion(degree, np.zeros((0, len(monomials(k, degree)))), np.zeros(0), np.zeros(0))
-    zero = (0,) * k
-    from scipy.sparse import eye_array
+    zero, ranges = (0,) * k, Ranges(chain, misfit)
+    found, solve = _expanded(matrices, earned, n, k, degree)
+    sides = [found]
+    if misfit:
+        moved = (ranges.moved(found[zero], matrices, earned, side, zero) for side in (-1, 1))
+        sides = [_expanded(*both, n, k, degree)[0] for both in moved]
+    rounding = 0.0 if is_exact else _ROUNDING * max(float(np.abs(found[zero]).max()), _LEAST)
+    high = (sizes_on_ball(_high(each, matrices, earned, degree), n) + ranges.beyond(each) for each in sides)
+    missing = np.maximum.reduce(list(high)) + rounding
+    rest = {e: matrix for e, matrix in matrices.items() if any(e)}
+    margins, left = (_summed(each, rest, solve, ranges) for each in (missing, np.ones(n)))
+    if margins is None or left is None:
+        return None
+    if chain.kind == "reach" and all(chain.known.values()):  # every run ends in a target, exactly
+        return Expansion(degree, np.eye(1, len(found)).repeat(n, axis=0), np.zeros(n), left)
+    below, above = (np.stack(list(each.values()), axis=1) for each in (sides[0], sides[-1]))
+    return Expansion(degree, below, margins, left, above=above if misfit else None)
 
-    steps = matrices.pop(zero)
+
+def _expanded(
+    matrices: dict[Exponents, Any], earned: dict[Exponents, FloatArray], n: int, k: int, degree: int
+) -> tuple[dict[Exponents, FloatArray], Any]:
+    """Return the coefficients (n_open) of values by monomial, and the solver of a step at the centre."""
+    from scipy.sparse import eye_array
+    from scipy.sparse.linalg import splu
+
+    steps = matrices[(0,) * k]
+    rest = {e: matrix for e, matrix in matrices.items() if any(e)}
     solver = splu((eye_array(n) - steps).tocsc())
 
     def solve(right: FloatArray) -> FloatArray:
@@ -68,18 +97,11 @@ def expand(chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = 
 
     found: dict[Exponents, FloatArray] = {}
     for exponents in monomials(k, degree):
-        found[exponents] = solve(_right(exponents, found, matrices, earned, n))
-    rounding = 0.0 if is_exact else _ROUNDING * max(float(np.abs(found[zero]).max()), _LEAST)
-    missing = sizes_on_ball(_high(found, matrices, earned, degree), n) + rounding
-    margins, left = (_summed(each, matrices, solve) for each in (missing, np.ones(n)))
-    if margins is None or left is None:
-        return None
-    if chain.kind == "reach" and all(chain.known.values()):  # every run ends in a target, exactly
-        return Expansion(degree, np.eye(1, len(found)).repeat(n, axis=0), np.zeros(n), left)
-    return Expansion(degree, np.stack(list(found.values()), axis=1), margins, left)
+        found[exponents] = solve(_right(exponents, found, rest, earned, n))
+    return found, solve
 
 
-def _expand_average(chain: Chain, enclosure: Enclosure, degree: int) -> Expansion | None:
+def _expand_average(chain: Chain, enclosure: Enclosure, degree: int, misfit: float) -> Expansion | None:
     """Return an expansion of the average g and of u with g + u = reward + P u, or None if g is not unique."""
     from scipy.sparse import block_array, coo_array, eye_array
     from scipy.sparse.linalg import splu
@@ -101,7 +123,8 @@ def _expand_average(chain: Chain, enclosure: Enclosure, degree: int) -> Expansio
     coefficients = np.stack(list(found.values()), axis=1)
     if not np.isfinite(coefficients).all():
         return None
-    margin = sizes_on_ball(_high(found, matrices, earned, degree), n).max() * (1 + _SPARE)
+    missing = sizes_on_ball(_high(found, matrices, earned, degree), n) + Ranges(chain, misfit).of_values(found)
+    margin = missing.max() * (1 + _SPARE)
     margin += _ROUNDING * max(float(np.abs(found[zero]).max()), _LEAST)
     return Expansion(degree, coefficients, np.array([margin]), np.zeros(n), np.array(average))
 
@@ -163,7 +186,7 @@ def _high(
     return high
 
 
-def _summed(missing: FloatArray, matrices: dict[Exponents, Any], solve: Any) -> FloatArray | None:
+def _summed(missing: FloatArray, matrices: dict[Exponents, Any], solve: Any, ranges: Ranges) -> FloatArray | None:
     """Return the expected sum of what is missing in each state over a run, at the worst point of the ball.
 
     What differs from the centre is added in rounds, until one adds no more than was spared; None if none does.
@@ -171,6 +194,7 @@ def _summed(missing: FloatArray, matrices: dict[Exponents, Any], solve: Any) -> 
     right, total = missing, solve(missing)
     for _ in range(_ROUNDS):
         needed = missing + sizes_on_ball({e: matrix @ total for e, matrix in matrices.items()}, len(total))
+        needed += ranges.of_numbers(total)
         if not np.isfinite(needed).all() or (total < 0).any():
             return None
         if (needed <= right).all():
@@ -178,13 +202,3 @@ def _summed(missing: FloatArray, matrices: dict[Exponents, Any], solve: Any) -> 
         right = needed * (1 + _SPARE)
         total = solve(right)
     return None
-
-
-def sizes_on_ball(polynomials: dict[Exponents, FloatArray], n: int) -> FloatArray:
-    """Return the sum of the norms of all degrees for each state (see ``size_on_ball`` of the checker)."""
-    squares: dict[int, FloatArray] = {}
-    for e, values in polynomials.items():
-        if sum(e):
-            weight = prod(map(factorial, e)) / factorial(sum(e))
-            squares[sum(e)] = squares.get(sum(e), np.zeros(n)) + weight * values**2
-    return np.asarray(sum((np.sqrt(square) for square in squares.values()), start=np.zeros(n)))

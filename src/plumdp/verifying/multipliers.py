@@ -11,7 +11,7 @@ import numpy as np
 from plumdp.base.rounding import UNDERFLOW
 from plumdp.model.graph import FloatArray
 from plumdp.verifying.checker.polynomials import Exponents, monomials
-from plumdp.verifying.expansion import sizes_on_ball
+from plumdp.verifying.sizes import sizes_on_ball
 
 _ROUNDING = 1e-14  # of coefficients, relative to the largest
 _MOST = 1001  # coefficients of multipliers

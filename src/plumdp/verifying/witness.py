@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from plumdp.base.errors import DataError
-from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.estimates import estimate_inside
 from plumdp.confidence.laws import law_of_space
-from plumdp.confidence.likelihood import LikelihoodSet, Threshold, furthest_point
+from plumdp.confidence.likelihood import Threshold, furthest_point
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray
 from plumdp.model.objective import digest
@@ -39,7 +38,7 @@ from plumdp.verifying.checker.half_spaces import HalfSpace, of_tangents
 from plumdp.verifying.checker.reading import Part, Rejected, read_json
 from plumdp.verifying.counted import counted_part
 from plumdp.verifying.model_parts import shares_part, space_part
-from plumdp.verifying.set_proof import INTERVALS, bets_part, intervals_part, likelihood_parts, space_law
+from plumdp.verifying.set_proof import INTERVALS, set_part
 
 
 def make_witness(learned: Learned, certificate: Certificate) -> str:
@@ -75,6 +74,7 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
             "sentence": certificate.headline,
         },
     }
+    content |= {"misfit": learned.misfit} if learned.misfit else {}
     _refuse_unknown(learned, content, certificate)
     model = learned.model
     content |= {
@@ -131,10 +131,9 @@ def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Cert
         "tables of unknown rows": learned.model.is_table,
         "models on disk": learned.model.graph.levels is not None,
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
-        "rewards that are learned": bool(learned.model.learned_rewards),
         "other sets than likelihood and interval": learned.kind not in ("likelihood", "interval"),
         "intervals other than beta-binomial ones (which interval_method='beta-binomial' asks for), unless all samples "
-        "are independent": learned.kind == "interval" and learned.bounds.method not in INTERVALS,
+        "are independent": learned.kind == "interval" and not learned.misfit and learned.bounds.method not in INTERVALS,
     }
     if certificate.comparison and certificate.rival is None:
         raise DataError("make_witness needs both policies of a comparison: give Difference.with_comparison()")
@@ -149,23 +148,13 @@ def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Cert
 
 def _prove(content: dict[str, Any], learned: Learned, question: Question, certificate: Certificate) -> None:
     """Add the set, values and bracket to the content of a witness."""
-    found, model, counts = learned.bounds, learned.model, learned.counts
-    likely = cast("LikelihoodSet", found) if learned.kind == "likelihood" else None
-    strips = cast("ExpressionBounds", found) if likely is None else likely.strips
-    part = "whole_set" if likely is None else "intervals"
-    content["set"] = {
-        "space_law": space_law(model, learned.table),
-        "likelihoods": [] if likely is None else likelihood_parts(model, counts, likely),
-        "bets": None if likely is None else bets_part(counts, likely),
-        "intervals": None if strips is None else intervals_part(strips, content, part),
-        "tangents": [],
-    }
+    content["set"] = set_part(learned, content)
     witness = Part(json.loads(json.dumps(content)), "witness")
     data = read_data(witness)
     chains = [read_chain(part["chain"], data.names) for part in policies_of(_claim(certificate, witness), witness)]
     wanted = _wanted(certificate, chains)
     likelihoods = [read_likelihood(each, data) for each in witness["set"]["likelihoods"]]
-    table, prior = learned.table, law_of_space(model)
+    table, prior = learned.table, law_of_space(learned.model)
     seen = [np.array(each.seen[: len(table.outcomes)], dtype=np.float64) for each in likelihoods]
     forms = [
         LikelihoodForm(table, of_one, _below(each.threshold), estimate_inside(table, of_one, prior=prior)[0])
@@ -180,7 +169,7 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     tangents += at_optima(chains, wanted, enclosure, forms)
     content["set"]["tangents"] = tangents
     enclosure = make_enclosure(ball, data, [*half_spaces, *_drawn(tangents, data, likelihoods)])
-    values, brackets = prove_brackets(chains, wanted, enclosure)
+    values, brackets = prove_brackets(chains, wanted, enclosure, learned.misfit)
     content["values"], content["bracket"] = values[0], brackets[0]
     if len(chains) > 1:
         content["comparison"] |= {"values": values[1], "bracket": brackets[1], "difference": brackets[2]}
@@ -217,7 +206,7 @@ def _tangents(
     of_policies = [
         policy_gradient(question.model, policy, question.objective, learned.estimate)[1] for policy in policies
     ]
-    for gradient in (each.sum(of_policies) for each in wanted):
+    for gradient in (each.sum(of_policies, of_policies) for each in wanted):
         for i, form in enumerate(forms):
             threshold = Threshold(form.seen, form.threshold, "", False)
             for side in (1, -1) if np.isfinite(gradient).all() else ():

@@ -7,17 +7,30 @@ the data, and the fortunes of all horizons are one fortune in the end, in which 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from flint import arb, fmpq
 
-from .counts import Data, Member
+from .counts import Count, Data, Member
 from .half_spaces import HalfSpace
+from .misfit import log_tolerated
 from .reading import Ball, Exact, Part, dot, require, work
 
-_LARGEST_BET = fmpq(1, 2)
+_LARGEST_BET, _LARGEST_SHARP_BET = fmpq(1, 2), 2
 _LEAST_PROBABILITY = fmpq(1, 10**9)
 _PLANNED = fmpq(4, 5)  # weight of the planned length
 _HORIZONS = 60
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """What was counted between two moments, and what bets are made of, which was fixed at the first of them."""
+
+    seen: list[Count]
+    visits: list[int]  # of each row
+    mixed: dict[int, Exact]  # the sum of x (1 - x) over values x of rewards, by class
+    point: list[Exact]
+    sharpness: dict[int, Exact]  # by class; one if it is not there
 
 
 def check_bets(part: Part, data: Data) -> None:
@@ -46,9 +59,13 @@ def check_bets(part: Part, data: Data) -> None:
 def of_bets(part: Part, data: Data) -> Iterator[HalfSpace]:
     """Yield the half-spaces that bets leave, both sides of a direction with fortunes that start at one half."""
     error, d = part["error"].number(), len(data.names)
-    points, stages = part["points"].matrix(len(data.lengths), d), list(data.stages())
+    points = part["points"].matrix(len(data.lengths), d)
+    stages = [
+        _Stage(data.seen_members(*names), data.visited(*names), data.mixed(*names), point, data.sharpness(names[1]))
+        for names, point in zip(data.stages(), points, strict=True)
+    ]
     for item in part["list"]:
-        yield _staged(item, data, stages, points, error)
+        yield _staged(item, data, stages, error)
 
 
 def weight_of_horizon(data: Data, number: int, place: str) -> Ball:
@@ -67,9 +84,7 @@ def weight_of_horizon(data: Data, number: int, place: str) -> Ball:
     return arb(weight)
 
 
-def _staged(
-    item: Part, data: Data, stages: Sequence[Sequence[int]], points: Sequence[Sequence[Exact]], error: Exact
-) -> HalfSpace:
+def _staged(item: Part, data: Data, stages: Sequence[_Stage], error: Exact) -> HalfSpace:
     """Return the half-space of one fortune, the mean of those that bets for several horizons make.
 
     With bets u on members, e = exp(u), Z(v) = Σ f(v) e of each class and any tangent points Y > 0, the true point has
@@ -84,21 +99,15 @@ def _staged(
     steps = [[step.numbers(d) for step in of_stage] for of_stage in item["steps"]]
     for m, (share, number) in enumerate(zip(shares, item["horizons"], strict=True)):
         total += arb(share) * (weight_of_horizon(data, number.value, item.place) / 2 / arb(share)).log()
-        for seen, point, of_stage in zip(stages, points, steps, strict=True):
-            total += arb(share) * _bet(data, seen, point, of_stage[m], near, arb(share), weights)
+        for stage, of_stage in zip(stages, steps, strict=True):
+            total += arb(share) * _bet(data, stage, of_stage[m], near, arb(share), weights)
     row = [-sum((a * arb(f.slopes[i]) for a, f in zip(weights, data.members, strict=True)), arb(0)) for i in range(d)]
     known = sum((a * arb(f.constant) for a, f in zip(weights, data.members, strict=True)), arb(0))
     return HalfSpace(row, known - total)
 
 
 def _bet(
-    data: Data,
-    seen: Sequence[int],
-    point: Sequence[Exact],
-    step: Sequence[Exact],
-    near: Sequence[Exact],
-    share: Ball,
-    weights: list[Ball],
+    data: Data, stage: _Stage, step: Sequence[Exact], near: Sequence[Exact], share: Ball, weights: list[Ball]
 ) -> Ball:
     """Return Σ visits (1 - ln Y) + Σ seen u of one stage, and add share · visits · e / Y to the weights of members.
 
@@ -106,27 +115,62 @@ def _bet(
     probability have the same bet. Y is Z at a point near the estimate, within the range of e.
     """
     work(len(data.members) * 4 * (len(near) + 2))
-    visits, total = data.visits(seen), arb(0)
+    visits, total, seen = data.visits(stage.seen), arb(0), stage.seen
     factors: dict[int, Ball] = {}
     means: dict[int, tuple[Ball, Ball, Ball]] = {}
     for i, (member, n) in enumerate(zip(data.members, seen, strict=True)):
         if visits[member.group]:
-            bet = arb(_bet_on(member, point, step))
+            bet = _bet_on(member, stage, step, data)
             factors[i] = bet.exp()
             total += n * bet
             low, high, mean = means.get(member.group, (factors[i], factors[i], arb(0)))
             means[member.group] = low.min(factors[i]), high.max(factors[i]), mean + arb(member.at(near)) * factors[i]
+    for group, mixed in stage.mixed.items():
+        if mixed:
+            one, other = ((seen[i], factors[i]) for i in data.places[group])
+            total += _more(one, other, mixed)
     tangents = {group: mean.max(low).min(high).mid() for group, (low, high, mean) in means.items()}
     for group, tangent in tangents.items():
         total += visits[group] * (1 - tangent.log())
     for i, factor in factors.items():
         group = data.members[i].group
         weights[i] += share * visits[group] * factor / tangents[group]
+    return total - (_tolerated(data, stage, step) if data.misfit else 0)
+
+
+def _tolerated(data: Data, stage: _Stage, step: Sequence[Exact]) -> Ball:
+    """Return by how much a fortune may grow as rows are off, at most, in its logarithm."""
+    places = data.places
+    total = arb(0)
+    for row, n in zip(data.rows, stage.visits, strict=True):
+        if n and row.ways:
+            groups = {group for way in row.ways for group, _ in way}
+            bets = {
+                (group, place): _bet_on(data.members[i], stage, step, data)
+                for group in groups
+                for place, i in enumerate(places[group])
+            }
+            total += n * log_tolerated(row.ways, bets, data.misfit)
     return total
 
 
-def _bet_on(member: Member, point: Sequence[Exact], step: Sequence[Exact]) -> Exact:
-    probability = member.at(point)
+def _more(one: tuple[Count, Ball], other: tuple[Count, Ball], mixed: Exact) -> Ball:
+    """Return what bets win at least beyond Σ seen u, as values vary less than coins do.
+
+    A value x wins ln(e + x (e' - e)) with e <= e'. With t = Σx² / Σx, all win at least n ln e + Σx ln(1 + t ρ) / t,
+    ρ = e' / e - 1, in place of n ln e + Σx ln(1 + ρ): ln(1 + ρ x) / x is convex (Jensen).
+    """
+    (_, low), (total, high) = sorted((one, other), key=lambda pair: float(pair[1].mid()))
+    ratio, t = high / low - 1, 1 - mixed / total
+    return total * ((1 + t * ratio).log() / t - (1 + ratio).log())
+
+
+def _bet_on(member: Member, stage: _Stage, step: Sequence[Exact], data: Data) -> Ball:
+    """Return u, which is larger, and has wider limits, where values of rewards varied less than coins."""
+    if data.misfit and member.group not in data.sure:
+        return arb(0)
+    probability, sharpness = member.at(stage.point), stage.sharpness.get(member.group, fmpq(1))
     if probability <= _LEAST_PROBABILITY:
-        return fmpq(0)
-    return max(-_LARGEST_BET, min(dot(member.slopes, step) / probability, _LARGEST_BET))
+        return arb(0)
+    largest = (_LARGEST_BET * arb(sharpness).sqrt()).min(arb(_LARGEST_SHARP_BET))
+    return arb(sharpness * dot(member.slopes, step) / probability).max(-largest).min(largest)

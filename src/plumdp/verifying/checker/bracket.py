@@ -21,7 +21,7 @@ from .reading import Ball, Exact, Part, Rejected, require, work
 from .values import Functions
 
 _MAX_DEGREE = 16
-_ROUNDING = fmpq(1, 10**12)
+_ROUNDING = fmpq(1, 10**9)  # a sentence is printed with six digits, and must hold for the wider end
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Side:
 def check_brackets(witness: Part, sides: Sequence[Side], enclosure: Enclosure, claim: Claim) -> Claim:
     """Return the claim with the brackets that are proved: of the policy, of another one, and of their difference.
 
-    Each is the same as claimed, or has an end that is wider by 10^-12 of itself.
+    Each is the same as claimed, or has an end that is wider by 10^-9 of itself.
     """
     lower, upper = _check_bracket(witness["bracket"], [(1, sides[0])], enclosure, (claim.lower, claim.upper))
     claim, compared = replace(claim, lower=lower, upper=upper), claim.comparison
@@ -55,11 +55,12 @@ def check_brackets(witness: Part, sides: Sequence[Side], enclosure: Enclosure, c
 def _check_bracket(part: Part, terms: Sequence[tuple[int, Side]], enclosure: Enclosure, ends: Ends) -> Ends:
     """Return the ends that are proved of a sum of values, each with a sign; None is an end that claims nothing."""
     (lower, upper), (least, most) = ends, range_of([(sign, side.chain) for sign, side in terms])
-    value, margin = _sum(terms, enclosure.dimension)
     if lower is not None and (least is None or lower > least):
+        value, margin = _sum(terms, enclosure.dimension, -1)
         below = {e: -c for e, c in value.items()}
         lower = -_proved(below, margin, -lower, part["lower"], enclosure, "lower")
     if upper is not None and (most is None or upper < most):
+        value, margin = _sum(terms, enclosure.dimension, 1)
         upper = _proved(value, margin, upper, part["upper"], enclosure, "upper")
     return lower, upper
 
@@ -73,12 +74,13 @@ def range_of(terms: Sequence[tuple[int, Chain]]) -> Ends:
     return ends[0], ends[1]
 
 
-def _sum(terms: Sequence[tuple[int, Side]], dimension: int) -> tuple[dict[Exponents, Ball], Ball]:
-    """Return the sum of functions that stand for values, each with a sign, and of their margins."""
+def _sum(terms: Sequence[tuple[int, Side]], dimension: int, end: int) -> tuple[dict[Exponents, Ball], Ball]:
+    """Return the sum of functions that are below (-1) or above (1) values, each with a sign, and of their margins."""
     total, margin = {(0,) * dimension: arb(0)}, arb(0)
     for sign, side in terms:
         sign_of_function = -sign if side.chain.complement else sign
-        for e, c in side.functions.value.items():
+        below, above = side.functions.value
+        for e, c in (below if sign_of_function * end < 0 else above).items():
             total[e] = total.get(e, arb(0)) + sign_of_function * c
         total = _plus(total, arb(sign if side.chain.complement else 0), dimension)
         margin += side.functions.margin

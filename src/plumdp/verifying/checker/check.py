@@ -20,7 +20,9 @@ from .evidence import Likelihood, read_likelihood
 from .half_spaces import HalfSpace, of_intervals, of_space, of_tangents
 from .inside import check_inside
 from .laws import check_laws, check_points
+from .misfit import check_parts
 from .reading import Part, Rejected, limited_work, require
+from .studies import check_studies, of_studies
 from .values import check_functions, read_functions
 
 _BITS = 128
@@ -45,6 +47,10 @@ TRUSTED = (
     "rows have no ways, were fixed by the model and by what was seen before",
 )
 
+OFF = "those of one point of the space, in total variation, in the data as where the policy is run"
+EARLIER = "that what narrower intervals are said to be from had been seen at some time"
+PAID = "the sums of rewards: that values lie within their ranges, with the means of the chain, wherever a step leads"
+
 
 @dataclass
 class Report:
@@ -53,6 +59,7 @@ class Report:
     passed: list[str] = field(default_factory=list)
     broken: Rejected | None = None
     sentence: str = ""
+    trusted: list[str] = field(default_factory=lambda: list(TRUSTED))
 
     def to_dict(self) -> dict[str, object]:
         """Return it ready for JSON."""
@@ -62,14 +69,14 @@ class Report:
             "passed": list(self.passed),
             "broken": None if self.broken is None else {"layer": self.broken.layer, "step": str(self.broken)},
             "sentence": self.sentence,
-            "trusted": list(TRUSTED),
+            "trusted": list(self.trusted),
         }
 
     def __str__(self) -> str:
         lines = [f"{name:10} ok  {LAYERS[name]}" for name in self.passed]
         if self.broken is not None:
             return "\n".join([*lines, f"{self.broken.layer:10} BROKEN  {self.broken}"])
-        return "\n".join([*lines, f"verified: {self.sentence}", *(f"trusted: {text}" for text in TRUSTED)])
+        return "\n".join([*lines, f"verified: {self.sentence}", *(f"trusted: {text}" for text in self.trusted)])
 
 
 def verify(folder: Path | str) -> Report:
@@ -126,6 +133,11 @@ def _check_claim(claim: Claim, witness: Part, report: Report) -> None:
         chains = [read_chain(part["chain"], data.names) for part in parts]
         for other in parts[1:]:
             check_same_question(witness["chain"], other["chain"])
+        if data.misfit:
+            check_parts(witness)
+            report.trusted.append(f"that no row is off by more than {float(data.misfit):g} from {OFF}")
+        report.trusted += [PAID] * bool(data.rewards) + [EARLIER] * _has_earlier(witness["set"])
+        report.trusted += check_studies(claim.certificate, witness, data.names)
     with _layer("bets", report):
         check_laws(witness["set"], data)
         if witness["set"]["bets"].value is not None:
@@ -140,11 +152,16 @@ def _check_claim(claim: Claim, witness: Part, report: Report) -> None:
         sides = []
         for part, chain in zip(parts, chains, strict=True):
             sides.append(Side(chain, read_functions(part["values"], chain, enclosure.dimension)))
-            check_functions(part["values"], chain, enclosure, sides[-1].functions)
+            check_functions(part["values"], chain, enclosure, sides[-1].functions, data.misfit)
     with _layer("bracket", report):
         proved = check_brackets(witness, sides, enclosure, claim)
     with _layer("sentence", report):
         report.sentence = check_sentence(proved, witness)
+
+
+def _has_earlier(part: Part) -> bool:
+    intervals = part["intervals"]
+    return intervals.value is not None and any("earlier" in item for item in intervals["list"])
 
 
 def policies_of(claim: Claim, witness: Part) -> list[Part]:
@@ -154,10 +171,12 @@ def policies_of(claim: Claim, witness: Part) -> list[Part]:
 
 
 def half_spaces_of(witness: Part, data: Data, likelihoods: Sequence[Likelihood]) -> list[HalfSpace]:
-    """Return the half-spaces of space, intervals, bets and likelihoods, in the order that multipliers use."""
+    """Return the half-spaces of space, intervals, studies, bets and likelihoods, in the order that multipliers use."""
     part, half_spaces = witness["set"], list(of_space(witness, data.names))
     if part["intervals"].value is not None:
         half_spaces += of_intervals(part["intervals"], data)
+    if "studies" in part:
+        half_spaces += of_studies(part["studies"], data.names)
     if part["bets"].value is not None:
         half_spaces += of_bets(part["bets"], data)
     return [*half_spaces, *of_tangents(part["tangents"], data, likelihoods)]

@@ -78,9 +78,8 @@ def _digest(content: bytes) -> str:
 def read_claim(certificate: Part, witness: Part) -> Claim:
     """Return the claim, after refusing all kinds that are not known, and a witness of another claim."""
     require(certificate["status"].text() in ("certified", "nothing certified"), _unknown(certificate["status"].text()))
-    require(certificate["misfit"].number() == 0, _unknown("bounds with a misfit"))
-    options = certificate["options"]
-    require(options["evidence"].value is None, _unknown("evidence from other studies"))
+    misfit = witness["misfit"].number() if "misfit" in witness else fmpq(0)
+    require(certificate["misfit"].number() == misfit, f"{WITNESS} is of another claim: misfit differs")
     if "answer" in certificate:
         _read_answer(certificate)
     for name in ("objective", "direction", "lower", "upper", "confidence"):
@@ -217,6 +216,8 @@ def _spent(part: Part, order: str) -> Iterator[tuple[str, int, Exact]]:
         yield name, N_PILOTS if is_main and order == "open" else 1, likelihood["error"].number()
     if part["bets"].value is not None:
         yield "half_spaces", part["bets"]["directions"].whole(), part["bets"]["error"].number()
+    if "studies" in part:
+        yield "evidence", len(part["studies"]["list"]), part["studies"]["error"].number()
     if part["intervals"].value is not None:
         name = part["intervals"]["part"].text()
         require(name in ("intervals", "whole_set"), f"intervals have no part of the budget called {name[:40]!r}")

@@ -12,15 +12,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from flint import fmpq
 
+from .misfit import box_of, sure_classes
 from .polynomials import Polynomial, add, affine, constant, is_constant, is_multiple, parse, product
 from .reading import Exact, Part, require, work
+from .rewards import Reward, read_rewards, sharpness
 
 _ORDERS = ("planned", "open", "short", "unknown")
 Way: TypeAlias = tuple[tuple[int, int], ...]
+Count: TypeAlias = Any
+"""A whole number, or a fraction if values of rewards are among what is counted."""
 
 
 @dataclass(frozen=True)
@@ -56,22 +60,52 @@ class Data:
     sampling: str
     lengths: list[Exact]  # of the data until each moment, in runs or rows
     expected: Exact | None  # length that was announced
+    rewards: list[Reward]
+    misfit: Exact  # how far rows may be off
+    sure: set[int]  # classes whose members are not negative at the true point, if rows may be off
 
-    def seen_members(self, of: str, without: str = "") -> list[int]:
-        """Return how often each member was drawn in some part of the data, without an earlier part."""
-        result, places = [0] * len(self.members), self.places
+    def seen_members(self, of: str, without: str = "") -> list[Count]:
+        """Return how often each member was drawn in some part of the data, without an earlier part.
+
+        Values of rewards count in fractions.
+        """
+        result: list[Count] = [0] * len(self.members)
+        places = self.places
         work(len(result) + sum(len(row.outcomes) for row in self.rows))
         for row in self.rows:
             for way, n in zip(row.ways or [], difference(row, of, without), strict=row.ways is not None):
                 for group, place in way:
                     result[places[group][place]] += n
+        for reward in self.rewards:
+            values, here = reward.values(of, without), places[reward.group]
+            result[here[reward.member]] += values.total
+            result[here[1 - reward.member]] += values.number - values.total
         return result
+
+    def visited(self, of: str, without: str = "") -> list[int]:
+        """Return how often each row was visited in some part of the data, without an earlier part."""
+        return [sum(difference(row, of, without)) for row in self.rows]
+
+    def mixed(self, of: str, without: str = "") -> dict[int, Exact]:
+        """Return the sum of x (1 - x) over the values x of rewards, for each class that has some."""
+        result: dict[int, Exact] = {}
+        for reward in self.rewards:
+            values = reward.values(of, without)
+            result[reward.group] = result.get(reward.group, fmpq(0)) + values.total - values.squares
+        return result
+
+    def sharpness(self, until: str) -> dict[int, Exact]:
+        """Return for each class with values how much less than coins they varied until a moment."""
+        seen, places = self.seen_members(until), self.places
+        mixed = self.mixed(until).items()
+        return {group: sharpness([seen[i] for i in places[group]], of_class) for group, of_class in mixed}
 
     @cached_property
     def groups_with(self) -> dict[tuple[Exact, ...], set[int]]:
-        """The classes that have a member with a constant and slopes."""
+        """The classes that have a member with a constant and slopes; values of rewards are not of any."""
         result: dict[tuple[Exact, ...], set[int]] = {}
-        for member in self.members:
+        paid = {reward.group for reward in self.rewards}
+        for member in (each for each in self.members if each.group not in paid):
             result.setdefault((member.constant, *member.slopes), set()).add(member.group)
         return result
 
@@ -83,15 +117,14 @@ class Data:
             result[member.group].append(i)
         return result
 
-    def stages(self) -> Iterator[list[int]]:
-        """Yield how often each member was drawn between a moment and the next, or the end."""
+    def stages(self) -> Iterator[tuple[str, str]]:
+        """Yield the moment at which each stage ends, or the end of the data, and the one at which it begins."""
         for s in range(len(self.lengths)):
-            later = f"moment {s + 1}" if s + 1 < len(self.lengths) else "all"
-            yield self.seen_members(later, f"moment {s}")
+            yield f"moment {s + 1}" if s + 1 < len(self.lengths) else "all", f"moment {s}"
 
-    def visits(self, seen: Sequence[int]) -> dict[int, int]:
+    def visits(self, seen: Sequence[Count]) -> dict[int, Count]:
         """Return how often each class was drawn from."""
-        result: dict[int, int] = {}
+        result: dict[int, Count] = {}
         for member, n in zip(self.members, seen, strict=True):
             result[member.group] = result.get(member.group, 0) + n
         return result
@@ -123,7 +156,12 @@ def read_data(witness: Part) -> Data:
     rows = [_row(part, names, classes, parts) for part in witness["rows"]]
     keys = [frozenset(frozenset(f.items()) for f in row.outcomes) for row in rows]
     require(len(set(keys)) == len(keys), "rows: two of them have the same probabilities; they must be one")
-    return Data(names, members, rows, order, sampling, lengths, expected)
+    rewards = list(read_rewards(witness["rewards"], [*map(len, classes)], parts)) if "rewards" in witness else []
+    misfit = witness["misfit"].number() if "misfit" in witness else fmpq(0)
+    require(0 <= misfit < 1, "misfit: it is not from 0 to less than 1")
+    sides = [parse(text.text(), names) for text in witness["space"]]
+    sure = sure_classes([row.ways for row in rows], classes, box_of(sides, len(names))) if misfit else set()
+    return Data(names, members, rows, order, sampling, lengths, expected, rewards, misfit, sure)
 
 
 def _members(polynomials: Sequence[Polynomial], number: int, n: int) -> list[Member]:
@@ -186,7 +224,7 @@ def _check_ways(
         _check_ways(outcomes, ways, depth + 1, each, classes, n, place)
 
 
-def trials_of(data: Data, seen: Sequence[int], event: tuple[Exact, list[Exact]], part: Part) -> tuple[int, int]:
+def trials_of(data: Data, seen: Sequence[Count], event: tuple[Exact, list[Exact]], part: Part) -> tuple[int, int]:
     """Return how often an event with this affine probability happened and was tried, in all classes that try it.
 
     These are the classes with a member that has the probability of the event, or one minus it: whoever may leave out
@@ -199,6 +237,8 @@ def trials_of(data: Data, seen: Sequence[int], event: tuple[Exact, list[Exact]],
         group = trial[0].whole(len(places))
         require(group not in used, f"{trial.place}: a visit is one trial of an event, not two")
         used.add(group)
+        is_paid = any(reward.group == group for reward in data.rewards)
+        require(not is_paid, f"{trial.place}: values of rewards are not trials")
         happens = {places[group][place.whole(len(places[group]))] for place in trial[1]}
         constants = sum((data.members[i].constant for i in happens), start=fmpq(0))
         slopes = [sum((data.members[i].slopes[j] for i in happens), start=fmpq(0)) for j in range(len(data.names))]

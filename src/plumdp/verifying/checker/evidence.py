@@ -13,7 +13,7 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from .counts import Data
+from .counts import Count, Data
 from .linear import inverse, log_determinant, quadratic
 from .reading import Ball, Exact, Part, dot, require, work
 
@@ -24,7 +24,7 @@ _SMALL = fmpq(1, 10**9)
 class Likelihood:
     """Σ seen ln f >= threshold at the true point, over the members of all classes."""
 
-    seen: list[int]
+    seen: list[Count]
     threshold: Ball
 
 
@@ -34,7 +34,7 @@ def read_likelihood(part: Part, data: Data) -> Likelihood:
     return Likelihood(seen, _log_evidence(part, data, seen) + arb(part["error"].number()).log())
 
 
-def _log_evidence(part: Part, data: Data, seen: Sequence[int]) -> Ball:
+def _log_evidence(part: Part, data: Data, seen: Sequence[Count]) -> Ball:
     """Return a lower bound on the logarithm of the evidence.
 
     The law is that of mean + B y, with y normal about zero of the given precision. With β = Bᵀ b for the slopes b of a

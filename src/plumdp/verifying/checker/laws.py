@@ -13,7 +13,7 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from .counts import Data
+from .counts import Count, Data
 from .linear import inverse, is_positive_definite, quadratic
 from .reading import Exact, Part, dot, require, work
 
@@ -62,7 +62,14 @@ def _require_law(part: Part, data: Data) -> None:
 def _require_estimate(
     space: Part, data: Data, until: str, point: Sequence[Exact], precision: Part | None, place: str
 ) -> None:
+    """Require a point that is about the most likely one, in the law of the space, and a precision that fits.
+
+    Without a precision, it is the point of bets, for which values of rewards weigh more the less they vary.
+    """
     seen = data.seen_members(until)
+    if precision is None:
+        weights = data.sharpness(until)
+        seen = [n * weights.get(member.group, 1) for member, n in zip(data.members, seen, strict=True)]
     k, d = len(space["precision"]), len(data.names)
     for pseudo in (0, 1):
         found = _derivatives(space, data, seen, point, pseudo)
@@ -83,7 +90,7 @@ def _is_alike(one: Sequence[Sequence[Any]], other: Sequence[Sequence[Exact]]) ->
 
 
 def _derivatives(
-    space: Part, data: Data, seen: Sequence[int], point: Sequence[Exact], pseudo: int
+    space: Part, data: Data, seen: Sequence[Count], point: Sequence[Exact], pseudo: int
 ) -> tuple[list[Any], list[list[Any]]] | None:
     """Return the first and minus the second derivative of likelihood and prior at a point, or None outside."""
     d, k = len(data.names), len(space["precision"])

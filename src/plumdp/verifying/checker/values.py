@@ -32,6 +32,7 @@ from flint import arb, fmpq
 
 from .chain import Chain, Step
 from .enclosure import Enclosure
+from .misfit import range_after
 from .polynomials import Exponents, Polynomial, add, constant, monomials, multiply, size_on_ball
 from .reading import Ball, Exact, Part, require, work
 
@@ -42,12 +43,13 @@ _MAX_DEGREE = 16
 class Functions:
     """Polynomials in x, and margins, of all states; known values are constants without a margin.
 
-    ``value`` and ``margin`` are those of the claim: of the initial state, or of an average.
+    ``value`` (from below and from above) and ``margin`` are those of the claim: of the initial state, or of an average.
     """
 
-    values: list[dict[Exponents, Ball]]
+    below: list[dict[Exponents, Ball]]
+    above: list[dict[Exponents, Ball]]  # the same, unless rows may be off
     margins: list[Ball]
-    value: dict[Exponents, Ball]
+    value: tuple[dict[Exponents, Ball], dict[Exponents, Ball]]
     margin: Ball
 
 
@@ -55,30 +57,40 @@ def read_functions(part: Part, chain: Chain, dimension: int) -> Functions:
     """Return the functions that the witness gives."""
     degree = part["degree"].whole(_MAX_DEGREE + 1)
     order = monomials(dimension, degree)
-    zero = order[0]
     n, is_average = len(chain.open), chain.kind == "average"
-    require(len(part["functions"]) == n, f"{part.place}: there must be a function for each open state")
     margins = part["margins"].balls(1 if is_average else n)
     require(all(bool(m >= 0) for m in margins), f"{part.place}: a margin is negative")
-    values: list[dict[Exponents, Ball]] = [{} for _ in chain.steps]
     all_margins = [arb(0)] * len(chain.steps)
-    for node, number in chain.known.items():
-        values[node] = {zero: arb(number)} if number else {}
-    for node, given in zip(chain.open, part["functions"], strict=True):
-        values[node] = _polynomial(given, order)
+    below = _of_states(part["functions"], chain, order)
     if is_average:
-        return Functions(values, all_margins, _polynomial(part["average"], order), margins[0])
+        average = _polynomial(part["average"], order)
+        return Functions(below, below, all_margins, (average, average), margins[0])
+    above = _of_states(part["above"], chain, order) if "above" in part else below
     for node, margin in zip(chain.open, margins, strict=True):
         all_margins[node] = margin
-    return Functions(values, all_margins, values[chain.initial], all_margins[chain.initial])
+    start = chain.initial
+    return Functions(below, above, all_margins, (below[start], above[start]), all_margins[start])
+
+
+def _of_states(part: Part, chain: Chain, order: list[Exponents]) -> list[dict[Exponents, Ball]]:
+    require(len(part) == len(chain.open), f"{part.place}: there must be a function for each open state")
+    values: list[dict[Exponents, Ball]] = [{} for _ in chain.steps]
+    for node, number in chain.known.items():
+        values[node] = {order[0]: arb(number)} if number else {}
+    for node, given in zip(chain.open, part, strict=True):
+        values[node] = _polynomial(given, order)
+    return values
 
 
 def _polynomial(part: Part, order: list[Exponents]) -> dict[Exponents, Ball]:
     return {e: x for e, x in zip(order, part.balls(len(order)), strict=True) if not x.is_zero()}
 
 
-def check_functions(part: Part, chain: Chain, enclosure: Enclosure, functions: Functions) -> None:
-    """Require that runs end, and that one step does not lower u - m nor raise u + m at any point of the ball."""
+def check_functions(part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, misfit: Exact) -> None:
+    """Require that runs end, and that one step does not lower u - m nor raise u + m at any point of the ball.
+
+    If rows may be off, this must hold for all of these rows.
+    """
     discount, zero = arb(chain.discount), (0,) * enclosure.dimension
     forms = [
         {e: discount * arb(c) for e, c in enclosure.transform(f, f"expressions[{i}]").items()}
@@ -86,25 +98,42 @@ def check_functions(part: Part, chain: Chain, enclosure: Enclosure, functions: F
     ]
     is_average = chain.kind == "average"
     if chain.kind != "discounted" and not is_average and not chain.is_acyclic:
-        _check_end(part["steps"].balls(len(chain.open)), chain, forms, zero)
+        _check_end(part["steps"].balls(len(chain.open)), chain, forms, zero, misfit)
     join = _joined_exponents()
+
+    average = functions.value[0]
     for node, step in chain.open_steps():
         reward = enclosure.transform(step.reward, f"rows[{node}][0]")
-        change, margin = _one_step(node, step, reward, forms, functions, join, enclosure.dimension)
+        change, margin = _one_step(node, step, reward, forms, functions.below, functions.margins, join, zero)
         if is_average:
-            less = {e: change.get(e, arb(0)) - functions.value.get(e, arb(0)) for e in change | functions.value}
+            less = {e: change.get(e, arb(0)) - average.get(e, arb(0)) for e in change | average}
             off = abs(less.pop(zero, arb(0))) + size_on_ball(less)
+            if misfit:
+                between, beyond = range_after(functions.below, functions.margins, step.successors, 0, zero)
+                off += arb(misfit) * (between[zero] + size_on_ball(between) + beyond)
             require(bool(off <= functions.margin), f"state {node}: the average is not within its margin")
             continue
-        for sign in (-1, 1):
-            both = {e: change.get(e, arb(0)) + sign * margin.get(e, arb(0)) for e in change.keys() | margin.keys()}
-            surplus = -sign * both.pop(zero, arb(0)) - size_on_ball(both)
+        for sign, values in ((-1, functions.below), (1, functions.above)):
+            if values is not functions.below:
+                change, margin = _one_step(node, step, reward, forms, values, functions.margins, join, zero)
+            both = {e: -sign * change.get(e, arb(0)) - margin.get(e, arb(0)) for e in change.keys() | margin.keys()}
+            surplus = arb(0)
+            if misfit:
+                between, beyond = range_after(values, functions.margins, step.successors, sign, zero)
+                both = {
+                    e: both.get(e, arb(0)) - discount * arb(misfit) * between.get(e, arb(0)) for e in both | between
+                }
+                surplus = -discount * arb(misfit) * beyond
+            surplus += both.pop(zero, arb(0)) - size_on_ball(both)
             words = "below" if sign < 0 else "above"
-            holds = bool(surplus >= 0) or _is_fixed(node, step, chain, functions, len(enclosure.centre))
+            n = len(enclosure.centre)
+            holds = bool(surplus >= 0) or _is_fixed(node, step, chain, values, functions.margins, n, misfit)
             require(holds, f"state {node}: the function does not stay {words} the value in one step")
 
 
-def _check_end(numbers: list[Ball], chain: Chain, forms: list[dict[Exponents, Ball]], zero: Exponents) -> None:
+def _check_end(
+    numbers: list[Ball], chain: Chain, forms: list[dict[Exponents, Ball]], zero: Exponents, misfit: Exact
+) -> None:
     """Require numbers of steps that every step lowers at all points of the ball."""
     require(all(bool(number >= 0) for number in numbers), "a number of steps is negative")
     steps_left = dict(zip(chain.open, numbers, strict=True))
@@ -115,15 +144,29 @@ def _check_end(numbers: list[Ball], chain: Chain, forms: list[dict[Exponents, Ba
                 for e, c in forms[f].items():
                     left[e] = left.get(e, arb(0)) + c * steps_left[successor]
         surplus = -left.pop(zero) - size_on_ball(left)
+        if misfit:
+            after = [{zero: steps_left.get(successor, arb(0))} for successor in step.successors]
+            between, beyond = range_after(after, [arb(0)] * len(after), range(len(after)), 0, zero)
+            surplus -= arb(misfit) * (between[zero] + beyond)
         require(bool(surplus > 0), f"state {node}: it is not proved that runs end")
 
 
-def _is_fixed(node: int, step: Step, chain: Chain, functions: Functions, n: int) -> bool:
+def _is_fixed(
+    node: int,
+    step: Step,
+    chain: Chain,
+    values: list[dict[Exponents, Ball]],
+    margins: list[Ball],
+    n: int,
+    misfit: Exact,
+) -> bool:
     """Return whether one step keeps constants exactly, in fractions, as where the target is surely reached."""
     around = (node, *step.successors)
-    if any(any(map(any, functions.values[s])) or not functions.margins[s].is_zero() for s in around):
+    if any(any(map(any, values[s])) or not margins[s].is_zero() for s in around):
         return False
-    here, *after = (_fraction(sum(functions.values[s].values(), start=arb(0))) for s in around)
+    here, *after = (_fraction(sum(values[s].values(), start=arb(0))) for s in around)
+    if misfit and any(value != after[0] for value in after):
+        return False
     moved = [
         multiply(constant(chain.discount * value, n), chain.expressions[f])
         for value, f in zip(after, step.expressions, strict=True)
@@ -142,19 +185,19 @@ def _one_step(
     step: Step,
     reward: Polynomial,
     forms: list[dict[Exponents, Ball]],
-    functions: Functions,
+    values: list[dict[Exponents, Ball]],
+    margins: list[Ball],
     join: Callable[[Exponents, Exponents], Exponents],
-    dimension: int,
+    zero: Exponents,
 ) -> tuple[dict[Exponents, Ball], dict[Exponents, Ball]]:
     """Return reward + Σ f u(successor) - u(node), and Σ f m(successor) - m(node), as polynomials in x."""
-    change: dict[Exponents, Ball] = {e: -c for e, c in functions.values[node].items()}
-    zero = (0,) * dimension
+    change: dict[Exponents, Ball] = {e: -c for e, c in values[node].items()}
     for e, c in reward.items():
         change[e] = change.get(e, arb(0)) + arb(c)
-    margin: dict[Exponents, Ball] = {zero: -functions.margins[node]}
+    margin: dict[Exponents, Ball] = {zero: -margins[node]}
     for successor, f in zip(step.successors, step.expressions, strict=True):
-        work(len(forms[f]) * (1 + len(functions.values[successor])))
-        value, its_margin = functions.values[successor].items(), functions.margins[successor]
+        work(len(forms[f]) * (1 + len(values[successor])))
+        value, its_margin = values[successor].items(), margins[successor]
         for a, x in forms[f].items():
             for b, y in value:
                 e = join(a, b)

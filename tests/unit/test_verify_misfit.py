@@ -1,0 +1,223 @@
+"""Bounds that allow for rows which are off are verified, for all such rows, and tampering is found."""
+
+import json
+import shutil
+from itertools import product
+
+import numpy as np
+import pytest
+from flint import arb, ctx, fmpq
+from support.verified_results import rehash, small_counts, witnessed
+
+from plumdp.decisions import verify
+from plumdp.verifying.checker.chain import read_chain
+from plumdp.verifying.checker.misfit import log_tolerated, range_after, sure_classes
+from plumdp.verifying.checker.polynomials import monomials, parse
+from plumdp.verifying.checker.reading import Part, Rejected
+from plumdp.verifying.checker.values import _check_end
+
+MISFIT = 0.01
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("misfit") / "result"
+    witnessed(folder, counts=small_counts(2000), misfit=MISFIT)
+    return folder
+
+
+def content(folder):
+    return tuple(json.loads((folder / name).read_text()) for name in ("witness.json", "certificate.json"))
+
+
+def test_bounds_with_a_misfit_are_verified_and_the_misfit_is_said_to_be_trusted(saved):
+    report = verify(saved)
+    assert report.broken is None, report.broken
+    assert report.trusted[-1].startswith("that no row is off by more than 0.01 from those of one point of the space")
+    assert content(saved)[0]["set"]["intervals"]["method"] == "tolerant"
+
+
+def at(*path, to):
+    def change(witness, certificate):
+        part = witness
+        for name in path[:-1]:
+            part = part[name]
+        part[path[-1]] = to(part[path[-1]]) if callable(to) else to
+
+    return change
+
+
+def misfit_of_both(number):
+    def change(witness, certificate):
+        witness["misfit"] = certificate["misfit"] = number
+
+    return change
+
+
+def later_trials(witness, certificate):
+    """An interval of q, whose class is drawn from after another one of the same row."""
+    number = next(i for i, members in enumerate(witness["classes"]) if "q" in members)
+    place = witness["classes"][number].index("q")
+    item = {"polynomial": "q", "trials": [[number, [place]]], "lower": 0.2, "upper": 1.0}
+    witness["set"]["intervals"]["list"].append(item)
+
+
+def up(functions):
+    return [[row[0] + 1e-3, *row[1:]] for row in functions]
+
+
+def down(functions):
+    return [[row[0] - 1e-3, *row[1:]] for row in functions]
+
+
+VALUES, INTERVALS = ("values",), ("set", "intervals")
+TAMPERING = {
+    "a certificate without a misfit": ("files", lambda w, c: c.update(misfit=0.0)),
+    "a witness without a misfit": ("files", lambda w, c: w.pop("misfit")),
+    "another misfit in the certificate": ("files", lambda w, c: c.update(misfit=0.02)),
+    "a larger misfit in both": ("set", misfit_of_both(0.02)),
+    "a misfit that is a little larger": ("set", misfit_of_both(0.0100001)),
+    "a negative misfit": ("counts", misfit_of_both(-0.01)),
+    "a misfit of one": ("counts", misfit_of_both(1.0)),
+    "a likelihood": ("budget", at("set", "likelihoods", to=[{"data": "all", "error": 1e-9}])),
+    "a tangent": ("counts", at("set", "tangents", to=[{"likelihood": 0, "point": [0.5, 0.5]}])),
+    "intervals for exact rows": ("counts", at(*INTERVALS, "method", to="beta-binomial")),
+    "values of rewards": ("counts", at("rewards", to=[])),
+    "a narrower interval": ("set", at(*INTERVALS, "list", 0, "lower", to=lambda x: x + 1e-3)),
+    "trials that are not visits of whole rows": ("set", later_trials),
+    "a larger error of intervals": ("budget", at(*INTERVALS, "error", to=lambda x: 2 * x)),
+    "functions from below that are higher": ("values", at(*VALUES, "functions", to=up)),
+    "functions from above that are lower": ("values", at(*VALUES, "above", to=down)),
+    "functions from above that are those from below": ("values", lambda w, c: w["values"].pop("above")),
+    "a function that is missing": ("values", at(*VALUES, "above", to=lambda rows: rows[:-1])),
+    "a margin of zero": ("values", at(*VALUES, "margins", 0, to=0.0)),
+    "fewer steps": ("values", at(*VALUES, "steps", to=lambda steps: [0.1, *steps[1:]])),
+}
+
+
+@pytest.mark.parametrize("kind", TAMPERING)
+def test_tampering_is_rejected_in_its_layer(saved, tmp_path, kind):
+    layer, change = TAMPERING[kind]
+    folder = shutil.copytree(saved, tmp_path / "result")
+    witness, certificate = content(folder)
+    change(witness, certificate)
+    (folder / "witness.json").write_text(json.dumps(witness))
+    rehash(folder, certificate)
+    broken = verify(folder).broken
+    assert broken is not None
+    assert broken.layer == layer, broken
+
+
+def worst_and_best(chain, x, misfit):
+    """Return the values of a chain if every row may lose, or gain, the misfit in each step, by sweeps in floats."""
+    rows = [
+        None
+        if step is None
+        else [float(sum(c * np.prod(np.power(x, e)) for e, c in at_point(f, chain))) for f in step.expressions]
+        for step in chain.steps
+    ]
+    both = []
+    for side in (-1, 1):
+        values = np.array([float(chain.known.get(node, fmpq(0)).p) for node in range(len(chain.steps))])
+        for _ in range(300):
+            for node, step in chain.open_steps():
+                after = values[step.successors]
+                values[node] = side * moved(np.array(rows[node]), side * after, misfit)
+        both.append(values[chain.initial])
+    return both
+
+
+def at_point(f, chain):
+    return [(e, float(c.p) / float(c.q)) for e, c in chain.expressions[f].items()]
+
+
+def moved(row, after, misfit):
+    """Return the largest mean of a row that is off by the misfit: mass goes to where most is, from where least is."""
+    row, left = row.copy(), misfit
+    best = int(np.argmax(after))
+    for j in np.argsort(after):
+        taken = min(left, row[j]) if j != best else 0.0
+        row[j], row[best], left = row[j] - taken, row[best] + taken, left - taken
+    return float(row @ after)
+
+
+def test_functions_are_below_and_above_the_values_of_all_rows_that_are_off(saved):
+    """At points of the ball, against natures that move mass in every step, which sweeps find."""
+    witness, _ = content(saved)
+    chain = read_chain(Part(witness["chain"], "chain"), witness["parameters"])
+    ball, values = witness["set"]["ball"], witness["values"]
+    start = chain.open.index(chain.initial)
+    k = len(ball["axes"])
+    for x in product((-0.9, 0.4), repeat=k):
+        if np.linalg.norm(x) > 1:
+            continue
+        point = np.array(ball["centre"]) + np.array(x) @ np.array(ball["axes"])
+        powers = np.array([np.prod(np.power(x, e)) for e in monomials(k, values["degree"])])
+        low, high = (float(np.array(values[name][start]) @ powers) for name in ("functions", "above"))
+        worst, best = worst_and_best(chain, point, MISFIT)
+        assert low - values["margins"][start] <= worst + 1e-9
+        assert best <= high + values["margins"][start] + 1e-9
+        assert worst - low < 1e-3  # which is close
+
+
+def test_runs_must_end_whatever_rows_that_are_off_do():
+    """A loop that is left with a probability between 0.1 and 0.2: off by 0.12, it may never be left."""
+    rows = [[0, [1, 0], [0, 1]], None]
+    given = {"kind": "reach", "complement": False, "discount": "1", "initial": 0, "target": [1], "avoid": []}
+    chain = read_chain(Part(given | {"expressions": ["p", "-p + 1"], "rows": rows}, "chain"), ["p"])
+    forms = [{(0,): arb(0.15), (1,): arb(0.05)}, {(0,): arb(0.85), (1,): arb(-0.05)}]
+    for misfit in (fmpq(0), fmpq(9, 100)):
+        _check_end([arb(20)], chain, forms, (0,), misfit)
+    with pytest.raises(Rejected, match="it is not proved that runs end"):
+        _check_end([arb(20)], chain, forms, (0,), fmpq(12, 100))
+
+
+def test_the_range_of_functions_is_bounded_at_points():
+    rng, zero = np.random.default_rng(1), (0, 0)
+    order = monomials(2, 2)
+    for _ in range(40):
+        values = [dict(zip(order, map(arb, (0.3 * rng.normal(size=6)).tolist()), strict=True)) for _ in range(4)]
+        margins = [arb(m) for m in (0.1 * rng.random(4)).tolist()]
+        sign = int(rng.choice([-1, 1]))
+        polynomial, beyond = range_after(values, margins, [0, 1, 2, 3], sign, zero)
+        for _ in range(20):
+            x = rng.normal(size=2)
+            x *= rng.random() / np.linalg.norm(x)
+            h = [value_at(f, x) + sign * float(m) for f, m in zip(values, margins, strict=True)]
+            assert max(h) - min(h) <= value_at(polynomial, x) + float(beyond) + 1e-12
+
+
+def value_at(polynomial, x):
+    return sum(float(c) * float(np.prod(np.power(x, e))) for e, c in polynomial.items())
+
+
+def test_bets_on_rows_that_are_off_have_a_mean_of_at_most_what_is_tolerated():
+    """A row of a coin p and, if it shows p, a coin q, moved by the misfit in the worst direction."""
+    rng, ctx.prec = np.random.default_rng(2), 128
+    ways = [((0, 0), (1, 0)), ((0, 0), (1, 1)), ((0, 1),)]
+    for _ in range(200):
+        p, q, misfit = rng.random(), rng.random(), 0.2 * rng.random()
+        bets = {
+            step: float(u) for step, u in zip(((0, 0), (0, 1), (1, 0), (1, 1)), 0.4 * rng.normal(size=4), strict=True)
+        }
+        means = [
+            p * np.exp(bets[0, 0]) + (1 - p) * np.exp(bets[0, 1]),
+            q * np.exp(bets[1, 0]) + (1 - q) * np.exp(bets[1, 1]),
+        ]
+        gains = np.array([np.prod([np.exp(bets[step]) / means[step[0]] for step in way]) for way in ways])
+        row = np.array([p * q, p * (1 - q), 1 - p])
+        assert row @ gains == pytest.approx(1)
+        most = float(log_tolerated(ways, {step: arb(u) for step, u in bets.items()}, fmpq(*misfit.as_integer_ratio())))
+        assert np.log(moved(row, gains, misfit)) <= most + 1e-12
+
+
+def test_classes_that_may_be_negative_are_not_bet_on():
+    """Of a row that throws p, and then q / p: the second class is negative where q is more than p, in the box."""
+    names = ["p", "q"]
+    classes = [[parse(text, names) for text in texts] for texts in (("p", "1 - p"), ("p - q", "1 - p + q"))]
+    ways = [((0, 0), (1, 0)), ((0, 0), (1, 1)), ((0, 1),)]
+    unit, apart = [(fmpq(0), fmpq(1))] * 2, [(fmpq(1, 2), fmpq(1)), (fmpq(0), fmpq(1, 2))]
+    assert sure_classes([ways], classes, unit) == {0}
+    assert sure_classes([ways], classes, apart) == {0, 1}
+    assert sure_classes([ways, [((1, 0),), ((1, 1),)]], classes, unit) == {0, 1}
+    assert sure_classes([ways], classes, [(None, None)] * 2) == {0}
