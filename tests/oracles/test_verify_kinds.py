@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 from support.tiers import TIER
-from support.verified_results import PROPERTY, small_counts, small_model
+from support.verified_results import small_counts, small_model
 
 import plumdp
 from plumdp.base.errors import DataError

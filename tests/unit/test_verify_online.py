@@ -50,6 +50,7 @@ def of_item(change):
 def as_if_fixed(witness, certificate):
     witness["set"]["intervals"]["method"] = "clopper-pearson"
     witness["data"]["sampling"] = "independent"
+    certificate["guarantee"] = "finite-sample, fixed N"
 
 
 def larger_bound(witness, certificate):
