@@ -17,8 +17,9 @@ from .counts import Data
 from .linear import inverse, is_positive_definite, quadratic
 from .reading import Exact, Part, dot, require, work
 
-_CLOSE = fmpq(1, 10**8)  # of a standard deviation, squared
-_ALIKE = fmpq(1, 10**6)  # of a precision, relative; and of coordinates
+_CLOSE = fmpq(1, 10**6)  # of a standard deviation, squared
+_ALIKE = fmpq(1, 10**6)  # of a precision, relative; and of a basis
+_SAME = fmpq(1, 10**9)  # of a probability
 
 
 def check_laws(part: Part, data: Data) -> None:
@@ -92,8 +93,9 @@ def _derivatives(
     columns = [[row[i] for row in basis] for i in range(k)]
     moved = [a - b for a, b in zip(point, space["mean"].numbers(d), strict=True)]
     off = [dot(column, moved) for column in columns]
-    if any(abs(a - dot(row, off)) > _ALIKE for a, row in zip(moved, basis, strict=True)):
-        return None  # not in the span of the law
+    beyond = [a - dot(row, off) for a, row in zip(moved, basis, strict=True)]  # what the law cannot move
+    if any(abs(dot(member.slopes, beyond)) > _SAME for member in data.members):
+        return None
     first: list[Any] = [-arb(dot(row, off)) for row in prior]
     second: list[list[Any]] = [[arb(x) for x in row] for row in prior]
     visits = data.visits(seen)
