@@ -20,6 +20,7 @@ from .reading import Exact, Part, dot, require, work
 _CLOSE = fmpq(1, 10**6)  # of a standard deviation, squared
 _ALIKE = fmpq(1, 10**6)  # of a precision, relative; and of a basis
 _SAME = fmpq(1, 10**9)  # of a probability
+_ROUNDING = fmpq(1, 10**12)  # of a precision, relative to that of the best known direction
 
 
 def check_laws(part: Part, data: Data) -> None:
@@ -76,10 +77,11 @@ def _require_estimate(
 
 
 def _is_alike(one: Sequence[Sequence[Any]], other: Sequence[Sequence[Exact]]) -> bool:
-    """Return whether two quadratic forms are the same up to a millionth, in every direction."""
+    """Return whether two quadratic forms are the same up to a millionth, in every direction, and up to rounding."""
     pairs = [list(zip(*rows, strict=True)) for rows in zip(one, other, strict=True)]
-    above = [[(1 + _ALIKE) * a - b for a, b in row] for row in pairs]
-    below = [[b - (1 - _ALIKE) * a for a, b in row] for row in pairs]
+    rounding = _ROUNDING * sum((row[i] for i, row in enumerate(one)), arb(0))
+    above = [[(1 + _ALIKE) * a - b + rounding * int(i == j) for j, (a, b) in enumerate(r)] for i, r in enumerate(pairs)]
+    below = [[b - (1 - _ALIKE) * a + rounding * int(i == j) for j, (a, b) in enumerate(r)] for i, r in enumerate(pairs)]
     return is_positive_definite(above) and is_positive_definite(below)
 
 
