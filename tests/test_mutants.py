@@ -61,6 +61,17 @@ MUTANTS = {
         ),
         "bets of a solver that was used on later data": "test_a_solver_that_was_used_on_later_data_is_found",
     },
+    "unit/test_verify_opponent": {
+        "a proof from a class that no row draws from": "test_a_class_that_no_row_draws_from_says_nothing",
+        "a proof from a set without points": "test_nothing_follows_from_a_set_without_points",
+        "rows that are left out of a likelihood": "test_rows_cannot_be_left_out_of_the_likelihood",
+        "trials that suit": "test_trials_of_an_event_are_those_of_all_classes_that_try_it",
+    },
+    "oracles/test_verify_second_look": {
+        "bets on the side that later data show": (
+            "test_bets_on_a_side_that_later_data_show_and_other_counts_are_found"
+        ),
+    },
     "oracles/test_drawn_points": {
         "a wrong weight of a draw": "test_a_planted_error_of_draws_is_found[one_weight_is_wrong]",
         "turned weights in coupled bounds": (

@@ -130,15 +130,18 @@ def test_nothing_follows_from_a_set_without_points(files):
 
 
 def test_a_class_that_no_row_draws_from_says_nothing(files):
-    """Its members would be probabilities, and so half-spaces as narrow as one likes, without a single trial."""
+    """That its members are probabilities would be any half-space, without a single trial: here that p is above 0.8."""
     witness, certificate = files
-    member = "1000000*p - 600508"
-    witness["classes"].append([member, "-1000000*p + 600509"])
-    intervals = witness["set"]["intervals"]
+    ends = {"lower": 0.9, "upper": 0.91}
+    witness["claim"] |= ends | {"sentence": "The policy's value lies between 0.89 and 0.92 with confidence 99.9 %."}
+    witness["classes"].append(["1000*p - 800", "-1000*p + 801"])
+    intervals, number = witness["set"]["intervals"], len(witness["classes"]) - 1
     intervals["number"], intervals["error"] = intervals["number"] + 1, intervals["error"] / 2
-    intervals["list"] = [{"polynomial": member, "trials": [[2, [0]]], "lower": 0.0, "upper": 1.0}]
+    intervals["list"] = [{"polynomial": "1000*p - 800", "trials": [[number, [0]]], "lower": 0.0, "upper": 1.0}]
     witness["set"]["likelihoods"][0]["widths"] += [0.0, 0.0]
-    layer, message = verdict(witness, certificate)
+    for side in ("lower", "upper"):
+        witness["bracket"][side] = {"multipliers": [[len(witness["space"]) + 1, [100.0]]], "ball": 5000.0}
+    layer, message = verdict(witness, certificate | ends)
     assert (layer, message[-40:]) == ("set", "the interval from 0 trials is too narrow")
 
 

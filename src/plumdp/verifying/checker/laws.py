@@ -17,8 +17,10 @@ from .counts import Count, Data
 from .linear import inverse, is_positive_definite, quadratic
 from .reading import Exact, Part, dot, require, work
 
-_CLOSE = fmpq(1, 10**8)  # of a standard deviation, squared
-_ALIKE = fmpq(1, 10**6)  # of a precision, relative; and of coordinates
+_CLOSE = fmpq(1, 10**6)  # of a standard deviation, squared
+_ALIKE = fmpq(1, 10**6)  # of a precision, relative; and of a basis
+_SAME = fmpq(1, 10**9)  # of a probability
+_ROUNDING = fmpq(1, 10**12)  # of a precision, relative to that of the best known direction
 
 
 def check_laws(part: Part, data: Data) -> None:
@@ -82,10 +84,11 @@ def _require_estimate(
 
 
 def _is_alike(one: Sequence[Sequence[Any]], other: Sequence[Sequence[Exact]]) -> bool:
-    """Return whether two quadratic forms are the same up to a millionth, in every direction."""
+    """Return whether two quadratic forms are the same up to a millionth, in every direction, and up to rounding."""
     pairs = [list(zip(*rows, strict=True)) for rows in zip(one, other, strict=True)]
-    above = [[(1 + _ALIKE) * a - b for a, b in row] for row in pairs]
-    below = [[b - (1 - _ALIKE) * a for a, b in row] for row in pairs]
+    rounding = _ROUNDING * sum((row[i] for i, row in enumerate(one)), arb(0))
+    above = [[(1 + _ALIKE) * a - b + rounding * int(i == j) for j, (a, b) in enumerate(r)] for i, r in enumerate(pairs)]
+    below = [[b - (1 - _ALIKE) * a + rounding * int(i == j) for j, (a, b) in enumerate(r)] for i, r in enumerate(pairs)]
     return is_positive_definite(above) and is_positive_definite(below)
 
 
@@ -99,8 +102,9 @@ def _derivatives(
     columns = [[row[i] for row in basis] for i in range(k)]
     moved = [a - b for a, b in zip(point, space["mean"].numbers(d), strict=True)]
     off = [dot(column, moved) for column in columns]
-    if any(abs(a - dot(row, off)) > _ALIKE for a, row in zip(moved, basis, strict=True)):
-        return None  # not in the span of the law
+    beyond = [a - dot(row, off) for a, row in zip(moved, basis, strict=True)]  # what the law cannot move
+    if any(abs(dot(member.slopes, beyond)) > _SAME for member in data.members):
+        return None
     first: list[Any] = [-arb(dot(row, off)) for row in prior]
     second: list[list[Any]] = [[arb(x) for x in row] for row in prior]
     visits = data.visits(seen)

@@ -60,7 +60,8 @@ def limited_work() -> Iterator[None]:
 
 def read_bytes(path: Path) -> bytes:
     """Return the content of a plain file of a reasonable size: pipes and devices may have no end."""
-    require(path.is_file() and not path.is_symlink(), f"{path.name} is not a file")
+    is_plain = path.is_file() and not path.is_symlink()
+    require(is_plain or not path.exists(), f"{path.name} is not a file")
     try:
         size = path.stat().st_size
         require(size <= MAX_BYTES, f"{path.name} has {size:,} bytes; at most {MAX_BYTES:,} are read")
