@@ -159,7 +159,7 @@ def read_data(witness: Part) -> Data:
     rewards = list(read_rewards(witness["rewards"], [*map(len, classes)], parts)) if "rewards" in witness else []
     misfit = witness["misfit"].number() if "misfit" in witness else fmpq(0)
     require(0 <= misfit < 1, "misfit: it is not from 0 to less than 1")
-    sides = [parse(text.text(), names) for text in witness["space"]]
+    sides = [parse(text.text(), names) for text in witness["space"]] if misfit else []
     sure = sure_classes([row.ways for row in rows], classes, box_of(sides, len(names))) if misfit else set()
     return Data(names, members, rows, order, sampling, lengths, expected, rewards, misfit, sure)
 
