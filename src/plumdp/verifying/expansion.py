@@ -52,7 +52,7 @@ def expand(chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = 
 
     if chain.kind == "average":
         return _expand_average(chain, enclosure, degree)
-    matrices, earned = _matrices(chain, enclosure)
+    matrices, earned = step_matrices(chain, enclosure, with_others=False)
     k, n = enclosure.dimension, len(chain.open)
     if n == 0:
         return Expansion(degree, np.zeros((0, len(monomials(k, degree)))), np.zeros(0), np.zeros(0))
@@ -60,7 +60,10 @@ def expand(chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = 
     from scipy.sparse import eye_array
 
     steps = matrices.pop(zero)
-    solver = splu((eye_array(n) - steps).tocsc())
+    try:
+        solver = splu((eye_array(n) - steps).tocsc())
+    except RuntimeError:  # a singular matrix, as of a policy that never ends where others do
+        return None
 
     def solve(right: FloatArray) -> FloatArray:
         first = solver.solve(right)
@@ -84,7 +87,7 @@ def _expand_average(chain: Chain, enclosure: Enclosure, degree: int) -> Expansio
     from scipy.sparse import block_array, coo_array, eye_array
     from scipy.sparse.linalg import splu
 
-    matrices, earned = _matrices(chain, enclosure)
+    matrices, earned = step_matrices(chain, enclosure, with_others=False)
     n, zero = len(chain.open), (0,) * enclosure.dimension
     start, ones = chain.open.index(chain.initial), np.ones((n, 1))
     first = coo_array(([1.0], ([0], [start])), shape=(1, n))  # u is zero in the initial state
@@ -106,19 +109,23 @@ def _expand_average(chain: Chain, enclosure: Enclosure, degree: int) -> Expansio
     return Expansion(degree, coefficients, np.array([margin]), np.zeros(n), np.array(average))
 
 
-def _matrices(chain: Chain, enclosure: Enclosure) -> tuple[dict[Exponents, Any], dict[Exponents, FloatArray]]:
-    """Return the matrix of each monomial among open states, and of what a step earns, in rewards and known values."""
+def step_matrices(
+    chain: Chain, enclosure: Enclosure, *, with_others: bool = True
+) -> tuple[dict[Exponents, Any], dict[Exponents, FloatArray]]:
+    """Return the matrix of each monomial from steps to open states, and what a step earns, with known values.
+
+    Steps are in the order of ``open_steps``, so that without others there is one for each open state.
+    """
     from scipy.sparse import coo_array
 
     forms = [enclosure.transform(f, "chain") for f in chain.expressions]
     place = {node: i for i, node in enumerate(chain.open)}
-    n, discount = len(place), float(chain.discount.p) / float(chain.discount.q)
+    steps = [step for _, step in chain.open_steps()][: None if with_others else len(place)]
+    n, discount = len(steps), float(chain.discount.p) / float(chain.discount.q)
     entries: dict[Exponents, tuple[list[int], list[int], list[float]]] = {(0,) * enclosure.dimension: ([], [], [])}
     earned: dict[Exponents, FloatArray] = {}
     coefficients = [[(e, discount * int(c.p) / int(c.q)) for e, c in form.items()] for form in forms]
-    for node, i in place.items():
-        step = chain.steps[node]
-        assert step is not None
+    for i, step in enumerate(steps):
         for e, c in enclosure.transform(step.reward, "chain").items():
             earned.setdefault(e, np.zeros(n))[i] += int(c.p) / int(c.q)
         for successor, f in zip(step.successors, step.expressions, strict=True):
@@ -130,7 +137,7 @@ def _matrices(chain: Chain, enclosure: Enclosure) -> tuple[dict[Exponents, Any],
                     numbers.append(c)
                 elif chain.known[successor]:
                     earned.setdefault(e, np.zeros(n))[i] += c * float(chain.known[successor].p)
-    matrices = {e: coo_array((v, (r, c)), shape=(n, n)).tocsr() for e, (r, c, v) in entries.items()}
+    matrices = {e: coo_array((v, (r, c)), shape=(n, len(place))).tocsr() for e, (r, c, v) in entries.items()}
     return matrices, earned
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from math import inf
 from typing import Any, cast
 
 import numpy as np
@@ -26,9 +27,11 @@ from plumdp.model.question import Question, ask
 from plumdp.result.certificate import Certificate
 from plumdp.result.json_values import json_value, python_value
 from plumdp.solver.coupled.gradient import policy_gradient
+from plumdp.verifying.all_policies import all_actions_part, prove_all
 from plumdp.verifying.ball import LikelihoodForm, ball_part
 from plumdp.verifying.bracket_part import Wanted, as_float, at_optima, prove_brackets
 from plumdp.verifying.chain_part import chain_part
+from plumdp.verifying.checker.all_policies import read_all
 from plumdp.verifying.checker.chain import Chain, read_chain
 from plumdp.verifying.checker.check import Report, check_claim, exactly, half_spaces_of, policies_of
 from plumdp.verifying.checker.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
@@ -86,6 +89,8 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
     }
     if certificate.rival is not None:
         content["comparison"] = {"chain": chain_part(question, certificate.rival)}
+    if _claim(certificate, Part(content, WITNESS)).all_policies is not None:
+        content["all_policies"] = all_actions_part(question, certificate.policy)
     with exactly():
         with suppress(Rejected):  # what is missing then is found below
             _prove(content, learned, question, certificate)
@@ -161,8 +166,8 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
         "tangents": [],
     }
     witness = Part(json.loads(json.dumps(content)), "witness")
-    data = read_data(witness)
-    chains = [read_chain(part["chain"], data.names) for part in policies_of(_claim(certificate, witness), witness)]
+    data, claim = read_data(witness), _claim(certificate, witness)
+    chains = [read_chain(part["chain"], data.names) for part in policies_of(claim, witness)]
     wanted = _wanted(certificate, chains)
     likelihoods = [read_likelihood(each, data) for each in witness["set"]["likelihoods"]]
     table, prior = learned.table, law_of_space(model)
@@ -184,6 +189,10 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     content["values"], content["bracket"] = values[0], brackets[0]
     if len(chains) > 1:
         content["comparison"] |= {"values": values[1], "bracket": brackets[1], "difference": brackets[2]}
+    if claim.all_policies is not None:
+        lower, upper = (None if end is None else as_float(end) for end in claim.all_policies)
+        all_ends = Wanted(((1, 0),), -inf if lower is None else lower, inf if upper is None else upper)
+        content["all_policies"] |= prove_all(read_all(witness, data.names), all_ends, enclosure)
 
 
 def _wanted(certificate: Certificate, chains: list[Chain]) -> list[Wanted]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flint import ctx
 
+from .all_policies import check_all, read_all
 from .bets import check_bets, of_bets
 from .bracket import Side, check_brackets
 from .chain import read_chain
@@ -118,6 +119,7 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
         chains = [read_chain(part["chain"], data.names) for part in parts]
         for other in parts[1:]:
             check_same_question(witness["chain"], other["chain"])
+        everything = None if claim.all_policies is None else read_all(witness, data.names)
     with _layer("bets", report):
         check_laws(witness["set"], data)
         if witness["set"]["bets"].value is not None:
@@ -132,6 +134,8 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
         for part, chain in zip(parts, chains, strict=True):
             sides.append(Side(chain, read_functions(part["values"], chain, enclosure.dimension)))
             check_functions(part["values"], chain, enclosure, sides[-1].functions)
+        if everything is not None and claim.all_policies is not None:
+            sides.append(check_all(witness["all_policies"], everything, enclosure, claim.all_policies))
     with _layer("bracket", report):
         proved = check_brackets(witness, sides, enclosure, claim)
     with _layer("sentence", report):

@@ -77,15 +77,21 @@ def _polynomial(part: Part, order: list[Exponents]) -> dict[Exponents, Ball]:
     return {e: x for e, x in zip(order, part.balls(len(order)), strict=True) if not x.is_zero()}
 
 
-def check_functions(part: Part, chain: Chain, enclosure: Enclosure, functions: Functions) -> None:
-    """Require that runs end, and that one step does not lower u - m nor raise u + m at any point of the ball."""
+def check_functions(
+    part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, signs: tuple[int, ...] = (-1, 1)
+) -> None:
+    """Require that runs end, and that one step does not lower u - m nor raise u + m at any point of the ball.
+
+    ``signs`` leaves out one of the two. If all that may be done is among the steps, it is a bound for all policies.
+    """
     discount, zero = arb(chain.discount), (0,) * enclosure.dimension
     forms = [
         {e: discount * arb(c) for e, c in enclosure.transform(f, f"expressions[{i}]").items()}
         for i, f in enumerate(chain.expressions)
     ]
     is_average = chain.kind == "average"
-    if chain.kind != "discounted" and not is_average and not chain.is_acyclic:
+    must_end = chain.kind != "discounted" and not is_average and not chain.is_acyclic
+    if must_end and not _is_bound_without_end(signs, chain, functions, zero):
         _check_end(part["steps"].balls(len(chain.open)), chain, forms, zero)
     join = _joined_exponents()
     for node, step in chain.open_steps():
@@ -96,12 +102,27 @@ def check_functions(part: Part, chain: Chain, enclosure: Enclosure, functions: F
             off = abs(less.pop(zero, arb(0))) + size_on_ball(less)
             require(bool(off <= functions.margin), f"state {node}: the average is not within its margin")
             continue
-        for sign in (-1, 1):
+        for sign in signs:
             both = {e: change.get(e, arb(0)) + sign * margin.get(e, arb(0)) for e in change.keys() | margin.keys()}
             surplus = -sign * both.pop(zero, arb(0)) - size_on_ball(both)
             words = "below" if sign < 0 else "above"
             holds = bool(surplus >= 0) or _is_fixed(node, step, chain, functions, len(enclosure.centre))
             require(holds, f"state {node}: the function does not stay {words} the value in one step")
+
+
+def _is_bound_without_end(signs: tuple[int, ...], chain: Chain, functions: Functions, zero: Exponents) -> bool:
+    """Return whether one side needs no end of runs, as no run earns less than zero.
+
+    If u + m is nowhere below zero, it is above what is earned in n steps, for every n. And u - m is below the rewards
+    until a target if that is surely reached, as they are infinite otherwise.
+    """
+    if not chain.is_never_negative or len(signs) > 1:
+        return False
+    if signs == (-1,):
+        return chain.kind == "until"
+    values = [(functions.values[node], functions.margins[node]) for node in chain.open]
+    is_above = all(bool(u.get(zero, arb(0)) + m - size_on_ball(u) >= 0) for u, m in values)
+    return chain.kind in ("reach", "total") and is_above
 
 
 def _check_end(numbers: list[Ball], chain: Chain, forms: list[dict[Exponents, Ball]], zero: Exponents) -> None:
