@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.errors import DataError
 from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.question import Question
 from plumdp.result.policy_table import PolicyTable
@@ -27,8 +28,22 @@ _SPARE, _LEAST = 1e-3, 1e-14  # of what is added in a step: relative, and to the
 
 def all_actions_part(question: Question, policy: PolicyTable) -> dict[str, Any]:
     """Return the chain of a policy with all states that any reaches, and every other action that there is in them."""
+    if not _has_all_actions(question):
+        raise DataError(
+            "verify does not know answers about all policies where only some actions are kept with the memory, so "
+            "there is no witness of this certificate"
+        )
     others: list[list[Any]] = []
     return {"chain": chain_part(question, policy, others), "others": others}
+
+
+def _has_all_actions(question: Question) -> bool:
+    """Return whether the product with memory, if there is one, has all actions wherever a run goes on."""
+    graph, objective = question.model.graph, question.objective.flipped() or question.objective
+    if graph.memory is None:
+        return True
+    kept, there = np.diff(graph.first_choice), np.diff(graph.memory.graph.first_choice)[graph.memory.state]
+    return bool((kept == there)[~objective.terms(graph).is_end].all())
 
 
 def prove_all(chain: Chain, wanted: Wanted, enclosure: Enclosure) -> dict[str, Any]:
@@ -49,7 +64,8 @@ def prove_all(chain: Chain, wanted: Wanted, enclosure: Enclosure) -> dict[str, A
 
 def _with_all(chain: Chain, enclosure: Enclosure, expansion: Expansion, sign: int) -> Expansion | None:
     """Return an expansion with margins that no action breaks on one side, or None if there are none."""
-    nodes = np.array([chain.open.index(node) for node, _ in chain.open_steps()])
+    place = {node: i for i, node in enumerate(chain.open)}
+    nodes = np.array([place[node] for node, _ in chain.open_steps()], dtype=np.int64)
     matrices, earned = step_matrices(chain, enclosure)
     zero, n = (0,) * enclosure.dimension, len(nodes)
     change = {e: values.copy() for e, values in earned.items()}
@@ -61,23 +77,21 @@ def _with_all(chain: Chain, enclosure: Enclosure, expansion: Expansion, sign: in
     added = np.maximum(sign * change.pop(zero, np.zeros(n)) + sizes_on_ball(change, n), 0.0)
     stays = np.array([set(step.successors) == {node} for node, step in chain.open_steps()])  # which adds nothing
     largest = float(np.abs(expansion.coefficients[:, 0]).max(initial=0.0))
-    margins = _sums(np.where(stays, 0.0, added), np.where(stays, 0.0, _LEAST * largest), nodes, matrices, zero)
-    steps = _sums(np.ones(n), np.zeros(n), nodes, matrices, zero)
+    margins = _sums(np.where(stays, 0.0, added + _LEAST * largest), nodes, matrices, zero)
+    steps = _sums(np.ones(n), nodes, matrices, zero)
     if margins is None:
         return None
     return replace(expansion, margins=margins, steps=np.zeros(len(margins)) if steps is None else steps)
 
 
-def _sums(
-    added: FloatArray, least: FloatArray, nodes: Indices, matrices: dict[Exponents, Any], zero: Exponents
-) -> FloatArray | None:
+def _sums(added: FloatArray, nodes: Indices, matrices: dict[Exponents, Any], zero: Exponents) -> FloatArray | None:
     """Return the largest expected sum of what is added in each step, over all policies and points; None if endless."""
     n_states = int(nodes.max(initial=-1)) + 1
-    total, spared = np.zeros(n_states), added * (1 + _SPARE) + least
+    total, spared = np.zeros(n_states), added * (1 + _SPARE)
     for _ in range(_ROUNDS):
         after = matrices[zero] @ total if zero in matrices else np.zeros(len(nodes))
         after += sizes_on_ball({e: matrix @ total for e, matrix in matrices.items() if e != zero}, len(nodes))
-        if (added + after <= total[nodes]).all() and total.any() == added.any():
+        if (added + after <= total[nodes]).all():
             return total
         new = np.zeros(n_states)
         np.maximum.at(new, nodes, spared + after)

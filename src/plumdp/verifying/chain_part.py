@@ -125,8 +125,7 @@ class _Rows:
 
     def not_taken(self, state: int) -> list[list[tuple[int, Fraction]]]:
         """Return all other choices of a state, each by itself."""
-        choices = range(*self.model.graph.first_choice[state : state + 2].tolist())
-        return [[(choice, Fraction(1))] for choice in choices if self._weights[choice] < 1]
+        return [alone for alone in choices_in(self.model, state) if self._weights[alone[0][0]] < 1]
 
     def row(self, taken: list[tuple[int, Fraction]]) -> tuple[float | str, list[int], list[int]]:
         """Return the reward of what is done, its successors, and the numbers of their probabilities."""
@@ -172,3 +171,8 @@ def shares_in(model: ParametricMDP, weights: Any, state: int) -> Iterator[tuple[
     given = {choice: Fraction(float(weights[choice])) for choice in choices if weights[choice]}
     total = sum(given.values())
     return ((choice, weight / total) for choice, weight in given.items())
+
+
+def choices_in(model: ParametricMDP, state: int) -> list[list[tuple[int, Fraction]]]:
+    """Return all choices of a state, each by itself, as what a policy takes."""
+    return [[(choice, Fraction(1))] for choice in range(*model.graph.first_choice[state : state + 2].tolist())]

@@ -7,10 +7,10 @@ the probabilities of a PRISM file), and the solver, which has seen nothing but w
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,13 +26,14 @@ from plumdp.model.question import Question, ask
 from plumdp.result.data_file import read_data
 from plumdp.result.folder import CERTIFICATE, DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable, read_policy
-from plumdp.verifying.chain_part import Ends, shares_in
+from plumdp.verifying.chain_part import Ends, choices_in, shares_in
 from plumdp.verifying.checker.polynomials import parse
 from plumdp.verifying.checker.reading import Rejected, require
 
 _POINTS = 3  # at which probabilities are compared
 _CLOSE = 1e-6  # of directions, which a solver finds in floats
 
+Row: TypeAlias = frozenset[tuple[int, Fraction]]
 ModelAt = Callable[[Mapping[str, Fraction]], ParametricMDP]
 """A function from values of the parameters to a model, in which they may stay parameters."""
 
@@ -41,19 +42,20 @@ def check_chain(folder: Path, model_at: ModelAt, rng: np.random.Generator) -> No
     """Require that the chain is that of the model under the policy, state by state, at random rational points."""
     witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
     options = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["options"]
-    names, chains = witness["parameters"], {POLICY: witness["chain"]}
+    names, parts = witness["parameters"], {POLICY: [witness]}
     if "comparison" in witness:
-        chains[RIVAL] = witness["comparison"]["chain"]
+        parts[RIVAL] = [witness["comparison"]]
         require((folder / RIVAL).exists(), f"there is no {RIVAL}, the policy that the other one is compared with")
+    if "all_policies" in witness:
+        parts[POLICY].append(witness["all_policies"])
     for _ in range(_POINTS):
         point = {name: Fraction(int(rng.integers(1, 1000)), 1009) for name in names}
         model = model_at(point)
         question = ask(witness["claim"]["objective"], model, memory=options["memory"])
-        for file, chain in chains.items():
-            values = [_value(parse(text, names), point, names) for text in chain["expressions"]]
-            rewards = [None if row is None else _reward(row[0], point, names) for row in chain["rows"]]
+        for file, of_file in parts.items():
             policy = read_policy(question.model.graph, folder / file)
-            _compare(chain, values, rewards, question, policy, {n: point[n] for n in model.space.names})
+            for part in of_file:
+                _compare(part["chain"], part.get("others"), point, names, question, policy)
 
 
 def _value(polynomial: Mapping[tuple[int, ...], Any], point: Mapping[str, Fraction], names: list[str]) -> Fraction:
@@ -72,17 +74,21 @@ def _reward(given: float | str, point: Mapping[str, Fraction], names: list[str])
 
 def _compare(
     chain: dict[str, Any],
-    values: list[Fraction],
-    rewards: list[Fraction | None],
+    others: list[list[Any]] | None,
+    point: Mapping[str, Fraction],
+    names: list[str],
     question: Question,
     policy: PolicyTable,
-    point: Mapping[str, Fraction],
 ) -> None:
-    """Require that each state of a chain is one of the model, with the row and the reward that it has there."""
+    """Require that each state of a chain is one of the model, with the row and the reward that it has there.
+
+    With ``others``, all rows that there are in the state must be those of the model.
+    """
     model, graph, flipped = question.model, question.model.graph, question.objective.flipped()
     objective: Objective = question.objective if flipped is None else flipped
     ends, terms, weights = Ends(objective, model), objective.terms(graph), policy_weights(graph, policy)
-    known = model.expressions.evaluate_exact(model.space, point)
+    known = model.expressions.evaluate_exact(model.space, {name: point[name] for name in model.space.names})
+    values = [_value(parse(text, names), point, names) for text in chain["expressions"]]
     number = {state: i for i, state in enumerate(zip(*(v.tolist() for v in graph.states.values()), strict=True))}
     states = [number.get(state, -1) for state in zip(*(chain["states"][name] for name in graph.states), strict=True)]
     require(min(states, default=0) >= 0, "the chain has a state that the model does not have")
@@ -90,32 +96,41 @@ def _compare(
     steps = chain["step"] if ends.counts else [0] * len(states)
     start = states[chain["initial"]], steps[chain["initial"]]
     require(start == (graph.initial_state, 0), "the initial state is another one in the model")
-    for node, (row, state) in enumerate(zip(chain["rows"], states, strict=True)):
+    rows = [[row] for row in chain["rows"]]
+    for node, row in others or ():
+        rows[node].append(row)
+    for node, state in enumerate(states):
         where = f"state {node} of the chain, {graph.describe_state(state)}"
-        is_over = ends.is_over(state, steps[node])
-        require((row is None) == is_over, f"{where}: the run is over in one of chain and model only")
-        if row is None:
+        is_over, after = ends.is_over(state, steps[node]), steps[node] + 1 if ends.counts else 0
+        require((rows[node][0] is None) == is_over, f"{where}: the run is over in one of chain and model only")
+        if is_over:
             is_target = ends.is_target(state, steps[node])
             require((node in chain["target"]) == is_target, f"{where}: it is a target in one of chain and model only")
             continue
-        mine: dict[int, Fraction] = {}
-        for successor, f in zip(row[1], row[2], strict=True):
-            after = steps[node] + 1 if ends.counts else 0
-            require(steps[successor] == after, f"{where}: a step leads to another number of steps")
-            mine[states[successor]] = mine.get(states[successor], Fraction(0)) + values[f]
-        theirs: dict[int, Fraction] = {}
-        reward = Fraction(0)
-        for choice, share in shares_in(model, weights, state):
-            reward += share * Fraction(float(terms.reward[choice]))
-            for t in range(int(graph.first_transition[choice]), int(graph.first_transition[choice + 1])):
-                successor = int(graph.successor[t])
-                theirs[successor] = theirs.get(successor, Fraction(0)) + share * known[int(model.expression[t])]
-        require(_without_zeros(mine) == _without_zeros(theirs), f"{where}: the model has another row")
-        require(rewards[node] == reward, f"{where}: the model has another reward")
+        mine: set[tuple[Row, Fraction]] = set()
+        for reward, successors, expressions in rows[node]:
+            require(all(steps[s] == after for s in successors), f"{where}: a step leads to another number of steps")
+            shares = ((states[s], values[f]) for s, f in zip(successors, expressions, strict=True))
+            mine.add((_row(shares), _reward(reward, point, names)))
+        theirs: set[tuple[Row, Fraction]] = set()
+        for taken in [list(shares_in(model, weights, state))] if others is None else choices_in(model, state):
+            ways = [
+                (int(graph.successor[t]), share * known[int(model.expression[t])])
+                for choice, share in taken
+                for t in range(*graph.first_transition[choice : choice + 2].tolist())
+            ]
+            paid = (share * Fraction(float(terms.reward[choice])) for choice, share in taken)
+            theirs.add((_row(ways), sum(paid, start=Fraction(0))))
+        require({row for row, _ in mine} == {row for row, _ in theirs}, f"{where}: the model has another row")
+        require(mine == theirs, f"{where}: the model has another reward")
 
 
-def _without_zeros(row: dict[int, Fraction]) -> dict[int, Fraction]:
-    return {state: share for state, share in row.items() if share}
+def _row(ways: Iterable[tuple[int, Fraction]]) -> Row:
+    """Return the probabilities of successors that are not zero."""
+    row: dict[int, Fraction] = {}
+    for successor, share in ways:
+        row[successor] = row.get(successor, Fraction(0)) + share
+    return frozenset((successor, share) for successor, share in row.items() if share)
 
 
 def can_check_directions(folder: Path) -> bool:

@@ -21,7 +21,7 @@ from plumdp.confidence.laws import law_of_space
 from plumdp.confidence.likelihood import LikelihoodSet, Threshold, furthest_point
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray
-from plumdp.model.objective import digest
+from plumdp.model.objective import Kind, digest
 from plumdp.model.policy import memory_of
 from plumdp.model.question import Question, ask
 from plumdp.result.certificate import Certificate
@@ -39,7 +39,7 @@ from plumdp.verifying.checker.counts import Data, read_data
 from plumdp.verifying.checker.enclosure import make_enclosure
 from plumdp.verifying.checker.evidence import Likelihood, read_likelihood
 from plumdp.verifying.checker.half_spaces import HalfSpace, of_tangents
-from plumdp.verifying.checker.reading import Part, Rejected, read_json
+from plumdp.verifying.checker.reading import Part, Rejected, read_json, require
 from plumdp.verifying.counted import counted_part
 from plumdp.verifying.model_parts import shares_part, space_part
 from plumdp.verifying.set_proof import INTERVALS, bets_part, intervals_part, likelihood_parts, space_law
@@ -78,7 +78,7 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
             "sentence": certificate.headline,
         },
     }
-    _refuse_unknown(learned, content, certificate)
+    _refuse_unknown(learned, question, content, certificate)
     model = learned.model
     content |= {
         "budget": {"error": learned.error, "shares": shares_part(learned.budget)},
@@ -131,7 +131,7 @@ def _announced(learned: Learned, certificate: Certificate) -> Iterator[Question]
         yield ask(certificate.objective, learned.model, memory=memory_of(certificate.policy))
 
 
-def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Certificate) -> None:
+def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any], certificate: Certificate) -> None:
     unknown = {
         "tables of unknown rows": learned.model.is_table,
         "models on disk": learned.model.graph.levels is not None,
@@ -147,7 +147,9 @@ def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Cert
         if is_so:
             raise DataError(f"verify does not know {what}, so there is no witness of this certificate")
     try:
-        _claim(certificate, Part(content, WITNESS))
+        claim = _claim(certificate, Part(content, WITNESS))
+        is_average = question.objective.kind is Kind.AVERAGE
+        require(claim.all_policies is None or not is_average, "verify does not know averages of all policies")
     except Rejected as error:
         raise DataError(f"{error}, so there is no witness of this certificate") from None
 
