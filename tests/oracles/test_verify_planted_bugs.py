@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.twin_outcomes import equal_outcomes_are_merged_once
-from support.verified_results import COST, compared, small_counts, witnessed
+from support.verified_results import COST, answered, compared, small_counts, witnessed
 
 import plumdp
 from plumdp.base.error_budget import ErrorBudget
-from plumdp.certifying import difference, valuation
+from plumdp.certifying import difference, thresholds, valuation
 from plumdp.confidence import bounds, evidence, likelihood, staged_bets
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.data.counts import Pilot, TransitionCounts
@@ -181,6 +181,15 @@ def test_a_planted_error_in_a_difference_is_found(tmp_path, monkeypatch, plant):
         compared(tmp_path / "result", "near", "twice", COST, counts=small_counts(300))
     broken = verify(tmp_path / "result").broken
     assert (None if broken is None else broken.layer) == (None if plant is None else "bracket"), broken
+
+
+def test_a_limit_of_all_policies_that_is_too_small_is_found(tmp_path, monkeypatch):
+    """It is within the bounds of the policy that was found."""
+    honest = thresholds.best_of_all
+    with monkeypatch.context() as patch:
+        patch.setattr(thresholds, "best_of_all", lambda *args, **kwargs: 0.99 * honest(*args, **kwargs))
+        answered(tmp_path / "result", 'P>=0.9 [ F "goal" ]')
+    assert verify(tmp_path / "result").broken.layer == "bracket"
 
 
 def backoff():

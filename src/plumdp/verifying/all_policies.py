@@ -75,9 +75,10 @@ def _with_all(chain: Chain, enclosure: Enclosure, expansion: Expansion, sign: in
             both = tuple(x + y for x, y in zip(a, b, strict=True))
             change[both] = change.get(both, 0.0) + matrix @ u
     added = np.maximum(sign * change.pop(zero, np.zeros(n)) + sizes_on_ball(change, n), 0.0)
-    stays = np.array([set(step.successors) == {node} for node, step in chain.open_steps()])  # which adds nothing
-    largest = float(np.abs(expansion.coefficients[:, 0]).max(initial=0.0))
-    margins = _sums(np.where(stays, 0.0, added + _LEAST * largest), nodes, matrices, zero)
+    least = _LEAST * float(np.abs(expansion.coefficients[:, 0]).max(initial=0.0))
+    stays = np.array([set(step.successors) == {node} and chain.discount == 1 for node, step in chain.open_steps()])
+    is_free = stays & (added <= least)  # exactly, however often it is done
+    margins = _sums(np.where(is_free, 0.0, added + least), nodes, matrices, zero)
     steps = _sums(np.ones(n), nodes, matrices, zero)
     if margins is None:
         return None
@@ -89,8 +90,9 @@ def _sums(added: FloatArray, nodes: Indices, matrices: dict[Exponents, Any], zer
     n_states = int(nodes.max(initial=-1)) + 1
     total, spared = np.zeros(n_states), added * (1 + _SPARE)
     for _ in range(_ROUNDS):
-        after = matrices[zero] @ total if zero in matrices else np.zeros(len(nodes))
-        after += sizes_on_ball({e: matrix @ total for e, matrix in matrices.items() if e != zero}, len(nodes))
+        after = matrices[zero] @ total + sizes_on_ball(
+            {e: matrix @ total for e, matrix in matrices.items() if e != zero}, len(nodes)
+        )
         if (added + after <= total[nodes]).all():
             return total
         new = np.zeros(n_states)
