@@ -12,11 +12,11 @@ import pytest
 from paid_models import COST, machine, runs_of
 from support.twin_outcomes import equal_outcomes_are_merged_once
 from support.verified_results import COST as STEPS
-from support.verified_results import compared, small_counts, witnessed, witnessed_online
+from support.verified_results import answered, compared, small_counts, witnessed, witnessed_online
 
 import plumdp
 from plumdp.base.error_budget import ErrorBudget
-from plumdp.certifying import difference, valuation
+from plumdp.certifying import difference, thresholds, valuation
 from plumdp.confidence import bets, bounds, evidence, likelihood, staged_bets, tolerant
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.reward_coins import Pooled, RewardCoins
@@ -186,6 +186,15 @@ def test_a_planted_error_in_a_difference_is_found(tmp_path, monkeypatch, plant):
         compared(tmp_path / "result", "near", "twice", STEPS, counts=small_counts(300))
     broken = verify(tmp_path / "result").broken
     assert (None if broken is None else broken.layer) == (None if plant is None else "bracket"), broken
+
+
+def test_a_limit_of_all_policies_that_is_too_small_is_found(tmp_path, monkeypatch):
+    """It is within the bounds of the policy that was found."""
+    honest = thresholds.best_of_all
+    with monkeypatch.context() as patch:
+        patch.setattr(thresholds, "best_of_all", lambda *args, **kwargs: 0.99 * honest(*args, **kwargs))
+        answered(tmp_path / "result", 'P>=0.9 [ F "goal" ]')
+    assert verify(tmp_path / "result").broken.layer == "bracket"
 
 
 def earlier_intervals_are_too_narrow(patch):

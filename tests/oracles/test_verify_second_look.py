@@ -8,7 +8,16 @@ import pandas as pd
 import pytest
 from paid_models import COST as PAID
 from paid_models import machine, runs_of
-from support.verified_results import COST, PROPERTY, compared, rewrite, small_counts, small_model, witnessed
+from support.verified_results import (
+    COST,
+    PROPERTY,
+    answered,
+    compared,
+    rewrite,
+    small_counts,
+    small_model,
+    witnessed,
+)
 
 import plumdp
 from plumdp.case_studies import prism_file
@@ -115,6 +124,18 @@ def test_the_chains_of_both_policies_are_compared(tmp_path):
         check_chain(folder, lambda point: small_model(), np.random.default_rng(1))
     (folder / "rival.csv").unlink()
     with pytest.raises(Rejected, match=r"there is no rival\.csv"):
+        check_chain(folder, lambda point: small_model(), np.random.default_rng(1))
+
+
+def test_no_action_is_missing_in_an_answer_about_all_policies(tmp_path):
+    folder = tmp_path / "result"
+    answered(folder, 'P>=0.9 [ F "goal" ]', keeps_data=True)
+    report = verify(folder)
+    look_again(folder, report, lambda point: small_model())
+    assert report.passed[-2:] == ["directions", "model"], report.broken
+    rewrite(folder, lambda witness: witness["all_policies"]["others"].pop())
+    assert verify(folder).broken is None  # nobody knows without the model
+    with pytest.raises(Rejected, match="another row"):
         check_chain(folder, lambda point: small_model(), np.random.default_rng(1))
 
 

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 import plumdp
 from plumdp.data.counts import TransitionCounts
+from plumdp.model.language.threshold import parse_threshold
 from plumdp.result.folder import digest, digest_of_content
 from plumdp.verifying.checker.check import Report, check_claim, exactly
 from plumdp.verifying.checker.claim import read_claim
@@ -117,6 +118,17 @@ def witnessed_online(folder: Path, *, seed=1):
     certificate = plumdp.conclude(record.learned, study.objective, policy=record.policy, relaxation="rectangular")
     certificate.save(folder, witness=propose_witness(record.learned, certificate)[0])
     return record
+
+
+def answered(folder: Path, text, *, model=None, counts=None, keeps_data=False):
+    """Save the certificate with the answer to a threshold and a witness, and return the answer."""
+    model, counts = model or small_model(), counts if counts is not None else small_counts()
+    question = parse_threshold(text, model)
+    learned = plumdp.learn(model, counts, objectives=[question.objective])
+    answer = plumdp.decide(learned, question)
+    data = {"model": model, "counts": learned.counts} if keeps_data else {}
+    answer.answered.save(folder, witness=propose_witness(learned, answer.answered)[0], **data)
+    return answer
 
 
 def rewrite(folder: Path, change_witness=None, change_certificate=None):

@@ -150,7 +150,12 @@ TAMPERING = {
     "evidence from elsewhere": ("counts", lambda w, c: c["options"].update(evidence={"p": [1, 2]})),
     "a contradicted model": ("files", certified(status="model contradicted")),
     "a comparison with another policy": ("files", certified(comparison={"sentence": "It is better."})),
-    "an answer about all policies": ("files", answered(sentence=f"No: no policy has more than 0.71, {SHARE}")),
+    "an answer about all policies": (
+        "counts",
+        answered(
+            sentence=f"No: no policy has more than 0.71, {SHARE}", verdict="no", question='Pmax>=0.9 [ F "goal" ]'
+        ),
+    ),
     "an answer about a policy that was not given": (
         "files",
         answered(sentence=f"Yes: this policy has at least 0.6, {SHARE}"),

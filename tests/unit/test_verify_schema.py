@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from paid_models import COST as PAID
 from paid_models import counts_of, one_payment
-from support.verified_results import COST, PROPERTY, compared, witnessed, worn, worn_counts
+from support.verified_results import COST, PROPERTY, answered, compared, witnessed, worn, worn_counts
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 SCHEMA = json.loads((REFERENCE / "witness.schema.json").read_text("utf-8"))
@@ -28,11 +28,12 @@ def witnesses(tmp_path_factory):
     for name, (text, options) in KINDS.items():
         witnessed(folder / name, text, **options)
     compared(folder / "comparison", "near", "near", COST)
-    names = [*KINDS, "comparison"]
+    answered(folder / "all", 'P>=0.9 [ F "goal" ]')
+    names = [*KINDS, "comparison", "all"]
     return {name: json.loads((folder / name / "witness.json").read_text("utf-8")) for name in names}
 
 
-@pytest.mark.parametrize("name", [*KINDS, "comparison"])
+@pytest.mark.parametrize("name", [*KINDS, "comparison", "all"])
 def test_witnesses_fit_the_schema(witnesses, name):
     validator = pytest.importorskip("jsonschema").Draft202012Validator
     validator.check_schema(SCHEMA)

@@ -188,6 +188,21 @@ def _whole(row: tuple[Any, ...]) -> list[int]:
     return [int(x * scale) for x in row]
 
 
+def deepest_point(half_spaces: Sequence[tuple[FloatArray, float]]) -> FloatArray:
+    """Return the centre of a largest ball within half-spaces ``row · v <= offset``."""
+    from scipy.optimize import linprog
+
+    rows = np.array([row for row, _ in half_spaces])
+    widths = np.linalg.norm(rows, axis=1, keepdims=True)
+    found = linprog(
+        np.append(np.zeros(rows.shape[1]), -1.0),
+        A_ub=np.hstack([rows, widths]),
+        b_ub=[offset for _, offset in half_spaces],
+        bounds=(None, None),
+    )
+    return np.zeros(rows.shape[1]) if found.x is None else np.asarray(found.x[:-1])
+
+
 def ball_part(
     table: LikelihoodTable,
     middle: FloatArray,

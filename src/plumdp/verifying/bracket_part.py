@@ -22,7 +22,7 @@ from plumdp.verifying.checker.enclosure import Enclosure
 from plumdp.verifying.expansion import Expansion, expand
 from plumdp.verifying.multipliers import Cuts, Multipliers, bound_polynomial
 
-_DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
+DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
 _ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, from which on no other degree is tried
 _EXACT = 1e-12  # relative width of bounds that leave no room for rounding
 _ROOM = 5e-10  # by which ends may be proved with less, relative; the checker allows twice as much
@@ -118,7 +118,7 @@ def prove_brackets(
 
     If none does, they are of the largest degree that was tried. The first brackets are those of the chains.
     """
-    degrees = _DEGREES if enclosure.dimension else (0,)
+    degrees = DEGREES if enclosure.dimension else (0,)
     for degree in degrees:
         expansions = _expansions(chains, wanted, enclosure, degree, misfit)
         if expansions is None:
@@ -126,13 +126,13 @@ def prove_brackets(
         n_next = sum(len(chain.open) for chain in chains) * comb(enclosure.dimension + degree + 2, enclosure.dimension)
         is_last, brackets = degree == degrees[-1] or n_next > _MOST, []
         for each in reversed(wanted):  # a difference has the narrowest
-            bracket, missing, margin = _bracket(each, chains, expansions, enclosure)
+            bracket, missing, margin = bracket_of(each, chains, expansions, enclosure)
             is_hopeless = degree >= _ENOUGH and margin < _SMALL * missing  # a smaller margin would not help
             if missing > 0 and not is_hopeless and not is_last:
                 break
             brackets.append(bracket)
         else:
-            return [_written_values(each) for each in expansions], brackets[::-1]
+            return [written_values(each) for each in expansions], brackets[::-1]
     raise DataError("no functions that bound the policy's value on all of the ball were found, so there is no witness")
 
 
@@ -149,7 +149,8 @@ def _expansions(
     return found
 
 
-def _written_values(expansion: Expansion) -> dict[str, Any]:
+def written_values(expansion: Expansion) -> dict[str, Any]:
+    """Return functions, margins and numbers of steps as the witness has them."""
     return {
         "degree": expansion.degree,
         "functions": expansion.coefficients.tolist(),
@@ -160,7 +161,7 @@ def _written_values(expansion: Expansion) -> dict[str, Any]:
     }
 
 
-def _bracket(
+def bracket_of(
     wanted: Wanted, chains: Sequence[Chain], expansions: Sequence[Expansion], enclosure: Enclosure
 ) -> tuple[dict[str, Any], float, float]:
     """Return multipliers of both ends, about how much is missing to prove them, and the margin in that."""

@@ -18,9 +18,8 @@ from plumdp.model.expressions.polynomial import Polynomial, polynomial
 from plumdp.model.graph import BoolArray
 from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.policy import policy_weights
+from plumdp.model.policy import Policy, policy_weights
 from plumdp.model.question import Question
-from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.coupled.chain import fixed_states
 
 KINDS = {
@@ -32,8 +31,12 @@ KINDS = {
 }
 
 
-def chain_part(question: Question, policy: PolicyTable) -> dict[str, Any]:
-    """Return the chain of the policy, with all states that it reaches."""
+def chain_part(question: Question, policy: Policy, others: list[list[Any]] | None = None) -> dict[str, Any]:
+    """Return the chain of the policy, with all states that it reaches.
+
+    With a list of ``others``, these are all states that any policy reaches, and every action that this one does not
+    take is added to the list: the number of a state, and a row.
+    """
     model, flipped = question.model, question.objective.flipped()
     objective: Objective = question.objective if flipped is None else flipped
     rows, ends = _Rows(model, objective, policy), Ends(objective, model)
@@ -46,13 +49,19 @@ def chain_part(question: Question, policy: PolicyTable) -> dict[str, Any]:
             written.append(None)
             (targets if ends.is_target(state, step) else avoided).append(node)
             continue
-        reward, successors, expressions = rows.of(state)
         after = step + 1 if ends.counts else 0
-        for successor in successors:
-            if (successor, after) not in numbers:
-                numbers[successor, after] = len(found)
-                found.append((successor, after))
-        written.append([reward, [numbers[successor, after] for successor in successors], expressions])
+        taken = rows.taken(state)
+        actions = [taken] if others is None else [taken, *rows.not_taken(state)]
+        here = []
+        for reward, successors, expressions in map(rows.row, actions):
+            for successor in successors:
+                if (successor, after) not in numbers:
+                    numbers[successor, after] = len(found)
+                    found.append((successor, after))
+            here.append([reward, [numbers[successor, after] for successor in successors], expressions])
+        written.append(here[0])
+        if others is not None:
+            others += [[node, row] for row in here[1:]]
     states = np.array([state for state, _ in found])
     return {
         **value_part(question),
@@ -109,7 +118,7 @@ class _Rows:
 
     model: ParametricMDP
     objective: Objective
-    policy: PolicyTable
+    policy: Policy
     texts: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -119,9 +128,17 @@ class _Rows:
         )
         self._of_expression: dict[int, int] = {}
 
-    def of(self, state: int) -> tuple[float | str, list[int], list[int]]:
-        """Return the reward of a state, its successors, and the numbers of their probabilities."""
-        graph, taken = self.model.graph, list(shares_in(self.model, self._weights, state))
+    def taken(self, state: int) -> list[tuple[int, Fraction]]:
+        """Return the choices that the policy takes in a state, and the share of each."""
+        return list(shares_in(self.model, self._weights, state))
+
+    def not_taken(self, state: int) -> list[list[tuple[int, Fraction]]]:
+        """Return all other choices of a state, each by itself."""
+        return [alone for alone in choices_in(self.model, state) if self._weights[alone[0][0]] < 1]
+
+    def row(self, taken: list[tuple[int, Fraction]]) -> tuple[float | str, list[int], list[int]]:
+        """Return the reward of what is done, its successors, and the numbers of their probabilities."""
+        graph = self.model.graph
         if len(taken) == 1:
             transitions = slice(*graph.first_transition[taken[0][0] : taken[0][0] + 2].tolist())
             numbers = [self._numbered(f) for f in self.model.expression[transitions].tolist()]
@@ -163,3 +180,8 @@ def shares_in(model: ParametricMDP, weights: Any, state: int) -> Iterator[tuple[
     given = {choice: Fraction(float(weights[choice])) for choice in choices if weights[choice]}
     total = sum(given.values())
     return ((choice, weight / total) for choice, weight in given.items())
+
+
+def choices_in(model: ParametricMDP, state: int) -> list[list[tuple[int, Fraction]]]:
+    """Return all choices of a state, each by itself, as what a policy takes."""
+    return [[(choice, Fraction(1))] for choice in range(*model.graph.first_choice[state : state + 2].tolist())]

@@ -57,16 +57,20 @@ def expand(
     """
     if chain.kind == "average":
         return _expand_average(chain, enclosure, degree, misfit)
-    matrices, earned = _matrices(chain, enclosure)
+    matrices, earned = step_matrices(chain, enclosure, with_others=False)
     k, n = enclosure.dimension, len(chain.open)
     if n == 0:
         return Expansion(degree, np.zeros((0, len(monomials(k, degree)))), np.zeros(0), np.zeros(0))
     zero, ranges = (0,) * k, Ranges(chain, misfit)
-    found, solve = _expanded(matrices, earned, n, k, degree)
-    sides = [found]
+    solved = _expanded(matrices, earned, n, k, degree)
+    if solved is None:
+        return None
+    (found, solve), sides = solved, [solved[0]]
     if misfit:
         moved = (ranges.moved(found[zero], matrices, earned, side, zero) for side in (-1, 1))
-        sides = [_expanded(*both, n, k, degree)[0] for both in moved]
+        sides = [each[0] for each in (_expanded(*both, n, k, degree) for both in moved) if each is not None]
+        if len(sides) < 2:
+            return None
     rounding = 0.0 if is_exact else _ROUNDING * max(float(np.abs(found[zero]).max()), _LEAST)
     high = (sizes_on_ball(_high(each, matrices, earned, degree), n) + ranges.beyond(each) for each in sides)
     missing = np.maximum.reduce(list(high)) + rounding
@@ -82,14 +86,20 @@ def expand(
 
 def _expanded(
     matrices: dict[Exponents, Any], earned: dict[Exponents, FloatArray], n: int, k: int, degree: int
-) -> tuple[dict[Exponents, FloatArray], Any]:
-    """Return the coefficients (n_open) of values by monomial, and the solver of a step at the centre."""
+) -> tuple[dict[Exponents, FloatArray], Any] | None:
+    """Return the coefficients (n_open) of values by monomial, and the solver of a step at the centre, if there is one.
+
+    There is none for a policy that never ends where others do.
+    """
     from scipy.sparse import eye_array
     from scipy.sparse.linalg import splu
 
     steps = matrices[(0,) * k]
     rest = {e: matrix for e, matrix in matrices.items() if any(e)}
-    solver = splu((eye_array(n) - steps).tocsc())
+    try:
+        solver = splu((eye_array(n) - steps).tocsc())
+    except RuntimeError:  # a singular matrix
+        return None
 
     def solve(right: FloatArray) -> FloatArray:
         first = solver.solve(right)
@@ -106,7 +116,7 @@ def _expand_average(chain: Chain, enclosure: Enclosure, degree: int, misfit: flo
     from scipy.sparse import block_array, coo_array, eye_array
     from scipy.sparse.linalg import splu
 
-    matrices, earned = _matrices(chain, enclosure)
+    matrices, earned = step_matrices(chain, enclosure, with_others=False)
     n, zero = len(chain.open), (0,) * enclosure.dimension
     start, ones = chain.open.index(chain.initial), np.ones((n, 1))
     first = coo_array(([1.0], ([0], [start])), shape=(1, n))  # u is zero in the initial state
@@ -129,19 +139,23 @@ def _expand_average(chain: Chain, enclosure: Enclosure, degree: int, misfit: flo
     return Expansion(degree, coefficients, np.array([margin]), np.zeros(n), np.array(average))
 
 
-def _matrices(chain: Chain, enclosure: Enclosure) -> tuple[dict[Exponents, Any], dict[Exponents, FloatArray]]:
-    """Return the matrix of each monomial among open states, and of what a step earns, in rewards and known values."""
+def step_matrices(
+    chain: Chain, enclosure: Enclosure, *, with_others: bool = True
+) -> tuple[dict[Exponents, Any], dict[Exponents, FloatArray]]:
+    """Return the matrix of each monomial from steps to open states, and what a step earns, with known values.
+
+    Steps are in the order of ``open_steps``, so that without others there is one for each open state.
+    """
     from scipy.sparse import coo_array
 
     forms = [enclosure.transform(f, "chain") for f in chain.expressions]
     place = {node: i for i, node in enumerate(chain.open)}
-    n, discount = len(place), float(chain.discount.p) / float(chain.discount.q)
+    steps = [step for _, step in chain.open_steps()][: None if with_others else len(place)]
+    n, discount = len(steps), float(chain.discount.p) / float(chain.discount.q)
     entries: dict[Exponents, tuple[list[int], list[int], list[float]]] = {(0,) * enclosure.dimension: ([], [], [])}
     earned: dict[Exponents, FloatArray] = {}
     coefficients = [[(e, discount * int(c.p) / int(c.q)) for e, c in form.items()] for form in forms]
-    for node, i in place.items():
-        step = chain.steps[node]
-        assert step is not None
+    for i, step in enumerate(steps):
         for e, c in enclosure.transform(step.reward, "chain").items():
             earned.setdefault(e, np.zeros(n))[i] += int(c.p) / int(c.q)
         for successor, f in zip(step.successors, step.expressions, strict=True):
@@ -153,7 +167,7 @@ def _matrices(chain: Chain, enclosure: Enclosure) -> tuple[dict[Exponents, Any],
                     numbers.append(c)
                 elif chain.known[successor]:
                     earned.setdefault(e, np.zeros(n))[i] += c * float(chain.known[successor].p)
-    matrices = {e: coo_array((v, (r, c)), shape=(n, n)).tocsr() for e, (r, c, v) in entries.items()}
+    matrices = {e: coo_array((v, (r, c)), shape=(n, len(place))).tocsr() for e, (r, c, v) in entries.items()}
     return matrices, earned
 
 

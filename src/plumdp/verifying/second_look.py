@@ -7,7 +7,8 @@ the probabilities of a PRISM file), and the solver, which has seen nothing but w
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import log, sqrt
 from pathlib import Path
@@ -28,7 +29,7 @@ from plumdp.model.question import Question, ask
 from plumdp.result.data_file import read_data
 from plumdp.result.folder import CERTIFICATE, DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable, read_policy
-from plumdp.verifying.chain_part import Ends, shares_in, value_part
+from plumdp.verifying.chain_part import Ends, choices_in, shares_in, value_part
 from plumdp.verifying.checker.bets import weight_of_horizon
 from plumdp.verifying.checker.check import exactly
 from plumdp.verifying.checker.counts import read_data as counted_data
@@ -51,21 +52,22 @@ def check_chain(folder: Path, model_at: ModelAt, rng: np.random.Generator) -> No
     witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
     certificate = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))
     options, is_of_value = certificate["options"], "the value is" in certificate.get("answer", {}).get("sentence", "")
-    names, chains = witness["parameters"], {POLICY: witness["chain"]}
+    names, parts = witness["parameters"], {POLICY: [witness]}
     if "comparison" in witness:
-        chains[RIVAL] = witness["comparison"]["chain"]
+        parts[RIVAL] = [witness["comparison"]]
         require((folder / RIVAL).exists(), f"there is no {RIVAL}, the policy that the other one is compared with")
+    if "all_policies" in witness:
+        parts[POLICY].append(witness["all_policies"])
     for _ in range(_POINTS):
         point = {name: Fraction(int(rng.integers(1, 1000)), 1009) for name in names}
         model = model_at(point)
         has_choices = model.graph.n_choices > model.graph.n_states
         require(not (is_of_value and has_choices), "the model has other policies, and the answer is about one of them")
         question = ask(witness["claim"]["objective"], model, memory=options["memory"])
-        for file, chain in chains.items():
-            values = [_value(parse(text, names), point, names) for text in chain["expressions"]]
-            rewards = [None if row is None else _reward(row[0], point, names) for row in chain["rows"]]
+        for file, of_file in parts.items():
             policy = read_policy(question.model.graph, folder / file)
-            _compare(chain, values, rewards, question, policy, {n: point[n] for n in model.space.names})
+            for part in of_file:
+                _compare(part["chain"], part.get("others"), point, names, question, policy)
 
 
 def _value(polynomial: Mapping[tuple[int, ...], Any], point: Mapping[str, Fraction], names: list[str]) -> Fraction:
@@ -84,19 +86,23 @@ def _reward(given: float | str, point: Mapping[str, Fraction], names: list[str])
 
 def _compare(
     chain: dict[str, Any],
-    values: list[Fraction],
-    rewards: list[Fraction | None],
+    others: list[list[Any]] | None,
+    point: Mapping[str, Fraction],
+    names: list[str],
     question: Question,
     policy: PolicyTable,
-    point: Mapping[str, Fraction],
 ) -> None:
-    """Require that each state of a chain is one of the model, with the row and the reward that it has there."""
+    """Require that each state of a chain is one of the model, with the row and the reward that it has there.
+
+    With ``others``, all rows that there are in the state must be those of the model.
+    """
     model, graph, flipped = question.model, question.model.graph, question.objective.flipped()
     objective: Objective = question.objective if flipped is None else flipped
     for name, part in value_part(question).items():
         require(chain[name] == part, f"the {name} of the chain is that of another objective")
     ends, terms, weights = Ends(objective, model), objective.terms(graph), policy_weights(graph, policy)
-    known = model.expressions.evaluate_exact(model.space, point)
+    known = model.expressions.evaluate_exact(model.space, {name: point[name] for name in model.space.names})
+    values = [_value(parse(text, names), point, names) for text in chain["expressions"]]
     number = {state: i for i, state in enumerate(zip(*(v.tolist() for v in graph.states.values()), strict=True))}
     states = [number.get(state, -1) for state in zip(*(chain["states"][name] for name in graph.states), strict=True)]
     require(min(states, default=0) >= 0, "the chain has a state that the model does not have")
@@ -104,29 +110,55 @@ def _compare(
     steps = chain["step"] if ends.counts else [0] * len(states)
     start = states[chain["initial"]], steps[chain["initial"]]
     require(start == (graph.initial_state, 0), "the initial state is another one in the model")
-    for node, (row, state) in enumerate(zip(chain["rows"], states, strict=True)):
+    rows = [[row] for row in chain["rows"]]
+    for node, row in others or ():
+        rows[node].append(row)
+    for node, state in enumerate(states):
         where = f"state {node} of the chain, {graph.describe_state(state)}"
-        is_over = ends.is_over(state, steps[node])
-        require((row is None) == is_over, f"{where}: the run is over in one of chain and model only")
-        if row is None:
+        is_over, after = ends.is_over(state, steps[node]), steps[node] + 1 if ends.counts else 0
+        require((rows[node][0] is None) == is_over, f"{where}: the run is over in one of chain and model only")
+        if is_over:
             is_target = ends.is_target(state, steps[node])
             require((node in chain["target"]) == is_target, f"{where}: it is a target in one of chain and model only")
             continue
-        mine: dict[int, Fraction] = {}
-        for successor, f in zip(row[1], row[2], strict=True):
-            after = steps[node] + 1 if ends.counts else 0
-            require(steps[successor] == after, f"{where}: a step leads to another number of steps")
-            mine[states[successor]] = mine.get(states[successor], Fraction(0)) + values[f]
-        theirs: dict[int, Fraction] = {}
-        reward = Fraction(0)
-        for choice, share in shares_in(model, weights, state):
-            reward += share * _paid(terms, choice, known)
-            for t in range(int(graph.first_transition[choice]), int(graph.first_transition[choice + 1])):
-                successor = int(graph.successor[t])
-                theirs[successor] = theirs.get(successor, Fraction(0)) + share * known[int(model.expression[t])]
-        require(_without_zeros(mine) == _without_zeros(theirs), f"{where}: the model has another row")
-        off = _ROUNDING * (1 + abs(reward)) if isinstance(row[0], str) else Fraction(0)  # a mean is read as a float
-        require(abs((rewards[node] or 0) - reward) <= off, f"{where}: the model has another reward")
+        mine = []
+        for reward, successors, expressions in rows[node]:
+            require(all(steps[s] == after for s in successors), f"{where}: a step leads to another number of steps")
+            shares = ((states[s], values[f]) for s, f in zip(successors, expressions, strict=True))
+            mine.append(_Row.of(shares, _reward(reward, point, names), is_mean=isinstance(reward, str)))
+        theirs = []
+        for taken in [list(shares_in(model, weights, state))] if others is None else choices_in(model, state):
+            ways = [
+                (int(graph.successor[t]), share * known[int(model.expression[t])])
+                for choice, share in taken
+                for t in range(*graph.first_transition[choice : choice + 2].tolist())
+            ]
+            theirs.append(_Row.of(ways, sum((share * _paid(terms, c, known) for c, share in taken), start=Fraction(0))))
+        require({row.ways for row in mine} == {row.ways for row in theirs}, f"{where}: the model has another row")
+        is_paid = all(any(one.is_like(other) for other in theirs) for one in mine)
+        are_all = all(any(one.is_like(other) for one in mine) for other in theirs)
+        require(is_paid and are_all, f"{where}: the model has another reward")
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The probabilities of successors that are not zero, and a reward, which is a mean that was read as a float."""
+
+    ways: frozenset[tuple[int, Fraction]]
+    reward: Fraction
+    is_mean: bool
+
+    @staticmethod
+    def of(ways: Iterable[tuple[int, Fraction]], reward: Fraction, *, is_mean: bool = False) -> _Row:
+        row: dict[int, Fraction] = {}
+        for successor, share in ways:
+            row[successor] = row.get(successor, Fraction(0)) + share
+        kept = frozenset((successor, share) for successor, share in row.items() if share)
+        return _Row(kept, reward, is_mean)
+
+    def is_like(self, other: _Row) -> bool:
+        off = _ROUNDING * (1 + abs(other.reward)) if self.is_mean else Fraction(0)
+        return self.ways == other.ways and abs(self.reward - other.reward) <= off
 
 
 def _paid(terms: Terms, choice: int, known: Sequence[Fraction]) -> Fraction:
@@ -136,10 +168,6 @@ def _paid(terms: Terms, choice: int, known: Sequence[Fraction]) -> Fraction:
     if learned is None or coin < 0:
         return reward
     return reward + learned.span[coin] * known[int(learned.expression[coin, 0])]
-
-
-def _without_zeros(row: dict[int, Fraction]) -> dict[int, Fraction]:
-    return {state: share for state, share in row.items() if share}
 
 
 def can_check_directions(folder: Path) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,17 @@ from plumdp.confidence.laws import law_of_space
 from plumdp.confidence.likelihood import Threshold, furthest_point
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray
-from plumdp.model.objective import digest
+from plumdp.model.objective import Kind, digest
 from plumdp.model.policy import memory_of
 from plumdp.model.question import Question, ask
 from plumdp.result.certificate import Certificate
 from plumdp.result.json_values import json_value, python_value
 from plumdp.solver.coupled.gradient import policy_gradient
-from plumdp.verifying.ball import LikelihoodForm, ball_part
+from plumdp.verifying.all_policies import all_actions_part, prove_all
+from plumdp.verifying.ball import LikelihoodForm, ball_part, deepest_point
 from plumdp.verifying.bracket_part import Wanted, as_float, at_optima, prove_brackets
 from plumdp.verifying.chain_part import chain_part
+from plumdp.verifying.checker.all_policies import read_all
 from plumdp.verifying.checker.chain import Chain, read_chain
 from plumdp.verifying.checker.check import Report, check_claim, exactly, half_spaces_of, policies_of
 from plumdp.verifying.checker.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
@@ -35,7 +38,8 @@ from plumdp.verifying.checker.counts import Data, read_data
 from plumdp.verifying.checker.enclosure import make_enclosure
 from plumdp.verifying.checker.evidence import Likelihood, read_likelihood
 from plumdp.verifying.checker.half_spaces import HalfSpace, of_tangents
-from plumdp.verifying.checker.reading import Part, Rejected, read_json
+from plumdp.verifying.checker.inside import is_inside
+from plumdp.verifying.checker.reading import Part, Rejected, read_json, require
 from plumdp.verifying.counted import counted_part
 from plumdp.verifying.model_parts import shares_part, space_part
 from plumdp.verifying.set_proof import INTERVALS, set_part
@@ -75,7 +79,7 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
         },
     }
     content |= {"misfit": learned.misfit} if learned.misfit else {}
-    _refuse_unknown(learned, content, certificate)
+    _refuse_unknown(learned, question, content, certificate)
     model = learned.model
     content |= {
         "budget": {"error": learned.error, "shares": shares_part(learned.budget)},
@@ -86,6 +90,8 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
     }
     if certificate.rival is not None:
         content["comparison"] = {"chain": chain_part(question, certificate.rival)}
+    if _claim(certificate, Part(content, WITNESS)).all_policies is not None:
+        content["all_policies"] = all_actions_part(question, certificate.policy)
     with exactly():
         with suppress(Rejected):  # what is missing then is found below
             _prove(content, learned, question, certificate)
@@ -126,7 +132,7 @@ def _announced(learned: Learned, certificate: Certificate) -> Iterator[Question]
         yield ask(certificate.objective, learned.model, memory=memory_of(certificate.policy))
 
 
-def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Certificate) -> None:
+def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any], certificate: Certificate) -> None:
     unknown = {
         "tables of unknown rows": learned.model.is_table,
         "models on disk": learned.model.graph.levels is not None,
@@ -141,7 +147,9 @@ def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Cert
         if is_so:
             raise DataError(f"verify does not know {what}, so there is no witness of this certificate")
     try:
-        _claim(certificate, Part(content, WITNESS))
+        claim = _claim(certificate, Part(content, WITNESS))
+        is_average = question.objective.kind is Kind.AVERAGE
+        require(claim.all_policies is None or not is_average, "verify does not know averages of all policies")
     except Rejected as error:
         raise DataError(f"{error}, so there is no witness of this certificate") from None
 
@@ -150,8 +158,8 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     """Add the set, values and bracket to the content of a witness."""
     content["set"] = set_part(learned, content)
     witness = Part(json.loads(json.dumps(content)), "witness")
-    data = read_data(witness)
-    chains = [read_chain(part["chain"], data.names) for part in policies_of(_claim(certificate, witness), witness)]
+    data, claim = read_data(witness), _claim(certificate, witness)
+    chains = [read_chain(part["chain"], data.names) for part in policies_of(claim, witness)]
     wanted = _wanted(certificate, chains)
     likelihoods = [read_likelihood(each, data) for each in witness["set"]["likelihoods"]]
     table, prior = learned.table, law_of_space(learned.model)
@@ -168,11 +176,30 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     enclosure = make_enclosure(ball, data, drawn)
     tangents += at_optima(chains, wanted, enclosure, forms)
     content["set"]["tangents"] = tangents
-    enclosure = make_enclosure(ball, data, [*half_spaces, *_drawn(tangents, data, likelihoods)])
+    half_spaces += _drawn(tangents, data, likelihoods)
+    content["set"]["ball"] |= _inside(learned, ball, data, half_spaces, likelihoods)
+    enclosure = make_enclosure(ball, data, half_spaces)
     values, brackets = prove_brackets(chains, wanted, enclosure, learned.misfit)
     content["values"], content["bracket"] = values[0], brackets[0]
     if len(chains) > 1:
         content["comparison"] |= {"values": values[1], "bracket": brackets[1], "difference": brackets[2]}
+    if claim.all_policies is not None:
+        lower, upper = (None if end is None else as_float(end) for end in claim.all_policies)
+        all_ends = Wanted(((1, 0),), -inf if lower is None else lower, inf if upper is None else upper)
+        content["all_policies"] |= prove_all(read_all(witness, data.names), all_ends, enclosure)
+
+
+def _inside(
+    learned: Learned, ball: Part, data: Data, half_spaces: list[HalfSpace], likelihoods: list[Likelihood]
+) -> dict[str, Any]:
+    """Return a point that is surely in the set, if the centre of the ball is not and one is found."""
+    if is_inside(ball["centre"].numbers(len(data.names)), data, half_spaces, likelihoods):
+        return {}
+    for point in (learned.likely_point, learned.estimate, deepest_point(_floats(half_spaces))):
+        given = Part(json.loads(json.dumps(point.tolist())), "inside").numbers(len(data.names))
+        if is_inside(given, data, half_spaces, likelihoods):
+            return {"inside": point.tolist()}
+    return {}
 
 
 def _wanted(certificate: Certificate, chains: list[Chain]) -> list[Wanted]:

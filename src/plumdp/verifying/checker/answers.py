@@ -1,12 +1,13 @@
 """Answers to thresholds: the sentence follows from the bracket, and the verdict from the sentence and the question.
 
-An answer that one policy gives is checked: that it reaches the threshold, or, if the question is about all policies or
-about this one, that it does not. An answer about all policies is refused, as the proof is about one.
+An answer that one policy gives follows from its bracket: that it reaches the threshold, or, if the question is about
+all policies or about this one, that it does not. An answer about all policies follows from a bound on all values.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from .reading import Exact, Part, Rejected, require
 
@@ -19,27 +20,42 @@ _FOUND = re.compile(
     r'Other policies may do worse: ask (?:P|R(?:\{"[^"]{0,60}"\})?)(?:max|min)(?:<=|>=|<|>) *[0-9.e+-]+ '
     r"for all policies\."
 )
+_ALL = re.compile(
+    r"(Yes|No|Not yet known): (?:the policy found has (at least|at most) (\S+?), and )?no policy has (more|less) than "
+    r"(\S+?), with confidence (\S+) %(?:\.|; more data may decide it\.)"
+)
 _QUESTION = re.compile(r'(P|R(?:\{"[^"]*"\})?) *(max|min)? *(<=|>=|<|>) *([^ \[]+) *(\[.*)', re.DOTALL)
 
 _MAX_TEXT = 10_000
 
 
-def read_answer(answer: Part, objective: str, is_given: bool) -> tuple[list[tuple[str, str]], str]:
-    """Return what an answer says, as pairs such as "at least" and "0.7", and the confidence, all as they are printed.
+@dataclass(frozen=True)
+class Answer:
+    """What an answer says of one policy and of all, in pairs such as "at least" and "0.7", as they are printed."""
 
-    Its verdict is one that such an answer may have.
-    """
+    said: list[tuple[str, str]]
+    limit: tuple[str, str] | None
+    confidence: str
+
+
+def read_answer(answer: Part, objective: str, is_given: bool) -> Answer:
+    """Return what an answer says, whose verdict is one that such an answer may have."""
     sentence, place = answer["sentence"].text(), answer.place
     is_short = max(len(sentence), len(answer["question"].text()), len(objective)) <= _MAX_TEXT
     require(is_short and sentence.isprintable(), f"{place}: a text is too long, or cannot be printed")
-    found, by_one = _FOUND.fullmatch(sentence), _BY_ONE.fullmatch(sentence)
+    found, by_one, by_all = _FOUND.fullmatch(sentence), _BY_ONE.fullmatch(sentence), _ALL.fullmatch(sentence)
+    limit = None
     if found is not None:
         verdict, who, said, confidence = found[1], found[2], [(found[3], found[4])], found[5]
     elif by_one is not None:
         verdict, who, confidence = by_one[1], by_one[2], by_one[7]
         said = [(by_one[3], by_one[4]), *([(by_one[5], by_one[6])] if by_one[5] else [])]
+    elif by_all is not None:
+        verdict, who, confidence = by_all[1], "no policy", by_all[6]
+        said = [(by_all[2], by_all[3])] if by_all[2] else []
+        limit = "at most" if by_all[4] == "more" else "at least", by_all[5]
     else:
-        raise Rejected("verify does not know answers about all policies")
+        raise Rejected(f"{place}: the sentence is not one that verify knows")
     word = {"Yes": "yes", "No": "no", "Not yet known": "unknown"}[verdict]
     require(answer["verdict"].text() == word, f"{place}: the verdict is not that of the sentence")
     require(not who.startswith("this policy") or is_given, f"{place}: the policy was not given")
@@ -49,7 +65,7 @@ def read_answer(answer: Part, objective: str, is_given: bool) -> tuple[list[tupl
     is_of_all = bool(best) and (best == "max") != (comparison[0] == ">")  # such as Pmax<=0.9
     fits = not who.startswith("the policy found") or word == ("no" if is_of_all else "yes")
     require(fits, f"{place}: one policy that was found does not answer this question")
-    return said, confidence
+    return Answer(said, limit, confidence)
 
 
 def _asked(part: Part) -> tuple[str, str, str, str, str]:

@@ -33,15 +33,18 @@ class Side:
 
 
 def check_brackets(witness: Part, sides: Sequence[Side], enclosure: Enclosure, claim: Claim) -> Claim:
-    """Return the claim with the brackets that are proved: of the policy, of another one, and of their difference.
+    """Return the claim with the brackets that are proved: of the policy, of another one and their difference, of all.
 
     Each is the same as claimed, or has an end that is wider by 10^-9 of itself.
     """
     lower, upper = _check_bracket(witness["bracket"], [(1, sides[0])], enclosure, (claim.lower, claim.upper))
     claim, compared = replace(claim, lower=lower, upper=upper), claim.comparison
+    if claim.all_policies is not None:
+        ends = _check_bracket(witness["all_policies"]["bracket"], [(1, sides[-1])], enclosure, claim.all_policies)
+        claim = replace(claim, all_policies=ends)
     if compared is None:
         return claim
-    part, (own, other) = witness["comparison"], sides
+    part, (own, other) = witness["comparison"], sides[:2]
     is_same = own.chain == other.chain  # so that there is one value, and no difference
     both = [] if is_same else [(compared.sign, own), (-compared.sign, other)]
     proved = replace(

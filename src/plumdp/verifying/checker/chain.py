@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from flint import fmpq
 
 from .polynomials import Polynomial, add, constant, parse
-from .reading import Exact, Part, require
+from .reading import Exact, Part, Rejected, require
 
 KINDS = ("reach", "until", "total", "discounted", "average")
 
@@ -39,6 +39,7 @@ class Chain:
     expressions: list[Polynomial]
     steps: list[Step | None]  # None where the run is over
     known: dict[int, Exact]  # values of the states in which nothing is open any more, whatever the parameters are
+    others: list[tuple[int, Step]] = field(default_factory=list)  # what else may be done, if all policies are asked for
 
     @cached_property
     def open(self) -> list[int]:
@@ -46,16 +47,18 @@ class Chain:
         return [node for node in range(len(self.steps)) if node not in self.known]
 
     def open_steps(self) -> Iterator[tuple[int, Step]]:
-        """Yield the open states with their steps."""
+        """Yield the open states with their steps, and with all others."""
         for node in self.open:
             step = self.steps[node]
             if step is not None:
                 yield node, step
+        yield from (pair for pair in self.others if pair[0] not in self.known)
 
     @property
     def is_never_negative(self) -> bool:
         """Whether no run is worth less than zero, as no reward depends on parameters or is negative."""
-        rewards = [step.reward for step in self.steps if step is not None]
+        steps = [*self.steps, *(step for _, step in self.others)]
+        rewards = [step.reward for step in steps if step is not None]
         return all(not any(exponents) and number >= 0 for reward in rewards for exponents, number in reward.items())
 
     @property
@@ -70,7 +73,9 @@ class Chain:
     def is_acyclic(self) -> bool:
         """Whether no run comes back to an open state, so that all runs end."""
         entering = dict.fromkeys(self.open, 0)
-        edges = {node: [s for s in step.successors if s in entering] for node, step in self.open_steps()}
+        edges: dict[int, list[int]] = {node: [] for node in self.open}
+        for node, step in self.open_steps():
+            edges[node] += [s for s in step.successors if s in entering]
         for successors in edges.values():
             for successor in successors:
                 entering[successor] += 1
@@ -85,8 +90,11 @@ class Chain:
         return n_done == len(entering)
 
 
-def read_chain(part: Part, names: list[str]) -> Chain:
-    """Return the chain, after exact checks that every row sums to one and that runs are over where it says so."""
+def read_chain(part: Part, names: list[str], more: Part | None = None) -> Chain:
+    """Return the chain, after exact checks that every row sums to one and that runs are over where it says so.
+
+    ``more`` has pairs of a state and a row of something else that may be done there.
+    """
     kind, complement = part["kind"].text(), part["complement"].truth()
     require(kind in KINDS, f"{part.place}: verify does not know values of the kind {kind!r}")
     require(not complement or kind == "reach", f"{part.place}: one minus a reward is not a value")
@@ -96,19 +104,27 @@ def read_chain(part: Part, names: list[str]) -> Chain:
     expressions = [parse(text.text(), names) for text in part["expressions"]]
     n = len(part["rows"])
     steps = [_step(row, n, len(expressions), names) for row in part["rows"]]
+    others = [_other(item, steps, len(expressions), names) for item in more or ()]
     targets, avoided = ({node.whole(n) for node in part[name]} for name in ("target", "avoid"))
     ends = {node for node, step in enumerate(steps) if step is None}
     is_end = ends == targets | avoided and not targets & avoided
     require(is_end, f"{part.place}: runs must be over in targets and states to avoid, and nowhere else")
     require(kind == "reach" or not avoided, f"{part.place}: only a probability has states to avoid")
     require(kind not in ("total", "average") or not targets, f"{part.place}: these rewards have no target")
-    for node, step in enumerate(steps):
+    for node, step in [*enumerate(steps), *others]:
         is_free = kind != "reach" or step is None or not step.reward
         require(is_free, f"{part.place}: state {node} has a reward, and a probability has none")
-    _check_rows(steps, expressions, len(names), part.place)
-    known = _known(kind, steps, targets, part.place)
+    _check_rows([*steps, *(step for _, step in others)], expressions, len(names), part.place)
+    known = _known(kind, steps, targets, part.place, others)
     known |= dict.fromkeys(avoided, fmpq(0)) | dict.fromkeys(targets, fmpq(int(kind == "reach")))
-    return Chain(kind, complement, discount, part["initial"].whole(n), expressions, steps, known)
+    return Chain(kind, complement, discount, part["initial"].whole(n), expressions, steps, known, others)
+
+
+def _other(item: Part, steps: list[Step | None], n_expressions: int, names: list[str]) -> tuple[int, Step]:
+    node, step = item[0].whole(len(steps)), _step(item[1], len(steps), n_expressions, names)
+    if step is None or steps[node] is None:
+        raise Rejected(f"{item.place}: nothing can be done where a run is over")
+    return node, step
 
 
 def _step(row: Part, n: int, n_expressions: int, names: list[str]) -> Step | None:
@@ -134,13 +150,16 @@ def _check_rows(steps: list[Step | None], expressions: list[Polynomial], n: int,
             checked.add(key)
 
 
-def _known(kind: str, steps: list[Step | None], targets: set[int], place: str) -> dict[int, Exact]:
+def _known(
+    kind: str, steps: list[Step | None], targets: set[int], place: str, others: list[tuple[int, Step]]
+) -> dict[int, Exact]:
     """Return the states from which nothing counts any more, along all transitions, with the value zero."""
     if kind in ("discounted", "average"):
         return {}
     ahead = set(targets) if kind != "total" else {s for s, step in enumerate(steps) if step and step.reward}
+    ahead |= {node for node, step in others if kind == "total" and step.reward}
     before: list[list[int]] = [[] for _ in steps]
-    for node, step in enumerate(steps):
+    for node, step in [*enumerate(steps), *others]:
         for successor in step.successors if step else ():
             before[successor].append(node)
     stack = list(ahead)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flint import ctx
 
+from .all_policies import check_all, read_all
 from .bets import check_bets, of_bets
 from .bracket import Side, check_brackets
 from .chain import read_chain
@@ -133,6 +134,7 @@ def _check_claim(claim: Claim, witness: Part, report: Report) -> None:
         chains = [read_chain(part["chain"], data.names) for part in parts]
         for other in parts[1:]:
             check_same_question(witness["chain"], other["chain"])
+        everything = None if claim.all_policies is None else read_all(witness, data.names)
         if data.misfit:
             check_parts(witness)
             report.trusted.append(f"that no row is off by more than {float(data.misfit):g} from {OFF}")
@@ -147,12 +149,14 @@ def _check_claim(claim: Claim, witness: Part, report: Report) -> None:
         likelihoods = [read_likelihood(part, data) for part in witness["set"]["likelihoods"]]
         half_spaces = half_spaces_of(witness, data, likelihoods)
         enclosure = read_enclosure(witness["set"]["ball"], data, half_spaces, likelihoods)
-        check_inside(witness["set"]["ball"], claim.certificate, data, half_spaces, likelihoods)
+        check_inside(witness["set"]["ball"], data, half_spaces, likelihoods)
     with _layer("values", report):
         sides = []
         for part, chain in zip(parts, chains, strict=True):
             sides.append(Side(chain, read_functions(part["values"], chain, enclosure.dimension)))
             check_functions(part["values"], chain, enclosure, sides[-1].functions, data.misfit)
+        if everything is not None and claim.all_policies is not None:
+            sides.append(check_all(witness["all_policies"], everything, enclosure, claim.all_policies, data.misfit))
     with _layer("bracket", report):
         proved = check_brackets(witness, sides, enclosure, claim)
     with _layer("sentence", report):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from flint import fmpq
 
-from .answers import check_verdict, read_answer, threshold_of
-from .comparison import Comparison, read_comparison, read_ends, read_sentence
+from .answers import Answer, check_verdict, read_answer, threshold_of
+from .comparison import Comparison, Ends, read_comparison, read_ends, read_sentence
 from .reading import Exact, Part, Rejected, read_bytes, read_json, require
 
 CERTIFICATE, WITNESS = "certificate.json", "witness.json"
@@ -38,6 +38,7 @@ class Claim:
     confidence: Exact
     certificate: Part
     comparison: Comparison | None = None  # with another policy
+    all_policies: Ends | None = None  # between which the values of all policies are
 
 
 def read_files(folder: Path) -> tuple[Claim, Part]:
@@ -80,8 +81,7 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
     require(certificate["status"].text() in ("certified", "nothing certified"), _unknown(certificate["status"].text()))
     misfit = witness["misfit"].number() if "misfit" in witness else fmpq(0)
     require(certificate["misfit"].number() == misfit, f"{WITNESS} is of another claim: misfit differs")
-    if "answer" in certificate:
-        _read_answer(certificate)
+    all_policies = _ends_of_all(_read_answer(certificate)) if "answer" in certificate else None
     for name in ("objective", "direction", "lower", "upper", "confidence"):
         same = certificate[name].value == witness["claim"][name].value
         require(same, f"{WITNESS} is of another claim: {name} differs")
@@ -90,7 +90,7 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
     ends = read_ends(certificate["lower"], certificate["upper"])
     is_compared = "comparison" in certificate
     comparison = read_comparison(certificate["comparison"], ends) if is_compared else None
-    return Claim(*ends, confidence, certificate, comparison)
+    return Claim(*ends, confidence, certificate, comparison, all_policies)
 
 
 def _unknown(what: str) -> str:
@@ -141,19 +141,31 @@ def _check_comparison(claim: Claim, comparison: Comparison, part: Part) -> str:
     return part["sentence"].text()
 
 
-def _read_answer(certificate: Part) -> tuple[list[tuple[str, str]], str]:
+def _read_answer(certificate: Part) -> Answer:
     is_given = certificate["options"]["policy"].value == "given"
     return read_answer(certificate["answer"], certificate["objective"].text(), is_given)
 
 
-def _check_answer(claim: Claim, answer: Part) -> str:
+def _ends_of_all(answer: Answer) -> Ends | None:
+    """Return the end that an answer gives for the values of all policies, if it is finite."""
+    if answer.limit is None or answer.limit in (("at most", "infinity"), ("at least", "-infinity")):
+        return None
+    side, number = answer.limit
+    return (None, _printed(number)) if side == "at most" else (_printed(number), None)
+
+
+def _check_answer(claim: Claim, part: Part) -> str:
     """Return the sentence of an answer to a threshold, which follows from the bracket."""
-    said, confidence = _read_answer(claim.certificate)
-    for side, number in said:
+    answer, of_all = _read_answer(claim.certificate), claim
+    for side, number in answer.said:
         _check_said(claim, side, number)
-    _check_confidence(claim, confidence)
-    check_verdict(answer, _printed(threshold_of(answer["question"])), claim.lower, claim.upper)
-    return answer["sentence"].text()
+    if answer.limit is not None:
+        lower, upper = claim.all_policies or (None, None)
+        of_all = replace(claim, lower=lower, upper=upper)
+        _check_said(of_all, *answer.limit)
+    _check_confidence(claim, answer.confidence)
+    check_verdict(part, _printed(threshold_of(part["question"])), of_all.lower, of_all.upper)
+    return part["sentence"].text()
 
 
 def _check_said(claim: Claim, side: str, number: str) -> None:

@@ -12,20 +12,17 @@ from .half_spaces import HalfSpace
 from .reading import Exact, Part, dot, require, work
 
 
-def check_inside(
-    ball: Part, certificate: Part, data: Data, half_spaces: Sequence[HalfSpace], likelihoods: Sequence[Likelihood]
-) -> None:
-    """Require that the centre of the ball, or else the estimate of the certificate, is surely in the set."""
-    points = [ball["centre"].numbers(len(data.names))]
-    if "estimate" in certificate and certificate["estimate"].names():
-        points.append([certificate["estimate"][name].number() for name in data.names])
-    found = any(_is_inside(point, data, half_spaces, likelihoods) for point in points)
+def check_inside(ball: Part, data: Data, half_spaces: Sequence[HalfSpace], likelihoods: Sequence[Likelihood]) -> None:
+    """Require that a point which is given, or else the centre of the ball, is surely in the set."""
+    point = ball["inside" if "inside" in ball else "centre"].numbers(len(data.names))
+    found = is_inside(point, data, half_spaces, likelihoods)
     require(found, "no point is known that the data allow: from a set without points everything would follow")
 
 
-def _is_inside(
+def is_inside(
     point: Sequence[Exact], data: Data, half_spaces: Sequence[HalfSpace], likelihoods: Sequence[Likelihood]
 ) -> bool:
+    """Return whether a point is surely in all half-spaces, and in the sets of all likelihoods."""
     work(len(half_spaces) * len(point) + len(data.members) * (len(point) + len(likelihoods)))
     if not all(bool(arb(dot(each.row, point)) <= arb(each.offset)) for each in half_spaces):
         return False

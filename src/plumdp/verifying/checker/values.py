@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from flint import arb, fmpq
 
@@ -37,6 +38,8 @@ from .polynomials import Exponents, Polynomial, add, constant, monomials, multip
 from .reading import Ball, Exact, Part, require, work
 
 _MAX_DEGREE = 16
+
+Signs: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -86,10 +89,13 @@ def _polynomial(part: Part, order: list[Exponents]) -> dict[Exponents, Ball]:
     return {e: x for e, x in zip(order, part.balls(len(order)), strict=True) if not x.is_zero()}
 
 
-def check_functions(part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, misfit: Exact) -> None:
+def check_functions(
+    part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, misfit: Exact, signs: Signs = (-1, 1)
+) -> None:
     """Require that runs end, and that one step does not lower u - m nor raise u + m at any point of the ball.
 
-    If rows may be off, this must hold for all of these rows.
+    If rows may be off, this must hold for all of these rows. ``signs`` leaves out one of the two. If all that may be
+    done is among the steps, it is a bound for all policies.
     """
     discount, zero = arb(chain.discount), (0,) * enclosure.dimension
     forms = [
@@ -97,7 +103,8 @@ def check_functions(part: Part, chain: Chain, enclosure: Enclosure, functions: F
         for i, f in enumerate(chain.expressions)
     ]
     is_average = chain.kind == "average"
-    if chain.kind != "discounted" and not is_average and not chain.is_acyclic:
+    must_end = chain.kind != "discounted" and not is_average and not chain.is_acyclic
+    if must_end and not _is_bound_without_end(signs, chain, functions, zero):
         _check_end(part["steps"].balls(len(chain.open)), chain, forms, zero, misfit)
     join = _joined_exponents()
 
@@ -114,6 +121,8 @@ def check_functions(part: Part, chain: Chain, enclosure: Enclosure, functions: F
             require(bool(off <= functions.margin), f"state {node}: the average is not within its margin")
             continue
         for sign, values in ((-1, functions.below), (1, functions.above)):
+            if sign not in signs:
+                continue
             if values is not functions.below:
                 change, margin = _one_step(node, step, reward, forms, values, functions.margins, join, zero)
             both = {e: -sign * change.get(e, arb(0)) - margin.get(e, arb(0)) for e in change.keys() | margin.keys()}
@@ -129,6 +138,21 @@ def check_functions(part: Part, chain: Chain, enclosure: Enclosure, functions: F
             n = len(enclosure.centre)
             holds = bool(surplus >= 0) or _is_fixed(node, step, chain, values, functions.margins, n, misfit)
             require(holds, f"state {node}: the function does not stay {words} the value in one step")
+
+
+def _is_bound_without_end(signs: Signs, chain: Chain, functions: Functions, zero: Exponents) -> bool:
+    """Return whether one side needs no end of runs, as no run earns less than zero.
+
+    If u + m is nowhere below zero, it is above what is earned in n steps, for every n. And u - m is below the rewards
+    until a target if that is surely reached, as they are infinite otherwise.
+    """
+    if not chain.is_never_negative or len(signs) > 1:
+        return False
+    if signs == (-1,):
+        return chain.kind == "until"
+    values = [(functions.above[node], functions.margins[node]) for node in chain.open]
+    is_above = all(bool(u.get(zero, arb(0)) + m - size_on_ball(u) >= 0) for u, m in values)
+    return chain.kind in ("reach", "total") and is_above
 
 
 def _check_end(

@@ -1,0 +1,161 @@
+"""``verify`` accepts answers about all policies, which one function bounds, and rejects each change in its layer."""
+
+import json
+import shutil
+
+import pytest
+from support.verified_results import answered, rehash, rewrite, worn, worn_counts
+
+from plumdp.base.errors import DataError
+from plumdp.decisions import verify
+from plumdp.verifying.checker.chain import read_chain
+from plumdp.verifying.checker.reading import Part, Rejected
+
+NO, LEAST = 'P>=0.9 [ F "goal" ]', 'P<=0.1 [ F "goal" ]'
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """The answer that no policy has as much, and the answer that none has as little."""
+    folder = tmp_path_factory.mktemp("all")
+    answered(folder / "most", NO)
+    answered(folder / "least", LEAST)
+    return folder
+
+
+@pytest.fixture
+def results(saved, tmp_path):
+    return shutil.copytree(saved, tmp_path / "results")
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [("most", "No: no policy has more than 0.70392"), ("least", "No: no policy has less than 0.157")],
+)
+def test_what_was_written_is_verified(saved, name, begins):
+    report = verify(saved / name)
+    assert report.broken is None, report.broken
+    assert report.sentence.startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ('P>=0.69 [ F "goal" ]', "Not yet known: the policy found has at least 0.68"),
+        ('Pmax<=0.9 [ F "goal" ]', "Yes: no policy has more than 0.7"),
+        ('P>=0.9 [ G !"goal" ]', "No: no policy has more than 0.84"),
+        ('P>=0.9 [ F<=3 "goal" ]', "No: no policy has more than"),
+        ('R<=3 [ F "end" ]', "No: no policy has less than 3.5"),
+        ("R>=9 [ C{0.9} ]", "No: no policy has more than 4.9"),
+    ],
+)
+def test_other_answers_about_all_policies_are_verified(tmp_path, text, begins):
+    answer = answered(tmp_path / "result", text)
+    report = verify(tmp_path / "result")
+    assert report.broken is None, report.broken
+    assert answer.sentence.startswith(begins)
+    assert report.sentence == answer.sentence
+
+
+def said(old, new):
+    def change(witness, certificate):
+        before = certificate["answer"]["sentence"]
+        certificate["answer"]["sentence"] = before.replace(old, new)
+        assert certificate["answer"]["sentence"] != before
+
+    return change
+
+
+def at(*path, to):
+    """Change one number or text of the part about all policies, or by a function."""
+
+    def change(witness, certificate):
+        part = witness["all_policies"]
+        for name in path[:-1]:
+            part = part[name]
+        part[path[-1]] = to(part[path[-1]]) if callable(to) else to
+
+    return change
+
+
+def a_better_action(witness, certificate):
+    """One more action, which surely leads to the target."""
+    part = witness["all_policies"]
+    chain = part["chain"]
+    chain["expressions"].append("1")
+    part["others"].append([chain["initial"], [0.0, chain["target"][:1], [len(chain["expressions"]) - 1]]])
+
+
+def all_below_zero(witness, certificate):
+    """A function that no action raises, but which is below zero."""
+    values = witness["all_policies"]["values"]
+    values["functions"] = [[-1.0, *([0.0] * (len(row) - 1))] for row in values["functions"]]
+
+
+TAMPERING = {
+    "another end of the sentence": ("most", "bracket", said("0.703927", "0.703")),
+    "a larger number for the least": ("least", "bracket", said("0.157", "0.158")),
+    "the other side": ("most", "values", said("more", "less")),
+    "more confidence": ("most", "sentence", said("99.9 %", "99.99 %")),
+    "a threshold that is not excluded": (
+        "most", "sentence", lambda w, c: c["answer"].update(question='P>=0.7 [ F "goal" ]')),
+    "another verdict": ("most", "files", lambda w, c: c["answer"].update(verdict="yes")),
+    "a part that is missing": ("most", "counts", lambda w, c: w.pop("all_policies")),
+    "another target": (
+        "most", "counts", lambda w, c: w["all_policies"]["chain"]["avoid"].append(
+            w["all_policies"]["chain"]["target"].pop())),
+    "another initial state": ("most", "counts", at("chain", "initial", to=1)),
+    "an action that does not sum to one": ("most", "counts", at("others", 0, 1, 2, to=lambda f: [*f[:-1], f[0]])),
+    "an action where runs are over": (
+        "most", "counts", lambda w, c: w["all_policies"]["others"][0].__setitem__(0, w["chain"]["target"][0])),
+    "a reward of an action": ("most", "counts", at("others", 0, 1, 0, to=1.0)),
+    "one minus the value": ("most", "counts", at("chain", "complement", to=True)),
+    "a better action": ("most", "values", a_better_action),
+    "another action elsewhere": ("most", "values", at("others", 0, 1, 1, to=lambda nodes: nodes[::-1])),
+    "a smaller coefficient": ("most", "values", at("values", "functions", 0, 0, to=lambda x: x - 1e-3)),
+    "no margin": ("most", "values", at("values", "margins", 0, to=0.0)),
+    "a function below zero": ("most", "values", all_below_zero),
+    "too few steps": ("least", "values", at("values", "steps", 0, to=0.5)),
+    "a larger coefficient for the least": (
+        "least", "values", at("values", "functions", 0, 0, to=lambda x: x + 1e-3)),
+    "no multipliers": ("most", "bracket", at("bracket", "upper", "multipliers", to=[])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TAMPERING)
+def test_tampering_is_rejected_in_its_layer(results, kind):
+    name, layer, change = TAMPERING[kind]
+    folder = results / name
+    witness, certificate = (json.loads((folder / file).read_text()) for file in ("witness.json", "certificate.json"))
+    change(witness, certificate)
+    (folder / "witness.json").write_text(json.dumps(witness))
+    rehash(folder, certificate)
+    report = verify(folder)
+    assert report.broken is not None
+    assert report.broken.layer == layer, report.broken
+
+
+def test_a_policy_that_never_ends_hides_no_action():
+    """The policy stays where it is, so that its own value is zero, but another action reaches the target."""
+    chain = {
+        "kind": "reach", "complement": False, "discount": "1", "initial": 0, "target": [1], "avoid": [],
+        "expressions": ["1", "p", "-p + 1"], "rows": [[0.0, [0], [0]], None], "states": {"x": [0, 1]}, "step": None,
+    }  # fmt: skip
+    assert read_chain(Part(chain, "chain"), ["p"]).known == {0: 0, 1: 1}
+    others = Part([[0, [0.0, [0, 1], [1, 2]]]], "others")
+    assert read_chain(Part(chain, "chain"), ["p"], others).known == {1: 1}
+    with pytest.raises(Rejected, match="nothing can be done"):
+        read_chain(Part(chain, "chain"), ["p"], Part([[1, [0.0, [0], [0]]]], "others"))
+
+
+def test_averages_of_all_policies_are_refused_by_name(tmp_path):
+    with pytest.raises(DataError, match="verify does not know averages of all policies"):
+        answered(tmp_path / "result", "R>=2 [ LRA ]", model=worn(), counts=worn_counts())
+
+
+def test_runs_need_not_end_if_nothing_is_below_zero(results):
+    """Then numbers of steps say nothing. For the least value of all policies, they must be right."""
+    for name, layer in (("most", None), ("least", "values")):
+        rewrite(results / name, lambda witness: witness["all_policies"]["values"].update(steps=[0.0] * 3))
+        broken = verify(results / name).broken
+        assert (None if broken is None else broken.layer) == layer, broken
