@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
-from support.verified_results import rehash, small_counts, witnessed
+from support.verified_results import rehash, small_counts, witnessed, worn, worn_counts
 
 from plumdp.decisions import verify
 from plumdp.verifying.checker.chain import read_chain
@@ -106,6 +106,22 @@ def test_tampering_is_rejected_in_its_layer(saved, tmp_path, kind):
     broken = verify(folder).broken
     assert broken is not None
     assert broken.layer == layer, broken
+
+
+def test_averages_of_rows_that_are_off_are_verified_and_tampering_with_them_is_found(tmp_path):
+    witnessed(tmp_path / "result", "Rmax=? [ LRA ]", model=worn(), counts=worn_counts(), misfit=MISFIT)
+    assert verify(tmp_path / "result").broken is None
+    before = content(tmp_path / "result")[0]
+    off = {
+        name: [before["values"][name][0] + side, *before["values"][name][1:]]
+        for name, side in (("average", 1e-2), ("above_average", -1e-2))
+    }
+    for name, changed in off.items():
+        (tmp_path / "result" / "witness.json").write_text(
+            json.dumps(before | {"values": before["values"] | {name: changed}})
+        )
+        rehash(tmp_path / "result")
+        assert verify(tmp_path / "result").broken.layer == "values"
 
 
 def worst_and_best(chain, x, misfit):

@@ -258,7 +258,9 @@ def _values(chain: Chain, enclosure: Enclosure, ends: _Ends, misfit: float) -> t
             "steps": expansion.steps.tolist(),
             "average": None if expansion.average is None else expansion.average.tolist(),
         }
-        values |= {} if expansion.above is None else {"above": expansion.above.tolist()}
+        for name in ("above", "above_average"):
+            numbers = getattr(expansion, name)
+            values |= {} if numbers is None else {name: numbers.tolist()}
         n_next = len(chain.open) * comb(enclosure.dimension + degree + 2, enclosure.dimension)
         is_hopeless = degree >= _ENOUGH and margin < _SMALL * missing  # a smaller margin would not help
         if missing <= 0 or is_hopeless or degree == degrees[-1] or n_next > _MOST:

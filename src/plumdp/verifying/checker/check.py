@@ -43,6 +43,7 @@ TRUSTED = (
     "that the law of the space, and the directions of bets, were fixed by the model and by what was seen before",
 )
 
+EARLIER = "the counts of intervals from earlier updates: that each is what had been seen at some time"
 OFF = "those of one point of the space, in total variation, in the data as where the policy is run"
 PAID = "the sums of rewards: that values lie within their ranges, with the means of the chain, wherever a step leads"
 
@@ -120,11 +121,7 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
     with _layer("counts", report):
         data = read_data(witness)
         chain = read_chain(witness["chain"], data.names)
-        if data.misfit:
-            check_parts(witness)
-            report.trusted.append(f"that no row is off by more than {float(data.misfit):g} from {OFF}")
-        report.trusted += [PAID] * bool(data.rewards)
-        report.trusted += check_studies(claim.certificate, witness, data.names)
+        report.trusted += _trusted(claim, witness, data)
     with _layer("bets", report):
         check_laws(witness["set"], data)
         if witness["set"]["bets"].value is not None:
@@ -141,6 +138,19 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
         proved = check_bracket(witness["bracket"], chain, enclosure, functions, claim)
     with _layer("sentence", report):
         report.sentence = check_sentence(proved, witness)
+
+
+def _trusted(claim: Claim, witness: Part, data: Data) -> Iterator[str]:
+    """Yield what is trusted of some kinds of data only, after checks of what it is said of."""
+    intervals = witness["set"]["intervals"]
+    if intervals.value is not None and any("earlier" in item for item in intervals["list"]):
+        yield EARLIER
+    if data.misfit:
+        check_parts(witness)
+        yield f"that no row is off by more than {float(data.misfit):g} from {OFF}"
+    if data.rewards:
+        yield PAID
+    yield from check_studies(claim.certificate, witness, data.names)
 
 
 def half_spaces_of(witness: Part, data: Data, likelihoods: Sequence[Likelihood]) -> list[HalfSpace]:
