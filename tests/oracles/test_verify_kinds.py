@@ -72,6 +72,31 @@ def test_families_sets_and_relaxations(tmp_path, kind):
     require_verdict(learned, certificate, KINDS[kind], tmp_path / "result")
 
 
+RECORDS = {"betting:5": "", "aircraft:6,4,1": ""} | (
+    {"aircraft:20,10": "", "rover:10,10": "", "glider:7,6,5,4": "", "parallel:2,0": NONE} if TIER == "night" else {}
+)
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_records_of_learning_while_acting(tmp_path, name):
+    study = plumdp.case_study(name)
+    environment = plumdp.online.simulator(study.model, study.true_point, rng=1, max_steps=study.max_steps + 1)
+    *_, record = plumdp.learn_online(study.model, environment, study.objective, episodes=2000, spacing=1.3)
+    certificate = plumdp.conclude(record.learned, study.objective, policy=record.policy, relaxation="rectangular")
+    require_verdict(record.learned, certificate, RECORDS[name], tmp_path / "result")
+
+
+MISFITS = {"betting:5": ""} | ({"rover:10,10": "", "aircraft:20,10": NONE} if TIER == "night" else {})
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_families_with_a_misfit(tmp_path, name):
+    study = plumdp.case_study(name)
+    counts = plumdp.simulate(study.model, study.true_point, 5_000, rng=1, max_steps=study.max_steps + 1)
+    learned = plumdp.learn(study.model, counts, objectives=[study.objective], misfit=0.005)
+    require_verdict(learned, plumdp.conclude(learned, study.objective), MISFITS[name], tmp_path / "result")
+
+
 QUESTIONS = {
     ("Pmax>=0.6", None): "",
     ("P>=0.6", None): "",

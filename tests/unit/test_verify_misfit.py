@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
-from support.verified_results import rehash, small_counts, witnessed
+from support.verified_results import rehash, small_counts, witnessed, worn, worn_counts
 
 from plumdp.decisions import verify
 from plumdp.verifying.checker.chain import read_chain
@@ -108,6 +108,22 @@ def test_tampering_is_rejected_in_its_layer(saved, tmp_path, kind):
     assert broken.layer == layer, broken
 
 
+def test_averages_of_rows_that_are_off_are_verified_and_tampering_with_them_is_found(tmp_path):
+    witnessed(tmp_path / "result", "Rmax=? [ LRA ]", model=worn(), counts=worn_counts(), misfit=MISFIT)
+    assert verify(tmp_path / "result").broken is None
+    before = content(tmp_path / "result")[0]
+    off = {
+        name: [before["values"][name][0] + side, *before["values"][name][1:]]
+        for name, side in (("average", 1e-2), ("above_average", -1e-2))
+    }
+    for name, changed in off.items():
+        (tmp_path / "result" / "witness.json").write_text(
+            json.dumps(before | {"values": before["values"] | {name: changed}})
+        )
+        rehash(tmp_path / "result")
+        assert verify(tmp_path / "result").broken.layer == "values"
+
+
 def worst_and_best(chain, x, misfit):
     """Return the values of a chain if every row may lose, or gain, the misfit in each step, by sweeps in floats."""
     rows = [
@@ -175,12 +191,12 @@ def test_runs_must_end_whatever_rows_that_are_off_do():
 def test_the_range_of_functions_is_bounded_at_points():
     rng, zero = np.random.default_rng(1), (0, 0)
     order = monomials(2, 2)
-    for _ in range(40):
+    for _ in range(15):
         values = [dict(zip(order, map(arb, (0.3 * rng.normal(size=6)).tolist()), strict=True)) for _ in range(4)]
         margins = [arb(m) for m in (0.1 * rng.random(4)).tolist()]
         sign = int(rng.choice([-1, 1]))
         polynomial, beyond = range_after(values, margins, [0, 1, 2, 3], sign, zero)
-        for _ in range(20):
+        for _ in range(8):
             x = rng.normal(size=2)
             x *= rng.random() / np.linalg.norm(x)
             h = [value_at(f, x) + sign * float(m) for f, m in zip(values, margins, strict=True)]

@@ -4,17 +4,17 @@ import json
 import shutil
 
 import pytest
-from support.verified_results import rehash, small_counts, witnessed
+from support.verified_results import rehash, witnessed, worn, worn_counts
 
 from plumdp.decisions import verify
 
-EVIDENCE = {"p": (6_150, 10_000), "0.5*(1 - q)": (350, 1000)}
+EVIDENCE = {"p": (3_050, 10_000), "0.5*(1 - q)": (300, 1000)}
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("studies") / "result"
-    witnessed(folder, counts=small_counts(2000), evidence=EVIDENCE)
+    witnessed(folder, "Rmax=? [ C<=9 ]", model=worn(), counts=worn_counts(), evidence=EVIDENCE)
     return folder
 
 
@@ -23,7 +23,7 @@ def test_studies_are_verified_and_said_to_be_trusted(saved):
     assert report.broken is None, report.broken
     first, second = report.trusted[-2:]
     assert first == (
-        "that p is the same in another study as in these data, with 6,150 successes in 10,000 independent trials, "
+        "that p is the same in another study as in these data, with 3,050 successes in 10,000 independent trials, "
         "whose number was fixed"
     )
     assert second.startswith("that 0.5*(1 - q), or -1/2*q + 1/2, is the same in another study")
@@ -47,14 +47,14 @@ def of_first(change):
 
 def other_counts(studies, listed):
     """The same other counts in both files, which the interval is not from."""
-    studies["list"][0]["successes"] = 6_000
-    listed["p"] = [6_000, 10_000]
+    studies["list"][0]["successes"] = 2_900
+    listed["p"] = [2_900, 10_000]
 
 
 TAMPERING = {
-    "another number of successes": ("counts", of_first(lambda study: study.update(successes=6_300))),
+    "another number of successes": ("counts", of_first(lambda study: study.update(successes=3_200))),
     "other counts in both files": ("set", other_counts),
-    "more trials": ("counts", lambda studies, listed: listed.update(p=[6_150, 12_000])),
+    "more trials": ("counts", lambda studies, listed: listed.update(p=[3_050, 12_000])),
     "a study that the witness does not have": ("counts", lambda studies, listed: listed.update(q=[30, 100])),
     "a study that the certificate does not list": ("counts", lambda studies, listed: listed.pop("p")),
     "a study twice": ("budget", lambda studies, listed: studies["list"].append(studies["list"][0])),

@@ -158,6 +158,7 @@ def written_values(expansion: Expansion) -> dict[str, Any]:
         "steps": expansion.steps.tolist(),
         "average": None if expansion.average is None else expansion.average.tolist(),
         **({} if expansion.above is None else {"above": expansion.above.tolist()}),
+        **({} if expansion.above_average is None else {"above_average": expansion.above_average.tolist()}),
     }
 
 

@@ -33,11 +33,13 @@ class Expansion:
     steps: FloatArray  # (n_open): a little more than the expected number of steps
     average: FloatArray | None = None  # (n_monomials)
     above: FloatArray | None = None  # like the coefficients, which are then from below, if rows may be off
+    above_average: FloatArray | None = None  # likewise
 
     def start(self, chain: Chain) -> tuple[FloatArray, FloatArray, float]:
         """Return the coefficients from below and from above, and the margin, of what is claimed."""
         if self.average is not None:
-            return self.average, self.average, float(self.margins[0])
+            above = self.average if self.above_average is None else self.above_average
+            return self.average, above, float(self.margins[0])
         if chain.initial in chain.known:
             known = chain.known[chain.initial]
             constant = float(int(known.p) / int(known.q)) * np.eye(1, self.coefficients.shape[1])[0]
@@ -113,30 +115,49 @@ def _expanded(
 
 def _expand_average(chain: Chain, enclosure: Enclosure, degree: int, misfit: float) -> Expansion | None:
     """Return an expansion of the average g and of u with g + u = reward + P u, or None if g is not unique."""
+    matrices, earned = step_matrices(chain, enclosure, with_others=False)
+    n, k, start = len(chain.open), enclosure.dimension, chain.open.index(chain.initial)
+    zero, ranges = (0,) * k, Ranges(chain, misfit)
+    found = _averaged(matrices, earned, n, k, degree, start)
+    if found is None:
+        return None
+    sides = [found]
+    if misfit:
+        moved = (ranges.moved(found[0][zero], matrices, earned, side, zero) for side in (-1, 1))
+        sides = [each for each in (_averaged(*both, n, k, degree, start) for both in moved) if each is not None]
+    if len(sides) < (2 if misfit else 1):
+        return None
+    high = [sizes_on_ball(_high(u, matrices, earned, degree), n) + ranges.beyond(u) for u, _ in sides]
+    margin = max(float(each.max()) for each in high) * (1 + _SPARE)
+    margin += _ROUNDING * max(float(np.abs(found[0][zero]).max()), _LEAST)
+    (below, g_below), (above, g_above) = sides[0], sides[-1]
+    functions, of_above = (np.stack(list(each.values()), axis=1) for each in (below, above))
+    if not (np.isfinite(functions).all() and np.isfinite(of_above).all()):
+        return None
+    more = {"above": of_above, "above_average": g_above} if misfit else {}
+    return Expansion(degree, functions, np.array([margin]), np.zeros(n), g_below, **more)
+
+
+def _averaged(
+    matrices: dict[Exponents, Any], earned: dict[Exponents, FloatArray], n: int, k: int, degree: int, start: int
+) -> tuple[dict[Exponents, FloatArray], FloatArray] | None:
+    """Return the coefficients of u, which is zero in the initial state, and those of g, or None if g is not unique."""
     from scipy.sparse import block_array, coo_array, eye_array
     from scipy.sparse.linalg import splu
 
-    matrices, earned = step_matrices(chain, enclosure, with_others=False)
-    n, zero = len(chain.open), (0,) * enclosure.dimension
-    start, ones = chain.open.index(chain.initial), np.ones((n, 1))
-    first = coo_array(([1.0], ([0], [start])), shape=(1, n))  # u is zero in the initial state
+    first, ones = coo_array(([1.0], ([0], [start])), shape=(1, n)), np.ones((n, 1))
+    rest = {e: matrix for e, matrix in matrices.items() if any(e)}
     try:
-        solver = splu(block_array([[eye_array(n) - matrices.pop(zero), ones], [first, None]]).tocsc())
+        solver = splu(block_array([[eye_array(n) - matrices[(0,) * k], ones], [first, None]]).tocsc())
     except RuntimeError:  # a singular matrix
         return None
     found: dict[Exponents, FloatArray] = {}
     average = []
-    for exponents in monomials(enclosure.dimension, degree):
-        solved = solver.solve(np.append(_right(exponents, found, matrices, earned, n), 0.0))
+    for exponents in monomials(k, degree):
+        solved = solver.solve(np.append(_right(exponents, found, rest, earned, n), 0.0))
         found[exponents] = solved[:-1]
         average.append(float(solved[-1]))
-    coefficients = np.stack(list(found.values()), axis=1)
-    if not np.isfinite(coefficients).all():
-        return None
-    missing = sizes_on_ball(_high(found, matrices, earned, degree), n) + Ranges(chain, misfit).of_values(found)
-    margin = missing.max() * (1 + _SPARE)
-    margin += _ROUNDING * max(float(np.abs(found[zero]).max()), _LEAST)
-    return Expansion(degree, coefficients, np.array([margin]), np.zeros(n), np.array(average))
+    return found, np.array(average)
 
 
 def step_matrices(

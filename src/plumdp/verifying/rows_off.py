@@ -71,17 +71,6 @@ class Ranges:
             total += np.maximum(np.maximum.reduceat(over, self._first), 0.0)
         return 2 * self._size * total
 
-    def of_values(self, found: dict[Exponents, FloatArray]) -> FloatArray:
-        """Return the changes (n_open) of polynomials with these coefficients (n_open), each at its worst point."""
-        if not self._size:
-            return np.zeros(self._n)
-        zero = next(iter(found))
-        after = {e: self._all(v, e, zero) for e, v in found.items()}
-        less = {e: v - np.repeat(v[self._first], self._counts) for e, v in after.items()}
-        sizes = sizes_on_ball(less, len(self._after))
-        high, low = less[zero] + sizes, less[zero] - sizes
-        return self._size * np.asarray(np.maximum.reduceat(high, self._first) - np.minimum.reduceat(low, self._first))
-
     def _all(self, values: FloatArray, exponents: Exponents, zero: Exponents) -> FloatArray:
         """Return the coefficients of all successors, where known values are constants."""
         known = self._known if exponents == zero else np.zeros(len(self._known))

@@ -48,8 +48,8 @@ TRUSTED = (
     "rows have no ways, were fixed by the model and by what was seen before",
 )
 
+EARLIER = "the counts of intervals from earlier updates: that each is what had been seen at some time"
 OFF = "those of one point of the space, in total variation, in the data as where the policy is run"
-EARLIER = "that what narrower intervals are said to be from had been seen at some time"
 PAID = "the sums of rewards: that values lie within their ranges, with the means of the chain, wherever a step leads"
 
 
@@ -135,11 +135,7 @@ def _check_claim(claim: Claim, witness: Part, report: Report) -> None:
         for other in parts[1:]:
             check_same_question(witness["chain"], other["chain"])
         everything = None if claim.all_policies is None else read_all(witness, data.names)
-        if data.misfit:
-            check_parts(witness)
-            report.trusted.append(f"that no row is off by more than {float(data.misfit):g} from {OFF}")
-        report.trusted += [PAID] * bool(data.rewards) + [EARLIER] * _has_earlier(witness["set"])
-        report.trusted += check_studies(claim.certificate, witness, data.names)
+        report.trusted += _trusted(claim, witness, data)
     with _layer("bets", report):
         check_laws(witness["set"], data)
         if witness["set"]["bets"].value is not None:
@@ -163,9 +159,17 @@ def _check_claim(claim: Claim, witness: Part, report: Report) -> None:
         report.sentence = check_sentence(proved, witness)
 
 
-def _has_earlier(part: Part) -> bool:
-    intervals = part["intervals"]
-    return intervals.value is not None and any("earlier" in item for item in intervals["list"])
+def _trusted(claim: Claim, witness: Part, data: Data) -> Iterator[str]:
+    """Yield what is trusted of some kinds of data only, after checks of what it is said of."""
+    intervals = witness["set"]["intervals"]
+    if intervals.value is not None and any("earlier" in item for item in intervals["list"]):
+        yield EARLIER
+    if data.misfit:
+        check_parts(witness)
+        yield f"that no row is off by more than {float(data.misfit):g} from {OFF}"
+    if data.rewards:
+        yield PAID
+    yield from check_studies(claim.certificate, witness, data.names)
 
 
 def policies_of(claim: Claim, witness: Part) -> list[Part]:

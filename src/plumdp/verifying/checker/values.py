@@ -65,10 +65,11 @@ def read_functions(part: Part, chain: Chain, dimension: int) -> Functions:
     require(all(bool(m >= 0) for m in margins), f"{part.place}: a margin is negative")
     all_margins = [arb(0)] * len(chain.steps)
     below = _of_states(part["functions"], chain, order)
+    above = _of_states(part["above"], chain, order) if "above" in part else below
     if is_average:
         average = _polynomial(part["average"], order)
-        return Functions(below, below, all_margins, (average, average), margins[0])
-    above = _of_states(part["above"], chain, order) if "above" in part else below
+        of_above = _polynomial(part["above_average"], order) if "above" in part else average
+        return Functions(below, above, all_margins, (average, of_above), margins[0])
     for node, margin in zip(chain.open, margins, strict=True):
         all_margins[node] = margin
     start = chain.initial
@@ -106,38 +107,31 @@ def check_functions(
     must_end = chain.kind != "discounted" and not is_average and not chain.is_acyclic
     if must_end and not _is_bound_without_end(signs, chain, functions, zero):
         _check_end(part["steps"].balls(len(chain.open)), chain, forms, zero, misfit)
-    join = _joined_exponents()
-
-    average = functions.value[0]
+    join, n = _joined_exponents(), len(enclosure.centre)
+    tolerated = discount * arb(misfit)
+    both = ((-1, functions.below, functions.value[0]), (1, functions.above, functions.value[1]))
+    sides = [side for side in both if side[0] in signs]
     for node, step in chain.open_steps():
         reward = enclosure.transform(step.reward, f"rows[{node}][0]")
-        change, margin = _one_step(node, step, reward, forms, functions.below, functions.margins, join, zero)
-        if is_average:
-            less = {e: change.get(e, arb(0)) - average.get(e, arb(0)) for e in change | average}
-            off = abs(less.pop(zero, arb(0))) + size_on_ball(less)
-            if misfit:
-                between, beyond = range_after(functions.below, functions.margins, step.successors, 0, zero)
-                off += arb(misfit) * (between[zero] + size_on_ball(between) + beyond)
-            require(bool(off <= functions.margin), f"state {node}: the average is not within its margin")
-            continue
-        for sign, values in ((-1, functions.below), (1, functions.above)):
-            if sign not in signs:
-                continue
-            if values is not functions.below:
+        for number, (sign, values, claimed) in enumerate(sides):
+            if number == 0 or functions.above is not functions.below:
                 change, margin = _one_step(node, step, reward, forms, values, functions.margins, join, zero)
-            both = {e: -sign * change.get(e, arb(0)) - margin.get(e, arb(0)) for e in change.keys() | margin.keys()}
+            left = {e: -sign * change.get(e, arb(0)) - margin.get(e, arb(0)) for e in change.keys() | margin.keys()}
             surplus = arb(0)
+            if is_average:
+                left = {e: left.get(e, arb(0)) + sign * claimed.get(e, arb(0)) for e in left.keys() | claimed.keys()}
+                surplus = functions.margin
             if misfit:
                 between, beyond = range_after(values, functions.margins, step.successors, sign, zero)
-                both = {
-                    e: both.get(e, arb(0)) - discount * arb(misfit) * between.get(e, arb(0)) for e in both | between
-                }
-                surplus = -discount * arb(misfit) * beyond
-            surplus += both.pop(zero, arb(0)) - size_on_ball(both)
-            words = "below" if sign < 0 else "above"
-            n = len(enclosure.centre)
-            holds = bool(surplus >= 0) or _is_fixed(node, step, chain, values, functions.margins, n, misfit)
-            require(holds, f"state {node}: the function does not stay {words} the value in one step")
+                left = {e: left.get(e, arb(0)) - tolerated * between.get(e, arb(0)) for e in left.keys() | between}
+                surplus -= tolerated * beyond
+            surplus += left.pop(zero, arb(0)) - size_on_ball(left)
+            words = f"does not stay {'below' if sign < 0 else 'above'} the value in one step"
+            if is_average:
+                require(bool(surplus >= 0), f"state {node}: the average is not within its margin")
+            elif not surplus >= 0:
+                is_fixed = _is_fixed(node, step, chain, values, functions.margins, n, misfit)
+                require(is_fixed, f"state {node}: the function {words}")
 
 
 def _is_bound_without_end(signs: Signs, chain: Chain, functions: Functions, zero: Exponents) -> bool:
