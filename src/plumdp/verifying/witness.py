@@ -41,6 +41,7 @@ from plumdp.verifying.expansion import Expansion, expand
 from plumdp.verifying.model_parts import shares_part, space_part
 from plumdp.verifying.multipliers import Cuts, Multipliers, bound_polynomial
 from plumdp.verifying.set_proof import INTERVALS, bets_part, intervals_part, likelihood_parts, space_law
+from plumdp.verifying.table_witness import refuse_unknown_tables, table_content
 
 _DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
 _ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, from which on no other degree is tried
@@ -83,6 +84,10 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
     }
     _refuse_unknown(learned, content, certificate)
     model = learned.model
+    if model.is_table:
+        refuse_unknown_tables(learned, question)
+        with exactly():
+            return _checked(content | table_content(learned, question, certificate), certificate)
     content |= {
         "budget": {"error": learned.error, "shares": shares_part(learned.budget)},
         "parameters": list(model.space.names),
@@ -93,8 +98,13 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
     with exactly():
         with suppress(Rejected):  # what is missing then is found below
             _prove(content, learned, question, certificate)
-        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
-        return text, _first_broken(text, certificate)
+        return _checked(content, certificate)
+
+
+def _checked(content: dict[str, Any], certificate: Certificate) -> tuple[str, Rejected | None]:
+    """Return a witness as JSON, and the first step that the checker does not accept."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+    return text, _first_broken(text, certificate)
 
 
 def _first_broken(text: str, certificate: Certificate) -> Rejected | None:
@@ -125,11 +135,10 @@ def _question_of(learned: Learned, certificate: Certificate) -> Question:
 
 def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Certificate) -> None:
     unknown = {
-        "tables of unknown rows": learned.model.is_table,
         "models on disk": learned.model.graph.levels is not None,
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
         "rewards that are learned": bool(learned.model.learned_rewards),
-        "other sets than likelihood and interval": learned.kind not in ("likelihood", "interval"),
+        "other sets than likelihood and interval": learned.kind not in ("likelihood", "interval", "table"),
         "intervals other than beta-binomial ones (which interval_method='beta-binomial' asks for), unless all samples "
         "are independent": learned.kind == "interval" and learned.bounds.method not in INTERVALS,
     }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,13 +12,14 @@ from flint import ctx
 from .bets import check_bets, of_bets
 from .bracket import check_bracket
 from .chain import read_chain
-from .claim import Claim, check_budget, check_sentence, read_files
+from .claim import Claim, check_budget, check_sentence, read_files, spent_by_set
 from .counts import Data, read_data
 from .enclosure import read_enclosure
 from .evidence import Likelihood, read_likelihood
 from .half_spaces import HalfSpace, of_intervals, of_space, of_tangents
 from .laws import check_laws, check_points
 from .reading import Part, Rejected
+from .table_check import TABLE_LAYERS, TABLE_TRUSTED, check_table
 from .values import check_functions, read_functions
 
 _BITS = 128
@@ -49,6 +50,12 @@ class Report:
     passed: list[str] = field(default_factory=list)
     broken: Rejected | None = None
     sentence: str = ""
+    layers: Mapping[str, str] = field(default_factory=lambda: LAYERS)
+    trusted: Sequence[str] = TRUSTED
+
+    def layer(self, name: str) -> AbstractContextManager[None]:
+        """Return a context in which a step that does not hold is one of a layer, which holds otherwise."""
+        return _layer(name, self)
 
     def to_dict(self) -> dict[str, object]:
         """Return it ready for JSON."""
@@ -58,14 +65,14 @@ class Report:
             "passed": list(self.passed),
             "broken": None if self.broken is None else {"layer": self.broken.layer, "step": str(self.broken)},
             "sentence": self.sentence,
-            "trusted": list(TRUSTED),
+            "trusted": list(self.trusted),
         }
 
     def __str__(self) -> str:
-        lines = [f"{name:10} ok  {LAYERS[name]}" for name in self.passed]
+        lines = [f"{name:10} ok  {self.layers[name]}" for name in self.passed]
         if self.broken is not None:
             return "\n".join([*lines, f"{self.broken.layer:10} BROKEN  {self.broken}"])
-        return "\n".join([*lines, f"verified: {self.sentence}", *(f"trusted: {text}" for text in TRUSTED)])
+        return "\n".join([*lines, f"verified: {self.sentence}", *(f"trusted: {text}" for text in self.trusted)])
 
 
 def verify(folder: Path | str) -> Report:
@@ -102,34 +109,44 @@ def _layer(name: str, report: Report) -> Iterator[None]:
 
 
 def _verify(folder: Path, report: Report) -> None:
-    with _layer("files", report):
+    with report.layer("files"):
         claim, witness = read_files(folder)
     check_claim(claim, witness, report)
 
 
 def check_claim(claim: Claim, witness: Part, report: Report) -> None:
-    """Go through all layers after that of the files."""
-    with _layer("budget", report):
-        check_budget(claim, witness)
-    with _layer("counts", report):
+    """Go through all layers after that of the files, by the argument for the kind of the witness."""
+    kind = witness["kind"].text() if "kind" in witness else "parameters"
+    if kind not in ARGUMENTS:
+        raise Rejected(f"verify does not know witnesses of the kind {kind[:40]!r}", "files")
+    argument = ARGUMENTS[kind]
+    report.layers, report.trusted = argument.layers, argument.trusted
+    proved = argument.check(claim, witness, report)
+    with report.layer("sentence"):
+        report.sentence = check_sentence(proved, witness)
+
+
+def check_parameters(claim: Claim, witness: Part, report: Report) -> Claim:
+    """Return the claim that is proved by a set of parameters, and functions of them."""
+    with report.layer("budget"):
+        check_budget(claim, witness, spent_by_set(witness))
+    with report.layer("counts"):
         data = read_data(witness)
         chain = read_chain(witness["chain"], data.names)
-    with _layer("bets", report):
+    with report.layer("bets"):
         check_laws(witness["set"], data)
         if witness["set"]["bets"].value is not None:
             check_bets(witness["set"]["bets"], data)
             check_points(witness["set"]["bets"], data, witness["set"]["space_law"])
-    with _layer("set", report):
+    with report.layer("set"):
         likelihoods = [read_likelihood(part, data) for part in witness["set"]["likelihoods"]]
         half_spaces = half_spaces_of(witness, data, likelihoods)
         enclosure = read_enclosure(witness["set"]["ball"], data, half_spaces, likelihoods)
-    with _layer("values", report):
+    with report.layer("values"):
         functions = read_functions(witness["values"], chain, enclosure.dimension)
         check_functions(witness["values"], chain, enclosure, functions)
-    with _layer("bracket", report):
-        proved = check_bracket(witness["bracket"], chain, enclosure, functions, claim)
-    with _layer("sentence", report):
-        report.sentence = check_sentence(proved, witness)
+    with report.layer("bracket"):
+        return check_bracket(witness["bracket"], chain, enclosure, functions, claim)
 
 
 def half_spaces_of(witness: Part, data: Data, likelihoods: Sequence[Likelihood]) -> list[HalfSpace]:
@@ -140,3 +157,19 @@ def half_spaces_of(witness: Part, data: Data, likelihoods: Sequence[Likelihood])
     if part["bets"].value is not None:
         half_spaces += of_bets(part["bets"], data)
     return [*half_spaces, *of_tangents(part["tangents"], data, likelihoods)]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A function that proves the bracket of a claim layer by layer, the words of its layers, and what it trusts."""
+
+    check: Callable[[Claim, Part, Report], Claim]
+    layers: Mapping[str, str]
+    trusted: Sequence[str]
+
+
+ARGUMENTS = {
+    "parameters": Argument(check_parameters, LAYERS, TRUSTED),
+    "table": Argument(check_table, LAYERS | TABLE_LAYERS, TABLE_TRUSTED),
+}
+"""The arguments by the kind of a witness, which is one of parameters if it does not say so."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -141,22 +141,23 @@ def _printed(text: str) -> Exact:
     return fmpq(int(digits)) * (fmpq(10) ** power if power >= 0 else 1 / fmpq(10) ** -power)
 
 
-def check_budget(claim: Claim, witness: Part) -> None:
-    """Require that shares sum to at most one, and that no part of the set spends more than its share."""
+def check_budget(claim: Claim, witness: Part, spent: Iterable[tuple[str, int, Exact]]) -> None:
+    """Require that shares sum to at most one, and that no part spends more: name, number of events, error of each."""
     error, shares = witness["budget"]["error"].number(), witness["budget"]["shares"]
     rounding = 1 + fmpq(1, 10**12)  # of shares to floats
     require(0 < error <= (1 - claim.confidence) * rounding, "the error is larger than one minus the confidence")
     parts = {name: shares[name].fraction() for name in shares.names()}
     require(sum(parts.values(), start=fmpq(0)) <= 1, "the shares of the error sum to more than one")
-    for name, number, of_each in _spent(witness["set"], witness["data"]["order"].text()):
+    for name, number, of_each in spent:
         words = name.replace("_", " ")
         require(name in parts, f"{words}: there is no share of the error")
         require(of_each > 0, f"{words}: the error is not positive")
         require(number * of_each <= parts[name] * error * rounding, f"{words}: more is spent than the share")
 
 
-def _spent(part: Part, order: str) -> Iterator[tuple[str, int, Exact]]:
+def spent_by_set(witness: Part) -> Iterator[tuple[str, int, Exact]]:
     """Yield the parts of the set, how many events each has, and the error of each event."""
+    part, order = witness["set"], witness["data"]["order"].text()
     for likelihood in part["likelihoods"]:
         is_main = likelihood["data"].text() == "main"
         name = "likelihood_after_pilot" if is_main else "likelihood_against_space"

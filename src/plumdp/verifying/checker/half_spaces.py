@@ -37,7 +37,7 @@ def of_space(witness: Part, names: list[str]) -> Iterator[HalfSpace]:
 def of_intervals(part: Part, data: Data) -> Iterator[HalfSpace]:
     """Yield both sides of the interval of each event, which is proved from its trials."""
     error, method, n = part["error"].number(), part["method"].text(), len(data.names)
-    is_excluded = {"beta-binomial": _beta_binomial, "clopper-pearson": _clopper_pearson}.get(method)
+    is_excluded = {"beta-binomial": excludes_by_bets, "clopper-pearson": _clopper_pearson}.get(method)
     require(is_excluded is not None, f"{part.place}: verify does not know intervals by {method!r}")
     is_fixed = method == "clopper-pearson"
     require(not is_fixed or data.sampling == "independent", f"{part.place}: the numbers of trials were not fixed")
@@ -65,7 +65,7 @@ def _n_events(data: Data) -> int:
     return (len(members | others) + 1) // 2
 
 
-def _beta_binomial(successes: int, trials: int, end: Exact, error: Exact, side: int) -> bool:
+def excludes_by_bets(successes: int, trials: int, end: Exact, error: Exact, side: int) -> bool:
     """Return whether bets on all shares of successes, under Beta(1/2, 1/2), reach 1/error at an end and beyond it."""
     if not 0 < end < 1 or side * (end * trials - successes) < 0:
         return False
