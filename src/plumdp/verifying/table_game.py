@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from flint import fmpq
 
 from plumdp.base.rounding import UNDERFLOW
 from plumdp.model.graph import BoolArray, FloatArray, Indices
 from plumdp.verifying.checker.reading import Exact
-from plumdp.verifying.checker.table_chain import TableChain
-from plumdp.verifying.checker.table_values import Intervals
-
-_ROUNDS = 200
+from plumdp.verifying.checker.table_chain import Node, TableChain
+from plumdp.verifying.checker.table_values import Intervals, mean
 
 
 @dataclass(frozen=True)
@@ -23,6 +22,14 @@ class Game:
 
     chain: TableChain
     intervals: Intervals
+    asked: BoolArray  # (n): the nodes whose values are found; others are worth nothing
+    exits: Mapping[int, list[int]] = field(default_factory=dict)
+    # end components by the first of their nodes, all of which have the value of the best way out
+
+    @cached_property
+    def inside(self) -> dict[int, int]:
+        """The first node of the end component of each node that is in one."""
+        return {s: first for first, nodes in self.exits.items() for s in nodes}
 
     @cached_property
     def rows(self) -> list[tuple[FloatArray, FloatArray]]:
@@ -48,93 +55,87 @@ class Game:
         """The known values of closed successors of each node, 0 for open ones."""
         return [floats(node.known) for node in self.chain.nodes]
 
-    def ahead(self, s: int, values: FloatArray, *, closed: bool) -> FloatArray:
-        """Return values at the successors of a node, those of closed ones being known, or 0."""
-        at = self.successors[s]
-        return np.where(at >= 0, values[at], self.closed[s] if closed else 0.0)
-
-    def pick(self, s: int, ahead: FloatArray, side: int) -> FloatArray:
-        """Return the probabilities of a node with the largest (side 1) or least mean of values ahead."""
-        low, high = self.rows[s]
-        p, left = low.copy(), 1 - low.sum()
-        for i in np.argsort(-side * ahead, kind="stable").tolist():
-            p[i] += min(left, high[i] - low[i])
-            left -= min(left, high[i] - low[i])
-        return p
-
-    def middle(self, s: int) -> FloatArray:
-        """Return probabilities within the intervals of a node that are positive where they may be."""
-        low, high = self.rows[s]
-        room = high - low
-        return low + (1 - low.sum()) * room / room.sum() if room.sum() > 0 else low
-
     def may_stay(self, s: int, is_inside: BoolArray) -> bool:
         """Return whether nature may keep a run that is in a node among some of its places."""
         low, high = self.rows[s]
         return bool(low[~is_inside].sum() <= 0 and high[is_inside].sum() >= 1)
 
-    def solve(
-        self, asked: BoolArray, exits: dict[int, list[int]], side: int, cost: FloatArray, *, closed: bool
-    ) -> tuple[FloatArray, Elimination]:
-        """Return nature's values of the nodes that are asked for, 0 elsewhere, and their equations.
+    def answer(self, values: Sequence[Exact], side: int, end: Exact | None) -> Answer:
+        """Return how nature makes values ahead largest (side 1) or least; ``end`` is that of closed nodes, if given."""
+        rows = {s: self._pick(s, node.ahead(values, end), side) for s, node in self.single()}
+        ways = {first: self._exit(first, values, end)[0] for first in self.exits}
+        return Answer(rows, ways)
 
-        ``exits`` has an end component, by the first of its nodes, of which all nodes have the value of the best exit.
-        """
-        n = len(self.chain.nodes)
-        inside = {s: first for first, nodes in exits.items() for s in nodes}
-        single = [s for s in np.flatnonzero(asked).tolist() if s not in inside]
-        rows = {s: self.middle(s) for s in single}
-        values, last = np.zeros(n), b""
-        for _ in range(_ROUNDS):
-            ways = {first: self._exit(nodes, values, inside, first, closed=closed) for first, nodes in exits.items()}
-            values, equations = self._values(rows, ways, inside, cost, closed=closed)
-            rows = {s: self.pick(s, self.ahead(s, values, closed=closed), side) for s in single}
-            picked = repr(sorted(ways.items())).encode() + b"".join(row.tobytes() for row in rows.values())
-            if picked == last:
-                break
-            last = picked
-        return values, equations
+    def first_answer(self) -> Answer:
+        """Return probabilities that are positive wherever they may be, so that runs end if they can."""
+        rows = {}
+        for s, _ in self.single():
+            low, high = self.rows[s]
+            room = high - low
+            rows[s] = low + (1 - low.sum()) * room / room.sum() if room.sum() > 0 else low
+        nothing = [fmpq(0)] * len(self.chain.nodes)
+        return Answer(rows, {first: self._exit(first, nothing, None)[0] for first in self.exits})
 
-    def _exit(
-        self, nodes: list[int], values: FloatArray, inside: dict[int, int], first: int, *, closed: bool
-    ) -> tuple[int, float]:
-        """Return the best successor outside of an end component, or -1 and its known value."""
-        best = (-1, 0.0)
-        worth = -np.inf
-        for s in nodes:
-            for at, value in zip(self.successors[s].tolist(), self.ahead(s, values, closed=closed), strict=True):
-                if (at < 0 or inside.get(at) != first) and value > worth:
-                    best, worth = (at, float(value) if at < 0 else 0.0), float(value)
-        return best
+    def single(self) -> Iterator[tuple[int, Node]]:
+        """Yield the nodes that are asked for, without end components."""
+        for s in np.flatnonzero(self.asked).tolist():
+            if s not in self.inside:
+                yield s, self.chain.nodes[s]
 
-    def _values(
-        self,
-        rows: dict[int, FloatArray],
-        ways: dict[int, tuple[int, float]],
-        inside: dict[int, int],
-        cost: FloatArray,
-        *,
-        closed: bool,
-    ) -> tuple[FloatArray, Elimination]:
+    def step(self, values: Sequence[Exact], cost: Sequence[Exact], side: int, end: Exact | None) -> dict[int, Exact]:
+        """Return what one step makes of values against nature's best answer, of end components for the first node."""
+        new = {}
+        for s, node in self.single():
+            new[s] = cost[s] + self.chain.discount * mean(node, self.intervals, node.ahead(values, end), side)
+        return new | {first: cost[first] + self._exit(first, values, end)[1] for first in self.exits}
+
+    def _pick(self, s: int, ahead: Sequence[Exact], side: int) -> FloatArray:
+        low, high = self.rows[s]
+        p, left = low.copy(), 1 - low.sum()
+        for i in sorted(range(len(p)), key=lambda i: ahead[i], reverse=side > 0):
+            more = min(left, high[i] - low[i])
+            p[i], left = p[i] + more, left - more
+        return p
+
+    def _exit(self, first: int, values: Sequence[Exact], end: Exact | None) -> tuple[int, Exact]:
+        """Return the best successor outside of an end component, -1 if it is closed, and its value."""
+        out = [
+            (value, -1 if at is None else at)
+            for s in self.exits[first]
+            for at, value in zip(self.chain.nodes[s].successors, self.chain.nodes[s].ahead(values, end), strict=True)
+            if at is None or self.inside.get(at) != first
+        ]
+        value, at = max(out, key=lambda pair: pair[0], default=(fmpq(0), -1))
+        return at, value
+
+    def equations(self, answer: Answer) -> Elimination:
+        """Return the equations of the chain if nature answers like this."""
         n, discount = len(self.chain.nodes), to_float(self.chain.discount)
-        moves, leaves, right = np.zeros((n, n)), np.ones(n), np.zeros(n)
-        for s, p in rows.items():
+        moves, leaves, is_in = np.zeros((n, n)), np.ones(n), np.zeros(n, dtype=np.bool_)
+        is_in[[*answer.rows, *self.inside]] = True
+        for s, p in answer.rows.items():
             at = self.successors[s]
-            np.add.at(moves[s], at[at >= 0], discount * p[at >= 0])
-            leaves[s] = (1 - discount) + discount * p[at < 0].sum()
-            right[s] = cost[s] + (discount * float(p[at < 0] @ self.closed[s][at < 0]) if closed else 0.0)
-        for s, first in inside.items():
-            to, value = ways[first] if s == first else (first, 0.0)
-            right[s] = value + (cost[s] if s == first else 0.0)
-            if to >= 0:
+            stays = (at >= 0) & is_in[at]
+            np.add.at(moves[s], at[stays], discount * p[stays])
+            leaves[s] = (1 - discount) + discount * p[~stays].sum()
+        for s, first in self.inside.items():
+            to = answer.ways[first] if s == first else first
+            if to >= 0 and is_in[to]:
                 moves[s, to], leaves[s] = 1.0, 0.0
-        asked = np.array([*rows, *inside], dtype=np.int64)
-        is_left = np.ones(n, dtype=np.bool_)
-        is_left[asked] = False
-        leaves += moves[:, is_left].sum(axis=1) * ~is_left  # to nodes that are not asked for
-        moves[:, is_left] = 0.0
-        equations = Elimination.of(moves, leaves)
-        return equations.solve(right), equations
+        return Elimination.of(moves, leaves)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The probabilities that nature chooses in single nodes, and the node that each end component is left to."""
+
+    rows: dict[int, FloatArray]
+    ways: dict[int, int]
+
+    @cached_property
+    def key(self) -> bytes:
+        """A text that is the same for equal answers."""
+        return repr(sorted(self.ways.items())).encode() + b"".join(row.tobytes() for row in self.rows.values())
 
 
 @dataclass(frozen=True)

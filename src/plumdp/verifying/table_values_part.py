@@ -8,24 +8,25 @@ moved outward by a tiny share.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from flint import fmpq
 
-from plumdp.model.graph import BoolArray, FloatArray
+from plumdp.model.graph import FloatArray
 from plumdp.verifying.checker.reading import Exact, Part, Rejected, exact
 from plumdp.verifying.checker.table_chain import TableChain
-from plumdp.verifying.checker.table_values import Intervals, check_lower, check_upper, mean
-from plumdp.verifying.table_game import Game, end_components, floats, for_nothing, leads_to, to_float
+from plumdp.verifying.checker.table_values import Intervals, check_lower, check_upper
+from plumdp.verifying.table_game import Game, end_components, for_nothing, leads_to, to_float
 
-_REFINED = 5  # times that values are refined
+_ROUNDS, _REFINED = 200, 3  # of policy iteration, and after its last answer
 _SHIFTS = (1e-29, 1e-26, 1e-22, 1e-18)  # of one step outward, relative
 
 
 def values_part(chain: TableChain, intervals: Intervals) -> dict[str, Any]:
     """Return lower and upper values of all open nodes, and what proves that runs end."""
-    game = Game(chain, intervals)
+    game = Game(chain, intervals, np.ones(len(chain.nodes), dtype=np.bool_))
     return _lower(game) | _upper(game)
 
 
@@ -38,49 +39,34 @@ def rounded_outward(values: dict[str, Any], side: int) -> FloatArray:
 
 
 def _exact_values(
-    game: Game, asked: BoolArray, exits: dict[int, list[int]], side: int, cost: Sequence[Exact], *, closed: bool
+    game: Game, side: int, cost: Sequence[Exact], end: Exact | None = None
 ) -> Iterator[list[list[float]]]:
-    """Yield nature's values, each with two floats, ever further outward.
+    """Yield nature's values, each as two floats, ever further outward; ``end`` is that of closed nodes, if given.
 
-    Equations are solved in floats for exact residuals, each time of all that is left.
+    This is policy iteration: equations are solved in floats, for exact residuals.
     """
-    chain, inside = game.chain, {s: first for first, nodes in exits.items() for s in nodes}
-    found, equations = game.solve(asked, exits, side, floats(cost), closed=closed)
-    values = [exact(x) if is_asked else fmpq(0) for x, is_asked in zip(found.tolist(), asked, strict=True)]
-    end = None if closed else fmpq(0)
-    largest = max((abs(x) for x in values), default=fmpq(0))
+    chain = game.chain
+    answer = game.first_answer()
+    equations, values = game.equations(answer), [fmpq(0)] * len(chain.nodes)
     for shift in map(exact, _SHIFTS):
-        for _ in range(_REFINED):
+        n_same = 0
+        for _ in range(_ROUNDS):
+            new = game.step(values, cost, side, end)
+            largest = max(map(abs, new.values()), default=fmpq(0))
             off = np.zeros(len(values))
-            for s in np.flatnonzero(asked).tolist():
-                node, first = chain.nodes[s], inside.get(s)
-                if first is None:
-                    new = cost[s] + chain.discount * mean(node, game.intervals, node.ahead(values, end), side)
-                elif s != first:
-                    new = values[first]
-                else:
-                    out = [x for t in exits[first] for x in _ahead_of(chain, values, t, inside, first, end)]
-                    new = cost[s] + max(out, default=fmpq(0))
-                outward = fmpq(0) if s in inside else shift * (abs(new) if chain.is_never_negative else largest)
-                off[s] = to_float(new + side * outward - values[s])
+            for s, value in new.items():
+                outward = shift * (abs(value) if chain.is_never_negative else largest)
+                off[s] = to_float(value + side * outward - values[s])
             step = equations.solve(off)
-            values = [
-                _rounded(x + exact(more)) if is_asked else x
-                for x, more, is_asked in zip(values, step.tolist(), asked, strict=True)
-            ]
+            values = [_rounded(x + exact(more)) for x, more in zip(values, step.tolist(), strict=True)]
+            values = [values[game.inside.get(s, s)] for s in range(len(values))]
+            last, answer = answer, game.answer(values, side, end)
+            n_same = n_same + 1 if answer.key == last.key else 0
+            if n_same == 0:
+                equations = game.equations(answer)
+            elif n_same > _REFINED:
+                break
         yield [list(each) for each in zip(*map(_two, values), strict=True)]
-
-
-def _ahead_of(
-    chain: TableChain, values: Sequence[Exact], s: int, inside: dict[int, int], first: int, end: Exact | None
-) -> Iterator[Exact]:
-    """Yield values of the successors of a node outside of its end component."""
-    node = chain.nodes[s]
-    for successor, known in zip(node.successors, node.known, strict=True):
-        if successor is None:
-            yield known if end is None else end
-        elif inside.get(successor) != first:
-            yield values[successor]
 
 
 def _rounded(number: Exact) -> Exact:
@@ -102,27 +88,26 @@ def _proved(candidates: Iterable[Any], holds: Callable[[Any], bool]) -> Any:
     return last
 
 
-def _steps(game: Game, asked: BoolArray) -> list[list[float]]:
+def _steps(game: Game) -> list[list[float]]:
     """Return numbers of steps until runs leave some nodes, whatever nature does."""
-    cost = [fmpq(3, 2)] * len(asked)
-    return next(_exact_values(game, asked, {}, 1, cost, closed=False))
+    return next(_exact_values(game, 1, [fmpq(3, 2)] * len(game.chain.nodes), fmpq(0)))
 
 
 def _lower(game: Game) -> dict[str, Any]:
     chain, n = game.chain, len(game.chain.nodes)
-    asked = np.ones(n, dtype=np.bool_)
     if chain.is_never_negative and chain.kind != "discounted":
-        asked = ~for_nothing(game)
+        game = replace(game, asked=~for_nothing(game))
+    asked = game.asked
     is_paid = chain.is_never_negative and bool(asked.any()) and game.reward[asked].min() > 0
     paid = 2 / float(game.reward[asked].min()) if is_paid else 0.0
-    steps = [[0.0] * n] if is_paid or chain.kind == "discounted" else _steps(game, asked)
+    steps = [[0.0] * n] if is_paid or chain.kind == "discounted" else _steps(game)
     more = {"paid": paid, "steps_lower": steps}
 
     def holds(lower: list[list[float]]) -> bool:
         return _accepts(lambda: check_lower(_part(more | {"lower": lower}), chain, game.intervals))
 
     rewards = [node.reward for node in chain.nodes]
-    return more | {"lower": _proved(_exact_values(game, asked, {}, -1, rewards, closed=True), holds)}
+    return more | {"lower": _proved(_exact_values(game, -1, rewards), holds)}
 
 
 def _upper(game: Game) -> dict[str, Any]:
@@ -133,8 +118,9 @@ def _upper(game: Game) -> dict[str, Any]:
         costly = [nodes for nodes in components if chain.kind == "until" or game.reward[nodes].any()]
         infinite = leads_to(game, {s for nodes in costly for s in nodes})
     exits = {nodes[0]: nodes for nodes in components if not infinite[nodes[0]]}
+    game = replace(game, asked=~infinite, exits=exits)
     is_least = chain.kind in ("reach", "total", "discounted") and chain.is_never_negative
-    more = {"steps_upper": [[0.0] * n] if is_least else _steps(game, ~infinite)}
+    more = {"steps_upper": [[0.0] * n] if is_least else _steps(replace(game, exits={}))}
 
     def written(upper: list[list[float]]) -> list[list[float | None]]:
         first, rest = upper
@@ -144,7 +130,7 @@ def _upper(game: Game) -> dict[str, Any]:
         return _accepts(lambda: check_upper(_part(more | {"upper": upper}), chain, game.intervals))
 
     rewards = [node.reward for node in chain.nodes]
-    found = map(written, _exact_values(game, ~infinite, exits, 1, rewards, closed=True))
+    found = map(written, _exact_values(game, 1, rewards))
     return more | {"upper": _proved(found, holds)}
 
 
