@@ -74,9 +74,7 @@ def table_bounds(
     """
     if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
         return "the data do not exclude an infinite value"
-    pilot, length = moments.counts[0], moments.lengths[0]
-    ratio = max(moments.planned / length - 1, _LEAST_SHARE)  # fewer data may have been expected than there are
-    plan = make_plan(table, pilot, ratio, float(np.log(1 / errors.of_side)))
+    pilot, plan = moments.counts[0], plan_of(table, moments, errors)
     if plan is None:
         return "the pilot leaves nothing to bet on"
     near = contract(plan, make_reference(plan, errors.rows, errors.ball), moments.counts[-1] - pilot, lower, upper)
@@ -91,6 +89,13 @@ def table_bounds(
             for end, s in zip(ends, (-1, 1), strict=True)
         ]
     return TableBounds(ends[0], ends[1], stages, plan, near, joint)
+
+
+def plan_of(table: TableChain, moments: Moments, errors: Errors) -> Plan | None:
+    """Return what the pilot fixes for the value of a chain; None if there is nothing to bet on."""
+    # fewer data may have been expected than there are
+    ratio = max(moments.planned / moments.lengths[0] - 1, _LEAST_SHARE)
+    return make_plan(table, moments.counts[0], ratio, float(np.log(1 / errors.of_side)))
 
 
 def _is_loose(end: End | None) -> bool:

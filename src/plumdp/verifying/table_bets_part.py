@@ -82,7 +82,7 @@ def bets_part(
         return None
     if bounded.table.n > MOST_NODES:
         raise unknown_error(f"bets on chains of tables with more than {MOST_NODES:,} open nodes")
-    order = _order(bounded, question, keys)
+    order = order_of_nodes(bounded, question, keys)
     low, high = bounded.lower.copy(), bounded.upper.copy()
     low[order] = np.minimum(low[order], values[0])
     high[order] = np.maximum(high[order], values[1])
@@ -107,7 +107,7 @@ def _bounded(learned: Learned, question: Question, policy: npt.NDArray[Any]) -> 
     return chain_of_policy(question.model, policy, objective, lower, upper)
 
 
-def _order(bounded: BoundedChain, question: Question, keys: Sequence[Key]) -> Indices:
+def order_of_nodes(bounded: BoundedChain, question: Question, keys: Sequence[Key]) -> Indices:
     """Return the number in a table's chain of each open node of the checker."""
     graph, number = question.model.graph, {}
     owner = graph.state_of_choice()

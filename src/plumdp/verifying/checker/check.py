@@ -50,8 +50,7 @@ class Report:
     passed: list[str] = field(default_factory=list)
     broken: Rejected | None = None
     sentence: str = ""
-    layers: Mapping[str, str] = field(default_factory=lambda: LAYERS)
-    trusted: Sequence[str] = TRUSTED
+    kind: str = "parameters"  # of the witness
 
     def layer(self, name: str) -> AbstractContextManager[None]:
         """Return a context in which a step that does not hold is one of a layer, which holds otherwise."""
@@ -65,14 +64,15 @@ class Report:
             "passed": list(self.passed),
             "broken": None if self.broken is None else {"layer": self.broken.layer, "step": str(self.broken)},
             "sentence": self.sentence,
-            "trusted": list(self.trusted),
+            "trusted": list(ARGUMENTS[self.kind].trusted),
         }
 
     def __str__(self) -> str:
-        lines = [f"{name:10} ok  {self.layers[name]}" for name in self.passed]
+        argument = ARGUMENTS[self.kind]
+        lines = [f"{name:10} ok  {argument.layers[name]}" for name in self.passed]
         if self.broken is not None:
             return "\n".join([*lines, f"{self.broken.layer:10} BROKEN  {self.broken}"])
-        return "\n".join([*lines, f"verified: {self.sentence}", *(f"trusted: {text}" for text in self.trusted)])
+        return "\n".join([*lines, f"verified: {self.sentence}", *(f"trusted: {text}" for text in argument.trusted)])
 
 
 def verify(folder: Path | str) -> Report:
@@ -119,9 +119,8 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
     kind = witness["kind"].text() if "kind" in witness else "parameters"
     if kind not in ARGUMENTS:
         raise Rejected(f"verify does not know witnesses of the kind {kind[:40]!r}", "files")
-    argument = ARGUMENTS[kind]
-    report.layers, report.trusted = argument.layers, argument.trusted
-    proved = argument.check(claim, witness, report)
+    report.kind = kind
+    proved = ARGUMENTS[kind].check(claim, witness, report)
     with report.layer("sentence"):
         report.sentence = check_sentence(proved, witness)
 

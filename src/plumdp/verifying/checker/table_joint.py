@@ -20,7 +20,7 @@ from .reading import Ball, Part, require
 from .table_near import Near, in_ball, least, moves_of, norm, times
 from .table_rows import above, max_of, nodes_of, root, square, sums
 
-MOST_NODES = 400  # of which eigenvalues are bounded within a minute
+MOST_NODES = 300  # of which eigenvalues are bounded within a minute
 _POWERS = 12
 _ENOUGH = 1.004  # a power that improves a bound by less is the last
 _MIXED = 0.1  # share of the contraction's own norm in that of a weight
