@@ -21,6 +21,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
 from plumdp.result.policy_table import PolicyTable
+from plumdp.solver.reductions.drawn_policy import draw_first, stretched
 from plumdp.tables.bounds import Moments
 from plumdp.tables.chain import pooled
 from plumdp.tables.table_set import TableSet
@@ -86,8 +87,9 @@ def table_chain_part(question: Question, policy: PolicyTable, rows: TableRows) -
     model, graph, objective = question.model, question.model.graph, question.objective
     flipped = objective.flipped()
     asked = objective if flipped is None else flipped
-    terms, ends, weights = asked.terms(graph), Ends(asked, model), policy_weights(graph, policy)
-    row_of, draws, n_known = rows.number(), policy.weights is not None, len(model.expressions.polynomials)
+    ends, weights, draws = Ends(asked, model), policy_weights(graph, policy), policy.weights is not None
+    row_of, n_known = rows.number(), len(model.expressions.polynomials)
+    reward = (stretched(asked, graph).terms(draw_first(graph, weights).graph) if draws else asked.terms(graph)).reward
     found: list[Key] = [(graph.initial_state, -1, 0)]
     numbers = {found[0]: 0}
 
@@ -107,7 +109,7 @@ def table_chain_part(question: Question, policy: PolicyTable, rows: TableRows) -
         shares = dict(shares_in(model, weights, state))
         if choice < 0 and draws:
             taken = [number((state, drawn, step)) for drawn in shares]
-            written.append([0.0, taken, [str(share) for share in shares.values()]])
+            written.append([float(reward[state]), taken, [str(share) for share in shares.values()]])
             continue
         (taken_choice,) = shares if choice < 0 else (choice,)
         first, last = graph.first_transition[taken_choice : taken_choice + 2].tolist()
@@ -119,7 +121,8 @@ def table_chain_part(question: Question, policy: PolicyTable, rows: TableRows) -
             if expressions[0] >= n_known
             else [str(model.expressions.polynomials[f].constant) for f in expressions]
         )
-        written.append([float(terms.reward[taken_choice]), successors, row])
+        paid = reward[graph.n_states + taken_choice if draws else taken_choice]
+        written.append([float(paid), successors, row])
     kind, discount = KINDS[asked.kind], getattr(asked, "discount", None)
     states = np.array([state for state, _, _ in found])
     return {

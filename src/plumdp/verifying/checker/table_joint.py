@@ -4,8 +4,8 @@ This is Statement 4 of the page "Tables of unknown rows": ‖d‖² = Σ (σ(D) 
 
     ‖d‖  <=  radius · first + far + second · ‖d‖,
 
-with norms of the inverse G that are the roots of largest eigenvalues. These are bounded by powers: for a symmetric
-matrix M the largest eigenvalue is at most the k-th root of the Frobenius norm of M^k.
+with norms of the inverse G that are the roots of largest eigenvalues. These are bounded by powers: the largest
+eigenvalue of a positive semidefinite matrix M is at most the k-th root of the trace of M^k.
 """
 
 from __future__ import annotations
@@ -148,19 +148,15 @@ def _largest_root(form: list[list[Ball]], scale: Sequence[Ball]) -> Ball:
     if not used:
         return arb(0)
     power = arb_mat([[scale[i] * form[i][j] * scale[j] for j in used] for i in used])
-    best, k = _frobenius(power), 1
+    best, k = above(power.trace()), 1
     for _ in range(_POWERS):
         power, k = power * power, 2 * k
-        bound = _frobenius(power).root(k)
+        bound = above(power.trace()).root(k)
         is_last = not float(bound) * _ENOUGH < float(best)
         best = best.min(bound)
         if is_last:
             break
     return root(best)
-
-
-def _frobenius(matrix: Any) -> Ball:
-    return root(sums([square(x) for x in matrix.entries()]))
 
 
 def _far(near: Near, probability: Sequence[Sequence[Ball]], weight: Sequence[Ball], core: Sequence[bool]) -> Ball:
