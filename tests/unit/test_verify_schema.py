@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 from support.verified_results import COST, PROPERTY, witnessed, worn, worn_counts
+from support.verified_tables import counts_of, proposed, walk, without_order
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
-SCHEMA = json.loads((REFERENCE / "witness.schema.json").read_text("utf-8"))
+PAGES = {"witness.schema.json": "witness.md", "witness_table.schema.json": "witness_tables.md"}
+SCHEMA, OF_TABLE = (json.loads((REFERENCE / name).read_text("utf-8")) for name in PAGES)
 KINDS = {
     "chance": (PROPERTY, {}),
     "cost": (COST, {"confidence_set": "interval"}),
@@ -30,6 +32,17 @@ def test_witnesses_fit_the_schema(witnesses, name):
     validator = pytest.importorskip("jsonschema").Draft202012Validator
     validator.check_schema(SCHEMA)
     assert [error.message for error in validator(SCHEMA).iter_errors(witnesses[name])] == []
+
+
+@pytest.mark.parametrize("options", [{}, {"policy": "uniform"}], ids=["found", "drawn"])
+def test_witnesses_of_tables_fit_their_schema(options):
+    validator = pytest.importorskip("jsonschema").Draft202012Validator
+    validator.check_schema(OF_TABLE)
+    for counts in (counts_of(walk()), without_order(counts_of(walk()))):
+        witness = json.loads(proposed(walk(), counts, **options)[2])
+        assert [error.message for error in validator(OF_TABLE).iter_errors(witness)] == []
+        assert not validator(OF_TABLE).is_valid(witness | {"more": 1})
+        assert not validator(SCHEMA).is_valid(witness)
 
 
 def test_what_does_not_fit_is_told(witnesses):
@@ -57,6 +70,8 @@ def parts(schema):
             yield from parts(below)
 
 
-def test_the_page_names_every_part():
-    page = (REFERENCE / "witness.md").read_text("utf-8")
-    assert [name for name in parts(SCHEMA) if f"`{name}`" not in page] == []
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_names_every_part(name):
+    page = (REFERENCE / PAGES[name]).read_text("utf-8")
+    schema = json.loads((REFERENCE / name).read_text("utf-8"))
+    assert [part for part in parts(schema) if f"`{part}`" not in page] == []

@@ -16,7 +16,7 @@ from flint import fmpq
 from .chain import KINDS, known_values
 from .reading import Exact, Part, require
 
-_MOST_NODES = 20_000
+_MOST_NODES, _MOST_DIGITS = 20_000, 10_000  # of a chain, and of the numbers of a known row
 _ORDERS = ("planned", "open", "short", "unknown")
 
 
@@ -155,6 +155,7 @@ def _step(row: Part, n: int, counts: Counts) -> _Step | None:
         return None
     reward, successors = row[0].number(), [node.whole(n) for node in row[1]]
     if type(row[2].value) is list:
+        require(sum(len(number.text()) for number in row[2]) <= _MOST_DIGITS, f"{row.place}: there are too many digits")
         numbers = [number.fraction() for number in row[2]]
         require(len(numbers) == len(successors), f"{row.place}: each successor needs a probability")
         require(sum(numbers, start=fmpq(0)) == 1, f"{row.place}: the probabilities do not sum to one")
