@@ -4,9 +4,11 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pandas as pd
 
 import plumdp
 from plumdp.certifying.pipeline import ask_about
+from plumdp.data import model_from_log
 from plumdp.data.counts import TransitionCounts
 from plumdp.experiments.free_rows import table_of
 from plumdp.verifying.witness import propose_witness
@@ -81,3 +83,20 @@ def saved(folder, model, counts, text=PROPERTY, **options):
     learned, certificate, text_of_witness, _ = proposed(model, counts, text, **options)
     certificate.save(folder, witness=text_of_witness, model=model, counts=learned.counts)
     return certificate
+
+
+@cache
+def from_log(runs=2_000):
+    """A table from the first 30 runs of a walk that may jump two steps, and the counts of later ones."""
+    rng, rows = np.random.default_rng(1), []
+    for run in range(30 + runs):
+        x = 3
+        while 0 < x < 6:
+            after = int(rng.choice([x + 1, x - 1, x, min(x + 2, 6)], p=[0.45, 0.3, 0.24, 0.01]))
+            rows.append((run, x, "go", after))
+            x = after
+    log = pd.DataFrame(rows, columns=["episode", "x", "action", "next_x"])
+    early, late = log[log.episode < 30].drop(columns="episode"), log[log.episode >= 30]
+    ends = {"goal": lambda s: s.x == 6, "end": lambda s: (s.x == 0) | (s.x == 6)}
+    model = model_from_log(early, states="x", initial=3, ends=ends["end"], labels=ends)
+    return model, plumdp.read_log(model, late, order="runs").counts

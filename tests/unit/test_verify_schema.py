@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.verified_results import COST, PROPERTY, witnessed, worn, worn_counts
-from support.verified_tables import counts_of, proposed, walk, without_order
+from support.verified_tables import counts_of, from_log, proposed, walk, without_order
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PAGES = {"witness.schema.json": "witness.md", "witness_table.schema.json": "witness_tables.md"}
@@ -38,8 +38,9 @@ def test_witnesses_fit_the_schema(witnesses, name):
 def test_witnesses_of_tables_fit_their_schema(options):
     validator = pytest.importorskip("jsonschema").Draft202012Validator
     validator.check_schema(OF_TABLE)
-    for counts in (counts_of(walk()), without_order(counts_of(walk()))):
-        witness = json.loads(proposed(walk(), counts, **options)[2])
+    counts = counts_of(walk())
+    for model, data in ((walk(), counts), (walk(), without_order(counts)), from_log()):
+        witness = json.loads(proposed(model, data, **options)[2])
         assert [error.message for error in validator(OF_TABLE).iter_errors(witness)] == []
         assert not validator(OF_TABLE).is_valid(witness | {"more": 1})
         assert not validator(SCHEMA).is_valid(witness)

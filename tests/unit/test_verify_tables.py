@@ -6,7 +6,7 @@ import shutil
 import pytest
 from support.tiers import TIER
 from support.verified_results import rehash
-from support.verified_tables import PROPERTY, counts_of, few_rows, proposed, saved, walk, without_order
+from support.verified_tables import PROPERTY, counts_of, few_rows, from_log, proposed, saved, walk, without_order
 
 import plumdp
 from plumdp.base.errors import DataError
@@ -49,6 +49,16 @@ def test_results_by_bets_and_by_intervals_are_accepted(kind):
         assert (json.loads(witness)["bets"] is not None) == has_bets
 
 
+@pytest.mark.parametrize("policy", [None, "uniform"])
+def test_a_table_that_runs_may_leave_is_accepted(policy):
+    model, counts = from_log()
+    for text in (PROPERTY, 'Pmin=? [ G !"goal" ]'):
+        _, _, witness, broken = proposed(model, counts, text, policy=policy)
+        assert broken is None, broken
+        assert any(row is not None and row[2] == "any" for row in json.loads(witness)["chain"]["rows"])
+        assert json.loads(witness)["bets"] is not None
+
+
 def test_few_data_leave_nature_free_and_are_accepted():
     """Rows that were never visited are left to nature, which may keep runs in them forever."""
     model = walk()
@@ -64,6 +74,7 @@ def folders(tmp_path_factory):
     saved(folder / "bets", walk(), counts_of(walk()))
     saved(folder / "tied", walk(is_tied=True), counts_of(walk(is_tied=True)))
     saved(folder / "ball", *few_rows(), 'Pmax=? [ F "good" ]')
+    saved(folder / "log", *from_log())
     saved(folder / "cost", walk(), without_order(counts_of(walk())), 'Rmin=? [ F "end" ]')
     return folder
 
@@ -74,7 +85,7 @@ def results(folders, tmp_path):
     return tmp_path / "results"
 
 
-@pytest.mark.parametrize("name", ["bets", "tied", "ball", "cost"])
+@pytest.mark.parametrize("name", ["bets", "tied", "ball", "log", "cost"])
 def test_all_layers_hold_and_what_is_trusted_is_named(folders, name):
     report = verify(folders / name)
     assert report.broken is None, report.broken
@@ -120,6 +131,29 @@ def first_row(path):
     return (*path, 0, 0)
 
 
+def elsewhere(witness):
+    """Return the nodes where the table is left."""
+    rows = witness["chain"]["rows"]
+    return [node for node, row in enumerate(rows) if row is not None and row[2] == "any"]
+
+
+def open_elsewhere(witness):
+    """Return the number of the first of these nodes among those that are open."""
+    return sum(row is not None for row in witness["chain"]["rows"][: elsewhere(witness)[0]])
+
+
+def at_elsewhere(place, part):
+    return lambda witness, certificate: witness["chain"]["rows"][elsewhere(witness)[0]].__setitem__(place, part)
+
+
+def left_together(witness, certificate):
+    """Have all rows lead to one node where the table is left."""
+    first, *others = elsewhere(witness)
+    for row in witness["chain"]["rows"]:
+        if row is not None:
+            row[1] = [first if node in others else node for node in row[1]]
+
+
 BETS, CHAIN, VALUES, INTERVALS = ("bets",), ("chain",), ("values",), ("intervals",)
 ERRORS, UPPER = (*BETS, "errors"), (*BETS, "sides", "upper")
 TAMPERING = {
@@ -150,6 +184,17 @@ TAMPERING = {
     "a reward of a probability": ("bets", "counts", at(*CHAIN, "rows", 0, 0, to=1.0)),
     "a kind that is not known": ("bets", "counts", at(*CHAIN, "kind", to="average")),
     "a discount": ("bets", "counts", at(*CHAIN, "discount", to="9/10")),
+    "one node where two rows leave the table": ("log", "counts", left_together),
+    "a reward where the table is left": ("log", "counts", at_elsewhere(0, 1.0)),
+    "a successor where the table is left": ("log", "counts", at_elsewhere(1, [0])),
+    "a row without probabilities of a cost": ("cost", "counts", at(*CHAIN, "rows", 0, to=[0.0, [], "any"])),
+    "a bet where the table is left": ("log", "bets", lambda w, c: w["bets"]["kept"].append(open_elsewhere(w))),
+    "a known row where the table is left": ("log", "set", lambda w, c: w["bets"]["known"].append(open_elsewhere(w))),
+    "a value where the table is left": (
+        "log",
+        "values",
+        lambda w, c: w["values"]["lower"][0].__setitem__(open_elsewhere(w), 0.1),
+    ),
     "a mixture over tied rows": ("tied", "bets", at(*BETS, "mixed", to=lambda nodes: [0, 1, 2])),
     "a bet on a known row": ("bets", "bets", at(*BETS, "kept", to=[0, 1, 2, 3, 4])),
     "a node twice": ("bets", "bets", at(*BETS, "kept", to=lambda nodes: [*nodes, nodes[0]])),

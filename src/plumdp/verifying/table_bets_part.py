@@ -22,11 +22,14 @@ from plumdp.learning.learned import Learned
 from plumdp.model.graph import BoolArray, FloatArray, Indices, read_only
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
+from plumdp.model.table_model import elsewhere_of
 from plumdp.result.certificate import Certificate
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.tables.bounds import Errors, TableBounds, table_bounds
 from plumdp.tables.bracket import bracket_end
+from plumdp.tables.chain import TableChain
 from plumdp.tables.policies import BoundedChain, chain_of_policy
+from plumdp.tables.rows import Reference
 from plumdp.tables.table_set import TableSet
 from plumdp.verifying.checker.table_joint import MOST_NODES as MOST_IN_NORM
 from plumdp.verifying.checker.table_near import MOST_NODES
@@ -82,17 +85,19 @@ def bets_part(
         return None
     if bounded.table.n > MOST_NODES:
         raise unknown_error(f"bets on chains of tables with more than {MOST_NODES:,} open nodes")
-    order = order_of_nodes(bounded, question, keys)
+    order = order_of_nodes(bounded, question, policy, keys)
     low, high = bounded.lower.copy(), bounded.upper.copy()
     low[order] = np.minimum(low[order], values[0])
     high[order] = np.maximum(high[order], values[1])
-    made = table_bounds(bounded.table, found.moments, announced[place].errors, read_only(low), read_only(high))
+    moments = found.moments.padded(bounded.table.n_places)
+    made = table_bounds(bounded.table, moments, announced[place].errors, read_only(low), read_only(high))
     if isinstance(made, str):
         return None
     start = {"lower": low[order].tolist(), "upper": high[order].tolist()}
     shares = [str(Fraction(share).limit_denominator(10_000)) for share in favoured_parts(1.0, len(announced))]
     about = {"questions": len(learned.questions), "shares": shares, "policy": place, "start": start}
-    return about | _written(made, announced[place].errors, order, needed, ends)
+    written = _written(made, announced[place].errors, order, is_counted(keys), needed, ends)
+    return about | {"reference": reference_rows(made.near.reference, bounded.table, order, keys)} | written
 
 
 def _bounded(learned: Learned, question: Question, policy: npt.NDArray[Any]) -> BoundedChain | str:
@@ -107,22 +112,43 @@ def _bounded(learned: Learned, question: Question, policy: npt.NDArray[Any]) -> 
     return chain_of_policy(question.model, policy, objective, lower, upper)
 
 
-def order_of_nodes(bounded: BoundedChain, question: Question, keys: Sequence[Key]) -> Indices:
+def order_of_nodes(bounded: BoundedChain, question: Question, policy: npt.NDArray[Any], keys: Sequence[Key]) -> Indices:
     """Return the number in a table's chain of each open node of the checker."""
-    graph, number = question.model.graph, {}
-    owner = graph.state_of_choice()
-    for node, state in enumerate(bounded.table.chain.state[: bounded.table.n].tolist()):
+    graph, table, number = question.model.graph, bounded.table, {}
+    owner, elsewhere = graph.state_of_choice(), elsewhere_of(question.model)
+    for node, state in enumerate(table.chain.state[: table.n].tolist()):
         choice = state - graph.n_states
         number[(state, -1, 0) if choice < 0 else (int(owner[choice]), choice, 0)] = node
+    for t in np.flatnonzero(table.chain.state[table.successor] == elsewhere).tolist() if elsewhere is not None else ():
+        state = int(table.chain.state[table.owner[t]])
+        choice = int(policy[state]) if state < graph.n_states else state - graph.n_states
+        place = t - int(table.chain.first[table.owner[t]])
+        number[elsewhere, -2 - int(graph.first_transition[choice]) - place, 0] = int(table.successor[t])
     return np.array([number[key] for key in keys])
 
 
-def _written(made: TableBounds, errors: Errors, order: Indices, needed: Sequence[int], ends: Ends) -> dict[str, Any]:
+def is_counted(keys: Sequence[Key]) -> BoolArray:
+    """Return which nodes are not where the table is left, of which nothing is ever counted."""
+    return np.array([choice >= -1 for _, choice, _ in keys], dtype=np.bool_)
+
+
+def reference_rows(reference: Reference, table: TableChain, order: Indices, keys: Sequence[Key]) -> list[list[float]]:
+    """Return the reference of each open node; where the table is left, it has no meaning."""
+    first = table.chain.first
+    return [
+        [0.5, 0.5] if choice < -1 else reference.probability[first[s] : first[s + 1]].tolist()
+        for s, (_, choice, _) in zip(order.tolist(), keys, strict=True)
+    ]
+
+
+def _written(
+    made: TableBounds, errors: Errors, order: Indices, counted: BoolArray, needed: Sequence[int], ends: Ends
+) -> dict[str, Any]:
     table, near, plan, joint = made.plan.table, made.near, made.plan, made.joint
-    reference, first = near.reference, table.chain.first
+    reference = near.reference
 
     def nodes(chosen: BoolArray) -> list[int]:
-        return np.flatnonzero(chosen[order]).tolist()
+        return np.flatnonzero(chosen[order] & counted).tolist()
 
     def numbers(of_node: FloatArray) -> list[float]:
         return list(map(float, of_node[order]))
@@ -147,7 +173,6 @@ def _written(made: TableBounds, errors: Errors, order: Indices, needed: Sequence
     return {
         "errors": {"side": errors.of_side, "rows": errors.rows, "ball": errors.ball},
         "kept": nodes(plan.is_kept & table.is_free),
-        "reference": [reference.probability[first[s] : first[s + 1]].tolist() for s in order],
         "sizes": [[float(size[s]) for size in reference.sizes] for s in order],
         "spread": numbers(reference.spread),
         "cut": numbers(reference.cut),

@@ -20,6 +20,7 @@ from plumdp.model.graph import BoolArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
+from plumdp.model.table_model import elsewhere_of
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.reductions.drawn_policy import draw_first, stretched
 from plumdp.tables.bounds import Moments
@@ -28,7 +29,7 @@ from plumdp.tables.table_set import TableSet
 from plumdp.verifying.chain_part import KINDS, Ends, shares_in
 
 Key: TypeAlias = tuple[int, int, int]
-"""A state, the choice that was drawn in it or -1, and a step."""
+"""A state, the choice that was drawn in it or -1, and a step; where the table is left, -2 less the transition."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +44,19 @@ class TableRows:
         rows, n_known = model.rows, len(model.expressions.polynomials)
         expression = np.asarray(model.expression)[rows.transition]
         each = np.split(expression - n_known, rows.first[1:-1])
-        return TableRows([places.tolist() for places, is_free in zip(each, _is_free(model), strict=True) if is_free])
+        return TableRows([places.tolist() for places, is_free in zip(each, _is_counted(model), strict=True) if is_free])
 
     def number(self) -> dict[int, int]:
         """Return the number of the row of each place that is the first of one."""
         return {places[0]: i for i, places in enumerate(self.places)}
 
 
-def _is_free(model: ParametricMDP) -> BoolArray:
-    return np.asarray(model.is_free_row)
+def _is_counted(model: ParametricMDP) -> BoolArray:
+    """Return which rows are unknown and counted: of what happens elsewhere nothing ever is."""
+    is_counted, elsewhere = model.is_free_row.copy(), elsewhere_of(model)
+    if elsewhere is not None:
+        is_counted[model.rows.number[model.graph.first_choice[elsewhere]]] = False
+    return is_counted
 
 
 def data_part(model: ParametricMDP, counts: TransitionCounts, moments: Moments | None, rows: TableRows) -> Any:
@@ -73,7 +78,7 @@ def intervals_part(learned: Learned, found: TableSet, rows: TableRows, used: set
     """Return the intervals of the rows that are used, and among how many events their error is divided."""
     model, lower, upper = learned.model, found.lower, found.upper
     n_known = len(model.expressions.polynomials)
-    number = int(events_of_rows(model.rows.first, _is_free(model)).sum())
+    number = int(events_of_rows(model.rows.first, _is_counted(model)).sum())
     listed = []
     for row in sorted(used):
         at = n_known + np.array(rows.places[row])
@@ -88,7 +93,7 @@ def table_chain_part(question: Question, policy: PolicyTable, rows: TableRows) -
     flipped = objective.flipped()
     asked = objective if flipped is None else flipped
     ends, weights, draws = Ends(asked, model), policy_weights(graph, policy), policy.weights is not None
-    row_of, n_known = rows.number(), len(model.expressions.polynomials)
+    row_of, n_known, elsewhere = rows.number(), len(model.expressions.polynomials), elsewhere_of(model)
     reward = (stretched(asked, graph).terms(draw_first(graph, weights).graph) if draws else asked.terms(graph)).reward
     found: list[Key] = [(graph.initial_state, -1, 0)]
     numbers = {found[0]: 0}
@@ -102,6 +107,9 @@ def table_chain_part(question: Question, policy: PolicyTable, rows: TableRows) -
     written: list[list[Any] | None] = []
     over: dict[bool, list[int]] = {True: [], False: []}
     for node, (state, choice, step) in enumerate(found):  # which grows on the way
+        if choice < -1:
+            written.append([0.0, [], "any"])
+            continue
         if choice < 0 and ends.is_over(state, step):
             written.append(None)
             over[ends.is_target(state, step)].append(node)
@@ -115,7 +123,10 @@ def table_chain_part(question: Question, policy: PolicyTable, rows: TableRows) -
         first, last = graph.first_transition[taken_choice : taken_choice + 2].tolist()
         expressions = np.asarray(model.expression)[first:last].tolist()
         after = step + 1 if ends.counts else 0
-        successors = [number((successor, -1, after)) for successor in graph.successor[first:last].tolist()]
+        successors = [
+            number((successor, -1 if successor != elsewhere else -2 - t, after))
+            for t, successor in enumerate(graph.successor[first:last].tolist(), start=first)
+        ]
         row: int | list[str] = (
             row_of[expressions[0] - n_known]
             if expressions[0] >= n_known

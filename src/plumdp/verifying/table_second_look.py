@@ -6,6 +6,7 @@ Policy, references and weights are made again, each from counts that end where t
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,8 @@ from plumdp.tables.rows import make_reference
 from plumdp.tables.table_set import first_moment, moments_of
 from plumdp.verifying.checker.reading import Part, Rejected, require
 from plumdp.verifying.checker.table_chain import read_counts, read_table_chain
-from plumdp.verifying.table_bets_part import order_of_nodes
-from plumdp.verifying.table_chain_part import TableRows, table_chain_part
+from plumdp.verifying.table_bets_part import is_counted, order_of_nodes, reference_rows
+from plumdp.verifying.table_chain_part import Key, TableRows, table_chain_part
 
 _CLOSE = 1e-6  # relative, of what a solver finds in floats
 
@@ -89,11 +90,10 @@ def check_table_bets(folder: Path) -> None:
         raise Rejected(f"there are no bets on this policy: {bounded}")
     part = Part(witness, "witness")
     numbers = read_table_chain(part["chain"], read_counts(part)).numbers
-    keys = table_chain_part(question, table_policy, rows)[1]
-    order = order_of_nodes(
-        bounded, question, [key for key, number in zip(keys, numbers, strict=True) if number is not None]
-    )
-    _check_bets(bets, bounded.table, moments, of_one, order)
+    named = table_chain_part(question, table_policy, rows)[1]
+    keys = [key for key, number in zip(named, numbers, strict=True) if number is not None]
+    order = order_of_nodes(bounded, question, policy, keys)
+    _check_bets(bets, bounded.table, moments.padded(bounded.table.n_places), of_one, order, keys)
 
 
 def _outlook(pilot: npt.NDArray[Any], moments: Moments, witness: dict[str, Any], of_one: Errors) -> Outlook:
@@ -119,22 +119,24 @@ def _check_policy(
     require(fits, "bets are on another policy than those that the pilot leads to")
 
 
-def _check_bets(bets: dict[str, Any], table: TableChain, moments: Moments, errors: Errors, order: Indices) -> None:
+def _check_bets(
+    bets: dict[str, Any], table: TableChain, moments: Moments, errors: Errors, order: Indices, keys: Sequence[Key]
+) -> None:
     plan = plan_of(table, moments, errors)
     if plan is None:
         raise Rejected("the pilot leaves nothing to bet on")
-    reference, first = make_reference(plan, errors.rows, errors.ball), table.chain.first
+    reference = make_reference(plan, errors.rows, errors.ball)
     sets = {"kept": plan.is_kept & table.is_free, "mixed": reference.is_mixed}
     for name, chosen in sets.items():
-        fits = np.flatnonzero(chosen[order]).tolist() == sorted(bets[name])
+        fits = np.flatnonzero(chosen[order] & is_counted(keys)).tolist() == sorted(bets[name])
         require(fits, f"{name}: other rows than those that the pilot leads to")
     numbers = {
         "spread": reference.spread[order],
         "cut": reference.cut[order],
         "sizes": np.array(reference.sizes).T[order],
     }
-    numbers["reference"] = np.concatenate([reference.probability[first[s] : first[s + 1]] for s in order])
-    given = {name: bets[name] for name in numbers} | {"reference": [x for row in bets["reference"] for x in row]}
+    numbers["reference"] = np.concatenate(reference_rows(reference, table, order, keys))
+    given = {name: bets[name] for name in numbers} | {"reference": np.concatenate(bets["reference"])}
     for name, found in numbers.items():
         _require_close(found, given[name], f"{name}: other numbers than those that the pilot leads to")
     for name, sign in (("lower", -1), ("upper", 1)):

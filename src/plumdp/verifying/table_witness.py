@@ -24,9 +24,11 @@ _MOST_NODES = 2_000  # of which values against nature are found within a minute
 
 def refuse_unknown_tables(learned: Learned, question: Question) -> None:
     """Refuse by name the tables that verify does not know."""
+    not_plain = question.model.lift is not None or question.objective.n_steps is not None
     unknown = {
         "unknown rows beside parameters": learned.model.source is not None,
-        "tables from which runs may leave to states that a log did not show": elsewhere_of(learned.model) is not None,
+        "rewards, steps and memory in tables that runs may leave": elsewhere_of(learned.model) is not None
+        and (not_plain or (question.objective.flipped() or question.objective).kind is not Kind.END),
         "averages in tables of unknown rows": question.objective.kind is Kind.AVERAGE,
     }
     for what, is_so in unknown.items():

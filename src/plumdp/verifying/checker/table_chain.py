@@ -1,7 +1,8 @@
 """Tables of unknown rows: how often each outcome was seen, and the Markov chain of the policy.
 
 An unknown row has places, each with a probability of its own. Nodes of the chain that share an unknown row have the
-same probabilities, place by place, and a visit of one is a visit of all.
+same probabilities, place by place, and a visit of one is a visit of all. Of what comes after a run has left the table
+nothing is known: the node of such a transition belongs to it alone, and has any value from zero to one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from .chain import KINDS, known_values
 from .reading import Exact, Part, require
 
 _MOST_NODES, _MOST_DIGITS = 20_000, 10_000  # of a chain, and of the numbers of a known row
+ANY = -1  # in place of the number of a row: anything may happen
 _ORDERS = ("planned", "open", "short", "unknown")
 
 
@@ -68,7 +70,7 @@ class Node:
     """An open node: its reward, its row, unknown or of known numbers, and where each place leads."""
 
     reward: Exact
-    row: int | None  # the number of the unknown row
+    row: int | None  # the number of the unknown row, or ANY; None if it is known
     numbers: list[Exact]  # the probabilities of a known row
     successors: list[int | None]  # numbers of open nodes, None where the value is known
     known: list[Exact]  # these values, 0 elsewhere
@@ -98,7 +100,7 @@ class TableChain:
         """Return the open nodes of each unknown row."""
         result: dict[int, list[int]] = {}
         for s, node in enumerate(self.nodes):
-            if node.row is not None:
+            if node.row is not None and node.row != ANY:
                 result.setdefault(node.row, []).append(s)
         return result
 
@@ -130,6 +132,7 @@ def read_table_chain(part: Part, counts: Counts) -> TableChain:
     require(kind != "total" or not targets, f"{part.place}: these rewards have no target")
     paid = [step.reward for step in steps if step is not None]
     require(kind != "reach" or not any(paid), f"{part.place}: a node has a reward, and a probability has none")
+    _check_elsewhere(kind, steps, targets, part.place)
     known = known_values(kind, steps, targets, part.place)
     known |= dict.fromkeys(avoided, fmpq(0)) | dict.fromkeys(targets, fmpq(int(kind == "reach")))
     numbers = {node: i for i, node in enumerate(node for node in range(n) if node not in known)}
@@ -140,7 +143,21 @@ def read_table_chain(part: Part, counts: Counts) -> TableChain:
     return TableChain(kind, complement, discount, nodes, numbers.get(start), known.get(start), is_never_negative, each)
 
 
+def _check_elsewhere(kind: str, steps: list[_Step | None], targets: set[int], place: str) -> None:
+    """Require that what is left of the table has nodes of its own, of a probability; they may lead to all targets."""
+    here = {node for node, step in enumerate(steps) if step is not None and step.row == ANY}
+    require(not here or kind == "reach", f"{place}: only a probability has bounds where the table is left")
+    entered = [s for step in steps if step is not None for s in step.successors if s in here]
+    require(
+        len(set(entered)) == len(entered), f"{place}: what comes after two transitions that leave the table differs"
+    )
+    for node in here:
+        steps[node] = _Step(fmpq(0), sorted(targets), ANY, [])
+
+
 def _node(step: _Step, numbers: dict[int, int], known: dict[int, Exact]) -> Node:
+    if step.row == ANY:
+        return Node(step.reward, ANY, [], [None, None], [fmpq(1), fmpq(0)])
     return Node(
         step.reward,
         step.row,
@@ -154,6 +171,9 @@ def _step(row: Part, n: int, counts: Counts) -> _Step | None:
     if row.value is None:
         return None
     reward, successors = row[0].number(), [node.whole(n) for node in row[1]]
+    if row[2].value == "any":
+        require(reward == 0 and not successors, f"{row.place}: it is not known what comes after the table is left")
+        return _Step(reward, [], ANY, [])
     if type(row[2].value) is list:
         require(sum(len(number.text()) for number in row[2]) <= _MOST_DIGITS, f"{row.place}: there are too many digits")
         numbers = [number.fraction() for number in row[2]]

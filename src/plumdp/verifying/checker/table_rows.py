@@ -14,7 +14,7 @@ from typing import Any
 from flint import arb, fmpq
 
 from .reading import Ball, Exact, Part, require
-from .table_chain import Counts, Node, TableChain
+from .table_chain import ANY, Counts, Node, TableChain
 
 _MOST_SIZES = 10
 _ROUNDS = 8
@@ -90,10 +90,11 @@ def read_plan(part: Part, chain: TableChain) -> Plan:
     """Return what was fixed by the pilot, with bets that are never negative."""
     n, errors = len(chain.nodes), part["errors"]
     kept, mixed = nodes_of(part["kept"], n), nodes_of(part["mixed"], n)
-    require(all(chain.nodes[s].row is not None for s in kept | mixed), f"{part.place}: a known row needs no bets")
     tied = chain.tied()
-    alone = all(len(tied[chain.nodes[s].row or 0]) == 1 for s in mixed)
-    require(alone, f"{part.place}: a mixture over nodes that share a row is not fair")
+    counted = {s for nodes in tied.values() for s in nodes}
+    require(kept | mixed <= counted, f"{part.place}: bets are on rows that are unknown, and counted")
+    alone = {nodes[0] for nodes in tied.values() if len(nodes) == 1}
+    require(mixed <= alone, f"{part.place}: a mixture over nodes that share a row is not fair")
     for name in ("reference", "sizes"):
         require(len(part[name]) == n, f"{part.place}: each open node needs {name}")
     given = [row.numbers(len(node.successors)) for row, node in zip(part["reference"], chain.nodes, strict=True)]
@@ -129,7 +130,7 @@ def read_row_bounds(part: Part, chain: TableChain, counts: Counts, plan: Plan) -
     """Return the bounds on rows that follow from what was seen after the pilot."""
     n = len(chain.nodes)
     known, ball = nodes_of(part["known"], n), nodes_of(part["ball"], n)
-    seen = [[] if node.row is None else counts.after_pilot(node.row) for node in chain.nodes]
+    seen = [[] if node.row in (None, ANY) else counts.after_pilot(node.row) for node in chain.nodes]
     visits = [sum(each) for each in seen]
     for s in known:
         is_kept = chain.nodes[s].row is None or (s in plan.kept and visits[s] > 0)

@@ -22,7 +22,7 @@ from flint import fmpq
 
 from .half_spaces import excludes_by_bets
 from .reading import Exact, Part, require
-from .table_chain import Counts, Node, TableChain
+from .table_chain import ANY, Counts, Node, TableChain
 
 Intervals: TypeAlias = dict[int, tuple[list[Exact], list[Exact]]]
 """The lower and the upper ends of the places of unknown rows."""
@@ -53,7 +53,7 @@ def read_intervals(part: Part, counts: Counts, chain: TableChain) -> Intervals:
         require(sum(low) <= 1 <= sum(high), f"{item.place}: no probabilities are within the intervals")
         found[row] = low, high
     require(set(chain.tied()) <= set(found), f"{part.place}: a row of the chain has no intervals")
-    return found
+    return found | {ANY: ([fmpq(0)] * 2, [fmpq(1)] * 2)}
 
 
 def mean(node: Node, intervals: Intervals, values: Sequence[Exact], side: int) -> Exact:
