@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from flint import fmpq
@@ -14,6 +15,8 @@ from plumdp.model.graph import BoolArray, FloatArray, Indices
 from plumdp.verifying.checker.reading import Exact
 from plumdp.verifying.checker.table_chain import Node, TableChain
 from plumdp.verifying.checker.table_values import Intervals, mean
+
+_DENSE = 300  # nodes up to which equations are eliminated without subtractions
 
 
 @dataclass(frozen=True)
@@ -108,21 +111,27 @@ class Game:
         value, at = max(out, key=lambda pair: pair[0], default=(fmpq(0), -1))
         return at, value
 
-    def equations(self, answer: Answer) -> Elimination:
+    def equations(self, answer: Answer) -> Equations:
         """Return the equations of the chain if nature answers like this."""
+        from scipy.sparse import csr_array
+
         n, discount = len(self.chain.nodes), to_float(self.chain.discount)
-        moves, leaves, is_in = np.zeros((n, n)), np.ones(n), np.zeros(n, dtype=np.bool_)
+        is_in, leaves = np.zeros(n, dtype=np.bool_), np.ones(n)
         is_in[[*answer.rows, *self.inside]] = True
+        moves: list[tuple[int, int, float]] = []
         for s, p in answer.rows.items():
             at = self.successors[s]
             stays = (at >= 0) & is_in[at]
-            np.add.at(moves[s], at[stays], discount * p[stays])
+            moves += [(s, t, x) for t, x in zip(at[stays].tolist(), (discount * p[stays]).tolist(), strict=True)]
             leaves[s] = (1 - discount) + discount * p[~stays].sum()
         for s, first in self.inside.items():
             to = answer.ways[first] if s == first else first
             if to >= 0 and is_in[to]:
-                moves[s, to], leaves[s] = 1.0, 0.0
-        return Elimination.of(moves, leaves)
+                moves.append((s, to, 1.0))
+                leaves[s] = 0.0
+        i, j, x = zip(*moves, strict=True) if moves else ((), (), ())
+        matrix = csr_array((x, (i, j)), shape=(n, n))
+        return Elimination.of(matrix.toarray(), leaves) if n <= _DENSE else Factors.of(matrix, leaves)
 
 
 @dataclass(frozen=True)
@@ -136,6 +145,35 @@ class Answer:
     def key(self) -> bytes:
         """A text that is the same for equal answers."""
         return repr(sorted(self.ways.items())).encode() + b"".join(row.tobytes() for row in self.rows.values())
+
+
+class Equations(Protocol):
+    """Equations of a chain."""
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return about the solution for a right-hand side."""
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Equations of a large chain by sparse factors."""
+
+    factors: Any
+
+    @staticmethod
+    def of(moves: Any, leaves: FloatArray) -> Factors:
+        """Return the factors, given chances to move and to leave; those to stay are what is missing to one."""
+        from scipy.sparse import diags_array
+        from scipy.sparse.linalg import splu
+
+        own = diags_array(moves.diagonal())
+        away = moves - own
+        return Factors(splu((diags_array(np.maximum(leaves + away.sum(axis=1), UNDERFLOW)) - away).tocsc()))
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return about the solution for a right-hand side."""
+        solution: FloatArray = self.factors.solve(right)
+        return solution
 
 
 @dataclass(frozen=True)

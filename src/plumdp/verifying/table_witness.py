@@ -19,7 +19,7 @@ from plumdp.verifying.table_bets_part import Ends, bets_part, unknown_error
 from plumdp.verifying.table_chain_part import TableRows, data_part, intervals_part, table_chain_part
 from plumdp.verifying.table_values_part import rounded_outward, values_part
 
-_MOST_NODES = 2_000  # of which values against nature are found within a minute
+_MOST_NODES = 5_000  # of which values against nature are found within a minute
 
 
 def refuse_unknown_tables(learned: Learned, question: Question) -> None:
