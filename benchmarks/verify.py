@@ -1,32 +1,34 @@
 """What it costs to write a witness and to verify it, in processor seconds beside those of certify.
 
 Run ``python benchmarks/verify.py [--runs 10000] [instance …]``; by default one instance of each published family. With
-``--differences``, the pairs of policies of ``plumdp bench differences`` are compared, on its smaller instances.
+``--differences``, the pairs of policies of ``plumdp bench differences`` are compared, on its smaller instances. With
+``--tables`` the instances are those of ``plumdp bench tables``, each with a tenth of the steps and with all.
 """
 
 import argparse
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
+from typing import Any
 
 import plumdp
+from plumdp.base.errors import DataError
 from plumdp.certifying.difference import Difference
-from plumdp.data.counts import TransitionCounts
 from plumdp.decisions import verify
 from plumdp.experiments.differences import DIFFERENCES, pairs
 from plumdp.experiments.experiment import prepare
+from plumdp.experiments.free_rows import TABLES, data_of, table_of
 from plumdp.experiments.published import SMALL_INSTANCES
-from plumdp.model.objective import Objective
-from plumdp.model.parametric import ParametricMDP
-from plumdp.model.question import Question
+from plumdp.experiments.study import Cell
 from plumdp.result.certificate import Certificate
 from plumdp.verifying.witness import propose_witness
 
-HEADER = ["open states", "parameters", "degree", "certify, s", "witness, s", "verify, s", "MB", "broken"]
+COSTS = ["certify, s", "witness, s", "verify, s", "MB", "broken"]
 
 
 def main() -> None:
@@ -35,42 +37,72 @@ def main() -> None:
     parser.add_argument("instances", nargs="*")
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--differences", action="store_true")
+    parser.add_argument("--tables", action="store_true")
     options = parser.parse_args()
-    print(f"| instance | {' | '.join(HEADER)} |\n|{'---|' * (len(HEADER) + 1)}")
-    measure, instances = (
-        (differences, DIFFERENCES.plans["quick"].instances) if options.differences else (values, SMALL_INSTANCES)
-    )
+    if options.tables:
+        header, measure, instances = (
+            ["table", "steps", "bets", "open nodes", "by"],
+            tables,
+            TABLES.plans["quick"].instances,
+        )
+    else:
+        header = ["instance", "open states", "parameters", "degree"]
+        measure, instances = values, SMALL_INSTANCES
+    if options.differences:
+        measure, instances = differences, DIFFERENCES.plans["quick"].instances
+    print(f"| {' | '.join([*header, *COSTS])} |\n|{'---|' * len([*header, *COSTS])}")
     for name in options.instances or instances:
-        for what, cells in measure(name, options.runs):
-            print(f"| {what} | {' | '.join(cells)} |", flush=True)
+        for cells in measure(name, options.runs):
+            print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def values(name: str, runs: int) -> Iterator[tuple[str, list[str]]]:
+def values(name: str, runs: int) -> Iterator[list[str]]:
     """Yield the row of an instance, after a first certificate that compiles kernels."""
     study = plumdp.case_study(name)
     counts = plumdp.simulate(study.model, study.true_point, runs, rng=1, max_steps=study.max_steps)
     plumdp.certify(study.model, counts, study.objective)
-    yield name, measured(counts, study.objective, partial(plumdp.conclude, objective=study.objective), study.model)
+    conclude = partial(plumdp.conclude, objective=study.objective)
+    witness, costs = measured(lambda: plumdp.learn(study.model, counts, objectives=[study.objective]), conclude)
+    yield [name, *sizes(witness), *costs]
 
 
-def differences(name: str, runs: int) -> Iterator[tuple[str, list[str]]]:
+def differences(name: str, runs: int) -> Iterator[list[str]]:
     """Yield a row for each rival of the best policy."""
     experiment = prepare(name)
     study, best, counts = experiment.study, experiment.truth.policy, experiment.draw(runs, 1)
     for named, rival, _, announced in pairs(experiment, counts):
+        learn = partial(plumdp.learn, study.model, counts, objectives=[announced])
         compare = partial(plumdp.difference, objective=study.objective, first=best, second=rival)
-        yield f"{name}, {named}", measured(counts, announced, compare, study.model)
+        witness, costs = measured(learn, compare)
+        yield [f"{name}, {named}", *sizes(witness), *costs]
+
+
+def tables(name: str, _: int) -> Iterator[list[str]]:
+    """Yield rows for a table of unknown rows, with a tenth of the steps and with all, with and without bets."""
+    objective = 'Pmax=? [ F "good" ]'
+    model, point = table_of(name)
+    for part in (10, 1):
+        counts = data_of(Cell("tables", name, 1, TABLES.plans["quick"].runs), model, point, part)
+        for data in (counts, replace(counts, pilot=None, sampling="adaptive")):
+            learn = partial(plumdp.learn, model, data, objectives=[objective], confidence=0.95)
+            plumdp.conclude(learn(), objective)
+            about = [name, f"{counts.total:.1e}", "yes" if data is counts else "no"]
+            try:
+                witness, costs = measured(learn, partial(plumdp.conclude, objective=objective))
+            except DataError as error:
+                yield [*about, "", "", "", "", "", "", str(error)]
+                continue
+            bets = witness["bets"]
+            by = "intervals" if bets is None else "bets" if bets["joint"] is None else "bets, all rows in one norm"
+            yield [*about, str(len(witness["values"]["lower"][0])), by, *costs]
 
 
 def measured(
-    counts: TransitionCounts,
-    announced: Question | Objective,
-    conclude: Callable[[plumdp.Learned], Certificate | Difference],
-    model: ParametricMDP,
-) -> list[str]:
-    """Return the cells of a row."""
+    learn: Callable[[], plumdp.Learned], conclude: Callable[[plumdp.Learned], Certificate | Difference]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return a witness, and the cells of its costs."""
     clock = [process_time()]
-    learned = plumdp.learn(model, counts, objectives=[announced])
+    learned = learn()
     found = conclude(learned)
     certificate = found.with_comparison() if isinstance(found, Difference) else found
     clock.append(process_time())
@@ -81,12 +113,14 @@ def measured(
         broken = verify(Path(folder) / "result").broken
     clock.append(process_time())
     seconds = [f"{after - before:.1f}" for before, after in pairwise(clock)]
-    witness = json.loads(text)
+    return json.loads(text), [*seconds, f"{len(text) / 1e6:.1f}", "" if broken is None else f"{broken.layer}: {broken}"]
+
+
+def sizes(witness: dict[str, Any]) -> list[str]:
+    """Return the numbers of open states and parameters, and the degree of the functions."""
     sides = [witness, *([witness["comparison"]] if "comparison" in witness else [])]
     n_open = " and ".join(str(len(side["values"]["functions"])) for side in sides)
-    numbers = [len(model.space.names), witness["values"]["degree"]]
-    told = "" if broken is None else f"{broken.layer}: {broken}"
-    return [n_open, *map(str, numbers), *seconds, f"{len(text) / 1e6:.1f}", told]
+    return [n_open, str(len(witness["parameters"])), str(witness["values"]["degree"])]
 
 
 if __name__ == "__main__":

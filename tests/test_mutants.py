@@ -30,6 +30,31 @@ MUTANTS = {
         "swapped ends of a complement": "test_a_planted_error_is_found[ends_are_swapped_at_a_complement]",
         "sweeps that stop early": "test_a_planted_error_is_found[sweeps_stop_early]",
     },
+    "oracles/test_verify_tables": {
+        "false certificates of tables without curvature": ("test_a_planted_error_is_found_in_its_layer[no_curvature]"),
+        "false certificates of tables without what bets miss": ("test_a_planted_error_is_found_in_its_layer[no_miss]"),
+        "false certificates of tables by rows that are too certain": (
+            "test_a_planted_error_is_found_in_its_layer[rows_are_too_certain]"
+        ),
+        "false certificates of tables by norms that are too small": (
+            "test_a_planted_error_is_found_in_its_layer[norms_are_too_small]"
+        ),
+        "false certificates of tables by intervals that are too narrow": (
+            "test_a_planted_error_is_found_in_its_layer[intervals_are_too_narrow]"
+        ),
+        "false certificates of tables by an error that is spent twice": (
+            "test_a_planted_error_is_found_in_its_layer[both_sides_have_all_of_the_error]"
+        ),
+        "false certificates of tables by tied rows in a mixture": (
+            "test_a_planted_error_is_found_in_its_layer[tied_rows_are_mixed]"
+        ),
+        "false certificates of tables by weights that look ahead": (
+            "test_a_planted_error_is_found_in_its_layer[weights_look_at_all_data]"
+        ),
+        "false certificates of tables for a policy that was chosen later": (
+            "test_a_planted_error_is_found_in_its_layer[the_policy_is_chosen_later]"
+        ),
+    },
     "oracles/test_verify_planted_bugs": {
         "false certificates by bounds that are too narrow": (
             "test_a_planted_error_is_found_in_its_layer[coupled_bounds_are_too_narrow]"

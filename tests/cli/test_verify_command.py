@@ -1,9 +1,13 @@
 """``plumdp certify --witness`` and ``plumdp verify``: what they print, and how they end."""
 
 import json
+import runpy
 
 import pytest
 from command_line import plumdp
+from support.verified_tables import counts_of
+
+from plumdp import write_counts
 
 
 @pytest.fixture(scope="module")
@@ -42,3 +46,30 @@ def test_the_checker_is_written_once(tmp_path):
 def test_a_witness_needs_a_folder(folder):
     ended = plumdp("certify", "rover:10,10", str(folder / "runs.parquet"), "--order", "runs", "--witness")
     assert ended.code == 2
+
+
+TABLE = """
+import plumdp
+
+def model():
+    def step(s):
+        if s.x in (0, 4):
+            return {"stay": [(1, s)]}
+        return {"go": plumdp.unknown(s._replace(x=s.x + 1), s._replace(x=s.x - 1))}
+
+    return plumdp.explore(step, {"x": 2}, labels={"goal": lambda s: s.x == 4, "end": lambda s: s.x in (0, 4)})
+"""
+
+
+def test_a_table_of_unknown_rows_is_verified_with_its_bets_and_its_model(tmp_path):
+    file, counts, result = (str(tmp_path / name) for name in ("table.py", "counts.parquet", "result"))
+    (tmp_path / "table.py").write_text(TABLE)
+    model = runpy.run_path(file)["model"]()
+    write_counts(counts_of(model, 3000), counts)
+    asked = "-p", 'Pmax=? [ F "goal" ]'
+    assert plumdp("certify", f"{file}:model", counts, *asked, "-o", result, "--witness").code == 0
+    ended = plumdp("verify", result, "--model", f"{file}:model")
+    assert ended.code == 0, ended.out
+    assert "directions ok  the policy and all bets are those that the data before them lead to" in ended.out
+    assert "model      ok" in ended.out
+    assert "trusted: that the policy, the references and the weights" in ended.out

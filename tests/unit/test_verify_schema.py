@@ -7,11 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from paid_models import COST as PAID
-from paid_models import counts_of, one_payment
+from paid_models import counts_of as paid_counts
+from paid_models import one_payment
 from support.verified_results import COST, PROPERTY, answered, compared, witnessed, worn, worn_counts
+from support.verified_tables import counts_of, from_log, proposed, walk, without_order
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
-SCHEMA = json.loads((REFERENCE / "witness.schema.json").read_text("utf-8"))
+PAGES = {"witness.schema.json": "witness.md", "witness_table.schema.json": "witness_tables.md"}
+SCHEMA, OF_TABLE = (json.loads((REFERENCE / name).read_text("utf-8")) for name in PAGES)
 KINDS = {
     "chance": (PROPERTY, {}),
     "cost": (COST, {"confidence_set": "interval"}),
@@ -43,10 +46,22 @@ def test_witnesses_fit_the_schema(witnesses, name):
 def test_rewards_with_unknown_means_fit_the_schema(tmp_path):
     validator = pytest.importorskip("jsonschema").Draft202012Validator(SCHEMA)
     model, values = one_payment(), np.random.default_rng(1).random(200)
-    witnessed(tmp_path / "paid", PAID, model=model, counts=counts_of(model, values, expected=200.0))
+    witnessed(tmp_path / "paid", PAID, model=model, counts=paid_counts(model, values, expected=200.0))
     witness = json.loads((tmp_path / "paid" / "witness.json").read_text("utf-8"))
     assert witness["rewards"]
     assert [error.message for error in validator.iter_errors(witness)] == []
+
+
+@pytest.mark.parametrize("options", [{}, {"policy": "uniform"}], ids=["found", "drawn"])
+def test_witnesses_of_tables_fit_their_schema(options):
+    validator = pytest.importorskip("jsonschema").Draft202012Validator
+    validator.check_schema(OF_TABLE)
+    counts = counts_of(walk())
+    for model, data in ((walk(), counts), (walk(), without_order(counts)), from_log()):
+        witness = json.loads(proposed(model, data, **options)[2])
+        assert [error.message for error in validator(OF_TABLE).iter_errors(witness)] == []
+        assert not validator(OF_TABLE).is_valid(witness | {"more": 1})
+        assert not validator(SCHEMA).is_valid(witness)
 
 
 def test_what_does_not_fit_is_told(witnesses):
@@ -74,6 +89,8 @@ def parts(schema):
             yield from parts(below)
 
 
-def test_the_page_names_every_part():
-    page = (REFERENCE / "witness.md").read_text("utf-8")
-    assert [name for name in parts(SCHEMA) if f"`{name}`" not in page] == []
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_names_every_part(name):
+    page = (REFERENCE / PAGES[name]).read_text("utf-8")
+    schema = json.loads((REFERENCE / name).read_text("utf-8"))
+    assert [part for part in parts(schema) if f"`{part}`" not in page] == []

@@ -141,7 +141,7 @@ def table_of(instance: str) -> tuple[ParametricMDP, FloatArray]:
     return model, np.concatenate([row / np.bincount(pair // (n + 2), row)[pair // (n + 2)], [1.0, 1.0]])
 
 
-def _data(cell: Cell, model: ParametricMDP, point: FloatArray, part: int) -> TransitionCounts:
+def data_of(cell: Cell, model: ParametricMDP, point: FloatArray, part: int) -> TransitionCounts:
     """Return data of about so many steps in runs, or of equally many visits of each row."""
     graph, is_end, steps, seed = model.graph, model.labels["deadlock"], cell.runs // part, cell.seed
     if _KINDS[cell.instance.partition(":")[0]][1]:
@@ -172,7 +172,7 @@ def _run(cell: Cell) -> list[Row]:
     objective = parse_property('Pmax=? [ F "good" ]', model)
     rows = []
     for part in _PARTS:
-        counts = _data(cell, model, point, part)
+        counts = data_of(cell, model, point, part)
         began = process_time()
         certificate = certify(model, counts, objective, confidence=_CONFIDENCE)
         seconds = process_time() - began

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -10,8 +11,8 @@ import numpy as np
 from plumdp.model.graph import FloatArray
 from plumdp.tables.bracket import End, bracket_end
 from plumdp.tables.chain import TableChain
-from plumdp.tables.contraction import contract
-from plumdp.tables.joint import joined
+from plumdp.tables.contraction import Contraction, contract
+from plumdp.tables.joint import Joint, joined
 from plumdp.tables.plan import Plan, Stage, make_plan, next_weights
 from plumdp.tables.rows import make_reference
 
@@ -42,14 +43,26 @@ class Errors:
     ball: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TableBounds:
-    """Both ends of a bracket; either may be absent."""
+    """Both ends of a bracket, either of which may be absent, and what they follow from."""
 
     low: End | None
     high: End | None
-    estimate: float  # the value of the frequencies
-    distance: float  # how far the value is from the estimate at most, by rows alone
+    stages: Mapping[int, Sequence[Stage]]  # of the lower (-1) and upper (1) end
+    plan: Plan
+    near: Contraction
+    joint: Joint | None  # if it was asked for, and is proved
+
+    @property
+    def estimate(self) -> float:
+        """The value of the frequencies."""
+        return float(self.near.values[self.plan.table.chain.initial])
+
+    @property
+    def distance(self) -> float:
+        """How far the value is from the estimate at most, by rows alone."""
+        return float(self.near.distance[self.plan.table.chain.initial])
 
 
 def table_bounds(
@@ -61,9 +74,7 @@ def table_bounds(
     """
     if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
         return "the data do not exclude an infinite value"
-    pilot, length = moments.counts[0], moments.lengths[0]
-    ratio = max(moments.planned / length - 1, _LEAST_SHARE)  # fewer data may have been expected than there are
-    plan = make_plan(table, pilot, ratio, float(np.log(1 / errors.of_side)))
+    pilot, plan = moments.counts[0], plan_of(table, moments, errors)
     if plan is None:
         return "the pilot leaves nothing to bet on"
     near = contract(plan, make_reference(plan, errors.rows, errors.ball), moments.counts[-1] - pilot, lower, upper)
@@ -73,12 +84,18 @@ def table_bounds(
     ends = [bracket_end(plan, stages[sign], near, sign) for sign in (-1, 1)]
     joint = joined(near) if any(_is_loose(end) for end in ends) else None
     if joint is not None:
-        near = joint.near
         ends = [
-            _better(end, bracket_end(plan, stages[s], near, s, joint), s) for end, s in zip(ends, (-1, 1), strict=True)
+            _better(end, bracket_end(plan, stages[s], joint.near, s, joint), s)
+            for end, s in zip(ends, (-1, 1), strict=True)
         ]
-    start = table.chain.initial
-    return TableBounds(ends[0], ends[1], float(near.values[start]), float(near.distance[start]))
+    return TableBounds(ends[0], ends[1], stages, plan, near, joint)
+
+
+def plan_of(table: TableChain, moments: Moments, errors: Errors) -> Plan | None:
+    """Return what the pilot fixes for the value of a chain; None if there is nothing to bet on."""
+    # fewer data may have been expected than there are
+    ratio = max(moments.planned / moments.lengths[0] - 1, _LEAST_SHARE)
+    return make_plan(table, moments.counts[0], ratio, float(np.log(1 / errors.of_side)))
 
 
 def _is_loose(end: End | None) -> bool:

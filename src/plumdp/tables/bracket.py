@@ -13,7 +13,7 @@ bounded by ``contraction``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,14 +32,16 @@ _LARGEST = 0.5  # payoff at the true values, in size
 _UP = 1 + 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class End:
-    """A bound on the value of the first node from one side, and the parts of its distance from the estimate."""
+    """A bound on the value of the first node from one side, the parts of its distance, and what it was made with."""
 
     value: float
     statistics: float  # what the bets leave open to first order
     curvature: float  # q, in units of the value
     mismatch: float  # what the direction of the bets missed
+    centre: FloatArray  # (n)
+    scale: float
 
 
 def bracket_end(
@@ -57,7 +59,7 @@ def bracket_end(
     ends = [_end(plan, near, expansion, centre, sign, scale, joint) for scale in scales]
     best = min(ends, key=lambda end: sign * end.value)
     statistics = sign * (best.value - near.values[start]) - best.curvature - best.mismatch
-    return End(best.value, statistics, best.curvature, best.mismatch)
+    return replace(best, statistics=statistics)
 
 
 def _are_small(table: TableChain, stages: Sequence[Stage], near: Contraction) -> bool:
@@ -188,4 +190,5 @@ def _end(
     won = (plan.log_error - at.log_product) / scale
     start = centre[table.chain.initial]
     end = start + sign * (won + bent + mismatch) - float(miss @ to_estimate)
-    return End(float(end + sign * 1e-12 * (abs(won) + abs(start) + bent + mismatch)), 0.0, bent, mismatch)
+    outward = 1e-12 * (abs(won) + abs(start) + bent + mismatch)
+    return End(float(end + sign * outward), 0.0, bent, mismatch, centre, scale)

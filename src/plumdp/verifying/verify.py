@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
@@ -13,8 +14,25 @@ from plumdp.verifying.checker import check
 from plumdp.verifying.checker.check import Report
 from plumdp.verifying.checker.reading import Rejected
 from plumdp.verifying.second_look import ModelAt, can_check_directions, check_chain, check_directions
+from plumdp.verifying.table_second_look import check_table_bets, check_table_chain
 
 _MAIN = "import sys\n\nfrom checker.__main__ import main\n\nsys.exit(main(sys.argv[1:]))\n"
+
+
+@dataclass(frozen=True)
+class SecondLook:
+    """The functions that look again at the bets and at the chain of a result."""
+
+    bets: Callable[[Path], None]
+    chain: Callable[[Path, ModelAt], None]
+
+
+SECOND_LOOKS = {  # by the kind of the witness
+    "parameters": SecondLook(
+        check_directions, lambda folder, model_at: check_chain(folder, model_at, np.random.default_rng())
+    ),
+    "table": SecondLook(check_table_bets, lambda folder, model_at: check_table_chain(folder, model_at({}))),
+}
 
 
 def verify(path: str | Path) -> Report:
@@ -33,12 +51,12 @@ def look_again(path: str | Path, report: Report, model_at: ModelAt | None = None
 
     The first needs the data in the folder of the result, and the second a function that reads the model again.
     """
-    folder = Path(path)
+    folder, looks = Path(path), SECOND_LOOKS[report.kind]
     layers: dict[str, Callable[[], None]] = {}
     if report.broken is None and can_check_directions(folder):
-        layers["directions"] = lambda: check_directions(folder)
+        layers["directions"] = lambda: looks.bets(folder)
     if report.broken is None and model_at is not None:
-        layers["model"] = lambda: check_chain(folder, model_at, np.random.default_rng())
+        layers["model"] = lambda: looks.chain(folder, model_at)
     for name, check_layer in layers.items():
         try:
             check_layer()

@@ -43,6 +43,7 @@ from plumdp.verifying.checker.reading import Part, Rejected, read_json, require
 from plumdp.verifying.counted import counted_part
 from plumdp.verifying.model_parts import shares_part, space_part
 from plumdp.verifying.set_proof import INTERVALS, set_part
+from plumdp.verifying.table_witness import refuse_unknown_tables, table_content
 
 
 def make_witness(learned: Learned, certificate: Certificate) -> str:
@@ -81,6 +82,10 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
     content |= {"misfit": learned.misfit} if learned.misfit else {}
     _refuse_unknown(learned, question, content, certificate)
     model = learned.model
+    if model.is_table:
+        refuse_unknown_tables(learned, question)
+        with exactly():
+            return _checked(content | table_content(learned, question, certificate), certificate)
     content |= {
         "budget": {"error": learned.error, "shares": shares_part(learned.budget)},
         "parameters": list(model.space.names),
@@ -95,8 +100,13 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
     with exactly():
         with suppress(Rejected):  # what is missing then is found below
             _prove(content, learned, question, certificate)
-        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
-        return text, _first_broken(text, certificate)
+        return _checked(content, certificate)
+
+
+def _checked(content: dict[str, Any], certificate: Certificate) -> tuple[str, Rejected | None]:
+    """Return a witness as JSON, and the first step that the checker does not accept."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+    return text, _first_broken(text, certificate)
 
 
 def _first_broken(text: str, certificate: Certificate) -> Rejected | None:
@@ -134,10 +144,9 @@ def _announced(learned: Learned, certificate: Certificate) -> Iterator[Question]
 
 def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any], certificate: Certificate) -> None:
     unknown = {
-        "tables of unknown rows": learned.model.is_table,
         "models on disk": learned.model.graph.levels is not None,
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
-        "other sets than likelihood and interval": learned.kind not in ("likelihood", "interval"),
+        "other sets than likelihood and interval": learned.kind not in ("likelihood", "interval", "table"),
         "intervals other than beta-binomial ones (which interval_method='beta-binomial' asks for), unless all samples "
         "are independent": learned.kind == "interval" and not learned.misfit and learned.bounds.method not in INTERVALS,
     }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from flint import fmpq
 
@@ -115,7 +116,7 @@ def read_chain(part: Part, names: list[str], more: Part | None = None) -> Chain:
         is_free = kind != "reach" or step is None or not step.reward
         require(is_free, f"{part.place}: state {node} has a reward, and a probability has none")
     _check_rows([*steps, *(step for _, step in others)], expressions, len(names), part.place)
-    known = _known(kind, steps, targets, part.place, others)
+    known = known_values(kind, steps, targets, part.place, others)
     known |= dict.fromkeys(avoided, fmpq(0)) | dict.fromkeys(targets, fmpq(int(kind == "reach")))
     return Chain(kind, complement, discount, part["initial"].whole(n), expressions, steps, known, others)
 
@@ -150,10 +151,13 @@ def _check_rows(steps: list[Step | None], expressions: list[Polynomial], n: int,
             checked.add(key)
 
 
-def _known(
-    kind: str, steps: list[Step | None], targets: set[int], place: str, others: list[tuple[int, Step]]
+def known_values(
+    kind: str, steps: Sequence[Any], targets: set[int], place: str, others: Sequence[tuple[int, Step]] = ()
 ) -> dict[int, Exact]:
-    """Return the states from which nothing counts any more, along all transitions, with the value zero."""
+    """Return the states from which nothing counts any more, along all transitions, with the value zero.
+
+    A step has a reward and successors, and is None where the run is over.
+    """
     if kind in ("discounted", "average"):
         return {}
     ahead = set(targets) if kind != "total" else {s for s, step in enumerate(steps) if step and step.reward}

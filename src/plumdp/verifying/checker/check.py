@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from .all_policies import check_all, read_all
 from .bets import check_bets, of_bets
 from .bracket import Side, check_brackets
 from .chain import read_chain
-from .claim import Claim, check_budget, check_sentence, read_files
+from .claim import Claim, check_budget, check_guarantee, check_sentence, read_files, spent_by_set
 from .comparison import check_same_question
 from .counts import Data, read_data
 from .enclosure import read_enclosure
@@ -24,6 +24,7 @@ from .laws import check_laws, check_points
 from .misfit import check_parts
 from .reading import Part, Rejected, limited_work, require
 from .studies import check_studies, of_studies
+from .table_check import TABLE_LAYERS, TABLE_TRUSTED, check_table
 from .values import check_functions, read_functions
 
 _BITS = 128
@@ -61,6 +62,11 @@ class Report:
     broken: Rejected | None = None
     sentence: str = ""
     trusted: list[str] = field(default_factory=lambda: list(TRUSTED))
+    kind: str = "parameters"  # of the witness
+
+    def layer(self, name: str) -> AbstractContextManager[None]:
+        """Return a context in which a step that does not hold is one of a layer, which holds otherwise."""
+        return _layer(name, self)
 
     def to_dict(self) -> dict[str, object]:
         """Return it ready for JSON."""
@@ -74,7 +80,8 @@ class Report:
         }
 
     def __str__(self) -> str:
-        lines = [f"{name:10} ok  {LAYERS[name]}" for name in self.passed]
+        argument = ARGUMENTS[self.kind]
+        lines = [f"{name:10} ok  {argument.layers[name]}" for name in self.passed]
         if self.broken is not None:
             return "\n".join([*lines, f"{self.broken.layer:10} BROKEN  {self.broken}"])
         return "\n".join([*lines, f"verified: {self.sentence}", *(f"trusted: {text}" for text in self.trusted)])
@@ -114,21 +121,31 @@ def _layer(name: str, report: Report) -> Iterator[None]:
 
 
 def _verify(folder: Path, report: Report) -> None:
-    with _layer("files", report):
+    with report.layer("files"):
         claim, witness = read_files(folder)
     check_claim(claim, witness, report)
 
 
 def check_claim(claim: Claim, witness: Part, report: Report) -> None:
-    """Go through all layers after that of the files."""
+    """Go through all layers after that of the files, by the argument for the kind of the witness."""
+    kind = witness["kind"].text() if "kind" in witness else "parameters"
+    if kind not in ARGUMENTS:
+        raise Rejected(f"verify does not know witnesses of the kind {kind[:40]!r}", "files")
+    report.kind, report.trusted = kind, list(ARGUMENTS[kind].trusted)
     with limited_work():
-        _check_claim(claim, witness, report)
+        proved = ARGUMENTS[kind].check(claim, witness, report)
+    with report.layer("sentence"):
+        report.sentence = check_sentence(proved, witness)
 
 
-def _check_claim(claim: Claim, witness: Part, report: Report) -> None:
-    with _layer("budget", report):
-        check_budget(claim, witness)
-    with _layer("counts", report):
+def check_parameters(claim: Claim, witness: Part, report: Report) -> Claim:
+    """Return the claim that is proved by a set of parameters, and functions of them."""
+    with report.layer("budget"):
+        check_guarantee(
+            claim, witness["data"], uses_order=_uses_order(witness["set"]), is_fixed=_is_fixed(witness["set"])
+        )
+        check_budget(claim, witness, spent_by_set(witness))
+    with report.layer("counts"):
         data = read_data(witness)
         parts = policies_of(claim, witness)
         chains = [read_chain(part["chain"], data.names) for part in parts]
@@ -136,27 +153,35 @@ def _check_claim(claim: Claim, witness: Part, report: Report) -> None:
             check_same_question(witness["chain"], other["chain"])
         everything = None if claim.all_policies is None else read_all(witness, data.names)
         report.trusted += _trusted(claim, witness, data)
-    with _layer("bets", report):
+    with report.layer("bets"):
         check_laws(witness["set"], data)
         if witness["set"]["bets"].value is not None:
             check_bets(witness["set"]["bets"], data)
             check_points(witness["set"]["bets"], data, witness["set"]["space_law"])
-    with _layer("set", report):
+    with report.layer("set"):
         likelihoods = [read_likelihood(part, data) for part in witness["set"]["likelihoods"]]
         half_spaces = half_spaces_of(witness, data, likelihoods)
         enclosure = read_enclosure(witness["set"]["ball"], data, half_spaces, likelihoods)
         check_inside(witness["set"]["ball"], data, half_spaces, likelihoods)
-    with _layer("values", report):
+    with report.layer("values"):
         sides = []
         for part, chain in zip(parts, chains, strict=True):
             sides.append(Side(chain, read_functions(part["values"], chain, enclosure.dimension)))
             check_functions(part["values"], chain, enclosure, sides[-1].functions, data.misfit)
         if everything is not None and claim.all_policies is not None:
             sides.append(check_all(witness["all_policies"], everything, enclosure, claim.all_policies, data.misfit))
-    with _layer("bracket", report):
-        proved = check_brackets(witness, sides, enclosure, claim)
-    with _layer("sentence", report):
-        report.sentence = check_sentence(proved, witness)
+    with report.layer("bracket"):
+        return check_brackets(witness, sides, enclosure, claim)
+
+
+def _uses_order(part: Part) -> bool:
+    """Return whether a set needs data in an order that is known."""
+    return part["bets"].value is not None or "main" in [each["data"].text() for each in part["likelihoods"]]
+
+
+def _is_fixed(part: Part) -> bool:
+    """Return whether a set needs numbers of trials that were fixed."""
+    return part["intervals"].value is not None and part["intervals"]["method"].text() == "clopper-pearson"
 
 
 def _trusted(claim: Claim, witness: Part, data: Data) -> Iterator[str]:
@@ -188,3 +213,19 @@ def half_spaces_of(witness: Part, data: Data, likelihoods: Sequence[Likelihood])
     if part["bets"].value is not None:
         half_spaces += of_bets(part["bets"], data)
     return [*half_spaces, *of_tangents(part["tangents"], data, likelihoods)]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A function that proves the bracket of a claim layer by layer, the words of its layers, and what it trusts."""
+
+    check: Callable[[Claim, Part, Report], Claim]
+    layers: Mapping[str, str]
+    trusted: Sequence[str]
+
+
+ARGUMENTS = {
+    "parameters": Argument(check_parameters, LAYERS, TRUSTED),
+    "table": Argument(check_table, LAYERS | TABLE_LAYERS, TABLE_TRUSTED),
+}
+"""The arguments by the kind of a witness, which is one of parameters if it does not say so."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -194,34 +194,32 @@ def _printed(text: str) -> Exact:
     return fmpq(int(digits)) * (fmpq(10) ** power if power >= 0 else 1 / fmpq(10) ** -power)
 
 
-def check_budget(claim: Claim, witness: Part) -> None:
-    """Require that shares sum to at most one, and that no part of the set spends more than its share."""
+def check_budget(claim: Claim, witness: Part, spent: Iterable[tuple[str, int, Exact]]) -> None:
+    """Require that shares sum to at most one, and that no part spends more: name, number of events, error of each."""
     error, shares = witness["budget"]["error"].number(), witness["budget"]["shares"]
     rounding = 1 + fmpq(1, 10**12)  # of shares to floats
     require(0 < error <= (1 - claim.confidence) * rounding, "the error is larger than one minus the confidence")
-    _check_guarantee(claim, witness)
     require(len(shares.names()) <= _MAX_SHARES, f"the error is divided among more than {_MAX_SHARES} parts")
     parts = {name: shares[name].fraction() for name in shares.names()}
     require(sum(parts.values(), start=fmpq(0)) <= 1, "the shares of the error sum to more than one")
-    for name, number, of_each in _spent(witness["set"], witness["data"]["order"].text()):
+    for name, number, of_each in spent:
         words = name.replace("_", " ")
         require(name in parts, f"{words}: there is no share of the error")
         require(of_each > 0, f"{words}: the error is not positive")
         require(number * of_each <= parts[name] * error * rounding, f"{words}: more is spent than the share")
 
 
-def _check_guarantee(claim: Claim, witness: Part) -> None:
+def check_guarantee(claim: Claim, data: Part, *, uses_order: bool, is_fixed: bool) -> None:
     """Require that the certificate says so if the proof needs data whose amount was planned, or fixed."""
-    part, planned = witness["set"], witness["data"]["order"].text() in ("planned", "short")
-    uses_order = part["bets"].value is not None or "main" in [each["data"].text() for each in part["likelihoods"]]
-    is_fixed = part["intervals"].value is not None and part["intervals"]["method"].text() == "clopper-pearson"
+    planned = data["order"].text() in ("planned", "short")
     enough = _GUARANTEES[2 if is_fixed else int(planned and uses_order) :]
     said = claim.certificate["guarantee"].text()
     require(said in enough, "the proof needs data of a planned amount, and the certificate does not say so")
 
 
-def _spent(part: Part, order: str) -> Iterator[tuple[str, int, Exact]]:
+def spent_by_set(witness: Part) -> Iterator[tuple[str, int, Exact]]:
     """Yield the parts of the set, how many events each has, and the error of each event."""
+    part, order = witness["set"], witness["data"]["order"].text()
     for likelihood in part["likelihoods"]:
         is_main = likelihood["data"].text() == "main"
         name = "likelihood_after_pilot" if is_main else "likelihood_against_space"

@@ -38,7 +38,7 @@ def of_space(witness: Part, names: list[str]) -> Iterator[HalfSpace]:
 def of_intervals(part: Part, data: Data) -> Iterator[HalfSpace]:
     """Yield both sides of the interval of each event, which is proved from its trials."""
     error, method, n = part["error"].number(), part["method"].text(), len(data.names)
-    methods = {"beta-binomial": _beta_binomial, "clopper-pearson": clopper_pearson, "tolerant": _tolerant}
+    methods = {"beta-binomial": excludes_by_bets, "clopper-pearson": clopper_pearson, "tolerant": _tolerant}
     is_excluded = methods.get(method)
     require(is_excluded is not None, f"{part.place}: verify does not know intervals by {method!r}")
     is_fixed = method == "clopper-pearson"
@@ -97,7 +97,7 @@ def _n_events(data: Data) -> int:
     return (len(members | others) + 1) // 2
 
 
-def _beta_binomial(successes: int, trials: int, end: Exact, error: Exact, side: int) -> bool:
+def excludes_by_bets(successes: int, trials: int, end: Exact, error: Exact, side: int) -> bool:
     """Return whether bets on all shares of successes, under Beta(1/2, 1/2), reach 1/error at an end and beyond it."""
     if not 0 < end < 1 or side * (end * trials - successes) < 0:
         return False
@@ -108,7 +108,7 @@ def _beta_binomial(successes: int, trials: int, end: Exact, error: Exact, side: 
 
 def _tolerant(successes: int, trials: int, end: Exact, error: Exact, side: int) -> bool:
     """Return whether bets on shares beyond an end reach 1/error if no trial has a probability on its other side."""
-    is_excluded = _beta_binomial(successes, trials, end, tolerant_error(error), side)
+    is_excluded = excludes_by_bets(successes, trials, end, tolerant_error(error), side)
     return is_excluded and is_posterior_enough(successes, trials, end, side)
 
 

@@ -1,0 +1,173 @@
+"""How far the true values of a table are from those of its frequencies, over all rows together.
+
+This is Statement 4 of the page "Tables of unknown rows": ‖d‖² = Σ (σ(D) / unit)² over known rows, and
+
+    ‖d‖  <=  radius · first + far + second · ‖d‖,
+
+with norms of the inverse G that are the roots of largest eigenvalues. These are bounded by powers: the largest
+eigenvalue of a positive semidefinite matrix M is at most the k-th root of the trace of M^k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from flint import arb, arb_mat
+
+from .reading import Ball, Part, require
+from .table_near import Near, in_ball, least, moves_of, norm, times
+from .table_rows import above, max_of, nodes_of, root, square, sums
+
+MOST_NODES = 300  # of which eigenvalues are bounded within a minute
+_POWERS = 12
+_ENOUGH = 1.004  # a power that improves a bound by less is the last
+_MIXED = 0.1  # share of the contraction's own norm in that of a weight
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A bound on the norm of σ(D) / unit over all known rows, by rows of the core."""
+
+    near: Near
+    core: list[bool]
+    unit: list[Ball]
+    relative: Ball
+
+    def functional(self, weight: Sequence[Ball]) -> Ball:
+        """Return a bound on |Σ weight · δ|: the largest parts row by row, the others by the ball and this norm."""
+        near, rows = self.near, self.near.rows
+        of_values = [abs(a) * b for a, b in zip(weight, in_ball(rows, near.of_values), strict=True)]
+        of_deviation = [
+            abs(a) * beta * unit if inside else arb(0)
+            for a, beta, unit, inside in zip(weight, rows.beta, self.unit, rows.in_ball, strict=True)
+        ]
+        return near.partly_by_rows(
+            weight,
+            lambda rest: (
+                rows.radius * norm([of_values[s] for s in rest]) + self.relative * norm([of_deviation[s] for s in rest])
+            ),
+        )
+
+    def square(self, weight: Sequence[Ball]) -> Ball:
+        """Return a bound on Σ weight · (variance of discounted D ahead, by the frequencies, + δ²), of known rows."""
+        near, rows, n = self.near, self.near.rows, len(weight)
+        spread, of_reference = (self._norm(p, weight) for p in (rows.frequency, near.plan.reference))
+        # a contraction in a norm close to that of the weight itself
+        bent = [w * psi for w, psi in zip(weight, rows.psi, strict=True)]
+        share = _MIXED * sums([b * u * u for b, u in zip(bent, self.unit, strict=True)]) / n
+        if share > 0:
+            inner = [above(b + share / (u * u)) for b, u in zip(bent, self.unit, strict=True)]
+            units = [1 / w.sqrt() for w in inner]
+            own = _relative(near, self.core, inner, units)
+            if own is not None:
+                spread, of_reference = spread.min(own), of_reference.min(own)
+        beta = [b if inside else arb(0) for b, inside in zip(rows.beta, self.core, strict=True)]
+        sizes = [
+            b * value if inside else size
+            for b, value, size, inside in zip(beta, near.of_values, near.size, self.core, strict=True)
+        ]
+        mean = _weighted(weight, sizes) + of_reference * max_of(beta)
+        mean = mean.min(_weighted(weight, near.size))
+        return above(spread * spread + mean * mean)
+
+    def _norm(self, probability: Sequence[Sequence[Ball]], weight: Sequence[Ball]) -> Ball:
+        near = self.near
+        first, second = _norms(near, probability, weight, self.core, self.unit)
+        far = _far(near, probability, weight, self.core)
+        return above(near.rows.radius * first + far + second * self.relative)
+
+
+def _weighted(weight: Sequence[Ball], sizes: Sequence[Ball]) -> Ball:
+    return root(sums([w * square(x) for w, x in zip(weight, sizes, strict=True)]))
+
+
+def read_joint(part: Part, near: Near) -> Joint:
+    """Return the bound in the norm of all known rows, with the sharper bounds of single rows that follow."""
+    n, rows = len(near.chain.nodes), near.rows
+    require(n <= MOST_NODES, f"verify knows norms of tables with up to {MOST_NODES:,} open nodes")
+    chosen = nodes_of(part["core"], n)
+    core = [s in chosen for s in range(n)]
+    fits = all(rows.is_known[s] and near.chain.nodes[s].row is not None for s in chosen)
+    fits = fits and all(core[s] for s in range(n) if rows.in_ball[s])
+    require(fits, f"{part.place}: the core has known rows that were counted, and those of the ball")
+    unit = part["unit"].balls(n)
+    require(all(bool(u > 0) for u in unit), f"{part.place}: a unit is not positive")
+    weight = [1 / (u * u) if known else arb(0) for u, known in zip(unit, rows.is_known, strict=True)]
+    relative = _relative(near, core, weight, unit)
+    require(relative is not None, f"{part.place}: the norm of all rows does not contract")
+    bounds = [relative * u if known else d for u, known, d in zip(unit, rows.is_known, near.deviation, strict=True)]
+    return Joint(replace(near, deviation=least(near.deviation, bounds)), core, unit, relative)
+
+
+def _relative(near: Near, core: Sequence[bool], weight: Sequence[Ball], unit: Sequence[Ball]) -> Ball | None:
+    """Return a bound on √(Σ weight σ(D)²), or None if nothing is proved; units are one over roots of weights."""
+    first, second = _norms(near, near.plan.reference, weight, core, unit)
+    if not second < 1:
+        return None
+    far = _far(near, near.plan.reference, weight, core)
+    return above((near.rows.radius * first + far) / (1 - second))
+
+
+def _norms(
+    near: Near,
+    probability: Sequence[Sequence[Ball]],
+    weight: Sequence[Ball],
+    core: Sequence[bool],
+    unit: Sequence[Ball],
+) -> tuple[Ball, Ball]:
+    """Return bounds on the norms of what the ball, and what σ(D) / unit in the core, contribute to D."""
+    form = _form(near, probability, weight)
+    beta = zip(near.rows.beta, unit, core, strict=True)
+    of_core = [b * u if inside else arb(0) for b, u, inside in beta]
+    return _largest_root(form, in_ball(near.rows, near.of_values)), _largest_root(form, of_core)
+
+
+def _form(near: Near, probability: Sequence[Sequence[Ball]], weight: Sequence[Ball]) -> list[list[Ball]]:
+    """Return the matrix of Σ weight · variance of discounted values ahead of each row, as a function of δ."""
+    n, inverse = len(weight), near.inverse
+    moves = arb_mat(moves_of(near.chain, probability))
+    of_state = (moves.transpose() * arb_mat(n, 1, list(weight))).entries()
+    means = moves * inverse
+    mean_part = means.transpose() * _scaled(weight, means)
+    form: list[list[Ball]] = (
+        (inverse.transpose() * _scaled(of_state, inverse) - mean_part) * square(arb(near.chain.discount))
+    ).tolist()
+    return form
+
+
+def _scaled(weight: Sequence[Ball], matrix: Any) -> Any:
+    """Return a matrix whose rows are multiplied by weights."""
+    return arb_mat([[w * x for x in row] for w, row in zip(weight, matrix.tolist(), strict=True)])
+
+
+def _largest_root(form: list[list[Ball]], scale: Sequence[Ball]) -> Ball:
+    """Return a bound on the root of the largest eigenvalue of a positive semidefinite form with scaled coordinates."""
+    used = [s for s, a in enumerate(scale) if not a.is_zero()]
+    if not used:
+        return arb(0)
+    power = arb_mat([[scale[i] * form[i][j] * scale[j] for j in used] for i in used])
+    best, k = above(power.trace()), 1
+    for _ in range(_POWERS):
+        power, k = power * power, 2 * k
+        bound = above(power.trace()).root(k)
+        is_last = not float(bound) * _ENOUGH < float(best)
+        best = best.min(bound)
+        if is_last:
+            break
+    return root(best)
+
+
+def _far(near: Near, probability: Sequence[Sequence[Ball]], weight: Sequence[Ball], core: Sequence[bool]) -> Ball:
+    """Return a bound on the norm of what other rows contribute, by the sum of their sizes."""
+    rows, rest = near.rows, []
+    for s, size in enumerate(near.size):
+        cut = size.min(rows.beta[s] * near.of_values[s])
+        rest.append(arb(0) if rows.in_ball[s] else cut if core[s] else size)
+    inverse = arb_mat([[abs(x) for x in row] for row in near.inverse.tolist()])
+    distance = times(inverse, rest)
+    total = arb(0)
+    for node, p, w in zip(near.chain.nodes, probability, weight, strict=True):
+        total += w * sums([q * x * x for q, x in zip(p, node.ahead(distance, arb(0)), strict=False)])
+    return above(arb(near.chain.discount) * root(total))

@@ -1,0 +1,220 @@
+"""How far the true values V of a table are from those of its frequencies V̂, in all nodes and jointly.
+
+This is Statement 3 of the page "Tables of unknown rows". With the frequencies P of known rows, and no row in nodes that
+are not known, D = V - V̂ is -G δ, G being the inverse of I - discount · P in ball arithmetic. Bounds on δ bound D, and
+these bound δ; started from bounds that hold, every round holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import log
+from typing import Any
+
+from flint import arb, arb_mat
+
+from .reading import Ball, Exact, Part, Rejected, require
+from .table_chain import Node, TableChain
+from .table_rows import Plan, RowBounds, above, root, square, sums
+
+MOST_NODES = 800  # of which an inverse is found within a minute
+_ROUNDS = 150
+_STALLS = 0.002  # a mean fall of logarithms below which the iteration ends
+
+
+@dataclass(frozen=True)
+class Near:
+    """|D| <= distance, σ(D) <= deviation and |δ| <= size for all true values."""
+
+    chain: TableChain
+    plan: Plan
+    rows: RowBounds
+    inverse: Any  # G, a matrix of balls
+    values: list[Ball]  # V̂
+    of_values: list[Ball]  # σ(V̂)
+    largest_range: list[Ball]  # of the discounted true values ahead
+    distance: list[Ball]
+    deviation: list[Ball]
+    size: list[Ball]
+
+    @property
+    def of_truth(self) -> list[Ball]:
+        """Bounds on σ(V): at most half of the range."""
+        each = zip(self.of_values, self.deviation, self.largest_range, strict=True)
+        return [(mine + more).min(whole / 2) for mine, more, whole in each]
+
+    @property
+    def of_ball(self) -> list[Ball]:
+        """What a row of the ball contributes to δ at most, for each unit of the ball."""
+        return in_ball(self.rows, self.of_truth)
+
+    def functional(self, weight: Sequence[Ball]) -> Ball:
+        """Return a bound on |Σ weight · δ|."""
+        of_ball = [abs(a) * b for a, b in zip(weight, self.of_ball, strict=True)]
+        return self.partly_by_rows(weight, lambda rest: self.rows.radius * norm([of_ball[s] for s in rest]))
+
+    def partly_by_rows(self, weight: Sequence[Ball], by_ball: Any) -> Ball:
+        """Return a bound on |Σ weight · δ|: the largest parts row by row, others by the ball; how many is tried."""
+        by_row = [above(abs(a) * z) for a, z in zip(weight, self.size, strict=True)]
+        order = sorted(range(len(by_row)), key=lambda s: -float(by_row[s]))
+        n, best = len(order), arb("inf")
+        for n_rows in {0, n // 100, n // 30, n // 10, n // 3, n}:
+            rest = order[n_rows:]
+            outside = [by_row[s] for s in rest if not self.rows.in_ball[s]]
+            best = best.min(sums([by_row[s] for s in order[:n_rows]]) + sums(outside) + by_ball(rest))
+        return above(best)
+
+
+def norm(numbers: Sequence[Ball]) -> Ball:
+    """Return a bound on the Euclidean length of nonnegative numbers, from above."""
+    return root(sums([square(x) for x in numbers]))
+
+
+def in_ball(rows: RowBounds, unit: Sequence[Ball]) -> list[Ball]:
+    """Return mu · unit / √visits in the ball, and 0 elsewhere."""
+    return [
+        mu * each / arb(n).sqrt() if inside else arb(0)
+        for mu, each, n, inside in zip(rows.mu, unit, rows.visits, rows.in_ball, strict=True)
+    ]
+
+
+def deviation_of(probability: Sequence[Ball], ahead: Sequence[Ball], discount: Exact) -> Ball:
+    """Return the standard deviation of discounted values ahead under a probability, from above."""
+    mean = sums([p * v for p, v in zip(probability, ahead, strict=True)])
+    variance = sums([p * square(v - mean) for p, v in zip(probability, ahead, strict=True)])
+    return above(arb(discount) * root(variance))
+
+
+def column(numbers: Sequence[Ball]) -> Any:
+    """Return numbers as a matrix with one column."""
+    return arb_mat(len(numbers), 1, list(numbers))
+
+
+def times(matrix: Any, numbers: Sequence[Ball]) -> list[Ball]:
+    """Return the product of a matrix and a vector, from above."""
+    return [above(x) for x in (matrix * column(numbers)).entries()]
+
+
+def moves_of(chain: TableChain, probability: Sequence[Sequence[Ball]]) -> list[list[Ball]]:
+    """Return the probabilities of open successors as a matrix, with zeros in rows that have none."""
+    n = len(chain.nodes)
+    moves = [[arb(0)] * n for _ in range(n)]
+    for s, (node, row) in enumerate(zip(chain.nodes, probability, strict=True)):
+        for successor, p in zip(node.successors, row, strict=False):
+            if successor is not None:
+                moves[s][successor] += p
+    return moves
+
+
+def read_near(
+    part: Part, chain: TableChain, plan: Plan, rows: RowBounds, lower: list[Exact], upper: list[Exact | None]
+) -> Near:
+    """Return bounds on D, started from bounds on the true values that the witness may round outward."""
+    n, discount = len(chain.nodes), arb(chain.discount)
+    require(n <= MOST_NODES, f"verify knows bets on chains of tables with up to {MOST_NODES:,} open nodes")
+    low, high = part["start"]["lower"].numbers(n), part["start"]["upper"].numbers(n)
+    holds = all(a <= b for a, b in zip(low, lower, strict=True)) and all(
+        b is not None and a >= b for a, b in zip(high, upper, strict=True)
+    )
+    require(holds, f"{part.place}: the iteration starts from bounds that are not proved")
+    identity = arb_mat([[int(i == j) for j in range(n)] for i in range(n)])
+    try:
+        inverse = (identity - discount * arb_mat(moves_of(chain, rows.frequency))).inv()
+    except ZeroDivisionError:
+        raise Rejected("the frequencies of known rows have no proved solution") from None
+    right = [
+        arb(node.reward) + discount * sums([p * v for p, v in zip(row, _closed(node), strict=False)])
+        if is_known
+        else arb((a + b) / 2)
+        for node, row, is_known, a, b in zip(chain.nodes, rows.frequency, rows.is_known, low, high, strict=True)
+    ]
+    values = (inverse * column(right)).entries()
+    of_values = [
+        deviation_of(p, _ahead(node, values), chain.discount)
+        for node, p in zip(chain.nodes, plan.reference, strict=True)
+    ]
+    ranges = [_range(node, low, high, chain.discount) for node in chain.nodes]
+    far = [above((b - v).max(v - a).max(arb(0))) for a, b, v in zip(map(arb, low), map(arb, high), values, strict=True)]
+    first = Near(chain, plan, rows, inverse, values, of_values, ranges, far, _deviations(chain, plan, far), far)
+    return _iterated(replace(first, size=_sizes(first, far)), far)
+
+
+def _closed(node: Node) -> list[Ball]:
+    """Return the known values of closed successors, and 0 for open ones."""
+    return [arb(value) for value in node.known]
+
+
+def _ahead(node: Node, values: Sequence[Ball]) -> list[Ball]:
+    return [arb(value) if s is None else values[s] for s, value in zip(node.successors, node.known, strict=True)]
+
+
+def _range(node: Node, low: Sequence[Exact], high: Sequence[Exact], discount: Exact) -> Ball:
+    return arb(discount * (max(node.ahead(high)) - min(node.ahead(low))))
+
+
+def _deviations(chain: TableChain, plan: Plan, distance: Sequence[Ball]) -> list[Ball]:
+    """Return bounds on σ(D), given bounds on |D|: roots of mean squares, D being 0 in closed nodes."""
+    result = []
+    for node, row in zip(chain.nodes, plan.reference, strict=True):
+        ahead = node.ahead(distance, arb(0))
+        result.append(above(arb(chain.discount) * root(sums([p * square(d) for p, d in zip(row, ahead, strict=True)]))))
+    return result
+
+
+def _sizes(near: Near, start: Sequence[Ball]) -> list[Ball]:
+    """Return bounds on |δ|, given bounds on σ(D)."""
+    each = zip(near.rows.is_known, near.rows.beta, near.of_truth, near.largest_range, start, strict=True)
+    return [above((beta * truth).min(whole)) if is_known else far for is_known, beta, truth, whole, far in each]
+
+
+def _iterated(near: Near, start: list[Ball]) -> Near:
+    """Return the bounds after rounds of Statement 3, until it stalls."""
+    chain, plan, rows, n = near.chain, near.plan, near.rows, len(near.chain.nodes)
+    entries = near.inverse.tolist()
+    size_of_inverse = arb_mat([[abs(x) for x in row] for row in entries])
+    squares = arb_mat([[x * x for x in row] for row in entries])
+    reference = arb_mat(moves_of(chain, plan.reference))
+    means, mean_squares = (reference * near.inverse).tolist(), (reference * squares).tolist()
+    gamma = arb(chain.discount)
+    variance = [
+        [above(square(gamma) * (q - square(m))).max(arb(0)) for m, q in zip(*pair, strict=True)]
+        for pair in zip(means, mean_squares, strict=True)
+    ]
+    spread_squares = arb_mat(variance)
+    spreads = arb_mat([[root(x) for x in row] for row in variance])
+    for _ in range(_ROUNDS):
+        before = near.deviation
+        of_ball = [above(square(rows.radius * x)) for x in near.of_ball]
+        rest = [arb(0) if inside else z for inside, z in zip(rows.in_ball, near.size, strict=True)]
+        distance = least(
+            near.distance,
+            times(size_of_inverse, near.size),
+            added(times(squares, of_ball), times(size_of_inverse, rest)),
+        )
+        deviation = least(
+            before,
+            times(spreads, near.size),
+            added(times(spread_squares, of_ball), times(spreads, rest)),
+            _deviations(chain, plan, distance),
+        )
+        near = replace(near, distance=distance, deviation=deviation)
+        near = replace(near, size=least(near.size, _sizes(near, start)))
+        if sum(log(float(a) + 1e-300) - log(float(b) + 1e-300) for a, b in zip(before, deviation, strict=True)) < (
+            _STALLS * n
+        ):
+            break
+    return near
+
+
+def added(squares: Sequence[Ball], others: Sequence[Ball]) -> list[Ball]:
+    """Return the roots of squares plus other numbers, from above."""
+    return [above(root(a) + b) for a, b in zip(squares, others, strict=True)]
+
+
+def least(*vectors: Sequence[Ball]) -> list[Ball]:
+    """Return the least number of each place."""
+    result = list(vectors[0])
+    for vector in vectors[1:]:
+        result = [a.min(b) for a, b in zip(result, vector, strict=True)]
+    return result

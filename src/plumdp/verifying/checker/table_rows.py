@@ -1,0 +1,200 @@
+"""Bets on rows of a table: what the pilot fixed of them, and how far temporal differences are from zero at most.
+
+These are Statements 1 and 2 of the page "Tables of unknown rows", in ball arithmetic. A temporal difference of the true
+values V has mean zero. In a unit that the pilot fixed, its mean over the visits of a row is at most beta (row by row),
+and over all rows of the ball their squares sum to at most the square of a radius.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flint import arb, fmpq
+
+from .reading import Ball, Exact, Part, require
+from .table_chain import ANY, Counts, Node, TableChain
+
+_MOST_SIZES = 10
+_ROUNDS = 8
+_TINY = fmpq(1, 10**6)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What was fixed by the pilot, in the order of open nodes, and the logarithms of one over errors."""
+
+    kept: set[int]
+    reference: list[list[Ball]]  # R
+    largest: list[Ball]  # X: no temporal difference is larger, in units of the deviation under R
+    sizes: list[list[Ball]]  # of bets on single rows
+    spread: list[Ball]  # τ
+    cut: list[Ball]
+    mixed: set[int]
+    log_rows: Ball
+    log_ball: Ball
+    log_side: Ball
+
+
+@dataclass(frozen=True)
+class RowBounds:
+    """|δ| <= beta σ(V) in each known row, and δ = y mu σ(V) / √visits with |y| <= radius over all rows of the ball."""
+
+    visits: list[int]
+    frequency: list[list[Ball]]  # of known rows; no entries in others
+    is_known: list[bool]
+    beta: list[Ball]  # 0 in rows of known numbers
+    psi: list[Ball]
+    in_ball: list[bool]
+    mu: list[Ball]
+    radius: Ball
+
+
+def nodes_of(part: Part, n: int) -> set[int]:
+    """Return open nodes, each given once."""
+    found = [node.whole(n) for node in part]
+    require(len(set(found)) == len(found), f"{part.place}: a node is given twice")
+    return set(found)
+
+
+def above(number: Ball) -> Ball:
+    """Return the upper end of a ball, as a ball without a radius."""
+    return arb(number.upper())
+
+
+def root(number: Ball) -> Ball:
+    """Return the root of a number that is not negative, from above: what its ball holds below zero does not count."""
+    return above(above(number).max(arb(0)).sqrt())
+
+
+def curvature(t: Ball) -> Ball:
+    """Return κ(t) = 2 (-t - ln(1 - t)) / t² or more, which grows in t."""
+    end = above(t)
+    if not end < 1:
+        return arb("inf")
+    return 1 + arb(_TINY) if end < arb(_TINY) else 2 * (-end - (-end).log1p()) / square(end)
+
+
+def square(number: Ball) -> Ball:
+    """Return the square of a ball, which may hold zero: powers are then not defined."""
+    return number * number
+
+
+def sums(numbers: Sequence[Ball]) -> Ball:
+    """Return the sum of balls."""
+    return sum(numbers, start=arb(0))
+
+
+def read_plan(part: Part, chain: TableChain) -> Plan:
+    """Return what was fixed by the pilot, with bets that are never negative."""
+    n, errors = len(chain.nodes), part["errors"]
+    kept, mixed = nodes_of(part["kept"], n), nodes_of(part["mixed"], n)
+    tied = chain.tied()
+    counted = {s for nodes in tied.values() for s in nodes}
+    require(kept | mixed <= counted, f"{part.place}: bets are on rows that are unknown, and counted")
+    alone = {nodes[0] for nodes in tied.values() if len(nodes) == 1}
+    require(mixed <= alone, f"{part.place}: a mixture over nodes that share a row is not fair")
+    for name in ("reference", "sizes"):
+        require(len(part[name]) == n, f"{part.place}: each open node needs {name}")
+    given = [row.numbers(len(node.successors)) for row, node in zip(part["reference"], chain.nodes, strict=True)]
+    require(all(min(row) > 0 for row in given), f"{part.place}: a reference is not positive")
+    reference = [[p / sum(row) for p in row] for row in given]
+    largest = [arb(2 / min(row)).sqrt() for row in reference]
+    n_sizes = len(part["sizes"][0]) if n else 0
+    require(0 < n_sizes <= _MOST_SIZES, f"{part.place}: there are no sizes of bets, or too many")
+    sizes = [row.balls(n_sizes) for row in part["sizes"]]
+    spread, cut = part["spread"].balls(n), part["cut"].balls(n)
+    for s in kept:
+        fits = all(bool(u > 0) and bool(u * largest[s] <= 0.5) for u in sizes[s])
+        require(fits, f"node {s}: a bet on a single row is too large")
+    for s in mixed:
+        fits = bool(spread[s] > 0) and bool(cut[s] > 0) and bool(cut[s] * largest[s] < 1)
+        require(fits, f"node {s}: bets of the mixture are too large")
+    n_bets = 2 * n_sizes * max(len(kept), 1)
+    return Plan(
+        kept,
+        [[arb(p) for p in row] for row in reference],
+        largest,
+        sizes,
+        spread,
+        cut,
+        mixed,
+        (n_bets / arb(errors["rows"].number())).log(),
+        -arb(errors["ball"].number()).log(),
+        -arb(errors["side"].number()).log(),
+    )
+
+
+def read_row_bounds(part: Part, chain: TableChain, counts: Counts, plan: Plan) -> RowBounds:
+    """Return the bounds on rows that follow from what was seen after the pilot."""
+    n = len(chain.nodes)
+    known, ball = nodes_of(part["known"], n), nodes_of(part["ball"], n)
+    seen = [[] if node.row in (None, ANY) else counts.after_pilot(node.row) for node in chain.nodes]
+    visits = [sum(each) for each in seen]
+    for s in known:
+        is_kept = chain.nodes[s].row is None or (s in plan.kept and visits[s] > 0)
+        require(is_kept, f"node {s}: its row is not one that bets were placed on, or was never visited")
+    require(ball <= known & plan.mixed, f"{part.place}: a row of the ball is not one of the mixture")
+    frequency = [_frequency(node, seen[s]) if s in known else [] for s, node in enumerate(chain.nodes)]
+    beta, psi = [arb(0)] * n, [arb(1)] * n
+    for s in known:
+        psi[s] = max_of([p / r for p, r in zip(frequency[s], plan.reference[s], strict=True)])
+        if chain.nodes[s].row is not None:
+            beta[s] = _beta(plan, s, visits[s], psi[s])
+    mu, radius = _ball(plan, ball, visits, beta, psi)
+    return RowBounds(
+        visits, frequency, [s in known for s in range(n)], beta, psi, [s in ball for s in range(n)], mu, radius
+    )
+
+
+def _frequency(node: Node, seen: Sequence[int]) -> list[Ball]:
+    exact: Sequence[Exact] = node.numbers if node.row is None else [fmpq(k, sum(seen)) for k in seen]
+    return [arb(p) for p in exact]
+
+
+def max_of(balls: Sequence[Any]) -> Any:
+    """Return the largest of several numbers."""
+    result = balls[0]
+    for ball in balls[1:]:
+        result = result.max(ball)
+    return result
+
+
+def _square(plan: Plan, s: int, beta: Ball, psi: Ball) -> Ball:
+    """Return a bound b on the mean square of temporal differences, in units of their deviation."""
+    return (psi + square(beta)).min(square(plan.largest[s]))
+
+
+def _beta(plan: Plan, s: int, visits: int, psi: Ball) -> Ball:
+    beta = above(plan.largest[s])
+    for _ in range(_ROUNDS):  # every iterate is a bound
+        for u in plan.sizes[s]:
+            bent = curvature(u * plan.largest[s]) * _square(plan, s, beta, psi)
+            beta = above(beta.min(plan.log_rows / (u * visits) + u * bent / 2))
+    return beta
+
+
+def _ball(
+    plan: Plan, ball: set[int], visits: Sequence[int], beta: Sequence[Ball], psi: Sequence[Ball]
+) -> tuple[list[Ball], Ball]:
+    """Return mu of each row of the ball, and its radius."""
+    mu, total = [arb(0)] * len(visits), 2 * plan.log_ball
+    for s in sorted(plan.mixed):
+        bent, n, tau = curvature(plan.cut[s] * plan.largest[s]), visits[s], plan.spread[s]
+        if s not in ball:  # it costs at most this, by Jensen's inequality
+            total += square(tau) * bent * n * square(plan.largest[s])
+            continue
+        peak = n * beta[s] * square(tau)
+        require(bool(peak <= plan.cut[s]), f"node {s}: bets of the mixture are too small for the ball")
+        inside = _normal((plan.cut[s] - peak) / tau) - _normal((-plan.cut[s] - peak) / tau)
+        require(bool(inside > 0), f"node {s}: the mixture has no mass in the ball")
+        h = bent * n * _square(plan, s, beta[s], psi[s])
+        total += (square(tau) * h).log1p() - 2 * inside.log()
+        mu[s] = root((1 / square(tau) + h) / n)
+    return mu, root(total)
+
+
+def _normal(x: Ball) -> Ball:
+    """Return the distribution function of the standard normal law."""
+    return (-x / arb(2).sqrt()).erfc() / 2

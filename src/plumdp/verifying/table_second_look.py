@@ -1,0 +1,156 @@
+"""Looks again at what the checker trusts of a table: the chain, by a model that is read anew, and all bets.
+
+Policy, references and weights are made again, each from counts that end where the data begin that it is used on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.model.graph import FloatArray, Indices
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.policy import as_choices, check_policy
+from plumdp.model.question import Question, ask
+from plumdp.result.data_file import read_data
+from plumdp.result.folder import CERTIFICATE, DATA, POLICY, WITNESS
+from plumdp.result.policy_table import PolicyTable, read_policy
+from plumdp.tables.bounds import Errors, Moments, make_stages, plan_of
+from plumdp.tables.candidates import Outlook, candidates_of
+from plumdp.tables.chain import TableChain
+from plumdp.tables.policies import chain_of_policy
+from plumdp.tables.rows import make_reference
+from plumdp.tables.table_set import first_moment, moments_of
+from plumdp.verifying.checker.reading import Part, Rejected, require
+from plumdp.verifying.checker.table_chain import read_counts, read_table_chain
+from plumdp.verifying.table_bets_part import is_counted, order_of_nodes, reference_rows
+from plumdp.verifying.table_chain_part import Key, TableRows, table_chain_part
+
+_CLOSE = 1e-6  # relative, of what a solver finds in floats
+
+
+def check_table_chain(folder: Path, model: ParametricMDP) -> None:
+    """Require that the chain is that of the model under the policy, and that no unknown row is left out."""
+    witness, question, policy = _read(folder, model)
+    rows = TableRows.of(question.model.counted)
+    sizes = [len(seen[0]) for seen in witness["rows"]]
+    require(sorted(sizes) == sorted(map(len, rows.places)), "the model has other unknown rows")
+    mine, theirs = (_named(chain) for chain in (witness["chain"], table_chain_part(question, policy, rows)[0]))
+    require(mine.keys() == theirs.keys(), "the chain has other parts than that of the model")
+    for name, part in theirs.items():
+        require(mine[name] == part, f"{name} of the chain differ from those of the model")
+
+
+def _named(chain: dict[str, Any]) -> dict[str, Any]:
+    """Return a chain in which unknown rows are numbered as they come."""
+    numbers: dict[int, int] = {}
+    rows = [
+        row and [*row[:2], numbers.setdefault(row[2], len(numbers)) if isinstance(row[2], int) else row[2]]
+        for row in chain["rows"]
+    ]
+    return chain | {"rows": rows}
+
+
+def _read(folder: Path, model: ParametricMDP) -> tuple[dict[str, Any], Question, PolicyTable]:
+    """Return the witness, the question that it is about, and the policy."""
+    witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
+    options = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["options"]
+    question = ask(witness["claim"]["objective"], model, memory=options["memory"])
+    return witness, question, read_policy(question.model.graph, folder / POLICY)
+
+
+def check_table_bets(folder: Path) -> None:
+    """Require that the policy, references and weights are those that the data before them lead to."""
+    model, counts = read_data(folder / DATA)
+    witness, question, table_policy = _read(folder, model)
+    bets, pilot = witness["bets"], counts.pilot
+    if bets is None:
+        return
+    graph = question.model.graph
+    policy = as_choices(graph, check_policy(graph, table_policy))
+    first = None if pilot is None else first_moment(pilot)
+    if pilot is None or first is None:
+        raise Rejected("the data of the result have no pilot")
+    moments = moments_of(model, counts, pilot, first)
+    if moments is None:
+        raise Rejected("the data of the result end with the pilot")
+    rows = TableRows.of(model)
+    seen = [[each[places].astype(int).tolist() for each in moments.counts] for places in rows.places]
+    require(seen == witness["rows"], "the data of the result are others than those of the witness")
+    of_one = Errors(bets["errors"]["side"], bets["errors"]["rows"], bets["errors"]["ball"])
+    _check_policy(folder, witness, question, policy, _outlook(pilot.moments[first], moments, witness, of_one))
+    objective, nothing = question.objective.flipped() or question.objective, np.zeros(graph.n_states)
+    bounded = chain_of_policy(question.model, policy, objective, nothing, nothing)
+    if isinstance(bounded, str):
+        raise Rejected(f"there are no bets on this policy: {bounded}")
+    part = Part(witness, "witness")
+    numbers = read_table_chain(part["chain"], read_counts(part)).numbers
+    named = table_chain_part(question, table_policy, rows)[1]
+    keys = [key for key, number in zip(named, numbers, strict=True) if number is not None]
+    order = order_of_nodes(bounded, question, policy, keys)
+    _check_bets(bets, bounded.table, moments.padded(bounded.table.n_places), of_one, order, keys)
+
+
+def _outlook(pilot: npt.NDArray[Any], moments: Moments, witness: dict[str, Any], of_one: Errors) -> Outlook:
+    """Return what was known when the policy was chosen: the pilot, and the errors of all that is said about one."""
+    bets = witness["bets"]
+    share = Part(bets, "bets")["shares"][bets["policy"]].fraction()
+    all_of_it = int(share.q) / int(share.p)
+    errors = Errors(of_one.of_side * all_of_it, of_one.rows * all_of_it, of_one.ball * all_of_it)
+    of_intervals = witness["intervals"]["error"] * witness["intervals"]["number"]
+    return Outlook(pilot, moments.counts[0], moments.lengths[0], moments.planned, errors, of_intervals)
+
+
+def _check_policy(
+    folder: Path, witness: dict[str, Any], question: Question, policy: npt.NDArray[Any], outlook: Outlook
+) -> None:
+    """Require that the policy was given, or that the pilot names it."""
+    options = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["options"]
+    bets = witness["bets"]
+    if options["policy"] == "given" and len(bets["shares"]) == 1:
+        return
+    candidates = candidates_of(question, outlook)
+    fits = len(candidates) == len(bets["shares"]) and np.array_equal(candidates[bets["policy"]], policy)
+    require(fits, "bets are on another policy than those that the pilot leads to")
+
+
+def _check_bets(
+    bets: dict[str, Any], table: TableChain, moments: Moments, errors: Errors, order: Indices, keys: Sequence[Key]
+) -> None:
+    plan = plan_of(table, moments, errors)
+    if plan is None:
+        raise Rejected("the pilot leaves nothing to bet on")
+    reference = make_reference(plan, errors.rows, errors.ball)
+    sets = {"kept": plan.is_kept & table.is_free, "mixed": reference.is_mixed}
+    for name, chosen in sets.items():
+        fits = np.flatnonzero(chosen[order] & is_counted(keys)).tolist() == sorted(bets[name])
+        require(fits, f"{name}: other rows than those that the pilot leads to")
+    numbers = {
+        "spread": reference.spread[order],
+        "cut": reference.cut[order],
+        "sizes": np.array(reference.sizes).T[order],
+    }
+    numbers["reference"] = np.concatenate(reference_rows(reference, table, order, keys))
+    given = {name: bets[name] for name in numbers} | {"reference": np.concatenate(bets["reference"])}
+    for name, found in numbers.items():
+        _require_close(found, given[name], f"{name}: other numbers than those that the pilot leads to")
+    for name, sign in (("lower", -1), ("upper", 1)):
+        side = bets["sides"][name]
+        for b in range(len(moments.lengths)) if side is not None else ():
+            until = Moments((*moments.counts[: b + 1], moments.counts[b]), moments.lengths[: b + 1], moments.planned)
+            found = make_stages(plan, until, sign)[b].weight[order]
+            _require_close(
+                found, side["weights"][b], f"the weights of stage {b} are not what the data before it lead to"
+            )
+
+
+def _require_close(found: FloatArray, given: Any, what: str) -> None:
+    other = np.array(given, dtype=np.float64)
+    scale = max(float(np.abs(found).max(initial=0.0)), float(np.abs(other).max(initial=0.0)))
+    is_close = found.shape == other.shape and bool((np.abs(found - other) <= _CLOSE * scale).all())
+    require(is_close, what)
