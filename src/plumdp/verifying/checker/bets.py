@@ -161,6 +161,8 @@ def _more(one: tuple[Count, Ball], other: tuple[Count, Ball], mixed: Exact) -> B
     ρ = e' / e - 1, in place of n ln e + Σx ln(1 + ρ): ln(1 + ρ x) / x is convex (Jensen).
     """
     (_, low), (total, high) = sorted((one, other), key=lambda pair: float(pair[1].mid()))
+    if not high >= low:  # not surely, as both are about the same: then nothing more is claimed
+        return arb(0)
     ratio, t = high / low - 1, 1 - mixed / total
     return total * ((1 + t * ratio).log() / t - (1 + ratio).log())
 
