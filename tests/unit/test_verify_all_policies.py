@@ -2,13 +2,16 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
+from flint import fmpq
 from support.verified_results import answered, rehash, rewrite, worn, worn_counts
 
 from plumdp.base.errors import DataError
 from plumdp.decisions import verify
 from plumdp.verifying.checker.chain import read_chain
+from plumdp.verifying.checker.claim import check_sentence, read_files
 from plumdp.verifying.checker.reading import Part, Rejected
 
 NO, LEAST = 'P>=0.9 [ F "goal" ]', 'P<=0.1 [ F "goal" ]'
@@ -45,7 +48,6 @@ def test_what_was_written_is_verified(saved, name, begins):
         ('Pmax<=0.9 [ F "goal" ]', "Yes: no policy has more than 0.7"),
         ('P>=0.9 [ G !"goal" ]', "No: no policy has more than 0.84"),
         ('P>=0.9 [ F<=3 "goal" ]', "No: no policy has more than"),
-        ('R<=3 [ F "end" ]', "No: no policy has less than 3.5"),
         ("R>=9 [ C{0.9} ]", "No: no policy has more than 4.9"),
     ],
 )
@@ -133,6 +135,26 @@ def test_tampering_is_rejected_in_its_layer(results, kind):
     report = verify(folder)
     assert report.broken is not None
     assert report.broken.layer == layer, report.broken
+
+
+def test_the_value_of_one_policy_excludes_no_threshold_for_all(tmp_path):
+    """The policy found has more than 3.57, but what is proved of all policies is 3.55."""
+    folder = tmp_path / "result"
+    answer = answered(folder, 'R<=3 [ F "end" ]')
+    assert answer.limit < 3.57 < answer.certificate.lower
+    question = 'R<=3.57 [ F "end" ]'
+    rewrite(folder, change_certificate=lambda certificate: certificate["answer"].update(question=question))
+    broken = verify(folder).broken
+    assert (broken.layer, str(broken)[-40:]) == ("sentence", "verdict does not follow from the bracket")
+
+
+def test_what_is_printed_of_all_policies_is_what_is_proved(saved):
+    """An end that is wider by rounding is not the one that is printed."""
+    claim, witness = read_files(saved / "most")
+    check_sentence(claim, witness)
+    wider = replace(claim, all_policies=(None, claim.all_policies[1] + fmpq(1, 10**13)))
+    with pytest.raises(Rejected, match="a smaller upper end"):
+        check_sentence(wider, witness)
 
 
 def test_a_policy_that_never_ends_hides_no_action():
