@@ -38,6 +38,7 @@ def walk(*, is_tied=False, size=6, pays=1.0):
     )
 
 
+@cache
 def counts_of(model, runs=2_000, seed=1, *, end="end"):
     """Return runs under uniform choices, from rows that are alike where they have as many places."""
     graph, point = model.graph, np.ones(model.graph.n_transitions)
