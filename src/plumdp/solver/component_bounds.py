@@ -62,6 +62,8 @@ def propose_part(part: Component, precision: float, max_sweeps: int) -> int:
     if not converged:
         for start, end in part.layout.components(part.start, part.end):
             _propose(replace(part, start=start, end=end))
+    elif part.agent < 0:  # sweeps from below have not chosen rows of an agent that wants small values
+        part.best_row[part.part] = part.greedy(part.low)[part.part]
     part.high[part.part] = part.low[part.part]
     return sweeps
 
