@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import comb, factorial, prod, sqrt
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.rounding import UNDERFLOW
-from plumdp.model.graph import FloatArray
+from plumdp.model.graph import BoolArray, FloatArray
 from plumdp.verifying.checker.polynomials import Exponents, monomials
 from plumdp.verifying.expansion import sizes_on_ball
 
@@ -21,16 +22,35 @@ _NEARLY_INSIDE, _NEARLY_PARALLEL = 1.2, 0.999
 
 @dataclass(frozen=True)
 class Cuts:
-    """The points with rows·x + x·squares x <= offsets, in the coordinates of a ball."""
+    """The points with rows·x + x·squares x + higher terms <= offsets, in the coordinates of a ball."""
 
     rows: FloatArray  # (n, k)
     offsets: FloatArray  # (n)
     squares: FloatArray  # (n, k, k): zero for half-spaces
+    higher: tuple[dict[Exponents, float], ...]  # (n): terms of degree three and more
+
+    @staticmethod
+    def of(lefts: Sequence[Mapping[Exponents, float]], k: int) -> Cuts:
+        """Return the cuts where polynomials in k coordinates are at least zero."""
+        n = len(lefts)
+        rows, offsets, squares = np.zeros((n, k)), np.zeros(n), np.zeros((n, k, k))
+        for i, left in enumerate(lefts):
+            offsets[i], rows[i], squares[i] = _to_degree_two(left, k)
+        higher = tuple({e: -c for e, c in left.items() if sum(e) > 2} for left in lefts)
+        return Cuts(-rows, offsets, -squares, higher)
 
     def scaled(self) -> Cuts:
         """Return the same cuts with rows of length one."""
         lengths = self.lengths
-        return Cuts(self.rows / lengths[:, None], self.offsets / lengths, self.squares / lengths[:, None, None])
+        higher = tuple(
+            {e: c / length for e, c in terms.items()} for terms, length in zip(self.higher, lengths, strict=True)
+        )
+        return Cuts(self.rows / lengths[:, None], self.offsets / lengths, self.squares / lengths[:, None, None], higher)
+
+    @property
+    def is_flat(self) -> BoolArray:
+        """Which cuts are half-spaces (n)."""
+        return ~self.squares.any(axis=(1, 2)) & np.array([not terms for terms in self.higher], dtype=np.bool_)
 
     @property
     def lengths(self) -> FloatArray:
@@ -38,7 +58,7 @@ class Cuts:
         return np.asarray(np.maximum(np.linalg.norm(self.rows, axis=1), UNDERFLOW))
 
     def left(self, x: FloatArray) -> FloatArray:
-        """Return offsets less the left sides (n) at a point."""
+        """Return offsets less the left sides (n) at a point, without higher terms."""
         return np.asarray(self.offsets - self.rows @ x - np.einsum("nij,i,j->n", self.squares, x, x))
 
     def slopes(self, x: FloatArray) -> FloatArray:
@@ -47,7 +67,26 @@ class Cuts:
 
     def only(self, chosen: Any) -> Cuts:
         """Return some of the cuts."""
-        return Cuts(self.rows[chosen], self.offsets[chosen], self.squares[chosen])
+        higher = tuple(self.higher[i] for i in chosen)
+        return Cuts(self.rows[chosen], self.offsets[chosen], self.squares[chosen], higher)
+
+
+def cuts_ball(left: Mapping[Exponents, float]) -> bool:
+    """Return whether a polynomial may be below zero somewhere on the ball, by its norms."""
+    return sum(c for e, c in left.items() if not any(e)) < _size(left)
+
+
+def _to_degree_two(polynomial: Mapping[Exponents, float], k: int) -> tuple[float, FloatArray, FloatArray]:
+    """Return the constant, the linear and the square terms of a polynomial."""
+    linear, square = np.zeros(k), np.zeros((k, k))
+    for e, number in polynomial.items():
+        places = [i for i, power in enumerate(e) for _ in range(power)]
+        if len(places) == 1:
+            linear[places[0]] += number
+        elif len(places) == 2:
+            square[places[0], places[1]] += number / 2
+            square[places[1], places[0]] += number / 2
+    return polynomial.get((0,) * k, 0.0), linear, square
 
 
 @dataclass(frozen=True)
@@ -101,15 +140,7 @@ def _grown(given: dict[Exponents, float], used: list[int], top: int, kept: int, 
 
 def _constant_multipliers(polynomial: dict[Exponents, float], cuts: Cuts) -> Multipliers:
     k = cuts.rows.shape[1]
-    linear, square = np.zeros(k), np.zeros((k, k))
-    for e, number in polynomial.items():
-        places = [i for i, power in enumerate(e) for _ in range(power)]
-        if len(places) == 1:
-            linear[places[0]] += number
-        elif len(places) == 2:
-            square[places[0], places[1]] += number / 2
-            square[places[1], places[0]] += number / 2
-    known = polynomial.get((0,) * k, 0.0) - _size({e: c for e, c in polynomial.items() if sum(e) > 2})
+    known, linear, square = _to_degree_two(polynomial, k)
     n = len(cuts.offsets)
     tried = [np.zeros(n)]
     if k and n:
@@ -120,7 +151,13 @@ def _constant_multipliers(polynomial: dict[Exponents, float], cuts: Cuts) -> Mul
     for y in tried:
         bent = square + np.tensordot(y, cuts.squares, 1)
         ball, bound = _of_ball(linear + y @ cuts.rows, bent, float(y @ cuts.offsets), _ROUNDING * scale)
-        found.append(Multipliers({i: [y[i].item()] for i in np.flatnonzero(y).tolist()}, ball, known + bound))
+        chosen = np.flatnonzero(y).tolist()
+        high = {e: c for e, c in polynomial.items() if sum(e) > 2}
+        for i in chosen:
+            for e, c in cuts.higher[i].items():
+                high[e] = high.get(e, 0.0) + y[i].item() * c
+        bound += known - _size(high)
+        found.append(Multipliers({i: [y[i].item()] for i in chosen}, ball, bound))
     return max(found, key=lambda each: each.bound)
 
 
@@ -145,18 +182,19 @@ def _extra(polynomial: dict[Exponents, float], degree: int, kept: int, cuts: Cut
 def _less(
     polynomial: dict[Exponents, float], multiplier: dict[Exponents, float], cuts: Cuts, which: int
 ) -> dict[Exponents, float]:
-    """Return p(x) - y(x) (offset - row·x - x·square x) for one of some cuts."""
+    """Return p(x) - y(x) (offset - row·x - x·square x - higher terms) for one of some cuts."""
     result, row, square = dict(polynomial), cuts.rows[which].tolist(), cuts.squares[which]
     terms = [((), -float(cuts.offsets[which])), *(((i,), q) for i, q in enumerate(row))]
     terms += [((i, j), float(square[i, j])) for i, j in zip(*np.nonzero(square), strict=True)]
-    for e, y in multiplier.items():
-        for places, number in terms:
-            above = tuple(power + places.count(i) for i, power in enumerate(e))
+    powers = [(tuple(places.count(i) for i in range(len(row))), number) for places, number in terms]
+    for a, y in multiplier.items():
+        for b, number in (*powers, *cuts.higher[which].items()):
+            above = tuple(map(sum, zip(a, b, strict=True)))
             result[above] = result.get(above, 0.0) + y * number
     return result
 
 
-def _size(polynomial: dict[Exponents, float]) -> float:
+def _size(polynomial: Mapping[Exponents, float]) -> float:
     return float(sum(sizes_on_ball({e: np.array([c]) for e, c in polynomial.items()}, 1)))
 
 
@@ -175,8 +213,7 @@ def _of_two(linear: FloatArray, square: FloatArray, cuts: Cuts, i: int) -> list[
     unit, ends, lengths = cuts.scaled().rows, cuts.scaled().offsets, cuts.lengths
     ball = 1.1 * max(0.0, -float(np.linalg.eigvalsh(square).min()))  # multiplier that makes the function convex
     found: list[FloatArray] = []
-    is_flat = ~cuts.squares.any(axis=(1, 2))
-    for j in [j for j in np.flatnonzero((ends < 1) & is_flat).tolist() if j != i][-_MOST_PAIRS:]:
+    for j in [j for j in np.flatnonzero((ends < 1) & cuts.is_flat).tolist() if j != i][-_MOST_PAIRS:]:
         corner = np.linalg.lstsq(unit[[i, j]], ends[[i, j]], rcond=None)[0]
         if corner @ corner < _NEARLY_INSIDE and abs(unit[i] @ unit[j]) < _NEARLY_PARALLEL:
             y, _ = nnls(unit[[i, j]].T, -(linear + 2 * (square + ball * np.eye(len(linear))) @ corner))
@@ -189,8 +226,7 @@ def _at_minimum(linear: FloatArray, square: FloatArray, cuts: Cuts) -> FloatArra
     from scipy.optimize import minimize, nnls
 
     size = max(float(np.linalg.norm(linear)), UNDERFLOW)
-    near = np.flatnonzero((cuts.scaled().offsets < 1) | cuts.squares.any(axis=(1, 2)))  # others do not cut the ball
-    unit = cuts.scaled().only(near)
+    unit = cuts.scaled()
     x = minimize(
         lambda x: (linear @ x + x @ square @ x) / size,
         np.zeros(len(linear)),
@@ -206,7 +242,7 @@ def _at_minimum(linear: FloatArray, square: FloatArray, cuts: Cuts) -> FloatArra
     columns = np.concatenate([unit.slopes(x)[active], x[None]])
     y, _ = nnls(columns.T, -(linear + 2 * square @ x) / size)
     result = np.zeros(len(cuts.offsets))
-    result[near[active]] = y[:-1] * size / cuts.lengths[near[active]]
+    result[active] = y[:-1] * size / cuts.lengths[active]
     return result
 
 

@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import log2
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from plumdp.base.error_budget import SetPart, equal_parts
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.estimates import marginal_precision
+from plumdp.confidence.event_counts import is_tried_once
 from plumdp.confidence.evidence import best_proof
 from plumdp.confidence.laws import Law, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.confidence.tied_rows import find_tied_rows
 from plumdp.data.counts import TransitionCounts
+from plumdp.learning.learned import Learned
+from plumdp.model.events import Events
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
+from plumdp.verifying.counted import places_of_outcomes
 
-INTERVALS = {"beta-binomial": "beta-binomial", "Clopper–Pearson": "clopper-pearson"}
+INTERVALS = {"beta-binomial": "beta-binomial", "Clopper–Pearson": "clopper-pearson", "Hoeffding": "hoeffding"}
 _LIKELIHOODS: tuple[SetPart, SetPart] = ("likelihood_against_space", "likelihood_after_pilot")
+
+
+def set_part(learned: Learned) -> dict[str, Any]:
+    """Return the set of parameters, without what is found about it later: quotients, tangents and a ball."""
+    found, model, counts = learned.bounds, learned.model, learned.counts
+    likely = cast("LikelihoodSet", found) if learned.kind == "likelihood" else None
+    strips = {"likelihood": likely and likely.strips, "interval": found}.get(learned.kind)
+    part = "intervals" if likely else "whole_set"
+    return {
+        "space_law": space_law(model, learned.table),
+        "likelihoods": likelihood_parts(model, counts, likely) if likely else [],
+        "bets": bets_part(counts, likely) if likely else None,
+        "intervals": intervals_part(model, counts, cast("ExpressionBounds", strips), part) if strips else None,
+        "tangents": [],
+    }
 
 
 def likelihood_parts(model: ParametricMDP, counts: TransitionCounts, found: LikelihoodSet) -> list[dict[str, Any]]:
@@ -76,46 +99,45 @@ def bets_part(counts: TransitionCounts, found: LikelihoodSet) -> dict[str, Any] 
     return {"directions": bets.n_directions, "error": error, "points": bets.points.tolist(), "list": sides}
 
 
-def intervals_part(bounds: ExpressionBounds, counted: dict[str, Any], part: str) -> dict[str, Any]:
-    """Return the intervals of events that classes of the witness try, with as many trials; others are left out.
-
-    An event is a member of a class, or all members but one.
-    """
-    classes, seen = counted["classes"], _seen_members(counted)
-    tries: dict[str, list[list[Any]]] = {}
-    for number, members in enumerate(classes):
-        for i, text in enumerate(members):
-            tries.setdefault(text, []).append([number, [i]])
-    ends = zip(
-        *(bounds.events.polynomials, bounds.event_lower.tolist(), bounds.event_upper.tolist()),
-        *(bounds.successes.tolist(), bounds.trials.tolist()),
-        strict=True,
-    )
-    found = []
-    for polynomial, low, high, *tried in ends:
-        trials = list(tries.get(str(polynomial), []))
-        used = {number for number, _ in trials}
-        for number, (i,) in tries.get(str(polynomial.complement), []):
-            if number not in used:
-                trials.append([number, [j for j in range(len(classes[number])) if j != i]])
-        sums = [sum(sum(seen[c][i] for i in members) for c, members in trials), sum(sum(seen[c]) for c, _ in trials)]
-        if polynomial.is_affine and sums == tried and (low > 0 or high < 1):
-            found.append({"polynomial": str(polynomial), "trials": trials, "lower": low, "upper": high})
+def intervals_part(
+    model: ParametricMDP, counts: TransitionCounts, bounds: ExpressionBounds, part: str
+) -> dict[str, Any]:
+    """Return the intervals of events with the rows that try them; those that rows of a witness merge are left out."""
+    method = next(name for words, name in INTERVALS.items() if bounds.method.startswith(words))
+    can_be_once = counts.sampling == "trajectories" and method != "beta-binomial"
+    once = is_tried_once(model.graph, bounds.events) if can_be_once else np.zeros(len(bounds.events), dtype=np.bool_)
+    ends = bounds.event_lower.tolist(), bounds.event_upper.tolist(), once.tolist()
+    found = [
+        {"polynomial": str(f), "trials": tried, "once": is_once, "lower": low, "upper": high}
+        for f, tried, low, high, is_once in zip(
+            bounds.events.polynomials, _trials(model, bounds.events), *ends, strict=True
+        )
+        if tried is not None and (low > 0 or high < 1)
+    ]
     error = equal_parts(bounds.error, len(bounds.events))
-    return {
-        "part": part,
-        "method": INTERVALS[bounds.method],
-        "error": error,
-        "number": len(bounds.events),
-        "list": found,
-    }
+    return {"part": part, "method": method, "error": error, "number": len(bounds.events), "list": found}
 
 
-def _seen_members(counted: dict[str, Any]) -> list[list[int]]:
-    """Return how often each member of each class was drawn."""
-    seen = [[0] * len(members) for members in counted["classes"]]
-    for row in counted["rows"]:
-        for way, n in zip(row["ways"] or [], row["seen"]["all"], strict=False):
-            for number, member in way:
-                seen[number][member] += n
-    return seen
+def _trials(model: ParametricMDP, events: Events) -> list[list[Any] | None]:
+    """Return for each event the rows of a witness that try it, each with its outcomes, or None if these are merged."""
+    tied, by_row = find_tied_rows(model), events.by_row
+    places = places_of_outcomes(tied)
+    happens: list[list[int]] = [[] for _ in range(by_row.rows.first[-1])]
+    for place, event in enumerate(by_row.success.tolist()):
+        happens[place] += [event] * (event >= 0)
+    for place, event in zip(by_row.factor_place.tolist(), by_row.factor_event.tolist(), strict=True):
+        happens[place].append(event)
+    trials: list[dict[int, set[int]]] = [{} for _ in range(len(events))]
+    merged = set()
+    for first, last in pairwise(by_row.rows.first.tolist()):
+        outcomes = tied.outcome_of_place[first:last].tolist()
+        for event in {event for of_place in happens[first:last] for event in of_place}:
+            chosen = {i for i, of_place in zip(outcomes, happens[first:last], strict=True) if event in of_place}
+            others = {i for i, of_place in zip(outcomes, happens[first:last], strict=True) if event not in of_place}
+            row, positions = places[min(chosen)][0], {places[i][1] for i in chosen}
+            if chosen & others or trials[event].setdefault(row, positions) != positions:
+                merged.add(event)
+    return [
+        None if event in merged else [[row, sorted(positions)] for row, positions in sorted(of_event.items())]
+        for event, of_event in enumerate(trials)
+    ]

@@ -10,15 +10,15 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass
 from math import comb, isfinite
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from plumdp.base.errors import DataError
-from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.estimates import estimate_inside
 from plumdp.confidence.laws import law_of_space
-from plumdp.confidence.likelihood import LikelihoodSet, Threshold, furthest_point
+from plumdp.confidence.likelihood import Threshold, furthest_point
+from plumdp.confidence.sets import Guarantee
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray
 from plumdp.model.objective import digest
@@ -39,12 +39,13 @@ from plumdp.verifying.checker.reading import Part, Rejected, read_json
 from plumdp.verifying.counted import counted_part
 from plumdp.verifying.expansion import Expansion, expand
 from plumdp.verifying.model_parts import shares_part, space_part
-from plumdp.verifying.multipliers import Cuts, Multipliers, bound_polynomial
-from plumdp.verifying.set_proof import INTERVALS, bets_part, intervals_part, likelihood_parts, space_law
+from plumdp.verifying.multipliers import Cuts, Multipliers, bound_polynomial, cuts_ball
+from plumdp.verifying.set_proof import set_part
 
 _DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
 _ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, from which on no other degree is tried
 _EXACT = 1e-12  # relative width of bounds that leave no room for rounding
+_UNPROVED = (Guarantee.ASYMPTOTIC, Guarantee.NONE)
 _MOST = 2_000_000  # coefficients of an expansion beyond which no higher degree is tried
 
 
@@ -130,8 +131,7 @@ def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Cert
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
         "rewards that are learned": bool(learned.model.learned_rewards),
         "other sets than likelihood and interval": learned.kind not in ("likelihood", "interval"),
-        "intervals other than beta-binomial ones (which interval_method='beta-binomial' asks for), unless all samples "
-        "are independent": learned.kind == "interval" and learned.bounds.method not in INTERVALS,
+        "sets without a guarantee for any number of data": learned.bounds.guarantee in _UNPROVED,
     }
     for what, is_so in unknown.items():
         if is_so:
@@ -152,17 +152,7 @@ class _Ends:
 
 def _prove(content: dict[str, Any], learned: Learned, question: Question, certificate: Certificate) -> None:
     """Add the set, values and bracket to the content of a witness."""
-    found, model, counts = learned.bounds, learned.model, learned.counts
-    likely = cast("LikelihoodSet", found) if learned.kind == "likelihood" else None
-    strips = cast("ExpressionBounds", found) if likely is None else likely.strips
-    part = "whole_set" if likely is None else "intervals"
-    content["set"] = {
-        "space_law": space_law(model, learned.table),
-        "likelihoods": [] if likely is None else likelihood_parts(model, counts, likely),
-        "bets": None if likely is None else bets_part(counts, likely),
-        "intervals": None if strips is None else intervals_part(strips, content, part),
-        "tangents": [],
-    }
+    content["set"], model = set_part(learned), learned.model
     witness = Part(json.loads(json.dumps(content)), "witness")
     data, chain = read_data(witness), read_chain(witness["chain"], content["parameters"])
     likelihoods = [read_likelihood(each, data) for each in witness["set"]["likelihoods"]]
@@ -192,7 +182,9 @@ def _drawn(tangents: list[dict[str, Any]], data: Data, likelihoods: list[Likelih
 
 
 def _floats(half_spaces: list[HalfSpace]) -> list[tuple[FloatArray, float]]:
-    return [(np.array([_float(a) for a in each.row]), _float(each.offset)) for each in half_spaces]
+    """Return rows and offsets; what is curved says nothing here."""
+    rows = [np.array([0.0 if each.curved else _float(a) for a in each.row]) for each in half_spaces]
+    return [(row, _float(each.offset)) for row, each in zip(rows, half_spaces, strict=True)]
 
 
 def _at_optima(chain: Chain, enclosure: Enclosure, forms: list[LikelihoodForm]) -> list[dict[str, Any]]:
@@ -202,8 +194,7 @@ def _at_optima(chain: Chain, enclosure: Enclosure, forms: list[LikelihoodForm]) 
         return []
     numbers, _ = expansion.start(chain)
     cuts, _ = _cuts(enclosure)
-    is_flat = ~cuts.squares.any(axis=(1, 2))
-    rows, offsets = cuts.rows[is_flat], cuts.offsets[is_flat]
+    rows, offsets = cuts.rows[cuts.is_flat], cuts.offsets[cuts.is_flat]
     centre, axes = (
         np.array([[_float(a) for a in row] for row in rows_]) for rows_ in ([enclosure.centre], enclosure.axes)
     )
@@ -218,15 +209,9 @@ def _at_optima(chain: Chain, enclosure: Enclosure, forms: list[LikelihoodForm]) 
 
 def _cuts(enclosure: Enclosure) -> tuple[Cuts, list[int]]:
     """Return what cuts a ball, in floats, and the numbers of these cuts."""
-    usable, k = [i for i, cut in enumerate(enclosure.cuts) if cut.row is not None], enclosure.dimension
-    rows = np.array([[_float(q) for q in enclosure.cuts[i].row or []] for i in usable])
-    offsets = np.array([_float(enclosure.cuts[i].offset) for i in usable])
-    squares = np.zeros((len(usable), k, k))
-    for place, i in enumerate(usable):
-        square = enclosure.cuts[i].square
-        if square is not None:
-            squares[place] = [[_float(c) for c in row] for row in square]
-    return Cuts(rows.reshape(len(usable), k), offsets, squares), usable
+    lefts = [{e: _float(c) for e, c in (cut.left or {}).items()} for cut in enclosure.cuts]
+    usable = [i for i, left in enumerate(lefts) if left and cuts_ball(left)]
+    return Cuts.of([lefts[i] for i in usable], enclosure.dimension), usable
 
 
 def _below(ball: Any) -> float:

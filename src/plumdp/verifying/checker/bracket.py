@@ -63,9 +63,9 @@ def _plus(polynomial: Mapping[Exponents, Ball], number: Ball, dimension: int) ->
 def _is_nonnegative(polynomial: Mapping[Exponents, Ball], part: Part, enclosure: Enclosure) -> bool:
     """Return whether a polynomial p is surely at least zero on the ball, where nothing cuts it off.
 
-    With multipliers y(x) >= 0 of cuts q·x + x·C x <= o, which may be polynomials, and ν >= 0 of the ball, it is enough
-    that p(x) - Σ y(x) (o - q·x - x·C x) - ν (1 - |x|²) is at least zero on the ball. Of this polynomial, terms of
-    degree three and more are bounded by their size, and the others are positive if their matrix is positive definite.
+    With multipliers y(x) >= 0 of cuts g(x) >= 0, both of them polynomials, and ν >= 0 of the ball, it is enough that
+    p(x) - Σ y(x) g(x) - ν (1 - |x|²) is at least zero on the ball. Of this polynomial, terms of degree three and more
+    are bounded by their size, and the others are positive if their matrix is positive definite.
     """
     k = enclosure.dimension
     ball = arb(part["ball"].number())
@@ -73,7 +73,7 @@ def _is_nonnegative(polynomial: Mapping[Exponents, Ball], part: Part, enclosure:
     rest = dict(polynomial)
     for item in part["multipliers"]:
         cut = enclosure.cuts[item[0].whole(len(enclosure.cuts))]
-        require(cut.row is not None, f"{item.place}: the half-space depends on parameters that are called idle")
+        require(cut.left is not None, f"{item.place}: the half-space depends on parameters that are called idle")
         _subtract(rest, _multiplier(item[1], k), cut)
     matrix = [[arb(0)] * (k + 1) for _ in range(k + 1)]
     for e, c in rest.items():
@@ -102,10 +102,8 @@ def _multiplier(part: Part, k: int) -> dict[Exponents, Ball]:
 
 
 def _subtract(polynomial: dict[Exponents, Ball], multiplier: dict[Exponents, Ball], cut: Cut) -> None:
-    """Subtract y(x) (o - q·x - x·C x)."""
-    terms = [((), -cut.offset), *(((i,), q) for i, q in enumerate(cut.row or []))]
-    terms += [((i, j), c) for i, row in enumerate(cut.square or []) for j, c in enumerate(row)]
-    for e, y in multiplier.items():
-        for places, number in terms:
-            above = tuple(power + places.count(i) for i, power in enumerate(e))
-            polynomial[above] = polynomial.get(above, arb(0)) + y * number
+    """Subtract y(x) g(x)."""
+    for a, y in multiplier.items():
+        for b, number in (cut.left or {}).items():
+            above = tuple(map(sum, zip(a, b, strict=True)))
+            polynomial[above] = polynomial.get(above, arb(0)) - y * number

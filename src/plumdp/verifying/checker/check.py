@@ -16,7 +16,8 @@ from .claim import Claim, check_budget, check_sentence, read_files
 from .counts import Data, read_data
 from .enclosure import read_enclosure
 from .evidence import Likelihood, read_likelihood
-from .half_spaces import HalfSpace, of_intervals, of_space, of_tangents
+from .half_spaces import HalfSpace, of_space, of_tangents
+from .intervals import ONCE, check_once, of_intervals
 from .laws import check_laws, check_points
 from .reading import Part, Rejected
 from .values import check_functions, read_functions
@@ -49,6 +50,7 @@ class Report:
     passed: list[str] = field(default_factory=list)
     broken: Rejected | None = None
     sentence: str = ""
+    trusted: list[str] = field(default_factory=lambda: list(TRUSTED))
 
     def to_dict(self) -> dict[str, object]:
         """Return it ready for JSON."""
@@ -58,14 +60,14 @@ class Report:
             "passed": list(self.passed),
             "broken": None if self.broken is None else {"layer": self.broken.layer, "step": str(self.broken)},
             "sentence": self.sentence,
-            "trusted": list(TRUSTED),
+            "trusted": list(self.trusted),
         }
 
     def __str__(self) -> str:
         lines = [f"{name:10} ok  {LAYERS[name]}" for name in self.passed]
         if self.broken is not None:
             return "\n".join([*lines, f"{self.broken.layer:10} BROKEN  {self.broken}"])
-        return "\n".join([*lines, f"verified: {self.sentence}", *(f"trusted: {text}" for text in TRUSTED)])
+        return "\n".join([*lines, f"verified: {self.sentence}", *(f"trusted: {text}" for text in self.trusted)])
 
 
 def verify(folder: Path | str) -> Report:
@@ -122,6 +124,8 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
     with _layer("set", report):
         likelihoods = [read_likelihood(part, data) for part in witness["set"]["likelihoods"]]
         half_spaces = half_spaces_of(witness, data, likelihoods)
+        intervals = witness["set"]["intervals"]
+        report.trusted += [ONCE] if intervals.value is not None and check_once(intervals, data, chain) else []
         enclosure = read_enclosure(witness["set"]["ball"], data, half_spaces, likelihoods)
     with _layer("values", report):
         functions = read_functions(witness["values"], chain, enclosure.dimension)

@@ -148,11 +148,13 @@ def check_budget(claim: Claim, witness: Part) -> None:
     require(0 < error <= (1 - claim.confidence) * rounding, "the error is larger than one minus the confidence")
     parts = {name: shares[name].fraction() for name in shares.names()}
     require(sum(parts.values(), start=fmpq(0)) <= 1, "the shares of the error sum to more than one")
+    left = {name: share * error * rounding for name, share in parts.items()}
     for name, number, of_each in _spent(witness["set"], witness["data"]["order"].text()):
         words = name.replace("_", " ")
         require(name in parts, f"{words}: there is no share of the error")
         require(of_each > 0, f"{words}: the error is not positive")
-        require(number * of_each <= parts[name] * error * rounding, f"{words}: more is spent than the share")
+        left[name] -= number * of_each  # several parts may have a share together
+        require(left[name] >= 0, f"{words}: more is spent than the share")
 
 
 def _spent(part: Part, order: str) -> Iterator[tuple[str, int, Exact]]:

@@ -168,20 +168,3 @@ def _check_ways(
     require(sorted(behind) == list(range(len(classes[group]))), f"{place}: ways leave out members of a class")
     for each in behind.values():
         _check_ways(outcomes, ways, depth + 1, each, classes, n, place)
-
-
-def trials_of(data: Data, seen: Sequence[int], event: tuple[Exact, list[Exact]], part: Part) -> tuple[int, int]:
-    """Return how often an event with this affine probability happened and was tried, given the classes that try it."""
-    visits, places = data.visits(seen), data.places()
-    successes = total = 0
-    used = set()
-    for trial in part:
-        group = trial[0].whole(len(places))
-        require(group not in used, f"{trial.place}: a visit is one trial of an event, not two")
-        used.add(group)
-        happens = {places[group][place.whole(len(places[group]))] for place in trial[1]}
-        constants = sum((data.members[i].constant for i in happens), start=fmpq(0))
-        slopes = [sum((data.members[i].slopes[j] for i in happens), start=fmpq(0)) for j in range(len(data.names))]
-        require((constants, slopes) == event, f"{trial.place}: these outcomes do not have the probability of the event")
-        successes, total = successes + sum(seen[i] for i in happens), total + visits[group]
-    return successes, total
