@@ -2,45 +2,50 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Callable
 from math import log2
-from typing import Any, cast
-
-import numpy as np
+from typing import Any
 
 from plumdp.base.error_budget import SetPart, equal_parts
-from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.estimates import marginal_precision
-from plumdp.confidence.event_counts import is_tried_once
 from plumdp.confidence.evidence import best_proof
 from plumdp.confidence.laws import Law, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.likelihood_table import LikelihoodTable
-from plumdp.confidence.tied_rows import find_tied_rows
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learned import Learned
-from plumdp.model.events import Events
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
-from plumdp.verifying.counted import places_of_outcomes
+from plumdp.verifying.drawn_sets import balls_part, ellipsoid_part, intervals_part
 
-INTERVALS = {"beta-binomial": "beta-binomial", "Clopper–Pearson": "clopper-pearson", "Hoeffding": "hoeffding"}
 _LIKELIHOODS: tuple[SetPart, SetPart] = ("likelihood_against_space", "likelihood_after_pilot")
 
 
-def set_part(learned: Learned) -> dict[str, Any]:
+def set_part(learned: Learned, counted: dict[str, Any]) -> dict[str, Any]:
     """Return the set of parameters, without what is found about it later: quotients, tangents and a ball."""
-    found, model, counts = learned.bounds, learned.model, learned.counts
-    likely = cast("LikelihoodSet", found) if learned.kind == "likelihood" else None
-    strips = {"likelihood": likely and likely.strips, "interval": found}.get(learned.kind)
-    part = "intervals" if likely else "whole_set"
+    parts: dict[str, Any] = dict.fromkeys(("bets", "intervals", "balls", "ellipsoid"))
+    parts |= {"space_law": space_law(learned.model, learned.table), "likelihoods": [], "quotients": [], "tangents": []}
+    seen = [row["seen"]["all"] for row in counted["rows"]]
+    return parts | KINDS[learned.kind](learned, learned.bounds, seen)
+
+
+def _likelihood_set(learned: Learned, found: Any, _: list[list[int]]) -> dict[str, Any]:
     return {
-        "space_law": space_law(model, learned.table),
-        "likelihoods": likelihood_parts(model, counts, likely) if likely else [],
-        "bets": bets_part(counts, likely) if likely else None,
-        "intervals": intervals_part(model, counts, cast("ExpressionBounds", strips), part) if strips else None,
-        "tangents": [],
+        "likelihoods": likelihood_parts(learned.model, learned.counts, found),
+        "bets": bets_part(learned.counts, found),
+        "intervals": found.strips and intervals_part(learned.model, learned.counts, found.strips, "intervals"),
     }
+
+
+KINDS: dict[str, Callable[[Learned, Any, list[list[int]]], dict[str, Any]]] = {
+    "likelihood": _likelihood_set,
+    "interval": lambda learned, found, _: {
+        "intervals": intervals_part(learned.model, learned.counts, found, "whole_set")
+    },
+    "l1": lambda learned, found, seen: {"balls": balls_part(learned.model, found, seen, learned.likely_point)},
+    "ellipsoid": lambda learned, found, _: {"ellipsoid": ellipsoid_part(learned.model, found)},
+}
+"""The parts of a witness that say how each kind of set follows from the counts of rows (the last argument)."""
 
 
 def likelihood_parts(model: ParametricMDP, counts: TransitionCounts, found: LikelihoodSet) -> list[dict[str, Any]]:
@@ -97,47 +102,3 @@ def bets_part(counts: TransitionCounts, found: LikelihoodSet) -> dict[str, Any] 
         )
     error = equal_parts(found.budget.error_in_set("half_spaces", found.error), bets.n_directions)
     return {"directions": bets.n_directions, "error": error, "points": bets.points.tolist(), "list": sides}
-
-
-def intervals_part(
-    model: ParametricMDP, counts: TransitionCounts, bounds: ExpressionBounds, part: str
-) -> dict[str, Any]:
-    """Return the intervals of events with the rows that try them; those that rows of a witness merge are left out."""
-    method = next(name for words, name in INTERVALS.items() if bounds.method.startswith(words))
-    can_be_once = counts.sampling == "trajectories" and method != "beta-binomial"
-    once = is_tried_once(model.graph, bounds.events) if can_be_once else np.zeros(len(bounds.events), dtype=np.bool_)
-    ends = bounds.event_lower.tolist(), bounds.event_upper.tolist(), once.tolist()
-    found = [
-        {"polynomial": str(f), "trials": tried, "once": is_once, "lower": low, "upper": high}
-        for f, tried, low, high, is_once in zip(
-            bounds.events.polynomials, _trials(model, bounds.events), *ends, strict=True
-        )
-        if tried is not None and (low > 0 or high < 1)
-    ]
-    error = equal_parts(bounds.error, len(bounds.events))
-    return {"part": part, "method": method, "error": error, "number": len(bounds.events), "list": found}
-
-
-def _trials(model: ParametricMDP, events: Events) -> list[list[Any] | None]:
-    """Return for each event the rows of a witness that try it, each with its outcomes, or None if these are merged."""
-    tied, by_row = find_tied_rows(model), events.by_row
-    places = places_of_outcomes(tied)
-    happens: list[list[int]] = [[] for _ in range(by_row.rows.first[-1])]
-    for place, event in enumerate(by_row.success.tolist()):
-        happens[place] += [event] * (event >= 0)
-    for place, event in zip(by_row.factor_place.tolist(), by_row.factor_event.tolist(), strict=True):
-        happens[place].append(event)
-    trials: list[dict[int, set[int]]] = [{} for _ in range(len(events))]
-    merged = set()
-    for first, last in pairwise(by_row.rows.first.tolist()):
-        outcomes = tied.outcome_of_place[first:last].tolist()
-        for event in {event for of_place in happens[first:last] for event in of_place}:
-            chosen = {i for i, of_place in zip(outcomes, happens[first:last], strict=True) if event in of_place}
-            others = {i for i, of_place in zip(outcomes, happens[first:last], strict=True) if event not in of_place}
-            row, positions = places[min(chosen)][0], {places[i][1] for i in chosen}
-            if chosen & others or trials[event].setdefault(row, positions) != positions:
-                merged.add(event)
-    return [
-        None if event in merged else [[row, sorted(positions)] for row, positions in sorted(of_event.items())]
-        for event, of_event in enumerate(trials)
-    ]

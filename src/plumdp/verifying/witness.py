@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass
-from math import comb, isfinite
+from math import comb, inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.verifying.ball import LikelihoodForm, ball_part, find_optimum
 from plumdp.verifying.chain_part import chain_part
 from plumdp.verifying.checker.chain import Chain, read_chain
-from plumdp.verifying.checker.check import Report, check_claim, exactly, half_spaces_of
+from plumdp.verifying.checker.check import Report, check_claim, exactly
 from plumdp.verifying.checker.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
 from plumdp.verifying.checker.counts import Data, read_data
 from plumdp.verifying.checker.enclosure import Enclosure, make_enclosure
@@ -37,9 +37,12 @@ from plumdp.verifying.checker.evidence import Likelihood, read_likelihood
 from plumdp.verifying.checker.half_spaces import HalfSpace, of_tangents
 from plumdp.verifying.checker.reading import Part, Rejected, read_json
 from plumdp.verifying.counted import counted_part
+from plumdp.verifying.cuts import Cuts, cuts_ball
+from plumdp.verifying.drawn_sets import ellipsoid_form
 from plumdp.verifying.expansion import Expansion, expand
 from plumdp.verifying.model_parts import shares_part, space_part
-from plumdp.verifying.multipliers import Cuts, Multipliers, bound_polynomial, cuts_ball
+from plumdp.verifying.multipliers import Multipliers, bound_polynomial
+from plumdp.verifying.quotients import with_quotients
 from plumdp.verifying.set_proof import set_part
 
 _DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
@@ -130,7 +133,6 @@ def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Cert
         "models on disk": learned.model.graph.levels is not None,
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
         "rewards that are learned": bool(learned.model.learned_rewards),
-        "other sets than likelihood and interval": learned.kind not in ("likelihood", "interval"),
         "sets without a guarantee for any number of data": learned.bounds.guarantee in _UNPROVED,
     }
     for what, is_so in unknown.items():
@@ -152,7 +154,7 @@ class _Ends:
 
 def _prove(content: dict[str, Any], learned: Learned, question: Question, certificate: Certificate) -> None:
     """Add the set, values and bracket to the content of a witness."""
-    content["set"], model = set_part(learned), learned.model
+    content["set"], model = set_part(learned, content), learned.model
     witness = Part(json.loads(json.dumps(content)), "witness")
     data, chain = read_data(witness), read_chain(witness["chain"], content["parameters"])
     likelihoods = [read_likelihood(each, data) for each in witness["set"]["likelihoods"]]
@@ -162,10 +164,12 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
         LikelihoodForm(table, of_one, _below(each.threshold), estimate_inside(table, of_one, prior=prior)[0])
         for of_one, each in zip(seen, likelihoods, strict=True)
     ]
-    half_spaces = half_spaces_of(witness, data, likelihoods)
+    half_spaces = with_quotients(content, data, likelihoods, learned)
     tangents = _tangents(learned, question, certificate, forms)
     drawn = [*half_spaces, *_drawn(tangents, data, likelihoods)]
-    content["set"]["ball"] = ball_part(table, learned.likely_point, forms, _floats(drawn))
+    content["set"]["ball"] = ball_part(
+        table, learned.likely_point, forms, _floats(drawn), ellipsoid_form(learned.bounds, half_spaces)
+    )
     ball = Part(json.loads(json.dumps(content["set"]["ball"])), "ball")
     ends = _Ends(certificate.lower, certificate.upper)
     if chain.complement:
@@ -241,6 +245,7 @@ def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, 
     """Return functions of the least degree that seem to prove the bracket, or of the largest, and multipliers."""
     degrees = _DEGREES if enclosure.dimension else (0,)
     is_exact = ends.upper - ends.lower <= _EXACT * max(abs(ends.lower), abs(ends.upper))
+    last = inf
     for degree in degrees:
         expansion = expand(chain, enclosure, degree, is_exact=is_exact)
         if expansion is None:
@@ -254,7 +259,8 @@ def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, 
             "average": None if expansion.average is None else expansion.average.tolist(),
         }
         n_next = len(chain.open) * comb(enclosure.dimension + degree + 2, enclosure.dimension)
-        is_hopeless = degree >= _ENOUGH and margin < _SMALL * missing  # a smaller margin would not help
+        is_hopeless = degree >= _ENOUGH and (margin < _SMALL * missing or margin >= last)  # or it does not get smaller
+        last = margin
         if missing <= 0 or is_hopeless or degree == degrees[-1] or n_next > _MOST:
             return values, bracket
     raise DataError("no functions that bound the policy's value on all of the ball were found, so there is no witness")

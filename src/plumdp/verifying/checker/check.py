@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flint import ctx
 
+from .balls import of_balls
 from .bets import check_bets, of_bets
 from .bracket import check_bracket
 from .chain import read_chain
@@ -19,6 +20,8 @@ from .evidence import Likelihood, read_likelihood
 from .half_spaces import HalfSpace, of_space, of_tangents
 from .intervals import ONCE, check_once, of_intervals
 from .laws import check_laws, check_points
+from .least_squares import of_ellipsoid
+from .quotients import of_quotients
 from .reading import Part, Rejected
 from .values import check_functions, read_functions
 
@@ -39,7 +42,8 @@ LAYERS = {
 TRUSTED = (
     "that the chain is that of the model under this policy, and the space that of the model",
     "the counts: that they are those of the data, and the data as the certificate's assumptions say",
-    "that the law of the space, and the directions of bets, were fixed by the model and by what was seen before",
+    "that the law of the space, the directions of bets and the events that are counted were fixed by the model and by "
+    "what was seen before",
 )
 
 
@@ -137,10 +141,12 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
 
 
 def half_spaces_of(witness: Part, data: Data, likelihoods: Sequence[Likelihood]) -> list[HalfSpace]:
-    """Return the half-spaces of space, intervals, bets and likelihoods, in the order that multipliers use."""
-    part, half_spaces = witness["set"], list(of_space(witness, data.names))
-    if part["intervals"].value is not None:
-        half_spaces += of_intervals(part["intervals"], data)
-    if part["bets"].value is not None:
-        half_spaces += of_bets(part["bets"], data)
+    """Return the half-spaces of space, data, bets and likelihoods, in the order that multipliers use."""
+    part, space = witness["set"], list(of_space(witness, data.names))
+    half_spaces = list(space)
+    half_spaces += of_intervals(part["intervals"], data) if part["intervals"].value is not None else []
+    half_spaces += of_balls(part["balls"], data) if part["balls"].value is not None else []
+    half_spaces += of_ellipsoid(part["ellipsoid"], data, space) if part["ellipsoid"].value is not None else []
+    half_spaces += of_quotients(part["quotients"], data.names, half_spaces)
+    half_spaces += of_bets(part["bets"], data) if part["bets"].value is not None else []
     return [*half_spaces, *of_tangents(part["tangents"], data, likelihoods)]
