@@ -216,6 +216,8 @@ def ball_part(
     rows = np.array([row for row, _ in half_spaces]).reshape(len(half_spaces), len(middle))
     offsets = np.array([offset for _, offset in half_spaces])
     k = basis.shape[1]
+    is_idle = np.abs(rows - rows @ basis @ basis.T).sum(axis=1) > _SPARE * np.abs(rows).sum(axis=1)
+    rows[is_idle] = 0.0  # these depend on directions in which no outcome changes
     if k == 0:
         return _written(Ball(middle, np.zeros((len(middle), 0)), 0.0, [], 0.0), idle)
     balls = []

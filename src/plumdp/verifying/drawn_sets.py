@@ -27,7 +27,8 @@ from plumdp.verifying.counted import places_of_outcomes
 _INTERVALS = {"beta-binomial": "beta-binomial", "Clopper–Pearson": "clopper-pearson", "Hoeffding": "hoeffding"}
 _BALLS = {"L1 balls, Weissman": "weissman", "L1 balls, Dirichlet mixture": "dirichlet"}
 _ALL_SETS = 5  # outcomes of a row, of which all sets are looked at
-_NEAREST = 400  # sets of outcomes, and directions, that are written
+_NEAREST = 400  # sets of outcomes that are written
+_DIRECTIONS = 200  # across which an ellipsoid is touched
 _RIDGE = 0.01  # the default of ``least_squares``
 
 Trials = list[list[Any]]
@@ -112,12 +113,12 @@ def ellipsoid_part(model: ParametricMDP, found: LeastSquares) -> dict[str, Any]:
     """Return what least squares counts in each row, and directions across which the ellipsoid is touched."""
     rows = rows_of(find_tied_rows(model))
     names, known, directions = model.space.names, set(map(tuple, found.exponents.tolist())), dict[str, None]()
-    for f in (*parameters(*names), *(f for row in rows for f in row if not f.is_affine)):
+    for f in (*parameters(*names), *(f for row in rows for f in row if not f.is_constant)):
         terms = f.terms(names)
         f -= terms.pop((0,) * len(names), 0)
         directions |= dict.fromkeys(map(str, (f, -f))) if terms.keys() <= known else {}
     groups = _groups(model, rows)
-    return {"error": found.error, "ridge": _RIDGE, "rows": groups, "list": list(directions)[:_NEAREST]}
+    return {"error": found.error, "ridge": _RIDGE, "rows": groups, "list": list(directions)[:_DIRECTIONS]}
 
 
 def ellipsoid_form(found: Any, half_spaces: Sequence[HalfSpace]) -> EllipsoidForm | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb
+from math import comb, inf
 
 import numpy as np
 
@@ -27,6 +27,7 @@ class Multipliers:
     cuts: dict[int, list[float]]
     ball: float
     bound: float
+    lost: float = inf  # of the value at a point of the set, if that is known
 
 
 def bound_polynomial(numbers: FloatArray, degree: int, cuts: Cuts) -> Multipliers:
@@ -45,14 +46,16 @@ def bound_polynomial(numbers: FloatArray, degree: int, cuts: Cuts) -> Multiplier
     active = sorted(constant, key=lambda i: -constant[i] * float(cuts.lengths[i]))[:k]
     corner = _at_minimum(*to_degree_two(given, k)[1:], cuts)[1]  # where cuts meet, perhaps on the surface of the ball
     meeting = np.argsort(-corner * cuts.lengths)[: min(k, int((corner > 0).sum()))].tolist()
-    for used in ([one], active[:1], active, *([meeting] if sorted(meeting) != sorted(active) else [])):
+    for used in (meeting, [one], active[:1], active):
         tops = [top for top in sorted({2, 3, 4, degree}) if top <= degree and len(used) * comb(k + top, k) <= _MOST]
         for top in tops:
-            for kept in (1, 2):
-                new = _grown(given, {i: constant.get(i, float(corner[i])) for i in used}, top, kept, cuts)
-                best = new if new is not None and new.bound > best.bound else best
             new = _at_corner(given, used, top, cuts)
             best = new if new is not None and new.bound > best.bound else best
+            if best.lost <= _ROUNDING * max(map(abs, given.values())) and used is meeting:
+                return best
+            for kept in (1, 2) if used is not meeting else ():
+                new = _grown(given, {i: constant.get(i, 0.0) for i in used}, top, kept, cuts)
+                best = new if new is not None and new.bound > best.bound else best
     return best
 
 
@@ -67,8 +70,8 @@ def _at_corner(given: dict[Exponents, float], used: list[int], top: int, cuts: C
     known, linear, square = to_degree_two(rest, cuts.rows.shape[1])
     floor = _ROUNDING * max(map(abs, given.values()))
     ball, bound = _of_ball(linear, square, 0.0, floor)
-    bound += known - size_of({e: c for e, c in rest.items() if sum(e) > 2})
-    return Multipliers({i: [of_one[e] for e in order] for i, of_one in extra.items()}, ball, bound)
+    lost = size_of({e: c for e, c in rest.items() if sum(e) > 2}) - bound - ball
+    return Multipliers({i: [of_one[e] for e in order] for i, of_one in extra.items()}, ball, known - lost - ball, lost)
 
 
 def _grown(

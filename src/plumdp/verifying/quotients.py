@@ -11,7 +11,7 @@ from plumdp.confidence.tied_rows import find_tied_rows
 from plumdp.learning.learned import Learned
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import FloatArray
-from plumdp.verifying.checker.check import half_spaces_of
+from plumdp.verifying.checker.check import half_spaces_of, half_spaces_of_data
 from plumdp.verifying.checker.claim import WITNESS
 from plumdp.verifying.checker.counts import Data
 from plumdp.verifying.checker.evidence import Likelihood
@@ -58,10 +58,10 @@ def with_quotients(
     """Return the half-spaces of a set with quotients of bounds on products, which are added to the content."""
     names, point = learned.model.space.names, learned.likely_point
     products = [f for row in rows_of(find_tied_rows(learned.model)) for f in row if not f.is_affine]
-    for _ in range(2 if products else 1):
-        half_spaces = half_spaces_of(Part(json.loads(json.dumps(content)), WITNESS), data, likelihoods)
-        content["set"]["quotients"] = content["set"]["quotients"] or _quotients(half_spaces, products, names, point)
-    return half_spaces
+    if products:
+        drawn = half_spaces_of_data(Part(json.loads(json.dumps(content)), WITNESS), data)
+        content["set"]["quotients"] = _quotients(drawn, products, names, point)
+    return half_spaces_of(Part(json.loads(json.dumps(content)), WITNESS), data, likelihoods)
 
 
 def _quotients(

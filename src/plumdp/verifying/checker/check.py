@@ -142,11 +142,16 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
 
 def half_spaces_of(witness: Part, data: Data, likelihoods: Sequence[Likelihood]) -> list[HalfSpace]:
     """Return the half-spaces of space, data, bets and likelihoods, in the order that multipliers use."""
-    part, space = witness["set"], list(of_space(witness, data.names))
-    half_spaces = list(space)
-    half_spaces += of_intervals(part["intervals"], data) if part["intervals"].value is not None else []
-    half_spaces += of_balls(part["balls"], data) if part["balls"].value is not None else []
-    half_spaces += of_ellipsoid(part["ellipsoid"], data, space) if part["ellipsoid"].value is not None else []
+    part, half_spaces = witness["set"], half_spaces_of_data(witness, data)
     half_spaces += of_quotients(part["quotients"], data.names, half_spaces)
     half_spaces += of_bets(part["bets"], data) if part["bets"].value is not None else []
     return [*half_spaces, *of_tangents(part["tangents"], data, likelihoods)]
+
+
+def half_spaces_of_data(witness: Part, data: Data) -> list[HalfSpace]:
+    """Return those of the space, and of sets that are drawn from the counts at once, some of which are curved."""
+    part, space = witness["set"], list(of_space(witness, data.names))
+    drawn = of_intervals(part["intervals"], data) if part["intervals"].value is not None else ()
+    balls = of_balls(part["balls"], data) if part["balls"].value is not None else ()
+    ellipsoid = of_ellipsoid(part["ellipsoid"], data, space) if part["ellipsoid"].value is not None else ()
+    return [*space, *drawn, *balls, *ellipsoid]
