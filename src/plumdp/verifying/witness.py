@@ -133,7 +133,8 @@ def _refuse_unknown(learned: Learned, content: dict[str, Any], certificate: Cert
         "models on disk": learned.model.graph.levels is not None,
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
         "rewards that are learned": bool(learned.model.learned_rewards),
-        "sets without a guarantee for any number of data": learned.bounds.guarantee in _UNPROVED,
+        "sets without a guarantee for any number of data (published ones have none)": learned.bounds.guarantee
+        in _UNPROVED,
     }
     for what, is_so in unknown.items():
         if is_so:
