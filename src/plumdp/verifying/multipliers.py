@@ -46,14 +46,15 @@ def bound_polynomial(numbers: FloatArray, degree: int, cuts: Cuts) -> Multiplier
     active = sorted(constant, key=lambda i: -constant[i] * float(cuts.lengths[i]))[:k]
     corner = _at_minimum(*to_degree_two(given, k)[1:], cuts)[1]  # where cuts meet, perhaps on the surface of the ball
     meeting = np.argsort(-corner * cuts.lengths)[: min(k, int((corner > 0).sum()))].tolist()
-    for used in (meeting, [one], active[:1], active):
+    for place, chosen in enumerate((meeting, *dict.fromkeys(((one,), tuple(active[:1]), tuple(active))))):
+        used, is_corner = list(chosen), place == 0
         tops = [top for top in sorted({2, 3, 4, degree}) if top <= degree and len(used) * comb(k + top, k) <= _MOST]
         for top in tops:
             new = _at_corner(given, used, top, cuts)
             best = new if new is not None and new.bound > best.bound else best
-            if best.lost <= _ROUNDING * max(map(abs, given.values())) and used is meeting:
+            if best.lost <= _ROUNDING * max(map(abs, given.values())) and is_corner:
                 return best
-            for kept in (1, 2) if used is not meeting else ():
+            for kept in () if is_corner else (1, 2):
                 new = _grown(given, {i: constant.get(i, 0.0) for i in used}, top, kept, cuts)
                 best = new if new is not None and new.bound > best.bound else best
     return best
