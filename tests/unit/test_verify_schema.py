@@ -13,6 +13,8 @@ KINDS = {
     "chance": (PROPERTY, {}),
     "cost": (COST, {"confidence_set": "interval"}),
     "steps": ('Pmax=? [ F<=3 "goal" ]', {"memory": False, "policy": "uniform"}),
+    "balls": (COST, {"confidence_set": "l1"}),
+    "ellipsoid": ("Rmax=? [ C<=9 ]", {"model": worn(), "counts": worn_counts(), "confidence_set": "ellipsoid"}),
     "average": ("Rmax=? [ LRA ]", {"model": worn(), "counts": worn_counts()}),
 }
 
