@@ -28,6 +28,7 @@ def of_balls(part: Part, data: Data) -> Iterator[HalfSpace]:
         number = item[0].whole(len(data.rows))
         outcomes, seen = data.rows[number].outcomes, data.rows[number].seen["all"]
         require(sum(seen) > 0, f"{item.place}: the row was never visited")
+        require(not all(map(is_constant, outcomes)), f"{item.place}: the row does not depend on parameters")
         if number not in radius:
             radius[number] = (2 * (_SQUARE[method](seen) - arb(error).log()) / sum(seen)).sqrt()
         chosen = {place.whole(len(outcomes)) for place in item[1]}

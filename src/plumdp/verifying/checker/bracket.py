@@ -17,6 +17,7 @@ from .reading import Ball, Exact, Part, Rejected, require
 from .values import Functions
 
 _MAX_DEGREE = 16
+_MAX_WORK = 10_000_000  # products of terms
 _ROUNDING = fmpq(1, 10**12)
 
 
@@ -70,10 +71,12 @@ def _is_nonnegative(polynomial: Mapping[Exponents, Ball], part: Part, enclosure:
     k = enclosure.dimension
     ball = arb(part["ball"].number())
     require(bool(ball >= 0), f"{part.place}: a multiplier is negative")
-    rest = dict(polynomial)
+    rest, work = dict(polynomial), 0
     for item in part["multipliers"]:
         cut = enclosure.cuts[item[0].whole(len(enclosure.cuts))]
         require(cut.left is not None, f"{item.place}: the half-space depends on parameters that are called idle")
+        work += len(item[1]) * len(cut.left or {})
+        require(work <= _MAX_WORK, f"{item.place}: the multipliers have too many terms")
         _subtract(rest, _multiplier(item[1], k), cut)
     matrix = [[arb(0)] * (k + 1) for _ in range(k + 1)]
     for e, c in rest.items():

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from flint import arb, fmpq
 
 from .chain import Chain
 from .counts import Data
 from .half_spaces import HalfSpace, below
-from .polynomials import Polynomial, add, constant, is_constant, multiply, parse
+from .polynomials import Exponents, Polynomial, add, constant, is_constant, multiply, parse
 from .reading import Exact, Part, require
 
+Key: TypeAlias = frozenset[tuple[Exponents, str]]
 ANYTIME = "beta-binomial"
 ONCE = "that no run tries an event twice whose interval says so (no path of the policy's chain does)"
 
@@ -30,8 +32,12 @@ def of_intervals(part: Part, data: Data) -> Iterator[HalfSpace]:
     outcomes = [f for row in data.rows for f in row.outcomes]
     needed = n_events([*outcomes, *events], n) + len(events) - n_events(events, n)  # f and 1 - f may both be events
     require(part["number"].whole() >= needed, f"{part.place}: the error is divided among too few events")
+    rows_with: dict[Key, set[int]] = {}
+    for number, row in enumerate(data.rows):
+        for f in row.outcomes:
+            rows_with.setdefault(key_of(f), set()).add(number)
     for item, event in zip(part["list"], events, strict=True):
-        successes, trials = trials_of(data, event, item["trials"])
+        successes, trials = trials_of(data, event, item["trials"], rows_with.get(key_of(event), set()))
         once = item["once"].truth()
         require(not once or data.sampling == "trajectories", f"{item.place}: these data are not runs")
         is_excluded = _EXCLUDED[method if once or data.sampling == "independent" else ANYTIME]
@@ -43,8 +49,11 @@ def of_intervals(part: Part, data: Data) -> Iterator[HalfSpace]:
         yield below(multiply(constant(fmpq(-1), n), event), -lower, n)
 
 
-def trials_of(data: Data, event: Polynomial, part: Part) -> tuple[int, int]:
-    """Return how often an event with this probability happened and was tried, given rows and outcomes of each."""
+def trials_of(data: Data, event: Polynomial, part: Part, needed: set[int]) -> tuple[int, int]:
+    """Return how often an event with this probability happened and was tried, given rows and outcomes of each.
+
+    Rows that have it as an outcome are needed.
+    """
     successes = total = 0
     used: set[int] = set()
     for trial in part:
@@ -56,12 +65,11 @@ def trials_of(data: Data, event: Polynomial, part: Part) -> tuple[int, int]:
         same = add(*(row.outcomes[i] for i in happens)) == event
         require(same, f"{trial.place}: these outcomes do not have the probability of the event")
         successes, total = successes + sum(row.seen["all"][i] for i in happens), total + sum(row.seen["all"])
-    left_out = any(event in row.outcomes for number, row in enumerate(data.rows) if number not in used)
-    require(not left_out, f"{part.place}: rows that try the event are left out")
+    require(needed <= used, f"{part.place}: rows that try the event are left out")
     return successes, total
 
 
-def key_of(polynomial: Polynomial) -> frozenset[tuple[tuple[int, ...], str]]:
+def key_of(polynomial: Polynomial) -> Key:
     """Return what is equal exactly for equal polynomials."""
     return frozenset((exponents, str(c)) for exponents, c in polynomial.items())
 
@@ -128,7 +136,7 @@ def check_once(part: Part, data: Data, chain: Chain) -> bool:
     return bool(items)
 
 
-def _merged(row: list[Polynomial]) -> frozenset[tuple[frozenset[tuple[tuple[int, ...], str]], int]]:
+def _merged(row: list[Polynomial]) -> frozenset[tuple[Key, int]]:
     """Return what is the same for rows of which equal outcomes, and constants, were merged or not."""
     by_key = {key_of(f): f for f in row}
     times = Counter(key_of(f) for f in row if not is_constant(f))
