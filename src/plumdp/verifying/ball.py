@@ -9,14 +9,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from flint import fmpz_mat
 
-from plumdp.base.errors import DataError
 from plumdp.base.rounding import UNDERFLOW
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.model.graph import FloatArray
 
 _SPARE = 1e-6  # of the radius, relative
 _ROUNDS = 500
+_MOST_AT_ONCE = 6  # parameters, all of which may be coordinates
 _ENOUGH = 1e-9  # relative change of axes, at which a ball is found
+
+Coordinates: TypeAlias = tuple[FloatArray, list[list[int]]]
+"""A basis (d, k) of the directions that a ball has, and whole vectors that span the others."""
 
 Pair: TypeAlias = tuple[int, int, float]
 """Two half-spaces, and the weight of their product."""
@@ -117,6 +120,9 @@ def find_ball(
         if axes is not None and np.abs(new - axes).max() <= _ENOUGH * np.abs(new).max() and np.linalg.norm(
             np.linalg.lstsq(new, basis @ step, rcond=None)[0]
         ) <= _ENOUGH:  # fmt: skip
+            used = sorted({i for pair in products for i in pair[:2]})
+            if (offsets[used] < rows[used] @ centre).any():  # a product is known not to be negative between its sides
+                return None
             return Ball(centre, new, square * (1 + _SPARE), products, scale if share else 0.0)
         centre, axes = centre + basis @ step, new
     return None
@@ -204,15 +210,24 @@ def _whole(row: tuple[Any, ...]) -> list[int]:
     return [int(x * scale) for x in row]
 
 
+def coordinates_of(table: LikelihoodTable) -> list[Coordinates]:
+    """Return a basis of the directions in which outcomes change, with the others; and, if there are such, all at once.
+
+    The space may cut across directions in which no outcome changes, so that its sides matter in all of them.
+    """
+    (d, k), idle = table.basis.shape, idle_directions(table)
+    return [(table.basis, idle), *[(np.eye(d), list[list[int]]())] * (0 < k < d <= _MOST_AT_ONCE)]
+
+
 def ball_part(
-    table: LikelihoodTable,
+    coordinates: Coordinates,
     middle: FloatArray,
     forms: Sequence[LikelihoodForm],
     half_spaces: Sequence[tuple[FloatArray, float]],
     ellipsoid: EllipsoidForm | None = None,
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
     """Return a small ball around the set, by likelihoods or an ellipsoid, by pairs of half-spaces, or by both."""
-    basis, idle = table.basis, idle_directions(table)
+    basis, idle = coordinates
     rows = np.array([row for row, _ in half_spaces]).reshape(len(half_spaces), len(middle))
     offsets = np.array([offset for _, offset in half_spaces])
     k = basis.shape[1]
@@ -237,9 +252,7 @@ def ball_part(
             )
             balls.append(None if found is None else replace(found, index=i, kind=kind))
     proved = [ball for ball in balls if ball is not None]
-    if not proved:
-        raise DataError("no ball around the parameters that the data allow was found, so there is no witness")
-    return _written(min(proved, key=lambda ball: ball.log_volume), idle)
+    return _written(min(proved, key=lambda ball: ball.log_volume), idle) if proved else None
 
 
 def _narrowest(

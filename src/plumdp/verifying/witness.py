@@ -26,7 +26,7 @@ from plumdp.model.question import Question
 from plumdp.result.certificate import Certificate
 from plumdp.result.json_values import json_value
 from plumdp.solver.coupled.gradient import policy_gradient
-from plumdp.verifying.ball import LikelihoodForm, ball_part, find_optimum
+from plumdp.verifying.ball import LikelihoodForm, ball_part, coordinates_of, find_optimum
 from plumdp.verifying.chain_part import chain_part
 from plumdp.verifying.checker.chain import Chain, read_chain
 from plumdp.verifying.checker.check import Report, check_claim, exactly
@@ -168,18 +168,20 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     half_spaces = with_quotients(content, data, likelihoods, learned)
     tangents = _tangents(learned, question, certificate, forms)
     drawn = [*half_spaces, *_drawn(tangents, data, likelihoods)]
-    content["set"]["ball"] = ball_part(
-        table, learned.likely_point, forms, _floats(drawn), ellipsoid_form(learned.bounds, half_spaces)
-    )
-    ball = Part(json.loads(json.dumps(content["set"]["ball"])), "ball")
     ends = _Ends(certificate.lower, certificate.upper)
     if chain.complement:
         ends = _Ends(1 - certificate.upper, 1 - certificate.lower)
-    enclosure = make_enclosure(ball, data, drawn)
-    tangents += _at_optima(chain, enclosure, forms)
-    content["set"]["tangents"] = tangents
-    enclosure = make_enclosure(ball, data, [*half_spaces, *_drawn(tangents, data, likelihoods)])
-    content["values"], content["bracket"] = _values(chain, enclosure, ends)
+    ellipsoid, missing = ellipsoid_form(learned.bounds, half_spaces), inf
+    for coordinates in coordinates_of(table):
+        part = ball_part(coordinates, learned.likely_point, forms, _floats(drawn), ellipsoid) if missing > 0 else None
+        if part is not None:
+            ball = Part(json.loads(json.dumps(part)), "ball")
+            points = tangents + _at_optima(chain, make_enclosure(ball, data, drawn), forms)
+            enclosure = make_enclosure(ball, data, [*half_spaces, *_drawn(points, data, likelihoods)])
+            content["values"], content["bracket"], missing = _values(chain, enclosure, ends)
+            content["set"] |= {"ball": part, "tangents": points}
+    if "ball" not in content["set"]:
+        raise DataError("no ball around the parameters that the data allow was found, so there is no witness")
 
 
 def _drawn(tangents: list[dict[str, Any]], data: Data, likelihoods: list[Likelihood]) -> list[HalfSpace]:
@@ -242,8 +244,11 @@ def _tangents(
     return tangents
 
 
-def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return functions of the least degree that seem to prove the bracket, or of the largest, and multipliers."""
+def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, Any], dict[str, Any], float]:
+    """Return functions of the least degree that seem to prove the bracket, or of the largest, and multipliers.
+
+    The last number is about how much is missing.
+    """
     degrees = _DEGREES if enclosure.dimension else (0,)
     is_exact = ends.upper - ends.lower <= _EXACT * max(abs(ends.lower), abs(ends.upper))
     last = inf
@@ -263,7 +268,7 @@ def _values(chain: Chain, enclosure: Enclosure, ends: _Ends) -> tuple[dict[str, 
         is_hopeless = degree >= _ENOUGH and (margin < _SMALL * missing or margin >= last)  # or it does not get smaller
         last = margin
         if missing <= 0 or is_hopeless or degree == degrees[-1] or n_next > _MOST:
-            return values, bracket
+            return values, bracket, missing
     raise DataError("no functions that bound the policy's value on all of the ball were found, so there is no witness")
 
 
