@@ -65,6 +65,11 @@ class Cuts:
         """Return the derivatives of left sides (n, k) at a point."""
         return np.asarray(self.rows + 2 * self.squares @ x)
 
+    def terms(self, i: int) -> dict[Exponents, float]:
+        """Return the polynomial of a cut, which is at least zero."""
+        k = self.rows.shape[1]
+        return without({}, {(0,) * k: -1.0}, self, i)
+
     def only(self, chosen: Any) -> Cuts:
         """Return some of the cuts."""
         higher = tuple(self.higher[i] for i in chosen)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import comb, inf
 
 import numpy as np
@@ -11,6 +11,7 @@ from plumdp.base.rounding import UNDERFLOW
 from plumdp.model.graph import FloatArray
 from plumdp.verifying.checker.polynomials import Exponents, monomials
 from plumdp.verifying.cuts import Cuts, norm_of, size_of, to_degree_two, without
+from plumdp.verifying.linear_programs import solve_program
 
 _ROUNDING = 1e-14  # of coefficients, relative to the largest
 _CHEAP = 1e3  # a constant of a multiplier, among the coefficients that are kept small
@@ -28,6 +29,7 @@ class Multipliers:
     ball: float
     bound: float
     lost: float = inf  # of the value at a point of the set, if that is known
+    products: dict[tuple[int, ...], list[float]] = field(default_factory=dict)  # multipliers of products of two
 
 
 def bound_polynomial(numbers: FloatArray, degree: int, cuts: Cuts) -> Multipliers:
@@ -44,7 +46,9 @@ def bound_polynomial(numbers: FloatArray, degree: int, cuts: Cuts) -> Multiplier
     one = _of_one(numbers[1 : k + 1], cuts)[0]
     constant = {i: y[0] for i, y in best.cuts.items()}
     active = sorted(constant, key=lambda i: -constant[i] * float(cuts.lengths[i]))[:k]
-    corner = _at_minimum(*to_degree_two(given, k)[1:], cuts)[1]  # where cuts meet, perhaps on the surface of the ball
+    point, _, corner = _at_minimum(
+        *to_degree_two(given, k)[1:], cuts
+    )  # where cuts meet, perhaps on the surface of the ball
     meeting = np.argsort(-corner * cuts.lengths)[: min(k, int((corner > 0).sum()))].tolist()
     for place, chosen in enumerate((meeting, *dict.fromkeys(((one,), tuple(active[:1]), tuple(active))))):
         used, is_corner = list(chosen), place == 0
@@ -57,7 +61,24 @@ def bound_polynomial(numbers: FloatArray, degree: int, cuts: Cuts) -> Multiplier
             for kept in () if is_corner else (1, 2):
                 new = _grown(given, {i: constant.get(i, 0.0) for i in used}, top, kept, cuts)
                 best = new if new is not None and new.bound > best.bound else best
-    return best
+    new = _by_program(given, point, degree, cuts)
+    return new if new.bound > best.bound else best
+
+
+def _by_program(given: dict[Exponents, float], point: FloatArray, degree: int, cuts: Cuts) -> Multipliers:
+    """Return polynomials as multipliers of all cuts near a point, and of products of two."""
+    found, rest = solve_program(given, point, degree, cuts)
+    ball, bound, _ = _left_of(rest, cuts.rows.shape[1])
+    single = {i: y for (i, *others), y in found.items() if not others}
+    return Multipliers(single, ball, bound, products={pair: y for pair, y in found.items() if len(pair) > 1})
+
+
+def _left_of(rest: dict[Exponents, float], k: int) -> tuple[float, float, float]:
+    """Return a multiplier of the ball, the bound of a polynomial that it proves, and how far its constant is above."""
+    known, linear, square = to_degree_two(rest, k)
+    ball, bound = _of_ball(linear, square, 0.0, _ROUNDING * max(map(abs, rest.values())))
+    lost = size_of({e: c for e, c in rest.items() if sum(e) > 2}) - bound
+    return ball, known - lost, lost - ball
 
 
 def _at_corner(given: dict[Exponents, float], used: list[int], top: int, cuts: Cuts) -> Multipliers | None:
@@ -68,11 +89,8 @@ def _at_corner(given: dict[Exponents, float], used: list[int], top: int, cuts: C
         rest = without(rest, of_one, cuts, i)
     if any(of_one[order[0]] < size_of(of_one) * (1 + 1e-9) for of_one in extra.values()):
         return None
-    known, linear, square = to_degree_two(rest, cuts.rows.shape[1])
-    floor = _ROUNDING * max(map(abs, given.values()))
-    ball, bound = _of_ball(linear, square, 0.0, floor)
-    lost = size_of({e: c for e, c in rest.items() if sum(e) > 2}) - bound - ball
-    return Multipliers({i: [of_one[e] for e in order] for i, of_one in extra.items()}, ball, known - lost - ball, lost)
+    ball, bound, lost = _left_of(rest, cuts.rows.shape[1])
+    return Multipliers({i: [of_one[e] for e in order] for i, of_one in extra.items()}, ball, bound, lost)
 
 
 def _grown(
@@ -107,7 +125,7 @@ def _constant_multipliers(polynomial: dict[Exponents, float], cuts: Cuts) -> Mul
     tried = [np.zeros(n)]
     if k and n:
         i, best = _of_one(linear, cuts)
-        tried += [*_at_minimum(linear, square, cuts), np.where(np.arange(n) == i, best, 0.0)]
+        tried += [*_at_minimum(linear, square, cuts)[1:], np.where(np.arange(n) == i, best, 0.0)]
         tried += _of_two(linear, square, cuts, i)
     found, scale = [], max(map(abs, polynomial.values()), default=0.0)
     for y in tried:
@@ -166,8 +184,8 @@ def _of_two(linear: FloatArray, square: FloatArray, cuts: Cuts, i: int) -> list[
     return found
 
 
-def _at_minimum(linear: FloatArray, square: FloatArray, cuts: Cuts) -> tuple[FloatArray, FloatArray]:
-    """Return multipliers of the cuts that meet where a function is least, with the ball and without it."""
+def _at_minimum(linear: FloatArray, square: FloatArray, cuts: Cuts) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return where a function is least, and multipliers of the cuts that meet there, with the ball and without it."""
     from scipy.optimize import minimize, nnls
 
     size = max(float(np.linalg.norm(linear)), UNDERFLOW)
@@ -189,7 +207,7 @@ def _at_minimum(linear: FloatArray, square: FloatArray, cuts: Cuts) -> tuple[Flo
     for y, columns in zip(result, (np.concatenate([slopes, x[None]]), slopes), strict=True):
         if len(columns):
             y[active] = nnls(columns.T, wanted)[0][: len(active)] * size / cuts.lengths[active]
-    return result[0], result[1]
+    return x, result[0], result[1]
 
 
 def _of_ball(linear: FloatArray, square: FloatArray, spent: float, floor: float) -> tuple[float, float]:

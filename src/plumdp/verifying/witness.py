@@ -291,5 +291,6 @@ def _bracket(
 
 
 def _written(found: Multipliers, usable: list[int]) -> dict[str, Any]:
-    pairs = [[usable[i], list(y)] for i, y in sorted(found.cuts.items())]
+    pairs: list[Any] = [[usable[i], list(y)] for i, y in sorted(found.cuts.items())]
+    pairs += [[[usable[i] for i in pair], list(y)] for pair, y in sorted(found.products.items())]
     return {"multipliers": pairs, "ball": found.ball}
