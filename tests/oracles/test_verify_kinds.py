@@ -38,7 +38,7 @@ EVERY_DAY = {
 AT_NIGHT = {
     ("aircraft:20,10", "likelihood", None): "",
     ("aircraft:20,10", "likelihood", "interval"): "",
-    ("aircraft:20,10", "interval", None): NONE,
+    ("aircraft:20,10", "interval", None): "",
     ("aircraft:20,10", "l1", None): "",
     ("aircraft:20,10", "ellipsoid", None): "",
     ("engagement:100", "likelihood", None): "",
@@ -55,7 +55,7 @@ AT_NIGHT = {
     ("parallel:5", "beta-binomial", "interval"): "",
     ("parallel:5", "beta-binomial", None): "",
     ("parallel:5", "interval", None): "",
-    ("parallel:5", "l1", None): NONE,
+    ("parallel:5", "l1", None): "",
     ("parallel:5", "ellipsoid", None): "",
 }
 KINDS = EVERY_DAY | (AT_NIGHT if TIER == "night" else {})

@@ -133,6 +133,17 @@ def a_row_left_out(witness):
     item["trials"].pop()
 
 
+def in_product(change, change_multiplier=lambda y: y):
+    """Change the first product of two cuts that has a multiplier."""
+
+    def change_witness(witness):
+        ends = (item for end in ("lower", "upper") for item in witness["bracket"][end]["multipliers"])
+        item = next(item for item in ends if isinstance(item[0], list))
+        item[:] = [change(item[0]), change_multiplier(item[1])]
+
+    return change_witness
+
+
 INTERVALS, BALLS, ELLIPSOID, QUOTIENTS = (("set", name) for name in ("intervals", "balls", "ellipsoid", "quotients"))
 ITEM = (*INTERVALS, "list", 0)
 TAMPERING = {
@@ -175,6 +186,9 @@ TAMPERING = {
         "set",
         lambda w: w["set"]["ball"].update(ellipsoid={"index": len(w["space"]), "weight": 1.0}),
     ),
+    "a product of three": ("twins", "bracket", in_product(lambda pair: [*pair, pair[0]])),
+    "a product with a cut that does not exist": ("twins", "bracket", in_product(lambda pair: [pair[0], 10**6])),
+    "a negative multiplier of a product": ("twins", "bracket", in_product(lambda pair: pair, lambda y: [-1.0, *y[1:]])),
     "a quotient of another bound": ("walk", "set", at(*QUOTIENTS, 0, "bound", to=0)),
     "a quotient that is no factor": ("walk", "set", at(*QUOTIENTS, 0, "quotient", to="1/2*q")),
     "another divisor": ("walk", "set", at(*QUOTIENTS, 0, "divisors", 0, 0, to="q")),

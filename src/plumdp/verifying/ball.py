@@ -210,13 +210,17 @@ def _whole(row: tuple[Any, ...]) -> list[int]:
     return [int(x * scale) for x in row]
 
 
-def coordinates_of(table: LikelihoodTable) -> list[Coordinates]:
+def coordinates_of(table: LikelihoodTable, *, is_whole: bool) -> list[Coordinates]:
     """Return a basis of the directions in which outcomes change, with the others; and, if there are such, all at once.
 
-    The space may cut across directions in which no outcome changes, so that its sides matter in all of them.
+    The space may cut across directions in which no outcome changes, so that its sides matter in all of them. If the
+    likelihood does not have all outcomes, it does not say in which directions these change.
     """
     (d, k), idle = table.basis.shape, idle_directions(table)
-    return [(table.basis, idle), *[(np.eye(d), list[list[int]]())] * (0 < k < d <= _MOST_AT_ONCE)]
+    everything: Coordinates = np.eye(d), []
+    if not is_whole and k < d:
+        return [everything]
+    return [(table.basis, idle), *[everything] * (0 < k < d <= _MOST_AT_ONCE)]
 
 
 def ball_part(

@@ -172,7 +172,8 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     if chain.complement:
         ends = _Ends(1 - certificate.upper, 1 - certificate.lower)
     ellipsoid, missing = ellipsoid_form(learned.bounds, half_spaces), inf
-    for coordinates in coordinates_of(table):
+    is_whole = all(row["ways"] is not None for row in content["rows"])
+    for coordinates in coordinates_of(table, is_whole=is_whole):
         part = ball_part(coordinates, learned.likely_point, forms, _floats(drawn), ellipsoid) if missing > 0 else None
         if part is not None:
             ball = Part(json.loads(json.dumps(part)), "ball")
