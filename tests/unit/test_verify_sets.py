@@ -6,7 +6,18 @@ import shutil
 import numpy as np
 import pytest
 from flint import arb, fmpq
-from support.verified_results import COST, PROPERTY, rehash, small_counts, small_model, witnessed, worn, worn_counts
+from support.verified_results import (
+    COST,
+    PROPERTY,
+    coins,
+    rehash,
+    small_counts,
+    small_model,
+    stages,
+    witnessed,
+    worn,
+    worn_counts,
+)
 
 import plumdp
 from plumdp.data.counts import TransitionCounts
@@ -23,27 +34,6 @@ from plumdp.verifying.checker.quotients import of_quotients
 from plumdp.verifying.checker.reading import Part, Rejected
 
 
-def stages():
-    """Two steps, of which no run takes one twice: one that is a product, and one of another coin."""
-    p, q = plumdp.parameters("p", "q")
-
-    def step(s):
-        if s.at == 0:
-            return {
-                "go": [
-                    (p * q, s._replace(at=1, won=2)),
-                    (p * (1 - q), s._replace(at=1, won=1)),
-                    (1 - p, s._replace(at=1)),
-                ]
-            }
-        if s.at == 1:
-            return {"go": [(q, s._replace(at=2, won=s.won + 1)), (1 - q, s._replace(at=2))]}
-        return {"stay": [(1, s)]}
-
-    space = plumdp.ParameterSpace.box({"p": (0.1, 0.9), "q": (0.1, 0.9)})
-    return plumdp.explore(step, {"at": 0, "won": 0}, space=space, labels={"goal": lambda s: s.won >= 2})
-
-
 def independent():
     return TransitionCounts(small_model().graph, small_counts().counts, "independent")
 
@@ -57,15 +47,20 @@ KINDS = {
     "hoeffding": {"confidence_set": "interval", "interval_method": "hoeffding", "counts": independent()},
     "fixed": {"confidence_set": "interval", "counts": independent()},
     "weissman": {"confidence_set": "l1", "counts": independent()},
+    "twins": {"confidence_set": "l1", "text": "Rmax=? [ C ]"},
+    "groups": {"confidence_set": "ellipsoid", "text": "Rmax=? [ C ]"},
 }
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    folder, model = tmp_path_factory.mktemp("results"), stages()
-    counts = plumdp.simulate(model, {"p": 0.6, "q": 0.3}, 5_000, rng=1, max_steps=3)
+    folder, models = tmp_path_factory.mktemp("results"), {"once": stages(), "twins": coins(), "groups": coins()}
     for name, given in KINDS.items():
-        options = {"text": PROPERTY, **given} | ({"model": model, "counts": counts} if name == "once" else {})
+        options = {"text": PROPERTY, **given}
+        if name in models:
+            true = {"p": 0.6, "q": 0.3} if name == "once" else {"p": 0.5, "q": 0.5}
+            counts = plumdp.simulate(models[name], true, 2_000, rng=1, max_steps=4)
+            options |= {"model": models[name], "counts": counts}
         witnessed(folder / name, **options)
     return folder
 
@@ -85,6 +80,7 @@ def test_the_witness_says_which_method_each_kind_has(saved):
     assert methods == ["clopper-pearson", "hoeffding", "clopper-pearson"]
     assert [sets[name]["balls"]["method"] for name in ("balls", "weissman")] == ["dirichlet", "weissman"]
     assert sets["ellipsoid"]["ball"]["ellipsoid"] is not None
+    assert sorted(map(len, sets["groups"]["ellipsoid"]["rows"][0])) == [1, 1]  # a coin each
     assert [len(sets[name]["quotients"]) > 0 for name in ("once", "walk", "balls", "products")] == [
         False,
         True,
@@ -175,6 +171,7 @@ TAMPERING = {
     "no ridge": ("ellipsoid", "set", at(*ELLIPSOID, "ridge", to=0)),
     "a row without groups": ("ellipsoid", "set", at(*ELLIPSOID, "rows", to=lambda rows: rows[1:])),
     "outcomes that count in full": ("ellipsoid", "set", at(*ELLIPSOID, "rows", 0, to=[[[0]], [[1]]])),
+    "events that depend on each other": ("groups", "set", at(*ELLIPSOID, "rows", 0, to=[[[0]], [[1]], [[2]], [[3]]])),
     "a group that counts nothing": ("products", "set", at(*ELLIPSOID, "rows", 0, to=[])),
     "another term of a direction": ("products", "set", at(*ELLIPSOID, "list", 0, to="p^2*q")),
     "a space without an end": ("ellipsoid", "set", at("space", to=lambda sides: sides[1:])),
@@ -256,7 +253,7 @@ def test_radii_of_balls_are_those_of_the_methods():
 
 def test_every_half_space_holds_at_the_true_point(saved):
     """Each is one of those that hold with confidence, whatever its direction, so that none of these data breaks one."""
-    true = {"once": ("3/5", "3/10"), "ellipsoid": ("3/10", "2/5")}
+    true = {"ellipsoid": ("3/10", "2/5"), "twins": ("1/2", "1/2"), "groups": ("1/2", "1/2")}
     for name in KINDS:
         _, _, half_spaces = drawn(saved, name)
         point = [fmpq(*map(int, text.split("/"))) for text in true.get(name, ("3/5", "3/10"))]

@@ -37,6 +37,7 @@ LAYERS = {
     "bracket": "the bracket follows from the functions and the set",
     "sentence": "the printed sentence follows from the bracket",
     "directions": "bets are along gradients that were found before the data they are used on",
+    "trials": "no run of the model tries an event twice whose interval rests on that",
     "model": "the chain is that of the model, which was read again, at random points",
 }
 TRUSTED = (

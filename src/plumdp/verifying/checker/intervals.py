@@ -132,7 +132,7 @@ def check_once(part: Part, data: Data, chain: Chain) -> bool:
         here[node] = kinds[key] if step else 0
     after = _collected(here, chain)
     twice = next((node for node, bits in enumerate(here) if bits & after[node]), None)
-    require(twice is None, f"{part.place}: a run can try an event twice, from state {twice} of the chain on")
+    require(twice is None, f"{part.place}: a run can try an event twice, from state {twice} on")
     return bool(items)
 
 
