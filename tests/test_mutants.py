@@ -65,7 +65,7 @@ MUTANTS = {
         "a proof from a class that no row draws from": "test_a_class_that_no_row_draws_from_says_nothing",
         "a proof from a set without points": "test_nothing_follows_from_a_set_without_points",
         "rows that are left out of a likelihood": "test_rows_cannot_be_left_out_of_the_likelihood",
-        "trials that suit": "test_trials_of_an_event_are_those_of_all_classes_that_try_it",
+        "trials that suit": "test_trials_of_an_event_are_those_of_all_rows_that_try_it",
     },
     "oracles/test_verify_second_look": {
         "bets on the side that later data show": (

@@ -13,6 +13,7 @@ from plumdp.verifying.checker import check
 from plumdp.verifying.checker.check import Report
 from plumdp.verifying.checker.reading import Rejected
 from plumdp.verifying.second_look import ModelAt, can_check_directions, check_chain, check_directions
+from plumdp.verifying.second_trials import can_check_trials, check_trials
 
 _MAIN = "import sys\n\nfrom checker.__main__ import main\n\nsys.exit(main(sys.argv[1:]))\n"
 
@@ -29,14 +30,16 @@ def verify(path: str | Path) -> Report:
 
 
 def look_again(path: str | Path, report: Report, model_at: ModelAt | None = None) -> None:
-    """Add two layers to a report of a result that holds: bets against later data, and the chain against the model.
+    """Add layers to a report of a result that holds: bets against later data, trials and the chain against the model.
 
-    The first needs the data in the folder of the result, and the second a function that reads the model again.
+    The first two need the data in the folder of the result, and the last a function that reads the model again.
     """
     folder = Path(path)
     layers: dict[str, Callable[[], None]] = {}
     if report.broken is None and can_check_directions(folder):
         layers["directions"] = lambda: check_directions(folder)
+    if report.broken is None and can_check_trials(folder):
+        layers["trials"] = lambda: check_trials(folder)
     if report.broken is None and model_at is not None:
         layers["model"] = lambda: check_chain(folder, model_at, np.random.default_rng())
     for name, check_layer in layers.items():

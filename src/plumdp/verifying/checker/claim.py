@@ -203,21 +203,33 @@ def check_budget(claim: Claim, witness: Part) -> None:
     require(len(shares.names()) <= _MAX_SHARES, f"the error is divided among more than {_MAX_SHARES} parts")
     parts = {name: shares[name].fraction() for name in shares.names()}
     require(sum(parts.values(), start=fmpq(0)) <= 1, "the shares of the error sum to more than one")
+    left = {name: share * error * rounding for name, share in parts.items()}
     for name, number, of_each in _spent(witness["set"], witness["data"]["order"].text()):
         words = name.replace("_", " ")
         require(name in parts, f"{words}: there is no share of the error")
         require(of_each > 0, f"{words}: the error is not positive")
-        require(number * of_each <= parts[name] * error * rounding, f"{words}: more is spent than the share")
+        left[name] -= number * of_each  # several parts may have a share together
+        require(left[name] >= 0, f"{words}: more is spent than the share")
 
 
 def _check_guarantee(claim: Claim, witness: Part) -> None:
     """Require that the certificate says so if the proof needs data whose amount was planned, or fixed."""
     part, planned = witness["set"], witness["data"]["order"].text() in ("planned", "short")
     uses_order = part["bets"].value is not None or "main" in [each["data"].text() for each in part["likelihoods"]]
-    is_fixed = part["intervals"].value is not None and part["intervals"]["method"].text() == "clopper-pearson"
-    enough = _GUARANTEES[2 if is_fixed else int(planned and uses_order) :]
+    enough = _GUARANTEES[2 if _needs_fixed(witness) else int(planned and uses_order) :]
     said = claim.certificate["guarantee"].text()
     require(said in enough, "the proof needs data of a planned amount, and the certificate does not say so")
+
+
+def _needs_fixed(witness: Part) -> bool:
+    """Return whether some part of the set needs numbers of trials, or of runs, that were fixed."""
+    intervals, balls = witness["set"]["intervals"], witness["set"]["balls"]
+    if balls.value is not None and balls["method"].text() == "weissman":
+        return True
+    if intervals.value is None or intervals["method"].text() in ("beta-binomial", "tolerant"):
+        return False
+    is_independent = witness["data"]["sampling"].text() == "independent"
+    return is_independent or any(item["once"].truth() for item in intervals["list"])
 
 
 def _spent(part: Part, order: str) -> Iterator[tuple[str, int, Exact]]:
@@ -234,3 +246,7 @@ def _spent(part: Part, order: str) -> Iterator[tuple[str, int, Exact]]:
         name = part["intervals"]["part"].text()
         require(name in ("intervals", "whole_set"), f"intervals have no part of the budget called {name[:40]!r}")
         yield name, part["intervals"]["number"].whole(), part["intervals"]["error"].number()
+    if part["balls"].value is not None:
+        yield "whole_set", part["balls"]["number"].whole(), part["balls"]["error"].number()
+    if part["ellipsoid"].value is not None:
+        yield "whole_set", 1, part["ellipsoid"]["error"].number()
