@@ -40,6 +40,15 @@ MUTANTS = {
         "false certificates by an error that is spent twice": (
             "test_a_planted_error_is_found_in_its_layer[every_part_has_the_whole_error]"
         ),
+        "false certificates by balls that are too small": (
+            "test_a_planted_error_is_found_in_its_layer[balls_are_half_as_wide]"
+        ),
+        "false certificates by noise that is too small": (
+            "test_a_planted_error_is_found_in_its_layer[noise_of_least_squares_is_halved]"
+        ),
+        "false certificates by events that runs try twice": (
+            "test_a_planted_error_is_found_in_its_layer[every_event_is_tried_once]"
+        ),
         "false certificates by twin outcomes": "test_bets_on_twin_outcomes_are_found",
         "false differences by remainders that do not cancel": (
             "test_a_planted_error_in_a_difference_is_found[remainders_are_said_to_cancel]"
