@@ -235,7 +235,7 @@ def test_events_that_another_policy_tries_twice_are_found(tmp_path):
         for item in content["set"]["intervals"]["list"]:
             item["once"] = True
 
-    rewrite(tmp_path / "walk", call_once)
+    rewrite(tmp_path / "walk", call_once, lambda c: c.update(guarantee="finite-sample, fixed N"))
     for name, passed, layer in (("walk", "directions", "trials"), ("stages", "trials", None)):
         report = verify(tmp_path / name)
         assert report.broken is None, report.broken

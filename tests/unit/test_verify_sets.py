@@ -28,12 +28,9 @@ from plumdp.published.multinomial import dirichlet, weissman
 from plumdp.verifying.checker.balls import _SQUARE
 from plumdp.verifying.checker.check import exactly, half_spaces_of
 from plumdp.verifying.checker.counts import read_data
-from plumdp.verifying.checker.half_spaces import below
 from plumdp.verifying.checker.inside import is_inside
 from plumdp.verifying.checker.least_squares import _ellipsoid
-from plumdp.verifying.checker.polynomials import parse
-from plumdp.verifying.checker.quotients import of_quotients
-from plumdp.verifying.checker.reading import Part, Rejected
+from plumdp.verifying.checker.reading import Part
 
 FIXED = "finite-sample, fixed N"
 
@@ -293,29 +290,3 @@ def test_every_half_space_holds_at_the_true_point(saved):
         point = [fmpq(*map(int, text.split("/"))) for text in true.get(name, ("3/5", "3/10"))]
         for each in half_spaces:
             assert bool(arb(below_at(each, point)) <= arb(each.offset))
-
-
-@pytest.mark.parametrize("side", [1, -1])
-def test_quotients_hold_wherever_their_bounds_do(side):
-    """For random bounds on p (q - 2), or on minus that, and on p, at points in exact fractions."""
-    rng, names = np.random.default_rng(1), ["p", "q"]
-    product = parse("p*q - 2*p" if side > 0 else "-p*q + 2*p", names)
-    for _ in range(10):
-        low, high = sorted(map(int, rng.integers(1, 99, 2)))
-        end = int(rng.integers(1, 99))
-        sides = [below(parse(text, names), fmpq(number, 100), 2) for text, number in (("-p", -low), ("p", high))]
-        item = {"bound": 2, "quotient": "q - 2", "divisors": [["p", 0, 1]]}
-        before = [*sides, below(product, fmpq(side * end, 100), 2)]
-        (quotient,) = of_quotients(Part([item], "quotients"), names, before)
-        for p in (low, high, (low + high) // 2):
-            for q in range(-100, 500, 7):
-                holds = side * p * (q - 200) <= side * end * 100
-                assert not holds or bool(arb(fmpq(side * q, 100)) <= quotient.offset)
-
-
-def test_factors_that_may_be_zero_divide_nothing():
-    names = ["p", "q"]
-    sides = [below(parse("-p", names), fmpq(0), 2), below(parse("p", names), fmpq(1), 2)]
-    item = {"bound": 2, "quotient": "q", "divisors": [["p", 0, 1]]}
-    with pytest.raises(Rejected, match="not surely positive"):
-        list(of_quotients(Part([item], "quotients"), names, [*sides, below(parse("p*q", names), fmpq(1, 2), 2)]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -23,11 +24,11 @@ from plumdp.published.multinomial import RowBounds
 from plumdp.published.observations import independent_groups
 from plumdp.verifying.ball import EllipsoidForm
 from plumdp.verifying.checker.claim import WITNESS
-from plumdp.verifying.checker.counts import read_data
+from plumdp.verifying.checker.counts import Data, read_data
 from plumdp.verifying.checker.half_spaces import HalfSpace
 from plumdp.verifying.checker.intervals import ANYTIME, FIXED, TOLERANT, trials_of, tries_of
 from plumdp.verifying.checker.polynomials import parse
-from plumdp.verifying.checker.reading import Part
+from plumdp.verifying.checker.reading import Part, Rejected
 from plumdp.verifying.counted import places_of_outcomes
 
 _INTERVALS = {
@@ -53,7 +54,14 @@ def intervals_part(
     method = next(name for words, name in _INTERVALS.items() if found.method.startswith(words))
     can_be_once = counts.sampling == "trajectories" and method in FIXED
     once = is_tried_once(model.graph, found.events) if can_be_once else np.zeros(len(found.events), dtype=np.bool_)
-    data = read_data(Part(json.loads(json.dumps(content)), WITNESS))
+    written: list[dict[str, Any]] = []
+    with suppress(Rejected):  # of counts, as the checker will say
+        written = _written(found, once.tolist(), read_data(Part(json.loads(json.dumps(content)), WITNESS)))
+    error = equal_parts(found.error, len(found.events))
+    return {"part": part, "method": method, "error": error, "number": len(found.events), "list": written}
+
+
+def _written(found: ExpressionBounds, once: list[bool], data: Data) -> list[dict[str, Any]]:
     tries, written, lower, upper = tries_of(data), list[dict[str, Any]](), found.event_lower, found.event_upper
     for event in np.flatnonzero((lower > 0) | (upper < 1)).tolist():
         text = str(found.events.polynomials[event])
@@ -61,11 +69,10 @@ def intervals_part(
         trials = [[row, sorted(chosen)] for row, chosen in sorted(rows.items())]
         counted = [found.successes[event].item(), found.trials[event].item()]
         if trials and counted == list(trials_of(data, Part(trials, text), rows)):
-            item = {"polynomial": text, "trials": trials, "once": once[event].item()}
+            item = {"polynomial": text, "trials": trials, "once": once[event]}
             item |= {"lower": lower[event].item(), "upper": upper[event].item()}
             written.append(item | _earlier(found, event, counted))
-    error = equal_parts(found.error, len(found.events))
-    return {"part": part, "method": method, "error": error, "number": len(found.events), "list": written}
+    return written
 
 
 def _earlier(found: ExpressionBounds, event: int, tried: list[int]) -> dict[str, Any]:
