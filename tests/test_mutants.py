@@ -62,6 +62,15 @@ MUTANTS = {
         "false certificates by an error that is spent twice": (
             "test_a_planted_error_is_found_in_its_layer[every_part_has_the_whole_error]"
         ),
+        "false certificates by balls that are too small": (
+            "test_a_planted_error_is_found_in_its_layer[balls_are_half_as_wide]"
+        ),
+        "false certificates by noise that is too small": (
+            "test_a_planted_error_is_found_in_its_layer[noise_of_least_squares_is_halved]"
+        ),
+        "false certificates by events that runs try twice": (
+            "test_a_planted_error_is_found_in_its_layer[every_event_is_tried_once]"
+        ),
         "false certificates by twin outcomes": "test_bets_on_twin_outcomes_are_found",
         "false differences by remainders that do not cancel": (
             "test_a_planted_error_in_a_difference_is_found[remainders_are_said_to_cancel]"
@@ -87,7 +96,7 @@ MUTANTS = {
         "a proof from a class that no row draws from": "test_a_class_that_no_row_draws_from_says_nothing",
         "a proof from a set without points": "test_nothing_follows_from_a_set_without_points",
         "rows that are left out of a likelihood": "test_rows_cannot_be_left_out_of_the_likelihood",
-        "trials that suit": "test_trials_of_an_event_are_those_of_all_classes_that_try_it",
+        "trials that suit": "test_trials_of_an_event_are_those_of_all_rows_that_try_it",
     },
     "oracles/test_verify_second_look": {
         "bets on the side that later data show": (

@@ -20,31 +20,44 @@ from plumdp.model.language.threshold import parse_threshold
 pytestmark = pytest.mark.slow
 
 NONE = "no proof of these bounds was found"
-SETS = "verify does not know other sets than likelihood and interval"
-ONCE = "verify does not know intervals other than beta-binomial ones"
+GUARANTEE = "verify does not know sets without a guarantee for any number of data"
 BETA = {"confidence_set": "interval", "interval_method": "beta-binomial"}
+FORCED = {"confidence_set": "interval", "interval_method": "clopper-pearson"}
 EVERY_DAY = {
     ("betting:5", "likelihood", None): "",
     ("betting:5", "beta-binomial", "interval"): "",
-    ("betting:5", "interval", None): ONCE,
-    ("betting:5", "l1", None): SETS,
-    ("betting:5", "ellipsoid", None): SETS,
+    ("betting:5", "interval", None): "",
+    ("betting:5", "clopper-pearson", None): GUARANTEE,
+    ("betting:5", "l1", None): "",
+    ("betting:5", "ellipsoid", None): "",
+    ("betting:5", "published-interval", None): GUARANTEE,
+    ("betting:5", "published-ellipsoid", None): GUARANTEE,
     ("rover:4,4,2", "likelihood", "rectangular"): "",
     ("rover:4,4,2", "beta-binomial", None): "",
+    ("rover:4,4,2", "ellipsoid", None): "",
 }
 AT_NIGHT = {
     ("aircraft:20,10", "likelihood", None): "",
     ("aircraft:20,10", "likelihood", "interval"): "",
+    ("aircraft:20,10", "interval", None): "",
+    ("aircraft:20,10", "l1", None): "",
+    ("aircraft:20,10", "ellipsoid", None): "",
     ("engagement:100", "likelihood", None): "",
     ("engagement:100", "likelihood", "rectangular"): "",
+    ("engagement:100", "interval", None): NONE,
     ("glider:21,17", "likelihood", None): "",
     ("glider:21,17", "likelihood", "interval"): "",
     ("glider:21,17", "beta-binomial", "interval"): "",
-    ("glider:21,17", "beta-binomial", None): NONE,
+    ("glider:21,17", "beta-binomial", None): "",
+    ("glider:21,17", "l1", None): "",
+    ("glider:21,17", "ellipsoid", None): "",
     ("parallel:5", "likelihood", None): "",
     ("parallel:5", "likelihood", "rectangular"): "",
     ("parallel:5", "beta-binomial", "interval"): "",
-    ("parallel:5", "beta-binomial", None): NONE,
+    ("parallel:5", "beta-binomial", None): "",
+    ("parallel:5", "interval", None): "",
+    ("parallel:5", "l1", None): "",
+    ("parallel:5", "ellipsoid", None): "",
 }
 KINDS = EVERY_DAY | (AT_NIGHT if TIER == "night" else {})
 
@@ -66,7 +79,7 @@ def test_families_sets_and_relaxations(tmp_path, kind):
     name, of_set, relaxation = kind
     study = plumdp.case_study(name)
     counts = plumdp.simulate(study.model, study.true_point, 1_000, rng=1, max_steps=study.max_steps)
-    options = BETA if of_set == "beta-binomial" else {"confidence_set": of_set}
+    options = {"beta-binomial": BETA, "clopper-pearson": FORCED}.get(of_set, {"confidence_set": of_set})
     learned = plumdp.learn(study.model, counts, objectives=[study.objective], **options)
     certificate = plumdp.conclude(learned, study.objective, relaxation=relaxation)
     require_verdict(learned, certificate, KINDS[kind], tmp_path / "result")

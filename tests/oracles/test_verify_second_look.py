@@ -16,6 +16,7 @@ from support.verified_results import (
     rewrite,
     small_counts,
     small_model,
+    stages,
     witnessed,
 )
 
@@ -221,3 +222,22 @@ def test_a_prism_file_is_read_again_with_numbers_for_its_parameters(tmp_path):
     text = "Rmax=? [ F step=4 ]"
     folder = saved(tmp_path / "result", model, counts, plumdp.case_study("betting:4").objective.text or text)
     check_chain(folder, lambda point: plumdp.read_model(file, constants={"N": 4, **point}), np.random.default_rng(1))
+
+
+def test_events_that_another_policy_tries_twice_are_found(tmp_path):
+    """The chain of a policy that draws its actions has rows of its own, and does not show which events they try."""
+    witnessed(tmp_path / "walk", confidence_set="interval", policy="uniform", keeps_data=True)
+    counts = plumdp.simulate(stages(), {"p": 0.6, "q": 0.3}, 1_000, rng=1, max_steps=3)
+    witnessed(tmp_path / "stages", model=stages(), counts=counts, confidence_set="interval", keeps_data=True)
+
+    def call_once(content):
+        content["set"]["intervals"]["method"] = "clopper-pearson"
+        for item in content["set"]["intervals"]["list"]:
+            item["once"] = True
+
+    rewrite(tmp_path / "walk", call_once, lambda c: c.update(guarantee="finite-sample, fixed N"))
+    for name, passed, layer in (("walk", "directions", "trials"), ("stages", "trials", None)):
+        report = verify(tmp_path / name)
+        assert report.broken is None, report.broken
+        look_again(tmp_path / name, report)
+        assert (report.passed[-1], report.broken and report.broken.layer) == (passed, layer)

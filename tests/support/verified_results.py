@@ -66,6 +66,41 @@ def worn_counts():
     return plumdp.simulate(worn(), {"p": 0.3, "q": 0.4}, 500, rng=1, max_steps=50)
 
 
+def stages():
+    """Two steps, of which no run takes one twice: one that is a product, and one of another coin."""
+    p, q = plumdp.parameters("p", "q")
+
+    def step(s):
+        if s.at == 0:
+            return {
+                "go": [
+                    (p * q, s._replace(at=1, won=2)),
+                    (p * (1 - q), s._replace(at=1, won=1)),
+                    (1 - p, s._replace(at=1)),
+                ]
+            }
+        if s.at == 1:
+            return {"go": [(q, s._replace(at=2, won=s.won + 1)), (1 - q, s._replace(at=2))]}
+        return {"stay": [(1, s)]}
+
+    space = plumdp.ParameterSpace.box({"p": (0.1, 0.9), "q": (0.1, 0.9)})
+    return plumdp.explore(step, {"at": 0, "won": 0}, space=space, labels={"goal": lambda s: s.won >= 2})
+
+
+def coins():
+    """Two coins that are thrown at once, three times, whose sum is worth most: two corners of the set are alike."""
+    p, q = plumdp.parameters("p", "q")
+
+    def step(s):
+        if s.n >= 3:
+            return {"stay": [(1, s._replace(n=4, side=0))]}
+        row = ((1 - p) * (1 - q), p * (1 - q), p * q, (1 - p) * q)
+        return {"throw": [(f, s._replace(n=s.n + 1, side=i)) for i, f in enumerate(row)]}
+
+    space = plumdp.ParameterSpace.box({"p": (0.1, 0.9), "q": (0.1, 0.9)})
+    return plumdp.explore(step, {"n": 0, "side": 0}, space=space, rewards={"": lambda s: (0.0, 1.0, 2.0, 1.0)[s.side]})
+
+
 def witnessed(
     folder: Path, text=PROPERTY, *, model=None, counts: TransitionCounts | None = None, keeps_data=False, **options
 ):

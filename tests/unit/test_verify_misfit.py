@@ -57,8 +57,12 @@ def misfit_of_both(number):
 def later_trials(witness, certificate):
     """An interval of q, whose class is drawn from after another one of the same row."""
     number = next(i for i, members in enumerate(witness["classes"]) if "q" in members)
-    place = witness["classes"][number].index("q")
-    item = {"polynomial": "q", "trials": [[number, [place]]], "lower": 0.2, "upper": 1.0}
+    step = [number, witness["classes"][number].index("q")]
+    row, ways = next(
+        (i, row["ways"]) for i, row in enumerate(witness["rows"]) if [step] in [w[1:] for w in row["ways"]]
+    )
+    trials = [[row, [i for i, way in enumerate(ways) if step in way]]]
+    item = {"polynomial": "q", "trials": trials, "once": False, "lower": 0.2, "upper": 1.0}
     witness["set"]["intervals"]["list"].append(item)
 
 

@@ -94,7 +94,7 @@ def test_a_record_as_published_has_no_witness_as_it_has_no_guarantee():
     options = {"episodes": 20, "confidence_set": "published-interval"}
     *_, record = plumdp.learn_online(study.model, environment, study.objective, **options)
     certificate = plumdp.conclude(record.learned, study.objective, policy=record.policy)
-    with pytest.raises(DataError, match="verify does not know other sets than likelihood and interval"):
+    with pytest.raises(DataError, match="verify does not know sets without a guarantee for any number of data"):
         make_witness(record.learned, certificate)
 
 

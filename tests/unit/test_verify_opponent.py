@@ -13,9 +13,9 @@ from support.verified_results import rehash, rewrite, small_files, small_result,
 from plumdp.decisions import verify
 from plumdp.verifying.checker import reading
 from plumdp.verifying.checker.check import exactly
-from plumdp.verifying.checker.counts import Data, read_data, trials_of
-from plumdp.verifying.checker.half_spaces import of_intervals
-from plumdp.verifying.checker.polynomials import affine, parse
+from plumdp.verifying.checker.counts import Data, read_data
+from plumdp.verifying.checker.intervals import of_intervals, trials_of, tries_of
+from plumdp.verifying.checker.polynomials import parse
 from plumdp.verifying.checker.reading import Part, Rejected
 
 
@@ -130,17 +130,27 @@ def test_nothing_follows_from_a_set_without_points(files):
 
 
 def test_a_class_that_no_row_draws_from_says_nothing(files):
-    """That its members are probabilities would be any half-space, without a single trial: here that p is above 0.8."""
+    """That its members are probabilities would be any half-space, without a single trial: here that p is above 0.8.
+
+    Nor does a row that is never visited.
+    """
     witness, certificate = files
     ends = {"lower": 0.9, "upper": 0.91}
     witness["claim"] |= ends | {"sentence": "The policy's value lies between 0.89 and 0.92 with confidence 99.9 %."}
     witness["classes"].append(["1000*p - 800", "-1000*p + 801"])
     intervals, number = witness["set"]["intervals"], len(witness["classes"]) - 1
     intervals["number"], intervals["error"] = intervals["number"] + 1, intervals["error"] / 2
-    intervals["list"] = [{"polynomial": "1000*p - 800", "trials": [[number, [0]]], "lower": 0.0, "upper": 1.0}]
+    event = {"polynomial": "1000*p - 800", "once": False, "lower": 0.0, "upper": 1.0}
+    intervals["list"] = [event | {"trials": []}]
     witness["set"]["likelihoods"][0]["widths"] += [0.0, 0.0]
     for side in ("lower", "upper"):
         witness["bracket"][side] = {"multipliers": [[len(witness["space"]) + 1, [100.0]]], "ball": 5000.0}
+    layer, message = verdict(witness, certificate | ends)
+    assert (layer, message[-50:]) == ("set", "these are not all rows that try the event, or others"[-50:])
+    seen = {name: [0, 0] for name in witness["rows"][0]["seen"]}
+    row = {"outcomes": witness["classes"][-1], "ways": [[[number, 0]], [[number, 1]]], "seen": seen}
+    witness["rows"].append(row)
+    intervals["list"][0]["trials"] = [[len(witness["rows"]) - 1, [0]]]
     layer, message = verdict(witness, certificate | ends)
     assert (layer, message[-40:]) == ("set", "the interval from 0 trials is too narrow")
 
@@ -166,35 +176,71 @@ def data_of(classes, rows, sampling="independent") -> Data:
     return read_data(Part({"parameters": names, "data": about, "classes": classes, "rows": given}, "witness.json"))
 
 
-def test_trials_of_an_event_are_those_of_all_classes_that_try_it():
-    """Of two classes with one event, an opponent would count the one that suits him."""
+def test_trials_of_an_event_are_those_of_all_rows_that_try_it():
+    """Of two rows with one event, an opponent would count the one that suits him."""
     classes = [["p", "-p + 1"], ["p", "q", "-p - q + 1"]]
     rows = [
         (classes[0], [[[0, 0]], [[0, 1]]], [1, 99]),
         (classes[1], [[[1, 0]], [[1, 1]], [[1, 2]]], [80, 10, 10]),
     ]
     data = data_of(classes, rows)
-    seen, event = data.seen_members("all"), affine(parse("p", data.names), 2, "")
-    assert trials_of(data, seen, event, Part([[0, [0]], [1, [0]]], "trials")) == (81, 200)
+
+    def tried(event, trials):
+        return trials_of(data, Part(trials, "trials"), tries_of(data).of(parse(event, data.names), data))
+
+    assert tried("p", [[0, [0]], [1, [0]]]) == (81, 200)
     for some in ([[0, [0]]], [[1, [0]]], []):
-        with pytest.raises(Rejected, match="not all classes"):
-            trials_of(data, seen, event, Part(some, "trials"))
-    both = affine(parse("p + q", data.names), 2, "")  # that 1 - p - q does not happen
-    assert trials_of(data, seen, both, Part([[1, [0, 1]]], "trials")) == (90, 100)
-    with pytest.raises(Rejected, match="not all classes"):
-        trials_of(data, seen, affine(parse("1", data.names), 2, ""), Part([[0, [0, 1]]], "trials"))
+        with pytest.raises(Rejected, match="not all rows"):
+            tried("p", some)
+    assert tried("p + q", [[1, [0, 1]]]) == (90, 100)  # that 1 - p - q does not happen
+    with pytest.raises(Rejected, match="do not have the probability"):
+        tried("p + q", [[1, [0, 2]]])
+    with pytest.raises(Rejected, match="not all rows"):
+        tried("1", [[0, [0, 1]]])
 
 
-def test_numbers_of_trials_are_not_fixed_where_a_step_tries_twice():
+COINS = ["p*q", "-p*q + p", "-p*q + q", "p*q - p - q + 1"]
+
+
+def test_sums_of_outcomes_are_events_if_they_are_what_a_row_draws():
+    """So that nobody picks among all sums those that suit him."""
+    classes = [["p", "-p + 1"], ["q", "-q + 1"]]
+    ways = [[[0, i], [1, j]] for i in (0, 1) for j in (0, 1)]
+    data = data_of(classes, [(COINS, ways, [10, 20, 30, 40])])
+    tries = tries_of(data)
+    assert tries.of(parse("p", data.names), data) == {0: {0, 1}}
+    assert tries.of(parse("q", data.names), data) == {0: {0, 2}}
+    assert tries.of(parse("-q + 1", data.names), data) == {0: {1, 3}}
+    assert tries.of(parse("2*p*q - p - q + 1", data.names), data) == {}  # that both coins show the same
+    assert len(tries.events) == 8
+
+
+def test_an_outcome_that_a_row_has_twice_is_no_event():
+    """Nobody picks the one of the two that suits him."""
+    classes = [["p", "-p + 1"]]
+    outcomes = ["1/2*p", "1/2*p", "-p + 1"]
+    data = data_of(classes, [(outcomes, [[[0, 0]], [[0, 0]], [[0, 1]]], [90, 10, 100])])
+    assert tries_of(data).of(parse("1/2*p", data.names), data) == {}
+    assert tries_of(data).of(parse("p", data.names), data) == {0: {0, 1}}
+
+
+def test_a_step_that_tries_an_event_twice_counts_once():
+    """The second trial of p depends on the first, so that the number of both is not fixed."""
     classes = [["p", "-p + 1"]]
     outcomes, ways = ["p^2", "-p^2 + p", "-p + 1"], [[[0, 0], [0, 0]], [[0, 0], [0, 1]], [[0, 1]]]
-    item = {"polynomial": "p", "trials": [[0, [0]]], "lower": 0.01, "upper": 0.99}
-    part = {"error": 0.01, "method": "clopper-pearson", "number": 1, "list": [item]}
+    item = {"polynomial": "p", "once": False, "trials": [[0, [0]]], "lower": 0.01, "upper": 0.99}
+    part = {"error": 0.01, "method": "clopper-pearson", "number": 3, "list": [item]}
     once = data_of(classes, [(classes[0], [[[0, 0]], [[0, 1]]], [500, 500])])
+    twice = data_of(classes, [(outcomes, ways, [250, 250, 500])])
     with exactly():
         assert len(list(of_intervals(Part(part, "intervals"), once))) == 2
-        with pytest.raises(Rejected, match="twice"):
-            list(of_intervals(Part(part, "intervals"), data_of(classes, [(outcomes, ways, [250, 250, 500])])))
+        with pytest.raises(Rejected, match="do not have the probability"):
+            list(of_intervals(Part(part, "intervals"), twice))
+        item["trials"] = [[0, [0, 1]], [0, [0]]]
+        with pytest.raises(Rejected, match="one trial of an event, not two"):
+            list(of_intervals(Part(part, "intervals"), twice))
+        item["trials"] = [[0, [0, 1]]]
+        assert len(list(of_intervals(Part(part, "intervals"), twice))) == 2
 
 
 def test_files_without_an_end_are_refused(result):

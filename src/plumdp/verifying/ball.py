@@ -9,14 +9,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from flint import fmpz_mat
 
-from plumdp.base.errors import DataError
 from plumdp.base.rounding import UNDERFLOW
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.model.graph import FloatArray
 
 _SPARE = 1e-6  # of the radius, relative
 _ROUNDS = 500
+_MOST_AT_ONCE = 6  # parameters, all of which may be coordinates
 _ENOUGH = 1e-9  # relative change of axes, at which a ball is found
+
+Coordinates: TypeAlias = tuple[FloatArray, list[list[int]]]
+"""A basis (d, k) of the directions that a ball has, and whole vectors that span the others."""
 
 Pair: TypeAlias = tuple[int, int, float]
 """Two half-spaces, and the weight of their product."""
@@ -30,8 +33,9 @@ class Ball:
     axes: FloatArray  # (d, k)
     sphere: float
     products: list[Pair]
-    weight: float  # of the likelihood
-    index: int = -1  # of the likelihood
+    weight: float  # of the likelihood or ellipsoid
+    index: int = -1  # of that
+    kind: str = "likelihood"
 
     @property
     def log_volume(self) -> float:
@@ -67,8 +71,23 @@ class LikelihoodForm:
         return 2 * excess, n @ slopes, slopes.T @ ((n * curvature)[:, None] * slopes)
 
 
+@dataclass(frozen=True)
+class EllipsoidForm:
+    """The points within a radius of a centre in the norm of a matrix, as a quadratic function about any centre."""
+
+    index: int  # of its cut
+    start: FloatArray  # (d): its centre
+    matrix: FloatArray
+    radius: float
+
+    def at(self, centre: FloatArray, axes: FloatArray | None) -> tuple[float, FloatArray, FloatArray] | None:
+        """Return s, r and Q of the function s + 2 r·h - h·Q h of h = v - centre."""
+        off = centre - self.start
+        return self.radius**2 - float(off @ self.matrix @ off), -self.matrix @ off, self.matrix
+
+
 def find_ball(
-    rows: FloatArray, offsets: FloatArray, pairs: Sequence[Pair], likelihood: LikelihoodForm | None,
+    rows: FloatArray, offsets: FloatArray, pairs: Sequence[Pair], likelihood: LikelihoodForm | EllipsoidForm | None,
     start: FloatArray, basis: FloatArray, *, share: float,
 ) -> Ball | None:  # fmt: skip
     """Return a ball {N >= 0} about the set, for the sum N of products of half-spaces and of a likelihood; or None.
@@ -101,6 +120,9 @@ def find_ball(
         if axes is not None and np.abs(new - axes).max() <= _ENOUGH * np.abs(new).max() and np.linalg.norm(
             np.linalg.lstsq(new, basis @ step, rcond=None)[0]
         ) <= _ENOUGH:  # fmt: skip
+            used = sorted({i for pair in products for i in pair[:2]})
+            if (offsets[used] < rows[used] @ centre).any():  # a product is known not to be negative between its sides
+                return None
             return Ball(centre, new, square * (1 + _SPARE), products, scale if share else 0.0)
         centre, axes = centre + basis @ step, new
     return None
@@ -203,39 +225,57 @@ def deepest_point(half_spaces: Sequence[tuple[FloatArray, float]]) -> FloatArray
     return np.zeros(rows.shape[1]) if found.x is None else np.asarray(found.x[:-1])
 
 
+def coordinates_of(table: LikelihoodTable, *, is_whole: bool) -> list[Coordinates]:
+    """Return a basis of the directions in which outcomes change, with the others; and, if there are such, all at once.
+
+    The space may cut across directions in which no outcome changes, so that its sides matter in all of them. If the
+    likelihood does not have all outcomes, it does not say in which directions these change.
+    """
+    (d, k), idle = table.basis.shape, idle_directions(table)
+    everything: Coordinates = np.eye(d), []
+    if not is_whole and k < d:
+        return [everything]
+    return [(table.basis, idle), *[everything] * (0 < k < d <= _MOST_AT_ONCE)]
+
+
 def ball_part(
-    table: LikelihoodTable,
+    coordinates: Coordinates,
     middle: FloatArray,
     forms: Sequence[LikelihoodForm],
     half_spaces: Sequence[tuple[FloatArray, float]],
-) -> dict[str, Any]:
-    """Return a small ball around the set, by likelihoods, by pairs of half-spaces, or by both."""
-    basis, idle = table.basis, idle_directions(table)
+    ellipsoid: EllipsoidForm | None = None,
+) -> dict[str, Any] | None:
+    """Return a small ball around the set, by likelihoods or an ellipsoid, by pairs of half-spaces, or by both."""
+    basis, idle = coordinates
     rows = np.array([row for row, _ in half_spaces]).reshape(len(half_spaces), len(middle))
     offsets = np.array([offset for _, offset in half_spaces])
     k = basis.shape[1]
+    is_idle = np.abs(rows - rows @ basis @ basis.T).sum(axis=1) > _SPARE * np.abs(rows).sum(axis=1)
+    rows[is_idle] = 0.0  # these depend on directions in which no outcome changes
     if k == 0:
         return _written(Ball(middle, np.zeros((len(middle), 0)), 0.0, [], 0.0), idle)
     balls = []
     pairs = opposite_pairs(rows, offsets, middle)
     pairs = design(rows, pairs, basis) if pairs else []
     balls.append(find_ball(rows, offsets, pairs, None, middle, basis, share=0.0) if pairs else None)
-    for i, form in enumerate(forms):
+    named: list[tuple[int, str, LikelihoodForm | EllipsoidForm]]
+    named = [(i, "likelihood", form) for i, form in enumerate(forms)]
+    if ellipsoid is not None and k == len(middle):  # with idle directions, it is one of these as well
+        named.append((ellipsoid.index, "ellipsoid", ellipsoid))
+    for i, kind, form in named:
         centre = form.start
         near = opposite_pairs(rows, offsets, centre)
         for share in (1.0, 0.98, *((k - 1) / k,) * (k > 1)):
             found = find_ball(
                 rows, offsets, _narrowest(near, form, rows, centre, basis), form, centre, basis, share=share
             )
-            balls.append(None if found is None else replace(found, index=i))
+            balls.append(None if found is None else replace(found, index=i, kind=kind))
     proved = [ball for ball in balls if ball is not None]
-    if not proved:
-        raise DataError("no ball around the parameters that the data allow was found, so there is no witness")
-    return _written(min(proved, key=lambda ball: ball.log_volume), idle)
+    return _written(min(proved, key=lambda ball: ball.log_volume), idle) if proved else None
 
 
 def _narrowest(
-    pairs: list[Pair], form: LikelihoodForm, rows: FloatArray, centre: FloatArray, basis: FloatArray
+    pairs: list[Pair], form: LikelihoodForm | EllipsoidForm, rows: FloatArray, centre: FloatArray, basis: FloatArray
 ) -> list[Pair]:
     """Return the pair of half-spaces that cuts deepest into a likelihood, as seen in its own norm."""
     found = form.at(centre, None)
@@ -250,12 +290,13 @@ def _narrowest(
 
 
 def _written(ball: Ball, idle: list[list[int]]) -> dict[str, Any]:
-    likelihood = {"index": ball.index, "weight": ball.weight} if ball.weight else None
+    part = {"index": ball.index, "weight": ball.weight} if ball.weight else None
     return {
         "centre": ball.centre.tolist(),
         "axes": ball.axes.T.tolist(),
         "idle": idle,
         "sphere": ball.sphere,
         "products": [list(pair) for pair in ball.products],
-        "likelihood": likelihood,
+        "likelihood": part if ball.kind == "likelihood" else None,
+        "ellipsoid": part if ball.kind == "ellipsoid" else None,
     }

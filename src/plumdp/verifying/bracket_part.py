@@ -19,8 +19,9 @@ from plumdp.verifying.ball import LikelihoodForm, find_optimum
 from plumdp.verifying.checker.bracket import range_of
 from plumdp.verifying.checker.chain import Chain
 from plumdp.verifying.checker.enclosure import Enclosure
+from plumdp.verifying.cuts import Cuts, cuts_ball
 from plumdp.verifying.expansion import Expansion, expand
-from plumdp.verifying.multipliers import Cuts, Multipliers, bound_polynomial
+from plumdp.verifying.multipliers import Multipliers, bound_polynomial
 
 DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
 _ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, from which on no other degree is tried
@@ -76,8 +77,7 @@ def at_optima(
         return []
     found = [_Claimed.of(chain, expansion).below for chain, expansion in zip(chains, expansions, strict=True)]
     cuts, _ = _cuts(enclosure)
-    is_flat = ~cuts.squares.any(axis=(1, 2))
-    rows, offsets = cuts.rows[is_flat], cuts.offsets[is_flat]
+    rows, offsets = cuts.rows[cuts.is_flat], cuts.offsets[cuts.is_flat]
     centre, axes = (
         np.array([[as_float(a) for a in row] for row in rows_]) for rows_ in ([enclosure.centre], enclosure.axes)
     )
@@ -95,15 +95,9 @@ def at_optima(
 
 def _cuts(enclosure: Enclosure) -> tuple[Cuts, list[int]]:
     """Return what cuts a ball, in floats, and the numbers of these cuts."""
-    usable, k = [i for i, cut in enumerate(enclosure.cuts) if cut.row is not None], enclosure.dimension
-    rows = np.array([[as_float(q) for q in enclosure.cuts[i].row or []] for i in usable])
-    offsets = np.array([as_float(enclosure.cuts[i].offset) for i in usable])
-    squares = np.zeros((len(usable), k, k))
-    for place, i in enumerate(usable):
-        square = enclosure.cuts[i].square
-        if square is not None:
-            squares[place] = [[as_float(c) for c in row] for row in square]
-    return Cuts(rows.reshape(len(usable), k), offsets, squares), usable
+    lefts = [{e: as_float(c) for e, c in (cut.left or {}).items()} for cut in enclosure.cuts]
+    usable = [i for i, left in enumerate(lefts) if left and cuts_ball(left)]
+    return Cuts.of([lefts[i] for i in usable], enclosure.dimension), usable
 
 
 def as_float(number: Any) -> float:
@@ -113,26 +107,29 @@ def as_float(number: Any) -> float:
 
 def prove_brackets(
     chains: Sequence[Chain], wanted: Sequence[Wanted], enclosure: Enclosure, misfit: float = 0.0
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], float]:
     """Return functions of each chain, of the least degree that seems to prove all brackets, and their multipliers.
 
-    If none does, they are of the largest degree that was tried. The first brackets are those of the chains.
+    If none does, they are of the largest degree that was tried. The first brackets are those of the chains. The last
+    number is about how much is missing.
     """
-    degrees = DEGREES if enclosure.dimension else (0,)
+    degrees, last = DEGREES if enclosure.dimension else (0,), [inf] * len(wanted)
     for degree in degrees:
         expansions = _expansions(chains, wanted, enclosure, degree, misfit)
         if expansions is None:
             continue
         n_next = sum(len(chain.open) for chain in chains) * comb(enclosure.dimension + degree + 2, enclosure.dimension)
-        is_last, brackets = degree == degrees[-1] or n_next > _MOST, []
-        for each in reversed(wanted):  # a difference has the narrowest
+        is_last, brackets, most = degree == degrees[-1] or n_next > _MOST, [], 0.0
+        for i, each in reversed(list(enumerate(wanted))):  # a difference has the narrowest
             bracket, missing, margin = bracket_of(each, chains, expansions, enclosure)
-            is_hopeless = degree >= _ENOUGH and margin < _SMALL * missing  # a smaller margin would not help
+            is_small = margin < _SMALL * missing  # so that a smaller one would not help
+            is_hopeless, last[i] = degree >= _ENOUGH and (is_small or margin >= last[i]), margin
             if missing > 0 and not is_hopeless and not is_last:
                 break
             brackets.append(bracket)
+            most = max(most, missing)
         else:
-            return [written_values(each) for each in expansions], brackets[::-1]
+            return [written_values(each) for each in expansions], brackets[::-1], most
     raise DataError("no functions that bound the policy's value on all of the ball were found, so there is no witness")
 
 
@@ -191,5 +188,6 @@ def bracket_of(
 
 
 def _written(found: Multipliers, usable: list[int]) -> dict[str, Any]:
-    pairs = [[usable[i], list(y)] for i, y in sorted(found.cuts.items())]
+    pairs: list[Any] = [[usable[i], list(y)] for i, y in sorted(found.cuts.items())]
+    pairs += [[[usable[i] for i in pair], list(y)] for pair, y in sorted(found.products.items())]
     return {"multipliers": pairs, "ball": found.ball}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -27,19 +28,16 @@ def counted_part(model: ParametricMDP, counts: TransitionCounts, table: Likeliho
     tied, pilot = find_tied_rows(model), counts.pilot
     parts = {"all": counts.counts, "pilot": np.zeros_like(counts.counts) if pilot is None else pilot.counts}
     parts |= {f"moment {s}": moment for s, moment in enumerate(() if pilot is None else pilot.moments)}
-    seen = {name: _by_outcome(tied, part) for name, part in parts.items()}
-    classes = _Classes(table)
-    rows: dict[tuple[str, ...], dict[str, Any]] = {}
-    for first, last in zip(tied.first[:-1].tolist(), tied.first[1:].tolist(), strict=True):
-        order = sorted(range(first, last), key=lambda i: str(tied.outcomes[i]))
-        outcomes = tuple(tied.outcomes[i] for i in order)
-        key = tuple(map(str, outcomes))
-        if key not in rows:  # rows may be tied by expressions that differ and whose multiples are equal
-            rows[key] = {"outcomes": list(key), "ways": classes.ways(outcomes), "seen": dict.fromkeys(parts, 0)}
+    seen = {name: _by_outcome(tied, part).tolist() for name, part in parts.items()}
+    classes, places, rows = _Classes(table), places_of_outcomes(tied), list[dict[str, Any]]()
+    by_place = dict(zip(places, tied.outcomes, strict=True))
+    for _, group in groupby(sorted(by_place), key=lambda place: place[0]):
+        outcomes = [by_place[place] for place in group]
+        empty = {name: [0] * len(outcomes) for name in parts}
+        rows.append({"outcomes": list(map(str, outcomes)), "ways": classes.ways(outcomes), "seen": empty})
+    for i, (number, position) in enumerate(places):
         for name, of_part in seen.items():
-            rows[key]["seen"][name] = rows[key]["seen"][name] + of_part[order]
-    for row in rows.values():
-        row["seen"] = {name: of_part.tolist() for name, of_part in row["seen"].items()}
+            rows[number]["seen"][name][position] += of_part[i]
     about = {
         "order": order_of(pilot),
         "sampling": counts.sampling,
@@ -47,8 +45,23 @@ def counted_part(model: ParametricMDP, counts: TransitionCounts, table: Likeliho
         "expected": None if pilot is None else pilot.expected,
     }
     paid = _rewards(counts, table)
-    counted = {"data": about, "classes": classes.texts, "rows": list(rows.values())}
+    counted = {"data": about, "classes": classes.texts, "rows": rows}
     return counted | {"rewards": paid} if paid else counted
+
+
+def places_of_outcomes(tied: TiedRows) -> list[tuple[int, int]]:
+    """Return the row of a witness that each outcome is of, and its position there, sorted by their texts.
+
+    Rows may be tied by expressions that differ and whose multiples are equal; these are one row here.
+    """
+    places = [(-1, -1)] * len(tied.outcomes)
+    number: dict[tuple[str, ...], int] = {}
+    for first, last in pairwise(tied.first.tolist()):
+        order = sorted(range(first, last), key=lambda i: str(tied.outcomes[i]))
+        row = number.setdefault(tuple(str(tied.outcomes[i]) for i in order), len(number))
+        for position, i in enumerate(order):
+            places[i] = row, position
+    return places
 
 
 def _rewards(counts: TransitionCounts, table: LikelihoodTable) -> list[dict[str, Any]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import log2
-from typing import Any, cast
+from typing import Any
 
 from plumdp.base.error_budget import SetPart, equal_parts
 from plumdp.confidence.binomial import tolerant_interval
@@ -19,35 +20,46 @@ from plumdp.learning.learned import Learned
 from plumdp.learning.studies import error_of_each
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
+from plumdp.verifying.drawn_sets import balls_part, ellipsoid_part, intervals_part
 
-INTERVALS = {"beta-binomial": "beta-binomial", "Clopper–Pearson": "clopper-pearson"}
-_METHODS = INTERVALS | {"tolerant": "tolerant"}  # the last of rows that may be off
 _LIKELIHOODS: tuple[SetPart, SetPart] = ("likelihood_against_space", "likelihood_after_pilot")
 
 
 def set_part(learned: Learned, content: dict[str, Any]) -> dict[str, Any]:
-    """Return the set of parameters, given the part of a witness that is about the data."""
-    model, counts, found = learned.model, learned.counts, learned.bounds
-    likely = cast("LikelihoodSet", found) if learned.kind == "likelihood" else None
-    strips = cast("ExpressionBounds", found) if likely is None else likely.strips
-    part = "intervals" if likely is not None or learned.misfit else "whole_set"
-    if learned.misfit and strips is not None:
-        strips = _before_widening(strips, learned)
+    """Return the set of parameters, without what is found about it later: quotients, tangents and a ball.
+
+    Given is the part of a witness that is about the data.
+    """
+    parts: dict[str, Any] = dict.fromkeys(("bets", "intervals", "balls", "ellipsoid"))
+    parts |= {"space_law": space_law(learned.model, learned.table), "likelihoods": [], "quotients": [], "tangents": []}
+    return parts | KINDS[learned.kind](learned, learned.bounds, content) | studies_part(learned)
+
+
+def _likelihood_set(learned: Learned, found: Any, content: dict[str, Any]) -> dict[str, Any]:
     return {
-        "space_law": space_law(model, learned.table),
-        "likelihoods": [] if likely is None else likelihood_parts(model, counts, likely),
-        "bets": None if likely is None else bets_part(counts, likely),
-        "intervals": None if strips is None else intervals_part(strips, content, part),
-        "tangents": [],
-        **studies_part(learned),
+        "likelihoods": likelihood_parts(learned.model, learned.counts, found),
+        "bets": bets_part(learned.counts, found),
+        "intervals": found.strips and _intervals(learned, found.strips, content, "intervals"),
     }
 
 
-def _before_widening(strips: ExpressionBounds, learned: Learned) -> ExpressionBounds:
-    """Return intervals from the trials of all rows, before they are widened by a misfit."""
+def _intervals(learned: Learned, found: ExpressionBounds, content: dict[str, Any], part: str) -> dict[str, Any]:
+    """Return intervals of events; if rows may be off, from the trials of all of them, before they are widened."""
+    if not learned.misfit:
+        return intervals_part(learned.model, learned.counts, found, content, part)
     error = learned.budget.error_in_set("intervals", learned.budget.error_of_set(learned.error))
-    lower, upper = tolerant_interval(strips.successes, strips.trials, equal_parts(error, len(strips.events)))
-    return replace(strips, event_lower=lower, event_upper=upper, error=error, method="tolerant")
+    lower, upper = tolerant_interval(found.successes, found.trials, equal_parts(error, len(found.events)))
+    before = replace(found, event_lower=lower, event_upper=upper, error=error, method="tolerant")
+    return intervals_part(learned.model, learned.counts, before, content, "intervals")
+
+
+KINDS: dict[str, Callable[[Learned, Any, dict[str, Any]], dict[str, Any]]] = {
+    "likelihood": _likelihood_set,
+    "interval": lambda learned, found, content: {"intervals": _intervals(learned, found, content, "whole_set")},
+    "l1": lambda learned, found, content: {"balls": balls_part(learned.model, found, content, learned.likely_point)},
+    "ellipsoid": lambda learned, found, _: {"ellipsoid": ellipsoid_part(learned.model, found)},
+}
+"""The parts of a witness that say how each kind of set follows from the counts of rows (the last argument)."""
 
 
 def likelihood_parts(model: ParametricMDP, counts: TransitionCounts, found: LikelihoodSet) -> list[dict[str, Any]]:
@@ -122,59 +134,3 @@ def studies_part(learned: Learned) -> dict[str, Any]:
         for study in learned.studies
     ]
     return {"studies": {"error": error, "list": studies}} if studies else {}
-
-
-def intervals_part(bounds: ExpressionBounds, counted: dict[str, Any], part: str) -> dict[str, Any]:
-    """Return the intervals of events that classes of the witness try, with as many trials; others are left out.
-
-    An event is a member of a class, or all members but one.
-    """
-    classes, seen = counted["classes"], _seen_members(counted)
-    later = {c for row in counted["rows"] for way in row["ways"] or () for c, _ in way[1:]}
-    barred = later if bounds.method == "tolerant" else set()  # where a visit is not one of a whole row
-    tries: dict[str, list[list[Any]]] = {}
-    for number, members in enumerate(classes):
-        for i, text in enumerate(members):
-            tries.setdefault(text, []).append([number, [i]])
-    ends = zip(
-        *(bounds.events.polynomials, bounds.event_lower.tolist(), bounds.event_upper.tolist()),
-        *(bounds.successes.tolist(), bounds.trials.tolist()),
-        strict=True,
-    )
-    found = []
-    for event, (polynomial, low, high, *tried) in enumerate(ends):
-        trials = list(tries.get(str(polynomial), []))
-        used = {number for number, _ in trials}
-        for number, (i,) in tries.get(str(polynomial.complement), []):
-            if number not in used:
-                trials.append([number, [j for j in range(len(classes[number])) if j != i]])
-        sums = [sum(sum(seen[c][i] for i in members) for c, members in trials), sum(sum(seen[c]) for c, _ in trials)]
-        is_barred = any(number in barred for number, _ in trials)
-        if polynomial.is_affine and sums == tried and (low > 0 or high < 1) and not is_barred:
-            written = {"polynomial": str(polynomial), "trials": trials, "lower": low, "upper": high}
-            found.append(written | _earlier(bounds, event, tried))
-    error = equal_parts(bounds.error, len(bounds.events))
-    return {
-        "part": part,
-        "method": _METHODS[bounds.method],
-        "error": error,
-        "number": len(bounds.events),
-        "list": found,
-    }
-
-
-def _earlier(bounds: ExpressionBounds, event: int, tried: list[int]) -> dict[str, Any]:
-    """Return the successes and trials of ends that an earlier update gave, by name, as a part of an interval."""
-    given = [] if bounds.ends is None else bounds.ends[:, :, event].tolist()
-    earlier = {name: counts for name, counts in zip(("lower", "upper"), given, strict=False) if counts != tried}
-    return {"earlier": earlier} if earlier else {}
-
-
-def _seen_members(counted: dict[str, Any]) -> list[list[int]]:
-    """Return how often each member of each class was drawn."""
-    seen = [[0] * len(members) for members in counted["classes"]]
-    for row in counted["rows"]:
-        for way, n in zip(row["ways"] or [], row["seen"]["all"], strict=False):
-            for number, member in way:
-                seen[number][member] += n
-    return seen

@@ -14,6 +14,7 @@ from plumdp.verifying.checker import check
 from plumdp.verifying.checker.check import Report
 from plumdp.verifying.checker.reading import Rejected
 from plumdp.verifying.second_look import ModelAt, can_check_directions, check_chain, check_directions
+from plumdp.verifying.second_trials import can_check_trials, check_trials
 from plumdp.verifying.table_second_look import check_table_bets, check_table_chain
 
 _MAIN = "import sys\n\nfrom checker.__main__ import main\n\nsys.exit(main(sys.argv[1:]))\n"
@@ -47,14 +48,16 @@ def verify(path: str | Path) -> Report:
 
 
 def look_again(path: str | Path, report: Report, model_at: ModelAt | None = None) -> None:
-    """Add two layers to a report of a result that holds: bets against later data, and the chain against the model.
+    """Add layers to a report of a result that holds: bets against later data, trials and the chain against the model.
 
-    The first needs the data in the folder of the result, and the second a function that reads the model again.
+    The first two need the data in the folder of the result, and the last a function that reads the model again.
     """
     folder, looks = Path(path), SECOND_LOOKS[report.kind]
     layers: dict[str, Callable[[], None]] = {}
     if report.broken is None and can_check_directions(folder):
         layers["directions"] = lambda: looks.bets(folder)
+    if report.broken is None and can_check_trials(folder):
+        layers["trials"] = lambda: check_trials(folder)
     if report.broken is None and model_at is not None:
         layers["model"] = lambda: looks.chain(folder, model_at)
     for name, check_layer in layers.items():

@@ -18,6 +18,7 @@ from plumdp.base.errors import DataError
 from plumdp.confidence.estimates import estimate_inside
 from plumdp.confidence.laws import law_of_space
 from plumdp.confidence.likelihood import Threshold, furthest_point
+from plumdp.confidence.sets import Guarantee
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray
 from plumdp.model.objective import Kind, digest
@@ -27,12 +28,12 @@ from plumdp.result.certificate import Certificate
 from plumdp.result.json_values import json_value, python_value
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.verifying.all_policies import all_actions_part, prove_all
-from plumdp.verifying.ball import LikelihoodForm, ball_part, deepest_point
+from plumdp.verifying.ball import LikelihoodForm, ball_part, coordinates_of, deepest_point
 from plumdp.verifying.bracket_part import Wanted, as_float, at_optima, prove_brackets
 from plumdp.verifying.chain_part import chain_part
 from plumdp.verifying.checker.all_policies import read_all
 from plumdp.verifying.checker.chain import Chain, read_chain
-from plumdp.verifying.checker.check import Report, check_claim, exactly, half_spaces_of, policies_of
+from plumdp.verifying.checker.check import Report, check_claim, exactly, policies_of
 from plumdp.verifying.checker.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
 from plumdp.verifying.checker.counts import Data, read_data
 from plumdp.verifying.checker.enclosure import make_enclosure
@@ -41,9 +42,13 @@ from plumdp.verifying.checker.half_spaces import HalfSpace, of_tangents
 from plumdp.verifying.checker.inside import is_inside
 from plumdp.verifying.checker.reading import Part, Rejected, read_json, require
 from plumdp.verifying.counted import counted_part
+from plumdp.verifying.drawn_sets import ellipsoid_form
 from plumdp.verifying.model_parts import shares_part, space_part
-from plumdp.verifying.set_proof import INTERVALS, set_part
+from plumdp.verifying.quotients import with_quotients
+from plumdp.verifying.set_proof import set_part
 from plumdp.verifying.table_witness import refuse_unknown_tables, table_content
+
+_UNPROVED = (Guarantee.ASYMPTOTIC, Guarantee.NONE)
 
 
 def make_witness(learned: Learned, certificate: Certificate) -> str:
@@ -146,9 +151,8 @@ def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any
     unknown = {
         "models on disk": learned.model.graph.levels is not None,
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
-        "other sets than likelihood and interval": learned.kind not in ("likelihood", "interval", "table"),
-        "intervals other than beta-binomial ones (which interval_method='beta-binomial' asks for), unless all samples "
-        "are independent": learned.kind == "interval" and not learned.misfit and learned.bounds.method not in INTERVALS,
+        "sets without a guarantee for any number of data (published ones have none)": learned.bounds.guarantee
+        in _UNPROVED,
     }
     if certificate.comparison and certificate.rival is None:
         raise DataError("make_witness needs both policies of a comparison: give Difference.with_comparison()")
@@ -177,21 +181,28 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
         LikelihoodForm(table, of_one, _below(each.threshold), estimate_inside(table, of_one, prior=prior)[0])
         for of_one, each in zip(seen, likelihoods, strict=True)
     ]
-    half_spaces = half_spaces_of(witness, data, likelihoods)
+    half_spaces = with_quotients(content, data, likelihoods, learned)
     tangents = _tangents(learned, question, certificate, wanted, forms)
     drawn = [*half_spaces, *_drawn(tangents, data, likelihoods)]
-    content["set"]["ball"] = ball_part(table, learned.likely_point, forms, _floats(drawn))
-    ball = Part(json.loads(json.dumps(content["set"]["ball"])), "ball")
-    enclosure = make_enclosure(ball, data, drawn)
-    tangents += at_optima(chains, wanted, enclosure, forms)
-    content["set"]["tangents"] = tangents
-    half_spaces += _drawn(tangents, data, likelihoods)
-    content["set"]["ball"] |= _inside(learned, ball, data, half_spaces, likelihoods)
-    enclosure = make_enclosure(ball, data, half_spaces)
-    values, brackets = prove_brackets(chains, wanted, enclosure, learned.misfit)
-    content["values"], content["bracket"] = values[0], brackets[0]
-    if len(chains) > 1:
-        content["comparison"] |= {"values": values[1], "bracket": brackets[1], "difference": brackets[2]}
+    ellipsoid, least, enclosure = ellipsoid_form(learned.bounds, half_spaces), inf, None
+    is_whole = all(row["ways"] is not None for row in content["rows"])
+    for coordinates in coordinates_of(table, is_whole=is_whole):
+        part = ball_part(coordinates, learned.likely_point, forms, _floats(drawn), ellipsoid) if least > 0 else None
+        if part is None:
+            continue
+        ball = Part(json.loads(json.dumps(part)), "ball")
+        points = tangents + at_optima(chains, wanted, make_enclosure(ball, data, drawn), forms)
+        cut = [*half_spaces, *_drawn(points, data, likelihoods)]
+        new = make_enclosure(ball, data, cut)
+        values, brackets, missing = prove_brackets(chains, wanted, new, learned.misfit)
+        if enclosure is None or missing < least:
+            enclosure, least = new, missing
+            content["set"] |= {"ball": part | _inside(learned, ball, data, cut, likelihoods), "tangents": points}
+            content["values"], content["bracket"] = values[0], brackets[0]
+            if len(chains) > 1:
+                content["comparison"] |= {"values": values[1], "bracket": brackets[1], "difference": brackets[2]}
+    if enclosure is None:
+        raise DataError("no ball around the parameters that the data allow was found, so there is no witness")
     if claim.all_policies is not None:
         lower, upper = (None if end is None else as_float(end) for end in claim.all_policies)
         all_ends = Wanted(((1, 0),), -inf if lower is None else lower, inf if upper is None else upper)
@@ -204,7 +215,8 @@ def _inside(
     """Return a point that is surely in the set, if the centre of the ball is not and one is found."""
     if is_inside(ball["centre"].numbers(len(data.names)), data, half_spaces, likelihoods):
         return {}
-    for point in (learned.likely_point, learned.estimate, deepest_point(_floats(half_spaces))):
+    deepest = deepest_point(_floats([each for each in half_spaces if not each.curved]))
+    for point in (learned.likely_point, learned.estimate, deepest):
         given = Part(json.loads(json.dumps(point.tolist())), "inside").numbers(len(data.names))
         if is_inside(given, data, half_spaces, likelihoods):
             return {"inside": point.tolist()}
@@ -226,7 +238,9 @@ def _drawn(tangents: list[dict[str, Any]], data: Data, likelihoods: list[Likelih
 
 
 def _floats(half_spaces: list[HalfSpace]) -> list[tuple[FloatArray, float]]:
-    return [(np.array([as_float(a) for a in each.row]), as_float(each.offset)) for each in half_spaces]
+    """Return rows and offsets; what is curved says nothing here."""
+    rows = [np.array([0.0 if each.curved else as_float(a) for a in each.row]) for each in half_spaces]
+    return [(row, as_float(each.offset)) for row, each in zip(rows, half_spaces, strict=True)]
 
 
 def _tangents(

@@ -14,7 +14,7 @@ from flint import arb, fmpq
 from .chain import Chain
 from .claim import Claim
 from .comparison import Ends
-from .enclosure import Cut, Enclosure
+from .enclosure import Enclosure
 from .linear import is_positive_definite
 from .polynomials import Exponents, monomials, size_on_ball
 from .reading import Ball, Exact, Part, Rejected, require, work
@@ -109,8 +109,8 @@ def _plus(polynomial: Mapping[Exponents, Ball], number: Ball, dimension: int) ->
 def _is_nonnegative(polynomial: Mapping[Exponents, Ball], part: Part, enclosure: Enclosure) -> bool:
     """Return whether a polynomial p is surely at least zero on the ball, where nothing cuts it off.
 
-    With multipliers y(x) >= 0 of cuts q·x + x·C x <= o, which may be polynomials, and ν >= 0 of the ball, it is enough
-    that p(x) - Σ y(x) (o - q·x - x·C x) - ν (1 - |x|²) is at least zero on the ball. Of this polynomial, terms of
+    With multipliers y(x) >= 0 of cuts g(x) >= 0, or of products of two cuts, all of them polynomials, and ν >= 0 of the
+    ball, it is enough that p(x) - Σ y(x) g(x) - ν (1 - |x|²) is at least zero on the ball. Of this polynomial, terms of
     degree three and more are bounded by their size, and the others are positive if their matrix is positive definite.
     """
     k = enclosure.dimension
@@ -118,9 +118,9 @@ def _is_nonnegative(polynomial: Mapping[Exponents, Ball], part: Part, enclosure:
     require(bool(ball >= 0), f"{part.place}: a multiplier is negative")
     rest = dict(polynomial)
     for item in part["multipliers"]:
-        cut = enclosure.cuts[item[0].whole(len(enclosure.cuts))]
-        require(cut.row is not None, f"{item.place}: the half-space depends on parameters that are called idle")
-        _subtract(rest, _multiplier(item[1], k), cut)
+        left, *other = [_left(number, enclosure) for number in (item[0] if type(item[0].value) is list else [item[0]])]
+        require(len(other) < 2, f"{item.place}: a product is one of two half-spaces")
+        _subtract(rest, _multiplier(item[1], k), _times(left, other[0]) if other else left)
     matrix = [[arb(0)] * (k + 1) for _ in range(k + 1)]
     for e, c in rest.items():
         if sum(e) <= 2:
@@ -147,12 +147,26 @@ def _multiplier(part: Part, k: int) -> dict[Exponents, Ball]:
     return found
 
 
-def _subtract(polynomial: dict[Exponents, Ball], multiplier: dict[Exponents, Ball], cut: Cut) -> None:
-    """Subtract y(x) (o - q·x - x·C x)."""
-    terms = [((), -cut.offset), *(((i,), q) for i, q in enumerate(cut.row or []))]
-    terms += [((i, j), c) for i, row in enumerate(cut.square or []) for j, c in enumerate(row)]
-    work(len(multiplier) * len(terms) * 2)
-    for e, y in multiplier.items():
-        for places, number in terms:
-            above = tuple(power + places.count(i) for i, power in enumerate(e))
-            polynomial[above] = polynomial.get(above, arb(0)) + y * number
+def _left(part: Part, enclosure: Enclosure) -> dict[Exponents, Ball]:
+    """Return the polynomial of a cut, which is at least zero."""
+    left = enclosure.cuts[part.whole(len(enclosure.cuts))].left
+    if left is None:
+        raise Rejected(f"{part.place}: the half-space depends on parameters that are called idle")
+    return left
+
+
+def _times(left: dict[Exponents, Ball], right: dict[Exponents, Ball]) -> dict[Exponents, Ball]:
+    product: dict[Exponents, Ball] = {}
+    _subtract(product, {e: -c for e, c in left.items()}, right)
+    return product
+
+
+def _subtract(
+    polynomial: dict[Exponents, Ball], multiplier: dict[Exponents, Ball], left: dict[Exponents, Ball]
+) -> None:
+    """Subtract y(x) g(x)."""
+    work(len(multiplier) * len(left) * 2)
+    for a, y in multiplier.items():
+        for b, number in left.items():
+            above = tuple(map(sum, zip(a, b, strict=True)))
+            polynomial[above] = polynomial.get(above, arb(0)) - y * number

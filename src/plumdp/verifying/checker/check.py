@@ -10,6 +10,7 @@ from pathlib import Path
 from flint import ctx
 
 from .all_policies import check_all, read_all
+from .balls import of_balls
 from .bets import check_bets, of_bets
 from .bracket import Side, check_brackets
 from .chain import read_chain
@@ -18,10 +19,13 @@ from .comparison import check_same_question
 from .counts import Data, read_data
 from .enclosure import read_enclosure
 from .evidence import Likelihood, read_likelihood
-from .half_spaces import HalfSpace, of_intervals, of_space, of_tangents
+from .half_spaces import HalfSpace, of_space, of_tangents
 from .inside import check_inside
+from .intervals import ONCE, check_once, of_intervals
 from .laws import check_laws, check_points
+from .least_squares import of_ellipsoid
 from .misfit import check_parts
+from .quotients import of_quotients
 from .reading import Part, Rejected, limited_work, require
 from .studies import check_studies, of_studies
 from .table_check import TABLE_LAYERS, TABLE_TRUSTED, check_table
@@ -39,14 +43,16 @@ LAYERS = {
     "bracket": "the bracket follows from the functions and the set",
     "sentence": "the printed sentence follows from the bracket",
     "directions": "bets are along gradients that were found before the data they are used on",
+    "trials": "no run of the model tries an event twice whose interval rests on that",
     "model": "the chain is that of the model, which was read again, at random points",
 }
 TRUSTED = (
     "that each chain is that of the property and the model under its policy, and space and rows are those of the model",
     "that there is no other policy, where an answer says what the value is",
     "the counts: that they are those of the data, and the data as the certificate's assumptions say",
-    "that the law of the space, the shares of the error, an expected length, directions and sizes of bets, and which "
-    "rows have no ways, were fixed by the model and by what was seen before",
+    "that the law of the space, the shares of the error, an expected length, directions and sizes of bets, methods of "
+    "intervals and balls, the ridge and the events of least squares, and which rows have no ways, were fixed by the "
+    "model and by what was seen before",
 )
 
 EARLIER = "the counts of intervals from earlier updates: that each is what had been seen at some time"
@@ -141,9 +147,7 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
 def check_parameters(claim: Claim, witness: Part, report: Report) -> Claim:
     """Return the claim that is proved by a set of parameters, and functions of them."""
     with report.layer("budget"):
-        check_guarantee(
-            claim, witness["data"], uses_order=_uses_order(witness["set"]), is_fixed=_is_fixed(witness["set"])
-        )
+        check_guarantee(claim, witness["data"], uses_order=_uses_order(witness["set"]), is_fixed=_needs_fixed(witness))
         check_budget(claim, witness, spent_by_set(witness))
     with report.layer("counts"):
         data = read_data(witness)
@@ -161,6 +165,9 @@ def check_parameters(claim: Claim, witness: Part, report: Report) -> Claim:
     with report.layer("set"):
         likelihoods = [read_likelihood(part, data) for part in witness["set"]["likelihoods"]]
         half_spaces = half_spaces_of(witness, data, likelihoods)
+        intervals = witness["set"]["intervals"]
+        rests = [check_once(intervals, data, chain) for chain in chains if intervals.value is not None]
+        report.trusted += [ONCE] if any(rests) else []
         enclosure = read_enclosure(witness["set"]["ball"], data, half_spaces, likelihoods)
         check_inside(witness["set"]["ball"], data, half_spaces, likelihoods)
     with report.layer("values"):
@@ -179,9 +186,15 @@ def _uses_order(part: Part) -> bool:
     return part["bets"].value is not None or "main" in [each["data"].text() for each in part["likelihoods"]]
 
 
-def _is_fixed(part: Part) -> bool:
-    """Return whether a set needs numbers of trials that were fixed."""
-    return part["intervals"].value is not None and part["intervals"]["method"].text() == "clopper-pearson"
+def _needs_fixed(witness: Part) -> bool:
+    """Return whether some part of the set needs numbers of trials, or of runs, that were fixed."""
+    intervals, balls = witness["set"]["intervals"], witness["set"]["balls"]
+    if balls.value is not None and balls["method"].text() == "weissman":
+        return True
+    if intervals.value is None or intervals["method"].text() in ("beta-binomial", "tolerant"):
+        return False
+    is_independent = witness["data"]["sampling"].text() == "independent"
+    return is_independent or any(item["once"].truth() for item in intervals["list"])
 
 
 def _trusted(claim: Claim, witness: Part, data: Data) -> Iterator[str]:
@@ -204,15 +217,21 @@ def policies_of(claim: Claim, witness: Part) -> list[Part]:
 
 
 def half_spaces_of(witness: Part, data: Data, likelihoods: Sequence[Likelihood]) -> list[HalfSpace]:
-    """Return the half-spaces of space, intervals, studies, bets and likelihoods, in the order that multipliers use."""
-    part, half_spaces = witness["set"], list(of_space(witness, data.names))
-    if part["intervals"].value is not None:
-        half_spaces += of_intervals(part["intervals"], data)
-    if "studies" in part:
-        half_spaces += of_studies(part["studies"], data.names)
-    if part["bets"].value is not None:
-        half_spaces += of_bets(part["bets"], data)
+    """Return the half-spaces of space, data, bets and likelihoods, in the order that multipliers use."""
+    part, half_spaces = witness["set"], half_spaces_of_data(witness, data)
+    half_spaces += of_quotients(part["quotients"], data.names, half_spaces)
+    half_spaces += of_bets(part["bets"], data) if part["bets"].value is not None else []
     return [*half_spaces, *of_tangents(part["tangents"], data, likelihoods)]
+
+
+def half_spaces_of_data(witness: Part, data: Data) -> list[HalfSpace]:
+    """Return those of the space, and of sets that are drawn from the counts at once, some of which are curved."""
+    part, space = witness["set"], list(of_space(witness, data.names))
+    drawn = of_intervals(part["intervals"], data) if part["intervals"].value is not None else ()
+    studies = of_studies(part["studies"], data.names) if "studies" in part else ()
+    balls = of_balls(part["balls"], data) if part["balls"].value is not None else ()
+    ellipsoid = of_ellipsoid(part["ellipsoid"], data, space) if part["ellipsoid"].value is not None else ()
+    return [*space, *drawn, *studies, *balls, *ellipsoid]
 
 
 @dataclass(frozen=True)

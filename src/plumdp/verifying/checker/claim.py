@@ -202,11 +202,13 @@ def check_budget(claim: Claim, witness: Part, spent: Iterable[tuple[str, int, Ex
     require(len(shares.names()) <= _MAX_SHARES, f"the error is divided among more than {_MAX_SHARES} parts")
     parts = {name: shares[name].fraction() for name in shares.names()}
     require(sum(parts.values(), start=fmpq(0)) <= 1, "the shares of the error sum to more than one")
+    left = {name: share * error * rounding for name, share in parts.items()}
     for name, number, of_each in spent:
         words = name.replace("_", " ")
         require(name in parts, f"{words}: there is no share of the error")
         require(of_each > 0, f"{words}: the error is not positive")
-        require(number * of_each <= parts[name] * error * rounding, f"{words}: more is spent than the share")
+        left[name] -= number * of_each  # several parts may have a share together
+        require(left[name] >= 0, f"{words}: more is spent than the share")
 
 
 def check_guarantee(claim: Claim, data: Part, *, uses_order: bool, is_fixed: bool) -> None:
@@ -232,3 +234,7 @@ def spent_by_set(witness: Part) -> Iterator[tuple[str, int, Exact]]:
         name = part["intervals"]["part"].text()
         require(name in ("intervals", "whole_set"), f"intervals have no part of the budget called {name[:40]!r}")
         yield name, part["intervals"]["number"].whole(), part["intervals"]["error"].number()
+    if part["balls"].value is not None:
+        yield "whole_set", part["balls"]["number"].whole(), part["balls"]["error"].number()
+    if part["ellipsoid"].value is not None:
+        yield "whole_set", 1, part["ellipsoid"]["error"].number()

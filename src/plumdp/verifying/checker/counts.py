@@ -101,15 +101,6 @@ class Data:
         return {group: sharpness([seen[i] for i in places[group]], of_class) for group, of_class in mixed}
 
     @cached_property
-    def groups_with(self) -> dict[tuple[Exact, ...], set[int]]:
-        """The classes that have a member with a constant and slopes; values of rewards are not of any."""
-        result: dict[tuple[Exact, ...], set[int]] = {}
-        paid = {reward.group for reward in self.rewards}
-        for member in (each for each in self.members if each.group not in paid):
-            result.setdefault((member.constant, *member.slopes), set()).add(member.group)
-        return result
-
-    @cached_property
     def places(self) -> list[list[int]]:
         """The members of each class."""
         result: list[list[int]] = [[] for _ in range(self.members[-1].group + 1)] if self.members else []
@@ -159,7 +150,7 @@ def read_data(witness: Part) -> Data:
     rewards = list(read_rewards(witness["rewards"], [*map(len, classes)], parts)) if "rewards" in witness else []
     misfit = witness["misfit"].number() if "misfit" in witness else fmpq(0)
     require(0 <= misfit < 1, "misfit: it is not from 0 to less than 1")
-    sides = [parse(text.text(), names) for text in witness["space"]] if misfit else []
+    sides = [affine(parse(text.text(), names), len(names), text.place) for text in witness["space"]] if misfit else []
     sure = sure_classes([row.ways for row in rows], classes, box_of(sides, len(names))) if misfit else set()
     return Data(names, members, rows, order, sampling, lengths, expected, rewards, misfit, sure)
 
@@ -222,32 +213,3 @@ def _check_ways(
     require(sorted(behind) == list(range(len(classes[group]))), f"{place}: ways leave out members of a class")
     for each in behind.values():
         _check_ways(outcomes, ways, depth + 1, each, classes, n, place)
-
-
-def trials_of(data: Data, seen: Sequence[Count], event: tuple[Exact, list[Exact]], part: Part) -> tuple[int, int]:
-    """Return how often an event with this affine probability happened and was tried, in all classes that try it.
-
-    These are the classes with a member that has the probability of the event, or one minus it: whoever may leave out
-    some of them picks those that suit him.
-    """
-    places = data.places
-    successes = total = 0
-    used = set()
-    for trial in part:
-        group = trial[0].whole(len(places))
-        require(group not in used, f"{trial.place}: a visit is one trial of an event, not two")
-        used.add(group)
-        is_paid = any(reward.group == group for reward in data.rewards)
-        require(not is_paid, f"{trial.place}: values of rewards are not trials")
-        happens = {places[group][place.whole(len(places[group]))] for place in trial[1]}
-        constants = sum((data.members[i].constant for i in happens), start=fmpq(0))
-        slopes = [sum((data.members[i].slopes[j] for i in happens), start=fmpq(0)) for j in range(len(data.names))]
-        require((constants, slopes) == event, f"{trial.place}: these outcomes do not have the probability of the event")
-        successes = successes + sum(seen[i] for i in happens)
-        total += sum(seen[i] for i in places[group])
-    known, slopes = event
-    tried = data.groups_with.get((known, *slopes), set()) | data.groups_with.get(
-        (1 - known, *(-b for b in slopes)), set()
-    )
-    require(used == tried, f"{part.place}: these are not all classes that try the event, or others")
-    return successes, total

@@ -15,22 +15,19 @@ from .counts import Data
 from .evidence import Likelihood
 from .half_spaces import HalfSpace
 from .linear import is_positive_definite, norm
-from .polynomials import Polynomial, substitute
-from .reading import Ball, Exact, Part, dot, require, work
+from .polynomials import Exponents, Polynomial, monomials, substitute
+from .reading import Ball, Exact, Part, Rejected, dot, require, work
 
 _SMALL = fmpq(1, 10**6)
 
 
 @dataclass(frozen=True)
 class Cut:
-    """The points with ``row · x + x · square x <= offset`` in the coordinates of a ball.
+    """The points at which a polynomial in the coordinates of a ball is at least zero; None if it has idle ones."""
 
-    Only parabolas have a square. The row is None if it depends on idle coordinates.
-    """
-
-    row: list[Ball] | None
-    offset: Ball
-    square: list[list[Ball]] | None = None
+    left: dict[Exponents, Ball] | None
+    is_half_space: bool = True
+    is_ellipsoid: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,8 @@ def make_enclosure(part: Part, data: Data, half_spaces: Sequence[HalfSpace]) -> 
     for member in data.members:
         free = all(dot(member.slopes, direction) == 0 for direction in idle)
         require(free, f"{part.place}: an outcome depends on parameters that are called idle")
-    cuts = [_cut(each, centre, axes, idle) for each in half_spaces]
+    empty = Enclosure(centre, axes, idle, [])
+    cuts = [_curved(each, empty) if each.curved else _cut(each, centre, axes, idle) for each in half_spaces]
     cuts += [_parabola(each, each.likelihood, data, centre, axes) for each in half_spaces if each.likelihood]
     return Enclosure(centre, axes, idle, cuts)
 
@@ -98,9 +96,34 @@ def _cut(
     row = half_space.row
     is_exact = all(type(a) is fmpq for a in row)  # those of outcomes do not depend on idle coordinates, as checked
     if is_exact and any(dot(row, direction) != 0 for direction in idle):
-        return Cut(None, arb(0))
+        return Cut(None)
     offset = arb(half_space.offset) - arb(dot(row, centre))
-    return Cut([arb(dot(row, axis)) for axis in axes], offset)
+    return Cut(_left(offset, [arb(dot(row, axis)) for axis in axes], []))
+
+
+def _left(offset: Ball, row: Sequence[Ball], square: Sequence[Sequence[Ball]]) -> dict[Exponents, Ball]:
+    """Return the polynomial offset - row · x - x · square x."""
+    k = len(row)
+    left = {(0,) * k: offset} | {tuple(int(i == m) for m in range(k)): -q for i, q in enumerate(row)}
+    for i, entries in enumerate(square):
+        for j, entry in enumerate(entries):
+            e = tuple(int(i == m) + int(j == m) for m in range(k))
+            left[e] = left.get(e, arb(0)) - entry
+    return left
+
+
+def _curved(half_space: HalfSpace, enclosure: Enclosure) -> Cut:
+    """Return what a half-space that is curved by products of parameters leaves of a ball."""
+    d = len(enclosure.centre)
+    flat = {tuple(int(i == m) for m in range(d)): b for i, b in enumerate(half_space.row) if b}
+    try:
+        moved = enclosure.transform(flat | half_space.curved, "")
+    except Rejected:
+        return Cut(None, is_half_space=False)
+    zero = (0,) * enclosure.dimension
+    left = {e: -arb(c) for e, c in moved.items()}
+    left |= {zero: left.get(zero, arb(0)) + arb(half_space.offset)}
+    return Cut(left, is_half_space=False, is_ellipsoid=half_space.is_convex)
 
 
 def _parabola(
@@ -112,7 +135,7 @@ def _parabola(
     As ln(1 + s) <= s - κ(t) s² / 2 (see below), threshold <= Σ seen ln f is at most Σ seen (ln y + s - κ(t) s² / 2).
     """
     k = len(axes)
-    work(len(data.members) * (len(centre) + 1) * (k + 1))
+    work(len(data.members) * (len(centre) + 1) * (k + 1) + (k + 1) ** 3)
     row, offset, square = [arb(0)] * k, -likelihood.threshold, [[arb(0)] * k for _ in range(k)]
     for member, n, y in zip(data.members, likelihood.seen, tangent.touches, strict=True):
         if n:
@@ -124,7 +147,7 @@ def _parabola(
                 row[i] -= n * a - 2 * bend * start * a
                 for j, b in enumerate(slopes):
                     square[i][j] += bend * a * b
-    return Cut(row, offset, square)
+    return Cut(_left(offset, row, square), is_half_space=False)
 
 
 def _check(
@@ -133,9 +156,9 @@ def _check(
     """Require that no point x with |x| = 1 is on the way from the centre to a point of the set.
 
     Quadratic functions are known not to be negative on such a way: products (o - q·x) (o' - q'·x) of two half-spaces
-    that the centre fulfils as well, and what the likelihood leaves. If the sum of some of these, with positive
-    weights, is negative wherever |x| = 1, there is no such point. With any multiple of 1 - |x|² added, which is zero
-    there, that is a matrix which is positive definite.
+    that the centre fulfils as well, and what an ellipsoid or the likelihood leaves. If the sum of some of these, with
+    positive weights, is negative wherever |x| = 1, there is no such point. With any multiple of 1 - |x|² added, which
+    is zero there, that is a matrix which is positive definite.
     """
     k = enclosure.dimension
     sphere = arb(part["sphere"].number())
@@ -150,16 +173,36 @@ def _check(
                 matrix[i][j] -= weight * (one[i] * other[j] + one[j] * other[i]) / 2
     if part["likelihood"].value is not None:
         _subtract_likelihood(part["likelihood"], matrix, enclosure, data, likelihoods)
+    if part["ellipsoid"].value is not None:
+        _subtract_ellipsoid(part["ellipsoid"], matrix, enclosure)
     require(is_positive_definite(matrix), f"{part.place}: the ball does not hold all points that the data allow")
 
 
 def _coefficients(part: Part, enclosure: Enclosure) -> list[Ball]:
     """Return the coefficients of o - q·x for a half-space that the centre fulfils."""
     cut = enclosure.cuts[part.whole(len(enclosure.cuts))]
-    require(cut.square is None, f"{part.place}: this is a parabola, not a half-space")
-    require(cut.row is not None, f"{part.place}: the half-space depends on parameters that are called idle")
-    require(bool(cut.offset >= 0), f"{part.place}: the centre is not in the half-space")
-    return [cut.offset, *(-q for q in cut.row or [])]
+    require(cut.is_half_space, f"{part.place}: this is curved, not a half-space")
+    require(cut.left is not None, f"{part.place}: the half-space depends on parameters that are called idle")
+    numbers = [(cut.left or {}).get(e, arb(0)) for e in monomials(enclosure.dimension, 1)]
+    require(bool(numbers[0] >= 0), f"{part.place}: the centre is not in the half-space")
+    return numbers
+
+
+def _subtract_ellipsoid(part: Part, matrix: list[list[Ball]], enclosure: Enclosure) -> None:
+    """Subtract what an ellipsoid leaves, with a weight: as it is convex, it holds the way from the centre as well."""
+    cut = enclosure.cuts[part["index"].whole(len(enclosure.cuts))]
+    weight = arb(part["weight"].number())
+    require(bool(weight >= 0), f"{part.place}: the weight is negative")
+    require(cut.is_ellipsoid, f"{part.place}: this is not an ellipsoid of parameters")
+    require(cut.left is not None, f"{part.place}: the ellipsoid depends on parameters that are called idle")
+    left = cut.left or {}
+    require(
+        bool(left.get((0,) * enclosure.dimension, arb(0)) >= 0), f"{part.place}: the centre is not in the ellipsoid"
+    )
+    for e, c in left.items():
+        places = [0, 0, *(i for i, power in enumerate(e, start=1) for _ in range(power))]
+        matrix[places[-1]][places[-2]] -= weight * c / 2
+        matrix[places[-2]][places[-1]] -= weight * c / 2
 
 
 def _subtract_likelihood(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from flint import arb
+from flint import arb, fmpq
 
 from .counts import Data
 from .evidence import Likelihood
@@ -22,9 +23,9 @@ def check_inside(ball: Part, data: Data, half_spaces: Sequence[HalfSpace], likel
 def is_inside(
     point: Sequence[Exact], data: Data, half_spaces: Sequence[HalfSpace], likelihoods: Sequence[Likelihood]
 ) -> bool:
-    """Return whether a point is surely in all half-spaces, and in the sets of all likelihoods."""
+    """Return whether a point is surely in all half-spaces, curved or not, and in the sets of all likelihoods."""
     work(len(half_spaces) * len(point) + len(data.members) * (len(point) + len(likelihoods)))
-    if not all(bool(arb(dot(each.row, point)) <= arb(each.offset)) for each in half_spaces):
+    if not all(_is_below(point, each) for each in half_spaces):
         return False
     values = [member.at(point) for member in data.members]
     for likelihood in likelihoods:
@@ -34,3 +35,11 @@ def is_inside(
         if not sum((n * arb(f).log() for n, f in counted), arb(0)) >= likelihood.threshold:
             return False
     return True
+
+
+def _is_below(point: Sequence[Exact], half_space: HalfSpace) -> bool:
+    work(sum(map(sum, half_space.curved)) + len(half_space.curved))
+    left = dot(half_space.row, point)
+    for exponents, c in half_space.curved.items():
+        left += c * prod((x**power for x, power in zip(point, exponents, strict=True) if power), start=fmpq(1))
+    return bool(arb(left) <= arb(half_space.offset))

@@ -8,7 +8,7 @@ misfit times the range of what follows. The likelihood has no part in this, as i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flint import arb, fmpq
@@ -30,6 +30,8 @@ def check_parts(witness: Part) -> None:
     part = witness["set"]
     for name in ("likelihoods", "tangents"):
         require(not len(part[name]), f"{part[name].place}: rows that are off have no likelihood")
+    for name in ("balls", "ellipsoid"):
+        require(part[name].value is None, f"{part[name].place}: this set is for rows that are exact")
     require("studies" not in part, "studies: rows that are off need not have the parameters of another study")
     require("rewards" not in witness, "rewards: their means are those of exact rows")
     if part["intervals"].value is not None:
@@ -47,12 +49,14 @@ def sure_classes(ways: Sequence[Sequence[Way] | None], classes: Sequence[Sequenc
     return {i for i, members in enumerate(classes) if i in first or all(_least(f, box) >= 0 for f in members)}
 
 
-def box_of(sides: Sequence[Polynomial], n: int) -> Box:
-    """Return the least and the largest value of each parameter, by sides of the space in one parameter."""
+def box_of(sides: Iterable[tuple[Exact, Sequence[Exact]]], n: int) -> Box:
+    """Return the least and the largest value of each parameter, by sides of the space in one parameter.
+
+    Sides are constants and slopes of polynomials that are at least zero.
+    """
     low: list[Any] = [None] * n
     high: list[Any] = [None] * n
-    for side in sides:
-        number, slopes = affine(side, n, "space")
+    for number, slopes in sides:
         places = [i for i, b in enumerate(slopes) if b]
         if len(places) == 1:
             i, end = places[0], -number / slopes[places[0]]
@@ -71,12 +75,6 @@ def _least(polynomial: Polynomial, box: Box) -> Exact:
             return fmpq(-1)
         number += slope * end if slope else 0
     return number
-
-
-def first_classes_only(ways: Sequence[Sequence[Way] | None]) -> set[int]:
-    """Return the classes that rows draw from first, and never later: each of their visits is one of a whole row."""
-    places = [(place, group) for of_row in ways for way in of_row or () for place, (group, _) in enumerate(way)]
-    return {group for place, group in places if place == 0} - {group for place, group in places if place > 0}
 
 
 def log_tolerated(ways: Sequence[Way], bets: Mapping[tuple[int, int], Ball], misfit: Exact) -> Ball:

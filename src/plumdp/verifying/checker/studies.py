@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .half_spaces import HalfSpace, clopper_pearson
+from .half_spaces import HalfSpace
+from .intervals import clopper_pearson
 from .polynomials import affine, parse
 from .reading import Part, Rejected, require
 
@@ -56,7 +57,7 @@ def of_studies(part: Part, names: list[str]) -> Iterator[HalfSpace]:
         successes, trials = study["successes"].whole(), study["trials"].whole()
         lower, upper = study["lower"].number(), study["upper"].number()
         for end, is_trivial, side in ((lower, lower <= 0, -1), (upper, upper >= 1, 1)):
-            holds = is_trivial or clopper_pearson(successes, trials, end, error, side)
+            holds = is_trivial or (0 < end < 1 and clopper_pearson(successes, trials, end, error, side))
             require(holds, f"{study.place}: the interval from {trials} trials is too narrow")
         yield HalfSpace(slopes, upper - constant)
         yield HalfSpace([-b for b in slopes], constant - lower)

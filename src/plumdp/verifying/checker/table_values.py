@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 from flint import fmpq
 
-from .half_spaces import excludes_by_bets
+from .intervals import excludes_by_bets
 from .reading import Exact, Part, require
 from .table_chain import ANY, Counts, Node, TableChain
 
