@@ -311,7 +311,21 @@ def test_an_average_that_is_off_is_rejected(tmp_path):
         (tmp_path / "result" / "witness.json").write_text(before)
 
 
-def test_kinds_without_a_witness_are_refused_by_name():
+def test_a_certificate_of_an_objective_that_was_not_announced_is_proved_by_the_same_set(tmp_path):
     learned = plumdp.learn(small_model(), small_counts(), objectives=["Rmax=? [ LRA ]"])
-    with pytest.raises(DataError, match="announced"):
-        make_witness(learned, plumdp.conclude(learned, PROPERTY))
+    certificate = plumdp.conclude(learned, PROPERTY)
+    certificate.save(tmp_path / "result", witness=make_witness(learned, certificate))
+    assert verify(tmp_path / "result").broken is None
+    narrower = {"lower": certificate.lower + 1e-3}
+    rewrite(tmp_path / "result", claimed(**narrower), claimed_by_certificate(**narrower))
+    assert verify(tmp_path / "result").broken.layer == "bracket"
+
+
+def test_certificates_of_other_data_or_of_objectives_without_a_text_are_refused():
+    learned = plumdp.learn(small_model(), small_counts(), objectives=[])
+    other = plumdp.learn(small_model(), small_counts(runs=100), objectives=[PROPERTY])
+    is_goal = small_model().graph.states["x"] == 4
+    nameless = plumdp.Reach(is_goal, ~is_goal & is_goal, "max")
+    for certificate in (plumdp.conclude(other, PROPERTY), plumdp.conclude(learned, nameless)):
+        with pytest.raises(DataError, match="make_witness takes what learn returned"):
+            make_witness(learned, certificate)

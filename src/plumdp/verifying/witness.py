@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, ModelError
 from plumdp.confidence.estimates import estimate_inside
 from plumdp.confidence.laws import law_of_space
 from plumdp.confidence.likelihood import Threshold, furthest_point
@@ -54,8 +54,8 @@ _UNPROVED = (Guarantee.ASYMPTOTIC, Guarantee.NONE)
 def make_witness(learned: Learned, certificate: Certificate) -> str:
     """Return the witness of a certificate as JSON, so that others can check it: ``certificate.save(…, witness=…)``.
 
-    The certificate is one of an objective that was announced to ``learn``. Kinds of certificates that have no witness
-    yet are refused by name.
+    Its objective need not have been announced to ``learn``. Kinds of certificates that have no witness yet are refused
+    by name.
 
     >>> from plumdp import case_study, conclude, learn, simulate
     >>> study = case_study("betting:5")
@@ -129,22 +129,23 @@ def _claim(certificate: Certificate, witness: Part) -> Claim:
 
 
 def _question_of(learned: Learned, certificate: Certificate) -> Question:
-    """Return the question that was announced and that a certificate answers."""
+    """Return the question that a certificate answers, announced or not: the set is the same for all of them."""
     require_learned("make_witness", learned)
     asked, about = certificate.provenance.get("objective"), certificate.provenance.get("counts")
-    for question in _announced(learned, certificate):
-        if digest(question.objective) == asked and about == learned.counts.fingerprint:
-            return question
+    with suppress(ModelError):  # an objective of Python code need not have a text
+        for question in _questions(learned, certificate):
+            if digest(question.objective) == asked and about == learned.counts.fingerprint:
+                return question
     raise DataError(
-        "make_witness takes what learn returned, and a certificate of an objective that was announced to it"
+        "make_witness takes what learn returned, and a certificate of an objective that was announced to it, or that "
+        "has a text"
     )
 
 
-def _announced(learned: Learned, certificate: Certificate) -> Iterator[Question]:
-    """Yield the questions that were announced, also with as much memory as the policy has."""
+def _questions(learned: Learned, certificate: Certificate) -> Iterator[Question]:
+    """Yield the questions that were announced, and that of the certificate, with as much memory as the policy has."""
     yield from learned.questions
-    if certificate.objective and certificate.objective in [each.objective.text for each in learned.questions]:
-        yield ask(certificate.objective, learned.model, memory=memory_of(certificate.policy))
+    yield ask(certificate.objective, learned.model, memory=memory_of(certificate.policy))
 
 
 def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any], certificate: Certificate) -> None:
