@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError
+from plumdp.base.rounding import UNDERFLOW
 from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.question import Question
 from plumdp.result.policy_table import PolicyTable
@@ -98,7 +99,7 @@ def _sums(added: FloatArray, nodes: Indices, matrices: dict[Exponents, Any], zer
             return total
         new = np.zeros(n_states)
         np.maximum.at(new, nodes, spared + after)
-        if not np.isfinite(new).all() or new.max(initial=0.0) > 1e12 * max(float(spared.max(initial=0.0)), 1e-300):
+        if not np.isfinite(new).all() or new.max(initial=0.0) > 1e12 * max(float(spared.max(initial=0.0)), UNDERFLOW):
             return None
         total = new
     return None

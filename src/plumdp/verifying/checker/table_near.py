@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log
+from sys import float_info
 from typing import Any
 
 from flint import arb, arb_mat
@@ -200,7 +201,7 @@ def _iterated(near: Near, start: list[Ball]) -> Near:
         )
         near = replace(near, distance=distance, deviation=deviation)
         near = replace(near, size=least(near.size, _sizes(near, start)))
-        if sum(log(float(a) + 1e-300) - log(float(b) + 1e-300) for a, b in zip(before, deviation, strict=True)) < (
+        if sum(log(float(a) + float_info.min) - log(float(b) + float_info.min) for a, b in zip(before, deviation, strict=True)) < (
             _STALLS * n
         ):
             break
