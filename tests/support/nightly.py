@@ -35,7 +35,7 @@ BY_DAY = {
     ),
     "oracles/test_reward_points": ("test_values_at_points_lie_within_all_bounds[6]",),
     "oracles/test_solver_brute_force": (
-        "test_bounds_contain_the_exact_value_and_the_policy_attains_it[steps-known]",
+        "test_bounds_contain_the_exact_value_and_the_policy_attains_it[until-unknown]",
         "test_bounds_contain_the_exact_value_when_more_is_asked_for_than_floats_can_give[reach-unknown]",
     ),
     "oracles/test_table_points": ("test_values_that_no_bet_excludes_keep_to_every_bound[walks-0]",),

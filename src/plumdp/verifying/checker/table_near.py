@@ -201,11 +201,14 @@ def _iterated(near: Near, start: list[Ball]) -> Near:
         )
         near = replace(near, distance=distance, deviation=deviation)
         near = replace(near, size=least(near.size, _sizes(near, start)))
-        if sum(log(float(a) + float_info.min) - log(float(b) + float_info.min) for a, b in zip(before, deviation, strict=True)) < (
-            _STALLS * n
-        ):
+        if sum(map(_size, before)) - sum(map(_size, deviation)) < _STALLS * n:
             break
     return near
+
+
+def _size(number: Ball) -> float:
+    """Return about the logarithm of a number."""
+    return log(float(number) + float_info.min)
 
 
 def added(squares: Sequence[Ball], others: Sequence[Ball]) -> list[Ball]:
