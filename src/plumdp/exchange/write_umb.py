@@ -16,6 +16,7 @@ import numpy.typing as npt
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph
 from plumdp.model.parametric import RewardStructure
+from plumdp.model.readers.umb import read_archive
 from plumdp.relaxation.intervals import IntervalMDP
 
 Files = dict[str, npt.NDArray[Any]]  # path in the archive → content
@@ -80,10 +81,8 @@ def annotate_umb(path: str | Path, group: str, values: FloatArray, *, alias: str
     file, applies_to = Path(path), "choices" if values.ndim == 1 else "states"
     if not file.is_file():
         raise ModelError(f"{file}: there is no such archive to add to; write the model first")
-    with tarfile.open(file, "r:*") as archive:
-        members = [(member.name, archive.extractfile(member)) for member in archive]
-        files: Files = {name: np.frombuffer(content.read(), np.uint8) for name, content in members if content}
-    index = json.loads(files["index.json"].tobytes())
+    index, content = read_archive(file)
+    files: Files = {name: np.frombuffer(of_file, np.uint8) for name, of_file in content.items()}
     expected = index["transition-system"][f"#{applies_to}"]
     if len(values) != expected:
         sizes = f"{group} of {len(values):,} {applies_to}, but the model in it has {expected:,}"

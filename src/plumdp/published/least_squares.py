@@ -31,6 +31,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
 from plumdp.published.observations import Observations, observations, observed
 
+RIDGE = 0.01  # the weight of the middle of the space
 _NOISE = 0.5
 
 
@@ -57,7 +58,7 @@ class LeastSquares:
 
 
 def least_squares(
-    model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001, ridge: float = 0.01
+    model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001, ridge: float = RIDGE
 ) -> LeastSquares:
     """Return an ellipsoid that contains the true point at all times with probability at least 1 - error.
 
@@ -78,7 +79,7 @@ def least_squares(
 
 
 def published_least_squares(
-    model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001, ridge: float = 0.01
+    model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001, ridge: float = RIDGE
 ) -> LeastSquares:
     """Return the ellipsoid with the constants that the paper publishes, for comparison: without guarantee."""
     _require_sense(model, counts, error, ridge)

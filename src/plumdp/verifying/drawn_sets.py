@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -19,16 +17,15 @@ from plumdp.model.events import Events, find_events
 from plumdp.model.expressions.polynomial import Polynomial, parameters
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
-from plumdp.published.least_squares import LeastSquares
+from plumdp.published.least_squares import RIDGE, LeastSquares
 from plumdp.published.multinomial import RowBounds
 from plumdp.published.observations import independent_groups
 from plumdp.verifying.ball import EllipsoidForm
-from plumdp.verifying.checker.claim import WITNESS
-from plumdp.verifying.checker.counts import Data, read_data
+from plumdp.verifying.checker.counts import Data
 from plumdp.verifying.checker.half_spaces import HalfSpace
 from plumdp.verifying.checker.intervals import ANYTIME, FIXED, TOLERANT, trials_of, tries_of
 from plumdp.verifying.checker.polynomials import parse
-from plumdp.verifying.checker.reading import Part, Rejected
+from plumdp.verifying.checker.reading import Part
 from plumdp.verifying.counted import places_of_outcomes
 
 _INTERVALS = {
@@ -41,27 +38,28 @@ _BALLS = {"L1 balls, Weissman": "weissman", "L1 balls, Dirichlet mixture": "diri
 _ALL_SETS = 5  # outcomes of a row, of which all sets are looked at
 _NEAREST = 400  # sets of outcomes that are written
 _DIRECTIONS = 200  # across which an ellipsoid is touched
-_RIDGE = 0.01  # the default of ``least_squares``
 
 Trials = list[list[Any]]
 """Pairs of a row of a witness and the positions of some of its outcomes."""
 
 
 def intervals_part(
-    model: ParametricMDP, counts: TransitionCounts, found: ExpressionBounds, content: dict[str, Any], part: str
+    model: ParametricMDP, counts: TransitionCounts, found: ExpressionBounds, data: Data | None, part: str
 ) -> dict[str, Any]:
-    """Return the intervals of events with the rows that try them; others than a checker counts are left out."""
+    """Return the intervals of events with the rows that try them; others than a checker counts are left out.
+
+    There are none if a checker does not accept the counts.
+    """
     method = next(name for words, name in _INTERVALS.items() if found.method.startswith(words))
     can_be_once = counts.sampling == "trajectories" and method in FIXED
     once = is_tried_once(model.graph, found.events) if can_be_once else np.zeros(len(found.events), dtype=np.bool_)
-    written: list[dict[str, Any]] = []
-    with suppress(Rejected):  # of counts, as the checker will say
-        written = _written(found, once.tolist(), read_data(Part(json.loads(json.dumps(content)), WITNESS)))
+    written = [] if data is None else _written(found, once.tolist(), data)
     error = equal_parts(found.error, len(found.events))
     return {"part": part, "method": method, "error": error, "number": len(found.events), "list": written}
 
 
 def _written(found: ExpressionBounds, once: list[bool], data: Data) -> list[dict[str, Any]]:
+    """Return the intervals whose trials are those that a checker counts."""
     tries, written, lower, upper = tries_of(data), list[dict[str, Any]](), found.event_lower, found.event_upper
     for event in np.flatnonzero((lower > 0) | (upper < 1)).tolist():
         text = str(found.events.polynomials[event])
@@ -107,9 +105,9 @@ def _trials(model: ParametricMDP, events: Events) -> list[Trials | None]:
     ]
 
 
-def balls_part(model: ParametricMDP, found: RowBounds, content: dict[str, Any], point: FloatArray) -> dict[str, Any]:
+def balls_part(model: ParametricMDP, found: RowBounds, rows: list[dict[str, Any]], point: FloatArray) -> dict[str, Any]:
     """Return the balls of rows, as the sets of outcomes that they bound most tightly near a point."""
-    tied, seen = find_tied_rows(model), [row["seen"]["all"] for row in content["rows"]]
+    tied, seen = find_tied_rows(model), [row["seen"]["all"] for row in rows]
     reach = {places_of_outcomes(tied)[first][0]: r / 2 for first, r in zip(tied.first, found.radius, strict=False)}
     near: list[tuple[float, int, tuple[int, ...]]] = []
     for row, outcomes in enumerate(rows_of(tied)):
@@ -148,7 +146,7 @@ def ellipsoid_part(model: ParametricMDP, found: LeastSquares) -> dict[str, Any]:
         f -= terms.pop((0,) * len(names), 0)
         directions |= dict.fromkeys(map(str, (f, -f))) if terms.keys() <= known else {}
     groups = _groups(model, rows)
-    return {"error": found.error, "ridge": _RIDGE, "rows": groups, "list": list(directions)[:_DIRECTIONS]}
+    return {"error": found.error, "ridge": RIDGE, "rows": groups, "list": list(directions)[:_DIRECTIONS]}
 
 
 def ellipsoid_form(found: Any, half_spaces: Sequence[HalfSpace]) -> EllipsoidForm | None:

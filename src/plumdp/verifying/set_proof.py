@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from math import log2
-from typing import Any
+from typing import Any, TypeAlias
 
 from plumdp.base.error_budget import SetPart, equal_parts
 from plumdp.confidence.binomial import tolerant_interval
@@ -20,46 +20,49 @@ from plumdp.learning.learned import Learned
 from plumdp.learning.studies import error_of_each
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
+from plumdp.verifying.checker.counts import Data
 from plumdp.verifying.drawn_sets import balls_part, ellipsoid_part, intervals_part
+
+Rows: TypeAlias = list[dict[str, Any]]
 
 _LIKELIHOODS: tuple[SetPart, SetPart] = ("likelihood_against_space", "likelihood_after_pilot")
 
 
-def set_part(learned: Learned, content: dict[str, Any]) -> dict[str, Any]:
+def set_part(learned: Learned, content: dict[str, Any], data: Data | None) -> dict[str, Any]:
     """Return the set of parameters, without what is found about it later: quotients, tangents and a ball.
 
-    Given is the part of a witness that is about the data.
+    Given is the part of a witness that is about the data, and what a checker reads there, if it accepts that.
     """
     parts: dict[str, Any] = dict.fromkeys(("bets", "intervals", "balls", "ellipsoid"))
     parts |= {"space_law": space_law(learned.model, learned.table), "likelihoods": [], "quotients": [], "tangents": []}
-    return parts | KINDS[learned.kind](learned, learned.bounds, content) | studies_part(learned)
+    return parts | KINDS[learned.kind](learned, learned.bounds, content["rows"], data) | studies_part(learned)
 
 
-def _likelihood_set(learned: Learned, found: Any, content: dict[str, Any]) -> dict[str, Any]:
+def _likelihood_set(learned: Learned, found: Any, _: Rows, data: Data | None) -> dict[str, Any]:
     return {
         "likelihoods": likelihood_parts(learned.model, learned.counts, found),
         "bets": bets_part(learned.counts, found),
-        "intervals": found.strips and _intervals(learned, found.strips, content, "intervals"),
+        "intervals": found.strips and _intervals(learned, found.strips, data, "intervals"),
     }
 
 
-def _intervals(learned: Learned, found: ExpressionBounds, content: dict[str, Any], part: str) -> dict[str, Any]:
+def _intervals(learned: Learned, found: ExpressionBounds, data: Data | None, part: str) -> dict[str, Any]:
     """Return intervals of events; if rows may be off, from the trials of all of them, before they are widened."""
     if not learned.misfit:
-        return intervals_part(learned.model, learned.counts, found, content, part)
+        return intervals_part(learned.model, learned.counts, found, data, part)
     error = learned.budget.error_in_set("intervals", learned.budget.error_of_set(learned.error))
     lower, upper = tolerant_interval(found.successes, found.trials, equal_parts(error, len(found.events)))
     before = replace(found, event_lower=lower, event_upper=upper, error=error, method="tolerant")
-    return intervals_part(learned.model, learned.counts, before, content, "intervals")
+    return intervals_part(learned.model, learned.counts, before, data, "intervals")
 
 
-KINDS: dict[str, Callable[[Learned, Any, dict[str, Any]], dict[str, Any]]] = {
+KINDS: dict[str, Callable[[Learned, Any, Rows, Data | None], dict[str, Any]]] = {
     "likelihood": _likelihood_set,
-    "interval": lambda learned, found, content: {"intervals": _intervals(learned, found, content, "whole_set")},
-    "l1": lambda learned, found, content: {"balls": balls_part(learned.model, found, content, learned.likely_point)},
-    "ellipsoid": lambda learned, found, _: {"ellipsoid": ellipsoid_part(learned.model, found)},
+    "interval": lambda learned, found, _, data: {"intervals": _intervals(learned, found, data, "whole_set")},
+    "l1": lambda learned, found, rows, _: {"balls": balls_part(learned.model, found, rows, learned.likely_point)},
+    "ellipsoid": lambda learned, found, *_: {"ellipsoid": ellipsoid_part(learned.model, found)},
 }
-"""The parts of a witness that say how each kind of set follows from the counts of rows (the last argument)."""
+"""The parts of a witness that say how a set follows from rows, as they are written and as a checker reads them."""
 
 
 def likelihood_parts(model: ParametricMDP, counts: TransitionCounts, found: LikelihoodSet) -> list[dict[str, Any]]:

@@ -170,9 +170,12 @@ def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any
 
 def _prove(content: dict[str, Any], learned: Learned, question: Question, certificate: Certificate) -> None:
     """Add the set, values and bracket to the content of a witness."""
-    content["set"] = set_part(learned, content)
+    data = _counted(content)
+    content["set"] = set_part(learned, content, data)
+    if data is None:
+        return
     witness = Part(json.loads(json.dumps(content)), "witness")
-    data, claim = read_data(witness), _claim(certificate, witness)
+    claim = _claim(certificate, witness)
     chains = [read_chain(part["chain"], data.names) for part in policies_of(claim, witness)]
     wanted = _wanted(certificate, chains)
     likelihoods = [read_likelihood(each, data) for each in witness["set"]["likelihoods"]]
@@ -208,6 +211,14 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
         lower, upper = (None if end is None else as_float(end) for end in claim.all_policies)
         all_ends = Wanted(((1, 0),), -inf if lower is None else lower, inf if upper is None else upper)
         content["all_policies"] |= prove_all(read_all(witness, data.names), all_ends, enclosure)
+
+
+def _counted(content: dict[str, Any]) -> Data | None:
+    """Return what a checker reads of the counts, or None if it does not accept them, for which it will say why."""
+    try:
+        return read_data(Part(json.loads(json.dumps(content)), "witness"))
+    except Rejected:
+        return None
 
 
 def _inside(

@@ -35,15 +35,27 @@ class UmbModel:
 
 def read_umb(path: Path, *, skip: frozenset[str] = frozenset()) -> UmbModel:
     """Return the arrays of an archive, compressed or not, without the state variables to skip."""
+    index, files = read_archive(path)
     try:
-        with tarfile.open(path, "r:*") as archive:
-            files = {member.name: archive.extractfile(member).read() for member in archive if member.isfile()}  # type: ignore[union-attr]
-        index = json.loads(files["index.json"])
         return _model(index, files, skip)
     except ModelError:
         raise
-    except (tarfile.TarError, EOFError, OSError, LookupError, TypeError, ValueError) as error:
-        raise ModelError(f"this is not a UMB archive, or it is damaged ({type(error).__name__}: {error})") from None
+    except (LookupError, TypeError, ValueError) as error:
+        raise _damaged(error) from None
+
+
+def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return the index of an archive, compressed or not, and the content of all its files."""
+    try:
+        with tarfile.open(path, "r:*") as archive:
+            files = {member.name: archive.extractfile(member).read() for member in archive if member.isfile()}  # type: ignore[union-attr]
+        return json.loads(files["index.json"]), files
+    except (tarfile.TarError, EOFError, OSError, LookupError, ValueError) as error:
+        raise _damaged(error) from None
+
+
+def _damaged(error: Exception) -> ModelError:
+    return ModelError(f"this is not a UMB archive, or it is damaged ({type(error).__name__}: {error})")
 
 
 def _model(index: Mapping[str, Any], files: Mapping[str, bytes], skip: frozenset[str]) -> UmbModel:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from flint import fmpq
 
 from .misfit import box_of, sure_classes
-from .polynomials import Polynomial, add, affine, constant, is_constant, is_multiple, parse, product
+from .polynomials import Polynomial, add, affine, constant, is_constant, is_multiple, key_of, parse, product
 from .reading import Exact, Part, require, work
 from .rewards import Reward, read_rewards, sharpness
 
@@ -145,7 +145,7 @@ def read_data(witness: Part) -> Data:
     members = [member for number, each in enumerate(classes) for member in _members(each, number, len(names))]
     parts = ["all", "pilot", *(f"moment {s}" for s in range(len(lengths)))]
     rows = [_row(part, names, classes, parts) for part in witness["rows"]]
-    keys = [frozenset(frozenset(f.items()) for f in row.outcomes) for row in rows]
+    keys = [frozenset(map(key_of, row.outcomes)) for row in rows]
     require(len(set(keys)) == len(keys), "rows: two of them have the same probabilities; they must be one")
     rewards = list(read_rewards(witness["rewards"], [*map(len, classes)], parts)) if "rewards" in witness else []
     misfit = witness["misfit"].number() if "misfit" in witness else fmpq(0)
@@ -159,7 +159,7 @@ def _members(polynomials: Sequence[Polynomial], number: int, n: int) -> list[Mem
     """Return the members of a class, which sum to one and differ, unless none depends on a parameter."""
     place = f"classes[{number}]"
     require(add(*polynomials) == constant(fmpq(1), n), f"{place}: the probabilities do not sum to one")
-    distinct = {frozenset(f.items()) for f in polynomials}
+    distinct = set(map(key_of, polynomials))
     if not all(map(is_constant, polynomials)):
         require(len(distinct) == len(polynomials), f"{place}: two outcomes have the same probability; they must be one")
     return [Member(number, *affine(f, n, place)) for f in polynomials]

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeAlias
 
 from flint import arb, fmpq
 
@@ -20,10 +19,9 @@ from .chain import Chain
 from .counts import Data, Row
 from .half_spaces import HalfSpace, below
 from .misfit import is_posterior_enough, tolerant_error
-from .polynomials import Exponents, Polynomial, add, constant, is_constant, multiply, parse
+from .polynomials import Key, Polynomial, add, constant, is_constant, key_of, multiply, parse
 from .reading import Exact, Part, require, work
 
-Key: TypeAlias = frozenset[tuple[Exponents, Exact]]
 ANYTIME, TOLERANT = "beta-binomial", "tolerant"
 ONCE = "that no run tries an event twice whose interval says so (no path of the policy's chain does)"
 _MOST_SUMMED = 6  # outcomes of a row, of which all sums are looked at
@@ -58,12 +56,13 @@ def tries_of(data: Data) -> Tries:
         members[key_of(polynomial)] = polynomial
     found, rows = dict[Key, Polynomial](), dict[Key, dict[int, frozenset[int]]]()
     for number, row in enumerate(data.rows):
-        single = Counter(key_of(f) for f in row.outcomes if not is_constant(f))
+        keys = [key_of(f) for f in row.outcomes]
+        single = Counter(key for key, f in zip(keys, row.outcomes, strict=True) if not is_constant(f))
         failures = {key_of(_failure(f, n)) for f in row.outcomes}
-        for i, f in enumerate(row.outcomes):
-            if single[key_of(f)]:
-                found[key_of(f)] = f
-                rows.setdefault(key_of(f), {})[number] = frozenset([i] if single[key_of(f)] == 1 else [])
+        for i, (key, f) in enumerate(zip(keys, row.outcomes, strict=True)):
+            if single[key]:
+                found[key] = f
+                rows.setdefault(key, {})[number] = frozenset([i] if single[key] == 1 else [])
         for key, chosen in _sums(row):
             if key in members and key not in single and key not in failures:
                 found[key] = members[key]
@@ -135,11 +134,6 @@ def _tried_until(item: Part, name: str, tried: tuple[int, int], *, is_fixed: boo
     is_earlier = successes <= tried[0] and 0 <= trials - successes <= tried[1] - tried[0]
     require(is_earlier, f"{item.place}: more was seen earlier than in all")
     return successes, trials
-
-
-def key_of(polynomial: Polynomial) -> Key:
-    """Return what is equal exactly for equal polynomials."""
-    return frozenset(polynomial.items())
 
 
 def _failure(polynomial: Polynomial, n: int) -> Polynomial:

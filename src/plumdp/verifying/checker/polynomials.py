@@ -19,12 +19,18 @@ from .reading import Ball, Exact, Rejected, is_whole, require, work
 
 Exponents: TypeAlias = tuple[int, ...]
 Polynomial: TypeAlias = dict[Exponents, Exact]
+Key: TypeAlias = frozenset[tuple[Exponents, Exact]]
 
 _MAX_DEGREE = 64
 _MAX_BITS = 4000  # of a number in an affine polynomial, and of the common denominator
 _MAX_TEXT = 1_000_000
 _MAX_TERMS = 200_000
 _TERM = re.compile(r"[+-]?[^+-]+")
+
+
+def key_of(polynomial: Polynomial) -> Key:
+    """Return what is equal exactly for equal polynomials."""
+    return frozenset(polynomial.items())
 
 
 def parse(text: str, names: Sequence[str]) -> Polynomial:
