@@ -215,11 +215,6 @@ def is_whole(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
 
 
-def as_ball(number: Exact) -> Ball:
-    """Return a fraction as a ball that holds it."""
-    return arb(number)
-
-
 def dot(left: Sequence[Any], right: Sequence[Any]) -> Any:
     """Return the sum of products."""
     return sum((a * b for a, b in zip(left, right, strict=True)), start=fmpq(0))
