@@ -250,3 +250,31 @@ def test_a_space_without_parameters_has_the_largest_constant():
     affine = AffineTests(np.zeros((2, 0)), np.array([3.0, -1.0]))
     found = find_agreement(pl.ParameterSpace.unit(), table, affine, NO_CELLS, np.zeros(0))
     assert 2.9 <= found.least <= 3
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_cell_that_has_seen_nothing_is_refused_wherever_it_is(place):
+    """A sum over it would be that of the next cell, and right data would contradict a right model."""
+    first = np.insert(np.array([0, 2, 4]), place, [0, 2, 4][place])
+    with pytest.raises(ValueError, match="needs an outcome that was seen"):
+        CellTests(np.arange(3), np.zeros(3), first, np.array([0, 1, 0, 1]), np.array([9.0, 1.0, 90.0, 10.0]))
+
+
+@pytest.mark.parametrize("gained", [np.inf, np.nan])
+def test_evidence_that_is_not_a_number_is_refused(gained):
+    with pytest.raises(ValueError, match="must be a number"):
+        CellTests(np.arange(1), np.array([gained]), np.array([0, 1]), np.array([0]), np.ones(1))
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_test_without_evidence_silences_no_other_test(place):
+    """900 of 1,000 heads and 100 of 1,000 contradict one coin; a third test has found no evidence."""
+    gained, seen = np.full(2, 1000 * np.log(0.5)), [[900.0, 100.0], [100.0, 900.0]]
+    outcome = np.array([0, 1, 0, 1])
+    two = CellTests(np.arange(2), gained, np.array([0, 2, 4]), outcome, np.ravel(seen))
+    seen.insert(place, [500.0, 500.0])
+    more = np.insert(gained, place, -np.inf)
+    three = CellTests(np.arange(3), more, np.array([0, 2, 4, 6]), np.append(outcome, [0, 1]), np.ravel(seen))
+    found = [find_agreement(LINE, ONE, NOTHING, cells, np.array([0.4])) for cells in (two, three)]
+    assert found[0].least == found[1].least > -100
+    assert found[1].cells[place] == 0

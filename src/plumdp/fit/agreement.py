@@ -71,14 +71,16 @@ def find_agreement(
     """Return a lower bound on the largest test at the best point.
 
     If it is above zero, no point agrees with all tests. ``start`` is a point of the space, or close to it, where all
-    outcomes that were seen can happen. Otherwise the bound is minus infinity, and so it is if there are no tests.
+    outcomes that were seen can happen. Otherwise the bound is minus infinity, and so it is if there are no tests. Tests
+    of cells that gained minus infinity, as no evidence was found, are left out: others speak without them.
     """
-    limits = _inequalities(space, start)
+    limits, is_proved = _inequalities(space, start), np.isfinite(cells.gained)
     chosen: Indices = np.zeros(0, dtype=np.int64)
     at, best = start, _Saddle(-np.inf, start, np.zeros(len(affine.constants)), np.zeros(0))
     for number in range(_ROUNDS):
-        values = cells.values(_logarithms(outcomes, at))
-        more = np.union1d(chosen, largest(values, _MOST_CELLS))
+        values = np.where(is_proved, cells.values(_logarithms(outcomes, at)), -np.inf)
+        strongest = largest(values, _MOST_CELLS)
+        more = np.union1d(chosen, strongest[is_proved[strongest]])
         tests = _Tests(outcomes, affine, cells.take(more))
         is_done = number > 0 and len(more) == len(chosen)
         if is_done or not len(tests) or not np.isfinite(_smooth(limits, tests, at, 1.0)[0]):

@@ -31,6 +31,13 @@ class CellTests:
     outcome: Indices  # (n)
     seen: FloatArray  # (n)
 
+    def __post_init__(self) -> None:
+        """Refuse cells that have seen nothing: sums over them would be those of the next cell."""
+        if (np.diff(self.first) < 1).any() or self.first[-1] != len(self.outcome):
+            raise ValueError("each test of a cell needs an outcome that was seen: leave out those without any")
+        if not (self.gained < np.inf).all():
+            raise ValueError("what a test of a cell gained must be a number, or minus infinity if none is proved")
+
     def __len__(self) -> int:
         return len(self.gained)
 
