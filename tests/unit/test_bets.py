@@ -29,6 +29,7 @@ from row_models import row_model
 from tiers import examples
 
 import plumdp as pl
+from plumdp.base.linear_algebra import solve_nearly
 from plumdp.confidence import bets as method
 from plumdp.confidence.bets import half_space
 from plumdp.confidence.estimates import information
@@ -268,6 +269,15 @@ def test_there_are_no_bets_across_the_row_space_even_if_it_is_oblique():
     """Only p + 2q is seen, and the gradient is that of 2p - q; in floats the product with the basis may not be zero."""
     for scale in (1.0, 1e-3, 1 / 3, 1e5):
         assert place_bets(SUM, np.full(2, 0.5), np.eye(2), scale * np.array([2.0, -1.0]), error=0.1, side=1) is None
+
+
+@pytest.mark.parametrize("sizes", [(40.0, 1e26), (1.0, 1.0), (np.inf, 1.0)])
+def test_information_that_floats_find_singular_still_gives_a_step(sizes):
+    """I = (a 0 0; 0 b b; 0 b b): its shortest solution for g = (1, 1, 1) is (1/a, 1/(2b), 1/(2b)), if it is finite."""
+    a, b = sizes
+    matrix = np.array([[a, 0, 0], [0, b, b], [0, b, b]])
+    step = solve_nearly(matrix, np.ones(3))
+    assert step == pytest.approx([1 / a, 1 / (2 * b), 1 / (2 * b)] if a < np.inf else [np.nan] * 3, nan_ok=True)
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-170, 1.0, 1e150, 1e300])

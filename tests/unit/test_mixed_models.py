@@ -358,6 +358,34 @@ class TestWhatFollows:
             pl.certify(model, counts, 'R{"pay"}max=? [ F "end" ]', confidence_set="table")
 
 
+@pytest.mark.parametrize(("seed", "confidence"), [(0, 0.999), (2, 0.5), (10, 0.9)])
+def test_few_data_whose_likelihood_set_reaches_the_border_are_certified(seed, confidence):
+    """There the information is singular in floats. With chances g of the goal and q of the other state, the value is
+
+    V = (g + q g') / (1 - q q'), where actions in state 1 have g' and q'.
+    """
+
+    def rows(s):
+        zero, one, goal, lost = (s._replace(x=v) for v in range(4))
+        if s.x > 1:
+            return {"stay": [(1, s)]}
+        if s.x == 0:
+            return {"a": pl.unknown(one, goal, lost), "b": [(p, one), (1 - p, lost)]}
+        return {"a": [(p / 2, goal), (1 - p / 2, lost)], "b": pl.unknown(zero, goal, lost)}
+
+    model = pl.explore(rows, {"x": 0}, space=pl.ParameterSpace.unit("p"), labels={"goal": lambda s: s.x == 2})
+    shares = np.array([0.004, 0.281, 0.715, 0.2, 0.8, 0.1, 0.9, 0.075, 0.528, 0.397, 1.0, 1.0])
+    options = {"rng": seed, "max_steps": 40, "stop": model.graph.states["x"] >= 2}
+    counts = pl.simulate(model, ({"p": 0.2}, shares), 60, **options)
+    found = pl.certify(model, counts, REACH, confidence=confidence)
+    (g, q), (g_1, q_1) = (
+        {"a": (0.281, 0.004), "b": (0.0, 0.2)}[found.policy.action(x=0)],
+        {"a": (0.1, 0.0), "b": (0.528, 0.075)}[found.policy.action(x=1)],
+    )
+    assert found.lower <= (g + q * g_1) / (1 - q * q_1) <= found.upper
+    assert found.upper - found.lower < 0.8
+
+
 class TestTheTestOfTheModel:
     @pytest.mark.parametrize("kind", BOTH)
     def test_expressions_of_one_parameter_that_differ_are_found(self, kind):

@@ -1,10 +1,25 @@
-"""Linear algebra in floats with a proved bound on what it is off."""
+"""Linear algebra in floats: roots with a proved bound on what they are off, and solutions that are proposals."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from plumdp.base.rounding import UNIT, UP, FloatArray
+
+
+def solve_nearly(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """Return about the solution of equations with a symmetric matrix, the shortest one if floats find them singular.
+
+    Nothing bounds what it is off, so that it only proposes. It is not finite if the equations are not.
+    """
+    if not np.isfinite(matrix).all() or not np.isfinite(right).all():
+        return np.full_like(right, np.nan)
+    try:
+        return np.asarray(np.linalg.solve(matrix, right))
+    except np.linalg.LinAlgError:
+        size = np.sqrt(np.abs(np.diagonal(matrix)))
+        size = np.where(size > 0, size, 1.0)  # blocks of very different sizes count alike
+        return np.asarray((np.linalg.lstsq(matrix / np.outer(size, size), (right.T / size).T)[0].T / size).T)
 
 
 def inverse_root(matrix: FloatArray, matrix_error: FloatArray) -> tuple[FloatArray, float]:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plumdp.base.linear_algebra import solve_nearly
 from plumdp.base.rounding import UNIT
 from plumdp.confidence.likelihood_table import LikelihoodTable, Outcomes
 from plumdp.model.graph import FloatArray, IntArray, read_only
@@ -57,7 +58,7 @@ def unit_steps(table: LikelihoodTable, information: FloatArray, gradients: Float
     is_finite = (size > 0) & (size < inf)
     slope = np.where(is_finite, gradients, 0.0) / np.where(is_finite, size, 1.0) @ table.basis
     slope[np.abs(slope).max(axis=1, initial=0.0) < _LEAST_SLOPE] = 0.0
-    step = np.linalg.solve(table.basis.T @ information @ table.basis, slope.T).T
+    step = solve_nearly(table.basis.T @ information @ table.basis, slope.T).T
     norm = np.sqrt(np.maximum((slope * step).sum(axis=1, keepdims=True), 0.0))
     return np.asarray(np.where(norm > 0, step / np.where(norm > 0, norm, 1.0), 0.0) @ table.basis.T)
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plumdp.base.linear_algebra import solve_nearly
 from plumdp.base.rounding import UNIT
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.model.graph import BoolArray, FloatArray
@@ -98,7 +99,7 @@ def marginal_precision(precision: FloatArray, basis: FloatArray) -> FloatArray:
     """Return the precision of the coordinates of a normal law in an orthonormal basis, averaged over all others."""
     if basis.shape[0] == basis.shape[1] and np.array_equal(basis, np.eye(len(basis))):
         return (precision + precision.T) / 2
-    marginal = np.linalg.inv(basis.T @ np.linalg.inv(precision) @ basis)
+    marginal = solve_nearly(basis.T @ solve_nearly(precision, basis), np.eye(basis.shape[1]))
     return np.asarray((marginal + marginal.T) / 2)
 
 

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plumdp.base.linear_algebra import inverse_root
+from plumdp.base.linear_algebra import inverse_root, solve_nearly
 from plumdp.base.rounding import SQUARES_UNDERFLOW, UNIT, UP
 from plumdp.confidence.estimates import (
     Prior,
@@ -128,7 +128,7 @@ def _leverages(table: LikelihoodTable, outcome_counts: FloatArray, prior: Prior,
     basis = table.basis
     matrix = basis.T @ information(table, outcome_counts, point) @ basis + marginal_precision(prior[1], basis)
     slopes = table.coefficients @ basis / table.values(point)[0][:, None]
-    leverages: FloatArray = outcome_counts * (slopes * np.linalg.solve(matrix, slopes.T).T).sum(axis=1)
+    leverages: FloatArray = outcome_counts * (slopes * solve_nearly(matrix, slopes.T).T).sum(axis=1)
     return np.where(outcome_counts > 0, leverages.clip(0, 1), 0.0)
 
 

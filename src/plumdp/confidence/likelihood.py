@@ -304,7 +304,7 @@ def furthest_point(table: LikelihoodTable, likelihood: Threshold, best: FloatArr
     There the gradient of the likelihood is a multiple of the given one. With the information I at the last point, the
     next one is on the ray along I⁻¹ g from the maximum. A tangent at any other point would be valid as well.
     """
-    is_seen, point = likelihood.outcome_counts > 0, best
+    is_seen, tried = likelihood.outcome_counts > 0, [best]
     weights = likelihood.outcome_counts[is_seen]
 
     def is_inside(at: FloatArray) -> bool:
@@ -312,7 +312,7 @@ def furthest_point(table: LikelihoodTable, likelihood: Threshold, best: FloatArr
         return bool((values > 0).all() and weights @ np.log(values) >= likelihood.threshold)
 
     for _ in range(_TRIES):
-        matrix = information(table, likelihood.outcome_counts, point) + SPACE_AS_DATA * np.eye(len(best))
+        matrix = information(table, likelihood.outcome_counts, tried[-1]) + SPACE_AS_DATA * np.eye(len(best))
         (step,) = unit_steps(table, matrix, gradient[None, :])
         low, high = 0.0, 4.0
         while is_inside(best + high * step) and high < 1e3:
@@ -320,8 +320,8 @@ def furthest_point(table: LikelihoodTable, likelihood: Threshold, best: FloatArr
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             low, high = (middle, high) if is_inside(best + middle * step) else (low, middle)
-        point = best + low * step
-    return point
+        tried.append(best + low * step)
+    return max(tried, key=lambda at: float(gradient @ at))  # far out, where the information is lost, tries go back
 
 
 def _stacked(half_spaces: Sequence[HalfSpace], d: int) -> tuple[FloatArray, FloatArray]:

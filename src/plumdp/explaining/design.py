@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
+from plumdp.base.linear_algebra import solve_nearly
 from plumdp.confidence.estimates import information
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.explaining.expected_rewards import ExpectedRewards
@@ -135,7 +136,7 @@ class ValueQuestion:
     def _solve(self, information: FloatArray) -> tuple[FloatArray, float]:
         basis = self.table.basis
         slope = basis.T @ self.gradient
-        step = np.linalg.solve(basis.T @ (information + self.prior) @ basis, slope)
+        step = solve_nearly(basis.T @ (information + self.prior) @ basis, slope)
         return basis @ step, float(slope @ step)
 
     def _positive(self, outcome_counts: FloatArray) -> FloatArray:

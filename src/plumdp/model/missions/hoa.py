@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,34 +20,54 @@ from plumdp.model.missions.automaton import Automaton, letters_of
 from plumdp.model.missions.marked_steps import MarkedSteps, decided, undecided
 from plumdp.model.missions.recurrence import Recurrence
 
-_TOKEN = re.compile(
-    r'(?:\s|/\*.*?\*/)*(--[A-Z]+--|[A-Za-z_][\w-]*:|"(?:\\.|[^"\\])*"|@?[\w-]+|[][(){}!&|]|$)', re.DOTALL
-)
+_Read = TypeVar("_Read")
+_TOKEN = re.compile(r'\s+|/\*.*?\*/|(--[A-Z]+--|[A-Za-z_][\w-]*:|"(?:\\.|[^"\\])*"|@?[\w-]+|[][(){}!&|])', re.DOTALL)
+_MEANS = ("States:", "Start:", "AP:", "Acceptance:")  # names in lower case change no meaning
 _MOST_BYTES = 10**7
 _MOST_MARKS = 64
+_MOST_STATES = 10**6
 
 
 @dataclass
 class _File:
-    """The parts of a file, as far as they are read."""
+    """The tokens of a file with their lines, and the place up to which they are read."""
 
     tokens: list[str]
+    lines: list[int]
     at: int = 0
-    header: dict[str, list[str]] = field(default_factory=dict)
-    aliases: dict[str, list[str]] = field(default_factory=dict)
+    header: dict[str, tuple[int, int]] = field(default_factory=dict)  # first and last place after each name or @alias
+
+    @property
+    def next(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    @property
+    def line(self) -> int:
+        """The line of the token that was read last."""
+        return self.lines[min(self.at, len(self.lines)) - 1] if self.lines else 1
 
     def take(self, wanted: str = "") -> str:
-        token = self.tokens[self.at] if self.at < len(self.tokens) else ""
+        token, self.at = self.next, self.at + 1
         if (wanted and token != wanted) or not token:
             instead = f"found {token}" if token else "the file ends"
             raise ModelError(f"{instead} where {wanted or 'more'} is expected")
-        self.at += 1
         return token
 
     def accept(self, token: str) -> bool:
-        is_next = self.tokens[self.at : self.at + 1] == [token]
+        is_next = self.next == token
         self.at += is_next
         return is_next
+
+    def in_header(self, name: str, read: Callable[[], _Read]) -> _Read:
+        """Return what a function reads after a name in the header, which must be all there is."""
+        if name not in self.header:
+            raise ModelError(f"its header has no line {name}")
+        here, (self.at, end) = self.at, self.header[name]
+        result = read()
+        if self.at != end:
+            raise ModelError(f"found {self.take()} after the end of {name}")
+        self.at = here
+        return result
 
 
 def read_hoa(
@@ -63,9 +84,8 @@ def read_hoa(
         if len(text) > _MOST_BYTES:
             raise ModelError(f"it has more than {_MOST_BYTES:,} bytes")
         return parse_hoa(text.decode("utf-8-sig"), states_of, n_states, is_max=is_max)
-    except (OSError, UnicodeDecodeError, RecursionError, ModelError) as error:
-        deep = "labels are nested too deeply"
-        reason = deep if isinstance(error, RecursionError) else getattr(error, "strerror", None) or error
+    except (OSError, UnicodeDecodeError, ModelError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise ModelError(f"{path} cannot be read as an automaton: {reason}") from None
 
 
@@ -73,30 +93,41 @@ def parse_hoa(
     text: str, states_of: Callable[[str], BoolArray], n_states: int, *, is_max: bool
 ) -> tuple[Automaton | Recurrence, bool]:
     """Return the automaton of a text, as ``read_hoa`` does."""
-    file = _File(_tokens(text))
-    _read_header(file)
-    propositions = [token[1:-1] for token in file.header.get("AP:", ["0"])[1:]]
-    letter, holds = letters_of([states_of(name) for name in propositions], n_states)
-    start, n = _whole(file, "Start:"), _whole(file, "States:")
-    if not start < n:
-        raise ModelError(f"its start {start} is not one of its {n:,} states")
-    n_marks, condition = _acceptance(file)
-    after, marks, names = _read_body(file, n, holds, n_marks)
+    file = _tokens(text)
+    try:
+        _read_header(file)
+        n = file.in_header("States:", lambda: _number(file, _MOST_STATES + 1, "a number of states, up to 1,000,000,"))
+        start = file.in_header("Start:", lambda: _number(file, n, f"a state, 0 to {n - 1},"))
+        n_marks, condition = file.in_header("Acceptance:", lambda: _acceptance(file))
+        held = file.in_header("AP:", lambda: _propositions(file, states_of)) if "AP:" in file.header else []
+        letter, holds = letters_of(held, n_states)
+        after, marks, names = _read_body(file, n, holds, n_marks)
+    except (ModelError, RecursionError) as error:
+        reason = "labels are nested too deeply" if isinstance(error, RecursionError) else error
+        raise ModelError(f"line {file.line:,}: {reason}") from None
     steps = MarkedSteps(after, marks, letter, start, tuple(names))
     return decided(steps, condition) or undecided(steps, condition, is_max=is_max)
 
 
+def _number(file: _File, n: int, what: str) -> int:
+    """Read a number below n."""
+    token = file.take()
+    if not token.isdecimal() or len(token) > 9 or int(token) >= n:
+        raise ModelError(f"found {token[:40]} where {what} is expected")
+    return int(token)
+
+
+def _propositions(file: _File, states_of: Callable[[str], BoolArray]) -> list[BoolArray]:
+    names = [file.take() for _ in range(_number(file, _MOST_STATES, "the number of propositions"))]
+    if wrong := [name for name in names if not name.startswith('"')]:
+        raise ModelError(f"found {wrong[0]} where a proposition in quotes is expected")
+    return [states_of(name[1:-1]) for name in names]
+
+
 def _acceptance(file: _File) -> tuple[int, Condition]:
     """Return the number of marks, and the condition, with one more mark for runs that have no way on."""
-    number, *rest = file.header.get("Acceptance:", []) or [""]
-    if not number.isdecimal() or int(number) > _MOST_MARKS:
-        shown = " ".join([number, *rest]).strip() or "nothing"
-        raise ModelError(f"Acceptance: {shown}: a number of sets, up to {_MOST_MARKS}, and a condition is expected")
-    inner, n_marks = _File(rest), int(number)
-    condition = _any_condition(inner, n_marks)
-    if inner.at < len(rest):
-        raise ModelError(f"found {rest[inner.at]} after the end of the acceptance condition")
-    return n_marks, Joined("&", (condition, Limit(2 * n_marks, is_often=False)))
+    n_marks = _number(file, _MOST_MARKS + 1, f"a number of acceptance sets, up to {_MOST_MARKS},")
+    return n_marks, Joined("&", (_any_condition(file, n_marks), Limit(2 * n_marks, is_often=False)))
 
 
 def _any_condition(file: _File, n_marks: int) -> Condition:
@@ -125,55 +156,46 @@ def _one_condition(file: _File, n_marks: int) -> Condition:
         raise ModelError(f"found {token} where Inf, Fin, t or f is expected in the acceptance condition")
     file.take("(")
     is_opposite = file.accept("!")  # steps without the mark, which have marks of their own here
-    mark = _mark(file.take(), n_marks)
+    mark = _mark(file, n_marks)
     file.take(")")
     return Limit(mark + n_marks * is_opposite, is_often=token == "Inf")
 
 
-def _mark(token: str, n_marks: int) -> int:
-    if not token.isdecimal() or int(token) >= n_marks:
-        raise ModelError(f"{token} is not an acceptance set; there are {n_marks}")
-    return int(token)
+def _mark(file: _File, n_marks: int) -> int:
+    return _number(file, n_marks, f"one of {n_marks} acceptance sets, by its number from 0,")
 
 
-def _tokens(text: str) -> list[str]:
-    tokens, at = [], 0
+def _tokens(text: str) -> _File:
+    file, at, line = _File([], []), 0, 1
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
-            raise ModelError(f"{text[at : at + 20].split()[0]!r} is not part of the format")
-        at = found.end()
+            raise ModelError(f"line {line:,}: {text[at : at + 20].split()[0]!r} is not part of the format")
         if found[1]:
-            tokens.append(found[1])
-        elif at >= len(text):
-            break
-    return tokens
+            file.tokens.append(found[1])
+            file.lines.append(line)
+        at, line = found.end(), line + found[0].count("\n")
+    return file
 
 
 def _read_header(file: _File) -> None:
     if file.take() != "HOA:" or file.take() != "v1":
         raise ModelError("it does not begin with HOA: v1")
     while not file.accept("--BODY--"):
-        name, values = file.take(), []
-        if not name.endswith(":"):
+        name = file.take()
+        is_alias = name == "Alias:"
+        name = file.take() if is_alias else name
+        if not (name.startswith("@") if is_alias else name.endswith(":")):
             raise ModelError(f"found {name} where a line of the header is expected")
-        while file.at < len(file.tokens) and not (
-            file.tokens[file.at].endswith(":") or file.tokens[file.at] == "--BODY--"
-        ):
-            values.append(file.take())
-        if name == "Alias:":
-            file.aliases[values[0] if values else ""] = values[1:]
-        elif name in file.header and name == "Start:":
-            raise ModelError("it has several starts, and is not deterministic")
-        else:
-            file.header[name] = values
-
-
-def _whole(file: _File, name: str) -> int:
-    values = file.header.get(name, [])
-    if len(values) != 1 or not values[0].isdecimal() or int(values[0]) > 10**6:
-        raise ModelError(f"{name} {' '.join(values) or 'nothing'}: one whole number up to 1,000,000 is expected")
-    return int(values[0])
+        if name[0].isupper() and name not in _MEANS:  # by the format, it may change what the automaton means
+            raise ModelError(f"{name} is not known here")
+        if name in file.header and not name[0].islower():
+            several = "it has several starts, and is not deterministic"
+            raise ModelError(several if name == "Start:" else f"{name} is given twice")
+        first = file.at
+        while file.next and not file.next.endswith(":") and file.next != "--BODY--":
+            file.at += 1
+        file.header[name] = first, file.at
 
 
 def _read_body(file: _File, n: int, holds: BoolArray, n_marks: int) -> tuple[IntArray, BoolArray, list[str]]:
@@ -188,33 +210,41 @@ def _read_body(file: _File, n: int, holds: BoolArray, n_marks: int) -> tuple[Int
     after = np.full((n + 1, n_letters), n, dtype=np.int32)
     marks = np.zeros((n + 1, n_letters, n_marks), dtype=np.bool_)
     names = [*(f"state {q}" for q in range(n)), "false"]
+    is_read = np.zeros(n, dtype=np.bool_)
     while not file.accept("--END--"):
         file.take("State:")
-        of_state = _label(file, holds) if file.tokens[file.at : file.at + 1] == ["["] else None
+        of_state = _label(file, holds) if file.next == "[" else None
         state = _state(file, n)
-        if file.tokens[file.at : file.at + 1] and file.tokens[file.at].startswith('"'):
+        if is_read[state]:
+            raise ModelError(f"state {state} is described twice")
+        is_read[state] = True
+        if file.next.startswith('"'):
             names[state] = file.take()[1:-1]
         of_all, edge = _marks(file, n_marks), 0
-        while file.at < len(file.tokens) and file.tokens[file.at] not in ("State:", "--END--"):
-            where = _label(file, holds) if file.tokens[file.at] == "[" else of_state
+        while file.next not in ("State:", "--END--", ""):
+            if file.next == "[" and of_state is not None:
+                raise ModelError(f"state {state} has a label, and so has one of its edges")
+            where = _label(file, holds) if file.next == "[" else of_state
             if where is None:  # edges without labels are in the order of all sets of propositions
                 number = (holds * (1 << np.arange(len(holds)))[:, None]).sum(axis=0)
                 where, edge = number == edge, edge + 1
-            to = _state(file, n)
-            if (after[state, where] < n).any() and (after[state, where] != to)[after[state, where] < n].any():
-                raise ModelError(f"it is not deterministic: there are two ways on from state {state}")
-            after[state, where] = to
-            marks[state, where] = _marks(file, n_marks) | of_all
+            to, of_edge = _state(file, n), _marks(file, n_marks) | of_all
+            is_taken = where & (after[state] < n)
+            if (after[state, is_taken] != to).any() or (marks[state, is_taken] != of_edge).any():
+                raise ModelError(f"it is not deterministic: two ways on from state {state} have labels that overlap")
+            after[state, where], marks[state, where] = to, of_edge
+        if edge not in (0, 2 ** len(holds)):
+            raise ModelError(f"state {state} has {edge} edges without labels; it needs {2 ** len(holds):,}, or labels")
+    if file.next:
+        raise ModelError(f"found {file.take()} after --END--; a file holds one automaton")
     return after, np.concatenate([marks, ~marks, after[:, :, None] == n], axis=2), names
 
 
 def _state(file: _File, n: int) -> int:
-    token = file.take()
-    if not token.isdecimal() or int(token) >= n:
-        raise ModelError(f"{token} is not a state; they are 0 to {n - 1}")
+    state = _number(file, n, f"a state, 0 to {n - 1},")
     if file.accept("&"):
         raise ModelError("it goes on in two states at once, and is not deterministic")
-    return int(token)
+    return state
 
 
 def _marks(file: _File, n_marks: int) -> BoolArray:
@@ -222,7 +252,7 @@ def _marks(file: _File, n_marks: int) -> BoolArray:
     is_in = np.zeros(n_marks, dtype=np.bool_)
     if file.accept("{"):
         while not file.accept("}"):
-            is_in[_mark(file.take(), n_marks)] = True
+            is_in[_mark(file, n_marks)] = True
     return is_in
 
 
@@ -257,10 +287,9 @@ def _one_of(file: _File, holds: BoolArray) -> BoolArray:
         return where
     if token in ("t", "f"):
         return np.full(holds.shape[1], token == "t")
-    if token in file.aliases:
-        inner = _File(file.aliases[token], aliases=file.aliases)
-        return _any_of(inner, holds)
-    if not token.isdecimal() or int(token) >= len(holds):
-        raise ModelError(f"{token} is not an atomic proposition; there are {len(holds)}")
-    proposition: BoolArray = holds[int(token)]
+    if token.startswith("@"):
+        return file.in_header(token, lambda: _any_of(file, holds))
+    file.at -= 1
+    which = f"one of {len(holds)} propositions, by its number from 0,"
+    proposition: BoolArray = holds[_number(file, len(holds), which)]
     return proposition
