@@ -151,6 +151,7 @@ def test_defaults_come_from_a_file_and_options_override_them(counts, tmp_path, m
             "plumdp.toml: confidnce = … is not shared by all commands (did you mean confidence?); write [COMMAND] "
             "above it\n",
         ),
+        ("[verify]\nmodel = 'm.py'\n", "plumdp.toml: [verify]: this command has no defaults of its own; write them on"),
         ("[certify\n", "plumdp.toml: this is not TOML: "),
         ("[certify]\nconfidence = 7\n", "--confidence 7: give a number between 0 and 1, such as 0.999"),
     ],

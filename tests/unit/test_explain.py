@@ -3,6 +3,7 @@
 import json
 import pickle
 import sys
+import zipfile
 from dataclasses import replace
 from fractions import Fraction
 from hashlib import blake2b
@@ -319,3 +320,17 @@ def test_a_pickle_in_the_place_of_arrays_is_not_run(tmp_path):
     np.savez(tmp_path / "data.npz", about=np.array([Bomb()], dtype=object))
     with pytest.raises(pl.DataError, match=r"data\.npz is not what plumdp writes .*allow_pickle=False"):
         read_data(tmp_path / "data.npz")
+
+
+def test_a_file_that_unpacks_to_more_than_it_may_is_refused_before_it_is_read(tmp_path):
+    """A few kilobytes that declare, and hold, 64 MB of zeros; and one compressed in a way that keeps to no limit."""
+    write_data(tmp_path / "data.npz", STUDY.model, COUNTS)
+    assert read_data(tmp_path / "data.npz", most=2**22)[1].total == COUNTS.total
+    with zipfile.ZipFile(tmp_path / "data.npz", "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("more.npy", bytes(2**26))
+    with pytest.raises(pl.DataError, match=r"data\.npz .*: it holds 67,\d+,\d+ bytes, and 4,194,304 are more than"):
+        read_data(tmp_path / "data.npz", most=2**22)
+    with zipfile.ZipFile(tmp_path / "data.npz", "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("about.npy", b"")
+    with pytest.raises(pl.DataError, match="it is compressed in another way"):
+        read_data(tmp_path / "data.npz", most=2**22)

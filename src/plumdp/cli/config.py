@@ -11,6 +11,7 @@ from plumdp.base.errors import ModelError
 from plumdp.cli.invocation import FOR_ALL
 
 FILE = "plumdp.toml"
+_WITHOUT = "verify"  # it is run beside a result of others, who may have put a file there that names code to run
 SHARED = (  # options about model, data and confidence, which mean the same wherever they are taken
     "constant", "space", "column", "state", "action", "form", "keep-going", "sampling", "order", "expected", "cut-off",
     "steps", "allow-impossible", "partitions", "confidence", "confidence-set", "interval-method", "misfit", "evidence",
@@ -25,15 +26,21 @@ def read_defaults(
 
     Shared options above all tables are for every command that has them; a command's own table goes before them.
     ``options`` has the parameter of each option by its long name. Without a path, ``plumdp.toml`` in the working
-    directory is read if there is one.
+    directory is read if there is one, but not for ``verify``.
     """
     file = Path(FILE) if path is None else path
+    if command == _WITHOUT and path is None:
+        return {}, {}
     if not file.is_file():
         if path is not None:
             raise ModelError(f"--config {path}: there is no such file")
         return {}, {}
     content = _parse(file)
     tables = {name: table for name, table in content.items() if isinstance(table, dict)}
+    if _WITHOUT in tables:
+        raise ModelError(
+            f"{file}: [{_WITHOUT}]: this command has no defaults of its own; write them on the command line"
+        )
     for name in tables:
         if name not in commands:
             raise ModelError(f"{file}: there is no command {name}{_near(name, commands)}")

@@ -11,7 +11,7 @@ from dataclasses import asdict, fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,10 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 _GRAPH = ("first_choice", "first_transition", "successor", "action")
 _PILOT = tuple(field.name for field in fields(Pilot) if field.name not in ("counts", "moments", "rewards"))
-_PROBLEMS = (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError, EOFError, BadZipFile)
+_PROBLEMS = (
+    *(OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError, EOFError, BadZipFile),
+    MemoryError,
+)
 
 
 def write_data(path: Path, model: ParametricMDP, counts: TransitionCounts) -> None:
@@ -76,9 +79,14 @@ def write_data(path: Path, model: ParametricMDP, counts: TransitionCounts) -> No
     np.savez_compressed(path, **everything)
 
 
-def read_data(path: Path) -> tuple[ParametricMDP, TransitionCounts]:
-    """Return the model and the counts in a file; one that is damaged, or is no such file, is refused."""
+def read_data(path: Path, *, most: int | None = None) -> tuple[ParametricMDP, TransitionCounts]:
+    """Return the model and the counts in a file; one that is damaged, or is no such file, is refused.
+
+    So is one with more than so many bytes, if somebody else may have written it.
+    """
     try:
+        if most is not None:
+            _require_few_bytes(path, most)
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: read_only(archive[name]) for name in archive.files}
         about = json.loads(arrays.pop("about").tobytes())
@@ -88,6 +96,17 @@ def read_data(path: Path) -> tuple[ParametricMDP, TransitionCounts]:
         raise DataError(f"{path} is not what plumdp writes: {error}") from None
     except _PROBLEMS as error:
         raise DataError(f"{path} is not what plumdp writes ({type(error).__name__}: {error})") from None
+
+
+def _require_few_bytes(path: Path, most: int) -> None:
+    """Refuse an archive by the sizes that it declares; no more than these are unpacked, in ways that keep to them."""
+    with ZipFile(path) as archive:
+        members = archive.infolist()
+    size = sum(member.file_size for member in members)
+    if size > most:
+        raise DataError(f"it holds {size:,} bytes, and {most:,} are more than enough for this model")
+    if any(member.compress_type not in (ZIP_STORED, ZIP_DEFLATED) for member in members):
+        raise DataError("it is compressed in another way")
 
 
 def _model(about: Mapping[str, Any], arrays: Arrays) -> ParametricMDP:
