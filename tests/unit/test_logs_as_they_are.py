@@ -12,13 +12,12 @@ import pytest
 from log_models import LAMP, p, recount, runs
 
 import plumdp as pl
-from plumdp.certifying.claims import _about_data
 from plumdp.data.ingestion import TransitionCounter
 from plumdp.data.logs import read_log
 from plumdp.data.matching import numbered_actions
 from plumdp.data.report import REJECTED, report_from
 from plumdp.data.sql import counts_query
-from plumdp.result.data_quality import DataQuality
+from plumdp.learning.assumptions import _of_rows_in
 
 ROWS, COUNTS = runs(LAMP, {"p": 0.6}, 40)
 RUNS, MOVES = pd.DataFrame(ROWS["trajectories"]), pd.DataFrame(ROWS["transitions"])
@@ -67,7 +66,7 @@ def test_steps_may_be_anything_that_orders_the_rows(spelling, tmp_path):
         assert np.array_equal(log.counts.counts, COUNTS)
         assert (log.report.rejected, log.report.assuming) == (0, (ASSUMED.format("Time"),))
     assert str(log).endswith(f"\n  assuming that {ASSUMED.format('Time')}")
-    assert ASSUMED.format("Time") in [*_about_data(log.counts, DataQuality(log.counts.total, log.report))]
+    assert ASSUMED.format("Time") in [*_of_rows_in(log.counts)]
 
 
 def test_the_first_runs_are_the_same_where_steps_are_times():
@@ -396,7 +395,7 @@ def test_impossible_transitions_may_be_allowed_by_number():
         "others"
     )
     assert log.report.assuming[0].startswith(sentence)
-    assert log.report.assuming[0] in [*_about_data(log.counts, DataQuality(log.counts.total, log.report))]
+    assert log.report.assuming[0] in [*_of_rows_in(log.counts)]
     for options in ({}, {"on_unmatched": "report"}):
         assert f"{n} rows" in refused(LAMP, frame, allow_impossible=n - 1, **options)
     assert report_from(log.report.to_dict()).to_dict() == log.report.to_dict()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -15,7 +14,7 @@ from plumdp import __version__
 from plumdp.certifying.valuation import Valuation
 from plumdp.confidence.full_likelihood import left_out_choices
 from plumdp.confidence.sets import Guarantee
-from plumdp.data.counts import Sampling, TransitionCounts
+from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
 from plumdp.learning.storage import storage_of
@@ -23,7 +22,6 @@ from plumdp.model.graph import read_only
 from plumdp.model.objective import Objective, digest
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
-from plumdp.model.table_model import elsewhere_of
 from plumdp.model.text import cut, number_of
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import Relaxation
@@ -69,7 +67,7 @@ def make_certificate(
         relaxation="untied" if is_contradicted else relaxation,
         confidence_set=storage_of(model).untied_set if is_contradicted else learned.bounds.method,
         guarantee=Guarantee.ANYTIME if is_contradicted and is_proved else learned.bounds.guarantee,
-        assumptions=_assumptions(learned),
+        assumptions=learned.assumptions,
         status=status_of(learned, objective, min(ends), max(ends), is_given=is_given),
         parameters=learned.parameters,
         solver=valued.solver,
@@ -189,7 +187,7 @@ def _parts_of_gap(valued: Valuation) -> dict[str, float]:
 
 
 def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate:
-    """Return the certificate with assumptions about its data, and without bounds if these contradict the graph."""
+    """Return the certificate with the quality of its data, and without bounds if these contradict the graph."""
     quality = DataQuality(counts.total, counts.report)
     if quality.contradicting:
         return replace(
@@ -197,7 +195,6 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
             lower=-np.inf,
             upper=np.inf,
             guarantee=Guarantee.NONE,
-            assumptions=(),
             status=Status.CONTRADICTED,
             reason=quality.contradiction,
             parameters={},
@@ -212,36 +209,10 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
         )
     return replace(
         certificate,
-        assumptions=(*certificate.assumptions, *_about_data(counts, quality)),
         reason=certificate.reason
         or ((quality.absence or _not_excluded(certificate)) if certificate.status == Status.VACUOUS else ""),
         data_quality=quality,
     )
-
-
-def _about_data(counts: TransitionCounts, quality: DataQuality) -> Iterator[str]:
-    """Yield the assumptions about data, unless plumdp simulated them and counted every step."""
-    report = quality.report
-    n_cut_off, n_copies = (0, 0) if report is None else (report.rows["cut off"], report.rows["copy"])
-    ends = (
-        f"{n_cut_off:,} of {0 if report is None else report.n_runs:,} runs end before the outcome of their last action"
-    )
-    is_said = report is not None and report.cut_off is not None
-    if not all(part.is_simulated for part in counts.parts):
-        yield _UNCONFOUNDED
-        yield f"{_COMPLETE} ({ends})" if n_cut_off and not is_said else _COMPLETE
-    if is_said:
-        yield f"that {ends} has nothing to do with that outcome (you said so)"
-    if n_copies:
-        yield f"rows of the log with the same run, step and values are copies of one row ({_left_out(n_copies)})"
-    yield from () if report is None else report.assuming
-    if quality.unreadable:
-        left_out = _left_out(quality.unreadable)
-        yield f"whether a row of the log can be read does not depend on where its step led ({left_out})"
-
-
-def _left_out(n: int) -> str:
-    return f"{number_of(n, 'row')} {'was' if n == 1 else 'were'} left out"
 
 
 def _not_excluded(certificate: Certificate) -> str:
@@ -287,50 +258,3 @@ def _reason_for_infinite_bound(question: Question, bound: float, policy: npt.NDA
     one, all_ = "this policy does not surely reach the target", "no policy reaches the target with certainty"
     who = one if is_one_policy else all_
     return f"{who}, so its expected reward is infinite, as long as every transition of the model can happen"
-
-
-_STRUCTURE = (
-    "the model has every transition that can happen, and where a step leads depends on state and action alone, in the "
-    "data as where the policy is run"
-)
-_TIED = "rows that were given one name have the same probabilities, and numbers that were given are right"
-_TIED_BY_EXPRESSIONS = (
-    "rows with the same expressions, or with one name, have the same probabilities, numbers that were given are right, "
-    "and the parameters lie in their space"
-)
-_ELSEWHERE = "no reward is earned in states that the table does not have"
-_CHOSEN = "the model, with its parameters, ties and bins, was chosen before these data were looked at"
-_COMPLETE = "which steps are in the data does not depend on where they led: none is missing because of its outcome"
-_UNCONFOUNDED = (
-    "whoever chose the actions in the data knew no more about where a step would lead than the state says (no "
-    "confounding)"
-)
-_PLANNED = "you fixed the amount of data before you looked at any; data added later may have ended when you liked"
-_SAMPLED: dict[Sampling, str] = {
-    "independent": "you fixed the number of samples of each choice before you looked at any data",
-    "trajectories": "runs are independent, all under one policy, and you fixed their number before you looked at any",
-    "adaptive": "what was sampled and when you stopped did not depend on the data (assumed, as nobody said so)",
-}
-
-
-def _assumptions(learned: Learned) -> tuple[str, ...]:
-    """Return the assumptions that the confidence rests on, in words."""
-    tied = "the model is correct for some values of its parameters"
-    if learned.model.counted.is_table:
-        tied = _TIED if learned.model.counted.source is None else _TIED_BY_EXPRESSIONS
-        tied = tied if elsewhere_of(learned.model.counted) is None else f"{tied}; {_ELSEWHERE}"
-    elif learned.misfit:
-        tied += f", up to {learned.misfit:g} for each state and action (in total variation)"
-    guarantee, planned = learned.bounds.guarantee, _SAMPLED[learned.counts.sampling]
-    sampled: tuple[str, ...] = (planned,)
-    if guarantee == Guarantee.ANYTIME:
-        sampled = ()  # data may have ended at any time
-    elif guarantee == Guarantee.PLANNED:
-        sampled = (_PLANNED,)
-    elif guarantee == Guarantee.ASYMPTOTIC:
-        sampled = (
-            f"{planned}, and there are so many that approximations for large samples hold (no number is proved to be "
-            "enough)",
-        )
-    model = (_STRUCTURE, tied) if learned.conflict is None else (_STRUCTURE,)
-    return (*model, _CHOSEN, *sampled, *learned.rests_on)

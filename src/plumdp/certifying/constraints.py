@@ -94,6 +94,7 @@ class Constrained:
             "schema": "plumdp/constrained/1",
             "is_feasible": self.is_feasible,
             "sentence": self.sentence,
+            "assumptions": list(self.certificate.assumptions),
             "certificate": self.certificate.to_dict(),
             "subject_to": [answer.to_dict() for answer in self.answers],
         }

@@ -17,6 +17,7 @@ from plumdp.model.question import Asked, Question, ask
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, Status, outward, percent
 from plumdp.result.json_values import json_value
+from plumdp.result.printing import fact_lines
 from plumdp.solver.coupled.differences import find_difference_bounds
 
 
@@ -75,7 +76,7 @@ class Difference:
         )
 
     def __str__(self) -> str:
-        return f"{self.sentence}\n{self.brackets}"
+        return "\n".join([self.sentence, self.brackets, *fact_lines(self.first.premises())])
 
     def _repr_html_(self) -> str:
         return f"<p><b>{escape(self.sentence)}</b></p>{self.first._repr_html_()}{self.second._repr_html_()}"
@@ -88,10 +89,13 @@ class Difference:
         bounds = {name: json_value(list(each)) for name, each in ends.items()}
         return {"sentence": self.sentence, "names": list(self.names), **bounds}
 
-    def with_comparison(self, of: Literal["first", "second"] = "first") -> Certificate:
-        """Return the certificate of one policy with the comparison to the other, which its ``save`` keeps as well."""
+    def with_comparison(self, of: Literal["first", "second"] = "first", assuming: tuple[str, ...] = ()) -> Certificate:
+        """Return the certificate of one policy with the comparison to the other, which its ``save`` keeps as well.
+
+        ``assuming`` says what the comparison rests on beside the assumptions of both certificates.
+        """
         kept, rival = (self.first, self.second) if of == "first" else (self.second, self.first)
-        return replace(kept, comparison={**self.comparison, "policy": of}, rival=rival.policy)
+        return replace(kept, comparison={**self.comparison, "policy": of, "assuming": [*assuming]}, rival=rival.policy)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
@@ -102,6 +106,7 @@ class Difference:
             "verdict": str(self.verdict),
             "sentence": self.sentence,
             "not_coupled": self.not_coupled,
+            "assumptions": list(self.first.assumptions),
             "first": self.first.to_dict(),
             "second": self.second.to_dict(),
         }

@@ -29,11 +29,12 @@ from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import Asked, Question, ask
-from plumdp.model.text import number_of
+from plumdp.model.text import html_table, number_of
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, outward, percent
 from plumdp.result.json_values import json_value
 from plumdp.result.policy_table import PolicyTable
+from plumdp.result.printing import Fact, fact_lines
 from plumdp.tables.table_set import first_moment
 
 PRACTICE = "practice"
@@ -72,7 +73,7 @@ class Improvement:
         """The certificate with the comparison to the baseline, if there is one, as folders keep it."""
         if not self.n_compared:
             return self.certificate
-        return self.difference.with_comparison("first" if self.is_better else "second")
+        return self.difference.with_comparison("first" if self.is_better else "second", self.about_baseline)
 
     @property
     def policy(self) -> PolicyTable:
@@ -104,10 +105,13 @@ class Improvement:
         return f"Improvement({'by at least ' + outward(self.gain, -1) if self.is_better else 'none certified'})"
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, self.difference.brackets, "assuming that", *_items(self.assumptions)])
+        return "\n".join([self.sentence, self.difference.brackets, *fact_lines(self._premises())])
 
     def _repr_html_(self) -> str:
-        return f"<p><b>{escape(self.sentence)}</b></p>{self.certificate._repr_html_()}"
+        return f"<p><b>{escape(self.sentence)}</b></p>{html_table(self._premises())}{self.certificate._repr_html_()}"
+
+    def _premises(self) -> list[Fact]:
+        return [*self.certificate.premises(), *(("assuming", each) for each in self.about_baseline)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
@@ -122,10 +126,6 @@ class Improvement:
             "certificate": self.certificate.to_dict(),
             "difference": self.difference.to_dict(),
         }
-
-
-def _items(texts: tuple[str, ...]) -> list[str]:
-    return [f"  - {text}" for text in texts]
 
 
 @working("looking for a better policy")

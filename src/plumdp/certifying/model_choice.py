@@ -24,6 +24,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import html_table, one_line
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status, outward, percent
+from plumdp.result.printing import Fact, fact_lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +73,24 @@ class ModelComparison:
         rows = [("model", "lower", "upper", "p", "status"), *self.rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join([self.sentence, *(f"  {line}" for line in lines)])
+        return "\n".join([self.sentence, *(f"  {line}" for line in lines), *fact_lines(self.premises())])
+
+    def premises(self) -> list[Fact]:
+        """Return data and assumptions, those of some models with their names: labels and texts."""
+        of_models: dict[Fact, list[str]] = {}
+        for name, each in self.certificates.items():
+            for fact in each.premises():
+                if fact[0] in ("data", "assuming"):  # tests of models are in the table
+                    of_models.setdefault(fact, []).append(name)
+        n = len(self.certificates)
+        return [
+            (label, text if len(names) == n else f"{', '.join(names)}: {text}")
+            for (label, text), names in of_models.items()
+        ]
 
     def _repr_html_(self) -> str:
         cells = [(name, f"{low} to {high}, p = {p}, {status}") for name, low, high, p, status in self.rows()]
-        return f"<p><b>{self.sentence}</b></p>{html_table(cells)}"
+        return f"<p><b>{self.sentence}</b></p>{html_table([*cells, *self.premises()])}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
@@ -85,6 +99,7 @@ class ModelComparison:
             "confidence": self.confidence,
             "sentence": self.sentence,
             "contradicted": list(self.contradicted),
+            "assumptions": [text for label, text in self.premises() if label == "assuming"],
             "models": {name: each.to_dict() for name, each in self.certificates.items()},
         }
 

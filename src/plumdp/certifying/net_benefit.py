@@ -31,6 +31,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, Status, outward, percent
 from plumdp.result.json_values import json_value
 from plumdp.result.policy_table import PolicyTable
+from plumdp.result.printing import fact_lines
 from plumdp.solver.coupled.differences import find_differences
 
 _MOST_FOUND = 8  # policies that a search proposes
@@ -104,10 +105,12 @@ class NetBenefit:
         return f"NetBenefit({len(self.strategies)} policies, {self.sentence})"
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, *(f"  {name}: {effect}; {cost}" for name, effect, cost in self._rows())])
+        values = (f"  {name}: {effect}; {cost}" for name, effect, cost in self._rows())
+        return "\n".join([self.sentence, *values, *fact_lines(self.strategies[0].effect.premises())])
 
     def _repr_html_(self) -> str:
-        return f"<p><b>{escape(self.sentence)}</b></p>{html_table(self._rows())}"
+        premises = html_table(self.strategies[0].effect.premises())
+        return f"<p><b>{escape(self.sentence)}</b></p>{html_table(self._rows())}{premises}"
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [
@@ -120,6 +123,7 @@ class NetBenefit:
         return {
             "schema": "plumdp/net-benefit/1",
             "sentence": self.sentence,
+            "assumptions": list(self.strategies[0].effect.assumptions),
             "willingness": [json_value(end) for end in self.willingness],
             "boundaries": [
                 {"from": one, "to": other, "lower": json_value(ends[0]), "upper": json_value(ends[1])}

@@ -86,6 +86,7 @@ class FoundQuantile:
             "most": None if self.most is None else float(self.most),
             "unit": float(self.unit),
             "possible": str(self.possible),
+            "assumptions": list(self.answer.certificate.assumptions),
             "answer": self.answer.to_dict(),
         }
 

@@ -36,7 +36,7 @@ _PER_PROCESS = 200  # jobs after which processes are replaced, so that whatever 
 _WORST_FIRST = (UNEXPECTED, 74, 2, 3, 1, 4, 0)  # exit codes
 _COLUMNS: dict[str, type] = {
     "job": str, "exit_code": int, "status": str, "objective": str, "lower": float, "upper": float, "confidence": float,
-    "p_value": float, "verdict": str, "message": str, "cpu_seconds": float,
+    "p_value": float, "verdict": str, "message": str, "assumptions": str, "cpu_seconds": float,
 }  # fmt: skip
 
 _File = Annotated[
@@ -182,6 +182,7 @@ def _row(job: Job, code: int, result: dict[str, Any], seconds: float) -> Row:
         "exit_code": code,
         **{name: result.get(name) for name in names},
         "message": result.get("sentence") or result.get("reason") or "",
+        "assumptions": "; ".join(result.get("assumptions", ())),
         "cpu_seconds": seconds,
     }
 

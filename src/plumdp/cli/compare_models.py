@@ -13,7 +13,7 @@ from plumdp.base.vocabulary import Sets, Status
 from plumdp.cli import arguments as args
 from plumdp.cli.options import LogOptions, ModelOptions, PropertyOptions, require_confidence
 from plumdp.cli.progress import LOGGER
-from plumdp.cli.results import EXIT_CODES, print_json, print_table, prose, standard_output
+from plumdp.cli.results import EXIT_CODES, grid, print_json, print_table, prose, standard_output
 
 _ModelsAndData = Annotated[
     list[str],
@@ -67,6 +67,7 @@ def compare_models(
         console = standard_output()
         console.print(prose(comparison.sentence, style="bold" if comparison.possible else "bold red"))
         print_table(console, _one_text(texts), ("model", "lower", "upper", "p", "status"), comparison.rows())
+        console.print(grid(comparison.premises()))
     raise typer.Exit(0 if comparison.possible else EXIT_CODES[Status.CONTRADICTED])
 
 

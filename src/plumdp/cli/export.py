@@ -22,6 +22,7 @@ from plumdp.model.text import number_of
 
 if TYPE_CHECKING:
     from plumdp.model.objective import Objective
+    from plumdp.result.printing import Fact
 
 
 _ModelFile = Annotated[
@@ -95,17 +96,24 @@ class Written(NamedTuple):
     files: dict[str, str]
     certificate: plumdp.Certificate | None = None
     code: int = 0
+    premises: Sequence[Fact] = ()  # what the files rest on, if that is data
 
     def print(self, *, as_json: bool) -> None:
         """Print a line for the claim and each file, or all as JSON."""
         if as_json:
             claim = {} if self.certificate is None else {"certificate": self.certificate.to_dict()}
-            print_json([{"schema": "plumdp/export/1", "files": self.files, **claim}], one=True)
+            assumptions = [text for label, text in self.premises if label == "assuming"]
+            content = {"schema": "plumdp/export/1", "files": self.files, "assumptions": assumptions}
+            print_json([content | claim], one=True)
             return
         if self.certificate is not None:
             print(self.certificate.headline)
         for file, words in self.files.items():
             print(f"{file}: {words}")
+        from plumdp.result.printing import fact_lines
+
+        for line in fact_lines(self.premises):
+            print(line)
 
 
 def export(
@@ -210,7 +218,7 @@ def _export_learned(
         n_states = number_of(len(certificate.policy), "state")
         bounds = f"bounds on the policy's value in {n_states}, by intervals"
         texts = _joined(texts, {str(files.values_file): bounds})
-    return Written(texts, certificate, EXIT_CODES[certificate.status])
+    return Written(texts, certificate, EXIT_CODES[certificate.status], certificate.premises())
 
 
 def _write_learned(learned: plumdp.Learned, files: FileOptions) -> Written:
@@ -223,7 +231,9 @@ def _write_learned(learned: plumdp.Learned, files: FileOptions) -> Written:
     if learned.conflict is not None:
         claim = f"; MODEL CONTRADICTED: {learned.conflict}"
     code = 0 if learned.conflict is None else EXIT_CODES[Status.CONTRADICTED]
-    return Written(files.write_model(plumdp.exchange.interval_model(learned), claim), code=code)
+    return Written(
+        files.write_model(plumdp.exchange.interval_model(learned), claim), code=code, premises=learned.premises()
+    )
 
 
 def _write_certified_values(

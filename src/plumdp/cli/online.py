@@ -253,6 +253,7 @@ def _print(
         ("true value", "" if record.true_value is None else f"{record.true_value:.6g}, known as runs are simulated"),
         ("valid", "at all updates at once: stop when you like"),
         ("seconds", f"{record.seconds:.2f} of learning"),
+        *(("assuming", each) for each in run.assumptions),
         ("written", ", ".join(files)),
     ]
     console = standard_output()

@@ -165,7 +165,9 @@ def _print_range(console: Console, results: Sequence[Result]) -> None:
         rows = [(*result.constants.values(), *result.certificate.printed_bounds, result.words) for result in of_text]
         print_table(console, text, (*names, "lower", "upper", "status"), rows)
     share = percent(results[0].certificate.confidence)
-    console.print(prose(f"Each row by itself with confidence {share}; certify one value for all that it rests on."))
+    console.print(prose(f"Each row by itself with confidence {share}."))
+    facts = dict.fromkeys(fact for result in results for fact in result.certificate.premises())
+    console.print(grid([fact for fact in facts if fact[0] in ("data", "assuming")]))
 
 
 def print_table(console: Console, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -29,7 +29,7 @@ from plumdp.model.text import number_of, one_line
 from plumdp.result.certificate import Certificate
 from plumdp.result.json_values import json_value
 from plumdp.result.policy_table import PolicyTable
-from plumdp.result.printing import outward, percent
+from plumdp.result.printing import fact_lines, outward, percent
 
 SCHEMA = "plumdp/audit/1"
 
@@ -74,7 +74,7 @@ class Audit:
         return one_line(self, number_of(self.n_runs, "run"), self.verdict, self.objective)
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, *(f"  assuming        {each}" for each in self.assumptions)])
+        return "\n".join([self.sentence, *fact_lines(("assuming", each) for each in self.assumptions)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""

@@ -54,6 +54,7 @@ class ModelCheck:
     is_inside: bool  # whether the estimate is in the parameter space
     data_quality: DataQuality
     proposals: tuple[ProposalTest, ...] = ()
+    assumptions: tuple[str, ...] = ()
     unknown: str = "parameters"  # what the model leaves open: its parameters, or its rows
 
     @property
@@ -89,6 +90,7 @@ class ModelCheck:
             facts.append(("estimate", f"{point} (most likely, if the model is right{outside})"))
         facts += [("proposal", test.sentence(self.confidence)) for test in self.proposals]
         facts.append(("data", str(self.data_quality)))
+        facts += [("assuming", each) for each in self.assumptions]
         shown = self.residuals[:_SHOWN] if self.is_contradicted else ()
         facts += [("residual", describe_residual(record)) for record in shown if record["evidence"] > _FAINT]
         return facts
@@ -119,6 +121,7 @@ class ModelCheck:
             "estimate": dict(self.estimate),
             "residuals": [dict(record) for record in self.residuals],
             "proposals": [test.to_dict() for test in self.proposals],
+            "assumptions": list(self.assumptions),
             "data_quality": self.data_quality.to_dict(),
         }
 
@@ -209,6 +212,7 @@ def check_learned(learned: Learned) -> ModelCheck:
         estimate={} if point is None else dict(zip(rows.model.space.names, point.tolist(), strict=True)),
         is_inside=conflict is None or examination.is_inside,
         data_quality=quality,
+        assumptions=learned.assumptions_of_test,
     )
 
 
@@ -226,6 +230,7 @@ def _check_of_table(learned: Learned, fit: ModelFit) -> ModelCheck:
         estimate={},
         is_inside=True,
         data_quality=quality,
+        assumptions=learned.assumptions_of_test,
         unknown="rows",
     )
 

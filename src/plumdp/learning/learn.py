@@ -35,7 +35,6 @@ from plumdp.model.views import as_parametric, as_table, seen_as
 from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
 from plumdp.region.shapes import Region
 
-_MEANS = "the mean reward of a step is that of its state and action, wherever the step leads and whatever came before"
 _MOST = 3  # findings
 _SAME = {
     "class": "that tied rows are the same",
@@ -124,7 +123,7 @@ def learn(
         region,
         clock.laps,
         solvers=solvers,
-        rests_on=(*_rests_on(method, measured, data.pilot), *((_MEANS,) if len(data.rewards) else ())),
+        rests_on=_rests_on(method, measured, data.pilot),
         questions=questions,
         misfit=float(misfit),
         studies=studies,

@@ -17,6 +17,7 @@ from plumdp.confidence.space_moments import moments
 from plumdp.confidence.studies import Study
 from plumdp.data.counts import TransitionCounts
 from plumdp.fit.model_fit import ModelFit
+from plumdp.learning.assumptions import assumptions_of_data, assumptions_of_model
 from plumdp.learning.directions import Solvers, solver_of
 from plumdp.learning.methods import Sets
 from plumdp.model.graph import FloatArray, IntArray
@@ -26,7 +27,8 @@ from plumdp.model.text import html_table, number_of, one_line
 from plumdp.region.conflict import Conflict
 from plumdp.region.membership import moved_into
 from plumdp.region.shapes import Region
-from plumdp.result.certificate import outward
+from plumdp.result.data_quality import DataQuality
+from plumdp.result.printing import Fact, outward
 from plumdp.solver.at_points import PointSolver, move_inside
 
 _SHOWN = 20  # parameters in a notebook
@@ -65,6 +67,23 @@ class Learned:
     def kind(self) -> Sets:
         """The kind of the confidence set, by its name in ``SETS``."""
         return self.bounds.kind
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The assumptions that everything rests on which follows from it, in words."""
+        model, is_contradicted = self.model.counted, self.conflict is not None
+        of_model = assumptions_of_model(model, misfit=self.misfit, is_contradicted=is_contradicted)
+        return (*of_model, *self.assumptions_of_test) if self.assumptions_of_test else ()
+
+    @property
+    def assumptions_of_test(self) -> tuple[str, ...]:
+        """Those of the assumptions that a test of the model rests on: all but what it tests."""
+        return assumptions_of_data(self.counts, self.bounds.guarantee, self.rests_on)
+
+    def premises(self) -> list[Fact]:
+        """Return the data, with rows that were left out, and all assumptions: labels and texts."""
+        data = str(DataQuality(self.counts.total, self.counts.report))
+        return [("data", data), *(("assuming", each) for each in self.assumptions)]
 
     @property
     def parameters(self) -> dict[str, tuple[float, float]]:
@@ -143,7 +162,6 @@ class Learned:
 
     def _repr_html_(self) -> str:
         facts = [
-            ("data", number_of(self.counts.total, "step")),
             ("confidence", f"{1 - self.error:.10g}"),
             ("confidence set", self.bounds.method),
         ]
@@ -156,7 +174,7 @@ class Learned:
         facts += [("…", number_of(len(boxes) - _SHOWN, "more parameter"))] if len(boxes) > _SHOWN else []
         if self.fit is not None:
             facts.append(("model test", f"p = {outward(self.fit.p_value, 1, 2)}"))
-        return html_table(facts)
+        return html_table([*facts, *self.premises()])
 
 
 def require_learned(function: str, given: object) -> None:

@@ -19,6 +19,7 @@ from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.observing import Act, Observe
 from plumdp.data.runs import Rng
+from plumdp.data.same_files import new_parts
 from plumdp.learning.learn import check_fixed_numbers, learned_from
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS, Sets, Updates
@@ -195,7 +196,8 @@ def _learn(
     error: float,
 ) -> tuple[Learned, ExpressionBounds]:
     """Return the region and the bounds after an update, with tests of the fixed numbers if there are any."""
-    counts = TransitionCounts(model.graph, state.counts, "adaptive")
+    seen = new_parts(int(state.counts.sum()), is_simulated=True)
+    counts = TransitionCounts(model.graph, state.counts, "adaptive", parts=seen)
     budget = updates.budget.with_fixed_numbers() if fixed is not None and len(fixed) else updates.budget
     earlier = state.event_lower, state.event_upper, state.ends
     bounds = updates.update(model, counts, events, earlier, budget.error_of_set(error))

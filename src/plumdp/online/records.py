@@ -47,6 +47,7 @@ class OnlineRun:
     direction: Direction
     confidence: float
     records: tuple[Mapping[str, Any], ...]
+    assumptions: tuple[str, ...] = ()  # of all records
 
     def __repr__(self) -> str:
         last = self.records[-1] if self.records else {"episodes": 0}
@@ -60,9 +61,10 @@ class OnlineRun:
             (f"{row['episodes']:,}", f"{row['bound']:.6g}", f"{row['optimistic_bound']:.6g}", row["status"])
             for row in shown
         ]
+        assuming = html_table([("assuming", each) for each in self.assumptions])
         header = ("episodes", "certified", "no policy is better", "status")
         share = f"{number_of(len(self.records), 'record')}, confidence {self.confidence:.10g}"
-        return f"<p><b>{escape(f'{self.objective} ({share})')}</b></p>{html_table(rows, header)}"
+        return f"<p><b>{escape(f'{self.objective} ({share})')}</b></p>{html_table(rows, header)}{assuming}"
 
     @staticmethod
     def of(
@@ -70,9 +72,11 @@ class OnlineRun:
     ) -> OnlineRun:
         """Return the numbers of the records that ``learn_online`` yields for this model and objective."""
         asked = as_objective(objective, model)
-        rows = ({name: getattr(record, name) for name in _NAMES} for record in records)
-        plain = tuple({**row, "status": str(row["status"])} for row in rows)
-        return OnlineRun(asked.text, asked.direction, confidence, plain)
+        rows, assumptions = [], dict[str, None]()
+        for record in records:
+            rows.append({name: getattr(record, name) for name in _NAMES} | {"status": str(record.status)})
+            assumptions |= dict.fromkeys(record.learned.assumptions)
+        return OnlineRun(asked.text, asked.direction, confidence, tuple(rows), tuple(assumptions))
 
     @property
     def gap(self) -> float:
@@ -86,6 +90,7 @@ class OnlineRun:
             "objective": self.objective,
             "direction": self.direction,
             "confidence": self.confidence,
+            "assumptions": list(self.assumptions),
             "records": json_value(self.records),
         }
 
@@ -118,7 +123,8 @@ def read_record(path: str | Path) -> OnlineRun:
             {n: float(record[n]) if n in _NUMBERS and record[n] is not None else record[n] for n in _NAMES}
             for record in content["records"]
         )
-        return OnlineRun(content["objective"], content["direction"], float(content["confidence"]), records)
+        assumptions = tuple(map(str, content.get("assumptions", ())))
+        return OnlineRun(content["objective"], content["direction"], float(content["confidence"]), records, assumptions)
     except DataError:
         raise
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:

@@ -46,6 +46,7 @@ class Front:
     wanted: str
     rests_on: list[str]
     would_be_false: str  # what comes before the assumptions
+    assumptions: list[str]
 
 
 def front_of(certificate: Certificate, *, title: str, system: str, author: str) -> Front:
@@ -62,6 +63,7 @@ def front_of(certificate: Certificate, *, title: str, system: str, author: str) 
         wanted=_wanted(certificate),
         rests_on=_rests_on(certificate),
         would_be_false=_would_be_false(certificate),
+        assumptions=[text for label, text in certificate.premises() if label == "assuming"],
     )
 
 

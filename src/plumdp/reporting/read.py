@@ -88,7 +88,7 @@ _CERTIFICATE = shapes.record(
         "comparison": shapes.record(
             {"sentence": shapes.text, "names": shapes.listed(shapes.text, 2)}
             | dict.fromkeys(("first", "second", "difference"), shapes.listed(shapes.bound, 2)),
-            {"policy": shapes.one_of("first", "second")},
+            {"policy": shapes.one_of("first", "second"), "assuming": shapes.listed(shapes.text)},
         ),
     },
 )

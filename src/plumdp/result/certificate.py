@@ -26,7 +26,7 @@ from plumdp.result.findings import Findings, Rung
 from plumdp.result.folder import digest, write_results
 from plumdp.result.json_values import json_value
 from plumdp.result.policy_table import PolicyTable
-from plumdp.result.printing import GUARANTEES, shares, verdict_on_model
+from plumdp.result.printing import GUARANTEES, Fact, fact_lines, shares, verdict_on_model
 from plumdp.result.printing import outward as outward
 from plumdp.result.printing import percent as percent
 
@@ -129,9 +129,9 @@ class Certificate:
     def describe(self, *, budget: bool = False) -> str:
         """Return the claim and what it rests on, as ``print`` shows it, on request with what the error is spent on."""
         facts = self.facts() + (self._spent() if budget else [])
-        return "\n".join([self.headline, *(f"  {label:14}  {text}" for label, text in facts)])
+        return "\n".join([self.headline, *fact_lines(facts)])
 
-    def _spent(self) -> list[tuple[str, str]]:
+    def _spent(self) -> list[Fact]:
         labels = ["error", *[""] * len(self.budget)]
         parts = [f"{100 * float(share):.3g} % for {words}" for words, share in self.budget]
         return list(zip(labels, parts, strict=False))
@@ -177,7 +177,7 @@ class Certificate:
         worst = self.printed_bounds[0 if self.direction == "max" else 1]
         return f"Nothing certified: the bounds do not exclude the worst value, {worst} ({between}, confidence {share})."
 
-    def facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> list[Fact]:
         """Return what the claim rests on: labels and texts."""
         facts = [
             ("objective", self.objective),
@@ -204,16 +204,24 @@ class Certificate:
             facts.append(("estimate", f"about {self.estimated_value:.6g} at the most likely {point} (not a bound)"))
         if parts := ", ".join(f"{share} {name}" for name, share in shares(self.gap)):
             facts.append(("width", f"{outward(self.upper - self.lower, 1, 3)}: {parts}"))
+        facts += self.premises()
+        if self.solver != "converged":
+            facts.append(("solver", self.solver))
+        return facts
+
+    def premises(self) -> list[Fact]:
+        """Return what everything rests on that follows from the same data: these, the test of the model, assumptions.
+
+        Whatever is claimed beside the bounds, such as a difference, is printed with them.
+        """
+        facts = []
         if self.data_quality is not None:
             facts.append(("data", str(self.data_quality)))
         if self.p_value is not None:
             facts.append(("model test", verdict_on_model(self.p_value, self.status, 1 - self.confidence, self.misfit)))
         if self.reason not in self.headline:
             facts += [("because" if not i else "", text) for i, text in enumerate(self.reason.split("; ")) if text]
-        facts += [("assuming", assumption) for assumption in self.assumptions]
-        if self.solver != "converged":
-            facts.append(("solver", self.solver))
-        return facts
+        return facts + [("assuming", each) for each in (*self.assumptions, *self.comparison.get("assuming", ()))]
 
     @property
     def is_of_table(self) -> bool:

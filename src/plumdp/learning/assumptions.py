@@ -1,0 +1,96 @@
+"""Says in words what everything that follows from data rests on. No other module does, so that all claims say the same.
+
+Each assumption is there if the proof needs it, given the model, the data and the options, and only then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from plumdp.confidence.sets import Guarantee
+from plumdp.data.counts import Sampling, TransitionCounts
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.table_model import elsewhere_of
+from plumdp.model.text import number_of
+
+_STRUCTURE = (
+    "the model has every transition that can happen, and where a step leads depends on state and action alone, in the "
+    "data as where the policy is run"
+)
+_CORRECT = "the model is correct for some values of its parameters"
+_TIED = "rows that were given one name have the same probabilities, and numbers that were given are right"
+_TIED_BY_EXPRESSIONS = (
+    "rows with the same expressions, or with one name, have the same probabilities, numbers that were given are right, "
+    "and the parameters lie in their space"
+)
+_ELSEWHERE = "no reward is earned in states that the table does not have"
+_MEANS = "the mean reward of a step is that of its state and action, wherever the step leads and whatever came before"
+_CHOSEN = "the model, with its parameters, ties and bins, was chosen before these data were looked at"
+_COMPLETE = "which steps are in the data does not depend on where they led: none is missing because of its outcome"
+_UNCONFOUNDED = (
+    "whoever chose the actions in the data knew no more about where a step would lead than the state says (no "
+    "confounding)"
+)
+_PLANNED = "you fixed the amount of data before you looked at any; data added later may have ended when you liked"
+_SAMPLED: dict[Sampling, str] = {
+    "independent": "you fixed the number of samples of each choice before you looked at any data",
+    "trajectories": "runs are independent, all under one policy, and you fixed their number before you looked at any",
+    "adaptive": "what was sampled and when you stopped did not depend on the data (assumed, as nobody said so)",
+}
+_MANY = "and there are so many that approximations for large samples hold (no number is proved to be enough)"
+
+
+def assumptions_of_model(model: ParametricMDP, *, misfit: float, is_contradicted: bool) -> tuple[str, ...]:
+    """Return what bounds on values rest on that is about the model, in words, which tests of the model look at."""
+    return (_STRUCTURE,) if is_contradicted else (_STRUCTURE, _of_rows(model, misfit))
+
+
+def assumptions_of_data(counts: TransitionCounts, guarantee: Guarantee, rests_on: Sequence[str]) -> tuple[str, ...]:
+    """Return what bounds and tests of the model rest on that is about the data, in words.
+
+    ``rests_on`` is what the confidence set says itself. There are none if rows show what the graph says cannot happen,
+    as nothing but that is claimed then.
+    """
+    if counts.report is not None and counts.report.contradicting:
+        return ()
+    return (_CHOSEN, *_of_sampling(counts, guarantee), *rests_on, *_of_rows_in(counts))
+
+
+def _of_rows(model: ParametricMDP, misfit: float) -> str:
+    if not model.is_table:
+        return _CORRECT + (f", up to {misfit:g} for each state and action (in total variation)" if misfit else "")
+    tied = _TIED if model.source is None else _TIED_BY_EXPRESSIONS
+    return tied if elsewhere_of(model) is None else f"{tied}; {_ELSEWHERE}"
+
+
+def _of_sampling(counts: TransitionCounts, guarantee: Guarantee) -> Iterator[str]:
+    """Yield how the data came about, as far as the confidence set needs it: not if they may have ended at any time."""
+    planned = _SAMPLED[counts.sampling]
+    if guarantee != Guarantee.ANYTIME:
+        yield {Guarantee.PLANNED: _PLANNED, Guarantee.ASYMPTOTIC: f"{planned}, {_MANY}"}.get(guarantee, planned)
+    if len(counts.rewards):
+        yield _MEANS
+
+
+def _of_rows_in(counts: TransitionCounts) -> Iterator[str]:
+    """Yield the assumptions about the data, of which plumdp knows more if it simulated them and counted every step."""
+    report = counts.report
+    n_cut_off, n_copies = (0, 0) if report is None else (report.rows["cut off"], report.rows["copy"])
+    n_runs = 0 if report is None else report.n_runs
+    ends = f"{n_cut_off:,} of {n_runs:,} runs end before the outcome of their last action"
+    is_said = report is not None and report.cut_off is not None
+    if not all(part.is_simulated for part in counts.parts):
+        yield _UNCONFOUNDED
+        yield f"{_COMPLETE} ({ends})" if n_cut_off and not is_said else _COMPLETE
+    if is_said:
+        yield f"that {ends} has nothing to do with that outcome (you said so)"
+    if n_copies:
+        yield f"rows of the log with the same run, step and values are copies of one row ({_left_out(n_copies)})"
+    yield from () if report is None else report.assuming
+    if report is not None and report.unreadable:
+        left_out = _left_out(report.unreadable)
+        yield f"whether a row of the log can be read does not depend on where its step led ({left_out})"
+
+
+def _left_out(n: int) -> str:
+    return f"{number_of(n, 'row')} {'was' if n == 1 else 'were'} left out"
