@@ -25,7 +25,7 @@ from plumdp.case_studies import prism_file
 from plumdp.confidence import likelihood
 from plumdp.decisions import verify
 from plumdp.verifying.checker.reading import Rejected
-from plumdp.verifying.second_look import check_chain, check_directions
+from plumdp.verifying.second_look import check_chain, check_data, check_directions
 from plumdp.verifying.verify import look_again
 from plumdp.verifying.witness import propose_witness
 
@@ -150,7 +150,8 @@ def test_directions_of_announced_policies_are_not_looked_at(tmp_path):
     certificate.save(folder, witness=witness, model=model, counts=learned.counts)
     report = verify(folder)
     look_again(folder, report, lambda point: model)
-    assert report.passed[-2:] == ["sentence", "model"], report.broken
+    assert report.passed[-2:] == ["data", "model"], report.broken
+    assert report.unchecked == ["the directions of bets (what was announced has no text)"]
 
 
 def test_directions_that_are_not_those_of_the_estimate_are_found(tmp_path, monkeypatch):
@@ -183,7 +184,7 @@ def test_bets_on_a_side_that_later_data_show_and_other_counts_are_found(result, 
     rewrite(result, change)
     try:
         with pytest.raises(Rejected, match=told):
-            check_directions(result)
+            check_directions(result) if "stage" in told else check_data(result)
     finally:
         (result / "witness.json").write_text(before)
 
@@ -236,7 +237,7 @@ def test_events_that_another_policy_tries_twice_are_found(tmp_path):
             item["once"] = True
 
     rewrite(tmp_path / "walk", call_once, lambda c: c.update(guarantee="finite-sample, fixed N"))
-    for name, passed, layer in (("walk", "directions", "trials"), ("stages", "trials", None)):
+    for name, passed, layer in (("walk", "data", "trials"), ("stages", "trials", None)):
         report = verify(tmp_path / name)
         assert report.broken is None, report.broken
         look_again(tmp_path / name, report)

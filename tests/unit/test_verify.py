@@ -43,7 +43,7 @@ def test_results_as_they_were_written_are_verified_in_all_layers(saved, name):
     assert report.broken is None
     assert report.passed == ["files", "budget", "counts", "bets", "set", "values", "bracket", "sentence"]
     assert report.sentence.startswith("The policy's value lies between ")
-    assert "trusted: the counts" in str(report)
+    assert "trusted: that the counts are those of the data" in str(report)
 
 
 @pytest.mark.parametrize(

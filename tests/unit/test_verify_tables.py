@@ -81,8 +81,9 @@ def folders(tmp_path_factory):
 def test_all_layers_hold_and_what_is_trusted_is_named(folders, name):
     report = verify(folders / name)
     assert report.broken is None, report.broken
-    assert report.passed == ["files", "budget", "counts", "bets", "set", "values", "bracket", "sentence"]
-    assert "trusted: that the policy, the references and the weights of bets were fixed" in str(report)
+    bets = ["bets"] if name != "cost" else []  # whose order is not known, so that none were placed
+    assert report.passed == ["files", "budget", "counts", *bets, "set", "values", "bracket", "sentence"]
+    assert "trusted: that the settings of the method were fixed before the data" in str(report)
     assert "the law of the space" not in str(report.to_dict()["trusted"])
 
 

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from plumdp.confidence.laws import law_of_space
-from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
+from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.staged_bets import find_stages, steps_of_stage
-from plumdp.data.counts import TransitionCounts
 from plumdp.learning.directions import value_directions
 from plumdp.model.objective import Objective
 from plumdp.model.objectives.protocol import Terms
@@ -170,10 +169,16 @@ def _paid(terms: Terms, choice: int, known: Sequence[Fraction]) -> Fraction:
     return reward + learned.span[coin] * known[int(learned.expression[coin, 0])]
 
 
-def can_check_directions(folder: Path) -> bool:
-    """Return whether a folder has the data of its bets, and texts of all that was announced, as policies have none."""
+def has_bets(folder: Path) -> bool:
+    """Return whether the proof in a folder rests on bets."""
+    witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
+    return (witness["bets"] if "bets" in witness else witness["set"]["bets"]) is not None
+
+
+def is_all_announced_in_words(folder: Path) -> bool:
+    """Return whether there are texts of all that was announced, by which bets can be made again; policies have none."""
     options = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["options"]
-    return (folder / DATA).exists() and all(options["objectives"])
+    return bool(options["objectives"]) and all(options["objectives"])
 
 
 def check_directions(folder: Path) -> None:
@@ -186,9 +191,6 @@ def check_directions(folder: Path) -> None:
     bets = witness["set"]["bets"]
     model, counts = read_data(folder / DATA)
     table, space = likelihood_table(model), law_of_space(model)
-    _compare_data(witness, model, counts, table)
-    if bets is None:
-        return
     require(counts.pilot is not None, "the data of the result have no pilot")
     assert counts.pilot is not None
     with exactly():
@@ -216,10 +218,11 @@ def check_directions(folder: Path) -> None:
                 require(bool(is_same), f"the bets of stage {s} are others than the data before it lead to")
 
 
-def _compare_data(
-    witness: dict[str, Any], model: ParametricMDP, counts: TransitionCounts, table: LikelihoodTable
-) -> None:
+def check_data(folder: Path) -> None:
     """Require that counts, space and its law are those of the data and the model in the folder."""
+    witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
+    model, counts = read_data(folder / DATA)
+    table = likelihood_table(model)
     parts = counted_part(model, counts, table) | {"space": space_part(model.space)}
     for name, part in parts.items():
         require(witness[name] == json.loads(json.dumps(part)), f"{name}: they are others than those of the data")

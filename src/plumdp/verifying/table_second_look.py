@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.data.counts import TransitionCounts
 from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
@@ -29,7 +30,7 @@ from plumdp.tables.table_set import first_moment, moments_of
 from plumdp.verifying.checker.reading import Part, Rejected, require
 from plumdp.verifying.checker.table_chain import read_counts, read_table_chain
 from plumdp.verifying.table_bets_part import is_counted, order_of_nodes, reference_rows
-from plumdp.verifying.table_chain_part import Key, TableRows, table_chain_part
+from plumdp.verifying.table_chain_part import Key, TableRows, data_part, table_chain_part
 
 _CLOSE = 1e-6  # relative, of what a solver finds in floats
 
@@ -64,26 +65,23 @@ def _read(folder: Path, model: ParametricMDP) -> tuple[dict[str, Any], Question,
     return witness, question, read_policy(question.model.graph, folder / POLICY)
 
 
+def check_table_data(folder: Path) -> None:
+    """Require that counts, and what is known of their order, are those of the data and the model in the folder."""
+    witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
+    model, counts = read_data(folder / DATA)
+    moments = _moments(model, counts)[1] if witness["data"]["lengths"] else None  # which are those of bets
+    for name, part in data_part(model, counts, moments, TableRows.of(model)).items():
+        require(witness[name] == json.loads(json.dumps(part)), f"{name}: they are others than those of the data")
+
+
 def check_table_bets(folder: Path) -> None:
     """Require that the policy, references and weights are those that the data before them lead to."""
     model, counts = read_data(folder / DATA)
     witness, question, table_policy = _read(folder, model)
-    bets, pilot = witness["bets"], counts.pilot
-    if bets is None:
-        return
-    graph = question.model.graph
-    policy = as_choices(graph, check_policy(graph, table_policy))
-    first = None if pilot is None else first_moment(pilot)
-    if pilot is None or first is None:
-        raise Rejected("the data of the result have no pilot")
-    moments = moments_of(model, counts, pilot, first)
-    if moments is None:
-        raise Rejected("the data of the result end with the pilot")
-    rows = TableRows.of(model)
-    seen = [[each[places].astype(int).tolist() for each in moments.counts] for places in rows.places]
-    require(seen == witness["rows"], "the data of the result are others than those of the witness")
+    bets, graph, rows = witness["bets"], question.model.graph, TableRows.of(model)
+    policy, (pilot, moments) = as_choices(graph, check_policy(graph, table_policy)), _moments(model, counts)
     of_one = Errors(bets["errors"]["side"], bets["errors"]["rows"], bets["errors"]["ball"])
-    _check_policy(folder, witness, question, policy, _outlook(pilot.moments[first], moments, witness, of_one))
+    _check_policy(folder, witness, question, policy, _outlook(pilot, moments, witness, of_one))
     objective, nothing = question.objective.flipped() or question.objective, np.zeros(graph.n_states)
     bounded = chain_of_policy(question.model, policy, objective, nothing, nothing)
     if isinstance(bounded, str):
@@ -94,6 +92,17 @@ def check_table_bets(folder: Path) -> None:
     keys = [key for key, number in zip(named, numbers, strict=True) if number is not None]
     order = order_of_nodes(bounded, question, policy, keys)
     _check_bets(bets, bounded.table, moments.padded(bounded.table.n_places), of_one, order, keys)
+
+
+def _moments(model: ParametricMDP, counts: TransitionCounts) -> tuple[npt.NDArray[Any], Moments]:
+    """Return the counts of the pilot, and what had been seen when bets were placed."""
+    first = None if counts.pilot is None else first_moment(counts.pilot)
+    if counts.pilot is None or first is None:
+        raise Rejected("the data of the result have no pilot")
+    moments = moments_of(model, counts, counts.pilot, first)
+    if moments is None:
+        raise Rejected("the data of the result end with the pilot")
+    return counts.pilot.moments[first], moments
 
 
 def _outlook(pilot: npt.NDArray[Any], moments: Moments, witness: dict[str, Any], of_one: Errors) -> Outlook:

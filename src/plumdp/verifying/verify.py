@@ -10,29 +10,40 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import numpy as np
 
 from plumdp.base.errors import DataError, ModelError
+from plumdp.result.folder import DATA
 from plumdp.verifying.checker import check
 from plumdp.verifying.checker.check import Report
 from plumdp.verifying.checker.reading import Rejected
-from plumdp.verifying.second_look import ModelAt, can_check_directions, check_chain, check_directions
+from plumdp.verifying.second_look import (
+    ModelAt,
+    check_chain,
+    check_data,
+    check_directions,
+    has_bets,
+    is_all_announced_in_words,
+)
 from plumdp.verifying.second_trials import can_check_trials, check_trials
-from plumdp.verifying.table_second_look import check_table_bets, check_table_chain
+from plumdp.verifying.table_second_look import check_table_bets, check_table_chain, check_table_data
 
 _MAIN = "import sys\n\nfrom checker.__main__ import main\n\nsys.exit(main(sys.argv[1:]))\n"
 
 
 @dataclass(frozen=True)
 class SecondLook:
-    """The functions that look again at the bets and at the chain of a result."""
+    """The functions that look again at the counts, at the bets and at the chain of a result."""
 
+    data: Callable[[Path], None]
     bets: Callable[[Path], None]
     chain: Callable[[Path, ModelAt], None]
 
 
 SECOND_LOOKS = {  # by the kind of the witness
     "parameters": SecondLook(
-        check_directions, lambda folder, model_at: check_chain(folder, model_at, np.random.default_rng())
+        check_data, check_directions, lambda folder, model_at: check_chain(folder, model_at, np.random.default_rng())
     ),
-    "table": SecondLook(check_table_bets, lambda folder, model_at: check_table_chain(folder, model_at({}))),
+    "table": SecondLook(
+        check_table_data, check_table_bets, lambda folder, model_at: check_table_chain(folder, model_at({}))
+    ),
 }
 
 
@@ -54,8 +65,12 @@ def look_again(path: str | Path, report: Report, model_at: ModelAt | None = None
     """
     folder, looks = Path(path), SECOND_LOOKS[report.kind]
     layers: dict[str, Callable[[], None]] = {}
-    if report.broken is None and can_check_directions(folder):
-        layers["directions"] = lambda: looks.bets(folder)
+    if report.broken is None and (folder / DATA).exists():
+        layers["data"] = lambda: looks.data(folder)
+        if has_bets(folder) and (report.kind == "table" or is_all_announced_in_words(folder)):
+            layers["directions"] = lambda: looks.bets(folder)
+        elif has_bets(folder):
+            report.unchecked.append("the directions of bets (what was announced has no text)")
     if report.broken is None and can_check_trials(folder):
         layers["trials"] = lambda: check_trials(folder)
     if report.broken is None and model_at is not None:
@@ -70,7 +85,7 @@ def look_again(path: str | Path, report: Report, model_at: ModelAt | None = None
         except (DataError, ModelError, LookupError, TypeError, ValueError, ArithmeticError) as error:
             report.broken = Rejected(f"what is in the folder cannot be compared: {error}", name)
             return
-        report.passed.append(name)
+        report.hold(name)
 
 
 def write_checker(path: str | Path) -> None:

@@ -14,21 +14,31 @@ from .balls import of_balls
 from .bets import check_bets, of_bets
 from .bracket import Side, check_brackets
 from .chain import read_chain
-from .claim import Claim, check_budget, check_guarantee, check_sentence, read_files, spent_by_set
+from .claim import (
+    CERTIFICATE,
+    WITNESS,
+    Claim,
+    about,
+    check_budget,
+    check_guarantee,
+    check_sentence,
+    read_files,
+    spent_by_set,
+)
 from .comparison import check_same_question
 from .counts import Data, read_data
 from .enclosure import read_enclosure
 from .evidence import Likelihood, read_likelihood
 from .half_spaces import HalfSpace, of_space, of_tangents
 from .inside import check_inside
-from .intervals import ONCE, check_once, of_intervals
+from .intervals import ONCE, check_once, earlier_counts, of_intervals
 from .laws import check_laws, check_points
 from .least_squares import of_ellipsoid
 from .misfit import check_parts
 from .quotients import of_quotients
 from .reading import Part, Rejected, limited_work, require
 from .studies import check_studies, of_studies
-from .table_check import TABLE_LAYERS, TABLE_TRUSTED, check_table
+from .table_check import TABLE_LAYERS, TABLE_ROWS, check_table
 from .values import check_functions, read_functions
 
 _BITS = 128
@@ -42,20 +52,21 @@ LAYERS = {
     "values": "the functions are below and above the policy's value at every point of the set",
     "bracket": "the bracket follows from the functions and the set",
     "sentence": "the printed sentence follows from the bracket",
+    "data": "counts, space and law are those of the data and the model in the folder",
     "directions": "bets are along gradients that were found before the data they are used on",
     "trials": "no run of the model tries an event twice whose interval rests on that",
     "model": "the chain is that of the model, which was read again, at random points",
 }
-TRUSTED = (
-    "that each chain is that of the property and the model under its policy, and space and rows are those of the model",
-    "that there is no other policy, where an answer says what the value is",
-    "the counts: that they are those of the data, and the data as the certificate's assumptions say",
-    "that the law of the space, the shares of the error, an expected length, directions and sizes of bets, methods of "
-    "intervals and balls, the ridge and the events of least squares, and which rows have no ways, were fixed by the "
-    "model and by what was seen before",
-)
+CHAIN = "that the chain is that of the property, the model and the policy in policy.csv"
+SPACE = "that rows and parameter space are those of the model"
+ALONE = "that there is no other policy, as the answer says what the value is"
+COUNTS = "that the counts are those of the data"
+SETTINGS = "that the settings of the method were fixed before the data (list in verify.md)"
+TRUSTED = (CHAIN, SPACE, COUNTS, SETTINGS)
+SETTLED = {"model": (CHAIN, TABLE_ROWS, ALONE, "policy.csv", "rival.csv"), "data": ("data.npz",)}
+"""What need not be trusted, and is not unchecked any more, if a layer holds that not all reports have."""
 
-EARLIER = "the counts of intervals from earlier updates: that each is what had been seen at some time"
+OTHER_ENTRIES = "entries of certificate.json that are not printed here"
 OFF = "those of one point of the space, in total variation, in the data as where the policy is run"
 PAID = "the sums of rewards: that values lie within their ranges, with the means of the chain, wherever a step leads"
 
@@ -67,8 +78,17 @@ class Report:
     passed: list[str] = field(default_factory=list)
     broken: Rejected | None = None
     sentence: str = ""
-    trusted: list[str] = field(default_factory=lambda: list(TRUSTED))
+    objective: str = ""
+    assumed: list[str] = field(default_factory=list)
+    trusted: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)  # files, and what else a reader might take for checked
     kind: str = "parameters"  # of the witness
+
+    def hold(self, name: str) -> None:
+        """Note that a layer holds, and what it settles."""
+        self.passed.append(name)
+        self.trusted = [text for text in self.trusted if text not in SETTLED.get(name, ())]
+        self.unchecked = [text for text in self.unchecked if text not in SETTLED.get(name, ())]
 
     def layer(self, name: str) -> AbstractContextManager[None]:
         """Return a context in which a step that does not hold is one of a layer, which holds otherwise."""
@@ -82,7 +102,10 @@ class Report:
             "passed": list(self.passed),
             "broken": None if self.broken is None else {"layer": self.broken.layer, "step": str(self.broken)},
             "sentence": self.sentence,
+            "objective": self.objective,
+            "assumed": list(self.assumed),
             "trusted": list(self.trusted),
+            "not_checked": list(self.unchecked),
         }
 
     def __str__(self) -> str:
@@ -90,7 +113,10 @@ class Report:
         lines = [f"{name:10} ok  {argument.layers[name]}" for name in self.passed]
         if self.broken is not None:
             return "\n".join([*lines, f"{self.broken.layer:10} BROKEN  {self.broken}"])
-        return "\n".join([*lines, f"verified: {self.sentence}", *(f"trusted: {text}" for text in self.trusted)])
+        lines += [f"verified: {self.sentence}", f"of: {self.objective}"]
+        lines += [f"assuming: {text}" for text in self.assumed]
+        lines += [f"trusted: {text}" for text in self.trusted]
+        return "\n".join([*lines, f"not checked: {', '.join([*self.unchecked, OTHER_ENTRIES])}"])
 
 
 def verify(folder: Path | str) -> Report:
@@ -123,12 +149,13 @@ def _layer(name: str, report: Report) -> Iterator[None]:
     except Rejected as error:
         error.layer = error.layer or name
         raise
-    report.passed.append(name)
+    report.hold(name)
 
 
 def _verify(folder: Path, report: Report) -> None:
     with report.layer("files"):
         claim, witness = read_files(folder)
+        report.unchecked = sorted(file.name for file in folder.iterdir() if file.name not in (CERTIFICATE, WITNESS))
     check_claim(claim, witness, report)
 
 
@@ -137,7 +164,7 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
     kind = witness["kind"].text() if "kind" in witness else "parameters"
     if kind not in ARGUMENTS:
         raise Rejected(f"verify does not know witnesses of the kind {kind[:40]!r}", "files")
-    report.kind, report.trusted = kind, list(ARGUMENTS[kind].trusted)
+    report.kind, report.trusted, report.objective = kind, list(ARGUMENTS[kind].trusted), about(claim)
     with limited_work():
         proved = ARGUMENTS[kind].check(claim, witness, report)
     with report.layer("sentence"):
@@ -147,7 +174,8 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
 def check_parameters(claim: Claim, witness: Part, report: Report) -> Claim:
     """Return the claim that is proved by a set of parameters, and functions of them."""
     with report.layer("budget"):
-        check_guarantee(claim, witness["data"], uses_order=_uses_order(witness["set"]), is_fixed=_needs_fixed(witness))
+        uses_order, is_fixed = _uses_order(witness["set"]), _needs_fixed(witness)
+        report.assumed += check_guarantee(claim, witness["data"], uses_order=uses_order, is_fixed=is_fixed)
         check_budget(claim, witness, spent_by_set(witness))
     with report.layer("counts"):
         data = read_data(witness)
@@ -168,6 +196,7 @@ def check_parameters(claim: Claim, witness: Part, report: Report) -> Claim:
         intervals = witness["set"]["intervals"]
         rests = [check_once(intervals, data, chain) for chain in chains if intervals.value is not None]
         report.trusted += [ONCE] if any(rests) else []
+        report.trusted += earlier_counts(intervals) if intervals.value is not None else ()
         enclosure = read_enclosure(witness["set"]["ball"], data, half_spaces, likelihoods)
         check_inside(witness["set"]["ball"], data, half_spaces, likelihoods)
     with report.layer("values"):
@@ -199,9 +228,8 @@ def _needs_fixed(witness: Part) -> bool:
 
 def _trusted(claim: Claim, witness: Part, data: Data) -> Iterator[str]:
     """Yield what is trusted of some kinds of data only, after checks of what it is said of."""
-    intervals = witness["set"]["intervals"]
-    if intervals.value is not None and any("earlier" in item for item in intervals["list"]):
-        yield EARLIER
+    if "the value is" in claim.certificate.value.get("answer", {}).get("sentence", ""):
+        yield ALONE
     if data.misfit:
         check_parts(witness)
         yield f"that no row is off by more than {float(data.misfit):g} from {OFF}"
@@ -245,6 +273,6 @@ class Argument:
 
 ARGUMENTS = {
     "parameters": Argument(check_parameters, LAYERS, TRUSTED),
-    "table": Argument(check_table, LAYERS | TABLE_LAYERS, TABLE_TRUSTED),
+    "table": Argument(check_table, LAYERS | TABLE_LAYERS, (CHAIN, TABLE_ROWS, COUNTS, SETTINGS)),
 }
 """The arguments by the kind of a witness, which is one of parameters if it does not say so."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from flint import fmpq
 
 from .answers import Answer, check_verdict, read_answer, threshold_of
-from .comparison import Comparison, Ends, read_comparison, read_ends, read_sentence
+from .comparison import Comparison, Ends, names_of, quoted, read_comparison, read_ends, read_sentence
 from .reading import Exact, Part, Rejected, read_bytes, read_json, require
 
 CERTIFICATE, WITNESS = "certificate.json", "witness.json"
@@ -23,10 +23,25 @@ _NOTHING = re.compile(
     r"Nothing certified: the bounds do not exclude the worst value, (\S+) "
     r"\(between (\S+) and (\S+), confidence (\S+) %\)\."
 )
+_OBJECTIVE = re.compile(
+    r'(?:"[^"]*" *: *)?(?:P|S|LRA|R *(?:\{ *"[^"]*" *\})?) *(max|min)? *(?:max|min)? *= *\? *\[.*\] *;?', re.DOTALL
+)
+_MAX_TEXT = 10_000
 _DECIMAL = re.compile(r"-?\d{1,400}(?:\.(\d{1,400}))?(?:e([+-]\d{1,3}))?", re.ASCII)
 _MAX_SHARES = 50  # of the error
 _MAX_TOTAL = 1_000_000_000  # bytes of all files
 _GUARANTEES = ("finite-sample, anytime", "finite-sample, planned", "finite-sample, fixed N")  # each assumes more
+
+_ASSUMED = (
+    "the model is right for some values of its unknown numbers, in the data as where the policy is run",
+    "no step is missing because of where it led, and whoever chose the actions knew no more than the state",
+)
+_PLANNED = "the amount of data was planned before any were seen"
+_FIXED = {
+    "independent": "the number of samples of each choice was fixed before any were seen",
+    "trajectories": "runs are independent, all under one policy, and their number was fixed before any were seen",
+    "adaptive": "what was sampled, and when it ended, did not depend on the data",
+}
 
 
 @dataclass(frozen=True)
@@ -85,12 +100,34 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
     for name in ("objective", "direction", "lower", "upper", "confidence"):
         same = certificate[name].value == witness["claim"][name].value
         require(same, f"{WITNESS} is of another claim: {name} differs")
+    direction = read_direction(certificate["objective"].text())
+    require(certificate["direction"].text() == direction, f"{CERTIFICATE}: the direction is not that of the objective")
+    require(len(certificate["assumptions"]) > 0, f"{CERTIFICATE}: there are no assumptions, and every result has some")
     confidence = certificate["confidence"].number()
     require(0 < confidence < 1, "certificate.json: the confidence is not between 0 and 1")
     ends = read_ends(certificate["lower"], certificate["upper"])
     is_compared = "comparison" in certificate
     comparison = read_comparison(certificate["comparison"], ends) if is_compared else None
     return Claim(*ends, confidence, certificate, comparison, all_policies)
+
+
+def read_direction(objective: str) -> str:
+    """Return max or min, as the text of an objective says; where there are no choices, it need not say so."""
+    found = _OBJECTIVE.fullmatch(objective) if len(objective) <= _MAX_TEXT else None
+    require(
+        found is not None and " ".join(objective.split()).isprintable(), f"{CERTIFICATE}: the objective is not known"
+    )
+    return found[1] or "max" if found is not None else ""
+
+
+def about(claim: Claim) -> str:
+    """Return what a claim is about: the objective, and which policy is called what."""
+    text = " ".join(claim.certificate["objective"].text().split())
+    if claim.comparison is None:
+        return text
+    first, second = map(quoted, names_of(claim.certificate["comparison"]))
+    files = ("policy.csv", "rival.csv") if claim.comparison.sign > 0 else ("rival.csv", "policy.csv")
+    return f"{text}, where {first} is {files[0]} and {second} is {files[1]}"
 
 
 def _unknown(what: str) -> str:
@@ -138,7 +175,7 @@ def _check_comparison(claim: Claim, comparison: Comparison, part: Part) -> str:
     is_known = not said.is_better or (lower is not None and lower > 0)
     require(is_known, f"{part.place}: it does not follow that a policy is better")
     _check_all_said(replace(claim, lower=lower, upper=upper), said.lower, said.upper, said.confidence)
-    return part["sentence"].text()
+    return said.text
 
 
 def _read_answer(certificate: Part) -> Answer:
@@ -211,12 +248,14 @@ def check_budget(claim: Claim, witness: Part, spent: Iterable[tuple[str, int, Ex
         require(left[name] >= 0, f"{words}: more is spent than the share")
 
 
-def check_guarantee(claim: Claim, data: Part, *, uses_order: bool, is_fixed: bool) -> None:
-    """Require that the certificate says so if the proof needs data whose amount was planned, or fixed."""
-    planned = data["order"].text() in ("planned", "short")
-    enough = _GUARANTEES[2 if is_fixed else int(planned and uses_order) :]
-    said = claim.certificate["guarantee"].text()
-    require(said in enough, "the proof needs data of a planned amount, and the certificate does not say so")
+def check_guarantee(claim: Claim, data: Part, *, uses_order: bool, is_fixed: bool) -> list[str]:
+    """Return what is assumed of the data, after a check that the certificate says so if their amount was planned."""
+    is_planned = uses_order and data["order"].text() in ("planned", "short")
+    said, sampling = claim.certificate["guarantee"].text(), data["sampling"].text()
+    is_said = said in _GUARANTEES[2 if is_fixed else int(is_planned) :]
+    require(is_said, "the proof needs data of a planned amount, and the certificate does not say so")
+    require(sampling in _FIXED, f"data: the sampling {sampling[:40]!r} is not known")
+    return [*_ASSUMED, *([_FIXED[sampling]] if is_fixed else [_PLANNED] if is_planned else [])]
 
 
 def spent_by_set(witness: Part) -> Iterator[tuple[str, int, Exact]]:

@@ -15,9 +15,11 @@ from .reading import Exact, Part, require
 Ends: TypeAlias = tuple[Exact | None, Exact | None]
 """The lower and the upper end of a bracket; None is one that claims nothing."""
 
-_LONGEST_NAME = 300
+_LONGEST_NAME, _SHOWN = 300, 60
+_IN_NAMES = " _-.,:;/\\()[]{}<>=+*&|!?@#~^'"  # besides letters and digits: neither quotation marks nor %
+_PLAIN = ("the first policy", "the second policy", "the policy found", "the baseline", "today's practice")
 _AMOUNT = r" is better: its value is (larger|smaller) by at least (\S+) and at most (\S+), with confidence (\S+) %\."
-_BETWEEN = r" lies between (\S+) and (\S+), with confidence (\S+) %\."
+_BETWEEN = r" between (\S+) and (\S+), with confidence (\S+) %\."
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Said:
     lower: str
     upper: str
     confidence: str
+    text: str  # the sentence, with names in quotation marks
 
 
 def read_ends(lower: Part, upper: Part) -> Ends:
@@ -54,18 +57,23 @@ def read_comparison(part: Part, own: Ends) -> Comparison:
     require(which in ("first", "second"), f"{part.place}: the policy is neither the first nor the second")
     ends = {name: read_ends(part[name][0], part[name][1]) for name in ("first", "second", "difference")}
     require(ends[which] == own, f"{part.place}: the bounds of the {which} policy are not those of the certificate")
-    _names(part)
+    names_of(part)
     return Comparison(*((1, ends["second"]) if which == "first" else (-1, ends["first"])), ends["difference"])
 
 
-def _names(part: Part) -> list[str]:
+def names_of(part: Part) -> list[str]:
     """Return the names of both policies, which differ, and in which no other sentence hides."""
     names = [name.text() for name in part["names"]]
     require(len(set(names)) == len(names) == 2, f"{part.place}: two policies need two names")
     for name in names:
-        is_name = 0 < len(name) <= _LONGEST_NAME and name.isprintable() and "%" not in name
+        is_name = 0 < len(name) <= _LONGEST_NAME and all(c.isalnum() or c in _IN_NAMES for c in name)
         require(is_name, f"{part.place}: {name[:40]!r} is not a name")
     return names
+
+
+def quoted(name: str) -> str:
+    """Return a name as it is printed: one that somebody gave is in quotation marks, so that it ends where they end."""
+    return name if name in _PLAIN else f'"{name[:_SHOWN]}{"…" if len(name) > _SHOWN else ""}"'
 
 
 def check_same_question(one: Part, other: Part) -> None:
@@ -103,20 +111,22 @@ def _ends(part: Part, states: list[str]) -> dict[str, str]:
 
 def read_sentence(part: Part, direction: str) -> Said:
     """Return what the sentence of a comparison says; the better policy is the one whose value is on the right side."""
-    sentence, (first, second) = part["sentence"].text(), _names(part)
-    found = re.fullmatch(
-        f"Not yet known: the value of {re.escape(first)} less that of {re.escape(second)}{_BETWEEN}", sentence
-    )
+    sentence, (first, second) = part["sentence"].text(), names_of(part)
+    begin = f"Not yet known: the value of {first} less that of {second} lies"
+    found = re.fullmatch(re.escape(begin) + _BETWEEN, sentence)
     if found is not None:
-        return Said(1, False, found[1], found[2], found[3])
+        shown = sentence.replace(
+            begin, f"Not yet known: the value of {quoted(first)} less that of {quoted(second)} lies"
+        )
+        return Said(1, False, found[1], found[2], found[3], shown)
     better = [re.fullmatch(re.escape(_capital(name)) + _AMOUNT, sentence) for name in (first, second)]
     said = better[0] or better[1]
     if said is None:
         part["sentence"].refuse("the sentence is not one that verify knows")
-    word = "larger" if direction == "max" else "smaller"
+    word, name = "larger" if direction == "max" else "smaller", first if better[0] else second
     require(said[1] == word, f"{part.place}: the sentence calls the wrong side better")
     sign = (1 if better[0] else -1) * (1 if direction == "max" else -1)
-    return Said(sign, True, said[2], said[3], said[4])
+    return Said(sign, True, said[2], said[3], said[4], _capital(quoted(name)) + sentence[len(name) :])
 
 
 def _capital(name: str) -> str:

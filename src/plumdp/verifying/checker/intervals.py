@@ -24,6 +24,7 @@ from .reading import Exact, Part, require, work
 
 ANYTIME, TOLERANT = "beta-binomial", "tolerant"
 ONCE = "that no run tries an event twice whose interval says so (no path of the policy's chain does)"
+_LONGEST = 60  # characters of an event that is printed
 _MOST_SUMMED = 6  # outcomes of a row, of which all sums are looked at
 
 
@@ -134,6 +135,15 @@ def _tried_until(item: Part, name: str, tried: tuple[int, int], *, is_fixed: boo
     is_earlier = successes <= tried[0] and 0 <= trials - successes <= tried[1] - tried[0]
     require(is_earlier, f"{item.place}: more was seen earlier than in all")
     return successes, trials
+
+
+def earlier_counts(part: Part) -> Iterator[str]:
+    """Yield what is trusted of each end that is from an earlier time, with its numbers."""
+    for item in part["list"]:
+        for name in item["earlier"].names() if "earlier" in item else ():
+            successes, trials = item["earlier"][name].wholes(2)
+            event = item["polynomial"].text()[:_LONGEST]
+            yield f"that {event} had happened {successes:,} times in {trials:,} trials at some time of learning"
 
 
 def _failure(polynomial: Polynomial, n: int) -> Polynomial:

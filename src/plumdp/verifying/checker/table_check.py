@@ -26,18 +26,17 @@ TABLE_LAYERS = {
     "set": "intervals, and bounds on temporal differences, follow from the counts",
     "values": "values are bounded by intervals, and by how far they are from those of the frequencies",
     "bracket": "the bracket follows from the bets and the bounds on values",
+    "data": "counts are those of the data and the model in the folder",
     "directions": "the policy and all bets are those that the data before them lead to",
     "model": "the chain is that of the model, which was read again",
 }
-TABLE_TRUSTED = (
-    "that the chain is that of the model under this policy, and its unknown rows all that the model has",
-    "the counts: that they are those of the data, and the data as the certificate's assumptions say",
-    "that the policy, the references and the weights of bets were fixed by what was seen before",
-)
+TABLE_ROWS = "that its unknown rows are all that the model has"
 
 
 class Layers(Protocol):
     """A report that notes the layers that hold."""
+
+    assumed: list[str]
 
     def layer(self, name: str) -> AbstractContextManager[None]:
         """Return a context in which a step that does not hold is one of a layer, which holds otherwise."""
@@ -48,14 +47,15 @@ def check_table(claim: Claim, witness: Part, report: Layers) -> Claim:
     _refuse_unknown(claim, witness)
     bets = witness["bets"] if witness["bets"].value is not None else None
     with report.layer("budget"):
-        check_guarantee(claim, witness["data"], uses_order=bets is not None, is_fixed=False)
+        report.assumed += check_guarantee(claim, witness["data"], uses_order=bets is not None, is_fixed=False)
         check_budget(claim, witness, _spent(claim, witness, bets))
     with report.layer("counts"):
         counts = read_counts(witness)
         chain = read_table_chain(witness["chain"], counts)
-    with report.layer("bets"):
-        plan = None if bets is None else read_plan(_sized(bets, chain), chain)
-        if bets is not None:
+    plan = None
+    if bets is not None:
+        with report.layer("bets"):
+            plan = read_plan(_sized(bets, chain), chain)
             require(counts.n_stages > 0, "bets need moments, after which they are placed")
             stages = {name: read_stages(part, chain, counts) for name, part in _sides(bets)}
     with report.layer("set"):
