@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Protocol, get_args
 
 import numpy as np
@@ -20,6 +21,7 @@ from plumdp.data.report import IngestionReport
 from plumdp.data.same_files import Part, new_parts, refuse_same_parts
 from plumdp.data.seen import CountArray as CountArray
 from plumdp.data.seen import Seen, no_rewards
+from plumdp.data.time_parts import TimeParts
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.text import html_table, number_of, one_line
 
@@ -163,7 +165,8 @@ class TransitionCounts:
     ``pilot`` is the part of ``counts`` that was seen first, if it was kept apart, and ``main`` is the rest: what may be
     chosen by looking at data is chosen by looking at the pilot only. An array of counts given as ``pilot`` is a pilot
     whose end was planned. ``report`` says what became of the rows of the log that was counted. ``parts`` are the data
-    that were counted, so that none of them is added twice.
+    that were counted, so that none of them is added twice. ``time`` is what had been seen at many moments, if the order
+    of the data is known, so that it is tested whether rows changed.
 
     The sum of two counts is "adaptive", as nobody says why the second were collected; ``planned_sum`` is for those who
     had planned to collect both. The data on the left are those that were collected first, which the pilot of the sum
@@ -186,6 +189,7 @@ class TransitionCounts:
     report: IngestionReport | None = None
     parts: tuple[Part, ...] = ()  # by default one that no other counts have, if there are data
     rewards: CountArray = field(default_factory=no_rewards)  # (n_learned, 3, n_transitions), as those of ``Seen``
+    time: TimeParts | None = None  # none without a pilot, as nothing is then known of the order
 
     def __post_init__(self) -> None:
         if self.sampling not in get_args(Sampling):
@@ -205,6 +209,10 @@ class TransitionCounts:
                 raise DataError(
                     "learned rewards are summed up in all data, in the pilot and at each of its moments, or nowhere"
                 )
+        if self.pilot is None:
+            object.__setattr__(self, "time", None)
+        if self.time is not None and not self.time.is_within(self.counts):
+            raise DataError("the parts of data over time are parts of the counts, so none of theirs can be larger")
         if not self.parts:
             object.__setattr__(self, "parts", new_parts(self.total))
 
@@ -229,6 +237,8 @@ class TransitionCounts:
         for seen in (self.seen,) if pilot is None else (self.seen, pilot.seen, *pilot.seen_at_moments):
             digest.update(np.ascontiguousarray(seen.counts).data)
             digest.update(np.ascontiguousarray(seen.rewards).tobytes())
+        if self.time is not None:
+            self.time.add_to(digest)
         return digest.hexdigest()
 
     @cached_property
@@ -252,7 +262,9 @@ class TransitionCounts:
         """
         if not isinstance(other, TransitionCounts):
             return NotImplemented
-        return self._sum(other, "adaptive", _before(self.pilot, other))
+        # the test over time, and its share of the error, are there if the data on the left have them, whatever is added
+        later = None if self.time is None else self.time.then(self.counts, other.time, _first_file(other))
+        return self._sum(other, "adaptive", _before(self.pilot, other), later if other.total else self.time)
 
     def __radd__(self, other: int) -> TransitionCounts:
         """Return these counts, if nothing is before them: so that ``sum`` adds up a list of counts."""
@@ -270,7 +282,9 @@ class TransitionCounts:
         joined = _both(pilots[0], pilots[1]) if len(pilots) == 2 and is_planned else self.pilot
         return self._sum(other, sampling, joined)
 
-    def _sum(self, other: TransitionCounts, sampling: Sampling, pilot: Pilot | None) -> TransitionCounts:
+    def _sum(
+        self, other: TransitionCounts, sampling: Sampling, pilot: Pilot | None, time: TimeParts | None = None
+    ) -> TransitionCounts:
         require_same_graph(self.graph, other.graph)
         refuse_same_parts(self.parts, other.parts)
         require_countable(self.total + other.total)
@@ -280,7 +294,7 @@ class TransitionCounts:
         report = reports[0] + reports[1] if len(reports) == 2 else next(iter(reports), None)
         parts = (*self.parts, *other.parts)
         both = self.seen + other.seen
-        return TransitionCounts(self.graph, both.counts, sampling, pilot, report, parts, both.rewards)
+        return TransitionCounts(self.graph, both.counts, sampling, pilot, report, parts, both.rewards, time)
 
     def __repr__(self) -> str:
         visited = f"{np.count_nonzero(self.counts):,} of {number_of(len(self.counts), 'transition')} seen"
@@ -379,6 +393,12 @@ def _before(pilot: Pilot | None, other: TransitionCounts) -> Pilot | None:
     if pilot is None or not pilot.moments or not other.total or ADDED in pilot.rests_on:
         return pilot
     return replace(pilot, rests_on="; ".join(filter(None, [pilot.rests_on, ADDED])))
+
+
+def _first_file(counts: TransitionCounts) -> str:
+    """Return the name of the file that was read first, if any was."""
+    files = () if counts.report is None else counts.report.files
+    return Path(files[0].name).name if files else ""
 
 
 def _both(one: Pilot, other: Pilot) -> Pilot:

@@ -158,20 +158,19 @@ class FileLog:
 
     def _stages(self, moments: Moments) -> list[dict[str, str]]:
         """Return the stage of a row in each table; runs of a table come after those of the tables before."""
-        stages, before = [], 0
+        stages, before, ends = [], 0, moments.stages
         for number, types in enumerate(self.tables.values()):
             runs, run = f"{_RUNS}_{number}", _sorted_by("run", types[moments.column])
             ((n,),) = self.connection.execute(f"SELECT count(run) FROM {runs}").fetchall()
-            last = [size - before for size in moments.sizes if before < size <= before + n]  # runs of their stages
+            last = [size - before for size in ends if before < size <= before + n]  # runs of their stages
             numbered = (
                 f"SELECT {run} AS run, row_number() OVER (ORDER BY {run}) AS number FROM {runs} WHERE run NOTNULL"
             )
             chosen = f"SELECT list(run ORDER BY number) FROM ({numbered}) WHERE list_contains({last}::BIGINT[], number)"
             self.connection.execute(f"SET VARIABLE {runs} = ({chosen})")  # which a query has as constants
-            first = sum(size <= before for size in moments.sizes)
+            first = sum(size <= before for size in ends)
             own = _sorted_by(quoted(moments.column), types[moments.column])
-            after = (f"WHEN {own} > getvariable('{runs}')[{i}] THEN {first + i}" for i in range(len(last), 0, -1))
-            stages.append({STAGE: f"CASE {' '.join(after)} ELSE {first} END" if last else f"{first}"})
+            stages.append({STAGE: _stage_sql(own, f"getvariable('{runs}')", first, len(last))})
             before += n
         return stages
 
@@ -334,6 +333,16 @@ class FileLog:
         """Return how many parts need not be put on disk; each reads all rows again, so that few are better."""
         row_bytes = _ROW_BYTES + _COLUMN_BYTES * (len(graph.states) + 1)
         return max(1, math.ceil(n_rows * row_bytes / (_SHARE * self.memory_limit)))
+
+
+def _stage_sql(run: str, lasts: str, first: int, n: int, before: int = 0) -> str:
+    """Return the stage of a run, as SQL: ``first``, and one more behind each of the n last runs, found by bisection."""
+    if n == 0:
+        return f"{first + before}"
+    middle = (n + 1) // 2
+    above = _stage_sql(run, lasts, first, n - middle, before + middle)
+    below = _stage_sql(run, lasts, first, middle - 1, before)
+    return f"CASE WHEN {run} > {lasts}[{before + middle}] THEN {above} ELSE {below} END"
 
 
 def _sorted_by(run: str, kind: str) -> str:

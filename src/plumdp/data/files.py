@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -27,6 +27,7 @@ from plumdp.data.duckdb_tables import (
 from plumdp.data.report import report_from
 from plumdp.data.same_files import part_from
 from plumdp.data.seen import Seen
+from plumdp.data.time_parts import TimeParts
 from plumdp.model.graph import Graph, Indices
 from plumdp.model.parametric import ParametricMDP, require_model
 
@@ -40,6 +41,7 @@ _ABOUT: dict[str, type | UnionType] = {
 _ABOUT_PILOT: dict[str, type | UnionType] = {
     "end": str, "ratio": float | int, "rests_on": str, "lengths": list, "expected": float | int | None,
 }  # fmt: skip
+_ABOUT_TIME: dict[str, type | UnionType] = {"n": int, "ends": list, "names": list, "rests_on": str, "n_added": int}
 
 
 def write_counts(counts: TransitionCounts | HasCounts, path: str | Path) -> None:
@@ -65,6 +67,8 @@ def write_counts(counts: TransitionCounts | HasCounts, path: str | Path) -> None
         block["pilot"] = counts.pilot.counts[seen]
         block |= {f"moment_{i}": moment[seen] for i, moment in enumerate(counts.pilot.moments, start=1)}
     block |= {name: sums[seen] for name, sums in reward_columns(counts).items()}
+    if counts.time is not None:
+        block |= {f"time_{i}": n[seen] for i, n in enumerate(counts.time.seen_in_parts(graph.n_transitions), start=1)}
     about = {
         "content": _CONTENT,
         "fingerprint": graph.fingerprint,
@@ -76,6 +80,8 @@ def write_counts(counts: TransitionCounts | HasCounts, path: str | Path) -> None
     }
     if counts.pilot is not None:
         about["pilot"] = {key: getattr(counts.pilot, key) for key in _ABOUT_PILOT}
+    if counts.time is not None:
+        about["time"] = counts.time.words
     write_parquet(path, [block], metadata={"plumdp": json.dumps(about | {"checksum": _checksum(about, block)})})
 
 
@@ -116,7 +122,8 @@ def _read(path: str | Path, graph: Graph) -> TransitionCounts:
     firsts = [name for name in dense if name == "pilot" or name.startswith("moment_")]
     seen = {name: Seen.from_columns(dense[name], i, dense) for i, name in enumerate(("n", *firsts))}
     pilot, parts = _pilot(seen, about.get("pilot")), tuple(map(part_from, about["parts"]))
-    return TransitionCounts(graph, dense["n"], about["sampling"], pilot, report, parts, seen["n"].rewards)
+    time = _time([n for name, n in dense.items() if name.startswith("time_")], about.get("time"))
+    return TransitionCounts(graph, dense["n"], about["sampling"], pilot, report, parts, seen["n"].rewards, time)
 
 
 def reward_columns(counts: TransitionCounts) -> dict[str, CountArray]:
@@ -135,6 +142,17 @@ def _pilot(dense: Mapping[str, Seen], about: Mapping[str, Any] | None) -> Pilot 
         return None
     moments = tuple(seen for name, seen in dense.items() if name.startswith("moment_"))
     return Pilot.of(dense["pilot"], **{**about, "lengths": tuple(about["lengths"])}, moments=moments)
+
+
+def _time(seen: Sequence[CountArray], about: Mapping[str, Any] | None) -> TimeParts | None:
+    """Return what was seen between boundaries, if the file says so; it has a column for each boundary."""
+    if len(seen) != (0 if about is None else len(about["ends"])):
+        raise DataError(f"the file does not have one column of time for each boundary: {_AGAIN}")
+    if about is None:
+        return None
+    dense = np.array(seen, dtype=np.int64).reshape(len(seen), -1)
+    part, transition = np.nonzero(dense)
+    return TimeParts.from_words(about, part, transition, dense[part, transition])
 
 
 def is_counts_file(path: str | Path) -> bool:
@@ -166,11 +184,11 @@ def _check_about(about: Mapping[str, Any]) -> None:
             raise DataError(f"the file does not say its {key}: {_AGAIN}")
         if not isinstance(about[key], kind) or isinstance(about[key], bool):
             raise DataError(f"what the file says about its {key} cannot be read: {_AGAIN}")
-    pilot = about.get("pilot", dict.fromkeys(_ABOUT_PILOT))
-    if not isinstance(pilot, dict) or pilot.keys() != _ABOUT_PILOT.keys():
-        raise DataError(f"what the file says about its pilot cannot be read: {_AGAIN}")
-    if "pilot" in about and not all(isinstance(pilot[key], kind) for key, kind in _ABOUT_PILOT.items()):
-        raise DataError(f"what the file says about its pilot cannot be read: {_AGAIN}")
+    for name, kinds in (("pilot", _ABOUT_PILOT), ("time", _ABOUT_TIME)):
+        said = about.get(name, {})
+        is_said = isinstance(said, dict) and said.keys() == kinds.keys()
+        if name in about and not (is_said and all(isinstance(said[key], kind) for key, kind in kinds.items())):
+            raise DataError(f"what the file says about its {name} cannot be read: {_AGAIN}")
 
 
 def _read_block(path: str | Path) -> Block:
@@ -180,7 +198,7 @@ def _read_block(path: str | Path) -> Block:
         types = column_types(connection, table)
         n_moments = sum(name.startswith("moment_") for name in types)
         names = ["pilot", *(f"moment_{i + 1}" for i in range(n_moments))] if "pilot" in types else []
-        names += [name for name in types if name.startswith("reward_")]
+        names += [name for name in types if name.startswith(("reward_", "time_"))]
         expected = _COLUMNS | dict.fromkeys(names, "BIGINT")
         if types != expected:
             there, ours = (", ".join(f"{name} {kind}" for name, kind in each.items()) for each in (types, expected))

@@ -30,12 +30,14 @@ from plumdp.data.columns import (
 from plumdp.data.counts import CountArray, exact_sum, require_countable
 from plumdp.data.duckdb_tables import Block
 from plumdp.data.hints import action_hint, state_hint
+from plumdp.data.log_pilots import Moments
 from plumdp.data.mappings import StateMapping
 from plumdp.data.matching import Kinds, Matcher, numbered_actions, places, row_counts
 from plumdp.data.pilots import SIZES
 from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind, RepeatedStep
 from plumdp.data.reward_values import RewardFault, add_sums, find_fault
 from plumdp.data.seen import Seen
+from plumdp.data.time_parts import Recorder
 from plumdp.data.values import shown
 from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.learned_rewards import LearnedRewards
@@ -56,7 +58,8 @@ class TransitionCounter:
     """The counts of transitions and of kinds of rows, while a log is read block by block.
 
     ``moments`` is what had been seen at each of some moments, if the blocks say so: by the stage of each row, or by the
-    columns that ready-made counts have for it.
+    columns that ready-made counts have for it. ``stages`` says when these stages begin, if they are also those of parts
+    by which it is tested whether rows changed.
     """
 
     _has_next = False  # whether the number of a step is one more than the one before
@@ -67,6 +70,7 @@ class TransitionCounter:
         mapping: StateMapping | None = None,
         *,
         n_moments: int = 0,
+        stages: Moments | None = None,
         steps: Steps | None = None,
         elsewhere: int | None = None,
         rewards: Mapping[str, LearnedRewards] | None = None,
@@ -76,6 +80,12 @@ class TransitionCounter:
         self._graph, self._mapping, self._steps = graph, mapping or StateMapping(), steps
         self._elsewhere = elsewhere
         self.seen, *self.moments = (self.nothing() for _ in range(1 + n_moments))
+        self._stage_of_moment: Sequence[int] = range(n_moments)
+        self.recorder: Recorder | None = None  # of what was seen between boundaries
+        if stages is not None and stages.ends:
+            self.recorder = Recorder(stages.ends)
+            self._stage_of_moment = [stages.stages.index(size) for size in stages.sizes]
+            self._part_of_stage = np.searchsorted(stages.ends, [0, *stages.stages], side="right")
         self.n_runs: set[Any] = set()  # that ready-made counts say
         self._rows = np.zeros(len(KINDS), dtype=np.int64)
         self.n_rows = 0
@@ -175,6 +185,10 @@ class TransitionCounter:
         self._add_to(self.seen, block, transition)
         for number, seen in enumerate(self.moments):
             self._add_to(seen, block, transition, number)
+        if self.recorder is not None:
+            rows = np.flatnonzero((transition >= 0) & (n > 0))
+            part = self._part_of_stage[np.asarray(block[STAGE], dtype=np.int64)]
+            self.recorder.add(part[rows], transition[rows], n[rows])
         self.n_runs |= {n for name in (N_RUNS, N_UNORDERED) if name in block for n in block[name].tolist()} - {None}
         np.add.at(self._rows, kinds, n)
         for kind, columns in self._about.items():
@@ -199,7 +213,7 @@ class TransitionCounter:
         if number is not None and number < len(FIRST_COUNTS) and FIRST_COUNTS[number] in block:
             n, first = row_counts(block, FIRST_COUNTS[number]), SIZES[number]
         elif number is not None and STAGE in block:
-            is_counted = is_counted & np.asarray(block[STAGE] <= number)
+            is_counted = is_counted & np.asarray(block[STAGE] <= self._stage_of_moment[number])
         rows = np.flatnonzero(is_counted)
         np.add.at(seen.counts, transition[rows], n[rows])
         add_sums(seen.rewards, self._rewards, block, rows, transition[rows], first)

@@ -61,6 +61,12 @@ class Moments:
     column: str  # that names the runs
     n: int  # all runs
     sizes: Sequence[int]
+    ends: Sequence[int] = ()  # of parts, by which it is tested whether rows changed
+
+    @property
+    def stages(self) -> Sequence[int]:
+        """After how many runs another stage begins, of bets or of parts."""
+        return sorted({*self.sizes, *self.ends})
 
 
 @dataclass(frozen=True)

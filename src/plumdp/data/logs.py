@@ -55,6 +55,7 @@ from plumdp.data.report import NAMED, IngestionReport, refusal, require_outcomes
 from plumdp.data.reward_values import Rewards, value_columns
 from plumdp.data.same_files import part_of_file, refuse_copies, refuse_same_files
 from plumdp.data.spark_logs import SPARK, is_spark, open_spark
+from plumdp.data.time_parts import RUNS_PER_PART, TimeParts, parts_at, runs_of_parts
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.table_model import elsewhere_of
@@ -204,13 +205,14 @@ def read_log(
         is_by_runs = planned is not None and planned.unit == "runs"
         is_read_again = (is_by_runs and form != "counts") or (form == "transitions" and STEP in found)
         log = log.keep(source_columns([*filter(None, [runs]), *found.values()]), is_read_again=is_read_again)
-        moments = _moments(log, form, runs, planned)
+        moments = _moments(log, form, runs, planned, model.graph.n_transitions)
         n_moments = len(FIRST_COUNTS if moments is None else moments.sizes) if is_by_runs else 0
         valued = value_columns(found).values()
         tally = TransitionCounter(
             model.graph,
             mapping,
             n_moments=n_moments,
+            stages=moments,
             steps=steps_of(steps),
             elsewhere=elsewhere_of(model),
             rewards={name: each for name, each in model.learned_rewards.items() if name in valued},
@@ -229,14 +231,18 @@ def read_log(
         if too_many or (report.rejected > report.allowed and on_unmatched == "error"):
             raise DataError(*refusal(report, 1 if partitions == "files" else len(files), rejected))
         require_outcomes(report)
-        first = None if planned is None else _pilot(log, tally, model.graph, form, found, planned, moments)
+        first, time = (
+            (None, None) if planned is None else _pilot(log, tally, model.graph, form, found, planned, moments)
+        )
         described = describe_files(files)
         parts = tuple(part_of_file(file) for file in described if not _is_small(file) or log.has_rows(file.name))
     if order == "time" or partitions == "files":
         first = after_files(first, order, files)
     report = replace(report, files=described, read=now())
     seen = tally.seen
-    return Log(TransitionCounts(model.graph, read_only(seen.counts), sampling, first, report, parts, seen.rewards))
+    return Log(
+        TransitionCounts(model.graph, read_only(seen.counts), sampling, first, report, parts, seen.rewards, time)
+    )
 
 
 def _check_words(on_unmatched: str, cut_off: str | None, allow_impossible: int) -> None:
@@ -280,13 +286,16 @@ def _report(
     return replace(report, cut_off=cut_off if report.rows["cut off"] else None, assuming=assuming)
 
 
-def _moments(log: FileLog, form: LogForm, runs: str | None, planned: LogPilot | None) -> Moments | None:
+def _moments(
+    log: FileLog, form: LogForm, runs: str | None, planned: LogPilot | None, n_transitions: int
+) -> Moments | None:
     """Return after how many of the runs of a log bets are placed, if runs are what is counted."""
     if planned is None or planned.unit == "rows" or form == "counts" or runs is None:
         return None
     n, all_named = log.find_runs(runs, in_order=planned.order == "runs")
     if form == "trajectories" or all_named:
-        return Moments(runs, n, planned.moments(n))
+        sizes = planned.moments(n)
+        return Moments(runs, n, sizes, () if log.engine == SPARK else runs_of_parts(n, sizes, n_transitions))
     if planned.order == "runs":
         missing = f": some rows have no {runs}, so that it is not known when they happened"
         raise DataError(Option("order", "runs"), missing)
@@ -301,18 +310,25 @@ def _pilot(
     columns: Mapping[str, Source],
     planned: LogPilot,
     moments: Moments | None,
-) -> Pilot | None:
-    """Return what had been seen when bets were placed; the first rows of a log are read once more."""
-    nothing = tally.nothing()
+) -> tuple[Pilot | None, TimeParts | None]:
+    """Return what had been seen when bets were placed, and at boundaries; first rows of a log are read once more."""
+    nothing, unit, per_part = tally.nothing(), planned.unit[:-1], RUNS_PER_PART * planned.per_run
     if tally.has_repeated_steps or (planned.unit == "rows" and tally.has_gaps):
-        return planned.pilot((), 0, nothing)  # which run a row is of is not known, or not in time
+        # which run a row is of is not known, or not in time
+        return planned.pilot((), 0, nothing), parts_at((), (), tally.n_rows, unit=unit, per_part=per_part)
     if planned.unit == "rows":
-        counted = [log.count_first_rows(graph, form, columns, size) for size in planned.moments(tally.n_rows)]
-        return planned.pilot([tally.matched(blocks) for blocks in counted], tally.n_rows, nothing)
-    n = runs_of_counts(tally.n_runs) if moments is None else moments.n
-    if moments is not None and (shared := log.shared_runs(moments.column, columns.get(STEP))) is not None:
-        raise shared.refusal(moments.column)
-    return planned.pilot(tally.moments[: len(planned.moments(n))], n, nothing)
+        n, sizes = tally.n_rows, planned.moments(tally.n_rows)
+        seen = [tally.matched(log.count_first_rows(graph, form, columns, size)) for size in sizes]
+    else:
+        n = runs_of_counts(tally.n_runs) if moments is None else moments.n
+        if moments is not None and (shared := log.shared_runs(moments.column, columns.get(STEP))) is not None:
+            raise shared.refusal(moments.column)
+        sizes = planned.moments(n)
+        seen = tally.moments[: len(sizes)]
+    pilot, recorder = planned.pilot(seen, n, nothing), tally.recorder
+    if recorder is not None:
+        return pilot, recorder.parts(n)
+    return pilot, parts_at(sizes, [each.counts for each in seen], n, unit=unit, per_part=per_part)
 
 
 @contextmanager

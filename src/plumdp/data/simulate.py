@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, pairwise
@@ -20,6 +21,7 @@ from plumdp.data.pilots import is_wanted, moments_for, planned_pilot
 from plumdp.data.runs import Plan, Rng, make_plan, require_positive, split
 from plumdp.data.same_files import new_parts
 from plumdp.data.seen import SQUARES, Seen
+from plumdp.data.time_parts import Recorder, runs_of_parts
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy
 from plumdp.model.space import Point
@@ -78,15 +80,19 @@ def simulate(
     graph = model.counted.graph
     n_workers = _n_workers(threads, graph.n_transitions)
     size = _fair_size(plan, n_workers)
-    parts = [
-        _sum_over(split(start, end, size), add, graph.n_transitions, n_workers, progress, plan.trajectories)
-        for start, end in pairwise([0, *moments, plan.trajectories])
-    ]
-    *seen, all_seen = accumulate(_with_rewards(model.counted, point, parts, np.random.default_rng(plan.key)))
+    ends = runs_of_parts(n, moments, graph.n_transitions) if moments else []
+    stages, recorder = [np.zeros(graph.n_transitions, dtype=np.int64) for _ in range(len(moments) + 1)], Recorder(ends)
+    for start, end in pairwise([0, *sorted({*ends, *moments}), n]):
+        part = _sum_over(split(start, end, size), add, graph.n_transitions, n_workers, progress, n)
+        stages[bisect_right(moments, start)] += part
+        seen_here = np.flatnonzero(part)
+        recorder.add(bisect_right(ends, start), seen_here, part[seen_here])
+    *seen, all_seen = accumulate(_with_rewards(model.counted, point, stages, np.random.default_rng(plan.key)))
     kept = planned_pilot(seen, n, is_table=is_table) if moments else None
     sampling: Sampling = "trajectories" if graph is model.graph else "adaptive"
     new = new_parts(int(all_seen.counts.sum()), is_simulated=True)
-    return TransitionCounts(graph, all_seen.counts, sampling, kept, parts=new, rewards=all_seen.rewards)
+    time = recorder.parts(n) if moments else None
+    return TransitionCounts(graph, all_seen.counts, sampling, kept, parts=new, rewards=all_seen.rewards, time=time)
 
 
 def _with_rewards(model: ParametricMDP, point: Point, parts: list[CountArray], rng: np.random.Generator) -> list[Seen]:

@@ -21,6 +21,7 @@ from plumdp.data.reward_values import add_values
 from plumdp.data.runs import Rng, generator_of, require_positive, running_sums, stop_mask
 from plumdp.data.same_files import new_parts
 from plumdp.data.seen import Seen
+from plumdp.data.time_parts import Recorder, runs_of_parts
 from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.objective import Objective
@@ -137,19 +138,22 @@ def sample_env(
     sizes = moments_for(episodes, is_table=is_table) if is_wanted(pilot) else ()
     learned = _the_learned(model, reward)
     parts = [Seen.nothing(model.graph.n_transitions, len(learned)) for _ in range(len(sizes) + 1)]
+    recorder = Recorder(runs_of_parts(episodes, sizes, model.graph.n_transitions) if sizes else [])
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):
         stage = bisect_right(sizes, episode)
         tell_part(f"{100 * episode // episodes} %")
         taken, values = runner.episode(episode, moves, generator, seed)
         np.add.at(parts[stage].counts, taken, 1)
+        recorder.add(bisect_right(recorder.ends, episode), taken)
         for name, each in learned.items():
             add_values(parts[stage].rewards[0], name, each, model.graph, taken, values, f"episode {episode}")
         seed = None  # the environment goes on with its own randomness
     *moments, seen = accumulate(parts)
     kept = planned_pilot(moments, episodes, is_table=is_table) if moments else None
     new = new_parts(int(seen.counts.sum()), is_simulated=True)
-    return TransitionCounts(model.graph, seen.counts, sampling, kept, parts=new, rewards=seen.rewards)
+    time = recorder.parts(episodes) if sizes else None
+    return TransitionCounts(model.graph, seen.counts, sampling, kept, parts=new, rewards=seen.rewards, time=time)
 
 
 def _the_learned(model: ParametricMDP, reward: str | None) -> dict[str, LearnedRewards]:

@@ -18,6 +18,7 @@ from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
 from plumdp.data.runs import Plan, Rng, make_plan, split
 from plumdp.data.same_files import Part, new_parts
 from plumdp.data.seen import Seen
+from plumdp.data.time_parts import Recorder, runs_of_parts
 from plumdp.model.events import find_events
 from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, owners_of, ranges, read_only
 from plumdp.model.parametric import ParametricMDP, require_model
@@ -58,7 +59,11 @@ class Trajectories:
         parts = np.bincount(stage * n + self.transition, minlength=(len(sizes) + 1) * n).reshape(-1, n)
         *moments, counts = parts.cumsum(axis=0)
         kept = planned_pilot([*map(Seen, moments)], len(runs)) if moments else None
-        return TransitionCounts(self.graph, counts, "trajectories", kept, parts=self._parts)
+        recorder = Recorder(runs_of_parts(len(runs), sizes, n) if sizes else [])
+        last = runs[np.array(recorder.ends, dtype=np.int64) - 1]
+        recorder.add(np.searchsorted(last, self.episode), self.transition)
+        time = recorder.parts(len(runs)) if sizes else None
+        return TransitionCounts(self.graph, counts, "trajectories", kept, parts=self._parts, time=time)
 
     @cached_property
     def _parts(self) -> tuple[Part, ...]:

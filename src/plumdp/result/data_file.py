@@ -22,6 +22,7 @@ from plumdp.data.files import reward_columns
 from plumdp.data.report import report_from
 from plumdp.data.same_files import part_from
 from plumdp.data.seen import Seen
+from plumdp.data.time_parts import TimeParts
 from plumdp.model.check import validate
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import Graph, IntArray, read_only
@@ -34,6 +35,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 _GRAPH = ("first_choice", "first_transition", "successor", "action")
 _PILOT = tuple(field.name for field in fields(Pilot) if field.name not in ("counts", "moments", "rewards"))
+_TIME = ("time part", "time transition", "time counts")
 _PROBLEMS = (
     *(OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError, EOFError, BadZipFile),
     MemoryError,
@@ -55,6 +57,8 @@ def write_data(path: Path, model: ParametricMDP, counts: TransitionCounts) -> No
     if pilot is not None:
         arrays |= {"pilot": pilot.counts} | {f"moment {i}": moment for i, moment in enumerate(pilot.moments)}
     arrays |= reward_columns(counts)
+    if counts.time is not None:
+        arrays |= {name: getattr(counts.time, name.removeprefix("time ")) for name in _TIME}
     for i, reward in enumerate(model.rewards.values()):
         if reward.learned is not None:
             arrays |= {f"coin {i}": reward.learned.coin, f"coin expression {i}": reward.learned.expression}
@@ -71,6 +75,7 @@ def write_data(path: Path, model: ParametricMDP, counts: TransitionCounts) -> No
         "n_free": model.expressions.n_free,
         "sampling": counts.sampling,
         "pilot": None if pilot is None else {name: getattr(pilot, name) for name in _PILOT},
+        "time": None if counts.time is None else counts.time.words,
         "report": None if counts.report is None else counts.report.to_dict(),
         "parts": [asdict(part) for part in counts.parts],
     }
@@ -176,7 +181,8 @@ def _counts(about: Mapping[str, Any], arrays: Arrays, graph: Graph) -> Transitio
         pilot = Pilot.of(firsts[0], **{**told, "lengths": tuple(told["lengths"])}, moments=firsts[1:])
     report = None if about["report"] is None else report_from(about["report"])
     parts = tuple(map(part_from, about["parts"]))
-    return TransitionCounts(graph, seen.counts, about["sampling"], pilot, report, parts, seen.rewards)
+    time = None if about.get("time") is None else TimeParts.from_words(about["time"], *(arrays[name] for name in _TIME))
+    return TransitionCounts(graph, seen.counts, about["sampling"], pilot, report, parts, seen.rewards, time)
 
 
 def _constant(kind: str, text: str) -> bool | int | Fraction:

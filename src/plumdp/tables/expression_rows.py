@@ -33,8 +33,10 @@ def with_expressions_alone(model: ParametricMDP) -> tuple[ParametricMDP, BoolArr
 
 def visits_of(counts: TransitionCounts, is_kept: BoolArray) -> TransitionCounts:
     """Return the counts of some rows alone, also in the pilot: which row is visited next may depend on all."""
-    pilot = counts.pilot
-    return replace(counts, counts=counts.counts * is_kept, pilot=None if pilot is None else _pilot_of(pilot, is_kept))
+    pilot, time = counts.pilot, counts.time
+    kept = None if pilot is None else _pilot_of(pilot, is_kept)
+    of_time = None if time is None else time.of_rows(is_kept)
+    return replace(counts, counts=counts.counts * is_kept, pilot=kept, time=of_time)
 
 
 def _pilot_of(pilot: Pilot, is_kept: BoolArray) -> Pilot:

@@ -1,0 +1,193 @@
+"""What had been seen at many moments of data whose order is known, so that a change over time can be found.
+
+Base parts are 16 runs each (or 256 rows), and the last one of data that are added up may be shorter. A boundary is the
+end of a number of base parts, counted from the first datum. Which boundaries are kept may be chosen by looking at all
+data, as tests over time sum over every boundary that there might be, and leaving some out only makes them smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from plumdp.base.errors import DataError
+from plumdp.data.seen import CountArray
+from plumdp.model.graph import BoolArray, Indices, read_only
+from plumdp.model.text import number_of, one_line
+
+RUNS_PER_PART = 16
+MOST_TRANSITIONS = 50_000  # of a model, up to which all boundaries are counted: else those at which bets are placed
+_MANY = 4096  # entries that are kept apart
+_NONE = np.zeros(0, dtype=np.int64)
+FILED = "how data were divided into the counts that were added was decided before the outcomes of their steps"
+
+
+def boundaries_of(n: int) -> list[int]:
+    """Return the boundaries that are kept of n base parts.
+
+    These are 16 to 31 parts of one size, and ever shorter ones at both ends, for changes that came early or late.
+
+    >>> boundaries_of(100)
+    [1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64, 68, 72, 76, 80, 84, 88, 92, 96, 98, 99]
+    """
+    size = 1 << max(n.bit_length() - 5, 0)
+    early, late = ([1 << k for k in range(size.bit_length())], [(n - 1) >> k << k for k in range(size.bit_length())])
+    return sorted({i for i in (*range(size, n, size), *early, *late) if 0 < i < n})
+
+
+def runs_of_parts(n_runs: int, moments: Sequence[int], n_transitions: int, per_part: int = RUNS_PER_PART) -> list[int]:
+    """Return after how many runs there are boundaries, given the moments at which bets are placed."""
+    all_ends = [per_part * i for i in boundaries_of(-(-n_runs // per_part))]
+    return all_ends if n_transitions <= MOST_TRANSITIONS else [m for m in moments if m % per_part == 0]
+
+
+@dataclass(frozen=True, eq=False)
+class TimeParts:
+    """What was seen between the boundaries; what came after the last one is the rest of the counts.
+
+    ``names`` say in words what came right after each boundary, and ``rests_on`` what somebody has to vouch for.
+
+    >>> parts = parts_at([16, 32], [np.array([3, 13]), np.array([7, 25])], 40)
+    >>> parts, parts.names, [seen.tolist() for seen in parts.seen_in_parts(2)]
+    (TimeParts(3 base parts, 2 boundaries), ('run 17', 'run 33'), [[3, 13], [4, 12]])
+    """
+
+    n: int  # base parts in all
+    ends: tuple[int, ...]  # base parts before each boundary, ascending
+    names: tuple[str, ...]
+    part: Indices  # (n_entries): the number of the boundary that each entry was seen before
+    transition: Indices  # (n_entries)
+    counts: CountArray  # (n_entries)
+    rests_on: str = ""
+    n_added: int = 1  # how many counts were added up
+
+    def __post_init__(self) -> None:
+        """Check the boundaries; entries of one part and transition become one, and those after all ends are dropped."""
+        bounds = (0, *self.ends, self.n) if self.ends else ()
+        entries = np.array([self.part, self.transition, self.counts], dtype=np.int64)
+        if any(a >= b for a, b in pairwise(bounds)) or len(self.names) != len(self.ends) or (entries < 0).any():
+            raise DataError("parts of data over time need boundaries in order, each with a name and what was seen")
+        pooled = _pooled(*entries[:, (entries[0] < len(self.ends)) & (entries[2] > 0)])
+        for name, values in zip(("part", "transition", "counts"), pooled, strict=True):
+            object.__setattr__(self, name, read_only(values))
+
+    def seen_in_parts(self, n_transitions: int) -> Iterator[CountArray]:
+        """Yield how often each transition was seen before each boundary, after the one before it."""
+        for part in range(len(self.ends)):
+            seen, of_part = (
+                np.zeros(n_transitions, dtype=np.int64),
+                slice(*np.searchsorted(self.part, [part, part + 1])),
+            )
+            seen[self.transition[of_part]] = self.counts[of_part]
+            yield seen
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """All that is said beside the entries, for files."""
+        return {"n": self.n, "ends": self.ends, "names": self.names, "rests_on": self.rests_on, "n_added": self.n_added}
+
+    @staticmethod
+    def from_words(words: Mapping[str, Any], part: Indices, transition: Indices, counts: CountArray) -> TimeParts:
+        """Return the parts that a file has."""
+        told = {**words, "ends": tuple(words["ends"]), "names": tuple(words["names"])}
+        return TimeParts(part=part, transition=transition, counts=counts, **told)
+
+    def is_within(self, counts: CountArray) -> bool:
+        """Return whether no more was seen in all parts than the counts (n_transitions) of all data say."""
+        if self.transition.max(initial=-1) >= len(counts):
+            return False
+        return bool((np.bincount(self.transition, self.counts, len(counts)) <= counts).all())
+
+    def add_to(self, digest: blake2b) -> None:
+        """Add all that is said here to a hash."""
+        digest.update(f"{self.words}".encode())
+        for values in (self.part, self.transition, self.counts):
+            digest.update(np.ascontiguousarray(values).tobytes())
+
+    def of_rows(self, is_kept: BoolArray) -> TimeParts:
+        """Return the parts with some transitions (n_transitions) alone."""
+        return replace(self, counts=self.counts * is_kept[self.transition])
+
+    def then(self, counts: CountArray, other: TimeParts | None, name: str) -> TimeParts:
+        """Return the parts of these data and others that came later, which are one part if nothing is known of theirs.
+
+        ``counts`` are those of all of these data, and ``name`` is what the others are called.
+        """
+        later = other or TimeParts(1, (), (), _NONE, _NONE, _NONE)
+        if not counts.any():
+            return later
+        rest = counts.copy()
+        np.subtract.at(rest, self.transition, self.counts)
+        seen, place = np.flatnonzero(rest), len(self.ends)
+        called = name or f"counts number {self.n_added + 1:,}"
+        joined = TimeParts(
+            self.n + later.n,
+            (*self.ends, self.n, *(self.n + end for end in later.ends)),
+            (*self.names, called, *(f"{each} of {called}" for each in later.names)),
+            np.concatenate([self.part, np.full(len(seen), place), later.part + place + 1]),
+            np.concatenate([self.transition, seen, later.transition]),
+            np.concatenate([self.counts, rest[seen], later.counts]),
+            FILED,
+            self.n_added + later.n_added,
+        )
+        return joined.thinned()
+
+    def thinned(self) -> TimeParts:
+        """Return the parts with those boundaries alone that are next to the ones kept of so many base parts."""
+        ends, wanted = np.array(self.ends), np.array(boundaries_of(self.n))
+        if len(ends) <= len(wanted):
+            return self
+        kept = np.unique(np.abs(ends[:, None] - wanted).argmin(axis=0))
+        chosen = tuple(self.ends[i] for i in kept), tuple(self.names[i] for i in kept)
+        return replace(self, ends=chosen[0], names=chosen[1], part=np.searchsorted(kept, self.part))
+
+    def __repr__(self) -> str:
+        return one_line(self, number_of(self.n, "base part"), f"{len(self.ends):,} boundaries")
+
+
+class Recorder:
+    """Collects what is seen between boundaries, which are after so many runs or rows (``ends``)."""
+
+    def __init__(self, ends: Sequence[int], *, unit: str = "run", per_part: int = RUNS_PER_PART) -> None:
+        self.ends, self._unit, self._per_part = ends, unit, per_part
+        self._entries: list[tuple[Indices, Indices, CountArray]] = []
+
+    def add(self, part: Indices | int, transition: Indices, counts: CountArray | int = 1) -> None:
+        """Add how often transitions were seen, before the boundary with the number ``part``."""
+        whole = np.broadcast_arrays(part, transition, counts)
+        self._entries.append((whole[0], whole[1], whole[2]))
+        if len(self._entries) > _MANY:
+            self._entries = [_pooled(*map(np.concatenate, zip(*self._entries, strict=True)))]
+
+    def parts(self, n: int) -> TimeParts:
+        """Return the parts of n runs or rows."""
+        part, transition, counts = map(np.concatenate, zip((_NONE, _NONE, _NONE), *self._entries, strict=True))
+        names = tuple(f"{self._unit} {end + 1:,}" for end in self.ends)
+        ends = tuple(end // self._per_part for end in self.ends)
+        return TimeParts(-(-n // self._per_part), ends, names, part, transition, counts)
+
+
+def parts_at(
+    ends: Sequence[int], seen: Sequence[CountArray], n: int, *, unit: str = "run", per_part: int = RUNS_PER_PART
+) -> TimeParts:
+    """Return the parts of n runs or rows, given what had been seen after so many of them, in whole base parts."""
+    moments = [(end, counts) for end, counts in zip(ends, seen, strict=True) if end % per_part == 0 and end < n]
+    recorder = Recorder([end for end, _ in moments], unit=unit, per_part=per_part)
+    for part, (_, counts) in enumerate(moments):
+        new = counts - moments[part - 1][1] if part else counts
+        recorder.add(part, np.flatnonzero(new), new[new > 0])
+    return recorder.parts(n)
+
+
+def _pooled(part: Indices, transition: Indices, counts: CountArray) -> tuple[Indices, Indices, CountArray]:
+    """Return entries of which no two have the same part and transition, in order."""
+    size = int(transition.max(initial=0)) + 1
+    key, place = np.unique(part * size + transition, return_inverse=True)
+    sums = np.zeros(len(key), dtype=np.int64)
+    np.add.at(sums, place, counts)
+    return key // size, key % size, sums
