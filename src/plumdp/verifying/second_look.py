@@ -28,7 +28,7 @@ from plumdp.model.question import Question, ask
 from plumdp.result.data_file import read_data
 from plumdp.result.folder import CERTIFICATE, DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable, read_policy
-from plumdp.verifying.chain_part import Ends, choices_in, shares_in, value_part
+from plumdp.verifying.chain_part import Ends, choices_in, relied_on, shares_in, value_part
 from plumdp.verifying.checker.bets import weight_of_horizon
 from plumdp.verifying.checker.check import exactly
 from plumdp.verifying.checker.counts import read_data as counted_data
@@ -63,10 +63,20 @@ def check_chain(folder: Path, model_at: ModelAt, rng: np.random.Generator) -> No
         has_choices = model.graph.n_choices > model.graph.n_states
         require(not (is_of_value and has_choices), "the model has other policies, and the answer is about one of them")
         question = ask(witness["claim"]["objective"], model, memory=options["memory"])
+        _check_support(witness, question.model, point)
         for file, of_file in parts.items():
             policy = read_policy(question.model.graph, folder / file)
             for part in of_file:
                 _compare(part["chain"], part.get("others"), point, names, question, policy)
+
+
+def _check_support(witness: dict[str, Any], model: ParametricMDP, point: Mapping[str, Fraction]) -> None:
+    """Require that all probabilities which a mission needs to be positive are among those that are proved to be."""
+    names = witness["parameters"]
+    known = model.expressions.evaluate_exact(model.space, {name: point[name] for name in model.space.names})
+    proved = {_value(parse(each["polynomial"], names), point, names) for each in witness.get("support", ())}
+    is_proved = {known[f] for f in relied_on(model)} <= proved
+    require(is_proved, "the mission rests on transitions that the witness does not prove to be possible")
 
 
 def _value(polynomial: Mapping[tuple[int, ...], Any], point: Mapping[str, Fraction], names: list[str]) -> Fraction:

@@ -30,7 +30,7 @@ from plumdp.tables.table_set import first_moment, moments_of
 from plumdp.verifying.checker.reading import Part, Rejected, require
 from plumdp.verifying.checker.table_chain import read_counts, read_table_chain
 from plumdp.verifying.table_bets_part import is_counted, order_of_nodes, reference_rows
-from plumdp.verifying.table_chain_part import Key, TableRows, data_part, table_chain_part
+from plumdp.verifying.table_chain_part import Key, TableRows, data_part, support_part, table_chain_part
 
 _CLOSE = 1e-6  # relative, of what a solver finds in floats
 
@@ -40,21 +40,13 @@ def check_table_chain(folder: Path, model: ParametricMDP) -> None:
     witness, question, policy = _read(folder, model)
     rows = TableRows.of(question.model.counted)
     sizes = [len(seen[0]) for seen in witness["rows"]]
-    require(sorted(sizes) == sorted(map(len, rows.places)), "the model has other unknown rows")
-    mine, theirs = (_named(chain) for chain in (witness["chain"], table_chain_part(question, policy, rows)[0]))
+    require(sizes == [*map(len, rows.places)], "the model has other unknown rows")
+    missing = [each for each in support_part(question.model, rows) if each not in witness.get("support", [])]
+    require(not missing, "the mission rests on transitions that the witness does not prove to be possible")
+    mine, theirs = witness["chain"], json.loads(json.dumps(table_chain_part(question, policy, rows)[0]))
     require(mine.keys() == theirs.keys(), "the chain has other parts than that of the model")
     for name, part in theirs.items():
         require(mine[name] == part, f"{name} of the chain differ from those of the model")
-
-
-def _named(chain: dict[str, Any]) -> dict[str, Any]:
-    """Return a chain in which unknown rows are numbered as they come."""
-    numbers: dict[int, int] = {}
-    rows = [
-        row and [*row[:2], numbers.setdefault(row[2], len(numbers)) if isinstance(row[2], int) else row[2]]
-        for row in chain["rows"]
-    ]
-    return chain | {"rows": rows}
 
 
 def _read(folder: Path, model: ParametricMDP) -> tuple[dict[str, Any], Question, PolicyTable]:
