@@ -22,6 +22,9 @@ MUTANTS = {
     "unit/test_missions": {
         "marks of steps that overlap, by the last line": "test_automata_that_are_not_read_are_refused_by_name",
     },
+    "unit/test_contradictory_rows": {
+        "the better of two rows that contradict each other": "test_keeping_the_better_of_two_rows_is_found",
+    },
     "oracles/test_points": {
         "a remainder that is left out": "test_a_planted_error_is_found[the_remainder_is_left_out]",
         "ellipsoids that are too small": "test_a_planted_error_is_found[ellipsoids_lose_points]",

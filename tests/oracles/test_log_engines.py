@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import shutil
 import warnings
 from datetime import datetime, timedelta
@@ -14,7 +15,7 @@ import polars
 import pyarrow
 import pytest
 import sqlglot
-from log_models import LAMP, recount, rows_of, runs
+from log_models import LAMP, recount, recount_part, rows_of, runs
 from mapping_oracle import known
 
 import plumdp as pl
@@ -92,7 +93,9 @@ ENGINES = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_corrupted_rows_have_copies_or_repeated_steps(form):
-    assert recount(corrupted_rows(form), LAMP.graph, form)[1]["repeated step"] > 40
+    kinds = recount(corrupted_rows(form), LAMP.graph, form)[1]
+    assert kinds["repeated step"] > 15
+    assert kinds["copy"] > 10
     assert recount(corrupted_rows(form, n_others=0), LAMP.graph, form)[1]["copy"] > 10
 
 
@@ -106,20 +109,27 @@ def test_every_engine_counts_the_rows_as_a_slow_recount_does(engine, form, reque
         assert np.array_equal(log.counts.counts, counts)
         assert {kind: n for kind, n in log.report.rows.items() if n} == kinds
         if engine != "pandas":  # which has floats where a number is missing
-            assert str(log) == str(read_log(LAMP, arrow(rows), form=form, **ANYHOW))  # with the same examples
+            expected = read_log(LAMP, arrow(rows), form=form, **ANYHOW)
+            assert without_pairs(log) == without_pairs(expected)  # with the same examples
+            assert ("in one row, " in str(log)) == (engine in ("DuckDB", "Spark") and "repeated step" in str(log))
+
+
+def without_pairs(log):
+    """Return what is said of a log, but not which rows contradict each other: a table in no order has no numbers."""
+    return re.sub(r" rows: [^)]*\)", " rows)", str(log))
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_finds_the_first_runs(engine, form, request):
     rows = runs(LAMP, {"p": 0.6}, 200)[0][form]
+    rows += rows[::9] + [row | {"lit": not row["lit"]} for row in rows[::70]]  # copies, and rows that contradict others
     source = ENGINES[engine](rows, lambda: request.getfixturevalue("spark"))
     for options in ({"order": "runs"}, {"sampling": "trajectories"}):
-        counts = read_log(LAMP, source, **options).counts
+        counts = read_log(LAMP, source, **options, **ANYHOW).counts
         assert np.array_equal(counts.counts, recount(rows, LAMP.graph, form)[0])
         for n, moment in zip((16, 64), counts.pilot.moments, strict=True):
-            part = [row for row in rows if row["episode"] < n]
-            assert np.array_equal(moment, recount(part, LAMP.graph, form)[0])
+            assert np.array_equal(moment, recount_part(rows, LAMP.graph, form, lambda _, row, n=n: row["episode"] < n))
 
 
 @pytest.mark.parametrize("engine", ["DuckDB", "Spark"])
@@ -309,7 +319,7 @@ def test_spark_orders_rows_by_times(spark):
     log = read_log(LAMP, spark.createDataFrame(table), **ANYHOW)
     assert np.array_equal(log.counts.counts, expected.counts.counts)
     assert (log.report.rows, log.report.assuming) == (expected.report.rows, expected.report.assuming)
-    assert len(log.report.assuming) == 1
+    assert len(log.report.assuming) == 2  # that no row is missing, and that rows which differ are of one step
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -57,6 +57,13 @@ def recount(rows, graph, form):
     return counts, kinds
 
 
+def recount_part(rows, graph, form, is_first):
+    """Return what ``recount`` counts in a part of the rows of a log, and in all rows that contradict others."""
+    different = different_rows(rows, graph, form)
+    first = [row for i, row in enumerate(rows) if is_first(i, row)]
+    return recount(first + [row for row in rows if len(different.get(place(row), ())) > 1], graph, form)[0]
+
+
 def place(row):
     """Return run and step of a row, or None if it does not name them."""
     found = row.get("episode"), row.get("step")
@@ -75,15 +82,18 @@ def different_rows(rows, graph, form):
 
 
 def without_copies(rows, different):
-    """Return the rows without copies, and the number of copies; if some rows of one step differ, none is a copy."""
-    if any(len(values) > 1 for values in different.values()):
-        return rows, 0
+    """Return the rows without copies, and the number of copies; no row is one whose step has rows that differ.
+
+    If most rows contradict others, runs share their names, and no row is a copy.
+    """
     kept, known = [], set()
     for row in rows:
-        if place(row) is None or place(row) not in known:
+        is_clear = place(row) is not None and len(different[place(row)]) == 1
+        if not is_clear or place(row) not in known:
             kept.append(row)
-        known.add(place(row))
-    return kept, len(rows) - len(kept)
+        known |= {place(row)} if is_clear else set()
+    n_repeated = sum(place(row) is not None and len(different[place(row)]) > 1 for row in kept)
+    return (rows, 0) if 2 * n_repeated > len(kept) else (kept, len(rows) - len(kept))
 
 
 def moves(rows):

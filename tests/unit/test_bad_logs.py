@@ -29,7 +29,7 @@ ADVICE = (
 RECORDER = "if a recorder made mistakes, leave out so many rows that cannot be with allow_impossible="
 UNPLACED = "steps are numbers, or dates and times such as 2024-01-31 07:00:00"
 ORDERED = "if steps only order the rows of a run, and none is missing, say steps='ordered'"
-REPEATED = "repeated step: 4 rows; episode 0, step 0 (2 rows)"  # those of step 1 are alike, but may not be copies
+REPEATED = "repeated step: 2 rows; episode 0, step 0 (2 rows: lit=false in row 1, lit=true in row {})"  # step 1: a copy
 NAMES = "give different runs different names, and number the steps of each run"
 STEPS = (
     "but steps are numbers, dates or times, which order the rows of an episode; number the rows of each episode in "
@@ -74,19 +74,19 @@ BAD = {
     ),
     "other rows of a step": (
         lambda: read_log(LAMP, pd.concat([RUNS, RUNS.head(2).assign(lit=True)])),
-        f"4 of 17 rows do not fit the model:\n  {REPEATED}\n{NAMES}\n{ADVICE}",
+        f"2 of 17 rows do not fit the model:\n  {REPEATED.format(16)}\n{ADVICE}",
     ),
     "other rows of a step and a copy": (
         lambda: read_log(LAMP, pd.concat([RUNS, RUNS.head(2).assign(lit=True), RUNS.tail(1)])),
-        f"6 of 18 rows do not fit the model:\n  {REPEATED.replace('4 rows', '6 rows', 1)}\n{NAMES}\n{ADVICE}",
+        f"2 of 18 rows do not fit the model:\n  {REPEATED.format(16)}\n{ADVICE}",
     ),
     "other transitions of a step": (
         lambda: read_log(LAMP, pd.concat([MOVES, MOVES.head(2).assign(lit=True)])),
-        f"4 of 14 rows do not fit the model:\n  {REPEATED}\n{NAMES}\n{ADVICE}",
+        f"2 of 14 rows do not fit the model:\n  {REPEATED.format(13)}\n{ADVICE}",
     ),
     "other transitions of a step, through DuckDB": (
         lambda: read_log(LAMP, pyarrow.Table.from_pandas(pd.concat([MOVES, MOVES.head(2).assign(lit=True)]))),
-        f"4 of 14 rows do not fit the model:\n  {REPEATED}\n{NAMES}\n{ADVICE}",
+        f"2 of 14 rows do not fit the model:\n  {REPEATED.format(13)}\n{ADVICE}",
     ),
     "other transitions at one time": (
         lambda: read_log(
@@ -95,7 +95,8 @@ BAD = {
                 pd.concat([MOVES, MOVES.head(1).assign(lit=True)]).assign(step=np.datetime64("2024-01-01", "us"))
             ).slice(0, 2),
         ),
-        "2 of 2 rows do not fit the model:\n  repeated step: 2 rows; episode 0, step 2024-01-01 00:00:00 (2 rows)\n"
+        "2 of 2 rows do not fit the model:\n  repeated step: 2 rows; episode 0, step 2024-01-01 00:00:00 (2 rows: "
+        "lit=false and action=go in row 1, lit=true and action=rest in row 2)\n"
         f"{NAMES}\n{ADVICE}",
     ),
     "missing step": (
@@ -130,7 +131,8 @@ BAD = {
     ),
     "one time for all steps": (
         lambda: read_log(LAMP, pyarrow.Table.from_pandas(RUNS.assign(step=np.datetime64("2024-01-01", "us")))),
-        "15 of 15 rows do not fit the model:\n  repeated step: 15 rows; episode 0, step 2024-01-01 00:00:00 (5 rows), "
+        "15 of 15 rows do not fit the model:\n  repeated step: 15 rows; episode 0, step 2024-01-01 00:00:00 (5 rows: "
+        "lit=false and action=go in row 1, lit=true and action=rest in row 2), "
         "episode 1, step 2024-01-01 00:00:00 (5 rows), episode 2, step 2024-01-01 00:00:00 (5 rows)\n"
         f"{NAMES}\n{ADVICE}",
     ),

@@ -184,7 +184,7 @@ def test_a_state_variable_called_step_is_not_the_step_of_a_run():
     log = pd.DataFrame({"episode": 1, "step": [0, 0, 1], "action": "go", "next_step": [0, 1, 1]})
     columns = {"state_step": "step"}
     assert read_log(model, log, columns=columns).counts.total == 3
-    with pytest.raises(pl.DataError, match=r"repeated step: 2 rows; episode 1, step 0 \(2 rows\)"):
+    with pytest.raises(pl.DataError, match=r"repeated step: 2 rows; episode 1, step 0 \(2 rows: next_step=0 in "):
         read_log(model, log, columns=columns | {"step": "step"})
 
 

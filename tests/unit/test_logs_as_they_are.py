@@ -100,7 +100,7 @@ def test_different_rows_of_one_time_are_rejected_with_the_time():
     frame = RUNS.assign(step=[time.replace(tzinfo=None) for time in TIMES])
     frame.loc[1, "step"] = frame.step[0]
     message = refused(LAMP, frame.assign(place_x=range(len(frame))))
-    assert "repeated step: 2 rows; episode 0, step 2024-10-26 23:59:30 (2 rows)" in message
+    assert "repeated step: 2 rows; episode 0, step 2024-10-26 23:59:30 (2 rows: place_x=0 and " in message
 
 
 def test_a_row_that_is_missing_shows_in_numbers_that_are_consecutive():

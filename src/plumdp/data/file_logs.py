@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from plumdp.base.errors import DataError, Option
-from plumdp.data.columns import COUNT, EPISODE, PLACE, STAGE, STEP, LogForm, Source, quoted
+from plumdp.data.columns import COUNT, EPISODE, PLACE, PLACE_OF_ROW, STAGE, STEP, LogForm, Source, quoted
 from plumdp.data.duckdb_tables import (
     FILE,
     MEMORY,
@@ -25,7 +24,15 @@ from plumdp.data.duckdb_tables import (
     scan,
     watched,
 )
-from plumdp.data.first_rows import any_repeated_sql, broken_episodes_sql, first_places, repeated_steps_sql
+from plumdp.data.first_rows import (
+    any_repeated_sql,
+    are_numbered,
+    broken_episodes_sql,
+    first_places,
+    repeated_rows_sql,
+    repeated_steps,
+    repeated_steps_sql,
+)
 from plumdp.data.frames import FRAME, register_frame
 from plumdp.data.ingestion import Offender
 from plumdp.data.log_pilots import Moments, SharedRun, no_order, not_numbered
@@ -37,6 +44,7 @@ from plumdp.model.graph import Graph
 
 _COUNTED = "counted"  # the table with the counts of one part
 _SHARED = "shared"  # the table with the runs that are in several files
+_REPEATED = "repeated"  # the tables with the rows of steps that contradict each other, their number behind
 _RUNS = "runs"  # the tables with the runs of each table of the log, their number behind
 _ROW_BYTES, _COLUMN_BYTES = 48, 8  # what DuckDB needs to put rows in order, measured and rounded up
 _SHARE = 0.7  # of the memory that rows to be put in order may take
@@ -124,9 +132,9 @@ class FileLog:
         first = [""] * len(offenders)
         has_place = form == "trajectories" or once
         for table, files in self.files.items():
-            if form == "counts" or any("://" in file for file in files):
+            if form == "counts":
                 continue
-            expressions, rows = columns_sql(columns, self.tables[table], form), numbered_scan(self.connection, files)
+            expressions, rows = columns_sql(columns, self.tables[table], form), self.numbered(table)
             query = rows_sql(graph, form, expressions, rows, once=once, every="first")
             has_runs = EPISODE in columns
             places = first_places(self.connection, files, query, offenders, has_runs=has_runs, has_place=has_place)
@@ -203,17 +211,34 @@ class FileLog:
         """Return whether a file of the log has a row."""
         return has_rows(self.connection, file)
 
-    def count_first_rows(self, graph: Graph, form: LogForm, columns: Mapping[str, Source], n: int) -> Iterator[Block]:
-        """Yield what ``count`` would yield if the log had ended after n rows."""
+    def keep_repeated(self, form: LogForm, columns: Mapping[str, Source]) -> None:
+        """Keep the rows of all steps of which there are several rows that differ, for ``count_first_rows``."""
+        for number, (table, types) in enumerate(self.tables.items()):
+            own = columns_sql(columns, types, form)
+            steps = f"({own[EPISODE]}, {own[STEP]}) IN ({repeated_steps_sql(own, table)})"
+            self.connection.execute(
+                f"CREATE OR REPLACE TEMP TABLE {_REPEATED}_{number} AS SELECT * FROM {table} WHERE {steps}"
+            )
+
+    def count_first_rows(
+        self, graph: Graph, form: LogForm, columns: Mapping[str, Source], n: int, *, has_repeated_steps: bool
+    ) -> Iterator[Block]:
+        """Yield what ``count`` would yield if the log had ended after n rows, of those that it matches in the end.
+
+        Rows of a step that differ are there as well, wherever they lie: no row of it, nor the step that leads to it, is
+        counted before the last of them, as none is afterwards.
+        """
         if self.engine:
             raise no_order(self.engine)
-        for table, types in self.tables.items():
+        for number, (table, types) in enumerate(self.tables.items()):
             if not keeps_order(table):
                 by_time = Option("order", "time")
                 raise DataError(by_time, ": the files have their columns in different orders; read one at a time")
             rows = f"(SELECT * FROM {table} LIMIT {n})"
             ((found,),) = self.connection.execute(f"SELECT count(*) FROM {rows}").fetchall()
             expressions = columns_sql(columns, types, form)
+            if has_repeated_steps:
+                rows = f"(SELECT * FROM {rows} UNION ALL SELECT * FROM {_REPEATED}_{number})"
             yield from self._count_table(graph, form, expressions, rows, _number(columns.get(STEP), types), (1.0, 1.0))
             n -= found
             if n == 0:
@@ -221,21 +246,30 @@ class FileLog:
 
     def repeated_steps(self, form: LogForm, columns: Mapping[str, Source], n: int) -> list[RepeatedStep]:
         """Return a few steps of which there are several rows that are not alike."""
-        step = quoted(str(columns[STEP]))
-        query = partial(repeated_steps_sql, shown=f"CAST({step} AS VARCHAR)")
-        return [RepeatedStep(*row) for row in self._few(query, form, columns, n)]
+        few: list[RepeatedStep] = []
+        for table, types in self.tables.items():
+            files, step = self.files.get(table, []), f"CAST({quoted(str(columns[STEP]))} AS VARCHAR)"
+            rows, place = table, "NULL"
+            if not self.engine and are_numbered(files):
+                rows, place = self.numbered(table), PLACE_OF_ROW
+            expressions = columns_sql(columns, types, form, is_warehouse=self.engine == SPARK)
+            query = repeated_rows_sql(expressions, rows, n, step=step, place=place)
+            few += repeated_steps(self.connection.execute(query).fetchall(), columns, files)
+        return few[:n]
+
+    def numbered(self, table: str) -> str:
+        """Return what to select from to read a table with ``PLACE_OF_ROW``."""
+        if files := self.files.get(table):
+            return numbered_scan(self.connection, files)
+        return f"(SELECT *, {{'file': 0, 'row': row_number() OVER ()}} AS {PLACE_OF_ROW} FROM {table})"
 
     def broken_episodes(self, columns: Mapping[str, Source], n: int) -> list[BrokenEpisode]:
         """Return a few episodes that lack steps, those that lack most."""
-        return [BrokenEpisode(*row) for row in self._few(broken_episodes_sql, "trajectories", columns, n)]
-
-    def _few(
-        self, query: Callable[[Mapping[str, str], str, int], str], form: LogForm, columns: Mapping[str, Source], n: int
-    ) -> list[tuple[Any, ...]]:
-        few: list[tuple[Any, ...]] = []
+        few: list[BrokenEpisode] = []
         for table, types in self.tables.items():
-            expressions = columns_sql(columns, types, form, is_warehouse=self.engine == SPARK)
-            few += self.connection.execute(query(expressions, table, n)).fetchall()
+            expressions = columns_sql(columns, types, "trajectories", is_warehouse=self.engine == SPARK)
+            rows = self.connection.execute(broken_episodes_sql(expressions, table, n)).fetchall()
+            few += [BrokenEpisode(*row) for row in rows]
         return few[:n]
 
     def _count_transitions(

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plumdp.data.columns import EPISODE, N_ALIKE, PLACE, PLACE_OF_ROW, STEP, quoted
+from plumdp.data.columns import EPISODE, PLACE, PLACE_OF_ROW, STEP, Source, quoted
 from plumdp.data.duckdb_tables import text_bytes
 from plumdp.data.ingestion import Offender
+from plumdp.data.report import RepeatedStep
 from plumdp.data.sql import select_sql
+from plumdp.data.values import shown
 
 _STEP = f"{quoted(EPISODE)}, {quoted(STEP)}"
 _HAS_STEP = f"{quoted(EPISODE)} IS NOT NULL AND {quoted(STEP)} IS NOT NULL"
 _IS_STEP = f"{quoted(PLACE)} IN ('step', 'apart')"
 _NUMBERED = 20  # text files whose rows are numbered for examples
+
+
+def are_numbered(files: Sequence[str]) -> bool:
+    """Return whether rows of these files can be numbered in a short time."""
+    return not any("://" in file for file in files) and (len(files) <= _NUMBERED or not text_bytes(files))
 
 
 def first_places(
@@ -32,16 +40,19 @@ def first_places(
             cases.append(f"WHEN {' AND '.join(same)} THEN {number}")
             parameters += [*offender.values.values()]
     places = [""] * len(offenders)
-    if not cases or (len(files) > _NUMBERED and text_bytes(files)):
+    if not cases or not are_numbered(files):
         return places
     run = f"CAST({quoted(EPISODE)} AS VARCHAR)" if has_runs else "NULL"
     numbered = f"SELECT CASE {' '.join(cases)} END AS number, {PLACE_OF_ROW} AS place, {run} AS run FROM ({rows})"
     query = f"SELECT number, min(place), arg_min(run, place) FROM ({numbered}) WHERE number IS NOT NULL GROUP BY number"
     for number, place, name in connection.execute(query, parameters).fetchall():
-        row = f"row {place['row']:,}"
-        row = row if len(files) == 1 else f"{row} of {Path(files[place['file']]).name}"
-        places[number] = row if name is None else f"{row}, episode {name}"
+        places[number] = _row(place, files) if name is None else f"{_row(place, files)}, episode {name}"
     return places
+
+
+def _row(place: Mapping[str, int], files: Sequence[str]) -> str:
+    row = f"row {place['row']:,}"
+    return row if len(files) < 2 else f"{row} of {Path(files[place['file']]).name}"
 
 
 def any_repeated_sql(columns: Mapping[str, str], table: str) -> str:
@@ -50,18 +61,41 @@ def any_repeated_sql(columns: Mapping[str, str], table: str) -> str:
     return f"SELECT 1 AS found FROM ({rows}) WHERE {_HAS_STEP} GROUP BY {_STEP} HAVING count(*) > 1 LIMIT 1"
 
 
-def repeated_steps_sql(columns: Mapping[str, str], table: str, n: int, *, shown: str) -> str:
-    """Return a query for a few steps of which there are several rows that are not alike: run, step, number of rows.
+def repeated_steps_sql(columns: Mapping[str, str], table: str, n: int | None = None) -> str:
+    """Return a query for the runs and steps of which there are several rows that are not alike: n of them, or all."""
+    different = (
+        f"SELECT DISTINCT {', '.join(map(quoted, columns))} FROM ({select_sql(columns, table)}) WHERE {_HAS_STEP}"
+    )
+    few = "" if n is None else f" ORDER BY {_STEP} LIMIT {n}"
+    return f"SELECT {_STEP} FROM ({different}) GROUP BY {_STEP} HAVING count(*) > 1{few}"
 
-    ``shown`` is the step as the log has it.
-    """
-    names = ", ".join(map(quoted, columns))
-    rows = f"({select_sql({**columns, 'shown_step': shown}, table)}) WHERE {_HAS_STEP}"
-    alike = f"SELECT {names}, count(*) AS {N_ALIKE}, min(shown_step) AS shown_step FROM {rows} GROUP BY {names}"
-    total = f"CAST(sum({N_ALIKE}) AS BIGINT) AS n_rows"
-    several = f"HAVING count(*) > 1 ORDER BY {_STEP} LIMIT {n}"
-    steps = f"SELECT {_STEP}, min(shown_step) AS shown_step, {total} FROM ({alike}) GROUP BY {_STEP} {several}"
-    return f"SELECT {quoted(EPISODE)}, shown_step, n_rows FROM ({steps}) ORDER BY {_STEP}"
+
+def repeated_rows_sql(columns: Mapping[str, str], table: str, n: int, *, step: str, place: str) -> str:
+    """Return a query for the rows of n such steps: what is read, the ``step`` as the log has it, and the ``place``."""
+    rows = select_sql({**columns, "shown_step": step, PLACE_OF_ROW: place}, table)
+    same = " AND ".join(f"log_rows.{quoted(name)} = steps.{quoted(name)}" for name in (EPISODE, STEP))
+    order = ", ".join(f"log_rows.{name}" for name in (quoted(EPISODE), quoted(STEP), PLACE_OF_ROW))
+    steps = repeated_steps_sql(columns, table, n)
+    return f"SELECT log_rows.* FROM ({rows}) AS log_rows JOIN ({steps}) AS steps ON {same} ORDER BY {order}"
+
+
+def repeated_steps(
+    rows: Sequence[tuple[Any, ...]], columns: Mapping[str, Source], files: Sequence[str]
+) -> list[RepeatedStep]:
+    """Return the steps that ``repeated_rows_sql`` found, the first with two rows of it that differ."""
+    names = [*columns]
+    by_step: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    for row in rows:
+        by_step.setdefault((row[names.index(EPISODE)], row[names.index(STEP)]), []).append(row)
+    steps = [RepeatedStep(run, own[0][-2], len(own)) for (run, _), own in by_step.items()]
+    for one, *others in [*by_step.values()][:1]:
+        other = next(row for row in others if row[:-2] != one[:-2])
+        differ = [i for i in range(len(names)) if one[i] != other[i]]
+        labels = [source if isinstance(source, str) else name for name, source in columns.items()]
+        texts = [" and ".join(f"{labels[i]}={shown(row[i])}" for i in differ) for row in (one, other)]
+        where = ["one row", "another"] if one[-1] is None else [_row(row[-1], files) for row in (one, other)]
+        steps[0] = replace(steps[0], pair=f"{texts[0]} in {where[0]}, {texts[1]} in {where[1]}")
+    return steps
 
 
 def broken_episodes_sql(columns: Mapping[str, str], table: str, n: int) -> str:

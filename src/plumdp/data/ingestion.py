@@ -32,7 +32,7 @@ from plumdp.data.duckdb_tables import Block
 from plumdp.data.hints import action_hint, state_hint
 from plumdp.data.log_pilots import Moments
 from plumdp.data.mappings import StateMapping
-from plumdp.data.matching import Kinds, Matcher, numbered_actions, places, row_counts
+from plumdp.data.matching import Kinds, Matcher, numbered_actions, row_counts
 from plumdp.data.pilots import SIZES
 from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kind, RepeatedStep
 from plumdp.data.reward_values import RewardFault, add_sums, find_fault
@@ -91,7 +91,8 @@ class TransitionCounter:
         self.n_rows = 0
         self._waiting: list[Block] = []  # rows of which all rows decide what they are
         self.is_ordered = False  # whether rows were counted whose steps only put them in order
-        self.has_repeated_steps = False  # whether a step has several rows that differ
+        self._n_repeated = 0  # rows of steps that have several which differ
+        self._n_different = 0  # all rows but copies
         self._matcher = Matcher(graph, self._mapping.action_names, elsewhere)
         self._has_names = False  # whether an action has a name
         self.has_action_numbers = False  # whether numbers are taken for actions
@@ -115,7 +116,10 @@ class TransitionCounter:
         waits = self._has_number(block)
         if N_COPIES in block:
             waits |= row_counts(block, N_COPIES) > 0
+        n = row_counts(block)
+        self._n_different += exact_sum(n)
         if PLACE in block:
+            self._n_repeated += exact_sum(n[block[PLACE] == "duplicate"])
             self._has_next |= bool((block[PLACE] == "step").any())
             waits |= block[PLACE] == "apart"
         if waits.any():
@@ -126,8 +130,8 @@ class TransitionCounter:
     def settle(self) -> None:
         """Add the rows that wait.
 
-        Rows of which there are copies count once; or as repeated steps, if there are others which are not alike. Then
-        the same name stands for several runs, and rows that are alike may be steps of different ones.
+        Rows of which there are copies count once; or as repeated steps, if names of runs stand for several of them:
+        rows that are alike may then be steps of different runs.
         """
         if self.has_action_numbers and not self._has_names:
             self._matcher.take_numbers()
@@ -137,7 +141,7 @@ class TransitionCounter:
             n, copies = row_counts(block), _copies(block)
             total = sum(map(mul, n.tolist(), copies.tolist()))
             require_countable(self.n_rows + exact_sum(n) + total)
-            if self.has_repeated_steps and total:
+            if self.shares_names and total:
                 place = np.where(copies > 0, "duplicate", block[PLACE]).astype(np.object_)
                 self._add(block | {COUNT: n * (1 + copies), PLACE: place})
             else:
@@ -177,8 +181,6 @@ class TransitionCounter:
     def _add(self, block: Block) -> None:
         kinds, transition = self._matcher.match(block)
         n = row_counts(block)
-        if PLACE in block:
-            self.has_repeated_steps |= bool(n[places(block[PLACE]) == KINDS.index("repeated step")].any())
         self.n_rows += exact_sum(n)
         require_countable(self.n_rows)
         self._check_rewards(block, transition, n)
@@ -232,10 +234,20 @@ class TransitionCounter:
     def kinds(self, block: Block) -> Kinds:
         """Return what some of the rows were taken for, each of which is by itself in the block."""
         block = self._placed(block)
-        if self.has_repeated_steps and N_COPIES in block:
+        if self.shares_names and N_COPIES in block:
             place = np.where(row_counts(block, N_COPIES) > 0, "duplicate", block[PLACE])
             block = block | {PLACE: place.astype(np.object_)}
         return self._matcher.match(block)[0]
+
+    @property
+    def has_repeated_steps(self) -> bool:
+        """Whether a step has several rows that differ."""
+        return self._n_repeated > 0
+
+    @property
+    def shares_names(self) -> bool:
+        """Whether most rows contradict others of their step, so that names of runs stand for several of them."""
+        return 2 * self._n_repeated > self._n_different
 
     @property
     def has_alike(self) -> bool:
@@ -269,6 +281,13 @@ class TransitionCounter:
         if self.is_ordered:
             step = f"column {columns[STEP]}" if STEP in columns else "their steps"
             yield f"the rows of each run follow one another in the order of {step}, and none in between is missing"
+        if self.shares_names:
+            yield "which steps have several rows does not depend on where steps led"
+        elif self.has_repeated_steps:
+            yield (
+                "rows with the same run and step are records of one step, and whether they contradict each other does "
+                "not depend on where steps led"
+            )
         if self._elsewhere is not None:
             yield (
                 "the successors of each row in the table come from data that are not among these; whatever else was "

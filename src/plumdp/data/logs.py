@@ -313,12 +313,15 @@ def _pilot(
 ) -> tuple[Pilot | None, TimeParts | None]:
     """Return what had been seen when bets were placed, and at boundaries; first rows of a log are read once more."""
     nothing, unit, per_part = tally.nothing(), planned.unit[:-1], RUNS_PER_PART * planned.per_run
-    if tally.has_repeated_steps or (planned.unit == "rows" and tally.has_gaps):
-        # which run a row is of is not known, or not in time
+    if tally.shares_names:  # which run a row is of is not known
         return planned.pilot((), 0, nothing), parts_at((), (), tally.n_rows, unit=unit, per_part=per_part)
     if planned.unit == "rows":
         n, sizes = tally.n_rows, planned.moments(tally.n_rows)
-        seen = [tally.matched(log.count_first_rows(graph, form, columns, size)) for size in sizes]
+        is_repeated = tally.has_repeated_steps
+        if is_repeated:
+            log.keep_repeated(form, columns)
+        first = partial(log.count_first_rows, graph, form, columns, has_repeated_steps=is_repeated)
+        seen = [tally.matched(first(size)) for size in sizes]
     else:
         n = runs_of_counts(tally.n_runs) if moments is None else moments.n
         if moments is not None and (shared := log.shared_runs(moments.column, columns.get(STEP))) is not None:

@@ -10,9 +10,8 @@ import numpy as np
 
 from plumdp.base.errors import DataError, Option
 from plumdp.data.columns import PLACE_OF_ROW, LogForm, Source, quoted
-from plumdp.data.duckdb_tables import UNION, literal, numbered_scan, pages
+from plumdp.data.duckdb_tables import UNION, literal, pages
 from plumdp.data.file_logs import FileLog
-from plumdp.data.frames import FRAME
 from plumdp.data.ingestion import TransitionCounter
 from plumdp.data.mapping_sql import columns_sql
 from plumdp.data.report import KINDS, REJECTED
@@ -53,22 +52,18 @@ def write_rejected(
     parts = []
     for number, (table, types) in enumerate(log.tables.items()):
         files = log.files.get(table, [])
-        rows = numbered_scan(log.connection, files) if files else _numbered_frame()
+        rows = log.numbered(table)
         places = f"{_PLACES}_{number}"
         kinds = '"row" BIGINT, "file" BIGINT, reason VARCHAR'
         log.connection.execute(f"CREATE OR REPLACE TEMP TABLE {places} ({kinds})")
         if n:
             expressions = columns_sql(columns, types, form)
-            every: Every = "row or copy" if tally.has_repeated_steps else "row"
+            every: Every = "row or copy" if tally.shares_names else "row"
             query = rows_sql(graph, form, expressions, rows, once=tally.has_alike, every=every)
             _fill(log.connection, places, query, tally)
         parts.append(_selected(places, rows, files, log.columns))
     options = _WRITERS[Path(path).suffix.lower()]
     log.connection.execute(f"COPY ({UNION.join(parts)}) TO {literal(str(path))} ({options})")
-
-
-def _numbered_frame() -> str:
-    return f"(SELECT *, {{'file': 0, 'row': row_number() OVER ()}} AS {PLACE_OF_ROW} FROM {FRAME})"
 
 
 def _fill(connection: Any, places: str, query: str, tally: TransitionCounter) -> None:

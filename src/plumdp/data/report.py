@@ -59,10 +59,12 @@ class RepeatedStep:
     episode: Any
     step: Any
     n_rows: int
+    pair: str = ""  # two of them, in words
 
     def __str__(self) -> str:
         step = f"{self.step:g}" if isinstance(self.step, float) else self.step
-        return f"episode {self.episode}, step {step} ({self.n_rows:,} rows)"
+        pair = f": {self.pair}" if self.pair else ""
+        return f"episode {self.episode}, step {step} ({self.n_rows:,} rows{pair})"
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,7 @@ def refusal(report: IngestionReport, n_files: int = 1, rejected: str | Path | No
     advice: list[str | Option] = []
     if report.rows["repeated step"] and n_files > 1:
         advice += ["if each file numbers its runs anew, say ", Option("partitions", "files"), "\n"]
-    elif report.rows["repeated step"]:
+    elif 2 * report.rows["repeated step"] > report.total:  # names stand for several runs
         lines.append("give different runs different names, and number the steps of each run")
     if report.hints.get("unknown action", "").startswith(NUMBERED):
         advice += ["say which actions 0, 1, 2, … are with ", Option("actions", ["left", "stay", "right"]), "\n"]
