@@ -25,6 +25,7 @@ from plumdp.case_studies import prism_file
 from plumdp.confidence import likelihood
 from plumdp.decisions import verify
 from plumdp.verifying.checker.reading import Rejected
+from plumdp.verifying.look import Look, Own
 from plumdp.verifying.second_look import check_chain, check_data, check_directions
 from plumdp.verifying.verify import look_again
 from plumdp.verifying.witness import propose_witness
@@ -39,6 +40,10 @@ def saved(folder: Path, model, counts, text=PROPERTY) -> Path:
     return folder
 
 
+def check_own(folder, model):
+    check_chain(Look(folder, Own(model)), model)
+
+
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
     return saved(tmp_path_factory.mktemp("look") / "result", small_model(), small_counts())
@@ -46,9 +51,9 @@ def result(tmp_path_factory):
 
 def test_what_was_written_passes_the_second_look(result):
     report = verify(result)
-    look_again(result, report, lambda point: small_model())
+    look_again(result, report, Own(small_model()))
     assert report.broken is None
-    assert report.passed[-2:] == ["directions", "model"]
+    assert report.passed[-3:] == ["model", "data", "directions"]
 
 
 def test_rewards_with_unknown_means_are_compared_at_points(tmp_path):
@@ -57,11 +62,11 @@ def test_rewards_with_unknown_means_are_compared_at_points(tmp_path):
     counts = plumdp.read_log(model, runs, columns={"cost": "price"}, sampling="trajectories").counts
     folder = saved(tmp_path / "result", model, counts, PAID)
     report = verify(folder)
-    look_again(folder, report, lambda point: machine())
-    assert report.passed[-2:] == ["directions", "model"]
+    look_again(folder, report, Own(machine()))
+    assert report.passed[-3:] == ["model", "data", "directions"]
     rewrite(folder, lambda witness: witness["chain"]["rows"][0].__setitem__(0, "repair + 2"))
     with pytest.raises(Rejected, match="another reward"):
-        check_chain(folder, lambda point: machine(), np.random.default_rng(1))
+        check_own(folder, machine())
 
 
 @pytest.mark.parametrize(
@@ -83,7 +88,7 @@ def test_a_chain_of_another_model_is_found(result, change, told):
     rewrite(result, lambda content: change(content["chain"]))
     try:
         with pytest.raises(Rejected, match=told):
-            check_chain(result, lambda point: small_model(), np.random.default_rng(1))
+            check_own(result, small_model())
     finally:
         (result / "witness.json").write_text(before)
 
@@ -100,44 +105,44 @@ def test_chains_with_memory_and_draws_are_compared_too(tmp_path, text, options):
     folder = tmp_path / "result"
     witnessed(folder, text, keeps_data=True, **options)
     report = verify(folder)
-    look_again(folder, report, lambda point: small_model())
-    assert report.passed[-2:] == ["directions", "model"], report.broken
+    look_again(folder, report, Own(small_model()))
+    assert report.passed[-3:] == ["model", "data", "directions"], report.broken
     chain = json.loads((folder / "witness.json").read_text())["chain"]
     node = next(i for i, row in enumerate(chain["rows"]) if row is not None and len(set(row[1])) > 1)
     rewrite(folder, lambda content: content["chain"]["rows"][node][1].reverse())
     with pytest.raises(Rejected, match="another row"):
-        check_chain(folder, lambda point: small_model(), np.random.default_rng(1))
+        check_own(folder, small_model())
     if chain["step"] is not None:
         rewrite(folder, lambda content: content["chain"]["rows"][node][1].reverse())
         rewrite(folder, lambda content: content["chain"]["step"].__setitem__(chain["rows"][node][1][0], 9))
         with pytest.raises(Rejected, match=r"another number of steps|is over in one of chain and model"):
-            check_chain(folder, lambda point: small_model(), np.random.default_rng(1))
+            check_own(folder, small_model())
 
 
 def test_the_chains_of_both_policies_are_compared(tmp_path):
     folder = tmp_path / "result"
     compared(folder, "near", "uniform", COST, keeps_data=True)
     report = verify(folder)
-    look_again(folder, report, lambda point: small_model())
-    assert report.passed[-2:] == ["directions", "model"], report.broken
+    look_again(folder, report, Own(small_model()))
+    assert report.passed[-3:] == ["model", "data", "directions"], report.broken
     rewrite(folder, lambda witness: witness["comparison"]["chain"]["rows"][0][1].reverse())
     with pytest.raises(Rejected, match="another row"):
-        check_chain(folder, lambda point: small_model(), np.random.default_rng(1))
+        check_own(folder, small_model())
     (folder / "rival.csv").unlink()
     with pytest.raises(Rejected, match=r"there is no rival\.csv"):
-        check_chain(folder, lambda point: small_model(), np.random.default_rng(1))
+        check_own(folder, small_model())
 
 
 def test_no_action_is_missing_in_an_answer_about_all_policies(tmp_path):
     folder = tmp_path / "result"
     answered(folder, 'P>=0.9 [ F "goal" ]', keeps_data=True)
     report = verify(folder)
-    look_again(folder, report, lambda point: small_model())
-    assert report.passed[-2:] == ["directions", "model"], report.broken
+    look_again(folder, report, Own(small_model()))
+    assert report.passed[-3:] == ["model", "data", "directions"], report.broken
     rewrite(folder, lambda witness: witness["all_policies"]["others"].pop())
     assert verify(folder).broken is None  # nobody knows without the model
     with pytest.raises(Rejected, match="another row"):
-        check_chain(folder, lambda point: small_model(), np.random.default_rng(1))
+        check_own(folder, small_model())
 
 
 def test_directions_of_announced_policies_are_not_looked_at(tmp_path):
@@ -149,8 +154,8 @@ def test_directions_of_announced_policies_are_not_looked_at(tmp_path):
     witness, _ = propose_witness(learned, certificate)
     certificate.save(folder, witness=witness, model=model, counts=learned.counts)
     report = verify(folder)
-    look_again(folder, report, lambda point: model)
-    assert report.passed[-2:] == ["data", "model"], report.broken
+    look_again(folder, report, Own(model))
+    assert report.passed[-2:] == ["model", "data"], report.broken
     assert report.unchecked == ["the directions of bets (what was announced has no text)"]
 
 
@@ -166,7 +171,7 @@ def test_directions_that_are_not_those_of_the_estimate_are_found(tmp_path, monke
         patch.setattr(likelihood, "directions_of_stages", exchanged)
         saved(tmp_path / "result", small_model(), small_counts())
     with pytest.raises(Rejected, match="others than the data before"):
-        check_directions(tmp_path / "result")
+        check_directions(Look(tmp_path / "result"))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +180,7 @@ def test_directions_that_are_not_those_of_the_estimate_are_found(tmp_path, monke
         (lambda w: [side["steps"].__setitem__(2, minus(side["steps"][2])) for side in bets_of(w)], "bets of stage 2"),
         (lambda w: [side["steps"].__setitem__(1, minus(side["steps"][1], 0.5)) for side in bets_of(w)], "stage 1"),
         (lambda w: w["rows"][0]["seen"]["all"].__setitem__(0, w["rows"][0]["seen"]["all"][0] + 1), "rows: they are"),
-        (lambda w: w["space"].__setitem__(0, "p - 3/5"), "space: they are"),
+        (lambda w: w["space"].__setitem__(0, "p - 3/5"), "space: that of the model"),
         (lambda w: w["set"]["space_law"]["mean"].__setitem__(0, 0.6), "law of the space"),
     ],
 )
@@ -184,7 +189,7 @@ def test_bets_on_a_side_that_later_data_show_and_other_counts_are_found(result, 
     rewrite(result, change)
     try:
         with pytest.raises(Rejected, match=told):
-            check_directions(result) if "stage" in told else check_data(result)
+            check_directions(Look(result)) if "stage" in told else check_data(Look(result))
     finally:
         (result / "witness.json").write_text(before)
 
@@ -201,9 +206,9 @@ def test_parts_that_are_missing_have_a_verdict(result):
     before = (result / "witness.json").read_text()
     rewrite(result, lambda witness: witness["chain"].pop("states"))
     report = verify(result)
-    look_again(result, report, lambda point: small_model())
+    look_again(result, report, Own(small_model()))
     (result / "witness.json").write_text(before)
-    assert (report.broken.layer, str(report.broken)[:42]) == ("model", "what is in the folder cannot be compared: ")
+    assert (report.broken.layer, report.broken.is_broken, str(report.broken)) == ("model", False, "'states'")
 
 
 def test_an_answer_about_the_value_is_one_of_a_model_without_choices(result):
@@ -211,7 +216,7 @@ def test_an_answer_about_the_value_is_one_of_a_model_without_choices(result):
     answer = {"sentence": "Yes: the value is at least 0.6, with confidence 99.9 %."}
     rewrite(result, change_certificate=lambda certificate: certificate.update(answer=answer))
     with pytest.raises(Rejected, match="other policies"):
-        check_chain(result, lambda point: small_model(), np.random.default_rng(1))
+        check_own(result, small_model())
     (result / "certificate.json").write_text(before)
 
 
@@ -222,7 +227,9 @@ def test_a_prism_file_is_read_again_with_numbers_for_its_parameters(tmp_path):
     counts = plumdp.simulate(model, {"p": 0.55}, 2000, rng=1, max_steps=5)
     text = "Rmax=? [ F step=4 ]"
     folder = saved(tmp_path / "result", model, counts, plumdp.case_study("betting:4").objective.text or text)
-    check_chain(folder, lambda point: plumdp.read_model(file, constants={"N": 4, **point}), np.random.default_rng(1))
+    report = verify(folder)
+    look_again(folder, report, Own(model, counts, lambda point: plumdp.read_model(file, constants={"N": 4, **point})))
+    assert report.passed[-3:] == ["model", "log", "directions"], report.broken
 
 
 def test_events_that_another_policy_tries_twice_are_found(tmp_path):

@@ -22,6 +22,7 @@ from plumdp.tables import bounds, bracket, contraction, joint, table_set
 from plumdp.tables.plan import Stage
 from plumdp.verifying.checker import table_joint, table_near
 from plumdp.verifying.checker.check import exactly
+from plumdp.verifying.look import Own
 from plumdp.verifying.verify import look_again
 
 pytestmark = pytest.mark.slow
@@ -143,7 +144,7 @@ def test_the_chain_is_compared_with_the_model(tmp_path):
     saved(tmp_path / "result", *TIED)
     for model, layer in ((TIED[0], None), (WALK[0], "model")):
         report = verify(tmp_path / "result")
-        look_again(tmp_path / "result", report, lambda point, model=model: model)
+        look_again(tmp_path / "result", report, Own(model))
         assert (None if report.broken is None else report.broken.layer) == layer
 
 

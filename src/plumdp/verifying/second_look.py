@@ -1,105 +1,160 @@
-"""Looks again at what the checker trusts: the chain, by a model that is read anew, and the directions of bets.
+"""Looks again at what the checker trusts: rows and the chain, by a model that is read anew, and counts and bets.
 
-Unlike the checker, this uses plumdp: the model's reader (with numbers in place of parameters, so that Storm evaluates
-the probabilities of a PRISM file), and the solver, which has seen nothing but what came before each stage.
+Unlike the checker, this uses plumdp: the model's reader, which reads a PRISM file also with numbers in place of its
+parameters, so that Storm evaluates the probabilities, and the solver, which has seen nothing but what came before each
+stage.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log, sqrt
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from plumdp.base.errors import ModelError
 from plumdp.confidence.laws import law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
+from plumdp.confidence.space_moments import moments
 from plumdp.confidence.staged_bets import find_stages, steps_of_stage
+from plumdp.data.counts import TransitionCounts
 from plumdp.learning.directions import value_directions
+from plumdp.model.expressions.polynomial import Polynomial, from_terms, polynomial
 from plumdp.model.objective import Objective
 from plumdp.model.objectives.protocol import Terms
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question, ask
-from plumdp.result.data_file import read_data
-from plumdp.result.folder import CERTIFICATE, DATA, POLICY, RIVAL, WITNESS
-from plumdp.result.policy_table import PolicyTable, read_policy
-from plumdp.verifying.chain_part import Ends, choices_in, relied_on, shares_in, value_part
+from plumdp.result.folder import POLICY, RIVAL, WITNESS
+from plumdp.result.policy_table import PolicyTable
+from plumdp.verifying.chain_part import Ends, choices_in, shares_in, value_part
 from plumdp.verifying.checker.bets import weight_of_horizon
 from plumdp.verifying.checker.check import exactly
 from plumdp.verifying.checker.counts import read_data as counted_data
 from plumdp.verifying.checker.polynomials import parse
 from plumdp.verifying.checker.reading import Part, require
 from plumdp.verifying.counted import counted_part
-from plumdp.verifying.model_parts import space_part
-from plumdp.verifying.set_proof import space_law
+from plumdp.verifying.look import Look, NotCompared
+from plumdp.verifying.model_parts import difference, space_part
+from plumdp.verifying.set_proof import set_part, space_law
 
-_POINTS = 3  # at which probabilities are compared
+_POINTS = 3  # at which a file is read with numbers
+_HALVINGS = 50  # on the way from a point of the box to the middle of the space
 _ROUNDING = Fraction(1, 10**12)
 _CLOSE = 1e-3  # of bets, whose directions a solver finds in floats, relative
 
-ModelAt = Callable[[Mapping[str, Fraction]], ParametricMDP]
-"""A function from values of the parameters to a model, in which they may stay parameters."""
+
+def check_model(look: Look) -> None:
+    """Require that space, rows, the direction and each chain are those of the model, which was read again."""
+    witness, model = look.witness, look.model
+    require(witness["parameters"] == list(model.space.names), "the model has other parameters")
+    nothing = TransitionCounts(model.graph, np.zeros(model.graph.n_transitions, dtype=np.int64), "adaptive")
+    counted = counted_part(model, nothing, likelihood_table(model))
+    require(witness["classes"] == counted["classes"], "classes: those of the model are others")
+    mine, theirs = ([[row["outcomes"], row["ways"]] for row in rows] for rows in (witness["rows"], counted["rows"]))
+    require(mine == json.loads(json.dumps(theirs)), "rows: those of the model are others")
+    _check_space(look)
+    check_same_model(look)
+    check_chain(look, model)
+    if look.own is not None and look.own.at is not None:
+        for point in points_inside(model):
+            try:
+                at_point = look.own.at(point)
+            except ModelError as error:
+                raise NotCompared(f"the model cannot be read with numbers for its parameters: {error}") from None
+            check_chain(look, at_point, point)
 
 
-def check_chain(folder: Path, model_at: ModelAt, rng: np.random.Generator) -> None:
-    """Require that the chain is that of the model under the policy, state by state, at random rational points."""
-    witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
-    certificate = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))
-    options, is_of_value = certificate["options"], "the value is" in certificate.get("answer", {}).get("sentence", "")
-    names, parts = witness["parameters"], {POLICY: [witness]}
+def _check_space(look: Look) -> None:
+    """Require that the space, and the law of its points, are those of the model."""
+    require(look.witness["space"] == space_part(look.model.space), "space: that of the model is another one")
+    law, own = look.witness["set"]["space_law"], space_law(look.model, likelihood_table(look.model))
+    same = all(np.allclose(law[name], own[name], rtol=1e-9, atol=1e-9) for name in own)
+    require(same, "the law of the space is another one than that of the model")
+
+
+def check_same_model(look: Look) -> None:
+    """Require that the direction is that of the property, and the model in the folder, if there is one, the model."""
+    direction = look.question().objective.direction
+    require(look.witness["claim"]["direction"] == direction, "the direction is not that of the property")
+    differs = "" if look.saved is None else difference(look.saved[0], look.model)
+    require(not differs, f"data.npz: the model in it is another one: its {differs}")
+
+
+def points_inside(model: ParametricMDP) -> Iterator[dict[str, Fraction]]:
+    """Yield the same few points of the space each time, at which all expressions are probabilities."""
+    space, rng = model.space, np.random.default_rng(1)
+    corners, names = space.vertices or (), space.names
+    middle = space.point(moments(space)[0])
+    if corners:
+        middle = {name: sum((corner[name] for corner in corners), Fraction(0)) / len(corners) for name in names}
+    for _ in range(_POINTS):
+        shares = [Fraction(int(n), 1009) for n in rng.integers(1, 1000, max(len(corners), len(names)))]
+        drawn = {name: a + (b - a) * share for name, (a, b), share in zip(names, space.bounds, shares, strict=False)}
+        if corners:
+            total = sum(shares[: len(corners)])
+            both = list(zip(corners, shares, strict=False))
+            drawn = {name: sum((corner[name] * share for corner, share in both), Fraction(0)) / total for name in names}
+        for power in range(_HALVINGS):
+            point = {name: middle[name] + (drawn[name] - middle[name]) / 2**power for name in names}
+            values = model.expressions.evaluate_exact(space, point)
+            if space.contains(point) and min(values) >= 0 and max(values) <= 1:
+                break
+        else:
+            raise NotCompared("no point of the space was found at which all expressions are probabilities")
+        yield point
+
+
+def check_chain(look: Look, model: ParametricMDP, point: Mapping[str, Fraction] | None = None) -> None:
+    """Require that each chain is that of the model under its policy, state by state.
+
+    A model that was read at a point has numbers in place of its parameters.
+    """
+    witness, names = look.witness, tuple(look.witness["parameters"])
+    is_of_value = "the value is" in look.certificate.get("answer", {}).get("sentence", "")
+    parts = {POLICY: [witness]}
     if "comparison" in witness:
         parts[RIVAL] = [witness["comparison"]]
-        require((folder / RIVAL).exists(), f"there is no {RIVAL}, the policy that the other one is compared with")
+        require((look.folder / RIVAL).exists(), f"there is no {RIVAL}, the policy that the other one is compared with")
     if "all_policies" in witness:
         parts[POLICY].append(witness["all_policies"])
-    for _ in range(_POINTS):
-        point = {name: Fraction(int(rng.integers(1, 1000)), 1009) for name in names}
-        model = model_at(point)
-        has_choices = model.graph.n_choices > model.graph.n_states
-        require(not (is_of_value and has_choices), "the model has other policies, and the answer is about one of them")
-        question = ask(witness["claim"]["objective"], model, memory=options["memory"])
-        _check_support(witness, question.model, point)
-        for file, of_file in parts.items():
-            policy = read_policy(question.model.graph, folder / file)
-            for part in of_file:
-                _compare(part["chain"], part.get("others"), point, names, question, policy)
+    has_choices = model.graph.n_choices > model.graph.n_states
+    require(not (is_of_value and has_choices), "the model has other policies, and the answer is about one of them")
+    question = look.question(model)
+    for file, of_file in parts.items():
+        policy = look.policy(question, file)
+        for part in of_file:
+            _compare(part["chain"], part.get("others"), _Reader(names, point), question, policy)
 
 
-def _check_support(witness: dict[str, Any], model: ParametricMDP, point: Mapping[str, Fraction]) -> None:
-    """Require that all probabilities which a mission needs to be positive are among those that are proved to be."""
-    names = witness["parameters"]
-    known = model.expressions.evaluate_exact(model.space, {name: point[name] for name in model.space.names})
-    proved = {_value(parse(each["polynomial"], names), point, names) for each in witness.get("support", ())}
-    is_proved = {known[f] for f in relied_on(model)} <= proved
-    require(is_proved, "the mission rests on transitions that the witness does not prove to be possible")
+@dataclass(frozen=True)
+class _Reader:
+    """The parameters of a witness, and their values if the model was read at a point."""
 
+    names: tuple[str, ...]
+    point: Mapping[str, Fraction] | None
 
-def _value(polynomial: Mapping[tuple[int, ...], Any], point: Mapping[str, Fraction], names: list[str]) -> Fraction:
-    total = Fraction(0)
-    for exponents, coefficient in polynomial.items():
-        term = Fraction(int(coefficient.p), int(coefficient.q))
-        for name, power in zip(names, exponents, strict=True):
-            term *= point[name] ** power
-        total += term
-    return total
+    def value(self, text: str) -> Polynomial:
+        """Return the polynomial that a text says, at the point if there is one."""
+        order = sorted(range(len(self.names)), key=lambda i: self.names[i])
+        terms = {
+            tuple(exponents[i] for i in order): Fraction(int(c.p), int(c.q))
+            for exponents, c in parse(text, self.names).items()
+        }
+        found = from_terms(tuple(sorted(self.names)), terms)
+        return found if self.point is None else polynomial(found.evaluate(self.point))
 
-
-def _reward(given: float | str, point: Mapping[str, Fraction], names: list[str]) -> Fraction:
-    return _value(parse(given, names), point, names) if isinstance(given, str) else Fraction(given)
+    def reward(self, given: float | str) -> Polynomial:
+        """Return an expected reward, which is a number or a text."""
+        return self.value(given) if isinstance(given, str) else polynomial(Fraction(given))
 
 
 def _compare(
-    chain: dict[str, Any],
-    others: list[list[Any]] | None,
-    point: Mapping[str, Fraction],
-    names: list[str],
-    question: Question,
-    policy: PolicyTable,
+    chain: dict[str, Any], others: list[list[Any]] | None, reader: _Reader, question: Question, policy: PolicyTable
 ) -> None:
     """Require that each state of a chain is one of the model, with the row and the reward that it has there.
 
@@ -110,8 +165,8 @@ def _compare(
     for name, part in value_part(question).items():
         require(chain[name] == part, f"the {name} of the chain is that of another objective")
     ends, terms, weights = Ends(objective, model), objective.terms(graph), policy_weights(graph, policy)
-    known = model.expressions.evaluate_exact(model.space, {name: point[name] for name in model.space.names})
-    values = [_value(parse(text, names), point, names) for text in chain["expressions"]]
+    known = model.expressions.polynomials
+    values = [reader.value(text) for text in chain["expressions"]]
     number = {state: i for i, state in enumerate(zip(*(v.tolist() for v in graph.states.values()), strict=True))}
     states = [number.get(state, -1) for state in zip(*(chain["states"][name] for name in graph.states), strict=True)]
     require(min(states, default=0) >= 0, "the chain has a state that the model does not have")
@@ -134,15 +189,16 @@ def _compare(
         for reward, successors, expressions in rows[node]:
             require(all(steps[s] == after for s in successors), f"{where}: a step leads to another number of steps")
             shares = ((states[s], values[f]) for s, f in zip(successors, expressions, strict=True))
-            mine.append(_Row.of(shares, _reward(reward, point, names), is_mean=isinstance(reward, str)))
+            is_mean = isinstance(reward, str) and reader.point is not None
+            mine.append(_Row.of(shares, reader.reward(reward), is_mean=is_mean))
         theirs = []
         for taken in [list(shares_in(model, weights, state))] if others is None else choices_in(model, state):
             ways = [
-                (int(graph.successor[t]), share * known[int(model.expression[t])])
+                (int(graph.successor[t]), known[int(model.expression[t])] * share)
                 for choice, share in taken
                 for t in range(*graph.first_transition[choice : choice + 2].tolist())
             ]
-            theirs.append(_Row.of(ways, sum((share * _paid(terms, c, known) for c, share in taken), start=Fraction(0))))
+            theirs.append(_Row.of(ways, sum((_paid(terms, c, known) * share for c, share in taken), polynomial(0))))
         require({row.ways for row in mine} == {row.ways for row in theirs}, f"{where}: the model has another row")
         is_paid = all(any(one.is_like(other) for other in theirs) for one in mine)
         are_all = all(any(one.is_like(other) for one in mine) for other in theirs)
@@ -153,54 +209,51 @@ def _compare(
 class _Row:
     """The probabilities of successors that are not zero, and a reward, which is a mean that was read as a float."""
 
-    ways: frozenset[tuple[int, Fraction]]
-    reward: Fraction
+    ways: frozenset[tuple[int, Polynomial]]
+    reward: Polynomial
     is_mean: bool
 
     @staticmethod
-    def of(ways: Iterable[tuple[int, Fraction]], reward: Fraction, *, is_mean: bool = False) -> _Row:
-        row: dict[int, Fraction] = {}
+    def of(ways: Iterable[tuple[int, Polynomial]], reward: Polynomial, *, is_mean: bool = False) -> _Row:
+        row: dict[int, Polynomial] = {}
         for successor, share in ways:
-            row[successor] = row.get(successor, Fraction(0)) + share
+            row[successor] = row[successor] + share if successor in row else share
         kept = frozenset((successor, share) for successor, share in row.items() if share)
         return _Row(kept, reward, is_mean)
 
     def is_like(self, other: _Row) -> bool:
-        off = _ROUNDING * (1 + abs(other.reward)) if self.is_mean else Fraction(0)
-        return self.ways == other.ways and abs(self.reward - other.reward) <= off
+        off = self.reward - other.reward
+        is_near = self.is_mean and abs(off.constant) <= _ROUNDING * (1 + abs(other.reward.constant))
+        return self.ways == other.ways and (not off or is_near)
 
 
-def _paid(terms: Terms, choice: int, known: Sequence[Fraction]) -> Fraction:
-    """Return the reward of a choice, or its mean at the point where expressions have the given values."""
-    reward, learned = Fraction(float(terms.reward[choice])), terms.learned
+def _paid(terms: Terms, choice: int, known: Sequence[Polynomial]) -> Polynomial:
+    """Return the reward of a choice, or its mean."""
+    reward, learned = polynomial(Fraction(float(terms.reward[choice]))), terms.learned
     coin = -1 if learned is None else int(learned.coin[choice])
     if learned is None or coin < 0:
         return reward
-    return reward + learned.span[coin] * known[int(learned.expression[coin, 0])]
+    return reward + known[int(learned.expression[coin, 0])] * learned.span[coin]
 
 
-def has_bets(folder: Path) -> bool:
-    """Return whether the proof in a folder rests on bets."""
-    witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
-    return (witness["bets"] if "bets" in witness else witness["set"]["bets"]) is not None
+def has_bets(look: Look) -> bool:
+    """Return whether the proof rests on bets."""
+    return (look.witness["bets"] if "bets" in look.witness else look.witness["set"]["bets"]) is not None
 
 
-def is_all_announced_in_words(folder: Path) -> bool:
+def is_all_announced_in_words(look: Look) -> bool:
     """Return whether there are texts of all that was announced, by which bets can be made again; policies have none."""
-    options = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["options"]
-    return bool(options["objectives"]) and all(options["objectives"])
+    objectives = look.certificate["options"]["objectives"]
+    return bool(objectives) and all(objectives)
 
 
-def check_directions(folder: Path) -> None:
+def check_directions(look: Look) -> None:
     """Require that bets are along gradients that a solver finds which has seen nothing of later data.
 
     Their size is that which the weight of their horizon asks for, and a side is on the same side in all stages.
     """
-    witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
-    options = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["options"]
-    bets = witness["set"]["bets"]
-    model, counts = read_data(folder / DATA)
-    table, space = likelihood_table(model), law_of_space(model)
+    witness, options, model, counts = look.witness, look.certificate["options"], look.model, look.counts
+    bets, table, space = witness["set"]["bets"], likelihood_table(model), law_of_space(model)
     require(counts.pilot is not None, "the data of the result have no pilot")
     assert counts.pilot is not None
     with exactly():
@@ -228,14 +281,32 @@ def check_directions(folder: Path) -> None:
                 require(bool(is_same), f"the bets of stage {s} are others than the data before it lead to")
 
 
-def check_data(folder: Path) -> None:
-    """Require that counts, space and its law are those of the data and the model in the folder."""
-    witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
-    model, counts = read_data(folder / DATA)
-    table = likelihood_table(model)
-    parts = counted_part(model, counts, table) | {"space": space_part(model.space)}
-    for name, part in parts.items():
-        require(witness[name] == json.loads(json.dumps(part)), f"{name}: they are others than those of the data")
-    law, own = witness["set"]["space_law"], space_law(model, table)
-    same = all(np.allclose(law[name], own[name], rtol=1e-9, atol=1e-9) for name in own)
-    require(same, "the law of the space is another one than that of the model")
+def check_data(look: Look) -> None:
+    """Require that counts, space and its law are those of the data and the model."""
+    compare_counted(look, counted_part(look.model, look.counts, likelihood_table(look.model)))
+    _check_space(look)
+
+
+def compare_counted(look: Look, parts: Mapping[str, Any]) -> None:
+    """Require that the parts of a witness that are about the data are those that the data give."""
+    about, own = look.witness["data"], json.loads(json.dumps(parts["data"]))
+    for name, value in own.items():
+        is_read_so = about[name] == value
+        require(is_read_so, f"the {name} of the data is {about[name]!r} in the result, and {value!r} as they were read")
+    for name in ("classes", "rows", "rewards"):
+        mine, theirs = look.witness.get(name), json.loads(json.dumps(parts.get(name)))
+        require(mine == theirs, f"{name}: they are others than those of the data")
+
+
+def check_settings(look: Look) -> None:
+    """Require that the settings of the set are those that model, options and the order of the data decide."""
+    made = set_part(look.learned, counted_part(look.model, look.counts, look.learned.table), None)
+    for name in ("bets", "intervals", "balls", "ellipsoid", "studies"):
+        mine, own = (_settings(part.get(name)) for part in (look.witness["set"], made))
+        require(mine == own, f"{name}: the settings are {mine}, and {own} if they are made again")
+
+
+def _settings(part: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return what a part of the set has besides what the checker derives from the counts."""
+    rounded = {name: f"{value:.9g}" if isinstance(value, float) else value for name, value in (part or {}).items()}
+    return part and json.loads(json.dumps({n: value for n, value in rounded.items() if n not in ("list", "points")}))

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
-from pathlib import Path
 
 from flint import fmpq
 
 from plumdp.model.parametric import ParametricMDP
-from plumdp.result.data_file import read_data
-from plumdp.result.folder import DATA, WITNESS
+from plumdp.result.folder import WITNESS
 from plumdp.verifying.checker import counts
 from plumdp.verifying.checker.chain import Chain, Step
 from plumdp.verifying.checker.intervals import check_once
 from plumdp.verifying.checker.polynomials import parse
-from plumdp.verifying.checker.reading import Part, read_json
+from plumdp.verifying.checker.reading import Part
+from plumdp.verifying.look import Look
 
 
-def can_check_trials(folder: Path) -> bool:
-    """Return whether a folder has the data, and some interval is that of an event which runs try at most once."""
-    drawn = json.loads((folder / WITNESS).read_text(encoding="utf-8")).get("set") or {}
-    intervals = drawn.get("intervals")
-    return (folder / DATA).exists() and intervals is not None and any(item["once"] for item in intervals["list"])
+def has_trials(look: Look) -> bool:
+    """Return whether some interval is that of an event which runs try at most once."""
+    intervals = (look.witness.get("set") or {}).get("intervals")
+    return intervals is not None and any(item["once"] for item in intervals["list"])
 
 
-def check_trials(folder: Path) -> None:
+def check_trials(look: Look) -> None:
     """Require that no run of the model, whatever its policy, tries an event twice that is said to be tried once."""
-    witness = read_json((folder / WITNESS).read_bytes(), WITNESS)
-    model, _ = read_data(folder / DATA)
-    check_once(Part(witness["set"]["intervals"].value, "the model"), counts.read_data(witness), _all_runs(model))
+    witness = Part(look.witness, WITNESS)
+    check_once(Part(witness["set"]["intervals"].value, "the model"), counts.read_data(witness), _all_runs(look.model))
 
 
 def _all_runs(model: ParametricMDP) -> Chain:

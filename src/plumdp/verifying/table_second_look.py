@@ -5,10 +5,8 @@ Policy, references and weights are made again, each from counts that end where t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,63 +15,63 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
-from plumdp.model.question import Question, ask
-from plumdp.result.data_file import read_data
-from plumdp.result.folder import CERTIFICATE, DATA, POLICY, WITNESS
-from plumdp.result.policy_table import PolicyTable, read_policy
+from plumdp.model.question import Question
 from plumdp.tables.bounds import Errors, Moments, make_stages, plan_of
 from plumdp.tables.candidates import Outlook, candidates_of
 from plumdp.tables.chain import TableChain
 from plumdp.tables.policies import chain_of_policy
 from plumdp.tables.rows import make_reference
-from plumdp.tables.table_set import first_moment, moments_of
+from plumdp.tables.table_set import TableSet, first_moment, moments_of
 from plumdp.verifying.checker.reading import Part, Rejected, require
 from plumdp.verifying.checker.table_chain import read_counts, read_table_chain
+from plumdp.verifying.look import Look
+from plumdp.verifying.second_look import check_same_model, compare_counted
 from plumdp.verifying.table_bets_part import is_counted, order_of_nodes, reference_rows
-from plumdp.verifying.table_chain_part import Key, TableRows, data_part, support_part, table_chain_part
+from plumdp.verifying.table_chain_part import Key, TableRows, data_part, intervals_part, table_chain_part
 
 _CLOSE = 1e-6  # relative, of what a solver finds in floats
 
 
-def check_table_chain(folder: Path, model: ParametricMDP) -> None:
+def check_table_model(look: Look) -> None:
     """Require that the chain is that of the model under the policy, and that no unknown row is left out."""
-    witness, question, policy = _read(folder, model)
-    rows = TableRows.of(question.model.counted)
-    sizes = [len(seen[0]) for seen in witness["rows"]]
-    require(sizes == [*map(len, rows.places)], "the model has other unknown rows")
-    missing = [each for each in support_part(question.model, rows) if each not in witness.get("support", [])]
-    require(not missing, "the mission rests on transitions that the witness does not prove to be possible")
-    mine, theirs = witness["chain"], json.loads(json.dumps(table_chain_part(question, policy, rows)[0]))
+    question, rows = look.question(), TableRows.of(look.model)
+    sizes = [len(seen[0]) for seen in look.witness["rows"]]
+    require(sizes == list(map(len, rows.places)), "the model has other unknown rows")
+    check_same_model(look)
+    mine, theirs = look.witness["chain"], table_chain_part(question, look.policy(question), rows)[0]
     require(mine.keys() == theirs.keys(), "the chain has other parts than that of the model")
     for name, part in theirs.items():
         require(mine[name] == part, f"{name} of the chain differ from those of the model")
 
 
-def _read(folder: Path, model: ParametricMDP) -> tuple[dict[str, Any], Question, PolicyTable]:
-    """Return the witness, the question that it is about, and the policy."""
-    witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
-    options = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["options"]
-    question = ask(witness["claim"]["objective"], model, memory=options["memory"])
-    return witness, question, read_policy(question.model.graph, folder / POLICY)
+def check_table_data(look: Look) -> None:
+    """Require that counts, and what is known of their order, are those of the data."""
+    moments = _moments(look.model, look.counts)[1] if look.witness["data"]["lengths"] else None  # those of bets
+    compare_counted(look, data_part(look.model, look.counts, moments, TableRows.of(look.model)))
 
 
-def check_table_data(folder: Path) -> None:
-    """Require that counts, and what is known of their order, are those of the data and the model in the folder."""
-    witness = json.loads((folder / WITNESS).read_text(encoding="utf-8"))
-    model, counts = read_data(folder / DATA)
-    moments = _moments(model, counts)[1] if witness["data"]["lengths"] else None  # which are those of bets
-    for name, part in data_part(model, counts, moments, TableRows.of(model)).items():
-        require(witness[name] == json.loads(json.dumps(part)), f"{name}: they are others than those of the data")
+def check_table_settings(look: Look) -> None:
+    """Require that errors of intervals and bets are those that model and options decide."""
+    found, bets = cast("TableSet", look.learned.bounds), look.witness["bets"]
+    mine, own = look.witness["intervals"], intervals_part(look.learned, found, TableRows.of(look.model), set())
+    errors = {"intervals": (mine["error"], own["error"]), "events": (mine["number"], own["number"])}
+    if bets is not None:
+        asked = [each for each in found.announced if each.question.digest == look.question().digest]
+        require(len(bets["shares"]) == len(asked), "bets are placed on more or fewer policies")
+        made = asked[bets["policy"]].errors
+        errors |= {"bets": (list(bets["errors"].values()), [made.of_side, made.rows, made.ball])}
+    for name, pair in errors.items():
+        require(bool(np.allclose(*pair, rtol=1e-9, atol=0)), f"{name}: the error is divided in another way")
 
 
-def check_table_bets(folder: Path) -> None:
+def check_table_bets(look: Look) -> None:
     """Require that the policy, references and weights are those that the data before them lead to."""
-    model, counts = read_data(folder / DATA)
-    witness, question, table_policy = _read(folder, model)
+    model, counts, witness, question = look.model, look.counts, look.witness, look.question()
+    table_policy = look.policy(question)
     bets, graph, rows = witness["bets"], question.model.graph, TableRows.of(model)
     policy, (pilot, moments) = as_choices(graph, check_policy(graph, table_policy)), _moments(model, counts)
     of_one = Errors(bets["errors"]["side"], bets["errors"]["rows"], bets["errors"]["ball"])
-    _check_policy(folder, witness, question, policy, _outlook(pilot, moments, witness, of_one))
+    _check_policy(look, question, policy, _outlook(pilot, moments, witness, of_one))
     objective, nothing = question.objective.flipped() or question.objective, np.zeros(graph.n_states)
     bounded = chain_of_policy(question.model, policy, objective, nothing, nothing)
     if isinstance(bounded, str):
@@ -107,13 +105,10 @@ def _outlook(pilot: npt.NDArray[Any], moments: Moments, witness: dict[str, Any],
     return Outlook(pilot, moments.counts[0], moments.lengths[0], moments.planned, errors, of_intervals)
 
 
-def _check_policy(
-    folder: Path, witness: dict[str, Any], question: Question, policy: npt.NDArray[Any], outlook: Outlook
-) -> None:
+def _check_policy(look: Look, question: Question, policy: npt.NDArray[Any], outlook: Outlook) -> None:
     """Require that the policy was given, or that the pilot names it."""
-    options = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["options"]
-    bets = witness["bets"]
-    if options["policy"] == "given" and len(bets["shares"]) == 1:
+    bets = look.witness["bets"]
+    if look.certificate["options"]["policy"] == "given" and len(bets["shares"]) == 1:
         return
     candidates = candidates_of(question, outlook)
     fits = len(candidates) == len(bets["shares"]) and np.array_equal(candidates[bets["policy"]], policy)

@@ -7,43 +7,48 @@ from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-import numpy as np
-
 from plumdp.base.errors import DataError, ModelError
-from plumdp.result.folder import DATA
+from plumdp.result.data_quality import DataQuality
 from plumdp.verifying.checker import check
 from plumdp.verifying.checker.check import Report
-from plumdp.verifying.checker.reading import Rejected
+from plumdp.verifying.checker.reading import Rejected, require
+from plumdp.verifying.look import Look, NotCompared, Own
+from plumdp.verifying.model_parts import shares_part
 from plumdp.verifying.second_look import (
-    ModelAt,
-    check_chain,
     check_data,
     check_directions,
+    check_model,
+    check_settings,
     has_bets,
     is_all_announced_in_words,
 )
-from plumdp.verifying.second_trials import can_check_trials, check_trials
-from plumdp.verifying.table_second_look import check_table_bets, check_table_chain, check_table_data
+from plumdp.verifying.second_trials import check_trials, has_trials
+from plumdp.verifying.table_second_look import (
+    check_table_bets,
+    check_table_data,
+    check_table_model,
+    check_table_settings,
+)
 
 _MAIN = "import sys\n\nfrom checker.__main__ import main\n\nsys.exit(main(sys.argv[1:]))\n"
 
 
+Check = Callable[[Look], None]
+
+
 @dataclass(frozen=True)
 class SecondLook:
-    """The functions that look again at the counts, at the bets and at the chain of a result."""
+    """The functions that look again at a result: with a model that was read again, with data, and with a log."""
 
-    data: Callable[[Path], None]
-    bets: Callable[[Path], None]
-    chain: Callable[[Path, ModelAt], None]
+    model: Check
+    data: Check
+    settings: Check
+    bets: Check
 
 
 SECOND_LOOKS = {  # by the kind of the witness
-    "parameters": SecondLook(
-        check_data, check_directions, lambda folder, model_at: check_chain(folder, model_at, np.random.default_rng())
-    ),
-    "table": SecondLook(
-        check_table_data, check_table_bets, lambda folder, model_at: check_table_chain(folder, model_at({}))
-    ),
+    "parameters": SecondLook(check_model, check_data, check_settings, check_directions),
+    "table": SecondLook(check_table_model, check_table_data, check_table_settings, check_table_bets),
 }
 
 
@@ -58,34 +63,59 @@ def verify(path: str | Path) -> Report:
     return check.verify(Path(path))
 
 
-def look_again(path: str | Path, report: Report, model_at: ModelAt | None = None) -> None:
-    """Add layers to a report of a result that holds: bets against later data, trials and the chain against the model.
+def look_again(path: str | Path, report: Report, own: Own | None = None) -> None:
+    """Add layers to a report of a result that holds: its model, counts, bets and trials, each compared with others.
 
-    The first two need the data in the folder of the result, and the last a function that reads the model again.
+    The model and the counts are one's own, or else those in the folder of the result.
     """
-    folder, looks = Path(path), SECOND_LOOKS[report.kind]
-    layers: dict[str, Callable[[], None]] = {}
-    if report.broken is None and (folder / DATA).exists():
-        layers["data"] = lambda: looks.data(folder)
-        if has_bets(folder) and (report.kind == "table" or is_all_announced_in_words(folder)):
-            layers["directions"] = lambda: looks.bets(folder)
-        elif has_bets(folder):
+    if report.broken is not None:
+        return
+    look, kind = Look(Path(path), own), SECOND_LOOKS[report.kind]
+    name = "files"
+    try:
+        for name, check_layer in _layers(look, kind, report).items():
+            check_layer(look)
+            report.hold(name)
+    except Rejected as error:
+        error.layer = name
+        report.broken = error
+    except (DataError, ModelError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        report.broken = NotCompared(str(error), name)
+    except MemoryError:
+        report.broken = NotCompared("there is not enough memory", name)
+
+
+def _layers(look: Look, kind: SecondLook, report: Report) -> dict[str, Check]:
+    """Return the layers that there are files for, in the order in which each may rest on those before."""
+    is_own = look.own is not None and look.own.counts is not None
+    layers: dict[str, Check] = {} if look.own is None else {"model": kind.model}
+    if is_own:
+        layers["log"] = lambda each: _check_log(each, kind)
+    elif look.has_counts:
+        layers["data"] = kind.data
+    if look.has_counts and has_bets(look):
+        if is_own or report.kind == "table" or is_all_announced_in_words(look):
+            layers["directions"] = kind.bets
+        else:
             report.unchecked.append("the directions of bets (what was announced has no text)")
-    if report.broken is None and can_check_trials(folder):
-        layers["trials"] = lambda: check_trials(folder)
-    if report.broken is None and model_at is not None:
-        layers["model"] = lambda: looks.chain(folder, model_at)
-    for name, check_layer in layers.items():
-        try:
-            check_layer()
-        except Rejected as error:
-            error.layer = name
-            report.broken = error
-            return
-        except (DataError, ModelError, LookupError, TypeError, ValueError, ArithmeticError) as error:
-            report.broken = Rejected(f"what is in the folder cannot be compared: {error}", name)
-            return
-        report.hold(name)
+    if (look.own is not None or look.has_counts) and has_trials(look):
+        layers["trials"] = check_trials
+    return layers
+
+
+def _check_log(look: Look, kind: SecondLook) -> None:
+    """Require that counts, and all that was fixed before they were looked at, are what one's own log leads to."""
+    learned = look.learned
+    require(learned.conflict is None, f"these data contradict the model: {learned.conflict}")
+    contradiction = DataQuality(learned.counts.total, learned.counts.report).contradiction
+    require(not contradiction, f"these data contradict the model: {contradiction}")
+    require(learned.misfit == look.witness.get("misfit", 0), "the misfit is not that of the options")
+    kind.data(look)
+    same = look.saved is None or look.saved[1].fingerprint == learned.counts.fingerprint
+    require(same, "data.npz: the counts in it are others than those of the log")
+    same = look.witness["budget"]["shares"] == shares_part(learned.budget)
+    require(same, "the error is divided in another way than by the options of the certificate")
+    kind.settings(look)
 
 
 def write_checker(path: str | Path) -> None:

@@ -12,7 +12,7 @@ from flint import ctx
 from .all_policies import check_all, read_all
 from .balls import of_balls
 from .bets import check_bets, of_bets
-from .bracket import Side, check_brackets, check_support
+from .bracket import Side, check_brackets
 from .chain import read_chain
 from .claim import (
     CERTIFICATE,
@@ -53,9 +53,10 @@ LAYERS = {
     "bracket": "the bracket follows from the functions and the set",
     "sentence": "the printed sentence follows from the bracket",
     "data": "counts, space and law are those of the data and the model in the folder",
+    "log": "counts, their order and all settings are those that your data lead to, counted again by your model",
     "directions": "bets are along gradients that were found before the data they are used on",
     "trials": "no run of the model tries an event twice whose interval rests on that",
-    "model": "the chain is that of the model, which was read again, at random points",
+    "model": "space, rows, direction and the chain of the policy are those of your model, which was read again",
 }
 CHAIN = "that the chain is that of the property, the model and the policy in policy.csv"
 SPACE = "that rows and parameter space are those of the model"
@@ -63,7 +64,12 @@ ALONE = "that there is no other policy, as the answer says what the value is"
 COUNTS = "that the counts are those of the data"
 SETTINGS = "that the settings of the method were fixed before the data (list in verify.md)"
 TRUSTED = (CHAIN, SPACE, COUNTS, SETTINGS)
-SETTLED = {"model": (CHAIN, TABLE_ROWS, ALONE, "policy.csv", "rival.csv"), "data": ("data.npz",)}
+ASKED = "that property, policy and options were chosen before the data were looked at"
+SETTLED = {
+    "model": (CHAIN, SPACE, TABLE_ROWS, ALONE, "policy.csv", "rival.csv"),
+    "data": ("data.npz",),
+    "log": ("data.npz", COUNTS, SETTINGS),
+}
 """What need not be trusted, and is not unchecked any more, if a layer holds that not all reports have."""
 
 OTHER_ENTRIES = "entries of certificate.json that are not printed here"
@@ -88,6 +94,7 @@ class Report:
         """Note that a layer holds, and what it settles."""
         self.passed.append(name)
         self.trusted = [text for text in self.trusted if text not in SETTLED.get(name, ())]
+        self.trusted += [ASKED] if name == "log" else []
         self.unchecked = [text for text in self.unchecked if text not in SETTLED.get(name, ())]
 
     def layer(self, name: str) -> AbstractContextManager[None]:
@@ -96,11 +103,13 @@ class Report:
 
     def to_dict(self) -> dict[str, object]:
         """Return it ready for JSON."""
+        told = self.broken
         return {
             "schema": "plumdp/verification/1",
             "verified": self.broken is None,
             "passed": list(self.passed),
-            "broken": None if self.broken is None else {"layer": self.broken.layer, "step": str(self.broken)},
+            "broken": None if told is None or not told.is_broken else {"layer": told.layer, "step": str(told)},
+            "not_compared": None if told is None or told.is_broken else {"layer": told.layer, "step": str(told)},
             "sentence": self.sentence,
             "objective": self.objective,
             "assumed": list(self.assumed),
@@ -112,7 +121,8 @@ class Report:
         argument = ARGUMENTS[self.kind]
         lines = [f"{name:10} ok  {argument.layers[name]}" for name in self.passed]
         if self.broken is not None:
-            return "\n".join([*lines, f"{self.broken.layer:10} BROKEN  {self.broken}"])
+            verdict = "BROKEN " if self.broken.is_broken else "could not compare:"
+            return "\n".join([*lines, f"{self.broken.layer:10} {verdict} {self.broken}"])
         lines += [f"verified: {self.sentence}", f"of: {self.objective}"]
         lines += [f"assuming: {text}" for text in self.assumed]
         lines += [f"trusted: {text}" for text in self.trusted]
@@ -207,8 +217,6 @@ def check_parameters(claim: Claim, witness: Part, report: Report) -> Claim:
         if everything is not None and claim.all_policies is not None:
             sides.append(check_all(witness["all_policies"], everything, enclosure, claim.all_policies, data.misfit))
     with report.layer("bracket"):
-        if "support" in witness:
-            check_support(witness["support"], data.names, enclosure, data.misfit)
         return check_brackets(witness, sides, enclosure, claim)
 
 

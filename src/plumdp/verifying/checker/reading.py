@@ -25,6 +25,8 @@ Ball: TypeAlias = Any  # arb: a middle and a radius that hold the number
 class Rejected(Exception):
     """A step of the proof does not hold; ``layer`` names it once it is known."""
 
+    is_broken = True  # and not just unknown
+
     def __init__(self, message: str, layer: str = "") -> None:
         shown = message[:_MAX_MESSAGE] + ("…" if len(message) > _MAX_MESSAGE else "")
         super().__init__(shown if shown.isprintable() else repr(shown)[1:-1])  # texts may hold what moves a cursor

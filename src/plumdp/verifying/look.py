@@ -1,0 +1,122 @@
+"""Collects what a result is compared with: its own files, and the model and the log of whoever looks at it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from plumdp.data.counts import TransitionCounts
+from plumdp.learning.learn import learn
+from plumdp.learning.learned import Learned
+from plumdp.learning.methods import SETS
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import Question, ask
+from plumdp.model.views import as_parametric, as_table
+from plumdp.result.data_file import read_data
+from plumdp.result.folder import CERTIFICATE, DATA, POLICY, WITNESS
+from plumdp.result.policy_table import PolicyTable, read_policy
+from plumdp.verifying.checker.reading import Rejected
+
+_MOST_BYTES = 2**29  # of the data of a result with a witness, unpacked
+_MOST_COUNTS = 200  # arrays of counts, one for each moment, and sums of rewards
+_LEARNING = ("confidence_set", "interval_method", "misfit", "evidence")
+
+ModelAt = Callable[[Mapping[str, Fraction]], ParametricMDP]
+"""A function from values of all parameters to a model, which is read with these in their place."""
+
+
+class NotCompared(Rejected):
+    """The reason why something could not be compared, which does not say that it differs."""
+
+    is_broken = False
+
+
+@dataclass(frozen=True)
+class Own:
+    """The model of whoever looks again, the counts of their log, and a reader that takes numbers for parameters."""
+
+    model: ParametricMDP
+    counts: TransitionCounts | None = None
+    at: ModelAt | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """A result, and the model and counts that it is compared with: one's own, or those in its folder."""
+
+    folder: Path
+    own: Own | None = None
+
+    @cached_property
+    def witness(self) -> dict[str, Any]:
+        """The content of its witness."""
+        return dict(json.loads((self.folder / WITNESS).read_text(encoding="utf-8")))
+
+    @cached_property
+    def certificate(self) -> dict[str, Any]:
+        """The content of its certificate."""
+        return dict(json.loads((self.folder / CERTIFICATE).read_text(encoding="utf-8")))
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether there are counts to compare it with."""
+        return self.saved is not None or (self.own is not None and self.own.counts is not None)
+
+    @cached_property
+    def saved(self) -> tuple[ParametricMDP, TransitionCounts] | None:
+        """The model and the counts in its folder, if they are there."""
+        if not (self.folder / DATA).exists():
+            return None
+        most, model = _MOST_BYTES, None if self.own is None else self.own.model
+        if model is not None:
+            arrays = _MOST_COUNTS * (1 + 3 * len(model.learned_rewards))
+            most = min(most, 2**24 + 2 * model.nbytes + 8 * arrays * model.graph.n_transitions)
+        return read_data(self.folder / DATA, most=most)
+
+    @cached_property
+    def model(self) -> ParametricMDP:
+        """The model, as the kind of set sees it."""
+        if self.own is None:
+            assert self.saved is not None
+            return self.saved[0]
+        is_table = SETS[self.certificate["options"]["confidence_set"]].is_for_tables
+        return as_table(self.own.model) if is_table else as_parametric(self.own.model)
+
+    @property
+    def counts(self) -> TransitionCounts:
+        """The counts, with their pilot."""
+        if self.own is not None and self.own.counts is not None:
+            return self.learned.counts
+        assert self.saved is not None
+        return self.saved[1]
+
+    @cached_property
+    def learned(self) -> Learned:
+        """What one's own counts lead to, with the options of the certificate."""
+        assert self.own is not None
+        assert self.own.counts is not None
+        options = self.certificate["options"]
+        if options["events"] or "episodes" in options or not all(options["objectives"]):
+            raise NotCompared("events, earlier updates or policies were announced, which the certificate does not keep")
+        asked = zip(options["objectives"], options["with_memory"], strict=True)
+        return learn(
+            self.own.model,
+            self.own.counts,
+            objectives=[ask(text, self.own.model, memory=memory) for text, memory in asked],
+            confidence=self.certificate["confidence"],
+            **{name: options[name] for name in _LEARNING},
+        )
+
+    def question(self, model: ParametricMDP | None = None) -> Question:
+        """Return the question that the result answers, of the model unless another one is given."""
+        memory = self.certificate["options"]["memory"]
+        return ask(self.witness["claim"]["objective"], model or self.model, memory=memory)
+
+    def policy(self, question: Question, file: str = POLICY) -> PolicyTable:
+        """Return one of its policies, for a question."""
+        return read_policy(question.model.graph, self.folder / file)
