@@ -28,7 +28,9 @@ def test_runs_that_agree_end_with_0_and_say_so_in_one_sentence(folder):
     assert (ended.code, ended.err) == (0, "")
     sentence, *assuming = ended.out.splitlines()
     assert sentence.startswith("1,000 runs under the policy: value between 1")
-    assert "with confidence 99.9 %, from these runs alone; agrees with the certificate (between 1" in sentence
+    assert (
+        "with confidence 99.9 %, from these runs alone; they do not contradict the certificate (between 1" in sentence
+    )
     assert all(line.startswith("  assuming  ") for line in assuming)
     assert "every return lies between 0 and 20" in ended.out
 
@@ -37,7 +39,7 @@ def test_runs_that_contradict_end_with_3(folder):
     arguments = ["audit", str(folder / "result"), str(folder / "other.csv"), "--range", "0", "20", "--json"]
     ended = plumdp(*arguments, "--plan", "0.5")
     content = json.loads(ended.out)
-    assert (ended.code, content["schema"], content["verdict"]) == (3, "plumdp/audit/1", "contradicts")
+    assert (ended.code, content["schema"], content["verdict"]) == (3, "plumdp/audit/1", "contradicted")
     assert content["p_value"] < 1e-6
     assert content["upper"] < content["certified"][0]
     assert 10 < content["runs_needed"] < 10_000

@@ -20,7 +20,7 @@ def test_a_better_policy_than_practice_is_found_and_saved(counts, tmp_path):
     ended = plumdp("improve", "betting:5", counts, "-o", str(tmp_path / "result"))
     assert (ended.code, ended.err) == (0, "")
     text = " ".join(ended.out.split())
-    assert text.startswith("The policy found is not worse than today's practice, with confidence 99.9 %: it is better")
+    assert text.startswith("With confidence 99.9 % the policy found is better by at least ")
     assert "the baseline takes each action as often as these data do" in text
     saved = pl.read_result(tmp_path / "result")
     study = pl.case_study("betting:5")

@@ -185,12 +185,12 @@ def test_a_proved_value_ends_with_0_though_it_is_the_worst(run, folder, argument
         (
             "Pmax=? [ F x<0 ]",
             0,
-            "The policy is worth at least 0 with confidence 99.9 %; no policy is worth more than 0.",
+            "With confidence 99.9 %: the policy is worth at least 0, and no policy is worth more than 0.",
         ),
         (
             "Pmin=? [ F x=0 ]",
             0,
-            "The policy is worth at most 1 with confidence 99.9 %; no policy is worth less than 1.",
+            "With confidence 99.9 %: the policy is worth at most 1, and no policy is worth less than 1.",
         ),
     ],
 )

@@ -33,8 +33,8 @@ def test_the_command_does_what_learn_online_does(run, tmp_path):
     assert [record["episodes"] for record in read.records] == [record.episodes for record in expected]
     policy = pl.read_policy(study.model, tmp_path / "p.csv")
     assert policy.choice.tolist() == expected[-1].policy.choice.tolist()
-    assert out.startswith("The policy is worth at least ")
-    assert " with confidence 99.9 %; no policy is worth more than" in " ".join(out.split())
+    assert out.startswith("With confidence 99.9 %: the policy is worth at least ")
+    assert ", and no policy is worth more than" in " ".join(out.split())
     assert "300 runs" in out
 
 
@@ -79,7 +79,7 @@ def test_what_is_certified_holds_when_learning_is_stopped_by_hand(monkeypatch, r
     monkeypatch.setattr(pl, "learn_online", stopped)  # which the command calls
     code, out, err = run(STUDY, "--runs", "500", "-o", "record.json")
     assert (code, err) == (0, "stopped by hand; what is certified so far holds\n")
-    assert out.startswith("The policy is worth at least ")
+    assert out.startswith("With confidence 99.9 %: the policy is worth at least ")
     assert len(pl.online.read_record(tmp_path / "record.json").records) == 3
 
 

@@ -139,14 +139,14 @@ def test_runs_under_the_policy_agree_and_other_chances_contradict(text, form):
     found = certified(text, runs=3000)
     runs = record(MODEL, POINT, 2000, rng=2, max_steps=60, policy=found.policy)
     same = audit(found, MODEL, frame(runs, form))
-    assert (same.verdict, same.n_runs, same.n_incomplete) == ("agrees", 2000, 0)
+    assert (same.verdict, same.n_runs, same.n_incomplete) == ("not contradicted", 2000, 0)
     assert same.lower < found.upper
     assert same.upper > found.lower
     other = audit(found, MODEL, followed(found.policy, 2000, point={"p": 0.6}))
-    assert other.verdict == "contradicts"
+    assert other.verdict == "contradicted"
     assert other.p_value < 1e-6
     assert str(other).startswith("2,000 runs under the policy: value between 0.")
-    assert ", from these runs alone; contradicts the certificate (between 0." in other.sentence
+    assert ", from these runs alone; they contradict the certificate (between 0." in other.sentence
 
 
 def test_a_run_that_ended_too_early_counts_for_both_ends():
@@ -177,7 +177,7 @@ def test_rewards_need_a_range_that_holds():
         audit(found, MODEL, log, return_range=(0, 2))
     with pytest.raises(pl.DataError, match="the smaller one first"):
         audit(found, MODEL, log, return_range=(9, 2))
-    assert audit(found, MODEL, log, return_range=(0, 200)).verdict == "agrees"
+    assert audit(found, MODEL, log, return_range=(0, 200)).verdict == "not contradicted"
     with pytest.raises(pl.DataError, match="returns of probabilities are 0 or 1; leave it out"):
         audit(certified('Pmax=? [ F "rich" ]'), MODEL, log, return_range=(0, 1))
 
@@ -225,7 +225,7 @@ def test_the_data_of_the_certificate_are_not_new(tmp_path):
 def test_a_policy_that_draws_is_audited_and_says_what_that_assumes():
     found = certified('Pmax=? [ F "rich" ]', policy="uniform")
     made = audit(found, MODEL, followed("uniform"))
-    assert made.verdict == "agrees"
+    assert made.verdict == "not contradicted"
     assert "where the policy draws its action, it was drawn with these probabilities" in made.assumptions
 
 

@@ -121,9 +121,8 @@ def test_it_reads_as_a_short_paragraph():
     ("others", "words"), [(("Pmin",), "1 other property"), (("Pmin", "Rmin"), "2 other properties")]
 )
 def test_it_says_with_how_many_others_it_holds(others, words):
-    line = (
-        f"  jointly         holds together with the certificates of {words}: all of them at once with this confidence"
-    )
+    together = f"the certificates of {words} that were computed together with it"
+    line = f"  jointly         holds together with {together}: all of them at once with this confidence"
     assert line in str(certificate(jointly=others)).splitlines()
     assert json.loads(certificate(jointly=others).to_json())["jointly"] == list(others)
 

@@ -52,7 +52,7 @@ def test_a_policy_that_is_certified_to_be_better_is_returned(baseline):
     assert 0 < found.gain <= gained <= found.difference.upper
     assert found.gain == found.difference.lower
     assert found.certificate is found.difference.first
-    assert found.sentence.startswith("The policy found is not worse than ")
+    assert found.sentence.startswith("With confidence 99.9 % the policy found is better by at least ")
     assert f"better by at least {found.gain:.3f}"[:-1] in found.sentence
 
 
@@ -159,7 +159,7 @@ def test_an_improvement_can_be_printed_shown_and_written_as_json():
     assert (content["schema"], content["is_better"]) == ("plumdp/improvement/1", True)
     assert content["gain"] == content["difference"]["lower"] == found.gain
     assert repr(found).startswith("Improvement(by at least 0.")
-    assert found._repr_html_().startswith("<p><b>The policy found is not worse than the baseline")
+    assert found._repr_html_().startswith("<p><b>With confidence ")
 
 
 def test_a_baseline_of_another_model_is_refused():

@@ -370,7 +370,7 @@ def test_a_certificate_prints_estimate_width_shares_and_the_pilot():
     assert "statistics" in facts["width"]
     shares = [float(part.split(" %")[0]) for part in facts["width"].split(": ")[1].split(", ")]
     assert sum(shares) == pytest.approx(100, abs=0.5)
-    assert any(text.startswith("bets were placed by the first 700 steps of the data") for text in found.assumptions)
+    assert any(text.startswith("the first 700 steps of the data decided") for text in found.assumptions)
     asked = "the objectives were chosen before the data were looked at"
     assert asked in found.assumptions
     assert not any("bets" in text for text in certified(p, q, SQUARE, early=None).assumptions)

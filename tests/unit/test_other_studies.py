@@ -153,7 +153,7 @@ def test_a_study_that_agrees_is_assumed_with_its_p_value(counts):
     found = pl.certify(STUDY.model, counts, ASKED, evidence={"1 - p": (95, 210)})
     assert found.assumptions[-1] == (
         "1 - p is the same in the other study as in these data (95 of 210; agreement with the data has the p-value 1), "
-        "and the trials of that study were independent and fixed in number"
+        "its trials were independent and fixed in number, and it was chosen without looking at these data"
     )
     assert (
         "evidence from other studies",

@@ -351,21 +351,19 @@ def test_an_expected_length_that_was_changed_is_refused(tmp_path):
 
 
 def test_the_assumption_says_when_bets_were_placed_and_what_the_order_rests_on():
-    placed = "bets were placed by the data that came first, and renewed at moments that do not depend on the end"
+    placed = "the data that came first decided how later ones are used, at moments that do not depend on the end"
     assert pilot_assumption(PLANNED) == (
-        f"bets were placed by the first {N} steps of the data, before the others were looked at"
+        f"the first {N} steps of the data decided how the others are used, before these were looked at"
     )
     renewed = replace(PLANNED, moments=(ONES, 200 * ONES), lengths=(16, 64))
     assert pilot_assumption(renewed) == (
-        f"bets were placed by {N} steps of the data, and renewed by up to {200 * N:,}, before the others were looked at"
+        f"the first {N} steps of the data, and later up to {200 * N:,}, decided how the steps after them are used"
     )
     assert pilot_assumption(POWER) == (
-        f"{placed}; rows are in order of time; you expected 5,000 of them before there were any"
+        f"{placed}; rows are in order of time; you expected 5,000 runs, or rows, before there were any"
     )
     assert pilot_assumption(replace(POWER, expected=None)) == f"{placed}; rows are in order of time"
-    assert pilot_assumption(EMPTY) == (
-        "no bets were placed, as there are too few data, or it is not clear which came first; rows are in order of time"
-    )
+    assert not pilot_assumption(EMPTY)  # nothing was chosen by it
 
 
 # why a share of a length that was chosen by looking is not a pilot

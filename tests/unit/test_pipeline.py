@@ -21,7 +21,11 @@ STRUCTURE = (
     "data as where the policy is run"
 )
 TIED = "the model is correct for some values of its parameters"
-CHOSEN = "the model, with its parameters, ties and bins, was chosen before these data were looked at"
+CHOSEN = (
+    "the model, with its parameters, ties and bins, the confidence and all other options were chosen before these data "
+    "were looked at"
+)
+ONCE = "no step is in the data twice, such as in two files that overlap or under the name of another run"
 COMPLETE = "which steps are in the data does not depend on where they led: none is missing because of its outcome"
 UNCONFOUNDED = (
     "whoever chose the actions in the data knew no more about where a step would lead than the state says (no "
@@ -134,7 +138,7 @@ def test_one_coin_with_two_frequencies_contradicts_the_model(relaxation, sets):
     assert "no parameters fit " in certificate.reason
     assert "p in [0.8" in certificate.reason
     assert "1/2*p" in certificate.reason
-    assert certificate.assumptions == (STRUCTURE, CHOSEN, UNCONFOUNDED, COMPLETE)
+    assert certificate.assumptions == (STRUCTURE, CHOSEN, ONCE, UNCONFOUNDED, COMPLETE)
     assert certificate.guarantee == "finite-sample, anytime"
     assert certificate.parameters == {}
     lower, upper = beta_binomial(np.array([900, 910]), np.array([1000, 1000]), 0.05 * (1 - 0.99) / 2)
@@ -163,7 +167,7 @@ def test_two_rows_with_one_expression_and_clashing_frequencies_are_pooled_and_on
             "independent",
             None,
             "finite-sample, fixed N",
-            "you fixed the number of samples of each choice before you looked at any data",
+            "you fixed the number of samples of each state and action before you looked at any",
         ),
         ("trajectories", None, "finite-sample, anytime", None),
         ("adaptive", None, "finite-sample, anytime", None),
@@ -188,7 +192,7 @@ def test_assumptions_fit_data_and_intervals(sampling, intervals, guarantee, samp
     counts = counts_of(model, sampling, s0=(60, 40))
     certificate = certify(model, counts, goal(model), confidence_set="interval", interval_method=intervals)
     assert certificate.guarantee == guarantee
-    assert certificate.assumptions == (STRUCTURE, TIED, CHOSEN, *filter(None, [sampled]), UNCONFOUNDED, COMPLETE)
+    assert certificate.assumptions == (STRUCTURE, TIED, CHOSEN, *filter(None, [sampled]), ONCE, UNCONFOUNDED, COMPLETE)
 
 
 def test_intervals_that_such_data_void_are_no_certificate():

@@ -115,7 +115,7 @@ def test_the_certificate_says_which_data_placed_the_first_bets():
     model, _, counts = data()
     lengths, moments = counts.pilot.lengths, counts.pilot.moments
     first = max(i for i, n in enumerate(lengths) if 4 * n <= 20000)
-    placed = f"bets were placed by {moments[first].sum():,} steps of the data, and renewed by up to"
+    placed = f"the first {moments[first].sum():,} steps of the data, and later up to"
     assert placed in str(pl.certify(model, counts, REACH))
     assert first > 0
 

@@ -88,6 +88,7 @@ def make_certificate(
         gap=_parts_of_gap(valued),
         jointly=_other_objectives(learned, question),
         p_value=None if learned.fit is None else learned.fit.p_value,
+        visible_error=learned.visible_error,
         not_coupled=valued.not_coupled,
         remark=_remark(policy, question),
         misfit=learned.misfit,
@@ -204,6 +205,7 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
             gap={},
             jointly=(),
             p_value=None,
+            visible_error=None,
             not_in_likelihood="",
             budget=(),
         )

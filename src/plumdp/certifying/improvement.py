@@ -40,8 +40,9 @@ from plumdp.tables.table_set import first_moment
 PRACTICE = "practice"
 _MOST_CERTIFIED = 3  # policies whose differences are proved, of all that a search proposes
 _FOUND = "the policy found"
+_PRACTICE = "a policy that takes each action as often as these data do"
 _ESTIMATED = (
-    "the baseline takes each action as often as {} do in the same state; the practice behind the data may be another, "
+    "the baseline takes each action as often as {} do in the same state; what is done today may be another policy, "
     "and may depend on more than the state"
 )
 
@@ -96,10 +97,10 @@ class Improvement:
         """Whether there is a better policy than the baseline, and how much better it is, in words."""
         if self.is_better:
             share, least = f"with confidence {percent(self.certificate.confidence)}", outward(self.gain, -1)
-            return f"The policy found is not worse than {self.baseline}, {share}: it is better by at least {least}."
+            return f"{share.capitalize()} the policy found is better by at least {least} than {self.baseline}."
         is_alone = self.difference.is_claim and not self.n_compared
         why = f"No other policy than {self.baseline} was found." if is_alone else self.difference.sentence
-        return f"Keep {self.baseline}: no policy is known to be better. {why}"
+        return f"No policy is known to be better than {self.baseline}, so keep it. {why}"
 
     def __repr__(self) -> str:
         return f"Improvement({'by at least ' + outward(self.gain, -1) if self.is_better else 'none certified'})"
@@ -163,8 +164,8 @@ def improve(
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=6)
     >>> better = improve(study.model, counts, study.objective)
-    >>> print(better.sentence)
-    The policy found is not worse than today's practice, with confidence 99.9 %: it is better by at least 3.73055.
+    >>> print(better.sentence[:81])
+    With confidence 99.9 % the policy found is better by at least 3.73055 than a poli
     >>> better.policy.action(money=10, step=0)
     'bet5'
     """
@@ -197,13 +198,13 @@ def improve_learned(
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 100, rng=1, max_steps=6)
     >>> learned = learn(study.model, counts, objectives=[study.objective])
-    >>> print(improve_learned(learned, study.objective, over="bet1", name="betting one").sentence[:53])
-    Keep betting one: no policy is known to be better. No
+    >>> print(improve_learned(learned, study.objective, over="bet1", name="betting one").sentence[:61])
+    No policy is known to be better than betting one, so keep it.
     """
     require_learned("improve_learned", learned)
     question = ask(objective, learned.model, memory=False)
     is_practice = _is_practice(over)
-    name = name or ("today's practice" if is_practice else "the baseline")
+    name = name or (_PRACTICE if is_practice else "the baseline")
     baseline = _baseline(question, learned.counts, over)
     other = conclude(learned, question, policy=baseline, precision=precision)
     differences = [

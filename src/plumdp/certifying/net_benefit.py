@@ -94,7 +94,8 @@ class NetBenefit:
         parts = [f"{name} at {self._printed(best)}" for best, name in known]
         rest = "" if known[0][0] == self.willingness else " Elsewhere it is not yet known."
         share = f"with confidence {percent(first.effect.confidence)}"
-        return f"The best of {n} policies by willingness to pay, {share}: {'; '.join(parts)}.{rest}"
+        which = f"Of the {n} policies compared, the best by willingness to pay, {share}"
+        return f"{which}: {'; '.join(parts)}.{rest} No claim is made about other policies."
 
     def _printed(self, best: Range) -> str:
         """Return where a policy is best, with ends rounded to the inside, which those of the whole range need not."""

@@ -60,13 +60,14 @@ class FoundQuantile:
         """The answer in words."""
         asked, share = self.question, f"with confidence {percent(self.answer.certificate.confidence)}"
         what = "number of steps" if asked.name == "step" else f"budget of {asked.name}"
-        fits = "enough" if asked.is_least else "small enough"
-        which = f"The {'least' if asked.is_least else 'largest'} {what} that is {fits}"
+        who = "every policy" if asked.with_nothing.is_negated else "some policy"
+        keeps = f"{what} B with which {who} keeps {asked.before}B{asked.after}"
+        which = f"The {'least' if asked.is_least else 'largest'} {keeps}"
         if self.possible == Verdict.NO:
-            return f"No {what} is {fits}, {share}."
-        unproved = "" if self.possible == Verdict.YES else f"; none is certified to be {fits}"
+            return f"There is no {keeps}, {share}."
+        unproved = "" if self.possible == Verdict.YES else "; none is certified to do"
         if self.least is None and self.most is None:
-            return f"Not yet known{unproved}." if unproved else f"Every {what} is {fits}, {share}."
+            return f"Not yet known{unproved}." if unproved else f"Any number is a {keeps}, {share}."
         if self.least is None or self.most is None:
             side, end = ("most", self.most) if self.least is None else ("least", self.least)
             assert end is not None
@@ -109,7 +110,7 @@ def quantile(learned: Learned, question: Quantile | str, *, precision: float = 1
     >>> counts = simulate(study.model, study.true_point, 20_000, rng=1, max_steps=30)
     >>> learned = learn(study.model, counts)
     >>> print(quantile(learned, 'quantile(B, Pmin>=0.1 [ F<=B "target" ])').sentence)
-    The least number of steps that is enough is 8, with confidence 99.9 %.
+    The least number of steps B with which every policy keeps Pmin>=0.1 [ F<=B "target" ] is 8, with confidence 99.9 %.
     """
     require_learned("quantile", learned)
     asked = parse_quantile(question, learned.model) if isinstance(question, str) else question

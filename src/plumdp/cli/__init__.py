@@ -144,7 +144,7 @@ COMMANDS = {
     "audit": Command(
         "audit",
         "audit",
-        "Value a certified policy by new runs under it alone, and say whether they agree with the certificate.",
+        "Value a certified policy by new runs under it alone, and say whether they contradict the certificate.",
         "plumdp audit result fresh.parquet --range 0 50\nplumdp audit result --plan 0.05",
     ),
     "verify": Command(

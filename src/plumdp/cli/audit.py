@@ -48,10 +48,10 @@ def audit(
     column: args.Column = None, state: args.State = None, action: args.Action = None, form: args.Form = None,
     confidence: args.Confidence = 0.999, range: _Range = None, plan: _Plan = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
-    """Value a certified policy by new runs under it alone, and say whether they agree with the certificate.
+    """Value a certified policy by new runs under it alone, and say whether they contradict the certificate.
 
     No probability of the model is used. You may look as often as you like, and stop when you like. Ends with 0 if the
-    runs agree, or if there are none and --plan says how many are needed, and with 3 if they contradict the certificate.
+    runs do not, or if there are none and --plan says how many are needed, and with 3 if they do.
     """
     if not runs and plan is None:
         raise DataError("give new runs after the result, or --plan DEVIATION to know how many are needed")
@@ -86,7 +86,7 @@ def audit(
                 ]
             )
         )
-    if found is not None and found.verdict == "contradicts":
+    if found is not None and found.verdict == "contradicted":
         raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
 
 

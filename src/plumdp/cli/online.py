@@ -233,7 +233,7 @@ def _headline(run: plumdp.online.OnlineRun, record: plumdp.online.OnlineRecord) 
         worst = f"the bound does not exclude the worst value, {low if is_max else high}"
         return f"Nothing is certified yet: {worst}; {of_all} (confidence {share})."
     reached = f"at least {low}" if is_max else f"at most {high}"
-    return f"The policy is worth {reached} with confidence {share}; {of_all}."
+    return f"With confidence {share}: the policy is worth {reached}, and {of_all}."
 
 
 def _print(

@@ -167,12 +167,11 @@ def likelihood_set(
 
 def decided_before(pilot: Pilot | None, directions: Sequence[Direction]) -> tuple[str, ...]:
     """Return, in words, the decisions that must have been taken before the data were looked at, if there is a pilot."""
-    if pilot is None:
-        return ()
-    if not directions:
-        return (pilot_assumption(pilot),)
+    placed = "" if pilot is None else pilot_assumption(pilot)
+    if not placed or not directions:
+        return (placed,) if placed else ()
     has_policies = any(direction.has_policies for direction in directions)
-    return pilot_assumption(pilot), WITH_POLICIES if has_policies else ANNOUNCED
+    return placed, WITH_POLICIES if has_policies else ANNOUNCED
 
 
 def guarantee_of(counts: TransitionCounts) -> Guarantee:

@@ -19,7 +19,7 @@ from plumdp.model.text import number_of
 _NAMED = 6  # files whose order is told one by one
 
 _RESTS_ON = {
-    None: "the runs of the log were numbered without looking at how they went",
+    None: "the runs are independent, all under one policy, and were numbered without looking at how they went",
     "runs": "the runs of the log are numbered in the order in which they were made, each ended before the next began",
     "time": "the rows of the log are in the order in which their steps happened",
 }

@@ -167,27 +167,25 @@ def _draw(graph: Graph, counts: CountArray, part: int, rng: np.random.Generator)
 
 
 def pilot_assumption(pilot: Pilot, first_moment: int = 0) -> str:
-    """Return in plain words what a result rests on that was chosen by looking at the first data.
+    """Return in plain words what a result rests on that was chosen by looking at the first data, if anything was.
 
     ``first_moment`` says which of the moments is that of the first bets.
 
     >>> pilot_assumption(Pilot(np.array([3, 0, 4])))
-    'bets were placed by the first 7 steps of the data, before the others were looked at'
+    'the first 7 steps of the data decided how the others are used, before these were looked at'
     """
     moments = pilot.moments[first_moment:]
-    first = number_of(int(moments[0].sum()) if moments else 0, "step")
     if not moments:
-        text = "no bets were placed, as there are too few data, or it is not clear which came first"
-    elif not pilot.is_planned:
-        text = "bets were placed by the data that came first, and renewed at moments that do not depend on the end"
+        return ""
+    first = number_of(int(moments[0].sum()), "step")
+    if not pilot.is_planned:
+        text = "the data that came first decided how later ones are used, at moments that do not depend on the end"
     elif len(moments) == 1:
-        text = f"bets were placed by the first {first} of the data, before the others were looked at"
+        text = f"the first {first} of the data decided how the others are used, before these were looked at"
     else:
         last = int(moments[-1].sum())
-        text = (
-            f"bets were placed by {first} of the data, and renewed by up to {last:,}, before the others were looked at"
-        )
+        text = f"the first {first} of the data, and later up to {last:,}, decided how the steps after them are used"
     said = [pilot.rests_on] if pilot.rests_on else []
     if pilot.expected is not None and not pilot.is_planned:
-        said.append(f"you expected {pilot.expected:,.10g} of them before there were any")
+        said.append(f"you expected {pilot.expected:,.10g} runs, or rows, before there were any")
     return "; ".join([text, *said])

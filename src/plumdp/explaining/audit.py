@@ -32,14 +32,19 @@ from plumdp.result.policy_table import PolicyTable
 from plumdp.result.printing import fact_lines, outward, percent
 
 SCHEMA = "plumdp/audit/1"
+_HALVINGS = 20  # of the distance of a mean that would be told
 
 Range = tuple[float, float]
-AuditVerdict = Literal["agrees", "contradicts"]
+AuditVerdict = Literal["not contradicted", "contradicted"]
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """Bounds on the value of a certified policy from new runs alone, and whether they agree with its certificate."""
+    """Bounds on the value of a certified policy from new runs alone, and whether they contradict its certificate.
+
+    ``visible`` is about how far outside of the certified bounds a value must be so that as many runs contradict them in
+    half of all cases, or None if they would do so for no value: an estimate.
+    """
 
     lower: float
     upper: float
@@ -52,22 +57,27 @@ class Audit:
     spread: float  # the standard deviation of returns: an estimate
     objective: str
     assumptions: tuple[str, ...]
+    visible: float | None = None
 
     @property
     def verdict(self) -> AuditVerdict:
         """Whether the runs contradict the certificate, with an error of at most one minus the confidence."""
-        return "contradicts" if self.p_value <= 1 - self.confidence else "agrees"
+        return "contradicted" if self.p_value <= 1 - self.confidence else "not contradicted"
 
     @property
     def sentence(self) -> str:
         """The bounds and the verdict in words."""
         low, high = outward(self.lower, -1), outward(self.upper, 1)
         certified = f"between {outward(self.certified[0], -1)} and {outward(self.certified[1], 1)}"
-        by = f", p-value {outward(self.p_value, 1, digits=2)}" if self.verdict == "contradicts" else ""
+        found = f"they contradict the certificate ({certified}), p-value {outward(self.p_value, 1, digits=2)}"
+        if self.verdict == "not contradicted":
+            tell = "they would hardly do so for any value"
+            if self.visible is not None:
+                tell = f"in half of all cases they would if the value were about {self.visible:.2g} outside of it"
+            found = f"they do not contradict the certificate ({certified}); {tell} (an estimate)"
         return (
             f"{number_of(self.n_runs, 'run')} under the policy: value between {low} and {high} with confidence "
-            f"{percent(self.confidence)}, from these runs alone; {self.verdict} {'with ' if not by else ''}the "
-            f"certificate ({certified}){by}."
+            f"{percent(self.confidence)}, from these runs alone; {found}."
         )
 
     def __repr__(self) -> str:
@@ -80,7 +90,7 @@ class Audit:
         """Return it ready for JSON."""
         names = (
             *("lower", "upper", "confidence", "n_runs", "n_incomplete", "p_value", "verdict", "certified"),
-            *("return_range", "spread", "objective", "assumptions", "sentence"),
+            *("return_range", "spread", "visible", "objective", "assumptions", "sentence"),
         )
         content: dict[str, Any] = json_value({name: getattr(self, name) for name in names})
         return {"schema": SCHEMA} | content
@@ -99,7 +109,7 @@ def audit(
     actions: Actions | None = None,
     form: LogForm | None = None,
 ) -> Audit:
-    """Return bounds on the value of a certified policy from new runs under it, and whether they agree.
+    """Return bounds on the value of a certified policy from new runs under it, and whether they contradict it.
 
     The runs must be new, start in the initial state, and follow the policy: a step that contradicts it is an error.
     Each counts until its return is decided; one that ends earlier counts with all returns that it might have had. The
@@ -129,7 +139,7 @@ def audit(
     ...     fresh = f"{folder}/fresh.parquet"
     ...     steps = write_runs(study.model, study.true_point, 2_000, fresh, rng=2, max_steps=7, policy=found.policy)
     ...     audit(found, study.model, fresh, return_range=(0, 100)).verdict
-    'agrees'
+    'not contradicted'
     """
     error = error_of(confidence)
     objective = _audited(certificate, model)
@@ -141,19 +151,22 @@ def audit(
     _require_within(returns, read, within, was_given=return_range is not None)
     lower, upper = _scaled(returns.lower, within, down), _scaled(returns.upper, within, up)
     seen = Tally.of(lower), Tally.of(upper)
-    bounds = mean_bounds(*seen, error)
+    bounds, claimed = mean_bounds(*seen, error), _claimed(certificate, within)
+    spread = float(np.std(lower / 2 + upper / 2))
+    visible = _visible(claimed, len(read), error, spread)
     return Audit(
         lower=max(within[0], float(down(*_sized(within, bounds[0])))),
         upper=min(within[1], float(up(*_sized(within, bounds[1])))),
         confidence=confidence,
         n_runs=len(read),
         n_incomplete=int((~returns.is_complete).sum()),
-        p_value=p_value(evidence_outside(*seen, _claimed(certificate, within))),
+        p_value=p_value(evidence_outside(*seen, claimed)),
         certified=(certificate.lower, certificate.upper),
         return_range=within,
-        spread=float(np.std(lower / 2 + upper / 2)) * (within[1] - within[0]),
+        spread=spread * (within[1] - within[0]),
         objective=certificate.objective,
         assumptions=_assumptions(certificate.policy, read, returns, within, objective),
+        visible=None if visible is None else visible * (within[1] - within[0]),
     )
 
 
@@ -193,6 +206,17 @@ def runs_to_audit(
             f": no value between {low} and {high} is so far outside of the certified bounds",
         )
     return needed
+
+
+def _visible(claimed: Range, n_runs: int, error: float, spread: float) -> float | None:
+    """Return about how far outside of what is claimed a mean is told by so many runs in half of all cases."""
+    few, enough = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (few + enough) / 2
+        needed = numbers_to_exclude(claimed, middle, error, spread)
+        few, enough = (few, middle) if needed is None or needed <= n_runs else (middle, enough)
+    needed = numbers_to_exclude(claimed, enough, error, spread)
+    return enough if needed is not None and needed <= n_runs else None
 
 
 def _audited(certificate: Certificate, model: ParametricMDP) -> Objective:
@@ -287,7 +311,14 @@ def _assumptions(
     policy: PolicyTable, runs: WholeRuns, returns: Returns, within: Range, objective: Objective
 ) -> tuple[str, ...]:
     """Return what the audit rests on beside the rows of the log."""
-    said = ["the runs were made after the policy was fixed, and none was left out because of how it went"]
+    said = [
+        "the runs were made after the policy was fixed, each is there once, none is left out because of how it went"
+    ]
+    begins = runs.label[runs.first[:-1]]
+    is_late = ~np.isin(begins, (0, 1)) if begins.dtype.kind in "iuf" and not runs.only_ordered else np.zeros(0, bool)
+    if is_late.any():
+        late = f"{number_of(int(is_late.sum()), 'run')}, whose first row is not step 0 or 1"
+        said.append(f"no step is missing at the start of {late} (but {begins[np.argmax(is_late)]:g}, for one)")
     if isinstance(objective, Reward):
         said.append(f"every return lies between {within[0]:g} and {within[1]:g}")
     if policy.weights is not None:

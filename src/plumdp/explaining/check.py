@@ -24,7 +24,7 @@ from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import html_table, listing, number_of, one_line
 from plumdp.result.certificate import outward, percent
 from plumdp.result.data_quality import DataQuality
-from plumdp.result.printing import weak_evidence
+from plumdp.result.printing import hidden, weak_evidence
 
 _MOST_ROWS = 20  # of a table in a notebook
 _STANDS_OUT = 10.0  # nats of evidence for an explanation that is worth a look though the model is not contradicted
@@ -55,6 +55,7 @@ class ModelCheck:
     data_quality: DataQuality
     proposals: tuple[ProposalTest, ...] = ()
     assumptions: tuple[str, ...] = ()
+    visible_error: float | None = None  # of a row, below which the test hardly shows it, about: an estimate
     unknown: str = "parameters"  # what the model leaves open: its parameters, or its rows
 
     @property
@@ -73,7 +74,8 @@ class ModelCheck:
         share = percent(self.confidence)
         if self.is_contradicted:
             return f"MODEL CONTRADICTED with confidence {share} ({p_value}): no {self.unknown} explain the data."
-        return f"The data do not contradict the model at confidence {share} ({weak_evidence(self.p_value)})."
+        weak = f"{hidden(self.visible_error)} ({weak_evidence(self.p_value)})"
+        return f"The data do not contradict the model at confidence {share}{weak}."
 
     def facts(self) -> list[tuple[str, str]]:
         """Return the findings as pairs of a label and a sentence."""
@@ -115,6 +117,7 @@ class ModelCheck:
         return {
             "contradicted": self.is_contradicted,
             "p_value": self.p_value,
+            "visible_error": self.visible_error,
             "confidence": self.confidence,
             "diagnosis": list(self.diagnosis),
             "suspicion": self.suspicion,
@@ -164,7 +167,7 @@ def check_model(
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
     >>> print(check_model(study.model, counts).headline)  # doctest: +ELLIPSIS
-    The data do not contradict the model at confidence 99.9 % (p = 1: no evidence against it, ...).
+    The data do not contradict the model at confidence 99.9 %, though an error of less than about ...
     """
     require_model("check_model", model)
     counts = counts_of(data)
@@ -213,6 +216,7 @@ def check_learned(learned: Learned) -> ModelCheck:
         is_inside=conflict is None or examination.is_inside,
         data_quality=quality,
         assumptions=learned.assumptions_of_test,
+        visible_error=learned.visible_error,
     )
 
 

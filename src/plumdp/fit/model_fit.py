@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp, inf, log
+from math import exp, inf, log, sqrt
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -38,6 +38,7 @@ TestKind: TypeAlias = Literal["direction", "likelihood", "class", "row", "drift"
 
 _MOST_NAMED = 30
 _LEAST_P_VALUE = UNDERFLOW  # smaller ones are not told apart: they would round to zero, which no data prove
+_SHARES_OF_ROWS = 40  # one of so many shares of the error is that of rows, about
 _MOST_DRIFTS, _LEAST_MULTIPLIER = 6, 0.01
 _TOWARDS_ESTIMATE = (1.0, 0.999, 0.99, 0.9, 0.5, 0.1, 0.0)
 
@@ -102,6 +103,24 @@ def fit_model(
     agreement = find_agreement(model.space, found.table, tests.affine, tests.cells, _start(model, found))
     p_value = _p_value(agreement.least, error)
     return ModelFit(p_value, agreement.point, tests.named(agreement), tests.needed(agreement))
+
+
+def visible_error(counts: TransitionCounts, error: float) -> float | None:
+    """Return about how far off the most visited row must be so that a test of the model shows it: an estimate.
+
+    Smaller errors hardly ever show, and larger ones may not either if parameters can make up for them. A row has a
+    share of the error, and n visits win about n x^2 / 2 v nats, if x is the error and v the variance of an outcome,
+    less half the logarithm of n, as the row has to be learned.
+    """
+    first = counts.graph.first_transition
+    visits = np.where(np.diff(first) > 1, counts.visits, 0)
+    n = int(visits.max(initial=0))
+    if not n:
+        return None
+    row = int(np.argmax(visits))
+    shares = counts.counts[first[row] : first[row + 1]] / n
+    nats = log(1 / error) + log(_SHARES_OF_ROWS * np.count_nonzero(visits)) + log(n) / 2
+    return min(1.0, sqrt(2 * float((shares * (1 - shares)).max()) * nats / n) + nats / (3 * n))
 
 
 def _p_value(least: float, error: float) -> float:

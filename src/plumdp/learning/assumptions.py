@@ -11,7 +11,7 @@ from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.table_model import elsewhere_of
-from plumdp.model.text import number_of
+from plumdp.model.text import listing, number_of
 
 _STRUCTURE = (
     "the model has every transition that can happen, and where a step leads depends on state and action alone, in the "
@@ -25,15 +25,22 @@ _TIED_BY_EXPRESSIONS = (
 )
 _ELSEWHERE = "no reward is earned in states that the table does not have"
 _MEANS = "the mean reward of a step is that of its state and action, wherever the step leads and whatever came before"
-_CHOSEN = "the model, with its parameters, ties and bins, was chosen before these data were looked at"
-_COMPLETE = "which steps are in the data does not depend on where they led: none is missing because of its outcome"
+_CHOSEN = (
+    "the model, with its parameters, ties and bins, the confidence and all other options were chosen before these data "
+    "were looked at"
+)
 _UNCONFOUNDED = (
-    "whoever chose the actions in the data knew no more about where a step would lead than the state says (no "
+    "whoever chose the actions in the data knew no more about where a step would lead{reward} than the state says (no "
     "confounding)"
 )
+_COMPLETE = (
+    "which steps are in the data does not depend on where they led{reward}: none is missing because of its outcome{or_}"
+)
+_READABLE = "whether a row of the log can be read does not depend on where its step led{reward}"
+_ONCE = "no step is in the data twice, such as in two files that overlap or under the name of another run"
 _PLANNED = "you fixed the amount of data before you looked at any; data added later may have ended when you liked"
 _SAMPLED: dict[Sampling, str] = {
-    "independent": "you fixed the number of samples of each choice before you looked at any data",
+    "independent": "you fixed the number of samples of each state and action before you looked at any",
     "trajectories": "runs are independent, all under one policy, and you fixed their number before you looked at any",
     "adaptive": "what was sampled and when you stopped did not depend on the data (assumed, as nobody said so)",
 }
@@ -45,7 +52,9 @@ def assumptions_of_model(model: ParametricMDP, *, misfit: float, is_contradicted
     return (_STRUCTURE,) if is_contradicted else (_STRUCTURE, _of_rows(model, misfit))
 
 
-def assumptions_of_data(counts: TransitionCounts, guarantee: Guarantee, rests_on: Sequence[str]) -> tuple[str, ...]:
+def assumptions_of_data(
+    model: ParametricMDP, counts: TransitionCounts, guarantee: Guarantee, rests_on: Sequence[str]
+) -> tuple[str, ...]:
     """Return what bounds and tests of the model rest on that is about the data, in words.
 
     ``rests_on`` is what the confidence set says itself. There are none if rows show what the graph says cannot happen,
@@ -53,7 +62,8 @@ def assumptions_of_data(counts: TransitionCounts, guarantee: Guarantee, rests_on
     """
     if counts.report is not None and counts.report.contradicting:
         return ()
-    return (_CHOSEN, *_of_sampling(counts, guarantee), *rests_on, *_of_rows_in(counts))
+    rewards = _of_rewards(model) if len(counts.rewards) else ()
+    return (_CHOSEN, *_of_sampling(counts, guarantee), *rests_on, *rewards, *_of_rows_in(counts))
 
 
 def _of_rows(model: ParametricMDP, misfit: float) -> str:
@@ -68,8 +78,16 @@ def _of_sampling(counts: TransitionCounts, guarantee: Guarantee) -> Iterator[str
     planned = _SAMPLED[counts.sampling]
     if guarantee != Guarantee.ANYTIME:
         yield {Guarantee.PLANNED: _PLANNED, Guarantee.ASYMPTOTIC: f"{planned}, {_MANY}"}.get(guarantee, planned)
-    if len(counts.rewards):
-        yield _MEANS
+
+
+def _of_rewards(model: ParametricMDP) -> Iterator[str]:
+    """Yield what bets on means of rewards need: these, and the range that every value lies in."""
+    yield _MEANS
+    for name, learned in model.learned_rewards.items():
+        ends = dict.fromkeys((low, low + span) for low, span in zip(learned.low, learned.span, strict=True))
+        ranges = listing([f"[{float(low):g}, {float(high):g}]" for low, high in ends])
+        own = "its range, one of " if len(ends) > 1 else ""
+        yield f"no value of {name} lies outside of {own}{ranges}, also of those that were not seen"
 
 
 def _of_rows_in(counts: TransitionCounts) -> Iterator[str]:
@@ -79,17 +97,21 @@ def _of_rows_in(counts: TransitionCounts) -> Iterator[str]:
     n_runs = 0 if report is None else report.n_runs
     ends = f"{n_cut_off:,} of {n_runs:,} runs end before the outcome of their last action"
     is_said = report is not None and report.cut_off is not None
+    has_rewards = bool(len(counts.rewards))
     if not all(part.is_simulated for part in counts.parts):
-        yield _UNCONFOUNDED
-        yield f"{_COMPLETE} ({ends})" if n_cut_off and not is_said else _COMPLETE
+        yield _ONCE
+        yield _UNCONFOUNDED.format(reward=", or about its reward," if has_rewards else "")
+        depends, because = (", nor on their rewards", " or its reward") if has_rewards else ("", "")
+        complete = _COMPLETE.format(reward=depends, or_=because)
+        yield f"{complete} ({ends})" if n_cut_off and not is_said else complete
     if is_said:
         yield f"that {ends} has nothing to do with that outcome (you said so)"
     if n_copies:
         yield f"rows of the log with the same run, step and values are copies of one row ({_left_out(n_copies)})"
     yield from () if report is None else report.assuming
     if report is not None and report.unreadable:
-        left_out = _left_out(report.unreadable)
-        yield f"whether a row of the log can be read does not depend on where its step led ({left_out})"
+        readable = _READABLE.format(reward=", nor on its reward" if has_rewards else "")
+        yield f"{readable} ({_left_out(report.unreadable)})"
 
 
 def _left_out(n: int) -> str:

@@ -172,9 +172,10 @@ def _budget(
 
 def _rests_on(method: ConfidenceMethod[Any], measured: ConfidenceSet, pilot: Pilot | None) -> tuple[str, ...]:
     """Return the assumptions of a confidence set and of the test of the model besides model and sampling, in words."""
-    if measured.rests_on or pilot is None or not method.is_tested:
+    placed = "" if pilot is None or not method.is_tested else pilot_assumption(pilot)
+    if measured.rests_on or not placed:
         return measured.rests_on
-    return (f"for the test of the model: {pilot_assumption(pilot)}",)
+    return (f"for the test of the model: {placed}",)
 
 
 def _model_cache(model: ParametricMDP, like: Learned | None) -> ModelCache:

@@ -16,7 +16,7 @@ from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.space_moments import moments
 from plumdp.confidence.studies import Study
 from plumdp.data.counts import TransitionCounts
-from plumdp.fit.model_fit import ModelFit
+from plumdp.fit.model_fit import ModelFit, visible_error
 from plumdp.learning.assumptions import assumptions_of_data, assumptions_of_model
 from plumdp.learning.directions import Solvers, solver_of
 from plumdp.learning.methods import Sets
@@ -78,12 +78,17 @@ class Learned:
     @property
     def assumptions_of_test(self) -> tuple[str, ...]:
         """Those of the assumptions that a test of the model rests on: all but what it tests."""
-        return assumptions_of_data(self.counts, self.bounds.guarantee, self.rests_on)
+        return assumptions_of_data(self.model.counted, self.counts, self.bounds.guarantee, self.rests_on)
 
     def premises(self) -> list[Fact]:
         """Return the data, with rows that were left out, and all assumptions: labels and texts."""
         data = str(DataQuality(self.counts.total, self.counts.report))
         return [("data", data), *(("assuming", each) for each in self.assumptions)]
+
+    @property
+    def visible_error(self) -> float | None:
+        """About how far off a row must be for the test of the model to show it, if there is one that compares rows."""
+        return None if self.fit is None or self.model.counted.is_table else visible_error(self.counts, self.error)
 
     @property
     def parameters(self) -> dict[str, tuple[float, float]]:

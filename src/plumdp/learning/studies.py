@@ -79,7 +79,8 @@ def error_of_each(learned: Learned) -> float:
 def _assumption(study: Study, p_value: float) -> str:
     same = f"{study.text} is the same in the other study as in these data"
     agrees = f"{_counts(study)}; agreement with the data has the p-value {outward(p_value, 1, 2)}"
-    return f"{same} ({agrees}), and the trials of that study were independent and fixed in number"
+    trials = "its trials were independent and fixed in number"
+    return f"{same} ({agrees}), {trials}, and it was chosen without looking at these data"
 
 
 def _conflict(each: Sequence[tuple[Study, tuple[float, float], float]], error: float) -> Conflict:

@@ -22,8 +22,9 @@ GLOSSARY = (
     ),
     (
         "confidence",
-        "How sure the claim is: of all claims that are made in this way with a confidence of 99.9 %, at most 1 in "
-        "1,000 is false, as long as what they rest on is true.",
+        "How sure the claim is. If you made such claims again and again with a confidence of 99.9 %, each from new "
+        "data, on average at most 1 in 1,000 would be false, as long as what they rest on is true and none is left out "
+        "because of what it says.",
     ),
     ("parameter", "A number of the model that nobody knows exactly, such as the probability of a fault."),
     ("region", "All values of the parameters that the data do not rule out. The claim holds for each of them."),
@@ -122,7 +123,10 @@ def _rests_on(certificate: Certificate) -> list[str]:
     if verdict:
         points.append(sentence(f"a test of the model: {verdict.partition(' (p =')[0]}"))
     if certificate.status == Status.CERTIFIED and certificate.guarantee == Guarantee.ANYTIME:
-        points.append("It is valid even if you looked at the data while collecting them and stopped when you liked.")
+        points.append(
+            "It is valid even if you looked at the data while collecting them and stopped when you liked; what was "
+            "asked, and how, was decided before."
+        )
     if certificate.misfit:
         points.append(f"It allows for rows of the model that are off by {certificate.misfit:g} in total variation.")
     return points

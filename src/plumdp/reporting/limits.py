@@ -18,7 +18,8 @@ _PARTS = {
 }
 _PARTS_OF_TABLES = {
     "statistics": "what the data leave open about the rows that matter: more data narrow it",
-    "remainder": "what the bets miss, and how much they bend: it shrinks by itself, and faster, with more data",
+    "remainder": "what is lost because the data are too few for the method to be exact: it falls faster than the rest "
+    "with more data",
     "rounding": _PARTS["rounding"],
     "relaxation": "that each row may be anywhere within its intervals, at an end where bets say less: that shrinks "
     "quickly once each row that matters was seen often enough",

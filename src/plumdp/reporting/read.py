@@ -82,6 +82,7 @@ _CERTIFICATE = shapes.record(
         "columns": shapes.each(shapes.one_of("truth", "integer", "text", "share")),
     },
     {
+        "visible_error": shapes.nullable(shapes.share),
         "answer": shapes.record(
             {"verdict": shapes.one_of(*Verdict)} | dict.fromkeys(("question", "sentence", "plain"), shapes.text)
         ),
@@ -162,6 +163,7 @@ def certificate_from(content: dict[str, Any], policy: PolicyTable) -> Certificat
         gap=python_value(content["gap"]),
         jointly=tuple(content["jointly"]),
         budget=tuple((words, Fraction(share).limit_denominator(_FINEST)) for words, share in content["budget"].items()),
+        visible_error=content.get("visible_error"),
         answer=content.get("answer", {}),
         comparison=content.get("comparison", {}),
         **{name: content[name] for name in _AS_THEY_ARE},

@@ -75,6 +75,7 @@ class Certificate:
     gap: Mapping[str, float] = field(default_factory=dict)  # what ``upper - lower`` is made of, if it is known
     jointly: tuple[str, ...] = ()  # other properties: certificates of all of them hold at once with the confidence
     p_value: float | None = None  # of the model as a whole, valid at any time; None if it was not tested
+    visible_error: float | None = None  # of a row, below which that test hardly shows it, about: an estimate
     not_coupled: str = ""  # why there are no coupled bounds, if they were asked for: these are then rectangular
     remark: str = ""  # what the policy does not make use of
     left_out: str = ""  # what was cut to save time, in words: bounds hold, and more work could narrow them
@@ -218,10 +219,13 @@ class Certificate:
         if self.data_quality is not None:
             facts.append(("data", str(self.data_quality)))
         if self.p_value is not None:
-            facts.append(("model test", verdict_on_model(self.p_value, self.status, 1 - self.confidence, self.misfit)))
+            facts.append(("model test", self._verdict_on_model(self.p_value)))
         if self.reason not in self.headline:
             facts += [("because" if not i else "", text) for i, text in enumerate(self.reason.split("; ")) if text]
         return facts + [("assuming", each) for each in (*self.assumptions, *self.comparison.get("assuming", ()))]
+
+    def _verdict_on_model(self, p_value: float) -> str:
+        return verdict_on_model(p_value, self.status, 1 - self.confidence, self.misfit, self.visible_error)
 
     @property
     def is_of_table(self) -> bool:
@@ -240,7 +244,8 @@ class Certificate:
     def _company(self) -> str:
         """Return in words with which certificates this one holds."""
         others = "1 other property" if len(self.jointly) == 1 else f"{len(self.jointly):,} other properties"
-        return f"holds together with the certificates of {others}: all of them at once with this confidence"
+        together = f"the certificates of {others} that were computed together with it"
+        return f"holds together with {together}: all of them at once with this confidence"
 
     @property
     def fingerprint(self) -> str:
@@ -324,6 +329,7 @@ class Certificate:
             "gap": json_value(self.gap),
             "jointly": list(self.jointly),
             "p_value": self.p_value,
+            "visible_error": self.visible_error,
             "not_coupled": self.not_coupled,
             "remark": self.remark,
             "left_out": self.left_out,

@@ -12,7 +12,8 @@ from plumdp.confidence.sets import Guarantee
 
 GUARANTEES = {
     Guarantee.ANYTIME: "proved for any number of samples, whenever you stopped",
-    Guarantee.PLANNED: "proved for any number of samples that was planned, and whatever was added to them",
+    Guarantee.PLANNED: "proved for the amount of data that you fixed beforehand, and for whatever you add to it, "
+    "whenever you stop adding",
     Guarantee.FIXED: "proved for any number of samples that was fixed beforehand",
     Guarantee.ASYMPTOTIC: "proved in the limit of many samples, not for any number of them",
     Guarantee.NONE: "without a proof",
@@ -126,7 +127,9 @@ def shares(parts: Mapping[str, float]) -> list[tuple[str, str]]:
     return [(name, f"{100 * part / total:.3g} %") for name, part in parts.items() if total and part / total >= 1e-3]
 
 
-def verdict_on_model(p_value: float, status: Status, error: float, misfit: float) -> str:
+def verdict_on_model(
+    p_value: float, status: Status, error: float, misfit: float, visible_error: float | None = None
+) -> str:
     """Return what a p-value says of the model, in words; whether that is contradicted has been decided.
 
     Intervals contradict a model at their own share of the error, so that the p-value need not be small; and the share
@@ -144,7 +147,19 @@ def verdict_on_model(p_value: float, status: Status, error: float, misfit: float
     if p_value <= _DOUBT:
         doubt = f"some doubt whether the model is right ({text}), but not enough to reject it"
         return f"{doubt}; plumdp check-model says where to look"
-    return f"the data show no sign that the model is wrong ({weak_evidence(p_value)})"
+    return f"the data show no sign that the model is wrong{hidden(visible_error)} ({weak_evidence(p_value)})"
+
+
+def hidden(visible_error: float | None) -> str:
+    """Return how large an error of the model may be that a test hardly ever shows, in words, if that is known.
+
+    >>> hidden(0.0123)
+    ', though an error of less than about 0.012 in the most visited row would hardly show, by an estimate'
+    """
+    if visible_error is None:
+        return ""
+    hardly = "in the most visited row would hardly show, by an estimate"
+    return f", though an error of less than about {visible_error:.2g} {hardly}"
 
 
 def weak_evidence(p_value: float) -> str:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from plumdp.base.error_budget import ErrorBudget, equal_parts, favoured_parts
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction
-from plumdp.confidence.likelihood import ANNOUNCED, WITH_POLICIES
+from plumdp.confidence.likelihood import ANNOUNCED, WITH_POLICIES, guarantee_of
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import N_TABLE_PILOTS, Pilot, TransitionCounts
@@ -119,7 +119,7 @@ def table_set(
     announced = WITH_POLICIES if any(question.has_policies for question in questions) else ANNOUNCED
     return replace(
         plain,
-        guarantee=Guarantee.PLANNED if counts.pilot.is_planned else Guarantee.ANYTIME,
+        guarantee=guarantee_of(counts),
         moments=moments,
         announced=tuple(_announced(counts.pilot, first, moments, questions, budget, error)),
         rests_on=(pilot_assumption(counts.pilot, first), announced),
