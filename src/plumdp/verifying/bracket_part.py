@@ -12,6 +12,7 @@ from math import comb, inf, isfinite
 from typing import Any
 
 import numpy as np
+from flint import fmpq
 
 from plumdp.base.errors import DataError
 from plumdp.model.graph import FloatArray
@@ -19,6 +20,7 @@ from plumdp.verifying.ball import LikelihoodForm, find_optimum
 from plumdp.verifying.checker.bracket import range_of
 from plumdp.verifying.checker.chain import Chain
 from plumdp.verifying.checker.enclosure import Enclosure
+from plumdp.verifying.checker.polynomials import monomials, parse
 from plumdp.verifying.cuts import Cuts, cuts_ball
 from plumdp.verifying.expansion import Expansion, expand
 from plumdp.verifying.multipliers import Multipliers, bound_polynomial
@@ -28,6 +30,7 @@ _ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, fr
 _EXACT = 1e-12  # relative width of bounds that leave no room for rounding
 _ROOM = 5e-10  # by which ends may be proved with less, relative; the checker allows twice as much
 _SPARE = 1e-6  # of a bracket's width, that bounds must be better by
+_POSITIVE = 1e-9  # a lower bound on a probability that is enough
 _MOST = 2_000_000  # coefficients of an expansion beyond which no higher degree is tried
 
 
@@ -185,6 +188,20 @@ def bracket_of(
     missing = 0.0 if wanted.is_exact else margin if is_hopeless else missing
     low, high = found
     return {"lower": _written(low, usable), "upper": _written(high, usable)}, missing, margin
+
+
+def prove_support(
+    polynomials: Sequence[str], names: list[str], enclosure: Enclosure, misfit: float
+) -> list[dict[str, Any]]:
+    """Return multipliers that prove polynomials to be positive on the set, though rows may be off."""
+    (cuts, usable), found = _cuts(enclosure), []
+    for text in dict.fromkeys(polynomials):
+        moved = enclosure.transform(parse(text, names), text)
+        degree = max(map(sum, moved), default=0)
+        numbers = np.array([as_float(moved.get(e, fmpq(0))) for e in monomials(enclosure.dimension, degree)])
+        proof = bound_polynomial(numbers, degree, cuts, enough=misfit + _POSITIVE)
+        found.append({"polynomial": text, **_written(proof, usable)})
+    return found
 
 
 def _written(found: Multipliers, usable: list[int]) -> dict[str, Any]:

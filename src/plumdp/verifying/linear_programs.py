@@ -55,7 +55,7 @@ def solve_program(given: Terms, point: FloatArray, degree: int, cuts: Cuts) -> t
     free = signs < 0  # coefficients of any sign, as the difference of two
     both = np.hstack([matrix, -matrix[:, free]])
     norms = np.array([norm_of(e) for e in wanted])[1:]
-    rest, scale = np.eye(len(norms)), max(map(abs, given.values()))
+    rest, scale = np.eye(len(norms)), max(map(abs, given.values())) or 1.0
     solved = linprog(
         np.concatenate([both[0], norms, norms]),
         A_ub=np.hstack([is_positive, is_positive[:, free], np.zeros((len(lefts), 2 * len(norms)))]),

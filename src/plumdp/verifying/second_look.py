@@ -31,7 +31,7 @@ from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question, ask
 from plumdp.result.folder import POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable
-from plumdp.verifying.chain_part import Ends, choices_in, shares_in, value_part
+from plumdp.verifying.chain_part import Ends, choices_in, relied_on, shares_in, value_part
 from plumdp.verifying.checker.bets import weight_of_horizon
 from plumdp.verifying.checker.check import exactly
 from plumdp.verifying.checker.counts import read_data as counted_data
@@ -124,11 +124,17 @@ def check_chain(look: Look, model: ParametricMDP, point: Mapping[str, Fraction] 
         parts[POLICY].append(witness["all_policies"])
     has_choices = model.graph.n_choices > model.graph.n_states
     require(not (is_of_value and has_choices), "the model has other policies, and the answer is about one of them")
-    question = look.question(model)
+    question, reader = look.question(model), _Reader(names, point)
+    known, proved = (
+        question.model.expressions.polynomials,
+        {reader.value(f["polynomial"]) for f in witness.get("support", ())},
+    )
+    is_proved = {known[f] for f in relied_on(question.model)} <= proved
+    require(is_proved, "the mission rests on transitions that the witness does not prove to be possible")
     for file, of_file in parts.items():
         policy = look.policy(question, file)
         for part in of_file:
-            _compare(part["chain"], part.get("others"), _Reader(names, point), question, policy)
+            _compare(part["chain"], part.get("others"), reader, question, policy)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from plumdp.solver.reductions.drawn_policy import draw_first, stretched
 from plumdp.tables.bounds import Moments
 from plumdp.tables.chain import pooled
 from plumdp.tables.table_set import TableSet
-from plumdp.verifying.chain_part import KINDS, Ends, shares_in
+from plumdp.verifying.chain_part import KINDS, Ends, relied_on, shares_in
 
 Key: TypeAlias = tuple[int, int, int]
 """A state, the choice that was drawn in it or -1, and a step; where the table is left, -2 less the transition."""
@@ -85,6 +85,13 @@ def intervals_part(learned: Learned, found: TableSet, rows: TableRows, used: set
         listed.append({"row": row, "lower": lower[at].tolist(), "upper": upper[at].tolist()})
     error = equal_parts(learned.budget.error_in_set("intervals", found.error), number)
     return {"error": error, "number": number, "list": listed}
+
+
+def support_part(model: ParametricMDP, rows: TableRows) -> list[list[int]]:
+    """Return the unknown probabilities that a mission needs to be positive: rows, and places in them."""
+    n_known = len(model.expressions.polynomials)
+    place_of = {place: [row, i] for row, places in enumerate(rows.places) for i, place in enumerate(places)}
+    return [place_of[f - n_known] for f in relied_on(model) if f >= n_known]
 
 
 def table_chain_part(question: Question, policy: PolicyTable, rows: TableRows) -> tuple[dict[str, Any], list[Key]]:

@@ -5,6 +5,7 @@ Policy, references and weights are made again, each from counts that end where t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -27,7 +28,14 @@ from plumdp.verifying.checker.table_chain import read_counts, read_table_chain
 from plumdp.verifying.look import Look
 from plumdp.verifying.second_look import check_same_model, compare_counted
 from plumdp.verifying.table_bets_part import is_counted, order_of_nodes, reference_rows
-from plumdp.verifying.table_chain_part import Key, TableRows, data_part, intervals_part, table_chain_part
+from plumdp.verifying.table_chain_part import (
+    Key,
+    TableRows,
+    data_part,
+    intervals_part,
+    support_part,
+    table_chain_part,
+)
 
 _CLOSE = 1e-6  # relative, of what a solver finds in floats
 
@@ -38,7 +46,10 @@ def check_table_model(look: Look) -> None:
     sizes = [len(seen[0]) for seen in look.witness["rows"]]
     require(sizes == list(map(len, rows.places)), "the model has other unknown rows")
     check_same_model(look)
-    mine, theirs = look.witness["chain"], table_chain_part(question, look.policy(question), rows)[0]
+    missing = [each for each in support_part(question.model, rows) if each not in look.witness.get("support", [])]
+    require(not missing, "the mission rests on transitions that the witness does not prove to be possible")
+    part, _ = table_chain_part(question, look.policy(question), rows)
+    mine, theirs = look.witness["chain"], json.loads(json.dumps(part))
     require(mine.keys() == theirs.keys(), "the chain has other parts than that of the model")
     for name, part in theirs.items():
         require(mine[name] == part, f"{name} of the chain differ from those of the model")

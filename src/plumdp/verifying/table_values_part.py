@@ -26,6 +26,8 @@ _SHIFTS = (1e-29, 1e-26, 1e-22, 1e-18)  # of one step outward, relative
 
 def values_part(chain: TableChain, intervals: Intervals) -> dict[str, Any]:
     """Return lower and upper values of all open nodes, and what proves that runs end."""
+    if not chain.nodes:  # the value of the first node is known
+        return {"paid": 0.0} | {name: [[]] for name in ("steps_lower", "lower", "steps_upper", "upper")}
     game = Game(chain, intervals, np.ones(len(chain.nodes), dtype=np.bool_))
     return _lower(game) | _upper(game)
 

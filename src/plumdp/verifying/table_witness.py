@@ -16,7 +16,7 @@ from plumdp.verifying.checker.table_chain import read_counts, read_table_chain
 from plumdp.verifying.checker.table_values import read_intervals
 from plumdp.verifying.model_parts import shares_part
 from plumdp.verifying.table_bets_part import Ends, bets_part, unknown_error
-from plumdp.verifying.table_chain_part import TableRows, data_part, intervals_part, table_chain_part
+from plumdp.verifying.table_chain_part import TableRows, data_part, intervals_part, support_part, table_chain_part
 from plumdp.verifying.table_values_part import rounded_outward, values_part
 
 _MOST_NODES = 5_000  # of which values against nature are found within a minute
@@ -40,7 +40,10 @@ def table_content(learned: Learned, question: Question, certificate: Certificate
     """Return the parts of a witness that are about a table: counts, chain, intervals, values and bets."""
     found, rows = cast("TableSet", learned.bounds), TableRows.of(learned.model)
     chain, keys = table_chain_part(question, certificate.policy, rows)
-    used = {row[2] for row in chain["rows"] if row is not None and isinstance(row[2], int)}
+    support = support_part(question.model, rows)
+    used = {row[2] for row in chain["rows"] if row is not None and isinstance(row[2], int)} | {
+        row for row, _ in support
+    }
     content: dict[str, Any] = {
         "kind": "table",
         "budget": {"error": learned.error, "shares": shares_part(learned.budget)},
@@ -49,6 +52,7 @@ def table_content(learned: Learned, question: Question, certificate: Certificate
         "intervals": intervals_part(learned, found, rows, used),
         "values": None,
         "bets": None,
+        **({"support": support} if support else {}),
     }
     try:
         witness = Part(json.loads(json.dumps(content)), "witness")

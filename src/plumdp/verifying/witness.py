@@ -29,8 +29,8 @@ from plumdp.result.json_values import json_value, python_value
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.verifying.all_policies import all_actions_part, prove_all
 from plumdp.verifying.ball import LikelihoodForm, ball_part, coordinates_of, deepest_point
-from plumdp.verifying.bracket_part import Wanted, as_float, at_optima, prove_brackets
-from plumdp.verifying.chain_part import chain_part
+from plumdp.verifying.bracket_part import Wanted, as_float, at_optima, prove_brackets, prove_support
+from plumdp.verifying.chain_part import chain_part, relied_on
 from plumdp.verifying.checker.all_policies import read_all
 from plumdp.verifying.checker.chain import Chain, read_chain
 from plumdp.verifying.checker.check import Report, check_claim, exactly, policies_of
@@ -207,6 +207,9 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
                 content["comparison"] |= {"values": values[1], "bracket": brackets[1], "difference": brackets[2]}
     if enclosure is None:
         raise DataError("no ball around the parameters that the data allow was found, so there is no witness")
+    if relied := relied_on(question.model):
+        texts = [str(question.model.expressions.polynomials[f]) for f in relied]
+        content["support"] = prove_support(texts, data.names, enclosure, learned.misfit)
     if claim.all_policies is not None:
         lower, upper = (None if end is None else as_float(end) for end in claim.all_policies)
         all_ends = Wanted(((1, 0),), -inf if lower is None else lower, inf if upper is None else upper)

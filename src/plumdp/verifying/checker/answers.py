@@ -41,8 +41,10 @@ class Answer:
 def read_answer(answer: Part, objective: str, is_given: bool) -> Answer:
     """Return what an answer says, whose verdict is one that such an answer may have."""
     sentence, place = answer["sentence"].text(), answer.place
-    is_short = max(len(sentence), len(answer["question"].text()), len(objective)) <= _MAX_TEXT
-    require(is_short and sentence.isprintable(), f"{place}: a text is too long, or cannot be printed")
+    question = answer["question"].text()
+    is_short = max(len(sentence), len(question), len(objective)) <= _MAX_TEXT
+    is_printable = (sentence + " ".join(question.split())).isprintable()
+    require(is_short and is_printable, f"{place}: a text is too long, or cannot be printed")
     found, by_one, by_all = _FOUND.fullmatch(sentence), _BY_ONE.fullmatch(sentence), _ALL.fullmatch(sentence)
     limit = None
     if found is not None:

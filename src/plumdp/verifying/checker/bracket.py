@@ -16,11 +16,12 @@ from .claim import Claim
 from .comparison import Ends
 from .enclosure import Enclosure
 from .linear import is_positive_definite
-from .polynomials import Exponents, monomials, size_on_ball
+from .polynomials import Exponents, monomials, parse, size_on_ball
 from .reading import Ball, Exact, Part, Rejected, require, work
 from .values import Functions
 
 _MAX_DEGREE = 16
+_POSITIVE = fmpq(1, 10**12)
 _ROUNDING = fmpq(1, 10**9)  # a sentence is printed with six digits, and must hold for the wider end
 
 
@@ -53,6 +54,18 @@ def check_brackets(witness: Part, sides: Sequence[Side], enclosure: Enclosure, c
         difference=_check_bracket(part["difference"], both, enclosure, compared.difference),
     )
     return replace(claim, comparison=proved)
+
+
+def check_support(part: Part, names: list[str], enclosure: Enclosure, misfit: Exact) -> None:
+    """Require that probabilities are positive at every point of the set, though rows may be off.
+
+    The value of a mission about what happens again and again is that of its chain only if these transitions can happen.
+    """
+    for item in part:
+        text = item["polynomial"].text()
+        moved = enclosure.transform(parse(text, names), item.place)
+        left = _plus({e: arb(c) for e, c in moved.items()}, -arb(misfit) - _POSITIVE, enclosure.dimension)
+        require(_is_nonnegative(left, item, enclosure), f"{item.place}: the mission needs {text[:60]} to be above 0")
 
 
 def _check_bracket(part: Part, terms: Sequence[tuple[int, Side]], enclosure: Enclosure, ends: Ends) -> Ends:

@@ -12,7 +12,7 @@ from flint import ctx
 from .all_policies import check_all, read_all
 from .balls import of_balls
 from .bets import check_bets, of_bets
-from .bracket import Side, check_brackets
+from .bracket import Side, check_brackets, check_support
 from .chain import read_chain
 from .claim import (
     CERTIFICATE,
@@ -217,6 +217,8 @@ def check_parameters(claim: Claim, witness: Part, report: Report) -> Claim:
         if everything is not None and claim.all_policies is not None:
             sides.append(check_all(witness["all_policies"], everything, enclosure, claim.all_policies, data.misfit))
     with report.layer("bracket"):
+        if "support" in witness:
+            check_support(witness["support"], data.names, enclosure, data.misfit)
         return check_brackets(witness, sides, enclosure, claim)
 
 

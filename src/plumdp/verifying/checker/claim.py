@@ -24,7 +24,7 @@ _NOTHING = re.compile(
     r"\(between (\S+) and (\S+), confidence (\S+) %\)\."
 )
 _OBJECTIVE = re.compile(
-    r'(?:"[^"]*" *: *)?(?:P|S|LRA|R *(?:\{ *"[^"]*" *\})?) *(max|min)? *(?:max|min)? *= *\? *\[.*\] *;?', re.DOTALL
+    r'(?:"[^"]*" *: *)?((?:P|S|LRA|R *(?:\{ *"[^"]*" *\})?) *(max|min)? *(?:max|min)? *= *\? *\[.*\]) *;?', re.DOTALL
 )
 _MAX_TEXT = 10_000
 _DECIMAL = re.compile(r"-?\d{1,400}(?:\.(\d{1,400}))?(?:e([+-]\d{1,3}))?", re.ASCII)
@@ -100,7 +100,7 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
     for name in ("objective", "direction", "lower", "upper", "confidence"):
         same = certificate[name].value == witness["claim"][name].value
         require(same, f"{WITNESS} is of another claim: {name} differs")
-    direction = read_direction(certificate["objective"].text())
+    _, direction = read_objective(certificate["objective"].text())
     require(certificate["direction"].text() == direction, f"{CERTIFICATE}: the direction is not that of the objective")
     require(len(certificate["assumptions"]) > 0, f"{CERTIFICATE}: there are no assumptions, and every result has some")
     confidence = certificate["confidence"].number()
@@ -111,23 +111,25 @@ def read_claim(certificate: Part, witness: Part) -> Claim:
     return Claim(*ends, confidence, certificate, comparison, all_policies)
 
 
-def read_direction(objective: str) -> str:
-    """Return max or min, as the text of an objective says; where there are no choices, it need not say so."""
-    found = _OBJECTIVE.fullmatch(objective) if len(objective) <= _MAX_TEXT else None
-    require(
-        found is not None and " ".join(objective.split()).isprintable(), f"{CERTIFICATE}: the objective is not known"
-    )
-    return found[1] or "max" if found is not None else ""
+def read_objective(objective: str) -> tuple[str, str]:
+    """Return the text of an objective in one line, without a name, and its direction: max, unless it says min."""
+    found = _OBJECTIVE.fullmatch(" ".join(objective.split())) if len(objective) <= _MAX_TEXT else None
+    if found is None or not found[1].isprintable():
+        raise Rejected(f"{CERTIFICATE}: the objective is not one that verify knows")
+    return found[1], found[2] or "max"
 
 
 def about(claim: Claim) -> str:
-    """Return what a claim is about: the objective, and which policy is called what."""
-    text = " ".join(claim.certificate["objective"].text().split())
-    if claim.comparison is None:
-        return text
-    first, second = map(quoted, names_of(claim.certificate["comparison"]))
-    files = ("policy.csv", "rival.csv") if claim.comparison.sign > 0 else ("rival.csv", "policy.csv")
-    return f"{text}, where {first} is {files[0]} and {second} is {files[1]}"
+    """Return what a claim is about: the objective, the question, and which policy is called what."""
+    certificate = claim.certificate
+    text = read_objective(certificate["objective"].text())[0]
+    if "answer" in certificate:
+        text = f"{text}, asked whether {' '.join(certificate['answer']['question'].text().split())}"
+    if claim.comparison is not None:
+        first, second = map(quoted, names_of(certificate["comparison"]))
+        files = ("policy.csv", "rival.csv") if claim.comparison.sign > 0 else ("rival.csv", "policy.csv")
+        text = f"{text}, where {first} is {files[0]} and {second} is {files[1]}"
+    return text
 
 
 def _unknown(what: str) -> str:

@@ -6,6 +6,7 @@ of its own. That the expression has the same value in the study as in the data i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from .half_spaces import HalfSpace
@@ -23,7 +24,7 @@ def check_studies(certificate: Part, witness: Part, names: list[str]) -> list[st
     given, trusted = set(), []
     for study in witness["set"]["studies"]["list"] if "studies" in witness["set"] else ():
         text, successes, trials = study["text"].text(), study["successes"].whole(), study["trials"].whole()
-        require(text.isprintable() and len(text) <= _LONGEST, f"{study.place}: the expression is not a line of text")
+        require(_is_expression(text, names), f"{study.place}: the text is not an expression of the parameters")
         require(text not in given, f"{study.place}: the study of {text} is given twice")
         given.add(text)
         same = counts.get(text) == [successes, trials]
@@ -38,6 +39,12 @@ def check_studies(certificate: Part, witness: Part, names: list[str]) -> list[st
         )
     require(given == set(counts), "the certificate lists a study that the witness does not have")
     return trusted
+
+
+def _is_expression(text: str, names: list[str]) -> bool:
+    """Return whether a text is short, and has names of parameters, numbers and signs alone."""
+    is_plain = len(text) <= _LONGEST and all(c.isalnum() or c in "_ .+-*/^()" for c in text)
+    return is_plain and set(re.findall(r"(?<!\w)[^\W\d]\w*", text)) <= set(names)
 
 
 def _is_same(text: str, polynomial: str, names: list[str]) -> bool:

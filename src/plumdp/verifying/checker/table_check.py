@@ -15,7 +15,7 @@ from .table_chain import TableChain, read_counts, read_table_chain
 from .table_joint import read_joint
 from .table_near import MOST_NODES, read_near
 from .table_rows import read_plan, read_row_bounds
-from .table_values import check_lower, check_upper, read_intervals
+from .table_values import check_lower, check_possible, check_upper, read_intervals
 
 N_TABLE_PILOTS = 12  # that data which may have ended at will might have had; each has an equal part of the error
 SIDES = {"lower": -1, "upper": 1}
@@ -60,6 +60,8 @@ def check_table(claim: Claim, witness: Part, report: Layers) -> Claim:
             stages = {name: read_stages(part, chain, counts) for name, part in _sides(bets)}
     with report.layer("set"):
         intervals = read_intervals(witness["intervals"], counts, chain)
+        if "support" in witness:
+            check_possible(witness["support"], intervals)
         rows = None if bets is None or plan is None else read_row_bounds(bets, chain, counts, plan)
     with report.layer("values"):
         lower = check_lower(witness["values"], chain, intervals)

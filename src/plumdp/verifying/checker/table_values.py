@@ -56,6 +56,14 @@ def read_intervals(part: Part, counts: Counts, chain: TableChain) -> Intervals:
     return found | {ANY: ([fmpq(0)] * 2, [fmpq(1)] * 2)}
 
 
+def check_possible(part: Part, intervals: Intervals) -> None:
+    """Require that places of unknown rows have positive probabilities, which a mission needs."""
+    for each in part:
+        lower = intervals.get(each[0].whole(), ([], []))[0]
+        is_possible = lower[each[1].whole(len(lower))] > 0
+        require(is_possible, f"{each.place}: the mission needs this outcome of a row to be above 0")
+
+
 def mean(node: Node, intervals: Intervals, values: Sequence[Exact], side: int) -> Exact:
     """Return the largest (side 1) or least (side -1) mean of values at the places of a node."""
     if node.row is None:
