@@ -186,6 +186,9 @@ MUTANTS = {
     "statistical/test_reward_coverage": {
         "values that count ten times": "test_values_that_count_ten_times_are_found",
     },
+    "statistical/test_chosen_policies": {
+        "bets on a policy that the data chose": "test_bets_on_a_policy_that_all_data_chose_are_found",
+    },
     "statistical/test_difference_coverage": {
         "bets on a pair that main data showed": "test_bets_on_a_pair_that_was_picked_after_looking_are_found",
     },

@@ -149,7 +149,8 @@ def is_missed(name, seed, n_looks=2):
     for _ in range(n_looks):
         game.visit_worst(0.2 * n / n_looks, values)
         counts = TransitionCounts(game.model.graph, game.counts.copy(), "adaptive", pilot)
-        found = pl.certify(game.model, counts, game.question, policy=game.policy, confidence=1 - ERROR)
+        options = {"policy": game.policy, "announced": game.policy is not None, "confidence": 1 - ERROR}
+        found = pl.certify(game.model, counts, game.question, **options)
         table, at = value_of(game.model, game.question, np.asarray(found.policy), game.point)
         value = at[table.chain.initial]
         missed |= not found.lower - 1e-9 <= value <= found.upper + 1e-9

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 import plumdp
-from plumdp.certifying.pipeline import ask_about
+from plumdp.certifying.pipeline import announcing
 from plumdp.data import model_from_log
 from plumdp.data.counts import TransitionCounts
 from plumdp.experiments.free_rows import table_of
@@ -73,7 +73,7 @@ def few_rows():
 
 def proposed(model, counts, text=PROPERTY, *, policy=None, memory=True, confidence=0.95):
     """Return what was learned, the certificate, its witness, and the first step that the checker does not accept."""
-    asked = ask_about(policy, plumdp.model.ask(text, model, memory=memory), None)
+    asked = announcing(plumdp.model.ask(text, model, memory=memory), policy, announced=policy is not None)
     learned = plumdp.learn(model, counts, objectives=[asked], confidence=confidence)
     certificate = plumdp.conclude(learned, asked, policy=policy)
     return learned, certificate, *propose_witness(learned, certificate)

@@ -80,7 +80,7 @@ def test_a_gain_over_a_baseline_is_certified_and_true(baseline):
     over = {"practice": "practice", "drawn": practice, "bad": "bad"}
     if baseline == "bad":
         over["bad"] = pl.PolicyTable(model.graph, policy_of(model, "bad"))
-    found = improve(model, counts, REACH, over=over[baseline], confidence=0.95)
+    found = improve(model, counts, REACH, over=over[baseline], announced=baseline != "practice", confidence=0.95)
     assert found.is_better
     other = found.difference.second
     assert 0 < found.gain <= value(model, point, found.policy) - value(model, point, other.policy)

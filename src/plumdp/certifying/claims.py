@@ -53,7 +53,8 @@ def make_certificate(
     ``is_given`` says that the user gave the policy, and ``left_out`` which parts of the region the relaxation ignored.
     ``limit`` is a value that no policy beats, if the policy that was found has the worst value.
     """
-    model, objective, policy = question.model, question.objective, PolicyTable(question.model.graph, valued.policy)
+    model, objective, marks = question.model, question.objective, [part.mark for part in learned.counts.parts]
+    policy = PolicyTable(model.graph, valued.policy, frozenset([learned.counts.fingerprint, *marks]))
     bound = valued.lower if objective.direction == "max" else valued.upper
     ends = [valued.lower, valued.upper] if limit is None else [valued.lower, valued.upper, limit]
     is_contradicted, is_proved = learned.conflict is not None, learned.bounds.guarantee != Guarantee.NONE
@@ -79,6 +80,7 @@ def make_certificate(
             "model": learned.model.graph.fingerprint,
             "expressions": learned.model.fingerprint,
             "counts": learned.counts.fingerprint,
+            "parts": " ".join(marks),
             "objective": digest(objective),
             "steps": f"{learned.counts.total}",
             **data_provenance(learned.counts),

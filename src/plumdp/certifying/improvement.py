@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread, thread_limit
 from plumdp.base.vocabulary import Verdict
 from plumdp.certifying.difference import Difference, difference_of
-from plumdp.certifying.pipeline import conclude, relax
+from plumdp.certifying.pipeline import announcing, conclude, relax
 from plumdp.certifying.policy_search import search_policies
 from plumdp.confidence.bounds import Intervals
 from plumdp.data.counts import CountArray, TransitionCounts, counts_of
@@ -28,14 +29,13 @@ from plumdp.learning.storage import storage_of
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, as_choices, check_policy
-from plumdp.model.question import Asked, Question, ask
+from plumdp.model.question import FIRST_DATA, Asked, Question, ask
 from plumdp.model.text import html_table, number_of
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, outward, percent
 from plumdp.result.json_values import json_value
 from plumdp.result.policy_table import PolicyTable
 from plumdp.result.printing import Fact, fact_lines
-from plumdp.tables.table_set import first_moment
 
 PRACTICE = "practice"
 _MOST_CERTIFIED = 3  # policies whose differences are proved, of all that a search proposes
@@ -136,6 +136,7 @@ def improve(
     objective: Asked,
     *,
     over: Policy = PRACTICE,
+    announced: bool = False,
     precision: float = 1e-6,
     threads: int | None = None,
     confidence: float = 0.999,
@@ -155,6 +156,8 @@ def improve(
     over
         The baseline: any ``Policy``, or "practice" for how often the data take each action in each state, which is the
         default. In a table, practice is that of the first data, as bets on its value are placed on the rest.
+    announced
+        Say that you chose the baseline before you looked at these data, as of ``certify``. Practice needs no such word.
     objective, precision, threads, confidence, confidence_set, interval_method, events, misfit, evidence
         As of ``certify``.
 
@@ -175,7 +178,7 @@ def improve(
         learned = learn(
             model,
             counts,
-            objectives=with_baseline([question], model, counts, over),
+            objectives=with_baseline([question], model, counts, over, announced=announced),
             confidence=confidence,
             confidence_set=confidence_set,
             interval_method=interval_method,
@@ -216,13 +219,26 @@ def improve_learned(
 
 
 def with_baseline(
-    objectives: Sequence[Asked], model: ParametricMDP, counts: TransitionCounts | Log, over: Policy
+    objectives: Sequence[Asked],
+    model: ParametricMDP,
+    counts: TransitionCounts | Log,
+    over: Policy,
+    *,
+    announced: bool = False,
 ) -> Sequence[Asked]:
-    """Return what to announce to ``learn``: the objectives, and in a table the values of the baseline as well."""
-    if not model.counted.is_table:
-        return objectives
+    """Return what to announce to ``learn``: the objectives, and the values of a baseline that the data did not choose.
+
+    In a table, practice is the pilot's, so that it needs nobody's word.
+    """
+    if announced and _is_practice(over):
+        raise DataError(Option("announced", True), ": practice is what the data do; leave it out, or name a policy")
     questions = [ask(each, model, memory=False) for each in objectives]
-    return [*questions, *(replace(each, policy=_baseline(each, counts_of(counts), over)) for each in questions)]
+    if announced:
+        return [*questions, *(announcing(each, over) for each in questions)]
+    if not _is_practice(over) or not model.counted.is_table:
+        return questions
+    marks, seen = frozenset({FIRST_DATA}), counts_of(counts)
+    return [*questions, *(replace(each, policy=_baseline(each, seen, over), chosen_by=marks) for each in questions)]
 
 
 def _baseline(question: Question, counts: TransitionCounts, over: Policy) -> npt.NDArray[Any]:
@@ -242,7 +258,7 @@ def _before_bets(counts: TransitionCounts, model: ParametricMDP) -> CountArray:
     Without a pilot, that is the one that ``learn`` draws.
     """
     pilot = (counts.pilot or drawn_pilot(counts, is_table=True)) if model.counted.is_table else None
-    first = None if pilot is None else first_moment(pilot)
+    first = None if pilot is None else pilot.first_bets
     return counts.counts if pilot is None or first is None else pilot.moments[first]
 
 

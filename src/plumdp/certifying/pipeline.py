@@ -34,7 +34,6 @@ from plumdp.data.logs import Log
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.methods import SETS, Sets
-from plumdp.learning.options import chosen_kind
 from plumdp.learning.storage import IN_MEMORY, TABLE, Storage, storage_of
 from plumdp.model.events import Events
 from plumdp.model.graph import Graph
@@ -57,6 +56,7 @@ def certify(
     *,
     relaxation: Relaxation | None = None,
     policy: Policy | None = None,
+    announced: bool = False,
     memory: bool = True,
     precision: float = 1e-6,
     threads: int | None = None,
@@ -78,7 +78,10 @@ def certify(
         published sets, it is "rectangular".
     policy
         Value this policy in place of the best one: a ``PolicyTable``, a function of the state that returns the name of
-        an action or probabilities of several, or any other ``Policy``.
+        an action or probabilities of several, or any other ``Policy``. It may have been made by looking at these data.
+    announced
+        Say that you chose the policy before you looked at these data, or by ``counts.before_bets()`` alone. Then bets
+        are placed on its value, which makes bounds narrower, those of a table by much; the certificate repeats it.
     memory
         Whether the policy for an objective with a number of steps may count them; False asks for one action per state.
         A policy that you give has memory if it was found with memory.
@@ -115,7 +118,7 @@ def certify(
     """
     require_model("certify", model)  # stage 1; the counts are stage 2
     question = ask(objective, model, memory=_may_count(memory, policy))
-    question = ask_about(policy, question, confidence_set, interval_method, events, misfit, evidence)
+    question = announcing(question, policy, announced=announced)
     with thread_limit(threads):
         learned = learn(
             model,
@@ -131,20 +134,11 @@ def certify(
         return conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
 
 
-def ask_about(
-    policy: Policy | None,
-    question: Question,
-    confidence_set: Sets | None,
-    interval_method: Intervals | None = None,
-    events: Events | None = None,
-    misfit: float = 0.0,
-    evidence: Mapping[str, tuple[int, int]] | None = None,
-) -> Question:
-    """Return the question about a policy that is given, of a table: only announced ones have bets on their values."""
-    if policy is None:
-        return question
-    kind = chosen_kind(question.model, confidence_set, interval_method, events, misfit, evidence)
-    return replace(question, policy=policy) if kind in SETS and SETS[kind].is_for_tables else question
+def announcing(question: Question, policy: Policy | None, *, announced: bool = True) -> Question:
+    """Return the question with the policy that is given, if its user says that the data did not choose it."""
+    if announced and policy is None:
+        raise DataError(Option("announced", True), ": this is about a policy of your own; give one, or leave it out")
+    return replace(question, policy=policy) if announced else question
 
 
 @working("certifying")
@@ -214,6 +208,7 @@ def compare(
     *,
     relaxations: Sequence[Relaxation] | None = None,
     policy: Policy | None = None,
+    announced: bool = False,
     memory: bool = True,
     precision: float = 1e-6,
     threads: int | None = None,
@@ -230,7 +225,9 @@ def compare(
     ----------
     relaxations
         Those that are compared; by default all that there are for the confidence set, from loose to tight.
-    objective, policy, memory, precision, threads, confidence, confidence_set, interval_method, events, misfit, evidence
+    objective, policy, announced, memory, precision, threads
+        As of ``certify``.
+    confidence, confidence_set, interval_method, events, misfit, evidence
         As of ``certify``.
 
     Examples
@@ -247,7 +244,7 @@ def compare(
     coupled      0.280 0.297
     """
     require_model("compare", model)
-    question = ask(objective, model, memory=_may_count(memory, policy))
+    question = announcing(ask(objective, model, memory=_may_count(memory, policy)), policy, announced=announced)
     with thread_limit(threads):
         learned = learn(
             model,
@@ -341,7 +338,8 @@ def conclude(
 
     Nature at its worst makes the policy, and bounds its value on one side; nature at its best bounds it on the other.
     If no relaxation is named, bounds are coupled, and those of published sets rectangular. All certificates from one
-    ``learn`` hold jointly with its confidence, whichever of them you choose in the end.
+    ``learn`` hold jointly with its confidence, whichever of them you choose in the end, and whoever chose the policy.
+    A ``Question`` with a policy is about the value of that.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -353,6 +351,9 @@ def conclude(
     """
     require_learned("conclude", learned)
     whole = question = ask(objective, learned.model, memory=_may_count(memory, policy))
+    policy = question.policy if policy is None else policy
+    if policy is None and question.against is not None:
+        raise DataError("the question is about a difference: ask for the difference of two policies, or name one here")
     if policy is not None:
         policy = as_choices(question.model.graph, check_policy(question.model.graph, policy))
     relaxation, clock = relaxation or default_relaxation(learned), Clock(dict(learned.seconds))

@@ -207,6 +207,14 @@ IntervalMethod = Annotated[
     vocabulary.Intervals | None,
     typer.Option("--interval-method", help="Instead of the narrowest that are valid for the data; the result says so."),
 ]
+Announced = Annotated[
+    bool,
+    typer.Option(
+        "--announced",
+        help="Say that you chose the policy before you looked at these data: then bets are placed on its value, and "
+        "bounds are narrower, those of a table by much.",
+    ),
+]
 Misfit = Annotated[
     float,
     typer.Option(

@@ -130,6 +130,7 @@ def certified(
     They are about the best policy that is found, or about the one in a file. The same value may be compared with
     several thresholds.
     """
+    from plumdp.certifying.pipeline import announcing
     from plumdp.model.objective import digest
     from plumdp.model.policy import memory_of
 
@@ -138,7 +139,8 @@ def certified(
     may_count = memory if table is None else memory_of(table)
     objectives = [objective_of(question) for question in questions]
     distinct = {digest(each): plumdp.model.ask(each, read, memory=may_count) for each in objectives}
-    learned = sets.learn(read, log.read_for(model, read), list(distinct.values()))
+    told = [announcing(each, table, announced=sets.announced) for each in distinct.values()]
+    learned = sets.learn(read, log.read_for(model, read), told)
     concerning = [distinct[digest(each)] for each in objectives]
     both = zip(questions, concerning, strict=True)
     return learned, [_answer(learned, question, about, relaxation, model, table) for question, about in both]

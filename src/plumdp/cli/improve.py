@@ -38,7 +38,7 @@ def improve(
     interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
     output: args.ResultFolder = None, explain: args.Explain = False, witness: args.Witness = False,
     force: args.ReplaceResult = False,
-    over: _Over = _PRACTICE, as_json: args.AsJson = False,
+    over: _Over = _PRACTICE, announced: args.Announced = False, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Find a policy that is better than what is done today, with a certified gain, or keep that.
 
@@ -52,13 +52,13 @@ def improve(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
+    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence, announced)
     folder, of_model = FolderOptions(output, explain, force, witness), ModelOptions(model, constant, space)
     read, objectives = asked.load(of_model)
     is_practice = over == _PRACTICE
     baseline = over if is_practice else load_policy(over, read, option="--over")
     counts = log.read_for(of_model, read)
-    learned = sets.learn(read, counts, with_baseline(objectives, read, counts, baseline))
+    learned = sets.learn(read, counts, with_baseline(objectives, read, counts, baseline, announced=announced))
     name = "" if is_practice else over
     answers = [plumdp.decisions.improve_learned(learned, each, over=baseline, name=name) for each in objectives]
     more = [

@@ -47,7 +47,8 @@ def policy(
     interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
     output: args.ResultFolder = None, explain: args.Explain = False, witness: args.Witness = False,
     force: args.ReplaceResult = False,
-    policy: _Policy, against: _Against = None, relaxation: Relaxing = None, as_json: args.AsJson = False,
+    policy: _Policy, against: _Against = None, announced: args.Announced = False, relaxation: Relaxing = None,
+    as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Certify a policy of your own: bounds on its value that hold with the given confidence.
 
@@ -60,7 +61,7 @@ def policy(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
+    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence, announced)
     folder = FolderOptions(output, explain, force, witness)
     if against is not None:
         _compare_two(ModelOptions(model, constant, space), log, asked, sets, (policy, against), folder, as_json=as_json)
@@ -78,9 +79,14 @@ def _compare_two(
     as_json: bool,
 ) -> NoReturn:
     """Print bounds on the difference of two policies for each objective, and end with the code of the answer."""
+    from plumdp.certifying.pipeline import announcing
+    from plumdp.model.policy import memory_of
+
     read, objectives = asked.load(model)
     first, second = load_policy(names[0], read), load_policy(names[1], read, option="--against")
-    learned = sets.learn(read, log.read_for(model, read), objectives)
+    questions = (plumdp.model.ask(each, read, memory=memory_of(first, second)) for each in objectives)
+    both = [announcing(each, one) for each in questions for one in (first, second)] if sets.announced else objectives
+    learned = sets.learn(read, log.read_for(model, read), both)
     differences = [plumdp.difference(learned, each, first, second, names=names) for each in objectives]
     print_decisions(
         differences,

@@ -45,7 +45,7 @@ _Spent: TypeAlias = Callable[[SetPart], float]
 """A function from a part of the set to its error."""
 
 ANNOUNCED = "the objectives were chosen before the data were looked at"
-WITH_POLICIES = "the objectives, and policies announced with them, were chosen before the data were looked at"
+_GIVEN = "you chose the policy before these data were looked at (you said so)"
 _MANY = 20  # parameters with an effect, beyond which there are half-spaces across all outcomes
 _TRIES = 6  # steps towards the point of a likelihood set at which a value is largest
 _HALVINGS = 40
@@ -171,7 +171,7 @@ def decided_before(pilot: Pilot | None, directions: Sequence[Direction]) -> tupl
     if not placed or not directions:
         return (placed,) if placed else ()
     has_policies = any(direction.has_policies for direction in directions)
-    return placed, WITH_POLICIES if has_policies else ANNOUNCED
+    return placed, ANNOUNCED, *((_GIVEN,) if has_policies else ())
 
 
 def guarantee_of(counts: TransitionCounts) -> Guarantee:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -30,6 +30,7 @@ USUAL_RATIO = 19.0  # of main to pilot data, where nobody said what was planned:
 ADDED = "counts were added in the order in which their data were collected"  # else the pilot may depend on main data
 N_TABLE_PILOTS = 12  # that data of a table may have: up to 67,108,864 runs
 N_PILOTS = 6  # that data of any length may have: 16, 64, …, 16,384 runs
+_MAIN_PER_PILOT = 3  # at least, of a table if the length of the data was planned
 
 
 class PilotEnd(StrEnum):
@@ -57,7 +58,8 @@ class Pilot:
     What is chosen by looking at the pilot (a prior, bets on drifts) holds at its full error for the *main* data, those
     that came later, whatever policy they were collected under and however they ended. A share of the data is a pilot
     only if their amount was fixed without looking at them: otherwise each possible end comes with another pilot, and
-    the luckiest of many bets is taken. Then the pilot is one of six, each with a sixth of the error (``weight``).
+    the luckiest of many bets is taken. Then the pilot is one of six, each with a sixth of the error (``weight``). Those
+    of data that were read for a table are one of twelve: whoever makes a pilot says how many there might have been.
 
     ``moments`` are when bets are renewed, and what had been seen then; they do not depend on how long the data are, so
     that they need no weight. ``lengths`` says after how many runs or rows. By default there is one, the end of the
@@ -80,12 +82,14 @@ class Pilot:
     lengths: tuple[float, ...] = ()
     expected: float | None = None
     rewards: tuple[CountArray, ...] = ()  # (n_learned, 3, n_transitions) each: sums of values in it and at moments
+    n_pilots: int = 0  # that there might have been, this one among them; by default one, or six if it was not planned
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counts", _whole_numbers("pilot", np.asarray(self.counts)))
         if self.end not in list(PilotEnd):
             raise DataError(f"end={self.end!r}: choose one of {', '.join(repr(str(end)) for end in PilotEnd)}")
         object.__setattr__(self, "end", PilotEnd(self.end))
+        object.__setattr__(self, "n_pilots", self.n_pilots or (1 if self.is_planned else N_PILOTS))
         if not 0 < self.ratio < math.inf:
             raise DataError(f"ratio={self.ratio}: it is the planned amount of main data per step of the pilot, above 0")
         if self.expected is not None and not 0 < self.expected < math.inf:
@@ -110,10 +114,11 @@ class Pilot:
         moments: Sequence[Seen] = (),
         lengths: tuple[float, ...] = (),
         expected: float | None = None,
+        n_pilots: int = 0,
     ) -> Pilot:
         """Return a pilot, given what was seen in it and at its moments, with sums of learned rewards."""
         counts, sums = tuple(each.counts for each in moments), tuple(each.rewards for each in (seen, *moments))
-        return Pilot(seen.counts, end, ratio, rests_on, counts, lengths, expected, sums)
+        return Pilot(seen.counts, end, ratio, rests_on, counts, lengths, expected, sums, n_pilots)
 
     def _check_moments(self) -> None:
         if len(self.moments) != len(self.lengths):
@@ -151,8 +156,21 @@ class Pilot:
 
     @property
     def weight(self) -> float:
-        """The share of the error for what is chosen by it: data that may have stopped at will have one of six."""
-        return 1.0 if self.is_planned else 1 / N_PILOTS
+        """The share of the error for what is chosen by it: data that may have stopped at will have one of several."""
+        return 1 / self.n_pilots
+
+    @property
+    def first_bets(self) -> int | None:
+        """The moment at which the first bets of a table are placed, by its number, or None if it is too early for any.
+
+        If the length was planned, it is the largest one that leaves three times as much. Otherwise it is the one that
+        the data come with, whose error pays for all that there might have been.
+        """
+        lengths, n = self.lengths, len(self.lengths)
+        if not self.is_planned:
+            return next((i for i in range(n) if np.array_equal(self.moments[i], self.counts)), None)
+        planned = self.expected or (1 + self.ratio) * lengths[-1]
+        return max((i for i in range(n) if (1 + _MAIN_PER_PILOT) * lengths[i] <= planned), default=None)
 
     def __repr__(self) -> str:
         return one_line(self, number_of(self.total, "step"), str(self.end))
@@ -253,6 +271,27 @@ class TransitionCounts:
     def main(self) -> CountArray:
         """How often each transition was seen after the pilot (n_transitions); all counts if there is no pilot."""
         return self.counts if self.pilot is None else read_only(self.counts - self.pilot.counts)
+
+    def before_bets(self) -> TransitionCounts:
+        """Return what had been seen when the first bets on the values of policies of a table are placed.
+
+        A policy that these counts chose, or the runs or rows that they are counts of, may be announced to ``certify``
+        with all counts. ``parts`` says how many of the first runs or rows that are.
+
+        >>> from plumdp import case_study, simulate
+        >>> study = case_study("betting:5")
+        >>> simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6).before_bets().parts[0].name
+        'the first 64 runs or rows of 6,000 simulated steps'
+        """
+        first = None if self.pilot is None else self.pilot.first_bets
+        if self.pilot is None or first is None:
+            raise DataError(
+                "no bets are placed on these data, as it is not known which came first, or there are too few: collect "
+                "more, say their order, or choose by other data"
+            )
+        seen, n = self.pilot.seen_at_moments[first], self.pilot.lengths[first]
+        parts = tuple(part.first(n) for part in self.parts)
+        return TransitionCounts(self.graph, seen.counts, self.sampling, parts=parts, rewards=seen.rewards)
 
     def __add__(self, other: TransitionCounts) -> TransitionCounts:
         """Return the counts of both as "adaptive" data: the second may be there because of what the first showed.
@@ -386,6 +425,12 @@ def require_countable(total: int, name: str = "counts") -> None:
             f"{name} sum to {total:,}, but no more than 2^53 = {LARGEST:,} steps can be counted exactly; check that "
             "these are numbers of steps, or give a part of the data that nobody chose by looking at it"
         )
+
+
+def with_number(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a file says of a pilot, with how many there might have been: older files do not say it."""
+    unsaid = 1 if about.get("end") == PilotEnd.PLANNED else N_TABLE_PILOTS  # a table may have made it: the safe side
+    return {"n_pilots": unsaid, **about}
 
 
 def _before(pilot: Pilot | None, other: TransitionCounts) -> Pilot | None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError, Option, require_path
-from plumdp.data.counts import CountArray, HasCounts, Pilot, TransitionCounts, counts_of, other_model
+from plumdp.data.counts import CountArray, HasCounts, Pilot, TransitionCounts, counts_of, other_model, with_number
 from plumdp.data.duckdb_tables import (
     Block,
     checked_metadata_of,
@@ -40,6 +40,7 @@ _ABOUT: dict[str, type | UnionType] = {
 }  # fmt: skip
 _ABOUT_PILOT: dict[str, type | UnionType] = {
     "end": str, "ratio": float | int, "rests_on": str, "lengths": list, "expected": float | int | None,
+    "n_pilots": int,
 }  # fmt: skip
 _ABOUT_TIME: dict[str, type | UnionType] = {"n": int, "ends": list, "names": list, "rests_on": str, "n_added": int}
 
@@ -141,7 +142,7 @@ def _pilot(dense: Mapping[str, Seen], about: Mapping[str, Any] | None) -> Pilot 
     if about is None:
         return None
     moments = tuple(seen for name, seen in dense.items() if name.startswith("moment_"))
-    return Pilot.of(dense["pilot"], **{**about, "lengths": tuple(about["lengths"])}, moments=moments)
+    return Pilot.of(dense["pilot"], **{**with_number(about), "lengths": tuple(about["lengths"])}, moments=moments)
 
 
 def _time(seen: Sequence[CountArray], about: Mapping[str, Any] | None) -> TimeParts | None:
@@ -186,6 +187,7 @@ def _check_about(about: Mapping[str, Any]) -> None:
             raise DataError(f"what the file says about its {key} cannot be read: {_AGAIN}")
     for name, kinds in (("pilot", _ABOUT_PILOT), ("time", _ABOUT_TIME)):
         said = about.get(name, {})
+        said = with_number(said) if name == "pilot" and isinstance(said, dict) else said
         is_said = isinstance(said, dict) and said.keys() == kinds.keys()
         if name in about and not (is_said and all(isinstance(said[key], kind) for key, kind in kinds.items())):
             raise DataError(f"what the file says about its {name} cannot be read: {_AGAIN}")

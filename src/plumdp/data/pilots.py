@@ -105,7 +105,8 @@ def open_pilot(
     sizes = moments_for(n, per_run, is_table=is_table, is_planned=False)
     size = max((each for each in sizes if _MAIN_PER_PILOT * each <= n), default=0)
     seen = moments[sizes.index(size)] if size else nothing
-    return Pilot.of(seen, PilotEnd.POWER_OF_FOUR, _OPEN_RATIO, rests_on, moments, sizes, expected)
+    n_pilots = N_TABLE_PILOTS if is_table else N_PILOTS
+    return Pilot.of(seen, PilotEnd.POWER_OF_FOUR, _OPEN_RATIO, rests_on, moments, sizes, expected, n_pilots)
 
 
 _MOST_VISITS = 10**9 - 1  # that NumPy draws from

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from hashlib import file_digest, sha256
+from dataclasses import dataclass, replace
+from hashlib import blake2b, file_digest, sha256
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,6 +13,7 @@ from plumdp.base.errors import DataError, Option
 from plumdp.data.log_files import FAR, LogFile, checked_record
 from plumdp.model.text import listing, number_of
 
+_FIRST = " first "  # between the key of data and how many runs or rows of these came first
 _START = 1 << 16  # bytes that are compared first: most files of one size differ there
 
 
@@ -24,6 +25,21 @@ class Part:
     key: str  # of a file, a hash of what it holds; otherwise a random number
     is_file: bool = False
     is_simulated: bool = False  # plumdp ran it and counted every step
+
+    @property
+    def origin(self) -> str:
+        """The key of the data that it is the first part of, or its own."""
+        return self.key.partition(_FIRST)[0]
+
+    @property
+    def mark(self) -> str:
+        """A hash of the origin, and how many of its first runs or rows it is if not all: what policies keep of it."""
+        _, is_first, n = self.key.partition(_FIRST)
+        return blake2b(self.origin.encode(), digest_size=8).hexdigest() + (f":{n}" if is_first else "")
+
+    def first(self, n: float) -> Part:
+        """Return the first n runs or rows of it as a part."""
+        return replace(self, name=f"the first {n:,.10g} runs or rows of {self.name}", key=f"{self.origin}{_FIRST}{n!r}")
 
 
 def part_of_file(file: LogFile) -> Part:
@@ -47,8 +63,8 @@ def part_from(given: Any) -> Part:
 
 def refuse_same_parts(parts: Sequence[Part], others: Sequence[Part]) -> None:
     """Refuse to add counts that have data in common."""
-    keys = {part.key for part in others}
-    both = [part for part in parts if part.key in keys]
+    keys = {part.origin for part in others}
+    both = [part for part in parts if part.origin in keys]
     if not both:
         return
     it = "it" if len(both) == 1 and both[0].is_file else "them"

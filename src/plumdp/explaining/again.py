@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError
-from plumdp.certifying.pipeline import ask_about, conclude
+from plumdp.certifying.pipeline import announcing, conclude
 from plumdp.certifying.thresholds import decide
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
@@ -69,7 +69,7 @@ def _announced(model: ParametricMDP, certificate: Certificate, policy: PolicyTab
     remembers = certificate.options.get("with_memory", [False] * len(texts))
     if policy is not None and texts == [""] and certificate.objective:
         question = ask(certificate.objective, model, memory=remembers[0])
-        return [ask_about(policy, question, certificate.options["confidence_set"])]
+        return [announcing(question, np.asarray(policy))]  # as it was, and not as what these data led to
     if not all((*texts, certificate.objective)):
         raise DataError(f"what was asked has no text, so that {_ALONE}")
     return [ask(text, model, memory=memory) for text, memory in zip(texts, remembers, strict=True)]

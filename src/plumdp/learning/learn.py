@@ -25,7 +25,7 @@ from plumdp.fit.smallest_misfit import smallest_misfit
 from plumdp.learning.directions import solver_of
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS, ConfidenceMethod, Sets
-from plumdp.learning.options import chosen_method, error_of
+from plumdp.learning.options import chosen_method, error_of, refuse_chosen
 from plumdp.learning.storage import storage_of
 from plumdp.learning.studies import allowed_studies, with_studies
 from plumdp.model.events import Events
@@ -106,6 +106,8 @@ def learn(
     announced = method.announce
     if announced is not None and is_asked:
         for question in questions:
+            if question.chosen_by:
+                refuse_chosen(question, data, method)
             solver_of(question, solvers)
         measure = partial(measure, **announced(questions, solvers))
     if method.has_directions:

@@ -11,9 +11,11 @@ from plumdp.base.errors import DataError, Option
 from plumdp.confidence.bounds import Intervals
 from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.tolerant import require_misfit
-from plumdp.learning.methods import SETS, Sets
+from plumdp.data.counts import TransitionCounts
+from plumdp.learning.methods import SETS, ConfidenceMethod, Sets
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import Question
 from plumdp.model.views import is_best_as_table
 
 
@@ -43,21 +45,6 @@ def default_set(model: ParametricMDP, *, is_about_intervals: bool = False, is_ab
     return "likelihood" if is_about_parameters or not is_best_as_table(model) else "table"
 
 
-def chosen_kind(
-    model: ParametricMDP,
-    confidence_set: Sets | None,
-    interval_method: Intervals | None,
-    events: Events | None,
-    misfit: float,
-    evidence: Mapping[str, tuple[int, int]] | None,
-) -> Sets:
-    """Return the kind of confidence set that is named, or else the default."""
-    if confidence_set is not None:
-        return confidence_set
-    is_about_intervals = interval_method is not None or events is not None
-    return default_set(model, is_about_intervals=is_about_intervals, is_about_parameters=bool(misfit or evidence))
-
-
 def chosen_method(
     model: ParametricMDP,
     confidence_set: Sets | None,
@@ -67,9 +54,12 @@ def chosen_method(
     evidence: Mapping[str, tuple[int, int]] | None,
 ) -> tuple[Sets, Callable[..., ConfidenceSet]]:
     """Return the kind of confidence set and the function that makes it, or refuse options that exclude each other."""
-    kind = chosen_kind(model, confidence_set, interval_method, events, misfit, evidence)
     given = {"interval_method": interval_method, "events": events}
     about_intervals = {name: value for name, value in given.items() if value is not None}
+    kind = confidence_set
+    if kind is None:
+        about = {"is_about_intervals": bool(about_intervals), "is_about_parameters": bool(misfit or evidence)}
+        kind = default_set(model, **about)
     require_misfit(misfit)
     if kind not in tuple(SETS):
         raise DataError(Option("confidence_set", kind), f": choose one of {', '.join(map(repr, SETS))}")
@@ -90,6 +80,24 @@ def chosen_method(
     if misfit:
         return kind, _tolerant_measure(kind, about_intervals, float(misfit))
     return kind, partial(method.measure, **about_intervals)
+
+
+def refuse_chosen(question: Question, counts: TransitionCounts, method: ConfidenceMethod[Any]) -> None:
+    """Refuse to announce policies that these counts led to, unless it was those of a table before the first bets.
+
+    Bets of a stage must not know what came later (Statement 7b), and those of parameters begin with the first runs.
+    """
+    first = counts.pilot.first_bets if method.is_for_tables and counts.pilot is not None else None
+    most = 0.0 if first is None or counts.pilot is None else counts.pilot.lengths[first]
+    own = {part.mark: part.name for part in counts.parts} | {counts.fingerprint: "these counts"}
+    for mark in sorted(question.chosen_by):
+        origin, _, n = mark.partition(":")
+        if origin in own and not (n and float(n) <= most):
+            raise DataError(
+                f"the policy comes from a certificate of {own[origin]}, so that it cannot be announced to these data. "
+                "Its value is bounded without that; to have bets on a policy, give one that you chose before, as you "
+                "made it, or choose it by the data before the first bets (counts.before_bets())"
+            )
 
 
 def _tolerant_measure(kind: Sets, about_intervals: dict[str, Any], misfit: float) -> Callable[..., ConfidenceSet]:

@@ -26,14 +26,17 @@ from plumdp.model.table_model import ELSEWHERE, elsewhere_of
 from plumdp.model.text import number_of, one_line
 from plumdp.model.views import seen_as
 
+FIRST_DATA = "the data before the first bets"  # a mark: nobody has to vouch for what these chose
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
     """A question about the value of an objective on a model, of the best policy unless one is given.
 
-    ``against`` makes it a question about the difference to the value of another policy. Policies matter to what is
-    announced to ``learn``, whose region is then narrow where that value or difference depends on the parameters. So
-    they must have been chosen before the data were looked at.
+    ``against`` makes it a question about the difference to the value of another policy. Whoever gives it to ``learn``
+    announces its policies: bets are placed on their values, or across the gradients of these. So you say by it that you
+    chose them before you looked at the data, which certificates repeat. A policy that is known to come from these data,
+    such as that of a certificate, is refused there; ``conclude`` takes any policy.
     """
 
     model: ParametricMDP
@@ -41,6 +44,7 @@ class Question:
     policy: Policy | None = None
     against: Policy | None = None
     forgets: str = ""  # why policies are sought that do not count steps, though these could do better
+    chosen_by: frozenset[str] = frozenset()  # marks of data that led to the policies, as far as these know it
 
     def __post_init__(self) -> None:
         self.objective.check_size(self.model.graph)
@@ -51,8 +55,10 @@ class Question:
                 f'nothing is known; ask about labels, which it does not have, or add !"{ELSEWHERE}"'
             )
         for name in ("policy", "against"):
-            if getattr(self, name) is not None:  # a function is asked once
-                object.__setattr__(self, name, check_policy(self.model.graph, getattr(self, name)))
+            given = getattr(self, name)
+            if given is not None:  # a function is asked once
+                object.__setattr__(self, "chosen_by", self.chosen_by | getattr(given, "chosen_by", frozenset()))
+                object.__setattr__(self, name, check_policy(self.model.graph, given))
 
     @property
     def has_policies(self) -> bool:

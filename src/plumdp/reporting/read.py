@@ -28,7 +28,7 @@ from plumdp.result.findings import Findings
 from plumdp.result.folder import CERTIFICATE, DATA, FINDINGS, POLICY, RIVAL, WITNESS, digest, digest_of_content
 from plumdp.result.json_values import python_value
 from plumdp.result.policy_readers import read_kept, read_table
-from plumdp.result.policy_table import PolicyTable, read_policy
+from plumdp.result.policy_table import PolicyTable, marks_of, read_policy
 
 _AS_THEY_ARE = (
     *("objective", "direction", "confidence", "relaxation", "confidence_set", "reason", "solver", "seconds"),
@@ -237,7 +237,7 @@ def _read_policy(folder: Path, content: dict[str, Any], model: ParametricMDP | N
     """Return the policy, on the graph of the model if that is given."""
     file = folder / POLICY
     if model is None:
-        return _stand_in(file, content["columns"])
+        return _stand_in(file, content["columns"], content["provenance"])
     known = content["provenance"]["model"]
     if known != model.graph.fingerprint:
         raise DataError(
@@ -251,7 +251,7 @@ def _read_policy(folder: Path, content: dict[str, Any], model: ParametricMDP | N
     return read_policy(question.model, file)
 
 
-def _stand_in(file: Path, kinds: dict[str, str]) -> PolicyTable:
+def _stand_in(file: Path, kinds: dict[str, str], provenance: dict[str, str]) -> PolicyTable:
     """Return the table of a policy whose model is not there: on a graph in which states have only the actions taken."""
     texts = read_table(file)
     if texts.keys() != kinds.keys() or not all(len(column) for column in texts.values()):
@@ -273,7 +273,7 @@ def _stand_in(file: Path, kinds: dict[str, str]) -> PolicyTable:
         action=read_only(number.astype(np.int32)),
         action_names=tuple(names.tolist()),
     )
-    return PolicyTable(graph, each[:-1] if shares is None else shares)
+    return PolicyTable(graph, each[:-1] if shares is None else shares, marks_of(provenance))
 
 
 def _column(file: Path, name: str, texts: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, ModelError
-from plumdp.data.counts import Pilot, TransitionCounts
+from plumdp.data.counts import Pilot, TransitionCounts, with_number
 from plumdp.data.files import reward_columns
 from plumdp.data.report import report_from
 from plumdp.data.same_files import part_from
@@ -177,7 +177,7 @@ def _counts(about: Mapping[str, Any], arrays: Arrays, graph: Graph) -> Transitio
     names = ["counts", *([] if n_moments is None else ["pilot", *(f"moment {i}" for i in range(n_moments))])]
     seen, *firsts = (Seen.from_columns(arrays[name], i, arrays) for i, name in enumerate(names))
     if about["pilot"] is not None:
-        told = {name: about["pilot"][name] for name in _PILOT}
+        told = {name: with_number(about["pilot"])[name] for name in _PILOT}
         pilot = Pilot.of(firsts[0], **{**told, "lengths": tuple(told["lengths"])}, moments=firsts[1:])
     report = None if about["report"] is None else report_from(about["report"])
     parts = tuple(map(part_from, about["parts"]))

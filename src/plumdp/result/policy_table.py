@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -36,7 +37,8 @@ class PolicyTable:
     ``to_python`` and ``to_rules`` return it as code and as text. A policy with memory, such as one that counts steps,
     has its memory among the variables (``graph.memory.names``); ``start`` follows it through a run. Of a policy that
     draws, ``weights`` has probabilities of choices, and ``choice`` the likeliest ones; it is made of such probabilities
-    in place of choices.
+    in place of choices. ``chosen_by`` are marks of the data whose certificate it comes from, if any: it cannot be
+    announced to these.
 
     >>> from plumdp import case_study
     >>> graph = case_study("betting:25").model.graph
@@ -50,6 +52,7 @@ class PolicyTable:
     graph: Graph
     choice: IntArray  # (n_states): the number of the choice in the graph
     weights: FloatArray | None = field(default=None, init=False)  # (n_choices), if it draws in some state
+    chosen_by: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         require_kind(self.graph, Graph, "PolicyTable takes the graph of a model, such as model.graph")
@@ -279,4 +282,17 @@ def read_policy(model: ParametricMDP | IntervalModel | Graph, path: str | Path) 
         how = "import its function and give that as the policy" if suffix == ".py" else "write it as .csv as well"
         raise DataError(f"{path}: a policy is not read from such a file; {how}")
     reader = POLICY_READERS.get(suffix, read_csv)
-    return PolicyTable(graph, reader(path, graph))
+    return PolicyTable(graph, reader(path, graph), _marks_beside(Path(path)))
+
+
+def _marks_beside(path: Path) -> frozenset[str]:
+    """Return the marks of the data of a policy whose file is part of a result."""
+    try:
+        return marks_of(json.loads(path.with_name("certificate.json").read_text(encoding="utf-8"))["provenance"])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return frozenset()  # there is none, or it is none of ours
+
+
+def marks_of(provenance: Mapping[str, str]) -> frozenset[str]:
+    """Return the marks of the data that a certificate rests on, given its provenance."""
+    return frozenset(f"{provenance['counts']} {provenance.get('parts', '')}".split())

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from plumdp.base.error_budget import ErrorBudget, equal_parts, favoured_parts
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction
-from plumdp.confidence.likelihood import ANNOUNCED, WITH_POLICIES, guarantee_of
+from plumdp.confidence.likelihood import ANNOUNCED, guarantee_of
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import N_TABLE_PILOTS, Pilot, TransitionCounts
@@ -21,7 +21,7 @@ from plumdp.data.pilots import pilot_assumption
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
-from plumdp.model.question import Question
+from plumdp.model.question import FIRST_DATA, Question
 from plumdp.model.table_model import elsewhere_of
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Box, Region
@@ -32,7 +32,7 @@ from plumdp.tables.chain import pooled
 from plumdp.tables.intervals import table_intervals
 from plumdp.tables.values import estimate_value, value_bounds
 
-_MAIN_PER_PILOT = 3  # at least, if the length of the data was planned
+_GIVEN = "you chose the policy before these data were looked at, or by those before the first bets alone (you said so)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,17 +112,17 @@ def table_set(
     plain = TableSet(found.lower, found.upper, error, Guarantee.ANYTIME, None, conflict=found.conflict)
     if counts.pilot is None or not budget.value_bets:
         return plain
-    first = first_moment(counts.pilot)
+    first = counts.pilot.first_bets
     moments = None if first is None else moments_of(model, counts, counts.pilot, first)
     if first is None or moments is None:
         return plain
-    announced = WITH_POLICIES if any(question.has_policies for question in questions) else ANNOUNCED
+    is_given = any(question.has_policies and FIRST_DATA not in question.chosen_by for question in questions)
     return replace(
         plain,
         guarantee=guarantee_of(counts),
         moments=moments,
         announced=tuple(_announced(counts.pilot, first, moments, questions, budget, error)),
-        rests_on=(pilot_assumption(counts.pilot, first), announced),
+        rests_on=(pilot_assumption(counts.pilot, first), ANNOUNCED, *((_GIVEN,) if is_given else ())),
     )
 
 
@@ -130,7 +130,7 @@ def _announced(
     pilot: Pilot, first: int, moments: Moments, questions: Sequence[Question], budget: ErrorBudget, error: float
 ) -> Iterator[Announced]:
     """Yield the policies that bets are placed on: those that were given, and candidates that the pilot names."""
-    n_pilots = 1 if pilot.is_planned else N_TABLE_PILOTS  # that there might have been, if data end at will
+    n_pilots = 1 if pilot.is_planned else max(pilot.n_pilots, N_TABLE_PILOTS)  # also of data that were read for others
     of_question = equal_parts(equal_parts(error, n_pilots), len(questions))
     outlook = Outlook(
         pilot.moments[first],
@@ -159,19 +159,6 @@ def _errors(budget: ErrorBudget, error: float) -> Errors:
     )
 
 
-def first_moment(pilot: Pilot) -> int | None:
-    """Return at which moment of a pilot the first bets are placed, or None if it is too early for any.
-
-    If the length was planned, it is the largest one that leaves three times as much. Otherwise it is the one that the
-    data come with, whose error pays for all that there might have been.
-    """
-    lengths, n = pilot.lengths, len(pilot.lengths)
-    if not pilot.is_planned:
-        return next((i for i in range(n) if np.array_equal(pilot.moments[i], pilot.counts)), None)
-    planned = pilot.expected or (1 + pilot.ratio) * lengths[-1]
-    return max((i for i in range(n) if (1 + _MAIN_PER_PILOT) * lengths[i] <= planned), default=None)
-
-
 def moments_of(model: ParametricMDP, counts: TransitionCounts, pilot: Pilot, first: int) -> Moments | None:
     """Return what had been seen when bets were placed, at the first moment and later, or None if nothing came later."""
     lengths = pilot.lengths
@@ -198,7 +185,10 @@ def bounds_of_policy(
         return "runs may come to states that the table does not have, whose memory is not known"
     errors = [each.errors for each in _about(bounds, question) if np.array_equal(each.policy, policy)]
     if not errors:
-        return "bets were placed on the value of another policy, before the data were looked at"
+        return (
+            "bets are placed on policies that the first data name, and on those that you announce, chosen before these "
+            "data were looked at or by those before the first bets alone"
+        )
     largest = max(errors, key=lambda each: each.of_side)
     return value_bounds(bounds.moments, largest, question.model, policy, question.objective, lower, upper)
 

@@ -22,7 +22,7 @@ from plumdp.tables.candidates import Outlook, candidates_of
 from plumdp.tables.chain import TableChain
 from plumdp.tables.policies import chain_of_policy
 from plumdp.tables.rows import make_reference
-from plumdp.tables.table_set import TableSet, first_moment, moments_of
+from plumdp.tables.table_set import TableSet, moments_of
 from plumdp.verifying.checker.reading import Part, Rejected, require
 from plumdp.verifying.checker.table_chain import read_counts, read_table_chain
 from plumdp.verifying.look import Look
@@ -97,7 +97,7 @@ def check_table_bets(look: Look) -> None:
 
 def _moments(model: ParametricMDP, counts: TransitionCounts) -> tuple[npt.NDArray[Any], Moments]:
     """Return the counts of the pilot, and what had been seen when bets were placed."""
-    first = None if counts.pilot is None else first_moment(counts.pilot)
+    first = None if counts.pilot is None else counts.pilot.first_bets
     if counts.pilot is None or first is None:
         raise Rejected("the data of the result have no pilot")
     moments = moments_of(model, counts, counts.pilot, first)

@@ -1,0 +1,246 @@
+"""A policy that is given is bet on if its user says that it was chosen before the data, and never otherwise."""
+
+import inspect
+from functools import cache
+
+import numpy as np
+import pytest
+from command_line import plumdp as run
+
+import plumdp as pl
+from plumdp.data.counts import TransitionCounts
+from plumdp.decisions import improve, improve_learned, net_benefit
+from plumdp.model import Question
+
+REACH, SAFE, FEW, MANY = 'Pmax=? [ F "goal" ]', 'Pmax=? [ G !"bad" ]', 4, 26
+SAID = "you chose the policy before these data were looked at, or by those before the first bets alone (you said so)"
+WHY = "bets are placed on policies that the first data name, and on those that you announce"
+NAMES = [f"p{i}" for i in range(2 * MANY)]
+COINS = pl.parameters(*NAMES)
+
+
+def walk(n, row, **options):
+    """Return a walk along n states, with two ways to go on or out in each."""
+
+    def step(state):
+        if state.x >= n:
+            return {"stay": [(1, state)]}
+        on, out = state._replace(x=state.x + 1), state._replace(x=n + 1)
+        return {name: row(on, out, COINS[2 * state.x + i]) for i, name in enumerate(("left", "right"))}
+
+    labels = {"goal": lambda s: s.x == n, "bad": lambda s: s.x > n}
+    return pl.explore(step, {"x": 0}, labels=labels, **options)
+
+
+@cache
+def table():
+    return walk(FEW, lambda on, out, _: pl.unknown(on, out))
+
+
+@cache
+def coins():
+    """Return a model with so many parameters that it is seen as a table."""
+    return walk(MANY, lambda on, out, p: [(p, on), (1 - p, out)], space=pl.ParameterSpace.unit(*NAMES))
+
+
+@cache
+def data(make=table, n=20_000):
+    """Return data of a model in which one way is as good as the other."""
+    model = make()
+    if make is coins:
+        return pl.simulate(model, dict.fromkeys(NAMES, 0.98), n, rng=3, max_steps=MANY)
+    graph, goal = model.graph, model.labels["goal"]
+    is_row = np.diff(graph.first_transition)[graph.choice_of_transition()] == 2
+    point = np.where(is_row, np.where(model.labels["bad"][graph.successor], 0.1, 0.9), 1.0)
+    return pl.simulate(model, point, n, rng=3, max_steps=FEW, stop=goal | model.labels["bad"])
+
+
+@cache
+def learned(make):
+    return pl.learn(make(), data(make), objectives=[REACH, SAFE])
+
+
+def mine(make):
+    """Return the policy that takes what went worst in all data, which no first data name."""
+    counts, bad = data(make), make().labels["bad"]
+    graph, worst = counts.graph, {}
+    for choice in np.argsort(graph.sum_by_choice(counts.counts * bad[graph.successor]) / np.maximum(counts.visits, 1)):
+        worst[int(graph.states["x"][graph.state_of_choice()[choice]])] = graph.action_names[graph.action[choice]]
+    return lambda state: worst[state.x]
+
+
+VERBS = {
+    "certify": lambda make: pl.certify(make(), data(make), REACH, policy=mine(make)),
+    "compare": lambda make: pl.compare(make(), data(make), REACH, policy=mine(make))[-1],
+    "conclude": lambda make: pl.conclude(learned(make), REACH, policy=mine(make)),
+    "decide": lambda make: pl.decide(learned(make), 'P>=0.9 [ F "goal" ]', policy=mine(make)).certificate,
+    "difference": lambda make: pl.difference(learned(make), REACH, "left", mine(make)).second,
+    "improve": lambda make: improve(make(), data(make), REACH, over=mine(make)).difference.second,
+    "improve_learned": lambda make: improve_learned(learned(make), REACH, over=mine(make)).difference.second,
+    "net_benefit": lambda make: (
+        net_benefit(learned(make), REACH, SAFE, willingness=(0, 1), strategies={"mine": mine(make)})
+        .strategies[0]
+        .effect
+    ),
+}
+DRAW_OR_ADVISE = {"advise", "forest", "model", "region"}  # nothing is certified of the policy
+
+
+@pytest.mark.slow
+def test_every_public_function_that_bounds_the_value_of_a_given_policy_is_tried():
+    rooms = [pl, *(each for _, each in inspect.getmembers(pl, inspect.ismodule))]
+    public = set()
+    for name, function in (pair for room in rooms for pair in inspect.getmembers(room, inspect.isfunction)):
+        parameters = inspect.signature(function).parameters
+        is_given = any("Policy" in str(each.annotation) for each in parameters.values())
+        if is_given and parameters.keys() & {"learned", "counts"}:
+            public.add(name)
+    assert public - DRAW_OR_ADVISE == VERBS.keys()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_policy_that_the_data_chose_is_not_bet_on_without_the_word(verb):
+    """Its bounds are those that hold for all policies, and the certificate says what bets would need."""
+    require_no_bets(VERBS[verb](table))
+
+
+@pytest.mark.slow
+def test_models_that_are_seen_as_tables_bet_on_given_policies_with_the_word_only():
+    require_no_bets(VERBS["certify"](coins))
+    require_bets(pl.certify(coins(), data(coins), REACH, policy="left", announced=True))
+
+
+def require_no_bets(found):
+    assert not any("you said so" in each for each in found.assumptions)
+    assert found.not_coupled.startswith(WHY)
+    assert "statistics" not in found.gap
+
+
+def require_bets(found):
+    assert SAID in found.assumptions
+    assert found.gap["statistics"] > 0
+
+
+@pytest.mark.slow
+def test_a_policy_that_is_announced_is_bet_on_and_the_certificate_repeats_the_word():
+    counts, model = data(), table()
+    alone = pl.certify(model, counts, REACH, policy="left")
+    for found in (
+        pl.certify(model, counts, REACH, policy="left", announced=True),
+        pl.certify(model, counts, Question(model, pl.parse_property(REACH, model), policy="left")),
+        pl.compare(model, counts, REACH, policy="left", announced=True)[-1],
+        improve(model, counts, REACH, over="left", announced=True).difference.second,
+    ):
+        require_bets(found)
+        assert found.upper - found.lower < alone.upper - alone.lower
+
+
+def test_the_word_needs_a_policy_and_practice_needs_no_word():
+    model, counts = table(), data()
+    with pytest.raises(pl.DataError, match="announced=True: this is about a policy of your own"):
+        pl.certify(model, counts, REACH, announced=True)
+    with pytest.raises(pl.DataError, match="announced=True: practice is what the data do"):
+        improve(model, counts, REACH, announced=True)
+
+
+def test_practice_is_bet_on_by_the_first_data_and_nobody_has_to_vouch_for_it():
+    better = improve(table(), data(), REACH)
+    assert better.difference.second.gap["statistics"] > 0
+    assert not any("you said so" in each for each in better.assumptions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [table, lambda: pl.case_study("betting:5").model])
+def test_a_policy_of_a_certificate_is_refused_as_announced_to_its_own_data(make, tmp_path):
+    """Also from its folder, from its file alone, and of counts that other data were added to."""
+    study = pl.case_study("betting:5")
+    is_table = make is table
+    model, asked = (table(), REACH) if is_table else (study.model, study.objective)
+    days = [data(), data(n=1000)] if is_table else []
+    days = days or [pl.simulate(model, study.true_point, 1000, rng=i, max_steps=6) for i in (1, 2)]
+    found = pl.certify(model, days[0], asked)
+    found.save(tmp_path / "result")
+    saved = pl.read_result(tmp_path / "result", model).policy
+    alone = pl.read_policy(model, tmp_path / "result" / "policy.csv")
+    whole = days[0] + days[1]
+    for policy in (found.policy, saved, alone):
+        for counts in (days[0], whole):
+            with pytest.raises(pl.DataError, match=r"comes from a certificate of .* cannot be announced to these data"):
+                pl.certify(model, counts, asked, policy=policy, announced=True)
+    other = pl.certify(model, days[1], asked, policy=found.policy, announced=True)
+    assert any("you said so" in each for each in other.assumptions)
+
+
+@pytest.mark.slow
+def test_a_policy_that_data_before_the_first_bets_chose_may_be_announced_to_a_table_alone():
+    """Of 20,000 planned runs the first 4,096 come before the bets; bets on parameters begin after 16 runs."""
+    model, counts = table(), data()
+    first = counts.before_bets()
+    assert first.parts[0].name.startswith("the first 4,096 runs or rows of ")
+    assert np.array_equal(first.counts, counts.pilot.moments[counts.pilot.first_bets])
+    mine = pl.certify(model, first, REACH, relaxation="interval").policy
+    found = pl.certify(model, counts, REACH, policy=mine, announced=True)
+    assert found.gap["statistics"] > 0
+    early = data(n=1000)
+    shorter = TransitionCounts(model.graph, early.counts, "trajectories", early.pilot, parts=counts.parts)
+    with pytest.raises(pl.DataError, match="cannot be announced"):  # bets begin after 64 of 1,000 runs
+        pl.certify(model, shorter, REACH, policy=mine, announced=True)
+    with pytest.raises(pl.DataError, match="would be counted twice"):
+        counts + first
+    study = pl.case_study("betting:5")
+    coin = pl.simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
+    of_first = pl.certify(study.model, coin.before_bets(), study.objective).policy
+    with pytest.raises(pl.DataError, match="cannot be announced"):
+        pl.certify(study.model, coin, study.objective, policy=of_first, announced=True)
+    with pytest.raises(pl.DataError, match="no bets are placed on these data"):
+        TransitionCounts(model.graph, counts.counts, "adaptive").before_bets()
+
+
+def test_a_question_with_a_policy_is_about_that_and_one_about_a_difference_is_refused():
+    study = pl.case_study("betting:5")
+    counts = pl.simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
+    known = pl.learn(study.model, counts, objectives=[study.objective])
+    asked = Question(study.model, study.objective, policy="bet0")
+    found = pl.conclude(known, asked)
+    assert (found.lower, found.upper) == pytest.approx((10, 10), abs=1e-3)  # whoever bets nothing keeps ten
+    assert found.options["policy"] == "given"
+    with pytest.raises(pl.DataError, match="the question is about a difference"):
+        pl.conclude(known, Question(study.model, study.objective, against="bet0"))
+
+
+@pytest.mark.slow
+def test_commands_bet_on_a_policy_with_the_word_only(tmp_path):
+    """The model is a table, in Python; the policy is a name, and a file that a result has."""
+    (tmp_path / "walk.py").write_text(WALK)
+    model, log, folder = (str(tmp_path / name) for name in ("walk.py", "counts.parquet", "result"))
+    space = {}
+    exec(WALK, space)
+    read = space["model"]
+    point = np.where(np.diff(read.graph.first_transition)[read.graph.choice_of_transition()] == 2, 0.5, 1.0)
+    pl.write_counts(pl.simulate(read, point, 4000, rng=1, max_steps=40, stop=read.labels["end"]), log)
+    asked = [model, log, "-p", 'Pmax=? [ F "goal" ]', "--json"]
+    alone = ["policy", "--policy", "run"]
+    for command in (alone, [*alone, "--against", "walk"], ["improve", "--over", "run"]):
+        silent, said = (run(command[0], *asked, *command[1:], *word).out for word in ([], ["--announced"]))
+        assert "you said so" not in silent
+        assert "(you said so)" in said
+    assert run("certify", *asked, "-o", folder).code == 0
+    ended = run("policy", *asked, "--policy", folder, "--announced")
+    assert (ended.code, "cannot be announced" in " ".join((ended.out + ended.err).split())) == (2, True)
+    assert run("policy", *asked, "--policy", folder).code == 0
+
+
+WALK = """
+import plumdp
+
+
+def step(state):
+    if state.x in (0, 4):
+        return {"stay": [(1, state)]}
+    up, down = state._replace(x=state.x + 1), state._replace(x=state.x - 1)
+    return {"run": plumdp.unknown(up, down), "walk": plumdp.unknown(up, down)}
+
+
+labels = {"goal": lambda s: s.x == 4, "end": lambda s: s.x in (0, 4)}
+model = plumdp.explore(step, {"x": 2}, labels=labels)
+"""
