@@ -98,6 +98,26 @@ MUTANTS = {
         ),
         "bets of a solver that was used on later data": "test_a_solver_that_was_used_on_later_data_is_found",
     },
+    "unit/test_forgeries": {
+        f"{name}, forged": f"test_a_forgery_is_told[{name}]"
+        for name in (
+            "the worse policy is called better",
+            "another objective",
+            "another policy",
+            "a name with a second sentence",
+            "no assumptions",
+            "another way of sampling",
+            "an announced objective without a text",
+            "invented counts of a table without bets",
+            "rows of a table that trade their counts",
+            "a policy of a table that was chosen later",
+            "a mission whose support is left out",
+            "the support of a table",
+            "a report that says more",
+            "counts of earlier updates",
+            "a study that is a sentence",
+        )
+    },
     "unit/test_verify_opponent": {
         "a proof from a class that no row draws from": "test_a_class_that_no_row_draws_from_says_nothing",
         "a proof from a set without points": "test_nothing_follows_from_a_set_without_points",

@@ -30,6 +30,7 @@ TABLE_LAYERS = {
     "directions": "the policy and all bets are those that the data before them lead to",
     "model": "the chain is that of the model, which was read again",
 }
+ANNOUNCED = "that the policy in policy.csv was chosen before the data, as bets are on it"
 TABLE_ROWS = "that its unknown rows are all that the model has"
 
 
@@ -37,6 +38,7 @@ class Layers(Protocol):
     """A report that notes the layers that hold."""
 
     assumed: list[str]
+    trusted: list[str]
 
     def layer(self, name: str) -> AbstractContextManager[None]:
         """Return a context in which a step that does not hold is one of a layer, which holds otherwise."""
@@ -54,6 +56,7 @@ def check_table(claim: Claim, witness: Part, report: Layers) -> Claim:
         chain = read_table_chain(witness["chain"], counts)
     plan = None
     if bets is not None:
+        report.trusted += [ANNOUNCED] if claim.certificate["options"]["policy"].value == "given" else []
         with report.layer("bets"):
             plan = read_plan(_sized(bets, chain), chain)
             require(counts.n_stages > 0, "bets need moments, after which they are placed")
