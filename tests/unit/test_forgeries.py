@@ -20,6 +20,7 @@ from support.verified_results import (
     answered,
     compared,
     rehash,
+    small_counts,
     small_model,
     witnessed,
     witnessed_online,
@@ -28,6 +29,7 @@ from support.verified_tables import counts_of, proposed, saved, walk, without_or
 
 import plumdp
 from plumdp.decisions import verify
+from plumdp.verifying.look import Own
 from plumdp.verifying.verify import look_again
 
 AGAIN = 'Pmax=? [ G F "left" ]'
@@ -51,46 +53,43 @@ def patrol(*, is_table=False):
     return plumdp.explore(step, {"x": 1}, space=space, labels=labels)
 
 
+@cache
+def walks(q=0.5, *, is_table=False):
+    model = patrol(is_table=is_table)
+    point = np.full(model.graph.n_transitions, 0.5) if is_table else {"q": q}
+    return plumdp.simulate(model, point, 300, rng=1, max_steps=20)
+
+
 def without_support(folder):
     """Save what a writer says who does not ask whether a transition can happen that never does: the value is 0."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("plumdp.relaxation.intervals", "plumdp.certifying.pipeline"):
             patch.setattr(f"{name}.missing_support", lambda imdp: "")
-        counts = plumdp.simulate(patrol(), {"q": 0}, 500, rng=1, max_steps=20)
-        witnessed(folder, AGAIN, model=patrol(), counts=counts, keeps_data=True)
+        witnessed(folder, AGAIN, model=patrol(), counts=walks(0), keeps_data=True)
 
 
-def patrol_of_table(folder):
-    model = patrol(is_table=True)
-    saved(
-        folder, model, plumdp.simulate(model, np.full(model.graph.n_transitions, 0.5), 200, rng=1, max_steps=20), AGAIN
-    )
+def rows_alone():
+    return without_order(counts_of(walk()))
 
 
-def of_table(folder, order=True):
-    counts = counts_of(walk())
-    saved(folder, walk(), counts if order else without_order(counts))
-
-
-HONEST: dict[str, tuple[Callable, Callable]] = {  # how a result is made, and the model that its reader has
-    "chance": (lambda folder: witnessed(folder, keeps_data=True), small_model),
-    "steps": (lambda folder: witnessed(folder, 'Pmax=? [ F<=3 "goal" ]', keeps_data=True), small_model),
-    "interval": (lambda folder: witnessed(folder, confidence_set="interval", keeps_data=True), small_model),
-    "studies": (lambda folder: witnessed(folder, evidence={"p": (615, 1000)}, confidence_set="interval"), small_model),
-    "compared": (lambda folder: compared(folder, keeps_data=True), small_model),
-    "answer": (lambda folder: answered(folder, 'P>=0.6 [ F "goal" ]', keeps_data=True), small_model),
-    "all": (lambda folder: answered(folder, 'P>=0.9 [ F "goal" ]', keeps_data=True), small_model),
-    "online": (witnessed_online, lambda: plumdp.case_study("betting:5").model),
-    "again": (
-        lambda folder: witnessed(
-            folder, AGAIN, model=patrol(), counts=plumdp.simulate(patrol(), {"q": 0.5}, 200, rng=1, max_steps=20)
-        ),
-        patrol,
+STUDIES = {"evidence": {"p": (615, 1000)}, "confidence_set": "interval"}
+ONLINE = plumdp.case_study("betting:5").model
+HONEST: dict[str, tuple[Callable, Callable, Callable | None]] = {  # how it is made, and the reader's model and counts
+    "chance": (lambda folder: witnessed(folder, keeps_data=True), small_model, small_counts),
+    "studies": (lambda folder: witnessed(folder, **STUDIES), small_model, small_counts),
+    "compared": (lambda folder: compared(folder, keeps_data=True), small_model, small_counts),
+    "answer": (lambda folder: answered(folder, 'P>=0.6 [ F "goal" ]', keeps_data=True), small_model, small_counts),
+    "all": (lambda folder: answered(folder, 'P>=0.9 [ F "goal" ]', keeps_data=True), small_model, small_counts),
+    "online": (witnessed_online, lambda: ONLINE, None),
+    "again": (lambda folder: witnessed(folder, AGAIN, model=patrol(), counts=walks()), patrol, walks),
+    "never": (without_support, patrol, lambda: walks(0)),
+    "table again": (
+        lambda folder: saved(folder, patrol(is_table=True), walks(is_table=True), AGAIN),
+        lambda: patrol(is_table=True),
+        lambda: walks(is_table=True),
     ),
-    "never": (without_support, patrol),
-    "table again": (patrol_of_table, lambda: patrol(is_table=True)),
-    "table": (of_table, walk),
-    "rows": (lambda folder: of_table(folder, order=False), walk),
+    "table": (lambda folder: saved(folder, walk(), counts_of(walk())), walk, lambda: counts_of(walk())),
+    "rows": (lambda folder: saved(folder, walk(), rows_alone()), walk, rows_alone),
 }
 
 
@@ -101,6 +100,13 @@ def honest(name: str) -> TemporaryDirectory:
     return folder
 
 
+def reader(name: str, has: str = "log") -> Own | None:
+    _, model, counts = HONEST[name]
+    if has == "nothing":
+        return None
+    return Own(model(), counts() if has == "log" and counts is not None else None)
+
+
 class Forgery(NamedTuple):
     """What a forger does to a result: to witness and certificate, or to other files of the folder."""
 
@@ -108,7 +114,7 @@ class Forgery(NamedTuple):
     change: Callable
     says: str  # what is printed, in the line of the layer or below
     layer: str = ""  # that breaks; none if the reader is told instead
-    has_model: bool = True  # the reader, besides the result
+    reader: str = "log"  # who has the model and the log besides the result, the "model" alone, or "nothing"
 
 
 def both(**content):
@@ -258,15 +264,15 @@ FORGERIES = {
         "chance", both(objective='Pmax=? [ F "goal\x1b[2J" ]'), "not one that verify knows", "files"
     ),
     "an objective with a name that is a sentence": Forgery(
-        "chance", both(objective=f'"The value is 1": {PROPERTY}'), f"of: {PROPERTY}\n", has_model=False
+        "chance", both(objective=f'"The value is 1": {PROPERTY}'), f"of: {PROPERTY}\n", reader="nothing"
     ),
     "another objective": Forgery("chance", both(objective='Pmax=? [ F<=2 "goal" ]'), "", "model"),
     "another objective, for a reader without the model": Forgery(
-        "chance", both(objective='Pmax=? [ F<=2 "goal" ]'), 'of: Pmax=? [ F<=2 "goal" ]', has_model=False
+        "chance", both(objective='Pmax=? [ F<=2 "goal" ]'), 'of: Pmax=? [ F<=2 "goal" ]', reader="nothing"
     ),
     "another policy": Forgery("chance", other_actions, "the model has another row", "model"),
     "another policy, for a reader without the model": Forgery(
-        "chance", other_actions, "not checked: policy.csv,", has_model=False
+        "chance", other_actions, "not checked: policy.csv,", reader="nothing"
     ),
     "two policies that change places": Forgery("compared", other_files, "the model has another row", "model"),
     "two names that change places": Forgery(
@@ -287,12 +293,20 @@ FORGERIES = {
         "chance", certified(guarantee="finite-sample, anytime"), "does not say so", "budget"
     ),
     "planned data": Forgery("chance", certified(), "assuming: the amount of data was planned before any were seen"),
-    "nothing announced": Forgery("chance", options(objectives=[]), "not checked: the directions of bets"),
-    "an announced objective without a text": Forgery(
-        "chance", options(objectives=[""]), "not checked: the directions of bets"
+    "nothing announced": Forgery(
+        "chance", options(objectives=[]), "not checked: the directions of bets", reader="model"
     ),
-    "invented counts of a table without bets": Forgery("rows", more_runs, "others than those of the data", "data"),
-    "a table without bets": Forgery("rows", certified(), "data       ok  counts are those of the data"),
+    "an announced objective without a text": Forgery(
+        "chance", options(objectives=[""]), "not checked: the directions of bets", reader="model"
+    ),
+    "an announced objective without a text, for a reader with the log": Forgery(
+        "chance", options(objectives=[""]), "could not compare: ", "log"
+    ),
+    "invented counts of a table without bets": Forgery(
+        "rows", more_runs, "others than those of the data", "data", reader="model"
+    ),
+    "invented counts, for a reader with the log": Forgery("rows", more_runs, "others than those of the data", "log"),
+    "a table without bets": Forgery("rows", certified(), "data       ok  counts are those of the data", reader="model"),
     "rows of a table that trade their counts": Forgery("table", traded_rows, "rows of the chain differ", "model"),
     "a policy of a table that was chosen later": Forgery(
         "table", options(policy="given"), "trusted: that the policy in policy.csv was chosen before the data"
@@ -305,7 +319,7 @@ FORGERIES = {
     "a row of a table that never led there": Forgery("table again", never_seen, "to be above 0", "set"),
     "a report that says more": Forgery("chance", forged_report, "not checked: report.html, entries"),
     "counts of earlier updates": Forgery(
-        "online", earlier_counts, "had happened 150 times in 200 trials at some time", has_model=False
+        "online", earlier_counts, "had happened 150 times in 200 trials at some time", reader="nothing"
     ),
     "an answer to another question": Forgery(
         "answer", question('P>=0.95 [ F "goal" ]'), "verdict does not follow", "sentence"
@@ -329,7 +343,7 @@ def test_a_forgery_is_told(name, tmp_path):
     (folder / "witness.json").write_text(json.dumps(witness))
     rehash(folder, certificate)
     report = verify(folder)
-    look_again(folder, report, (lambda point: HONEST[forgery.of][1]()) if forgery.has_model else None)
+    look_again(folder, report, reader(forgery.of, forgery.reader))
     assert (report.broken.layer if report.broken else "") == forgery.layer, report
     assert forgery.says in str(report)
 
@@ -338,5 +352,5 @@ def test_a_forgery_is_told(name, tmp_path):
 def test_what_is_forged_was_verified_before(name):
     folder = Path(honest(name).name) / "result"
     report = verify(folder)
-    look_again(folder, report, lambda point: HONEST[name][1]())
+    look_again(folder, report, reader(name))
     assert report.broken is None, report
