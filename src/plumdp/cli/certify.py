@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -89,6 +89,13 @@ def certify(
     certify_each(about, log, asked, sets, relaxation, folder, memory=memory, as_json=as_json)
 
 
+class Given(NamedTuple):
+    """A policy of one's own, and whether it was chosen before the data were looked at."""
+
+    policy: str
+    announced: bool = False
+
+
 def certify_each(
     model: ModelOptions,
     log: LogOptions,
@@ -96,7 +103,7 @@ def certify_each(
     sets: SetOptions,
     relaxation: Relaxation | None,
     folder: FolderOptions,
-    policy: str | None = None,
+    given: Given | None = None,
     *,
     memory: bool = True,
     as_json: bool,
@@ -105,7 +112,7 @@ def certify_each(
     models = model.each()
     if len(models) > 1 and folder.output is not None:
         raise DataError("--output: a range has several results; write one at a time, with one value for each constant")
-    learned = [certified(one, log, asked, sets, relaxation, policy, memory=memory) for one in models]
+    learned = [certified(one, log, asked, sets, relaxation, given, memory=memory) for one in models]
     results = [each for _, of_one in learned for each in of_one]
     if as_json:
         print_json([result.to_dict() for result in results], one=len(results) == 1)
@@ -121,7 +128,7 @@ def certified(
     asked: PropertyOptions,
     sets: SetOptions,
     relaxation: Relaxation | None,
-    policy: str | None = None,
+    given: Given | None = None,
     *,
     memory: bool = True,
 ) -> tuple[plumdp.Learned, list[Result]]:
@@ -135,11 +142,12 @@ def certified(
     from plumdp.model.policy import memory_of
 
     read, questions = asked.questions(model)
-    table = None if policy is None else load_policy(policy, read)
+    table = None if given is None else load_policy(given.policy, read)
     may_count = memory if table is None else memory_of(table)
     objectives = [objective_of(question) for question in questions]
     distinct = {digest(each): plumdp.model.ask(each, read, memory=may_count) for each in objectives}
-    told = [announcing(each, table, announced=sets.announced) for each in distinct.values()]
+    announced = given is not None and given.announced
+    told = [announcing(each, table, announced=announced) for each in distinct.values()]
     learned = sets.learn(read, log.read_for(model, read), told)
     concerning = [distinct[digest(each)] for each in objectives]
     both = zip(questions, concerning, strict=True)

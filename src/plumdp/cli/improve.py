@@ -52,7 +52,7 @@ def improve(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence, announced)
+    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
     folder, of_model = FolderOptions(output, explain, force, witness), ModelOptions(model, constant, space)
     read, objectives = asked.load(of_model)
     is_practice = over == _PRACTICE

@@ -202,7 +202,6 @@ class SetOptions:
     interval_method: Intervals | None = None
     misfit: float = 0.0
     evidence: Sequence[str] | None = None
-    announced: bool = False  # whether the data did not choose the policy that is given
 
     def __post_init__(self) -> None:
         require_confidence(self.confidence)

@@ -9,7 +9,7 @@ import typer
 import plumdp
 from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
-from plumdp.cli.certify import Relaxing, certify_each
+from plumdp.cli.certify import Given, Relaxing, certify_each
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions
 from plumdp.cli.results import EXIT_CODES, VERDICT_CODES, Result, exit_code, print_decisions, worst_code
 from plumdp.cli.sources import load_policy
@@ -61,11 +61,13 @@ def policy(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence, announced)
+    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
     folder = FolderOptions(output, explain, force, witness)
     if against is not None:
-        _compare_two(ModelOptions(model, constant, space), log, asked, sets, (policy, against), folder, as_json=as_json)
-    certify_each(ModelOptions(model, constant, space), log, asked, sets, relaxation, folder, policy, as_json=as_json)
+        both = Given(policy, announced), Given(against, announced)
+        _compare_two(ModelOptions(model, constant, space), log, asked, sets, both, folder, as_json=as_json)
+    given = Given(policy, announced)
+    certify_each(ModelOptions(model, constant, space), log, asked, sets, relaxation, folder, given, as_json=as_json)
 
 
 def _compare_two(
@@ -73,7 +75,7 @@ def _compare_two(
     log: LogOptions,
     asked: PropertyOptions,
     sets: SetOptions,
-    names: tuple[str, str],
+    given: tuple[Given, Given],
     folder: FolderOptions,
     *,
     as_json: bool,
@@ -83,9 +85,12 @@ def _compare_two(
     from plumdp.model.policy import memory_of
 
     read, objectives = asked.load(model)
+    names = given[0].policy, given[1].policy
     first, second = load_policy(names[0], read), load_policy(names[1], read, option="--against")
     questions = (plumdp.model.ask(each, read, memory=memory_of(first, second)) for each in objectives)
-    both = [announcing(each, one) for each in questions for one in (first, second)] if sets.announced else objectives
+    both = (
+        [announcing(each, one) for each in questions for one in (first, second)] if given[0].announced else objectives
+    )
     learned = sets.learn(read, log.read_for(model, read), both)
     differences = [plumdp.difference(learned, each, first, second, names=names) for each in objectives]
     print_decisions(
