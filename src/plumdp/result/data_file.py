@@ -9,8 +9,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from fractions import Fraction
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
@@ -42,7 +43,7 @@ _PROBLEMS = (
 )
 
 
-def write_data(path: Path, model: ParametricMDP, counts: TransitionCounts) -> None:
+def write_data(path: Path | IO[bytes], model: ParametricMDP, counts: TransitionCounts) -> None:
     """Write a model and the counts of its transitions; a model on disk is too large for that, and is refused."""
     if model.graph.levels is not None:
         raise DataError("a model that is stored on disk is not copied into a result: leave out model and counts")
@@ -101,6 +102,22 @@ def read_data(path: Path, *, most: int | None = None) -> tuple[ParametricMDP, Tr
         raise DataError(f"{path} is not what plumdp writes: {error}") from None
     except _PROBLEMS as error:
         raise DataError(f"{path} is not what plumdp writes ({type(error).__name__}: {error})") from None
+
+
+def difference(path: Path, model: ParametricMDP, counts: TransitionCounts) -> str:
+    """Return the name of something in a file that is not of this model and these counts, or nothing.
+
+    Where the counts were read from may differ.
+    """
+    own = BytesIO()
+    write_data(own, model, counts)
+    own.seek(0)
+    with np.load(path) as file, np.load(own) as other:
+        names, parts = sorted({*file.files, *other.files} - {"about"}), (file, other)
+        same = {name: all(name in part for part in parts) and np.array_equal(file[name], other[name]) for name in names}
+        about, told = (json.loads(part["about"].tobytes()) for part in parts)
+    same |= {name: about.get(name) == value for name, value in told.items() if name not in ("report", "parts")}
+    return next((name for name, is_same in same.items() if not is_same), "")
 
 
 def _require_few_bytes(path: Path, most: int) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from plumdp.data.counts import TransitionCounts
+from plumdp.data.pilots import drawn_pilot
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
@@ -93,7 +94,9 @@ class Look:
         if self.own is not None and self.own.counts is not None:
             return self.learned.counts
         assert self.saved is not None
-        return self.saved[1]
+        counts, method = self.saved[1], SETS[self.certificate["options"]["confidence_set"]]
+        is_whole = counts.pilot is not None or not method.has_directions
+        return counts if is_whole else replace(counts, pilot=drawn_pilot(counts, is_table=self.model.is_table))
 
     @cached_property
     def learned(self) -> Learned:

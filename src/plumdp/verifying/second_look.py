@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.errors import ModelError
 from plumdp.confidence.laws import law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.space_moments import moments
@@ -29,7 +28,8 @@ from plumdp.model.objectives.protocol import Terms
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question, ask
-from plumdp.result.folder import POLICY, RIVAL, WITNESS
+from plumdp.result.data_file import difference
+from plumdp.result.folder import DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable
 from plumdp.verifying.chain_part import Ends, choices_in, relied_on, shares_in, value_part
 from plumdp.verifying.checker.bets import weight_of_horizon
@@ -39,11 +39,11 @@ from plumdp.verifying.checker.polynomials import parse
 from plumdp.verifying.checker.reading import Part, require
 from plumdp.verifying.counted import counted_part
 from plumdp.verifying.look import Look, NotCompared
-from plumdp.verifying.model_parts import difference, space_part
+from plumdp.verifying.model_parts import space_part
 from plumdp.verifying.set_proof import set_part, space_law
 
 _POINTS = 3  # at which a file is read with numbers
-_HALVINGS = 50  # on the way from a point of the box to the middle of the space
+_PARTS = 1009  # of the box, of which coordinates are multiples before they are moved into the space
 _ROUNDING = Fraction(1, 10**12)
 _CLOSE = 1e-3  # of bets, whose directions a solver finds in floats, relative
 
@@ -62,11 +62,7 @@ def check_model(look: Look) -> None:
     check_chain(look, model)
     if look.own is not None and look.own.at is not None:
         for point in points_inside(model):
-            try:
-                at_point = look.own.at(point)
-            except ModelError as error:
-                raise NotCompared(f"the model cannot be read with numbers for its parameters: {error}") from None
-            check_chain(look, at_point, point)
+            check_chain(look, look.own.at(point), point)
 
 
 def _check_space(look: Look) -> None:
@@ -78,29 +74,23 @@ def _check_space(look: Look) -> None:
 
 
 def check_same_model(look: Look) -> None:
-    """Require that the direction is that of the property, and the model in the folder, if there is one, the model."""
+    """Require that the direction is that of the property, and that the folder has no other model."""
     direction = look.question().objective.direction
     require(look.witness["claim"]["direction"] == direction, "the direction is not that of the property")
-    differs = "" if look.saved is None else difference(look.saved[0], look.model)
-    require(not differs, f"data.npz: the model in it is another one: its {differs}")
+    differs = "" if look.saved is None else difference(look.folder / DATA, look.model, look.saved[1])
+    require(not differs, f"{DATA}: its part {differs!r} is not that of the model")
 
 
 def points_inside(model: ParametricMDP) -> Iterator[dict[str, Fraction]]:
     """Yield the same few points of the space each time, at which all expressions are probabilities."""
-    space, rng = model.space, np.random.default_rng(1)
-    corners, names = space.vertices or (), space.names
-    middle = space.point(moments(space)[0])
+    space, names, rng = model.space, model.space.names, np.random.default_rng(1)
+    corners, middle = space.vertices or (), space.point(moments(space)[0])
     if corners:
         middle = {name: sum((corner[name] for corner in corners), Fraction(0)) / len(corners) for name in names}
-    for _ in range(_POINTS):
-        shares = [Fraction(int(n), 1009) for n in rng.integers(1, 1000, max(len(corners), len(names)))]
-        drawn = {name: a + (b - a) * share for name, (a, b), share in zip(names, space.bounds, shares, strict=False)}
-        if corners:
-            total = sum(shares[: len(corners)])
-            both = list(zip(corners, shares, strict=False))
-            drawn = {name: sum((corner[name] * share for corner, share in both), Fraction(0)) / total for name in names}
-        for power in range(_HALVINGS):
-            point = {name: middle[name] + (drawn[name] - middle[name]) / 2**power for name in names}
+    for shares in rng.integers(1, _PARTS, (_POINTS, len(names))).tolist():
+        ends = [low + (high - low) * Fraction(n, _PARTS) for (low, high), n in zip(space.bounds, shares, strict=True)]
+        for nearer in (*(Fraction(1, 2**k) for k in range(50)), Fraction(0)):
+            point = {name: middle[name] + (end - middle[name]) * nearer for name, end in zip(names, ends, strict=True)}
             values = model.expressions.evaluate_exact(space, point)
             if space.contains(point) and min(values) >= 0 and max(values) <= 1:
                 break

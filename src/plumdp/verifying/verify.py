@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from plumdp.base.errors import DataError, ModelError
+from plumdp.data.counts import TransitionCounts
 from plumdp.result.data_quality import DataQuality
+from plumdp.result.folder import DATA
 from plumdp.verifying.checker import check
 from plumdp.verifying.checker.check import Report
 from plumdp.verifying.checker.reading import Rejected, require
@@ -87,14 +90,14 @@ def look_again(path: str | Path, report: Report, own: Own | None = None) -> None
 
 def _layers(look: Look, kind: SecondLook, report: Report) -> dict[str, Check]:
     """Return the layers that there are files for, in the order in which each may rest on those before."""
-    is_own = look.own is not None and look.own.counts is not None
+    counts = None if look.own is None else look.own.counts
     layers: dict[str, Check] = {} if look.own is None else {"model": kind.model}
-    if is_own:
-        layers["log"] = lambda each: _check_log(each, kind)
+    if counts is not None:
+        layers["log"] = partial(_check_log, counts=counts, kind=kind)
     elif look.has_counts:
         layers["data"] = kind.data
     if look.has_counts and has_bets(look):
-        if is_own or report.kind == "table" or is_all_announced_in_words(look):
+        if counts is not None or report.kind == "table" or is_all_announced_in_words(look):
             layers["directions"] = kind.bets
         else:
             report.unchecked.append("the directions of bets (what was announced has no text)")
@@ -103,7 +106,7 @@ def _layers(look: Look, kind: SecondLook, report: Report) -> dict[str, Check]:
     return layers
 
 
-def _check_log(look: Look, kind: SecondLook) -> None:
+def _check_log(look: Look, *, counts: TransitionCounts, kind: SecondLook) -> None:
     """Require that counts, and all that was fixed before they were looked at, are what one's own log leads to."""
     learned = look.learned
     require(learned.conflict is None, f"these data contradict the model: {learned.conflict}")
@@ -111,8 +114,9 @@ def _check_log(look: Look, kind: SecondLook) -> None:
     require(not contradiction, f"these data contradict the model: {contradiction}")
     require(learned.misfit == look.witness.get("misfit", 0), "the misfit is not that of the options")
     kind.data(look)
-    same = look.saved is None or look.saved[1].fingerprint == learned.counts.fingerprint
-    require(same, "data.npz: the counts in it are others than those of the log")
+    own = [each.fingerprint for each in (counts, learned.counts)]
+    same = look.saved is None or look.saved[1].fingerprint in own
+    require(same, f"{DATA}: the counts in it are others than those of the log")
     same = look.witness["budget"]["shares"] == shares_part(learned.budget)
     require(same, "the error is divided in another way than by the options of the certificate")
     kind.settings(look)
