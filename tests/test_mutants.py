@@ -206,6 +206,9 @@ MUTANTS = {
     "statistical/test_reward_coverage": {
         "values that count ten times": "test_values_that_count_ten_times_are_found",
     },
+    "oracles/test_drawn_splits": {
+        "one draw for all data": "test_one_draw_for_all_data_is_found",
+    },
     "statistical/test_chosen_policies": {
         "bets on a policy that the data chose": "test_bets_on_a_policy_that_all_data_chose_are_found",
     },

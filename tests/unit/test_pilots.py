@@ -21,7 +21,9 @@ from plumdp.data.pilots import (
     ROWS_PER_RUN,
     SIZES,
     drawn_pilot,
+    moments_for,
     moments_of,
+    open_pilot,
     pilot_assumption,
     pilot_size,
     planned_pilot,
@@ -89,6 +91,37 @@ def test_data_of_a_planned_length_bet_from_the_first_moment_on_and_know_their_le
     assert (pilot.total, pilot.lengths, pilot.expected) == (0, (16, 64), 100)
     pilot = planned_pilot([Seen(ONES), Seen(4 * ONES)], 128)
     assert (pilot.counts.tolist(), pilot.ratio, pilot.expected) == ([1] * N, 7, 128)
+
+
+@pytest.mark.parametrize(("is_table", "n_pilots"), [(True, 12), (False, 6)])
+def test_the_shares_of_all_pilots_that_an_end_may_choose_sum_to_the_error(is_table, n_pilots):
+    """Whoever ends the data picks one of them, each the largest of 16, 64, … runs that is at most an eighth."""
+    ends, nothing = [8 * 16 * 4**i for i in range(20)], Seen(0 * ONES)
+    pilots = {}
+    for n in ends:
+        moments = [Seen(m * ONES) for m in moments_for(n, is_table=is_table, is_planned=False)]
+        pilot = open_pilot(moments, n, nothing, is_table=is_table)
+        pilots[pilot.total] = Fraction(1, pilot.n_pilots)
+        assert pilot.weight == 1 / pilot.n_pilots
+    assert (len(pilots), sum(pilots.values())) == (n_pilots, 1)
+
+
+@pytest.mark.slow
+def test_counts_that_were_read_for_a_table_keep_their_weight_with_parameters(tmp_path):
+    """Twelve pilots at a sixth of the error each would be twice the error for whoever picks the end."""
+    study = pl.case_study("betting:5")
+    pl.data.write_runs(study.model, study.true_point, 200, tmp_path / "runs.parquet", rng=2, max_steps=7)
+    table = pl.model.free_rows(study.model)
+    as_table, as_coins = (
+        pl.read_log(each, tmp_path / "runs.parquet", order="runs").counts for each in (table, study.model)
+    )
+    assert (as_table.pilot.weight, as_coins.pilot.weight) == (1 / 12, 1 / 6)
+    write_counts(as_table, tmp_path / "counts.parquet")
+    read = read_counts(study.model, tmp_path / "counts.parquet")
+    more = pl.simulate(study.model, study.true_point, 10, rng=1, max_steps=7)
+    assert [each.pilot.weight for each in (read, as_table + more)] == [1 / 12, 1 / 12]
+    few, many = (pl.certify(study.model, each, study.objective, confidence=0.95) for each in (as_coins, as_table))
+    assert many.upper - many.lower >= few.upper - few.lower
 
 
 # independent samples without an order
@@ -296,6 +329,16 @@ def rewritten(path, change):
     block = {name: table[name].to_numpy() for name in table.column_names}
     text = json.dumps(about | {"checksum": _checksum(about, block)})
     parquet.write_table(table.replace_schema_metadata({b"plumdp": text.encode()}), path)
+
+
+@pytest.mark.parametrize(("pilot", "weight"), [(POWER, 1 / 12), (PLANNED, 1)])
+def test_a_file_that_does_not_say_how_many_pilots_there_might_have_been_is_read_on_the_safe_side(
+    tmp_path, pilot, weight
+):
+    path = tmp_path / "counts.parquet"
+    write_counts(counted(5, "adaptive", pilot), path)
+    rewritten(path, lambda about: about | {"pilot": {k: v for k, v in about["pilot"].items() if k != "n_pilots"}})
+    assert read_counts(LAMP, path).pilot.weight == weight
 
 
 def without_description(about):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import blake2b
 
 import numpy as np
 
@@ -112,14 +113,16 @@ def open_pilot(
 _MOST_VISITS = 10**9 - 1  # that NumPy draws from
 _SPLITS = (4, 4, 16)  # a sixteenth of the visits of each choice is the pilot, a quarter of it comes first, and so on
 _LAST = 8  # part of the visits of a table that comes last
-_SPLIT = "these were drawn at random, with a seed that the model fixes"
+_SPLIT = "which these are was drawn at random by a seed that the counts fix: the confidence is over data and draw"
 
 
 def drawn_pilot(counts: TransitionCounts, *, is_table: bool = False) -> Pilot | None:
     """Return a pilot of independent samples without an order: a part of the visits of each choice, drawn at random.
 
     If the numbers of visits were fixed, the visits of a choice are alike, and a hypergeometric draw and the rest are
-    independent samples of fixed sizes. The draw depends on the model alone, so that nobody can try another one. From
+    independent samples of fixed sizes. So what rests on it holds with its probability over the data and the draw. The
+    counts are the seed: nobody can try another draw of the same counts, and other counts have another one, so that the
+    probability over the data alone hardly differs (one seed for all counts would be one draw for all of them). From
     10^9 visits of one choice or more, nothing is drawn. Of a table, an eighth of the visits comes last (see
     ``table_moments``).
 
@@ -133,7 +136,7 @@ def drawn_pilot(counts: TransitionCounts, *, is_table: bool = False) -> Pilot | 
         return None
     if len(counts.rewards):  # sums cannot be divided
         return None
-    rng = np.random.default_rng(int(counts.graph.fingerprint, 16))
+    rng = np.random.default_rng(int(blake2b(counts.counts.tobytes(), digest_size=16).hexdigest(), 16))
     whole, moments = counts.counts, []
     before_last = whole - _draw(counts.graph, whole, _LAST, rng) if is_table else whole
     left = before_last
