@@ -94,6 +94,25 @@ def test_a_report_says_how_much_better_a_policy_is(counts, tmp_path):
     assert sentence.startswith("bet0 is better")
     assert "Better by how much" in page
     assert sentence.replace(" %", "\N{NO-BREAK SPACE}%") in page
+    assert '<body class="certified">' in page
+    assert '<p class="question">Is bet0 better than uniform?</p>' in page
+    assert "under bet0." in page
+
+
+@pytest.mark.slow
+def test_a_report_of_a_comparison_that_is_open_is_not_green(tmp_path):
+    """Both bounds are certified, and which policy is better is not: that is what was asked."""
+    few, folder = str(tmp_path / "few.parquet"), str(tmp_path / "result")
+    assert plumdp("simulate", "betting:5", "-n", "200", "--counts", "-o", few).code == 0
+    assert plumdp("policy", "betting:5", few, "--policy", "bet1", "--against", "bet0", "-o", folder).code == 4
+    assert plumdp("report", folder).code == 0
+    page, kept = (tmp_path / "result" / "report.html").read_text(encoding="utf-8"), pl.read_result(folder)
+    assert kept.status == "certified"
+    assert '<body class="vacuous">' in page
+    assert "Not yet known which policy is better" in page
+    assert page.index("Not yet known: the value of bet1") < page.index("under bet1.")
+    widths = [high - low for low, high in (kept.comparison[name] for name in ("first", "second", "difference"))]
+    assert ("known better than either" in page) == (widths[2] < min(widths[:2]))
 
 
 @pytest.mark.slow

@@ -7,12 +7,13 @@ from hashlib import blake2b
 
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from log_models import LAMP
+from log_models import LAMP, runs
 from pyarrow import parquet
 from tiers import examples
 
@@ -327,21 +328,53 @@ def test_sum_adds_up_a_list_of_counts():
 
 
 AGAIN_ONCE = "both counts contain {}, which would be counted twice; add them once"
+OF_ONE_SEED = (
+    "both counts have runs of one seed, which are the same runs, or depend on one another: {}; simulate one of them "
+    "with another seed"
+)
 
 
 def test_the_same_counts_are_not_added_twice(tmp_path):
     a, b = simulated(1), simulated(2)
-    twice = AGAIN_ONCE.format("50 simulated steps")
+    twice = OF_ONE_SEED.format("50 simulated steps")
     read = kept(a, tmp_path / "a.parquet")
     for counts in ((a, a), (a, b, a), (b, a, a), (a, b, read), (read, kept(a + b, tmp_path / "both.parquet"))):
         assert refused_sum(*counts) == twice
-    assert refused_sum(a + b, a + b) == AGAIN_ONCE.format("50 simulated steps, 50 simulated steps")
-    runs = pl.data.record(LAMP, {"p": 0.6}, 10, rng=3, max_steps=5)
-    assert refused_sum(runs.counts(), runs.counts(pilot=False)) == twice
+    assert refused_sum(a + b, a + b) == twice
+    recorded = pl.data.record(LAMP, {"p": 0.6}, 10, rng=3, max_steps=5)
+    assert refused_sum(recorded.counts(), recorded.counts(pilot=False)) == twice
     array = TransitionCounts(LAMP.graph, np.ones(N, dtype=np.int64), "independent")
     assert refused_sum(array, b, replace(array, sampling="adaptive")) == AGAIN_ONCE.format(
         f"{N} steps not read from a file"
     )
+
+
+def test_runs_of_one_seed_are_not_added_whatever_their_number_and_policy(tmp_path):
+    """The first of two thousand runs are those of a thousand, and one stream of numbers makes runs depend."""
+    a, longer = simulated(1), pl.simulate(LAMP, {"p": 0.6}, 30, rng=1, max_steps=5)
+    other = pl.simulate(LAMP, {"p": 0.6}, 10, rng=1, max_steps=3, policy=LAMP.graph.first_choice[:-1])
+    recorded = pl.data.record(LAMP, {"p": 0.6}, 10, rng=1, max_steps=5).counts()
+    for second in (simulated(1), longer, other, recorded, kept(longer, tmp_path / "longer.parquet")):
+        assert refused_sum(a, second) == OF_ONE_SEED.format("50 simulated steps")
+    rng = np.random.default_rng(1)
+    assert (simulated(rng) + simulated(rng)).total == 100
+    env = pl.data.as_env(LAMP, {"p": 0.6}, max_steps=5)
+    sampled = [pl.sample_env(LAMP, env, 10, rng=seed) for seed in (1, 1, 2)]
+    assert refused_sum(*sampled[:2]).startswith("both counts have runs of one seed")
+    assert (sampled[1] + sampled[2]).total == 100
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_a_data_frame_is_not_added_twice_in_whatever_order_its_rows_are(kind):
+    frame = pd.DataFrame(runs(LAMP, {"p": 0.6}, 40)[0]["transitions"])
+    as_kind = {"pandas": lambda f: f, "polars": polars.from_pandas, "arrow": pyarrow.Table.from_pandas}[kind]
+    one, half = (pl.read_log(LAMP, as_kind(each)).counts for each in (frame, frame.head(50)))
+    again = pl.read_log(LAMP, as_kind(frame.sample(frac=1, random_state=1).assign(remark="x"))).counts
+    twice = AGAIN_ONCE.format(f"{one.total} steps not read from a file")
+    assert refused_sum(one, again) == (
+        f"{twice}; if they are different data that happen to look alike, read both at once, as one data frame"
+    )
+    assert (one + half).total == one.total + 50  # nobody looks for single rows: the certificate says so
 
 
 def test_equal_counts_of_different_data_and_empty_counts_add_up(tmp_path):

@@ -286,6 +286,9 @@ def test_a_sum_keeps_the_first_pilot_and_says_that_it_was_first_and_the_second_i
     assert total.main.tolist() == [12 if first in (None, EMPTY) else 11] * N
 
 
+BOTH = "both parts were planned before either was looked at, and neither depends on the other"
+
+
 @pytest.mark.parametrize("one", ["independent", "trajectories", "adaptive"])
 @pytest.mark.parametrize("other", ["independent", "trajectories", "adaptive"])
 def test_only_planned_pilots_of_fixed_designs_add_up(one, other):
@@ -294,7 +297,7 @@ def test_only_planned_pilots_of_fixed_designs_add_up(one, other):
     if "adaptive" in (one, other):
         assert state(total.pilot) == state(PLANNED)
     else:
-        assert state(total.pilot) == ([4] * N, PilotEnd.PLANNED, 1.0, 3.0, "", [[4] * N], (4 * N,), 4 * 4 * N)
+        assert state(total.pilot) == ([4] * N, PilotEnd.PLANNED, 1.0, 3.0, BOTH, [[4] * N], (4 * N,), 4 * 4 * N)
     for first, second in ((PLANNED, EMPTY), (EMPTY, PLANNED), (EMPTY, EMPTY), (None, EMPTY), (EMPTY, None)):
         assert state(counted(5, one, first).planned_sum(counted(7, other, second)).pilot) == state(first)
     for first, second in ((PLANNED, POWER), (POWER, PLANNED), (PLANNED, None), (None, PLANNED), (None, None)):

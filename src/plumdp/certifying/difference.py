@@ -123,9 +123,9 @@ def difference(
 ) -> Difference:
     """Return bounds on the value of one policy less that of another.
 
-    Values of two policies move together with the parameters, so that their difference is known better than either. The
-    bounds hold jointly with everything else that follows from ``learned``, and are never wider than the difference of
-    both certificates. Both policies may be chosen by looking at all data. One of them, or both, may count steps.
+    Values of two policies move together with the parameters, so that their difference may be known better than either.
+    The bounds hold jointly with everything else that follows from ``learned``, and are never wider than the difference
+    of both certificates. Both policies may be chosen by looking at all data. One of them, or both, may count steps.
 
     >>> from plumdp import case_study, learn, simulate
     >>> study = case_study("betting:5")

@@ -446,11 +446,14 @@ def _first_file(counts: TransitionCounts) -> str:
     return Path(files[0].name).name if files else ""
 
 
+_PLANNED_SUM = "both parts were planned before either was looked at, and neither depends on the other"
+
+
 def _both(one: Pilot, other: Pilot) -> Pilot:
     """Return two planned pilots as one; its ratio is that of all planned main data to both pilots."""
     total = one.total + other.total
     ratio = (one.total * one.ratio + other.total * other.ratio) / total if total else one.ratio
-    reasons = dict.fromkeys(pilot.rests_on for pilot in (one, other) if pilot.rests_on)
+    reasons = dict.fromkeys([*(pilot.rests_on for pilot in (one, other) if pilot.rests_on), _PLANNED_SUM])
     return Pilot.of(one.seen + other.seen, PilotEnd.PLANNED, ratio, "; ".join(reasons))
 
 

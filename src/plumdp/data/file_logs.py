@@ -38,6 +38,7 @@ from plumdp.data.ingestion import Offender
 from plumdp.data.log_pilots import Moments, SharedRun, no_order, not_numbered
 from plumdp.data.mapping_sql import IN_ORDER, NUMBERS, columns_sql, is_time
 from plumdp.data.report import BrokenEpisode, RepeatedStep
+from plumdp.data.same_files import OF_FRAME
 from plumdp.data.spark_logs import SPARK, count_on_spark
 from plumdp.data.sql import count_ordered_sql, count_sql, order_sql, rows_sql, select_sql
 from plumdp.model.graph import Graph
@@ -91,6 +92,12 @@ class FileLog:
             kept[f"{_ROWS}_{number}"] = {name: types[name] for name in columns}
             files[f"{_ROWS}_{number}"] = self.files[table]
         return replace(self, tables=kept, files=files)
+
+    def content(self, columns: Sequence[str]) -> str:
+        """Return a hash of some columns of a data frame that was kept, whatever the order of its rows."""
+        names = ", ".join(map(quoted, sorted(columns)))
+        n, total = self.connection.execute(f"SELECT count(*), sum(hash({names})) FROM {FRAME}").fetchall()[0]
+        return f"{OF_FRAME}{n} {total}"
 
     def count(
         self, graph: Graph, form: LogForm, columns: Mapping[str, Source], moments: Moments | None = None

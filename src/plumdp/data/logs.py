@@ -53,7 +53,7 @@ from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.rejected_rows import require_rejected, write_rejected
 from plumdp.data.report import NAMED, IngestionReport, refusal, require_outcomes
 from plumdp.data.reward_values import Rewards, value_columns
-from plumdp.data.same_files import part_of_file, refuse_copies, refuse_same_files
+from plumdp.data.same_files import new_parts, part_of_file, refuse_copies, refuse_same_files
 from plumdp.data.spark_logs import SPARK, is_spark, open_spark
 from plumdp.data.time_parts import RUNS_PER_PART, TimeParts, parts_at, runs_of_parts
 from plumdp.model.graph import Graph, read_only
@@ -204,7 +204,8 @@ def read_log(
         planned = pilot_of_log(form, sampling, known_order, has_runs=has_runs, **options)
         is_by_runs = planned is not None and planned.unit == "runs"
         is_read_again = (is_by_runs and form != "counts") or (form == "transitions" and STEP in found)
-        log = log.keep(source_columns([*filter(None, [runs]), *found.values()]), is_read_again=is_read_again)
+        used = source_columns([*filter(None, [runs]), *found.values()])
+        log = log.keep(used, is_read_again=is_read_again)
         moments = _moments(log, form, runs, planned, model.graph.n_transitions)
         n_moments = len(FIRST_COUNTS if moments is None else moments.sizes) if is_by_runs else 0
         valued = value_columns(found).values()
@@ -234,8 +235,12 @@ def read_log(
         first, time = (
             (None, None) if planned is None else _pilot(log, tally, model.graph, form, found, planned, moments)
         )
-        described = describe_files(files)
-        parts = tuple(part_of_file(file) for file in described if not _is_small(file) or log.has_rows(file.name))
+        described, n_steps = describe_files(files), int(tally.seen.counts.sum())
+        parts = (
+            new_parts(n_steps, key=log.content(used))
+            if log.frame is not None
+            else tuple(part_of_file(file) for file in described if not _is_small(file) or log.has_rows(file.name))
+        )
     if order == "time" or partitions == "files":
         first = after_files(first, order, files)
     report = replace(report, files=described, read=now())

@@ -40,6 +40,11 @@ class Plan:
     initial: int  # the state in which runs begin, which is one of a product if the policy has memory
 
     @property
+    def seed(self) -> str:
+        """The key as a text: two plans with one key draw the same numbers."""
+        return self.key.tobytes().hex()
+
+    @property
     def block_size(self) -> int:
         """How many runs should advance side by side."""
         return min(_TOGETHER // min(self.max_steps, _SEGMENT), max(_MIN_RUNS, _MAX_BLOCK // self.max_steps))

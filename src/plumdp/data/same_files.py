@@ -1,4 +1,4 @@
-"""Refuses data that would be counted twice: a file under two names, copies of a file, and parts of counts in a sum."""
+"""Refuses data that would be counted twice: files under two names, copies of files, and parts of counts in a sum."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from plumdp.data.log_files import FAR, LogFile, checked_record
 from plumdp.model.text import listing, number_of
 
 _FIRST = " first "  # between the key of data and how many runs or rows of these came first
+OF_FRAME = "frame "  # how the keys of data frames begin
 _START = 1 << 16  # bytes that are compared first: most files of one size differ there
 
 
@@ -22,7 +23,7 @@ class Part:
     """Data that counts are made of: what people call them, and a key that they have wherever they are counted."""
 
     name: str
-    key: str  # of a file, a hash of what it holds; otherwise a random number
+    key: str  # a hash of what a file or a data frame holds, or of a seed; otherwise a random number
     is_file: bool = False
     is_simulated: bool = False  # plumdp ran it and counted every step
 
@@ -41,6 +42,11 @@ class Part:
         """Return the first n runs or rows of it as a part."""
         return replace(self, name=f"the first {n:,.10g} runs or rows of {self.name}", key=f"{self.origin}{_FIRST}{n!r}")
 
+    @property
+    def is_frame(self) -> bool:
+        """Whether it is a data frame."""
+        return self.key.startswith(OF_FRAME)
+
 
 def part_of_file(file: LogFile) -> Part:
     """Return a file of a log as a part of counts; of one far away, only the name is known."""
@@ -49,10 +55,14 @@ def part_of_file(file: LogFile) -> Part:
     return Part(f"{file.name} (hash {file.hash[:8]})", f"{file.hash} {file.size}", is_file=True)
 
 
-def new_parts(steps: int, *, is_simulated: bool = False) -> tuple[Part, ...]:
-    """Return data that come from no file as a part of counts which no others have; nothing if there are no steps."""
+def new_parts(steps: int, *, key: str = "", is_simulated: bool = False) -> tuple[Part, ...]:
+    """Return data that come from no file as a part of counts; nothing if there are no steps.
+
+    ``key`` is that of a data frame, or of the random numbers of a simulation, whatever the number of its runs. Without
+    one, no other counts have this part.
+    """
     name = number_of(steps, "simulated step") if is_simulated else f"{number_of(steps, 'step')} not read from a file"
-    return (Part(name, uuid4().hex, is_simulated=is_simulated),) if steps else ()
+    return (Part(name, key or uuid4().hex, is_simulated=is_simulated),) if steps else ()
 
 
 def part_from(given: Any) -> Part:
@@ -67,15 +77,17 @@ def refuse_same_parts(parts: Sequence[Part], others: Sequence[Part]) -> None:
     both = [part for part in parts if part.origin in keys]
     if not both:
         return
+    if both[0].is_simulated:
+        seed = "both counts have runs of one seed, which are the same runs, or depend on one another"
+        raise DataError(f"{seed}: {both[0].name}; simulate one of them with another seed")
     it = "it" if len(both) == 1 and both[0].is_file else "them"
-    alike = (
-        "; if they are different data that happen to look alike, count the files of both at once, with ",
-        Option("partitions", "files"),
-    )
+    alike = "; if they are different data that happen to look alike, "
+    of_files = (alike + "count the files of both at once, with ", Option("partitions", "files"))
+    of_frames = (alike + "read both at once, as one data frame",) if both[0].is_frame else ()
     raise DataError(
         f"both counts contain {listing([part.name for part in both], most=3)}, which would be counted twice; add {it} "
         "once",
-        *(alike if both[0].is_file else ()),
+        *(of_files if both[0].is_file else of_frames),
     )
 
 

@@ -90,7 +90,7 @@ def simulate(
     *seen, all_seen = accumulate(_with_rewards(model.counted, point, stages, np.random.default_rng(plan.key)))
     kept = planned_pilot(seen, n, is_table=is_table) if moments else None
     sampling: Sampling = "trajectories" if graph is model.graph else "adaptive"
-    new = new_parts(int(all_seen.counts.sum()), is_simulated=True)
+    new = new_parts(int(all_seen.counts.sum()), key=plan.seed, is_simulated=True)
     time = recorder.parts(n) if moments else None
     return TransitionCounts(graph, all_seen.counts, sampling, kept, parts=new, rewards=all_seen.rewards, time=time)
 

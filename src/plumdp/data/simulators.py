@@ -6,6 +6,7 @@ import inspect
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -139,6 +140,7 @@ def sample_env(
     learned = _the_learned(model, reward)
     parts = [Seen.nothing(model.graph.n_transitions, len(learned)) for _ in range(len(sizes) + 1)]
     recorder = Recorder(runs_of_parts(episodes, sizes, model.graph.n_transitions) if sizes else [])
+    key = sha256(repr(generator.bit_generator.state).encode()).hexdigest()
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):
         stage = bisect_right(sizes, episode)
@@ -151,7 +153,7 @@ def sample_env(
         seed = None  # the environment goes on with its own randomness
     *moments, seen = accumulate(parts)
     kept = planned_pilot(moments, episodes, is_table=is_table) if moments else None
-    new = new_parts(int(seen.counts.sum()), is_simulated=True)
+    new = new_parts(int(seen.counts.sum()), key=key, is_simulated=True)
     time = recorder.parts(episodes) if sizes else None
     return TransitionCounts(model.graph, seen.counts, sampling, kept, parts=new, rewards=seen.rewards, time=time)
 

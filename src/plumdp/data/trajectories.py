@@ -39,6 +39,7 @@ class Trajectories:
     episode: CountArray  # (n_steps): number of the run
     step: IntArray  # (n_steps): 0, 1, … within each run
     transition: IntArray  # (n_steps)
+    seed: str = ""  # of the plan of the runs, if plumdp made them
 
     def __repr__(self) -> str:
         return one_line(self, number_of(len(np.unique(self.episode)), "run"), number_of(len(self), "step"))
@@ -68,7 +69,7 @@ class Trajectories:
     @cached_property
     def _parts(self) -> tuple[Part, ...]:
         """What counts of these runs are made of, however often they are counted."""
-        return new_parts(len(self), is_simulated=True)
+        return new_parts(len(self), key=self.seed, is_simulated=True)
 
     def rows_with_ends(self) -> tuple[Indices, BoolArray]:
         """Return the steps with the last of each run twice, and which rows are these second ones: the ends of runs."""
@@ -161,9 +162,10 @@ def first_visits(model: ParametricMDP, runs: Trajectories) -> EventCounts:
 def joined(blocks: Sequence[Trajectories]) -> Trajectories:
     """Return the runs of several blocks, at least one, as one."""
     fields = ("episode", "step", "transition")
-    return Trajectories(
-        blocks[0].graph, *(read_only(np.concatenate([getattr(block, field) for block in blocks])) for field in fields)
+    episode, step, transition = (
+        read_only(np.concatenate([getattr(block, field) for block in blocks])) for field in fields
     )
+    return Trajectories(blocks[0].graph, episode, step, transition, blocks[0].seed)
 
 
 def recorded_blocks(plan: Plan) -> Iterator[Trajectories]:
@@ -181,6 +183,7 @@ def recorded_blocks(plan: Plan) -> Iterator[Trajectories]:
             read_only(episode.astype(np.int64) + block.start),
             read_only(step.astype(np.int32)),
             read_only(taken[episode, step]),
+            plan.seed,
         )
 
 

@@ -55,12 +55,15 @@ def front_of(certificate: Certificate, *, title: str, system: str, author: str) 
     value = value_in_words(certificate.objective, system=system)
     answer = certificate.answer
     question = threshold_in_words(answer["question"], system=system) or answer["question"] if answer else ""
+    compared = certificate.comparison
+    if compared:  # whoever compares two policies asks which is better, and for bounds on one of them only then
+        question = "Is {} better than {}?".format(*compared["names"])
     return Front(
         title=title or sentence(value or f"A policy for {system or 'the system'}").rstrip("."),
         about=" · ".join(filter(None, [system if title else "", author, _date(certificate)])),
         claim=_claim(certificate, value),
         question=question,
-        verdict=answer.get("plain", ""),
+        verdict=compared["sentence"] if compared else answer.get("plain", ""),
         wanted=_wanted(certificate),
         rests_on=_rests_on(certificate),
         would_be_false=_would_be_false(certificate),
@@ -94,6 +97,9 @@ def _claim(certificate: Certificate, value: str) -> str:
 
 
 def _policy(certificate: Certificate) -> str:
+    told = certificate.comparison
+    if told:
+        return str(told["names"][told.get("policy") == "second"])
     return "the policy that was given" if certificate.options.get("policy") == "given" else "the best policy found"
 
 

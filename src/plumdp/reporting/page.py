@@ -17,6 +17,7 @@ from plumdp.reporting.parts import Picture, Section
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.findings import Findings
 from plumdp.result.folder import require_file, unwritable
+from plumdp.result.json_values import python_value
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -47,6 +48,18 @@ _LOOKS = {
         "estimate", "≈", "No guarantee: an estimate, nothing proves it", "Nothing proves these numbers."
     ),
 }
+
+
+_UNDECIDED = _Look("vacuous", "–", "Not yet known which policy is better", "Bounds on the value of one of both.")
+
+
+def _look_of(certificate: Certificate) -> _Look:
+    """Return the look of a certificate; that of a comparison tells whether it is decided."""
+    told, is_claim = certificate.comparison, certificate.status in (Status.CERTIFIED, Status.VACUOUS)
+    if not told or not is_claim:
+        return _LOOKS[certificate.status]
+    lower, upper = python_value(told["difference"])
+    return _UNDECIDED if lower <= 0 <= upper else _LOOKS[Status.CERTIFIED]
 
 
 @working("writing the report")
@@ -104,16 +117,16 @@ def render(certificate: Certificate, findings: Findings, *, title: str = "", sys
 
     certificate.require_own(findings)
     made = [_drawn(section) for make in SECTIONS if (section := make(certificate, findings)) is not None]
-    front = front_of(certificate, title=title, system=system, author=author)
+    front, look = front_of(certificate, title=title, system=system, author=author), _look_of(certificate)
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             certificate=certificate,
-            page_title=f"{_LOOKS[certificate.status].words.partition(':')[0]}: {front.title}",
+            page_title=f"{look.words.partition(':')[0]}: {front.title}",
             front=front,
-            look=_LOOKS[certificate.status],
+            look=look,
             bounds_picture=Markup(certificate.bounds_picture),
             sections=[section for section in made if not section.is_folded],
             methods=[section for section in made if section.is_folded],

@@ -64,11 +64,12 @@ def better(certificate: Certificate, findings: Findings) -> Section | None:
     names = [*told["names"], "the first less the second"]
     rows = [(name, outward(low, -1), outward(high, 1)) for name, (low, high) in zip(names, ends.values(), strict=True)]
     table = TableOf("better-table", "Both policies", ("value of", "lower", "upper"), rows, ("lower", "upper"))
+    first, second, difference = (high - low for low, high in ends.values())
     why = "Both values depend on the same unknown numbers, so that their difference is known better than either."
     return Section(
         "better",
         "Better by how much",
-        [told["sentence"], why],
+        [told["sentence"], *([why] if difference < min(first, second) else [])],
         pictures=pictures.difference(certificate),
         tables=[table],
     )
