@@ -116,6 +116,11 @@ MUTANTS = {
             "a report that says more",
             "counts of earlier updates",
             "a study that is a sentence",
+            "a study of something else, in other words",
+            "bets on a policy that was chosen later",
+            "a file whose name is a sentence",
+            "counts that were looked at earlier",
+            "an automaton from a file of the forger",
         )
     },
     "unit/test_verify_opponent": {

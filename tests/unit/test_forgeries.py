@@ -248,6 +248,33 @@ def never_seen(witness, certificate, folder):
     item["lower"][place] = 0.0
 
 
+def chosen_later(witness, certificate, folder):
+    """Bet on a policy that was chosen when all data were there, and say that it was found."""
+    shutil.rmtree(folder)
+    saved(folder, walk(), counts_of(walk()), policy="go")
+    content = [json.loads((folder / name).read_text()) for name in ("witness.json", "certificate.json")]
+    for part, new in zip((witness, certificate), content, strict=True):
+        part.clear()
+        part |= new
+    assert certificate["options"]["objectives"] == [""]
+    certificate["options"]["objectives"] = [PROPERTY]
+
+
+def another_file(witness, certificate, folder):
+    name = "nothing. The value is 1"
+    (folder / name).write_text("")
+    certificate["hashes"][name] = ""
+
+
+def another_rival(witness, certificate, folder):
+    shutil.copy(folder / "policy.csv", folder / "rival.csv")
+    certificate["hashes"]["rival.csv"] = ""
+
+
+def counted_earlier(witness, certificate, folder):
+    witness["set"]["intervals"]["list"][-1] |= {"earlier": {"upper": [0, 0]}, "upper": 1.0}
+
+
 NEVER_ONE = "The policy's value lies between 0.99 and 1 with confidence 99.9"
 WHOLE = "every value is one and so is the first policy"
 
@@ -265,6 +292,12 @@ FORGERIES = {
     ),
     "an objective with a name that is a sentence": Forgery(
         "chance", both(objective=f'"The value is 1": {PROPERTY}'), f"of: {PROPERTY}\n", reader="nothing"
+    ),
+    "an automaton from a file of the forger": Forgery(
+        "chance",
+        both(objective='Pmax=? [ HOA: {"mine.hoa"} ]'),
+        "trusted: that the file with the aut",
+        reader="nothing",
     ),
     "another objective": Forgery("chance", both(objective='Pmax=? [ F<=2 "goal" ]'), "", "model"),
     "another objective, for a reader without the model": Forgery(
@@ -317,6 +350,12 @@ FORGERIES = {
     "the proof of another part": Forgery("never", no_proof, "needs q to be above 0", "bracket"),
     "the support of a table": Forgery("table again", without("support"), "to be possible", "model"),
     "a row of a table that never led there": Forgery("table again", never_seen, "to be above 0", "set"),
+    "bets on a policy that was chosen later": Forgery(
+        "table", chosen_later, "another policy than those that the pilot leads to", "directions", reader="model"
+    ),
+    "a file whose name is a sentence": Forgery("chance", another_file, "a result has no such file", "files"),
+    "a policy that nothing is said about": Forgery("chance", another_rival, "a result has no such file", "files"),
+    "counts that were looked at earlier": Forgery("chance", counted_earlier, "the settings are", "log"),
     "a report that says more": Forgery("chance", forged_report, "not checked: report.html, entries"),
     "counts of earlier updates": Forgery(
         "online", earlier_counts, "had happened 150 times in 200 trials at some time", reader="nothing"
@@ -331,6 +370,9 @@ FORGERIES = {
     "an action that is left out": Forgery("all", lambda w, c, f: w["all_policies"]["others"].pop(), "", "model"),
     "a study that is a sentence": Forgery("studies", study("it is proved that p"), "not an expression", "counts"),
     "a study of something else": Forgery("studies", study("1 - p"), "is not p", "counts"),
+    "a study of something else, in other words": Forgery(
+        "studies", study("1.0*p + 0.001"), "studies: the settings are", "log"
+    ),
 }
 
 

@@ -304,5 +304,10 @@ def check_settings(look: Look) -> None:
 
 def _settings(part: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return what a part of the set has besides what the checker derives from the counts."""
-    rounded = {name: f"{value:.9g}" if isinstance(value, float) else value for name, value in (part or {}).items()}
-    return part and json.loads(json.dumps({n: value for n, value in rounded.items() if n not in ("list", "points")}))
+    if part is None:
+        return None
+    kept = {name: f"{value:.9g}" if isinstance(value, float) else value for name, value in part.items()}
+    items = [item for item in part.get("list", ()) if isinstance(item, dict)]
+    kept["list"] = [(item["text"], item["polynomial"]) for item in items if "text" in item]  # of studies
+    kept["earlier"] = [item["earlier"] for item in items if "earlier" in item]  # of intervals
+    return dict(json.loads(json.dumps({name: value for name, value in kept.items() if name != "points"})))

@@ -70,7 +70,8 @@ def check_table_settings(look: Look) -> None:
         asked = [each for each in found.announced if each.question.digest == look.question().digest]
         require(len(bets["shares"]) == len(asked), "bets are placed on more or fewer policies")
         made = asked[bets["policy"]].errors
-        errors |= {"bets": (list(bets["errors"].values()), [made.of_side, made.rows, made.ball])}
+        own_errors = {"side": made.of_side, "rows": made.rows, "ball": made.ball}
+        errors |= {f"bets: {name}": (bets["errors"][name], error) for name, error in own_errors.items()}
     for name, pair in errors.items():
         require(bool(np.allclose(*pair, rtol=1e-9, atol=0)), f"{name}: the error is divided in another way")
 
@@ -117,9 +118,10 @@ def _outlook(pilot: npt.NDArray[Any], moments: Moments, witness: dict[str, Any],
 
 
 def _check_policy(look: Look, question: Question, policy: npt.NDArray[Any], outlook: Outlook) -> None:
-    """Require that the policy was given, or that the pilot names it."""
-    bets = look.witness["bets"]
-    if look.certificate["options"]["policy"] == "given" and len(bets["shares"]) == 1:
+    """Require that the policy was announced, or that the pilot names it."""
+    bets, options = look.witness["bets"], look.certificate["options"]
+    is_announced = options["policy"] == "given" and not all(options["objectives"])  # policies have no text
+    if is_announced and len(bets["shares"]) == 1:
         return
     candidates = candidates_of(question, outlook)
     fits = len(candidates) == len(bets["shares"]) and np.array_equal(candidates[bets["policy"]], policy)

@@ -63,6 +63,7 @@ SPACE = "that rows and parameter space are those of the model"
 ALONE = "that there is no other policy, as the answer says what the value is"
 COUNTS = "that the counts are those of the data"
 SETTINGS = "that the settings of the method were fixed before the data (list in verify.md)"
+AUTOMATON = "that the file with the automaton, which the objective names, is the one that was meant"
 TRUSTED = (CHAIN, SPACE, COUNTS, SETTINGS)
 ASKED = "that property, policy and options were chosen before the data were looked at"
 SETTLED = {
@@ -175,6 +176,7 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
     if kind not in ARGUMENTS:
         raise Rejected(f"verify does not know witnesses of the kind {kind[:40]!r}", "files")
     report.kind, report.trusted, report.objective = kind, list(ARGUMENTS[kind].trusted), about(claim)
+    report.trusted += [AUTOMATON] if "HOA" in report.objective else []
     with limited_work():
         proved = ARGUMENTS[kind].check(claim, witness, report)
     with report.layer("sentence"):

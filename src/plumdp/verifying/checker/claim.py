@@ -15,7 +15,8 @@ from .answers import Answer, check_verdict, read_answer, threshold_of
 from .comparison import Comparison, Ends, names_of, quoted, read_comparison, read_ends, read_sentence
 from .reading import Exact, Part, Rejected, read_bytes, read_json, require
 
-CERTIFICATE, WITNESS = "certificate.json", "witness.json"
+CERTIFICATE, WITNESS, RIVAL = "certificate.json", "witness.json", "rival.csv"
+_FILES = {CERTIFICATE, WITNESS, "policy.csv", "findings.json", "data.npz"}
 FORMAT = "plumdp/witness/1"
 N_PILOTS = 6  # that data which may have ended at will might have had; each has an equal part of the error
 _SENTENCE = re.compile(r"The policy's value (?:lies between (\S+) and (\S+)|is (\S+)) with confidence (\S+) %\.")
@@ -65,6 +66,8 @@ def read_files(folder: Path) -> tuple[Claim, Part]:
     require(WITNESS in here, "there is no witness.json: certify again with --witness")
     listed = set(hashes.names())
     require(here <= listed, f"the certificate does not list {', '.join(sorted(here - listed))}")
+    others = sorted(here - _FILES - ({RIVAL} if "comparison" in certificate else set()))  # names would be printed
+    require(not others, f"{', '.join(others)}: a result has no such file")
     content, total = b"", 0
     for name in [*sorted(listed - {CERTIFICATE, WITNESS}), WITNESS]:
         require("/" not in name and "\\" not in name and name in here, f"{name[:60]} is listed, but not there")
@@ -124,7 +127,8 @@ def about(claim: Claim) -> str:
     certificate = claim.certificate
     text = read_objective(certificate["objective"].text())[0]
     if "answer" in certificate:
-        text = f"{text}, asked whether {' '.join(certificate['answer']['question'].text().split())}"
+        asked, is_given = certificate["answer"]["question"].text(), certificate["options"]["policy"].value == "given"
+        text = f"{text}, asked {'of policy.csv ' if is_given else ''}whether {' '.join(asked.split())}"
     if claim.comparison is not None:
         first, second = map(quoted, names_of(certificate["comparison"]))
         files = ("policy.csv", "rival.csv") if claim.comparison.sign > 0 else ("rival.csv", "policy.csv")
