@@ -244,7 +244,9 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
     assert LogOptions([out]).read(model).pilot is not None
     # nobody says that the length was planned
     assert LogOptions([out], sampling="adaptive").read(model).pilot is None
-    assert run("count", "betting:5", log, "-o", out, "--force").endswith("2,400 steps, counted\n")
+    assert run("count", "betting:5", log, "-o", out, "--force").endswith(
+        "2,400 steps, counted, without bets, as nobody said what came first (--order)\n"
+    )
     said = run("count", "betting:5", log, "-o", out, "--force", "--order", "runs")
     assert said.endswith(
         "2,400 steps, counted, with bets after the first 16, 64, 256 (the runs of the log are numbered in the order in "
@@ -256,8 +258,8 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
     assert pl.read_counts(model, out).pilot.expected == 1000
     said = run("count", "betting:5", log, "-o", out, "--force", "--sampling", "trajectories")
     assert said.endswith(
-        "2,400 steps, counted, with bets after the first 16, 64, 256 (the runs of the log were numbered without "
-        "looking at how they went)\n"
+        "2,400 steps, counted, with bets after the first 16, 64, 256 (the runs are independent, all under one policy, "
+        "and were numbered without looking at how they went)\n"
     )
     assert_same_moments(pl.read_counts(model, out), expected)
     assert "n_first_16384" in run("counts-sql", "betting:5", "--order", "runs")
@@ -269,8 +271,8 @@ def test_short_logs_in_order_have_an_empty_pilot_which_less_sampling_keeps(tmp_p
     RUNNER.invoke(app, ["simulate", "betting:5", "-n", "16", "-o", log, "--form", "trajectories"])
     said = RUNNER.invoke(app, ["count", "betting:5", log, "-o", out, "--order", "runs", "--sampling", "independent"])
     assert said.output.endswith(
-        "96 steps, counted, without bets, as there are too few data, or it is not clear which came first (the runs of "
-        "the log are numbered in the order in which they were made, each ended before the next began)\n"
+        "96 steps, counted, without bets, as there are too few data for the first (the runs of the "
+        "log are numbered in the order in which they were made, each ended before the next began)\n"
     )
     for sampling in ("independent", "adaptive"):
         pilot = LogOptions([out], sampling=sampling).read(model).pilot

@@ -64,7 +64,7 @@ def test_count_maps_states_and_reports_what_does_not_fit(folder, capsys):
         "4 rows of transitions: 2 matched, 2 rejected\n"
         "  unknown state: 1 row; (x=0, y=above 100) (1×, row 4); y is 0 to 8 in the model\n"
         "  unreadable state: 1 row; (x=0, y=null) 'east' → (x=1, y=1) (1×, row 3)\n"
-        "counts.parquet: 2 steps, counted\n",
+        "counts.parquet: 2 steps, counted, without bets, as nobody said what came first (--order)\n",
         "",
     )
 
@@ -143,7 +143,8 @@ def days(tmp_path, monkeypatch):
 def test_files_that_number_their_runs_anew_are_counted_with_partitions(days, capsys):
     assert run(capsys, "count", "betting:5", "day-1.csv", "day-2.csv", "-o", "c.parquet") == (2, "", REPEATED)
     done = run(capsys, "count", "betting:5", "day-1.csv", "day-2.csv", "--partitions", "files", "-o", "c.parquet")
-    assert done == (0, "6 rows of transitions: 6 matched, 0 rejected\nc.parquet: 6 steps, counted\n", "")
+    why = "without bets, as nobody said what came first (--order)"
+    assert done == (0, f"6 rows of transitions: 6 matched, 0 rejected\nc.parquet: 6 steps, counted, {why}\n", "")
     code, _, said = run(capsys, "certify", "betting:5", "c.parquet", "--partitions", "files")
     assert (code, said) == (
         2,
@@ -172,7 +173,7 @@ def test_count_says_in_which_order_files_were_read(days, capsys):
     assert (code, said) == (
         0,
         "176 rows of transitions: 11 matched, 165 exact duplicates left out, 0 rejected\n"
-        "c.parquet: 11 steps, counted, without bets, as there are too few data, or it is not clear which came first "
+        "c.parquet: 11 steps, counted, without bets, as there are too few data for the first "
         "(the rows of the log are in the order in which their steps happened, file after file: part-1.csv, part-2.csv, "
         "part-3.csv, …, part-11.csv (11 files))\n",
     )
@@ -188,7 +189,7 @@ def test_runs_without_their_last_state_need_a_reason(tmp_path, monkeypatch, caps
     assert run(capsys, "count", "betting:5", "log.csv", "--cut-off", "unrelated", "-o", "counts.parquet") == (
         0,
         "2 rows of trajectories: 1 matched, 1 last rows of runs (1 cut off), 0 rejected\n"
-        "counts.parquet: 1 steps, counted\n",
+        "counts.parquet: 1 steps, counted, without bets, as nobody said what came first (--order)\n",
         "",
     )
     code, out, _ = run(capsys, "certify", "betting:5", "counts.parquet")

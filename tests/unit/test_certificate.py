@@ -348,11 +348,12 @@ def test_json_holds_everything_but_the_policy(one, other, text):
     read = json.loads(made.to_json(), parse_constant=refuse)
     assert read.pop("schema") == "plumdp/certificate/1"
     assert set(read) == {field.name for field in fields(Certificate)} - {"policy", "answer", "comparison", "rival"}
-    for name in set(read) - {"lower", "upper", "parameters", "assumptions", "jointly", "budget"}:
+    for name in set(read) - {"lower", "upper", "parameters", "assumptions", "jointly", "budget", "narrower"}:
         assert read[name] == getattr(made, name)
     assert (float(read["lower"]), float(read["upper"])) == (lower, upper)  # infinite numbers are text
     assert [float(end) for end in read["parameters"]["p"]] == [lower, upper]
     assert (tuple(read["assumptions"]), tuple(read["jointly"])) == (made.assumptions, made.jointly)
+    assert read["narrower"] == "".join(map(str, made.narrower))
     assert read["budget"] == {words: float(share) for words, share in made.budget}
 
 

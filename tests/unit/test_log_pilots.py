@@ -352,12 +352,14 @@ def test_logs_in_order_that_are_too_short_for_a_moment_have_an_empty_pilot(sourc
     assert read_log(LAMP, log, order="time").counts.pilot.moments[0].sum() == 256
     short = SOURCES[source](plain.head(256).to_dict("records"), tmp_path / "short.parquet")
     few = SOURCES[source]([row for row in ROWS["trajectories"] if row["episode"] < 16], tmp_path / "runs.parquet")
-    pilots = [read_log(LAMP, short, order="time").counts.pilot, read_log(LAMP, few, order="runs").counts.pilot]
-    for pilot in pilots:
+    for log in (read_log(LAMP, short, order="time"), read_log(LAMP, few, order="runs")):
+        pilot = log.counts.pilot
         assert (pilot.total, pilot.moments, pilot.end) == (0, (), PilotEnd.POWER_OF_FOUR)
         assert not pilot_assumption(pilot)
-    assert read_log(LAMP, few, sampling="trajectories").counts.pilot is None
-    assert read_log(LAMP, short).counts.pilot is None
+        assert log.report.no_bets == "few"
+    planned, unordered = read_log(LAMP, few, sampling="trajectories"), read_log(LAMP, short)
+    assert (planned.counts.pilot, planned.report.no_bets) == (None, "few")
+    assert (unordered.counts.pilot, unordered.report.no_bets) == (None, "order")
 
 
 @pytest.mark.parametrize("where", [0, 100, -1])

@@ -133,6 +133,10 @@ def test_policies_that_were_not_announced_have_intervals_alone():
     model, _, counts = data()
     learned = pl.learn(model, counts, objectives=[REACH])
     assert "bets are placed on policies that the first data name" in str(pl.conclude(learned, FREE[1]))
+    given = pl.conclude(learned, REACH, policy=model.graph.first_choice[:-1])
+    assert given.to_narrow == (
+        "to get narrower bounds: say announced=True if these data did not choose the policy; then bets are placed on it"
+    )
     nothing = pl.learn(model, data(pilot=False)[2], objectives=[REACH])
     assert "not known which data came first" in str(pl.conclude(nothing, REACH))
 

@@ -17,6 +17,10 @@ Steps: TypeAlias = Literal["consecutive", "ordered"]
 """What the steps of trajectories show: numbers that grow by one in each row, so that a row which is missing shows; or
 only the order of the rows of a run."""
 
+NoBets: TypeAlias = Literal["order", "unnamed runs", "shared names", "few"]
+"""Why no bets were placed by a log: nobody said what came first, rows do not name their runs, most rows contradict
+others of their step, or there are too few data for the first bets."""
+
 CutOff: TypeAlias = Literal["unrelated"]
 """Why runs of a log end before the outcome of their last action: for reasons that have nothing to do with it."""
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp import __version__
+from plumdp.certifying.to_narrow import to_narrow
 from plumdp.certifying.valuation import Valuation
 from plumdp.confidence.full_likelihood import left_out_choices
 from plumdp.confidence.sets import Guarantee
@@ -107,7 +108,8 @@ def make_certificate(
             "memory": question.remembers,
         },
     )
-    return with_data(certificate, learned.counts)
+    narrower = () if certificate.reason else to_narrow(learned, certificate)  # the graph alone explains it
+    return with_data(replace(certificate, narrower=narrower), learned.counts)
 
 
 def _remark(policy: PolicyTable, question: Question) -> str:
@@ -209,6 +211,7 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
             p_value=None,
             visible_error=None,
             not_in_likelihood="",
+            narrower=(),
             budget=(),
         )
     return replace(

@@ -9,7 +9,7 @@ import typer
 
 import plumdp
 from plumdp.base.errors import DataError
-from plumdp.base.vocabulary import Dialect, Form
+from plumdp.base.vocabulary import Dialect, Form, NoBets
 from plumdp.cli import arguments as args
 from plumdp.cli.arguments import pairs
 from plumdp.cli.mappings import action_map, state_maps
@@ -20,6 +20,13 @@ from plumdp.cli.sources import load_policy
 
 if TYPE_CHECKING:
     from plumdp.model.policy import Policy
+
+_NO_BETS: dict[NoBets, str] = {
+    "order": ", without bets, as nobody said what came first (--order)",
+    "unnamed runs": ", without bets, as rows do not name their runs (--column episode=COLUMN)",
+    "shared names": ", without bets, as most rows contradict others with the same run and step",
+    "few": ", without bets, as there are too few data for the first",
+}
 
 _Form = Annotated[Form, typer.Option("--form", help="Rows with the next state, or one row per state.")]
 _Force = Annotated[bool, typer.Option("--force", help="Replace the file if it already exists.")]
@@ -192,9 +199,8 @@ def _manifest(counts: plumdp.TransitionCounts, output: Path | None) -> dict[str,
 
 
 def _pilot_text(counts: plumdp.TransitionCounts) -> str:
-    if counts.pilot is None:
-        return ""
-    why = f" ({counts.pilot.rests_on})" if counts.pilot.rests_on else ""
-    if not counts.pilot.lengths:
-        return f", without bets, as there are too few data, or it is not clear which came first{why}"
+    why = f" ({counts.pilot.rests_on})" if counts.pilot is not None and counts.pilot.rests_on else ""
+    if counts.pilot is None or not counts.pilot.lengths:
+        no_bets = None if counts.report is None else counts.report.no_bets
+        return "" if no_bets is None else _NO_BETS[no_bets] + why
     return f", with bets after the first {', '.join(f'{length:,.0f}' for length in counts.pilot.lengths)}{why}"

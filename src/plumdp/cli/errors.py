@@ -48,6 +48,7 @@ _PHRASES = {  # what Python says, and what the command line has in its place
     "read_counts": "plumdp count MODEL COUNTS... -o SUM",
     "read_log": "plumdp count, whose counts can be added to these",
     "decide": "certify",
+    "advise": "plumdp advise",
 }
 _OF_OTHERS = (  # texts of Typer
     (r"\bValue error, ", ""),

@@ -17,6 +17,7 @@ from rich.text import Text
 
 import plumdp
 from plumdp.base.vocabulary import Status, Verdict
+from plumdp.cli.errors import in_command_line_words
 from plumdp.cli.invocation import command_line
 
 if TYPE_CHECKING:
@@ -108,8 +109,9 @@ def print_json(contents: list[dict[str, Any]], *, one: bool = False) -> None:
 
 
 def with_command(certificate: plumdp.Certificate) -> plumdp.Certificate:
-    """Return a certificate that says by which command it was made."""
-    typed = command_line()
+    """Return a certificate that says by which command it was made, in the words of the command line."""
+    typed, narrower = command_line(), filter(None, [in_command_line_words(*certificate.narrower)])
+    certificate = replace(certificate, narrower=tuple(narrower))
     return replace(certificate, provenance={**certificate.provenance, "command": typed}) if typed else certificate
 
 

@@ -151,7 +151,7 @@ def _time(seen: Sequence[CountArray], about: Mapping[str, Any] | None) -> TimePa
         raise DataError(f"the file does not have one column of time for each boundary: {_AGAIN}")
     if about is None:
         return None
-    dense = np.array(seen, dtype=np.int64).reshape(len(seen), -1)
+    dense = np.array(seen, dtype=np.int64, ndmin=2)  # short data have no boundary
     part, transition = np.nonzero(dense)
     return TimeParts.from_words(about, part, transition, dense[part, transition])
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import tell, working
-from plumdp.base.vocabulary import CutOff, Steps
+from plumdp.base.vocabulary import CutOff, NoBets, Steps
 from plumdp.data.columns import (
     FIRST_COUNTS,
     STEP,
@@ -243,7 +243,8 @@ def read_log(
         )
     if order == "time" or partitions == "files":
         first = after_files(first, order, files)
-    report = replace(report, files=described, read=now())
+    no_bets = None if not pilot or (first is not None and first.moments) else _no_bets(form, sampling, planned, tally)
+    report = replace(report, files=described, read=now(), no_bets=no_bets)
     seen = tally.seen
     return Log(
         TransitionCounts(model.graph, read_only(seen.counts), sampling, first, report, parts, seen.rewards, time)
@@ -337,6 +338,15 @@ def _pilot(
     if recorder is not None:
         return pilot, recorder.parts(n)
     return pilot, parts_at(sizes, [each.counts for each in seen], n, unit=unit, per_part=per_part)
+
+
+def _no_bets(form: LogForm, sampling: Sampling, planned: LogPilot | None, tally: TransitionCounter) -> NoBets:
+    """Return why no bets were placed although they are wanted."""
+    if tally.shares_names:
+        return "shared names"
+    if planned is None:
+        return "unnamed runs" if sampling == "trajectories" and form != "counts" else "order"
+    return "few"
 
 
 @contextmanager

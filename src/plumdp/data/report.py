@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
-from plumdp.base.vocabulary import CutOff
+from plumdp.base.vocabulary import CutOff, NoBets
 from plumdp.data.columns import LogForm
 from plumdp.data.hints import NUMBERED
 from plumdp.data.log_files import LogFile, log_file_from
@@ -100,6 +100,7 @@ class IngestionReport:
     cut_off: CutOff | None = None
     assuming: tuple[str, ...] = ()
     allowed: int = 0
+    no_bets: NoBets | None = field(default=None, compare=False)  # why there are none, if they were wanted
 
     @property
     def total(self) -> int:
@@ -163,7 +164,7 @@ class IngestionReport:
         cut_off = self.cut_off or other.cut_off
         assuming = tuple(dict.fromkeys((*self.assuming, *other.assuming)))
         read, allowed = max(self.read, other.read), self.allowed + other.allowed
-        return IngestionReport(form, rows, worst, files, read, hints, cut_off, assuming, allowed)
+        return IngestionReport(form, rows, worst, files, read, hints, cut_off, assuming, allowed, self.no_bets)
 
     def reasons(self, kinds: Sequence[Kind] = REJECTED) -> list[str]:
         """Return a line for each kind of rejected rows."""
@@ -186,6 +187,7 @@ class IngestionReport:
             **({"cut_off": self.cut_off} if self.cut_off else {}),
             **({"assuming": [*self.assuming]} if self.assuming else {}),
             **({"allowed": self.allowed} if self.allowed else {}),
+            **({"no_bets": self.no_bets} if self.no_bets else {}),
         }
 
 
@@ -237,6 +239,7 @@ def report_from(given: Any) -> IngestionReport:
         isinstance(given, dict)
         and {"form", "rows", "worst"} <= given.keys() <= {*IngestionReport.__dataclass_fields__}
         and given.get("cut_off") in (None, *get_args(CutOff))
+        and given.get("no_bets") in (None, *get_args(NoBets))
         and isinstance(given.get("files", []), list)
         and isinstance(given.get("assuming", []), list)
         and all(isinstance(sentence, str) for sentence in given.get("assuming", []))
@@ -258,4 +261,5 @@ def report_from(given: Any) -> IngestionReport:
     files = tuple(map(log_file_from, given.get("files", [])))
     read, hints, cut_off = given.get("read", ""), given.get("hints", {}), given.get("cut_off")
     assuming, allowed = tuple(given.get("assuming", [])), given.get("allowed", 0)
-    return IngestionReport(given["form"], rows, given["worst"], files, read, hints, cut_off, assuming, allowed)
+    told = given["worst"], files, read, hints, cut_off, assuming, allowed, given.get("no_bets")
+    return IngestionReport(given["form"], rows, *told)

@@ -110,6 +110,8 @@ def _wanted(certificate: Certificate) -> str:
         share = is_probability(certificate.objective)
         estimate = plain_number(certificate.estimated_value, 0, is_probability=share)
         said.append(f"Best estimate: about {estimate}, where the data are most likely; this is not a bound.")
+    if certificate.narrower:
+        said.append(sentence(certificate.to_narrow))
     return " ".join(said)
 
 

@@ -83,6 +83,7 @@ _CERTIFICATE = shapes.record(
     },
     {
         "visible_error": shapes.nullable(shapes.share),
+        "narrower": shapes.text,
         "answer": shapes.record(
             {"verdict": shapes.one_of(*Verdict)} | dict.fromkeys(("question", "sentence", "plain"), shapes.text)
         ),
@@ -162,6 +163,7 @@ def certificate_from(content: dict[str, Any], policy: PolicyTable) -> Certificat
         data_quality=None if quality is None else _quality(quality),
         gap=python_value(content["gap"]),
         jointly=tuple(content["jointly"]),
+        narrower=(content["narrower"],) if content.get("narrower") else (),
         budget=tuple((words, Fraction(share).limit_denominator(_FINEST)) for words, share in content["budget"].items()),
         visible_error=content.get("visible_error"),
         answer=content.get("answer", {}),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plumdp.base.clock import NO_STAGE
-from plumdp.base.errors import DataError, require_kind
+from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.vocabulary import Status as Status
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import TransitionCounts, counts_of
@@ -76,6 +76,7 @@ class Certificate:
     jointly: tuple[str, ...] = ()  # other properties: certificates of all of them hold at once with the confidence
     p_value: float | None = None  # of the model as a whole, valid at any time; None if it was not tested
     visible_error: float | None = None  # of a row, below which that test hardly shows it, about: an estimate
+    narrower: tuple[str | Option, ...] = ()  # what helps most to get narrower bounds, in words
     not_coupled: str = ""  # why there are no coupled bounds, if they were asked for: these are then rectangular
     remark: str = ""  # what the policy does not make use of
     left_out: str = ""  # what was cut to save time, in words: bounds hold, and more work could narrow them
@@ -205,6 +206,8 @@ class Certificate:
             facts.append(("estimate", f"about {self.estimated_value:.6g} at the most likely {point} (not a bound)"))
         if parts := ", ".join(f"{share} {name}" for name, share in shares(self.gap)):
             facts.append(("width", f"{outward(self.upper - self.lower, 1, 3)}: {parts}"))
+        if self.narrower:
+            facts.append(("narrower", self.to_narrow))
         facts += self.premises()
         if self.solver != "converged":
             facts.append(("solver", self.solver))
@@ -226,6 +229,11 @@ class Certificate:
 
     def _verdict_on_model(self, p_value: float) -> str:
         return verdict_on_model(p_value, self.status, 1 - self.confidence, self.misfit, self.visible_error)
+
+    @property
+    def to_narrow(self) -> str:
+        """What helps most to get narrower bounds, as a sentence without a full stop; empty if nothing is known to."""
+        return f"to get narrower bounds: {''.join(map(str, self.narrower))}" if self.narrower else ""
 
     @property
     def is_of_table(self) -> bool:
@@ -330,6 +338,7 @@ class Certificate:
             "jointly": list(self.jointly),
             "p_value": self.p_value,
             "visible_error": self.visible_error,
+            "narrower": "".join(map(str, self.narrower)),
             "not_coupled": self.not_coupled,
             "remark": self.remark,
             "left_out": self.left_out,

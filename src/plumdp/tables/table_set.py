@@ -33,6 +33,10 @@ from plumdp.tables.intervals import table_intervals
 from plumdp.tables.values import estimate_value, value_bounds
 
 _GIVEN = "you chose the policy before these data were looked at, or by those before the first bets alone (you said so)"
+NOT_ANNOUNCED = (
+    "bets are placed on policies that the first data name, and on those that you announce, chosen before these data "
+    "were looked at or by those before the first bets alone"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,10 +189,7 @@ def bounds_of_policy(
         return "runs may come to states that the table does not have, whose memory is not known"
     errors = [each.errors for each in _about(bounds, question) if np.array_equal(each.policy, policy)]
     if not errors:
-        return (
-            "bets are placed on policies that the first data name, and on those that you announce, chosen before these "
-            "data were looked at or by those before the first bets alone"
-        )
+        return NOT_ANNOUNCED
     largest = max(errors, key=lambda each: each.of_side)
     return value_bounds(bounds.moments, largest, question.model, policy, question.objective, lower, upper)
 

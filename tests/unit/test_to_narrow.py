@@ -1,0 +1,103 @@
+"""The one thing that helps most to get narrower bounds: the right one, in the words of the interface that was used."""
+
+import pandas as pd
+import pytest
+from command_line import plumdp
+from log_models import LAMP, runs
+
+import plumdp as pl
+from plumdp.reporting.front import front_of
+
+ROWS = runs(LAMP, {"p": 0.6}, 40)[0]
+RUNS, MOVES = pd.DataFrame(ROWS["trajectories"]), pd.DataFrame(ROWS["transitions"])
+ASKED = "Pmax=? [ F<=3 place_x=2 ]"
+SHARED = pd.concat([RUNS[RUNS.episode < 20], RUNS[RUNS.episode >= 20].assign(episode=RUNS.episode - 20)])
+ORDER = (
+    "say of the log what came first, with order='runs' if its runs are numbered as they were made, each after the one "
+    "before, or order='time' if its rows are in order; then bets are placed by what came first"
+)
+FEW = "collect more than 16 runs, or 256 rows if these are in order; the first bets are placed then"
+OPEN = (
+    "of the next data, fix the number of runs before you look at any, and say sampling='trajectories', or say how many "
+    "you expect, with expected=…"
+)
+MORE = "collect more data: four times as many about halve the width; advise says which help most"
+CASES = {
+    "nobody said an order": (RUNS, {}, {}, ORDER),
+    "runs without names": (
+        MOVES.drop(columns="episode"),
+        {"sampling": "trajectories"},
+        {},
+        "name the run of each row, with columns={'episode': …}; then bets are placed by what came first",
+    ),
+    "names of several runs": (
+        SHARED,
+        {"order": "runs", "on_unmatched": "report"},
+        {},
+        "give different runs different names, as most rows contradict others with the same run and step; if each file "
+        "numbers its runs anew, say partitions='files'; then bets are placed by what came first",
+    ),
+    "few runs": (RUNS[RUNS.episode < 16], {"order": "runs"}, {}, FEW),
+    "few runs, planned": (RUNS[RUNS.episode < 16], {"sampling": "trajectories"}, {}, FEW),
+    "few rows": (MOVES.head(256), {"order": "time"}, {}, FEW),
+    "an open end": (RUNS, {"order": "runs"}, {}, OPEN),
+    "an expected end": (RUNS, {"order": "runs", "expected": 50}, {}, MORE),
+    "a planned end": (RUNS, {"sampling": "trajectories"}, {}, MORE),
+    "no bets wanted": (RUNS, {"pilot": False}, {}, MORE),
+    "bets that are drawn": (RUNS, {"sampling": "independent"}, {}, MORE),
+    "another relaxation": (
+        RUNS,
+        {"sampling": "trajectories"},
+        {"relaxation": "rectangular"},
+        "ask for relaxation='coupled', with one point for all states",
+    ),
+    "a misfit": (
+        RUNS,
+        {"sampling": "trajectories"},
+        {"misfit": 0.01},
+        "allow for less, with a smaller misfit, if you can vouch for it: no data win back its price",
+    ),
+    "a set without bets": (RUNS, {}, {"confidence_set": "interval"}, MORE),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_certificate_says_what_narrows_its_bounds(case):
+    log, said, asked, expected = CASES[case]
+    certificate = pl.certify(LAMP, pl.read_log(LAMP, log, **said), ASKED, confidence=0.9, **asked)
+    assert certificate.to_narrow == f"to get narrower bounds: {expected}"
+    assert ("narrower", certificate.to_narrow) in certificate.facts()
+    assert certificate.to_dict()["narrower"] == expected
+    assert not any("no bets" in each for each in certificate.assumptions)
+
+
+def test_the_line_is_kept_with_counts_and_results_and_is_on_the_first_screen_of_a_report(tmp_path):
+    counts = pl.read_log(LAMP, RUNS).counts
+    pl.write_counts(counts, tmp_path / "counts.parquet")
+    certificate = pl.certify(LAMP, pl.read_counts(LAMP, tmp_path / "counts.parquet"), ASKED, confidence=0.9)
+    certificate.save(tmp_path / "result")
+    again = pl.read_result(tmp_path / "result")
+    assert again.to_narrow == certificate.to_narrow == f"to get narrower bounds: {ORDER}"
+    assert f"To get narrower bounds: {ORDER}." in front_of(again, title="", system="", author="").wanted
+    first = counts + pl.read_log(LAMP, RUNS.assign(episode=RUNS.episode + 1000), order="runs").counts
+    assert first.report.no_bets == "order"  # the bets of a sum are those of its first part
+
+
+def test_nothing_is_said_where_no_data_help():
+    known = pl.certify(LAMP, pl.read_log(LAMP, RUNS), "Pmax=? [ F true ]", confidence=0.9)
+    assert (known.lower, known.upper, known.narrower) == (1, 1, ())
+    wrong = pl.read_log(LAMP, MOVES.assign(next_place_x=2), on_unmatched="report")
+    assert pl.certify(LAMP, wrong, ASKED).narrower == ()
+
+
+def test_the_command_line_speaks_of_its_flags(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runs = pl.data.record(pl.case_study("betting:5").model, {"p": 0.4}, 40, rng=1, max_steps=6)
+    pd.DataFrame(runs.columns("trajectories")).to_csv("log.csv", index=False)
+    code, said, _ = plumdp("certify", "betting:5", "log.csv", "--confidence", "0.5")
+    assert code in (0, 4)
+    assert "narrower        to get narrower bounds: say of the log what came first, with\n" in said
+    assert "--order runs if its runs are numbered" in said
+    _, said, _ = plumdp("certify", "betting:5", "log.csv", "--order", "runs", "--confidence", "0.5", "--json")
+    assert '"narrower": "of the next data, fix the number of runs before you look at any, and say --sampling' in said
+    assert "without bets, as nobody said what came first (--order)" in plumdp("count", "betting:5", "log.csv")[1]
