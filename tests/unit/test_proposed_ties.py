@@ -59,6 +59,16 @@ def test_rows_are_compared_by_what_changes_and_not_at_walls():
     assert [test.n_rows for test in (x, light, actions)] == [8, 16, 16]
 
 
+def test_ties_that_are_proposed_together_divide_the_error():
+    """Otherwise ten right ones at 95 % would be contradicted, one or another, with up to 50 %."""
+    model = context()
+    counts = counted(model, {"wet": 600, "dry": 500})
+    (alone,), both = (tie_tests(model.graph, counts, ties) for ties in (["sky"], ["sky", "x"]))
+    assert 0 < alone.p_value < 0.5
+    assert both[0].p_value == 2 * alone.p_value
+    assert both[1].p_value <= 1
+
+
 def context():
     """Return a table in which the weather never changes, and a coin is tossed."""
     step = lambda s: {"toss": [s._replace(x=1), s._replace(x=2)] if s.x == 0 else [s._replace(x=0)]}  # noqa: E731

@@ -25,6 +25,7 @@ from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.tolerant import Cut, Range, measure_tolerantly, range_of_bets, tolerant_bounds, tolerant_set
 from plumdp.data.counts import Pilot, PilotEnd, TransitionCounts
 from plumdp.fit.smallest_misfit import smallest_misfit
+from plumdp.learning import learn as learning
 from plumdp.learning.learn import learn
 from plumdp.region.conflict import Conflict
 
@@ -310,6 +311,28 @@ def test_the_smallest_misfit_is_the_least_of_two_digits_without_a_conflict():
     assert learn(model, counts, misfit=found, confidence=1 - error, confidence_set="likelihood").conflict is None
     below = float(f"{found - 10 ** (np.floor(np.log10(found)) - 1):.1e}")
     assert learn(model, counts, misfit=below, confidence=1 - error, confidence_set="likelihood").conflict is not None
+
+
+def test_bets_for_the_smallest_misfit_know_nothing_of_later_stages(monkeypatch):
+    """Two heads have the value p², whose slope where a stage begins is 2p, whatever the slope at the last moment is."""
+
+    def step(s):
+        if s.won == 2 or s.out:
+            return {"stay": [(1, s)]}
+        return {"toss": [(p, s._replace(won=s.won + 1)), (1 - p, s._replace(out=1))]}
+
+    model = pl.explore(step, {"won": 0, "out": 0}, space=LINE, labels={"won": lambda s: s.won == 2})
+    point, taken = {"p": 0.5}, []
+    right = pl.simulate(model, point, 1000, rng=1, max_steps=2)
+    wrong = right.counts.copy()
+    graph = model.graph
+    second = graph.first_transition[graph.first_choice[np.argmax(graph.states["won"] == 1)]]
+    wrong[second : second + 2] += [1000, 0]  # heads only, later
+    monkeypatch.setattr(learning, "smallest_misfit", lambda *_, directions, **__: taken.append(directions) or 0.0)
+    counts = TransitionCounts(graph, wrong, "adaptive", right.pilot)
+    assert learn(model, counts, objectives=['P=? [ F "won" ]']).conflict is not None
+    for at in (0.2, 0.7):
+        assert taken[0](np.array([at]))[0].gradient == pytest.approx([2 * at])
 
 
 def test_a_constant_that_is_off_by_more_than_the_misfit_is_excluded_and_shares_are_not_tested():

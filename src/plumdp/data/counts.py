@@ -82,14 +82,14 @@ class Pilot:
     lengths: tuple[float, ...] = ()
     expected: float | None = None
     rewards: tuple[CountArray, ...] = ()  # (n_learned, 3, n_transitions) each: sums of values in it and at moments
-    n_pilots: int = 0  # that there might have been, this one among them; by default one, or six if it was not planned
+    n_pilots: int = 0  # that there might have been, this one among them; at least one, or six if it was not planned
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counts", _whole_numbers("pilot", np.asarray(self.counts)))
         if self.end not in list(PilotEnd):
             raise DataError(f"end={self.end!r}: choose one of {', '.join(repr(str(end)) for end in PilotEnd)}")
         object.__setattr__(self, "end", PilotEnd(self.end))
-        object.__setattr__(self, "n_pilots", self.n_pilots or (1 if self.is_planned else N_PILOTS))
+        object.__setattr__(self, "n_pilots", max(self.n_pilots, 1 if self.is_planned else N_PILOTS))
         if not 0 < self.ratio < math.inf:
             raise DataError(f"ratio={self.ratio}: it is the planned amount of main data per step of the pilot, above 0")
         if self.expected is not None and not 0 < self.expected < math.inf:

@@ -156,7 +156,8 @@ def check_model(
         The objectives that the model is for. Tests are then sharp where their values depend on the parameters.
     ties
         Ties to test that the model does not have: a state variable, such as "x", that rows might not depend on, or two
-        actions, such as "walk = run", whose rows might be the same. They are no part of the test of the model.
+        actions, such as "walk = run", whose rows might be the same. They are no part of the test of the model, and
+        divide an error of their own.
     runs
         The runs of these data (``plumdp.data.read_whole_runs``), to test whether the next state depends on the step
         before as well. This test then has half of the error.

@@ -29,7 +29,7 @@ from plumdp.model.text import number_of
 
 @dataclass(frozen=True)
 class ProposalTest:
-    """The test of a proposal, with a p-value that is valid at any time."""
+    """The test of a proposal, with a p-value that is valid at any time, and for all proposals at once."""
 
     proposal: str  # as it was given
     claim: str  # what the data contradict if the p-value is small, in words
@@ -55,8 +55,12 @@ class ProposalTest:
 
 
 def tie_tests(graph: Graph, counts: TransitionCounts, ties: Sequence[str]) -> tuple[ProposalTest, ...]:
-    """Return the test of each proposed tie: the name of a state variable, or two actions as in "walk = run"."""
-    return tuple(_tie_test(graph, counts.counts.astype(np.float64), text) for text in ties)
+    """Return the test of each proposed tie: the name of a state variable, or two actions as in "walk = run".
+
+    Each p-value is multiplied by the number of ties: that any right one is contradicted has at most the error.
+    """
+    tests = (_tie_test(graph, counts.counts.astype(np.float64), text) for text in ties)
+    return tuple(replace(test, p_value=min(1.0, len(ties) * test.p_value)) for test in tests)
 
 
 def _tie_test(graph: Graph, counts: FloatArray, text: str) -> ProposalTest:

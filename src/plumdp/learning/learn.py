@@ -258,9 +258,11 @@ def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
     if SETS[learned.kind].fit is not None:
         strongest = (test for test in fit.tests if test.evidence > 0)
         return tuple(f"the data contradict {_SAME[test.kind]}: {test.subject}" for test in strongest)[:_MOST]
-    model, counts, placed = learned.model, learned.counts, learned.bounds.directions
+    model, counts, announce = learned.model, learned.counts, SETS[learned.kind].announce
     findings = diagnose(model, counts, fit, point=learned.best_point)
-    directions = (lambda _: placed) if placed else None
+    directions = None
+    if announce is not None and learned.bounds.directions:  # by new solvers, so that no stage knows what came later
+        directions = announce(learned.questions, {})["directions"]
     off = smallest_misfit(model, counts, error=learned.error, directions=directions, drifts=fit.drifts)
     if not learned.misfit < off < 1:
         return findings
