@@ -19,6 +19,9 @@ MUTANTS = {
     "unit/test_logs_as_they_are": {
         "a missing row that is passed over": "test_a_missing_row_that_is_passed_over_is_a_false_transition",
     },
+    "unit/test_memory": {
+        "steps before a window that are passed over": "test_a_planted_error_in_passing_over_steps_is_found",
+    },
     "unit/test_missions": {
         "marks of steps that overlap, by the last line": "test_automata_that_are_not_read_are_refused_by_name",
     },

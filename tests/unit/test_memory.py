@@ -11,8 +11,12 @@ from plumdp.cli import app
 from plumdp.data import record
 from plumdp.exchange import write_policy
 from plumdp.model import Question, ask, memory
+from plumdp.model.language.property import parse_property
 from plumdp.model.objective import Reach
 from plumdp.result.policy_table import read_policy
+from plumdp.solver import by_steps
+from plumdp.solver.coupled import by_steps as coupled_by_steps
+from plumdp.stages import instantiate, solve
 
 EXACTLY = "Pmax=? [ true U[2,2] x=1 ]"
 WITHIN = "Pmax=? [ F<=5 x=1 ]"
@@ -103,6 +107,54 @@ def test_a_product_that_is_too_large_is_replaced_by_a_policy_without_memory_and_
 
 def test_a_billion_steps_are_refused_at_once(model):
     assert "would have more than" in ask("Pmax=? [ F<=1000000000 x=1 ]", model).forgets
+
+
+@pytest.mark.parametrize("initial", [0, np.array([3, 1])])
+def test_a_product_is_the_same_whether_it_is_found_step_by_step_or_at_once(model, monkeypatch, initial):
+    def update(memory, state, choice):
+        return (memory + 1 + choice % 2) % 40
+
+    monkeypatch.setattr(memory, "_MANY", 10**9)
+    slowly = memory.remember(model, update, 40, "step", initial=initial)
+    monkeypatch.setattr(memory, "_MANY", 3)
+    fast = memory.remember(model, update, 40, "step", initial=initial)
+    for name in ("first_choice", "first_transition", "successor", "action"):
+        assert np.array_equal(getattr(fast.graph, name), getattr(slowly.graph, name))
+    assert np.array_equal(fast.graph.states["step"], slowly.graph.states["step"])
+    assert np.array_equal(fast.expression, slowly.expression)
+
+
+def long_window(first):
+    """Return certified bounds of being in x = 1 at a step from ``first`` to 100,000, and those of the solver at 1/2."""
+    (p,) = pl.parameters("p")
+
+    def step(state):
+        ways = [(p, state._replace(x=1)), (1 - p, state)] if state.x == 0 else [(1, state._replace(x=2))]
+        return {"go": ways}
+
+    model = pl.explore(step, {"x": 0}, space=pl.ParameterSpace.box({"p": (0.4, 0.6)}))
+    text = f"Pmax=? [ true U[{first},100000] x=1 ]"
+    known = solve(instantiate(model, {"p": 0.5}), parse_property(text, model))
+    found = pl.certify(model, pl.simulate(model, {"p": 0.5}, 1000, rng=1, max_steps=60), text)
+    return (known.lower[0], known.upper[0]), (found.lower, found.upper)
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_a_window_of_many_steps_is_as_its_formula(first):
+    """It is entered at step k with the chance p (1 - p)^(k - 1), so after step ``first`` with (1 - p)^(first - 1)."""
+    exact = 0.5 ** max(first - 1, 0)
+    (low, high), (lower, upper) = long_window(first)
+    assert low <= exact <= high < low + 1e-9
+    assert lower <= exact <= upper < lower + 0.2
+
+
+def test_a_planted_error_in_passing_over_steps_is_found(monkeypatch):
+    """If all steps were alike, the beginning of the window would be passed over."""
+    for module in (by_steps, coupled_by_steps):
+        monkeypatch.setattr(module, "first_alike", lambda objective: 0)
+    (low, _), (lower, _) = long_window(3)
+    assert low > 0.9
+    assert lower > 0.9
 
 
 @pytest.mark.parametrize("text", ["Pmax=? [ X x=1 ]", "Pmax=? [ F<=1 x=1 ]", "Pmax=? [ F x=1 ]"])

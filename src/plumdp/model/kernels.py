@@ -1,4 +1,4 @@
-"""Compiled loops that number rows of integers, successors and expressions of models."""
+"""Compiled loops that number rows of integers, successors, expressions and states of models."""
 
 from __future__ import annotations
 
@@ -156,3 +156,22 @@ def number_by_first_use(index: Any, number: Any, order: Any, renumbered: Any) ->
             n_used += 1
         renumbered[i] = number[item]
     return n_used
+
+
+@compiled
+def find_distances(first: Any, successor: Any, distance: Any, queue: Any, n_queued: int) -> int:
+    """Write the number of steps to each state from those that are queued, and return how many states are reached.
+
+    The distance of others is -1 before and after. The queue gets the states in the order in which they are reached.
+    """
+    at = 0
+    while at < n_queued:
+        state = queue[at]
+        for t in range(first[state], first[state + 1]):
+            target = successor[t]
+            if distance[target] < 0:
+                distance[target] = distance[state] + 1
+                queue[n_queued] = target
+                n_queued += 1
+        at += 1
+    return n_queued

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, Memory, offset_type, ranges, read_only
+from plumdp.model.kernels import find_distances
 from plumdp.model.objective import Objective, Reach, Reward
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import Lift, ParametricMDP, RewardStructure
@@ -37,6 +38,7 @@ Kept: TypeAlias = BoolArray
 MOST_TRANSITIONS = 10_000_000  # of a product
 _MOST_KEPT = 2_000_000_000  # bytes
 _MOST_CODES = 250_000_000  # pairs of a state and a memory, whether they are found or not
+_MANY = 100  # steps from the initial state, after which moves of all pairs are found at once, if they are not too many
 _STEP = "step"
 _COUNTS = "counts steps: its action may depend on the number of steps left"
 _AMONG_FEW = "was sought among the best at a few points, as the product with all actions is too large"
@@ -138,6 +140,10 @@ def remember(
     n_found, n_transitions, moves = len(found[0]), 0, []
     number[found[0]] = 1 + np.arange(n_found)
     while len(found[-1]):
+        if len(found) == _MANY and n_memory * small.n_transitions <= MOST_TRANSITIONS:
+            everywhere = np.divmod(np.arange(len(number)), small.n_states)
+            found, moves = [_in_order(small, found[0], _moves(small, *everywhere, update, enter, allow))], []
+            number[found[0]] = 1 + np.arange(len(found[0]))
         memory, state = np.divmod(found[-1], small.n_states)
         choice, n_choices, after = _moves(small, memory, state, update, enter, allow)
         n_transitions += len(after)
@@ -176,6 +182,19 @@ def _moves(
         next_memory = enter(next_memory, successor)
     after: Indices = next_memory.astype(np.int64) * small.n_states + successor
     return choice, n_choices, after
+
+
+def _in_order(small: Graph, initial: Indices, moves: tuple[Indices, Indices, Indices]) -> Indices:
+    """Return the places that can be reached, by their distance and then by their number, given the moves of all."""
+    choice, n_choices, after = moves
+    sizes = small.first_transition[choice + 1] - small.first_transition[choice]
+    first = np.concatenate([[0], np.cumsum(sizes)])[np.concatenate([[0], np.cumsum(n_choices)])]
+    distance, queue = np.full(len(n_choices), -1, dtype=np.int64), np.empty(len(n_choices), dtype=np.int64)
+    distance[initial], queue[: len(initial)] = 0, initial
+    places = queue[: find_distances(first, after, distance, queue, len(initial))]
+    places = places[np.lexsort((places, distance[places]))]
+    places[: len(initial)] = initial
+    return places
 
 
 def memory_name(product: ParametricMDP) -> str:

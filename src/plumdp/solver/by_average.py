@@ -22,6 +22,10 @@ from plumdp.solver.layout import SweepLayout
 from plumdp.solver.problem import Progress
 from plumdp.solver.solution import Solution, SolverStatus, solution_of
 
+_ENOUGH = (
+    1024  # sweeps, after which they end once twice as many, with equations solved again, have gained next to nothing
+)
+_GAIN = 0.99  # of the distance of both bounds
 _PATIENCE = 16  # sweeps before equations are solved; they are solved again after twice as many, and so on
 _MAX_POLICIES = 30  # whose equations are solved in one go
 _STEP = 0.9  # share of a step that is taken, as states that take turns would never settle with whole ones
@@ -41,7 +45,7 @@ def solve_average(
     inside = is_reached(graph)[layout.state]
     least, most = float(game.reward.min(initial=0.0)), float(game.reward.max(initial=0.0))
     low, high = least, most
-    sweeps, status, next_solution = 0, SolverStatus.CONVERGED, _PATIENCE
+    sweeps, status, next_solution, last_gap = 0, SolverStatus.CONVERGED, _PATIENCE, np.inf
     try:
         while sweeps < max_sweeps and not high - low <= precision * max(1.0, abs(low)):
             below, low_rows = stepped(layout, relative, layout.first_row, -1.0)
@@ -56,7 +60,11 @@ def solve_average(
             sweeps += 1
             relative = relative + _STEP * ((below + above) / 2 - relative)
             if sweeps == next_solution:
-                next_solution *= 2
+                if (
+                    sweeps > _ENOUGH and high - low > _GAIN * last_gap
+                ):  # several averages, of which none is of all states
+                    break
+                next_solution, last_gap = 2 * next_solution, high - low
                 relative = _solved(layout, relative)
             relative -= relative[0]
             if progress:

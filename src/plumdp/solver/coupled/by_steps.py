@@ -1,7 +1,9 @@
 """Expansions of objectives with a number of steps, by backward induction, with one expansion for each step.
 
 With W_k the expansion at step k and R_k = r + P W_{k+1} - W_k its residual, at most e_k, the value V_k differs from W_k
-by D_k = R_k + P D_{k+1}. So M_k = e_k + P M_{k+1}, with nature at its worst, bounds it.
+by D_k = R_k + P D_{k+1}. So M_k = e_k + P M_{k+1}, with nature at its worst, bounds it. If W is the same
+in all earlier steps, and M grows by c at most in one of them, then M grows by s c at most in s of them: no step moves
+sums further apart than they are.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.rounding import UP
 from plumdp.model.graph import BoolArray, FloatArray
 from plumdp.model.objective import Objective
+from plumdp.solver.by_steps import NEGLIGIBLE, first_alike
 from plumdp.solver.coupled.chain import PolicyChain, fixed_states
 from plumdp.solver.coupled.expansion import Expansion, by_expression, quadratic_part
 from plumdp.solver.coupled.forms import Forms
@@ -69,10 +73,14 @@ def expand_by_steps(
     after = Expansion(values, np.zeros((chain.n_nodes, d)), np.zeros((chain.n_nodes, width)))
     below, above, rounding = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n + 1)
     moves = chain.rows(forms.means[chain.expression], chain.successor, chain.n_nodes)
-    for step in range(n_steps - 1, -1, -1):
-        is_fixed = steps.is_fixed(step)
+    step, alike = n_steps, first_alike(objective)
+    while step > 0:
+        step -= 1
+        is_fixed, sums = steps.is_fixed(step), (below, above)
         here = _step_back(chain, forms, moves, after, is_fixed)
         here = replace(here, values=steps.values(here.values, step))
+        is_settled = step > alike and after.is_near(here)
+        here = after if is_settled else here  # W may be any numbers: those that only rounding changes are kept
         if errors is not None:
             residuals = residuals_of(chain, forms, after, here, exact_eigenvalues=False)
             goes_on = ~is_fixed[:n]
@@ -82,6 +90,9 @@ def expand_by_steps(
             )
             rounding[:n] = np.where(goes_on, residuals.rounding + np.abs(_inner(chain, moves, rounding)), 0.0)
         after = here
+        growth = (step - alike) * float(np.max([below - sums[0], above - sums[1]], initial=0.0)) * UP
+        if is_settled and growth <= NEGLIGIBLE * np.abs(after.values).max(initial=0.0):
+            below, above, step = (below + growth) * UP, (above + growth) * UP, alike
     start = chain.initial if chain.initial < n else n
     return StepsExpansion(after, float(below[start]), float(above[start]), float(rounding[start]))
 

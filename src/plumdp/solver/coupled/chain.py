@@ -11,6 +11,7 @@ from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges,
 from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.objective import Kind, Objective, Terms
 from plumdp.model.parametric import ParametricMDP
+from plumdp.solver.by_steps import first_alike
 from plumdp.solver.coupled import kernels
 
 
@@ -179,7 +180,7 @@ def _always_fixed(objective: Objective, n_states: int) -> BoolArray:
     """Return the states whose value follows from the objective at every step, where a run is over."""
     assert objective.n_steps is not None
     result = np.ones(n_states, dtype=np.bool_)
-    for step in range(objective.n_steps + 1):
+    for step in (*range(min(first_alike(objective), objective.n_steps) + 1), objective.n_steps):
         result &= fixed_states(objective, n_states, step)
     return result
 

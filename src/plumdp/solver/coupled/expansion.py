@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plumdp.base.rounding import UNIT
 from plumdp.model.graph import FloatArray
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.coupled.equations import Equations
@@ -23,6 +24,12 @@ class Expansion:
     values: FloatArray  # (n_nodes)
     slopes: FloatArray  # (n_nodes, d)
     curvatures: FloatArray  # (n_nodes, d (d + 1) / 2), packed; (n_nodes, 0) for first order
+
+    def is_near(self, other: Expansion) -> bool:
+        """Return whether both differ by no more than the rounding of their values anywhere on the ball."""
+        least = 4 * UNIT * np.abs(self.values).max(initial=0.0)
+        mine, others = ((each.values, each.slopes, each.curvatures) for each in (self, other))
+        return all(bool((np.abs(a - b) <= least).all()) for a, b in zip(mine, others, strict=True))
 
 
 def first_order(chain: PolicyChain, forms: Forms, equations: Equations) -> Expansion:
