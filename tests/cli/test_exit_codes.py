@@ -192,6 +192,41 @@ def test_ctrl_c_ends_with_130_and_without_a_word():
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+def profile(frame, event, called):
+    is_of_extension = getattr(called, "__name__", "") in ("create_dynamic", "exec_dynamic")
+    state["inside"] += is_of_extension * {{"c_call": 1, "c_return": -1, "c_exception": -1}}.get(event, 0)
+    state["calls"] += event == "call" and state["inside"] > 0
+    if state["calls"] == {calls}:
+        sys.setprofile(None)
+        os.kill(os.getpid(), signal.SIGINT)
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "stormpy":
+            sys.setprofile(profile)
+
+state = {{"inside": 0, "calls": 0}}
+sys.meta_path.insert(0, Finder())
+from plumdp.cli import main
+main()
+"""
+
+
+@pytest.mark.slow
+@needs_posix
+@pytest.mark.parametrize("calls", [1, 500])
+def test_ctrl_c_while_storm_is_loaded_is_not_taken_for_a_missing_storm(calls, tmp_path):
+    """The signal comes while an extension calls Python, and pybind11 makes an ImportError of it."""
+    pytest.importorskip("stormpy")
+    file = tmp_path / "coin.prism"
+    file.write_text("dtmc\nmodule coin\n x: [0..1];\n [] true -> 1/2: (x'=0) + 1/2: (x'=1);\nendmodule\n")
+    ended = run("info", str(file), code=INTERRUPTED_IMPORT.format(calls=calls))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["import sys\nsys.exit(0)\n", "def model():\n    raise SystemExit(0)\n"])
 def test_a_model_that_exits_is_misuse(text, tmp_path):

@@ -5,7 +5,8 @@ A message is made of parts: plain text, and the options that it speaks of, which
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 
@@ -64,6 +65,27 @@ class DataError(Misuse, ValueError):
 
 class MissingExtra(Misuse, ImportError):
     """An optional part of plumdp is needed but not installed."""
+
+
+@contextmanager
+def needs(message: str) -> Iterator[None]:
+    """Raise a MissingExtra if the import of an optional library fails, unless it was interrupted by Ctrl-C.
+
+    An extension that is interrupted while it is loaded fails with an ImportError.
+    """
+    try:
+        yield
+    except ImportError as error:
+        if any(isinstance(each, KeyboardInterrupt) for each in chain_of(error)):
+            raise KeyboardInterrupt from None
+        raise MissingExtra(message) from None
+
+
+def chain_of(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, and those that led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def require_kind(given: object, kind: type | tuple[type, ...], wanted: str) -> None:

@@ -7,12 +7,12 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from traceback import print_exception
 from typing import Any, TextIO
 
-from plumdp.base.errors import Misuse, Option, Untold
+from plumdp.base.errors import Misuse, Option, Untold, chain_of
 from plumdp.model.text import cut
 
 MISUSE, UNEXPECTED, IO_FAILED, INTERRUPTED, CLOSED_PIPE = 2, 70, 74, 130, 141  # exit codes
@@ -103,9 +103,9 @@ def report(kind: str, message: str, *, as_json: bool) -> None:
 
 def report_failure(error: BaseException, *, as_json: bool) -> int:
     """Report an error that is not misuse, unless it is an interruption or a closed pipe; return its exit code."""
-    if isinstance(error, KeyboardInterrupt):
+    if any(isinstance(each, KeyboardInterrupt) for each in chain_of(error)):  # a library may have made it another error
         return INTERRUPTED
-    if isinstance(error, OSError | SystemExit) and any(isinstance(each, BrokenPipeError) for each in _chain(error)):
+    if isinstance(error, OSError | SystemExit) and any(isinstance(each, BrokenPipeError) for each in chain_of(error)):
         return CLOSED_PIPE  # rich and typer end with SystemExit there
     if os.environ.get(DEBUG):
         with suppress(OSError):
@@ -130,7 +130,7 @@ def report_failure(error: BaseException, *, as_json: bool) -> int:
 
 def is_disk_failure(error: BaseException) -> bool:
     """Return whether an error comes from a disk that is full or fails, whatever it says: nobody misused anything."""
-    for each in _chain(error):
+    for each in chain_of(error):
         if isinstance(each, OSError) and each.errno in _OF_DISKS:
             return True
         if type(each).__name__ == "IOException" and any(os.strerror(code) in str(each) for code in _OF_DISKS):
@@ -162,10 +162,3 @@ def _let_end(stream: TextIO) -> None:
     except (OSError, ValueError):  # a ValueError if it is closed
         with suppress(OSError), open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), stream.fileno())
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error, and those that led to it."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.errors import DataError, MissingExtra
+from plumdp.base.errors import DataError, MissingExtra, needs
 from plumdp.data.columns import needed_columns
 from plumdp.data.duckdb_tables import write_parquet
 from plumdp.data.observing import Act, Observe, Places, ask, env_actions
@@ -66,10 +66,8 @@ minari.download_dataset('betting/nothing-v0') fetches one that is public
 
 def _opened(dataset: Any) -> Any:
     """Return a data set that is given itself or by its name."""
-    try:
+    with needs("Minari data sets need Minari: pip install 'plumdp[minari]'"):
         import minari
-    except ImportError:
-        raise MissingExtra("Minari data sets need Minari: pip install 'plumdp[minari]'") from None
     if isinstance(dataset, minari.MinariDataset):
         return dataset
     if not isinstance(dataset, str):

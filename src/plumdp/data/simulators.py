@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError, MissingExtra, ModelError, Option
+from plumdp.base.errors import DataError, ModelError, Option, needs
 from plumdp.base.progress import tell_part, working
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.observing import Act, Observe, Places, env_actions, require_distinct_actions, self_loops
@@ -59,10 +59,8 @@ def as_env(
     >>> print(observation, info["action_mask"])
     {'money': np.int64(10), 'step': np.int64(0)} [1 1 1 1 1 0 0]
     """
-    try:
+    with needs("environments need Gymnasium: pip install 'plumdp[gym]'"):
         from plumdp.data.environment import ModelEnv
-    except ImportError:
-        raise MissingExtra("environments need Gymnasium: pip install 'plumdp[gym]'") from None
 
     require_model("as_env", model)
     graph = model.graph

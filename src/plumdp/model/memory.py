@@ -137,7 +137,8 @@ def remember(
         return f"{too_large} would have more than {_MOST_CODES:,} states"
     number = np.zeros(small.n_states * n_memory, dtype=np.int32)  # one more than the number in the product
     found = [np.atleast_1d(initial) * small.n_states + small.initial_state]
-    n_found, n_transitions, moves = len(found[0]), 0, []
+    n_found, n_transitions = len(found[0]), 0
+    moves: list[tuple[Indices, Indices, Indices]] = []
     number[found[0]] = 1 + np.arange(n_found)
     while len(found[-1]):
         if len(found) == _MANY and n_memory * small.n_transitions <= MOST_TRANSITIONS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import MissingExtra, ModelError, needs
 from plumdp.model.graph import BoolArray
 from plumdp.model.missions.automaton import Automaton
 from plumdp.model.missions.hoa import parse_hoa
@@ -15,8 +15,9 @@ _MOST_STEPS = 100  # of a window, which Spot has no operator for that stays shor
 def translated(path: Path, n_states: int, *, is_max: bool) -> tuple[Automaton | Recurrence, bool] | None:
     """Return the automaton of a formula, as ``read_hoa`` does, or None if Spot is not installed."""
     try:
-        import spot
-    except ImportError:
+        with needs("Spot"):
+            import spot
+    except MissingExtra:
         return None
     if not hasattr(spot, "translate"):  # another package of that name
         return None

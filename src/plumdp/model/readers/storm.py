@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.errors import MissingExtra, ModelError, require_path
+from plumdp.base.errors import ModelError, needs, require_path
 from plumdp.model.assemble import assemble
 from plumdp.model.expressions.polynomial import Number, Polynomial, parameters
 from plumdp.model.graph import FloatArray, Graph, IntArray, owners, read_only
@@ -299,10 +299,8 @@ def _part(parts: Mapping[str, Any], name: str) -> Any:
 
 
 def _stormpy() -> Any:
-    try:
+    with needs("reading PRISM and JANI files needs Storm: pip install 'plumdp[storm]'"):
         import stormpy
         import stormpy.developer
-    except ImportError:
-        raise MissingExtra("reading PRISM and JANI files needs Storm: pip install 'plumdp[storm]'") from None
     stormpy.developer.set_log_level(stormpy.developer.LogLevel.OFF)
     return stormpy
