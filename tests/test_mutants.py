@@ -16,6 +16,19 @@ MUTANTS = {
     "theorems/test_theorem_2": {
         "intervals of events that are too short": "test_a_region_that_is_too_small_is_noticed",
     },
+    "oracles/test_time_fairness": {
+        "parts of data that end before a success": "test_a_part_that_ends_before_heads_is_found",
+        "parts of data that were cut by looking": "test_a_cut_by_looking_is_found",
+        "a pilot that is replaced by looking": "test_a_pilot_that_is_replaced_by_looking_is_found",
+        "a law that knows what comes after a change": "test_a_law_that_knows_what_comes_is_found",
+    },
+    "statistical/test_time_size": {
+        "outcomes that are filed a part later": "test_outcomes_that_are_filed_a_part_later_are_found",
+    },
+    "unit/test_agreement": {
+        "cells that have seen nothing": "test_a_cell_that_has_seen_nothing_is_refused_wherever_it_is[1]",
+        "a test without evidence that silences others": "test_a_test_without_evidence_silences_no_other_test[1]",
+    },
     "unit/test_logs_as_they_are": {
         "a missing row that is passed over": "test_a_missing_row_that_is_passed_over_is_a_false_transition",
     },

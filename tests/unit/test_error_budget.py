@@ -35,8 +35,8 @@ ERRORS = [0.5, 0.3, 0.05, 1 - 0.999, 1e-9]
 def budgets():
     """Return the budget of every path, by name."""
     found = {"one set": ErrorBudget.of_one_set(), "online": ErrorBudget.of_updates()}
-    for order, *facts in product(get_args(Order), FLAGS, FLAGS, FLAGS):
-        names = dict(zip(("is_asked", "has_many_parameters", "leaves_rows_out"), facts, strict=True))
+    for order, *facts in product(get_args(Order), FLAGS, FLAGS, FLAGS, FLAGS):
+        names = dict(zip(("is_asked", "has_many_parameters", "leaves_rows_out", "has_time"), facts, strict=True))
         found[f"likelihood, {order}, {facts}"] = ErrorBudget.of_likelihood(order, **names)
     for facts in product(FLAGS, FLAGS):
         found[f"misfit, {facts}"] = ErrorBudget.of_tolerant_set(has_bets=facts[0], has_drifts=facts[1])
@@ -100,6 +100,7 @@ def test_the_table_of_the_page_on_the_limit_is_the_budget():
         "likelihood against the space": ("likelihood_against_space",),
         "beta-binomial intervals of expressions": ("intervals",),
         "[tests](fit.md) of drifts": ("drifts",),
+        "tests of changes over time": ("time",),
         "tests of rows, and of classes, equal parts": ("rows", "classes"),
         "fixed numbers, as predictions, for the p-value": ("predicted_numbers",),
         "fixed numbers, as intervals": ("fixed_numbers",),
@@ -111,7 +112,8 @@ def test_the_table_of_the_page_on_the_limit_is_the_budget():
         for order, cell in zip(("planned", "open", "unknown"), table[words], strict=True):
             few, _, many = cell.rstrip(")").partition(" (")
             for is_many, printed in ((False, few), (True, many or few)):
-                made = ErrorBudget.of_likelihood(order, is_asked=True, has_many_parameters=is_many).with_fixed_numbers()
+                facts = {"is_asked": True, "has_many_parameters": is_many, "has_time": order != "unknown"}
+                made = ErrorBudget.of_likelihood(order, **facts).with_fixed_numbers()
                 assert Fraction(printed or 0) == sum(getattr(made, part) for part in parts), (words, order)
 
 
@@ -270,6 +272,7 @@ def spent(monkeypatch):
     record(tolerant, "equal_parts", tolerant_parts)
     record(fit, "strongest_evidence", lambda *_, error: place[0].add("predicted_numbers", error))
     record(fit, "drift_tests", drifts)
+    record(fit, "time_tests", lambda *_, error, **__: place[0].add("time", error))
     record(fit, "equal_parts", cells)
     record(learning, "excluded_numbers", lambda *_, error, **__: found.add("fixed_numbers", error))
     record(storage, "untied_bounds", lambda *_, error: found.add("graph_alone", error))
@@ -347,7 +350,8 @@ def test_other_sets_spend_what_the_budget_says_beside_a_test_of_their_own(name, 
     assert expected.pop("model_test") == pytest.approx(learned.error / 40)
     del expected["graph_alone"]
     assert spent == pytest.approx(expected, rel=1e-12)
-    budget = likelihood.likelihood_budget(likelihood_table(model), learned.counts.pilot, has_directions=False)
+    facts = {"has_directions": False, "has_time": True}
+    budget = likelihood.likelihood_budget(likelihood_table(model), learned.counts.pilot, **facts)
     inside = by_part(budget.with_fixed_numbers() if name == "fixed numbers" else budget, learned.error)
     del inside["graph_alone"]
     inside.pop("fixed_numbers", None)  # intervals are no part of a p-value

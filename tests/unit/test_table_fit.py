@@ -84,7 +84,7 @@ def test_a_coin_that_changes_over_time_contradicts_the_model():
     changed = counts_of(model, [90 + 300, 10 + 700], [550, 550], pilot=pilot)
     found = table_fit(model, changed)
     assert found.p_value < 1e-9
-    assert found.tests[0].kind == "drift"
+    assert found.tests[0].kind == "time"
     assert "that rows stay the same over time" in pl.certify(model, changed, TOSS).reason
     assert table_fit(model, counts_of(model, [890, 110], [550, 550], pilot=pilot)).p_value == 1.0
 

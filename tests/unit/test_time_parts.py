@@ -18,6 +18,7 @@ from plumdp.result.data_file import read_data, write_data
 
 N = COIN.graph.n_transitions
 AT = {"p": 0.3}
+NOTHING = np.zeros((3, 0), dtype=np.int64)
 
 
 def at_ends(counts):
@@ -94,6 +95,16 @@ def test_data_without_an_order_have_no_parts():
     assert replace(thrown(100), pilot=None).time is None
 
 
+def test_an_order_without_boundaries_survives_a_file(tmp_path):
+    counts = pl.read_log(COIN, log_of(OUTCOMES[:10]), order="runs").counts
+    write_counts(counts, tmp_path / "counts.parquet")
+    assert (
+        read_counts(COIN, tmp_path / "counts.parquet").time.words
+        == counts.time.words
+        == TimeParts(1, (), (), *NOTHING).words
+    )
+
+
 def test_parts_survive_files(tmp_path):
     counts = thrown(100) + thrown(40, seed=2)
     write_counts(counts, tmp_path / "counts.parquet")
@@ -130,7 +141,7 @@ def test_what_is_added_without_an_order_is_one_part():
 
 
 def test_a_long_sum_keeps_few_boundaries_and_all_data():
-    parts = TimeParts(0, (), (), *np.zeros((3, 0), dtype=np.int64))
+    parts = TimeParts(0, (), (), *NOTHING)
     total, one = np.zeros(2, dtype=np.int64), np.array([1, 2])
     for _ in range(100):
         parts, total = parts.then(total, parts_at([16], [one], 32), ""), total + 2 * one
@@ -141,8 +152,7 @@ def test_a_long_sum_keeps_few_boundaries_and_all_data():
 
 
 def test_parts_that_are_not_parts_are_refused():
-    entries = np.zeros((3, 0), dtype=np.int64)
     with pytest.raises(DataError, match="boundaries in order"):
-        TimeParts(3, (2, 1), ("a", "b"), *entries)
+        TimeParts(3, (2, 1), ("a", "b"), *NOTHING)
     with pytest.raises(DataError, match="none of theirs can be larger"):
         replace(thrown(40), time=TimeParts(3, (1,), ("run 17",), np.zeros(1), np.zeros(1), np.full(1, 99)))

@@ -50,7 +50,7 @@ SetPart: TypeAlias = Literal[
 """The parts of a confidence set."""
 
 OtherPart: TypeAlias = Literal[
-    "evidence", "drifts", "rows", "classes", "predicted_numbers", "fixed_numbers", "model_test", "graph_alone"
+    "evidence", "drifts", "time", "rows", "classes", "predicted_numbers", "fixed_numbers", "model_test", "graph_alone"
 ]
 """The parts beside a confidence set: other studies, tests of the model, and what is left if one of these fails."""
 
@@ -82,6 +82,7 @@ _WORDS: dict[SetPart | OtherPart, str] = {
     "whole_set": "confidence set",
     "evidence": "evidence from other studies",
     "drifts": "tests of drifts",
+    "time": "tests of changes over time",
     "rows": "tests of rows",
     "classes": "tests of tied rows",
     "predicted_numbers": "predictions of fixed numbers",
@@ -138,6 +139,9 @@ class ErrorBudget:
     drifts: Fraction = _NOTHING
     """Bets that a parameter drifts with a state variable or an action win although none does."""
 
+    time: Fraction = _NOTHING
+    """Bets that a row changed while the data were collected win although none did."""
+
     rows: Fraction = _NOTHING
     """A row is found to differ from the expressions although it does not."""
 
@@ -172,7 +176,7 @@ class ErrorBudget:
     @property
     def total(self) -> Fraction:
         """The sum of the shares that are spent if the model is right: at most one."""
-        tests = self.drifts + self.rows + self.classes + self.model_test
+        tests = self.drifts + self.time + self.rows + self.classes + self.model_test
         return self.confidence_set + self.evidence + tests + self.predicted_numbers + self.fixed_numbers
 
     def parts(self) -> tuple[tuple[str, Fraction], ...]:
@@ -218,14 +222,20 @@ class ErrorBudget:
 
     @staticmethod
     def of_likelihood(
-        order: Order, *, is_asked: bool, has_many_parameters: bool = False, leaves_rows_out: bool = False
+        order: Order,
+        *,
+        is_asked: bool,
+        has_many_parameters: bool = False,
+        leaves_rows_out: bool = False,
+        has_time: bool = False,
     ) -> ErrorBudget:
         """Return the budget of a likelihood set, which is itself some of the tests of the model.
 
         If the length of the data was planned, half-spaces across what is asked take most. If not, they pay for all
         lengths that the data might have, and the likelihood against the space, which needs no order, has a good part:
         so a known order is of use with little data as well. Rows that the likelihood leaves out have nothing but
-        intervals, which then have more.
+        intervals, which then have more. ``has_time`` says that parts of the data are kept as they are read, however
+        many there are in the end: tests over time then have half of what those of drifts have without.
         """
         asked = "nothing" if not is_asked else "many" if has_many_parameters else "few"
         intervals = _MORE_INTERVALS if leaves_rows_out else _INTERVALS
@@ -233,7 +243,8 @@ class ErrorBudget:
         half_spaces, outcomes, after_pilot, against_space = (
             Fraction(percent, 100) * left for percent in _PERCENT[order][asked]
         )
-        drifts = _NOTHING if order == "unknown" else _TESTS / 2
+        drifts = _NOTHING if order == "unknown" else _TESTS / 4 if has_time else _TESTS / 2
+        time = _TESTS / 4 if has_time else _NOTHING
         return ErrorBudget(
             half_spaces=half_spaces,
             outcome_half_spaces=outcomes,
@@ -241,8 +252,9 @@ class ErrorBudget:
             likelihood_against_space=against_space,
             intervals=intervals,
             drifts=drifts,
-            rows=(_TESTS - drifts) / 2,
-            classes=(_TESTS - drifts) / 2,
+            time=time,
+            rows=(_TESTS - drifts - time) / 2,
+            classes=(_TESTS - drifts - time) / 2,
             graph_alone=_GRAPH,
         )
 

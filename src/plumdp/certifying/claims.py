@@ -108,8 +108,25 @@ def make_certificate(
             "memory": question.remembers,
         },
     )
+    if learned.conflict is not None and learned.conflict.is_over_time:
+        return with_data(replace(certificate, **_NO_BOUNDS), learned.counts)
     narrower = () if certificate.reason else to_narrow(learned, certificate)  # the graph alone explains it
     return with_data(replace(certificate, narrower=narrower), learned.counts)
+
+
+_NO_BOUNDS: dict[str, Any] = {
+    "lower": -np.inf,
+    "upper": np.inf,
+    "status": Status.CONTRADICTED,
+    "parameters": {},
+    "estimate": {},
+    "estimated_value": None,
+    "gap": {},
+    "jointly": (),
+    "not_in_likelihood": "",
+    "narrower": (),
+    "budget": (),
+}
 
 
 def _remark(policy: PolicyTable, question: Question) -> str:
@@ -197,22 +214,12 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
     if quality.contradicting:
         return replace(
             certificate,
-            lower=-np.inf,
-            upper=np.inf,
+            **_NO_BOUNDS,
             guarantee=Guarantee.NONE,
-            status=Status.CONTRADICTED,
             reason=quality.contradiction,
-            parameters={},
             data_quality=quality,
-            estimate={},
-            estimated_value=None,
-            gap={},
-            jointly=(),
             p_value=None,
             visible_error=None,
-            not_in_likelihood="",
-            narrower=(),
-            budget=(),
         )
     return replace(
         certificate,

@@ -21,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from plumdp.base.clock import Clock
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
@@ -420,7 +422,10 @@ def _relaxed(learned: Learned, relaxation: Relaxation, model: ParametricMDP) -> 
     if relaxation not in storage.relaxations:
         raise DataError(Option("relaxation", relaxation), f": {storage.only}")
     if isinstance(region, Conflict):
-        return storage.untied(model, learned.counts, learned.budget.error_of("graph_alone", learned.error))
+        counts = learned.counts
+        if region.is_over_time:  # whatever all data say of a row that changed, it need not be so now
+            counts = TransitionCounts(counts.graph, np.zeros_like(counts.counts), "adaptive")
+        return storage.untied(model, counts, learned.budget.error_of("graph_alone", learned.error))
     if model.counted.is_table:  # nature chooses each row within its intervals, whatever else bounds a value
         return RELAXATIONS["interval"].build(model, learned.bounds, region)
     # of points of the region a misfit leaves the intervals

@@ -294,7 +294,7 @@ def _log_slabs(ratios: FloatArray) -> FloatArray:
     from scipy.special import erf, erfc
 
     scaled = ratios / np.sqrt(2)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # of what is not taken below
         small, large = np.log(erf(scaled) * (1 - _MARGIN)), np.log1p(-erfc(scaled) * (1 + _MARGIN))
     logs = np.where(ratios < 1, small, large)
     # a sum of n terms is off by at most n roundings of the sum of their sizes

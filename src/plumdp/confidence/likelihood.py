@@ -89,13 +89,16 @@ class LikelihoodSet:
         return [*half_spaces, *(() if self.strips is None else self.strips.half_spaces(names))]
 
 
-def likelihood_budget(table: LikelihoodTable, pilot: Pilot | None, *, has_directions: bool) -> ErrorBudget:
+def likelihood_budget(
+    table: LikelihoodTable, pilot: Pilot | None, *, has_directions: bool, has_time: bool = False
+) -> ErrorBudget:
     """Return the division of the error, given the model, what is known of the order of the data, and what is asked."""
     return ErrorBudget.of_likelihood(
         order_of(pilot),
         is_asked=has_directions,
         has_many_parameters=table.basis.shape[1] > _MANY,
         leaves_rows_out=bool(table.left_out),
+        has_time=has_time,
     )
 
 
@@ -134,7 +137,8 @@ def likelihood_set(
     cache = cache or ModelCache(model)
     table, space = cache.table, law_of_space(model)
     best = estimate_inside(table, sharpened(table, *table.pool_seen(counts.seen)), prior=space)[0]
-    budget = budget or likelihood_budget(table, counts.pilot, has_directions=directions is not None)
+    is_asked, has_time = directions is not None, counts.time is not None
+    budget = budget or likelihood_budget(table, counts.pilot, has_directions=is_asked, has_time=has_time)
     spent = partial(budget.error_in_set, error=error)
     likelihoods = _likelihoods(table, counts, space, spent)
     last_directions, half_spaces, outcome_half_spaces, bets = _half_spaces(

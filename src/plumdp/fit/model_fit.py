@@ -2,17 +2,18 @@
 
 Each test is a fortune that no one can expect to grow at the true point: bets across what is asked, the likelihood
 against its average, each row and each class of tied rows against predictions of its own, bets on drifts with state
-variables and actions, and numbers that the model fixes. With shares w of the error a that sum to at most one, the true
-point has ln fortune + ln w < ln(1 / a) for all of them, at all times, with probability at least 1 - a (Ville 1939). So
-the largest a at which some point of the space has that is a p-value for the model, whenever the data stopped and
-whatever chose the actions: p = exp(-min over v of max over tests of (ln fortune(v) + ln w)), or one if that is larger.
-The minimum is bounded from below (``agreement``), so that p is never too small.
+variables and actions, bets on changes over time, and numbers that the model fixes. With shares w of the error a that
+sum to at most one, the true point has ln fortune + ln w < ln(1 / a) for all of them, at all times, with probability at
+least 1 - a (Ville 1939). So the largest a at which some point of the space has that is a p-value for the model,
+whenever the data stopped and whatever chose the actions: p = exp(-min over v of max over tests of (ln fortune(v) + ln
+w)), or one if that is larger. The minimum is bounded from below (``agreement``), so that p is never too small.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import exp, inf, log, sqrt
 from typing import Literal, TypeAlias
 
@@ -30,11 +31,12 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.fit.agreement import AffineTests, Agreement, find_agreement
 from plumdp.fit.cell_tests import NO_CELLS, CellTests, cell_tests, largest
 from plumdp.fit.drift import Drift, PilotView, drift_tests
+from plumdp.fit.time_tests import TimeChange, TimeTests, time_tests
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
 
-TestKind: TypeAlias = Literal["direction", "likelihood", "class", "row", "drift", "number"]
+TestKind: TypeAlias = Literal["direction", "likelihood", "class", "row", "drift", "number", "time"]
 
 _MOST_NAMED = 30
 _LEAST_P_VALUE = UNDERFLOW  # smaller ones are not told apart: they would round to zero, which no data prove
@@ -63,6 +65,13 @@ class ModelFit:
     point: FloatArray  # (n_parameters): where the tests agree best
     tests: tuple[FitTest, ...]  # those with the most evidence, these first
     drifts: tuple[Drift, ...] = ()  # those that the proof of a contradiction needs
+    p_of_time: float = 1.0  # by tests of changes over time alone, if there is a contradiction
+    p_without_time: float = 1.0  # by all others
+    change: TimeChange | None = None  # how rows seem to have changed, if tests over time contradict that they did not
+
+    def is_over_time(self, error: float) -> bool:
+        """Return whether the model is contradicted at an error as rows changed, or as nothing else contradicts it."""
+        return self.p_value <= error and (self.p_of_time <= error or self.p_without_time > error)
 
     def __repr__(self) -> str:
         return one_line(self, f"p = {self.p_value:.3g}", number_of(len(self.tests), "test"))
@@ -90,7 +99,8 @@ def fit_model(
     """
     cache = cache or ModelCache(model)
     if found is None:
-        budget = likelihood_budget(cache.table, counts.pilot, has_directions=False)
+        has_time = counts.time is not None
+        budget = likelihood_budget(cache.table, counts.pilot, has_directions=False, has_time=has_time)
         found = likelihood_set(model, counts, error=budget.error_of_set(error), cache=cache, budget=budget)
     of_set = found.budget.error_of_set(error)
     if found.error > of_set * UP:
@@ -100,9 +110,16 @@ def fit_model(
         )
     number = _against_numbers(fixed, counts, found.budget, error) if fixed is not None and len(fixed) else -inf
     tests = _Blocks(cache, counts, found, error, number)
-    agreement = find_agreement(model.space, found.table, tests.affine, tests.cells, _start(model, found))
+    find = partial(find_agreement, model.space, found.table, start=_start(model, found))
+    agreement = find(tests.affine, tests.cells)
     p_value = _p_value(agreement.least, error)
-    return ModelFit(p_value, agreement.point, tests.named(agreement), tests.needed(agreement))
+    about = agreement.point, tests.named(agreement), tests.needed(agreement)
+    fit = ModelFit(p_value, *about, p_without_time=p_value)
+    if p_value > error or tests.time is None:
+        return fit
+    of_time, without = (_p_value(find(*each).least, error) for each in (tests.of_time(), tests.without_time()))
+    change = tests.time.describe(law_of_space(model)) if of_time <= error or without > error else None
+    return replace(fit, p_of_time=of_time, p_without_time=without, change=change)
 
 
 def visible_error(counts: TransitionCounts, error: float) -> float | None:
@@ -161,9 +178,13 @@ class _Blocks:
         self._model, self._likelihood, self._error = cache.model, likelihood, error
         has_pilot = counts.pilot is not None and counts.pilot.total > 0
         self._drifts = _drifts(cache, counts, likelihood, error) if has_pilot else []
-        self.affine = _affine_tests(likelihood, self._drifts, number)
         table, budget = likelihood.table, likelihood.budget
         seen = table.pool(counts.counts)
+        self.time: TimeTests | None = None
+        if counts.time is not None and likelihood.estimate is not None:
+            law, share = law_of_space(cache.model), budget.error_of("time", error)
+            self.time = time_tests(table, counts.time, seen, space=law, near=likelihood.estimate, error=share)
+        self.affine = _affine_tests(likelihood, self._drifts, number, -inf if self.time is None else self.time.constant)
         is_seen = np.flatnonzero(seen > 0)
         classes = cell_tests(table, CellCounts(table.group[is_seen], is_seen, seen[is_seen]))
         rows = cell_tests(table, table.pool_by_choice(counts.counts))
@@ -171,8 +192,25 @@ class _Blocks:
             ("likelihood", _likelihood_test(likelihood)),
             ("class", _at_share(classes, equal_parts(budget.error_of("classes", error), len(table.is_class)))),
             ("row", _at_share(rows, equal_parts(budget.error_of("rows", error), table.n_tied))),
+            ("time", NO_CELLS if self.time is None else self.time.cells),  # the last ones
         ]
         self.cells = _joined([tests for _, tests in self._blocks])
+
+    @property
+    def _has_constant(self) -> bool:
+        """Whether the last affine test is that of a class over time."""
+        return self.time is not None and self.time.constant > -inf
+
+    def of_time(self) -> tuple[AffineTests, CellTests]:
+        """Return the tests of changes over time alone."""
+        last = slice(len(self.affine.constants) - self._has_constant, None)
+        return AffineTests(self.affine.slopes[last], self.affine.constants[last]), self._blocks[-1][1]
+
+    def without_time(self) -> tuple[AffineTests, CellTests]:
+        """Return all other tests."""
+        others = slice(len(self.affine.constants) - self._has_constant)
+        tests = AffineTests(self.affine.slopes[others], self.affine.constants[others])
+        return tests, _joined([cells for _, cells in self._blocks[:-1]])
 
     def named(self, agreement: Agreement) -> tuple[FitTest, ...]:
         """Return the tests with the most evidence at the point of agreement, in words."""
@@ -195,7 +233,10 @@ class _Blocks:
         words += [("direction", subject, "", 0) for subject in self._likelihood.texts]
         outcomes = self._likelihood.outcome_offsets
         words += [("direction", "an outcome", "", 0)] * (0 if outcomes is None else len(outcomes))
-        words += [("number", "a number that the model fixes", "", 0)] * (len(evidence) - len(words))
+        words += [("number", "a number that the model fixes", "", 0)] * (
+            len(evidence) - len(words) - self._has_constant
+        )
+        words += [("time", "a change over time of tied rows", "", 0)] * self._has_constant
         return [FitTest(*about, *rest) for about, *rest in zip(words, evidence, multiplier, strict=True)]
 
     def _named_cells(self, agreement: Agreement) -> list[FitTest]:
@@ -215,6 +256,9 @@ class _Blocks:
             table = self._likelihood.table
             expressions = [str(table.outcomes[j]) for j in np.flatnonzero(table.group == cell).tolist()]
             return f"rows with the probabilities {', '.join(expressions)}"
+        if kind == "time":
+            assert self.time is not None
+            return f"a change over time, from about {self.time.seen.names[cell]} on"
         return "the likelihood of all data"
 
 
@@ -230,17 +274,20 @@ def _drifts(cache: ModelCache, counts: TransitionCounts, likelihood: LikelihoodS
     return drift_tests(view, counts, cache.contrasts, near=likelihood.estimate, error=share)
 
 
-def _affine_tests(likelihood: LikelihoodSet, drifts: Sequence[Drift], number: float) -> AffineTests:
-    """Return the half-spaces ``row @ v <= offset`` as tests ``row @ v - offset``, and the evidence against numbers."""
+def _affine_tests(likelihood: LikelihoodSet, drifts: Sequence[Drift], *constants: float) -> AffineTests:
+    """Return the half-spaces ``row @ v <= offset`` as tests ``row @ v - offset``, and tests that are the same anywhere.
+
+    These are the evidence against numbers, and that of a class over time, unless they are minus infinity.
+    """
     d = len(likelihood.table.names)
     rows = [*(drift.left.row[None, :] for drift in drifts), likelihood.rows]
     offsets = [np.array([drift.left.offset for drift in drifts]), likelihood.offsets]
     if likelihood.outcome_rows is not None and likelihood.outcome_offsets is not None:
         rows.append(likelihood.outcome_rows)
         offsets.append(likelihood.outcome_offsets)
-    if number > -inf:
-        rows.append(np.zeros((1, d)))
-        offsets.append(np.array([-number]))
+    proved = [-constant for constant in constants if constant > -inf]
+    rows.append(np.zeros((len(proved), d)))
+    offsets.append(np.array(proved))
     return AffineTests(read_only(np.vstack(rows)), read_only(-np.concatenate(offsets)))
 
 

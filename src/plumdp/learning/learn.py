@@ -16,10 +16,10 @@ from plumdp.confidence.bounds import Intervals
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import ConfidenceSet, Guarantee
-from plumdp.data.counts import Pilot, TransitionCounts, counts_of, require_same_graph
+from plumdp.data.counts import ADDED, TransitionCounts, counts_of, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import drawn_pilot, pilot_assumption
-from plumdp.fit.diagnosis import diagnose
+from plumdp.fit.diagnosis import ADVICE, diagnose
 from plumdp.fit.model_fit import ModelFit, fit_model
 from plumdp.fit.smallest_misfit import smallest_misfit
 from plumdp.learning.directions import solver_of
@@ -32,15 +32,16 @@ from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Asked, ask_all
 from plumdp.model.views import as_parametric, as_table, seen_as
-from plumdp.region.conflict import NOTHING_FITS, Conflict, with_numbers
+from plumdp.region.conflict import CHANGED, NOTHING_FITS, Conflict, with_numbers
 from plumdp.region.shapes import Region
 
 _MOST = 3  # findings
 _SAME = {
     "class": "that tied rows are the same",
-    "drift": "that rows stay the same over time",
+    "time": "that rows stay the same over time",
     "row": "the expressions of rows",
 }
+_AFTER = f"{ADVICE}use data from after the change alone, or add to the state what made the difference"
 
 
 @one_blas_thread()
@@ -101,7 +102,7 @@ def learn(
     if method.has_directions and data.pilot is None:
         data = replace(data, pilot=drawn_pilot(data, is_table=counted.is_table))
     is_asked = method.announce is not None and bool(questions) and "coupled" in storage_of(model).relaxations
-    budget = _budget(method, cache, data.pilot, is_asked=is_asked, misfit=misfit)  # before the outcomes are looked at
+    budget = _budget(method, cache, data, is_asked=is_asked, misfit=misfit)  # before the outcomes are looked at
     budget = budget.with_evidence() if studies else budget
     announced = method.announce
     if announced is not None and is_asked:
@@ -125,7 +126,7 @@ def learn(
         region,
         clock.laps,
         solvers=solvers,
-        rests_on=_rests_on(method, measured, data.pilot),
+        rests_on=_rests_on(method, measured, data if not misfit else replace(data, time=None)),
         questions=questions,
         misfit=float(misfit),
         studies=studies,
@@ -164,20 +165,26 @@ def _check_rewards(model: ParametricMDP, counts: TransitionCounts, kind: Sets, m
 
 
 def _budget(
-    method: ConfidenceMethod[Any], cache: ModelCache, pilot: Pilot | None, *, is_asked: bool, misfit: float
+    method: ConfidenceMethod[Any], cache: ModelCache, counts: TransitionCounts, *, is_asked: bool, misfit: float
 ) -> ErrorBudget:
     """Return the division of the error, given the model, the order of the data, and whether values are asked for."""
     divide = method.tolerant.budget if misfit and method.tolerant is not None else method.budget
-    budget = divide(cache, pilot, is_asked)
+    budget = divide(cache, counts, is_asked)
     return budget.with_fixed_numbers() if method.is_tested and len(cache.fixed) else budget
 
 
-def _rests_on(method: ConfidenceMethod[Any], measured: ConfidenceSet, pilot: Pilot | None) -> tuple[str, ...]:
+def _rests_on(method: ConfidenceMethod[Any], measured: ConfidenceSet, counts: TransitionCounts) -> tuple[str, ...]:
     """Return the assumptions of a confidence set and of the test of the model besides model and sampling, in words."""
-    placed = "" if pilot is None or not method.is_tested else pilot_assumption(pilot)
-    if measured.rests_on or not placed:
-        return measured.rests_on
-    return (f"for the test of the model: {placed}",)
+    said, pilot, time = measured.rests_on, counts.pilot, counts.time
+    if pilot is None or not method.is_tested:
+        return said
+    placed = pilot_assumption(pilot)
+    said = said or ((f"for the test of the model: {placed}",) if placed else ())
+    needed = (
+        [] if time is None or not time.ends else [pilot.rests_on, *((ADDED, time.rests_on) if time.rests_on else ())]
+    )
+    new = [text for text in needed if text and not any(text in each for each in (*said, *needed[:1]) if each != text)]
+    return (*said, f"for the test of the model: {'; '.join(new)}") if new else said
 
 
 def _model_cache(model: ParametricMDP, like: Learned | None) -> ModelCache:
@@ -227,19 +234,22 @@ def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
     clock, error, as_tests = Clock(dict(learned.seconds)), learned.error, SETS[learned.kind].as_tests
     likelihood = as_tests(learned.bounds) if as_tests is not None and not learned.misfit else None
     rejects_at = error if likelihood is not None else learned.budget.error_of("model_test", error)
-    of_kind = SETS[learned.kind].fit
+    # rows that may be off may be off at some times only: with a misfit, nothing is tested over time
+    of_kind, counts = SETS[learned.kind].fit, replace(learned.counts, time=None) if learned.misfit else learned.counts
     if of_kind is not None:
-        fit = of_kind(learned.model, learned.counts)
+        fit = of_kind(learned.model, counts)
     else:
-        fit = fit_model(learned.model, learned.counts, error=error, found=likelihood, fixed=fixed, cache=learned.cache)
+        fit = fit_model(learned.model, counts, error=error, found=likelihood, fixed=fixed, cache=learned.cache)
     if learned.misfit:
         learned = replace(learned, region=_within_drifts(learned, fit))
     elif likelihood is not None and learned.conflict is not None:
-        fit = replace(fit, p_value=min(fit.p_value, error))
+        # the region is empty without tests over time
+        fit = replace(fit, p_value=min(fit.p_value, error), p_without_time=min(fit.p_without_time, error))
     elif learned.conflict is None and fit.p_value <= rejects_at:
         learned = replace(learned, region=NOTHING_FITS)
     if learned.conflict is not None:
-        learned = replace(learned, region=replace(learned.conflict, findings=_findings(learned, fit)))
+        findings = _over_time(fit) if fit.is_over_time(rejects_at) else _findings(learned, fit)
+        learned = replace(learned, region=replace(learned.conflict, findings=findings))
     clock.lap("tests")
     return replace(learned, fit=fit, seconds=clock.laps)
 
@@ -253,11 +263,21 @@ def _within_drifts(learned: Learned, fit: ModelFit) -> Region | Conflict:
     return method.region(learned.model, cut(learned.model, learned.counts, learned.bounds, fit.drifts, learned.misfit))
 
 
+def _over_time(fit: ModelFit) -> tuple[str, ...]:
+    """Return that rows changed, how they seem to have changed, and what to try, in words."""
+    change = _of_table(fit) if fit.change is None else (f"{fit.change} (estimates)",)
+    return (CHANGED, *change, _AFTER)
+
+
+def _of_table(fit: ModelFit) -> tuple[str, ...]:
+    strongest = (test for test in fit.tests if test.evidence > 0)
+    return tuple(f"the data contradict {_SAME[test.kind]}: {test.subject}" for test in strongest)[:_MOST]
+
+
 def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
     """Return the differences of model and data, what to try, and how far rows would have to be off, in words."""
     if SETS[learned.kind].fit is not None:
-        strongest = (test for test in fit.tests if test.evidence > 0)
-        return tuple(f"the data contradict {_SAME[test.kind]}: {test.subject}" for test in strongest)[:_MOST]
+        return _of_table(fit)
     model, counts, announce = learned.model, learned.counts, SETS[learned.kind].announce
     findings = diagnose(model, counts, fit, point=learned.best_point)
     directions = None

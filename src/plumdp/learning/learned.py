@@ -73,6 +73,8 @@ class Learned:
         """The assumptions that everything rests on which follows from it, in words."""
         model, is_contradicted = self.model.counted, self.conflict is not None
         of_model = assumptions_of_model(model, misfit=self.misfit, is_contradicted=is_contradicted)
+        if self.conflict is not None and self.conflict.is_over_time:
+            of_model = ()  # nothing is claimed but that rows changed
         return (*of_model, *self.assumptions_of_test) if self.assumptions_of_test else ()
 
     @property

@@ -18,7 +18,7 @@ from plumdp.confidence.likelihood import LikelihoodSet, likelihood_budget, likel
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.tolerant import tolerant_bounds, tolerant_budget, tolerant_set
-from plumdp.data.counts import CountArray, Pilot, TransitionCounts
+from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.fit.drift import Drift, within_drifts
 from plumdp.fit.model_fit import ModelFit
 from plumdp.learning.directions import Solvers, value_directions
@@ -41,8 +41,8 @@ from plumdp.tables.view_fit import view_fit
 
 Measured = TypeVar("Measured", bound=ConfidenceSet)
 
-Division: TypeAlias = Callable[[ModelCache, Pilot | None, bool], ErrorBudget]
-"""A function from the model, the pilot, and whether values are asked for, to the division of the error."""
+Division: TypeAlias = Callable[[ModelCache, TransitionCounts, bool], ErrorBudget]
+"""A function from the model, the order of the data, and whether values are asked for, to the division of the error."""
 
 
 def always(budget: ErrorBudget) -> Division:
@@ -147,9 +147,13 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
     "likelihood": ConfidenceMethod(
         likelihood_set,
         lambda model, likelihood: build_likelihood_region(model.space, model.expressions, likelihood),
-        budget=lambda cache, pilot, is_asked: likelihood_budget(cache.table, pilot, has_directions=is_asked),
+        budget=lambda cache, counts, is_asked: likelihood_budget(
+            cache.table, counts.pilot, has_directions=is_asked, has_time=counts.time is not None
+        ),
         tolerant=TolerantMethod(
-            tolerant_set, lambda _, pilot, is_asked: tolerant_budget(pilot, has_directions=is_asked), within_drifts
+            tolerant_set,
+            lambda _, counts, is_asked: tolerant_budget(counts.pilot, has_directions=is_asked),
+            within_drifts,
         ),
         as_tests=lambda likelihood: likelihood,
         half_spaces=LikelihoodSet.half_spaces,
@@ -159,7 +163,7 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
     "table": ConfidenceMethod(
         table_set,
         lambda _, bounds: bounds.region,
-        budget=lambda _, pilot, is_asked: table_budget(pilot, is_asked=is_asked),
+        budget=lambda _, counts, is_asked: table_budget(counts.pilot, is_asked=is_asked),
         has_directions=True,
         announce=lambda questions, _: {"questions": questions},
         bounds_by_bets=bounds_of_policy,

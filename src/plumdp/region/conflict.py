@@ -16,6 +16,8 @@ from plumdp.region.linear_program import estimate_multipliers
 from plumdp.region.redundancy import Contradiction, excess
 from plumdp.region.shapes import Region
 
+CHANGED = "rows changed while the data were collected, or tied rows differ and were visited at different times"
+
 
 @dataclass(frozen=True, eq=False)
 class Conflict:
@@ -41,6 +43,11 @@ class Conflict:
 
     def __str__(self) -> str:
         return "; ".join([*self.numbers, *self.findings, *self._unfit()])
+
+    @property
+    def is_over_time(self) -> bool:
+        """Whether rows changed while the data were collected, so that all data together say nothing about now."""
+        return CHANGED in self.findings
 
     def _unfit(self) -> list[str]:
         """Return a description of the intervals that exclude each other, if any do."""

@@ -77,7 +77,7 @@ def test(certificate: Certificate, findings: Findings) -> Section | None:
     if verdict is None and not found:
         return None
     intro = [sentence(verdict.partition(" (p =")[0])] if verdict else []
-    if not certificate.claims_bounds:
+    if certificate.p_value is None and not certificate.claims_bounds:
         intro = ["No: the data show what the model says cannot happen, which no probabilities explain."]
     if verdict and certificate.p_value is not None:
         intro.append(

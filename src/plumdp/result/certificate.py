@@ -18,6 +18,7 @@ from plumdp.data.counts import TransitionCounts, counts_of
 from plumdp.data.logs import Log
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import html_table, listing, one_line
+from plumdp.region.conflict import CHANGED
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.relaxation.relax import Relaxation as Relaxation
 from plumdp.result.bounds_picture import bounds_svg
@@ -90,8 +91,9 @@ class Certificate:
 
     @property
     def claims_bounds(self) -> bool:
-        """Whether the bounds are a claim or at least an estimate; nothing is if the data contradict the graph."""
-        return self.data_quality is None or not self.data_quality.contradicting
+        """Whether bounds are a claim or at least an estimate; not if data contradict the graph, or rows changed."""
+        is_of_graph = self.data_quality is None or not self.data_quality.contradicting
+        return is_of_graph and (self.status != Status.CONTRADICTED or CHANGED not in self.reason)
 
     @property
     def is_proved(self) -> bool:
@@ -163,6 +165,8 @@ class Certificate:
                 else f"{data.contradicting:,} rows of the data show"
             )
             return f"MODEL CONTRADICTED: {rows} what the model says cannot happen. No bound is claimed."
+        if not self.claims_bounds:
+            return f"MODEL CONTRADICTED: {CHANGED}. No bound is claimed."
         if self.guarantee == Guarantee.NONE:
             return f"Estimate, no guarantee: the policy's value may lie {between}."
         if self.status == Status.CERTIFIED:

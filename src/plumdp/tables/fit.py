@@ -1,18 +1,21 @@
 """The test of a table: whether tied rows have the same probabilities, and whether rows stay the same over time.
 
-The parts of a row are the choices that are tied by it, or the stages of the data; see ``fit/same_rows.py``.
+The parts of a row are the choices that are tied by it, the data before and after a moment, or the stages between the
+moments at which bets were placed, if no others are kept; see ``fit/same_rows.py`` and ``fit/time_tests.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, islice, pairwise
+from math import log
 
 import numpy as np
 
 from plumdp.data.counts import TransitionCounts
 from plumdp.fit.model_fit import FitTest, ModelFit, TestKind
 from plumdp.fit.same_rows import Parts, less_best, log_average, log_mean, p_value_of
+from plumdp.fit.time_tests import TimeChange, weight_of
 from plumdp.model.graph import FloatArray, Indices, read_only
 from plumdp.model.parametric import ParametricMDP
 
@@ -24,22 +27,60 @@ def table_fit(model: ParametricMDP, counts: TransitionCounts) -> ModelFit:
 
     Half of the evidence is that of ties, and half that of changes over time, each divided equally among rows.
     """
-    rows = model.rows
-    moments = () if counts.pilot is None else counts.pilot.moments
-    stages = [after - before for before, after in pairwise([np.zeros_like(counts.counts), *moments, counts.counts])]
-    is_free = model.is_free_row
+    rows, is_free = model.rows, model.is_free_row
     members = np.bincount(rows.number, minlength=len(is_free))
     tied, free = np.flatnonzero(is_free & (members > 1)), np.flatnonzero(is_free)
     by_choice = _against_ties(model, counts)[tied]
-    over_time = _against_stages(model, stages)[free] if len(stages) > 1 else np.zeros(0)
+    over_time, where = _over_time(model, counts)
+    over_time = over_time[free] if len(over_time) else over_time
     first = _first_choice(rows.number, len(is_free))
     tests = [
         *_named(model, "class", "rows tied to that of", by_choice, first[tied]),
-        *_named(model, "drift", "a change over time of", over_time, first[free]),
+        *_named(model, "time", "a change over time of", over_time, first[free]),
     ]
-    evidence = log_mean([by_choice, over_time])
     strongest = tuple(sorted(tests, key=lambda test: -test.evidence)[:_NAMED])
-    return ModelFit(p_value_of(evidence), read_only(np.zeros(0)), strongest)
+    return ModelFit(
+        p_value_of(log_mean([by_choice, over_time])),
+        read_only(np.zeros(0)),
+        strongest,
+        p_of_time=p_value_of(log_mean([over_time]) - log(2)),
+        p_without_time=p_value_of(log_mean([by_choice]) - log(2)),
+        change=_change(model, counts, int(free[np.argmax(over_time)]), where)
+        if len(over_time) and len(where)
+        else None,
+    )
+
+
+def _over_time(model: ParametricMDP, counts: TransitionCounts) -> tuple[FloatArray, Indices]:
+    """Return ln e of each row against changes over time, and the boundary at which it seems to have changed.
+
+    Each boundary has its weight (Statement W1). Without boundaries, the parts are the stages of the data.
+    """
+    total, time = counts.counts, counts.time
+    if time is None:
+        moments = () if counts.pilot is None else counts.pilot.moments
+        stages = [after - before for before, after in pairwise([np.zeros_like(total), *moments, total])]
+        return _against_stages(model, stages) if moments else np.zeros(0), np.zeros(0, dtype=np.int64)
+    evidence, best, where = (np.full(len(model.rows), start) for start in (-np.inf, -np.inf, 0))
+    for i, before in enumerate(accumulate(time.seen_in_parts(len(total)))):
+        term = _against_stages(model, [before, total - before]) + log(weight_of(time.ends[i]))
+        evidence, where = np.logaddexp(evidence, term), np.where(term > best, i, where)
+        best = np.maximum(term, best)
+    return (evidence, where.astype(np.int64)) if time.ends else (np.zeros(0), np.zeros(0, dtype=np.int64))
+
+
+def _change(model: ParametricMDP, counts: TransitionCounts, row: int, where: Indices) -> TimeChange:
+    """Return how a row seems to have changed."""
+    rows, graph, time = model.rows, model.graph, counts.time
+    assert time is not None
+    *_, before = islice(accumulate(time.seen_in_parts(len(counts.counts))), int(where[row]) + 1)
+    places = slice(*rows.first[row : row + 2])
+    early, late = (rows.sum_by_place(seen)[places] for seen in (before, counts.counts - before))
+    early, late = (seen / max(seen.sum(), 1) for seen in (early, late))
+    place, choice = int(np.argmax(np.abs(late - early))), int(rows.representative[row])
+    target = graph.describe_state(int(graph.successor[graph.first_transition[choice] + place]))
+    step = f"the probability that {graph.describe_choice(choice)} leads to {target}"
+    return TimeChange(step, time.names[where[row]], float(early[place]), float(late[place]))
 
 
 def _first_choice(number: Indices, n_rows: int) -> Indices:

@@ -33,7 +33,13 @@ def view_fit(model: ParametricMDP, counts: TransitionCounts) -> ModelFit:
     of_expressions = (replace(test, kind="row", subject=_words(test)) for test in own.tests)
     halves = (replace(test, evidence=test.evidence - _LN_2) for test in (*fit.tests, *of_expressions))
     strongest = sorted(halves, key=lambda test: -test.evidence)
-    return replace(fit, p_value=min(1.0, 2 * min(fit.p_value, own.p_value) * UP), tests=tuple(strongest))
+    p_value, of_time, without = (
+        min(1.0, 2 * min(getattr(fit, name), getattr(own, name)) * UP)
+        for name in ("p_value", "p_of_time", "p_without_time")
+    )
+    change = own.change if own.p_of_time < fit.p_of_time else fit.change
+    told = {"p_value": p_value, "p_of_time": of_time, "p_without_time": without, "change": change}
+    return replace(fit, **told, tests=tuple(strongest))
 
 
 def _words(test: FitTest) -> str:

@@ -1,0 +1,236 @@
+"""Tests whether rows changed while the data were collected (Statement W1 of the page on tests of a model).
+
+For a boundary i between base parts of the data, let K(a, b] be what was seen in parts a + 1 to b, L(v) its likelihood
+at a point v, and ev(K) its average over a law of the parameters that was fixed at the start of the stretch. Two
+fortunes are fair at the true point, if there is one for all of the data:
+
+    since i:       ev(K(i, n]) / L(v) of K(i, n],
+    changed at i:  ev(K(m, i]) ev(K(i, n]) / L(v) of K(m, n],
+
+where the law at i is a mixture of the space and of what was seen up to then, with one parameter anew, and m is a pilot,
+or nothing. Weights w[i] that sum to one over all boundaries there might ever be, and weights of pilots that sum to one,
+make the sum over all of them fair. So each term may be used at its weight, and those that are not looked at, or whose
+pilot was not kept, are left out: which ones may be decided by looking at all data. Likewise each class of tied rows has
+fortunes by Dirichlet laws before and after i, against every law that the class might have had all the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+
+from plumdp.base.rounding import UNIT
+from plumdp.confidence.evidence import log_evidence
+from plumdp.confidence.laws import Law, law_of_pilot
+from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.data.time_parts import TimeParts
+from plumdp.fit.cell_tests import NO_CELLS, CellTests, largest
+from plumdp.fit.drift import parameter_axes
+from plumdp.fit.same_rows import less_best, log_average
+from plumdp.model.graph import FloatArray, Indices, ranges
+
+_MOST = 3  # boundaries whose evidence is proved: those that look most like a change
+_MOST_PARAMETERS = 20  # that may all be anew: with more, single classes of rows alone
+_MOST_NUMBERS = 2e7  # that what was seen at all boundaries may take
+_MAIN_PER_PILOT, _PILOTS = 8, 4  # a pilot is a power of four base parts, at most an eighth of those before a boundary
+_PROMISE = 5.0  # nats that a change must look worth, weight included, before its evidence is proved
+_DOUBT = 1.3  # by how much a change may look less likely, at first sight, than it is
+_LEAST = 1e-9  # probability that scores are calculated for
+
+
+def weight_of(i: int) -> float:
+    """Return the weight of the boundary after i base parts.
+
+    The weights of i = odd · 2^a in [2^m, 2^(m + 1)) sum to 1 / ((m + 1) (m + 2)), and so those of all to one.
+
+    >>> [weight_of(i) for i in (1, 2, 3)], round(sum(map(weight_of, range(1, 2**10))), 3)
+    ([0.5, 0.08333333333333333, 0.08333333333333333], 0.909)
+    """
+    m, a = i.bit_length() - 1, (i & -i).bit_length() - 1
+    return 2.0 ** -max(m - a - 1, 0) / ((m + 1) ** 2 * (m + 2))
+
+
+def pilots_of(i: int) -> list[tuple[int, float]]:
+    """Return the pilots that the boundary after i base parts may have, none being 0, with weights that sum to one.
+
+    >>> pilots_of(7), pilots_of(128)
+    ([(0, 1.0)], [(16, 0.5), (4, 0.25), (1, 0.125), (0, 0.125)])
+    """
+    sizes = [size for size in (_PILOTS**k for k in range(i.bit_length())) if _MAIN_PER_PILOT * size <= i][::-1]
+    return [*((size, 2.0 ** -(k + 1)) for k, size in enumerate(sizes)), (0, 2.0 ** -len(sizes))]
+
+
+class TimeChange(NamedTuple):
+    """A change over time as it looks: estimates, which prove nothing."""
+
+    probability: str
+    since: str
+    before: float
+    after: float
+
+    def __str__(self) -> str:
+        return f"{self.probability} was about {self.before:.3g}, and about {self.after:.3g} from about {self.since} on"
+
+
+@dataclass(frozen=True, eq=False)
+class SeenOverTime:
+    """How often each outcome of a table had been seen at each boundary, and in all data."""
+
+    table: LikelihoodTable
+    ends: tuple[int, ...]  # (m): base parts before each boundary
+    names: tuple[str, ...]  # (m)
+    before: FloatArray  # (m, n_outcomes)
+    total: FloatArray  # (n_outcomes)
+
+    @staticmethod
+    def of(table: LikelihoodTable, time: TimeParts, total: FloatArray) -> SeenOverTime:
+        """Return what had been seen at boundaries with data on both sides, fewer of them if there are many outcomes."""
+        n, tied = len(total), table.tied[time.transition]
+        first, last = table.first[tied], table.first[tied + 1]
+        way, part = ranges(first, last), np.repeat(time.part, last - first)
+        seen = np.repeat(time.counts, last - first) * table.multiple[way]
+        every = -(-len(time.ends) * n // int(_MOST_NUMBERS)) or 1
+        kept = np.arange(len(time.ends))[every - 1 :: every]
+        key = np.searchsorted(kept, part) * n + table.counts_for[way]
+        before = np.bincount(key, seen, (len(kept) + 1) * n)[: len(kept) * n].reshape(len(kept), n).cumsum(axis=0)
+        inside = before.any(axis=1) & (before != total).any(axis=1)
+        ends, names = ([each[i] for i in kept[inside].tolist()] for each in (time.ends, time.names))
+        return SeenOverTime(table, tuple(ends), tuple(names), before[inside].astype(np.float64), total)
+
+    @cached_property
+    def log_weights(self) -> FloatArray:
+        """The logarithms (m) of the weights of the boundaries."""
+        return np.log([weight_of(i) for i in self.ends]) if self.ends else np.zeros(0)
+
+    def likely(self, point: FloatArray) -> FloatArray:
+        """Return an estimate (m) of how much likelier the data are if all parameters changed at a boundary, in nats.
+
+        It is the score test at a point, the estimate from all data.
+        """
+        basis, f = self.table.basis, self.table.values(point)[0]
+        scores = self.table.coefficients @ basis / np.maximum(f, _LEAST)[:, None]
+        whole, score = scores.T @ (scores * self.total[:, None]), self.total @ scores
+        inverse = np.linalg.pinv(whole, hermitian=True)
+        early = np.einsum("mj,ja,jb->mab", self.before, scores, scores, optimize=True)
+        off = self.before @ scores - early @ inverse @ score
+        apart = np.linalg.pinv(early - early @ inverse @ early, hermitian=True)
+        return np.asarray(np.einsum("ma,mab,mb->m", off, apart, off) / 2)
+
+    def of_classes(self) -> tuple[FloatArray, Indices]:
+        """Return the evidence for a change of each class (n_groups) less its weight, from below, and its boundary."""
+        n_groups = len(self.table.is_class)
+        first = np.searchsorted(self.table.group, np.arange(n_groups + 1))
+        best, where = np.full(n_groups, -np.inf), np.zeros(n_groups, dtype=np.int64)
+        for i, before in enumerate(self.before):
+            halves = [log_average(seen, first) for seen in (before, self.total - before)]
+            apart, size = (one + other for one, other in zip(*halves, strict=True))
+            evidence = less_best(apart, size, self.total, first) + self.log_weights[i]
+            where = np.where(evidence > best, i, where)
+            best = np.maximum(evidence, best)
+        return np.where(self.table.is_class, best, -np.inf), where
+
+
+@dataclass(frozen=True, eq=False)
+class TimeTests:
+    """Tests over time in units in which they contradict a point at their share of the error above zero."""
+
+    seen: SeenOverTime
+    cells: CellTests  # the number of a cell is that of its boundary
+    constant: float  # the strongest test of a class, against every law that it might have; minus infinity if none is
+    likely: FloatArray  # (m): how likely a change of all parameters looks at each boundary; empty with many parameters
+    of_class: tuple[int, int]  # the class of the strongest test, and its boundary
+
+    def describe(self, space: Law) -> TimeChange | None:
+        """Return the change that is most evident, in words and estimates; None if no class was seen on both sides."""
+        table, is_class = self.seen.table, self.seen.table.is_class[self.seen.table.group]
+        if not self.seen.ends:
+            return None
+        group, i = self.of_class
+        if len(self.likely):
+            i = int(np.argmax(self.likely))
+        before, after = self.seen.before[i], self.seen.total - self.seen.before[i]
+        visits = [table.visits(seen)[table.group] for seen in (before, after)]
+        if len(self.likely):
+            early, late = (table.values(law_of_pilot(table, seen, space).mean)[0] for seen in (before, after))
+        else:
+            early, late = (seen / np.maximum(n, 1) for seen, n in zip((before, after), visits, strict=True))
+            is_class &= table.group == group
+        middle = self.seen.total / np.maximum(visits[0] + visits[1], 1)
+        noise = np.maximum(middle * (1 - middle), _LEAST) * sum(1 / np.maximum(n, 1) for n in visits)
+        size = np.where(is_class & (visits[0] * visits[1] > 0), (late - early) ** 2 / noise, -1.0)
+        as_good = np.flatnonzero(size >= 0.99 * size.max(initial=0.0))
+        if not len(as_good):
+            return None
+        j = min(as_good.tolist(), key=lambda k: len(str(table.outcomes[k])))
+        return TimeChange(str(table.outcomes[j]), self.seen.names[i], float(early[j]), float(late[j]))
+
+
+def time_tests(
+    table: LikelihoodTable, time: TimeParts, total: FloatArray, *, space: Law, near: FloatArray, error: float
+) -> TimeTests:
+    """Return tests of a change over time that are jointly valid but for the error, half of it for single classes.
+
+    ``total`` is what was seen in all (n_outcomes), ``space`` the law of the space, and ``near`` the estimate from all
+    data, which only decides where to look.
+    """
+    seen, half = SeenOverTime.of(table, time, total), log(error) - log(2)
+    if not seen.ends:
+        return TimeTests(seen, NO_CELLS, -np.inf, np.zeros(0), (0, 0))
+    of_classes, where = seen.of_classes()
+    group, likely, terms = int(np.argmax(of_classes)), np.zeros(0), []
+    if 0 < table.basis.shape[1] <= _MOST_PARAMETERS:
+        likely = seen.likely(near)
+        promise = _DOUBT * likely + seen.log_weights
+        terms = [
+            term for i in largest(promise, _MOST).tolist() if promise[i] > _PROMISE for term in _terms(seen, i, space)
+        ]
+    lengths = [np.count_nonzero(lost) for _, _, lost in terms]
+    outcomes = [np.flatnonzero(lost) for _, _, lost in terms]
+    cells = CellTests(
+        np.array([i for i, _, _ in terms], dtype=np.int64),
+        np.array([gained + half for _, gained, _ in terms]),
+        np.array([0, *accumulate(lengths)]),
+        np.concatenate([np.zeros(0, dtype=np.int64), *outcomes]),
+        np.concatenate([np.zeros(0), *(lost[at] for (_, _, lost), at in zip(terms, outcomes, strict=True))]),
+    )
+    constant = float(of_classes[group]) + half - log(len(of_classes))
+    return TimeTests(seen, cells, constant - 8 * UNIT * abs(constant), likely, (group, int(where[group])))
+
+
+def _terms(seen: SeenOverTime, i: int, space: Law) -> Iterator[tuple[int, float, FloatArray]]:
+    """Yield the tests of a boundary: its number, what is gained, weights included, and what is lost by outcome."""
+    table, before, after = seen.table, seen.before[i], seen.total - seen.before[i]
+    from scipy.special import logsumexp
+
+    axes = parameter_axes(table)
+    laws = [(log(0.5) if len(axes) > 1 else 0.0, space)]
+    if len(axes) > 1:
+        fixed = law_of_pilot(table, before, space)
+        laws += [(log(0.5 / len(axes)), _anew(fixed, axis, space)) for _, axis in axes]
+    new = logsumexp([share + log_evidence(table, after, *law) for share, law in laws])
+    since = float(new) + seen.log_weights[i] - log(2)
+    yield i, _down(since, len(laws), after), after
+    at = {0: np.zeros(len(seen.total)), **dict(zip(seen.ends, seen.before, strict=True))}
+    # a pilot that was not kept is passed over: its term is left out, and the next one has a weight of its own
+    size, share = next((size, share) for size, share in pilots_of(seen.ends[i]) if size in at)
+    law = law_of_pilot(table, at[size], space) if size else space
+    first = log_evidence(table, before - at[size], *law)
+    yield i, _down(since + log(share) + first, len(laws) + 1, seen.total), seen.total - at[size]
+
+
+def _anew(law: Law, axis: FloatArray, space: Law) -> Law:
+    """Return a law in which what was seen says nothing of the parameters along an axis."""
+    width = axis @ np.linalg.solve(space.precision, axis)
+    wide = np.linalg.inv(law.precision) + width * np.outer(axis, axis)
+    return Law(law.mean, np.asarray(np.linalg.inv(wide), dtype=np.float64))
+
+
+def _down(gained: float, n: int, lost: FloatArray) -> float:
+    """Return what is gained, less what rounding of n terms and their logarithms may have added."""
+    return gained - 8 * (n + 8) * UNIT * (abs(gained) + float(lost.sum()))
