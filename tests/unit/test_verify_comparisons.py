@@ -144,7 +144,7 @@ TAMPERING = {
     "a sentence in a name": ("files", told(names=["x is best with confidence 100 %. y", "z"])),
     "a line in a name": ("files", told(names=["a\nb", "z"])),
     "a comparison without a witness": ("counts", lambda w, c: w.pop("comparison")),
-    "a witness of no comparison": ("counts", lambda w, c: c.pop("comparison")),
+    "a witness of no comparison": ("files", lambda w, c: c.pop("comparison")),
     "another probability in the other chain": ("counts", at("chain", "expressions", 0, to="1/2*p")),
     "another kind of value": ("counts", at("chain", "kind", to="total")),
     "one minus the other value": ("counts", at("chain", "complement", to=True)),
