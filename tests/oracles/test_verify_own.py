@@ -29,7 +29,7 @@ from plumdp.verifying.verify import look_again
 
 pytestmark = pytest.mark.slow
 
-ASKED = "that property, policy and options were chosen before the data were looked at"
+ASKED = "that property, options and announced policies were chosen before the data were looked at"
 WORN = {"model": worn(), "counts": worn_counts()}
 TURN = "Rmax=? [ C<=9 ]"
 

@@ -10,6 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from plumdp.certifying.pipeline import announcing
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import drawn_pilot
 from plumdp.learning.learn import learn
@@ -19,7 +22,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question, ask
 from plumdp.model.views import as_parametric, as_table
 from plumdp.result.data_file import read_data
-from plumdp.result.folder import CERTIFICATE, DATA, POLICY, WITNESS
+from plumdp.result.folder import CERTIFICATE, DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable, read_policy
 from plumdp.verifying.checker.reading import Rejected
 
@@ -104,16 +107,39 @@ class Look:
         assert self.own is not None
         assert self.own.counts is not None
         options = self.certificate["options"]
-        if options["events"] or "episodes" in options or not all(options["objectives"]):
-            raise NotCompared("events, earlier updates or policies were announced, which the certificate does not keep")
-        asked = zip(options["objectives"], options["with_memory"], strict=True)
+        if options["events"] or "episodes" in options:
+            raise NotCompared("own events or earlier updates were counted, which a certificate does not keep")
         return learn(
             self.own.model,
             self.own.counts,
-            objectives=[ask(text, self.own.model, memory=memory) for text, memory in asked],
+            objectives=self.announced(self.own.model),
             confidence=self.certificate["confidence"],
             **{name: options[name] for name in _LEARNING},
         )
+
+    @property
+    def _given(self) -> list[str]:
+        """The files of policies that may have been announced, as they have no text."""
+        compared = self.certificate.get("comparison", {})
+        files = [POLICY] * (self.certificate["options"]["policy"] == "given") + [RIVAL] * bool(compared)
+        return files[::-1] if compared.get("policy") == "second" else files
+
+    @property
+    def is_announced(self) -> bool:
+        """Whether the folder has all that was announced: texts, and the policies that were given."""
+        texts = self.certificate["options"]["objectives"]
+        return bool(texts) and texts.count("") in (0, len(self._given))
+
+    def announced(self, model: ParametricMDP) -> list[Question]:
+        """Return the questions that were announced, about a model."""
+        options, files, asked = self.certificate["options"], iter(self._given), list[Question]()
+        if not self.is_announced:
+            raise NotCompared("what was announced has no text, and is not a policy in the folder")
+        for text, memory in zip(options["objectives"], options["with_memory"], strict=True):
+            question = ask(text or self.witness["claim"]["objective"], model, memory=memory)
+            policy = None if text else np.asarray(self.policy(question, next(files)))
+            asked.append(announcing(question, policy, announced=policy is not None))
+        return asked
 
     def question(self, model: ParametricMDP | None = None) -> Question:
         """Return the question that the result answers, of the model unless another one is given."""

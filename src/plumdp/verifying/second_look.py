@@ -27,7 +27,7 @@ from plumdp.model.objective import Objective
 from plumdp.model.objectives.protocol import Terms
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
-from plumdp.model.question import Question, ask
+from plumdp.model.question import Question
 from plumdp.result.data_file import difference
 from plumdp.result.folder import DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable
@@ -237,18 +237,12 @@ def has_bets(look: Look) -> bool:
     return (look.witness["bets"] if "bets" in look.witness else look.witness["set"]["bets"]) is not None
 
 
-def is_all_announced_in_words(look: Look) -> bool:
-    """Return whether there are texts of all that was announced, by which bets can be made again; policies have none."""
-    objectives = look.certificate["options"]["objectives"]
-    return bool(objectives) and all(objectives)
-
-
 def check_directions(look: Look) -> None:
     """Require that bets are along gradients that a solver finds which has seen nothing of later data.
 
     Their size is that which the weight of their horizon asks for, and a side is on the same side in all stages.
     """
-    witness, options, model, counts = look.witness, look.certificate["options"], look.model, look.counts
+    witness, model, counts = look.witness, look.model, look.counts
     bets, table, space = witness["set"]["bets"], likelihood_table(model), law_of_space(model)
     require(counts.pilot is not None, "the data of the result have no pilot")
     assert counts.pilot is not None
@@ -262,9 +256,7 @@ def check_directions(look: Look) -> None:
     first = 6 * counts.pilot.lengths[0] if counts.pilot.expected is None else counts.pilot.expected
     signs: dict[tuple[int, int], float] = {}  # of each side and horizon
     for s, stage in enumerate(find_stages(table, counts, space)):
-        asked = zip(options["objectives"], options["with_memory"], strict=True)
-        questions = [ask(text, model, memory=memory) for text, memory in asked]
-        found = value_directions(questions, {})(stage.point)  # a new solver for each stage
+        found = value_directions(look.announced(model), {})(stage.point)  # a new solver for each stage
         gradients = np.array([direction.gradient for direction in found])
         for n, side in enumerate(bets["list"]):
             lengths = np.array([first * 2.0**i for i in side["horizons"]])

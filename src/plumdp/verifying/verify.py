@@ -23,7 +23,6 @@ from plumdp.verifying.second_look import (
     check_model,
     check_settings,
     has_bets,
-    is_all_announced_in_words,
 )
 from plumdp.verifying.second_trials import check_trials, has_trials
 from plumdp.verifying.table_second_look import (
@@ -97,7 +96,7 @@ def _layers(look: Look, kind: SecondLook, report: Report) -> dict[str, Check]:
     elif look.has_counts:
         layers["data"] = kind.data
     if look.has_counts and has_bets(look):
-        if counts is not None or report.kind == "table" or is_all_announced_in_words(look):
+        if counts is not None or report.kind == "table" or look.is_announced:
             layers["directions"] = kind.bets
         else:
             report.unchecked.append("the directions of bets (what was announced has no text)")

@@ -65,7 +65,7 @@ COUNTS = "that the counts are those of the data"
 SETTINGS = "that the settings of the method were fixed before the data (list in verify.md)"
 AUTOMATON = "that the file with the automaton, which the objective names, is the one that was meant"
 TRUSTED = (CHAIN, SPACE, COUNTS, SETTINGS)
-ASKED = "that property, policy and options were chosen before the data were looked at"
+ASKED = "that property, options and announced policies were chosen before the data were looked at"
 SETTLED = {
     "model": (CHAIN, SPACE, TABLE_ROWS, ALONE, "policy.csv", "rival.csv"),
     "data": ("data.npz",),
