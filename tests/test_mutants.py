@@ -139,6 +139,23 @@ MUTANTS = {
             "an automaton from a file of the forger",
         )
     },
+    "unit/test_forged_origins": {
+        f"{name}, of a forger": f"test_another_model_or_other_data_than_ones_own_are_found[{name}]"
+        for name in (
+            "a narrower space",
+            "another row off the chain",
+            "another target",
+            "another model beside the witness",
+            "invented runs",
+            "bets at other moments",
+            "another division of the error",
+            "a ridge that suits",
+            "values of a reward that there is not",
+            "data that contradict the model",
+            "an archive that unpacks to too much",
+        )
+    }
+    | {"code of a forger": "test_a_file_of_defaults_beside_a_result_runs_nothing"},
     "unit/test_verify_opponent": {
         "a proof from a class that no row draws from": "test_a_class_that_no_row_draws_from_says_nothing",
         "a proof from a set without points": "test_nothing_follows_from_a_set_without_points",

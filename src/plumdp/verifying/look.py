@@ -69,7 +69,7 @@ class Look:
     @property
     def has_counts(self) -> bool:
         """Whether there are counts to compare it with."""
-        return self.saved is not None or (self.own is not None and self.own.counts is not None)
+        return (self.folder / DATA).exists() or (self.own is not None and self.own.counts is not None)
 
     @cached_property
     def saved(self) -> tuple[ParametricMDP, TransitionCounts] | None:
