@@ -13,6 +13,14 @@ import pytest
 
 TESTS = Path(__file__).parent
 MUTANTS = {
+    "unit/test_assumptions": {
+        "differences without assumptions": "test_a_planted_error_is_found[differences_print_none]",
+        "practice that is taken for known": "test_a_planted_error_is_found[practice_is_not_said_to_be_an_estimate]",
+        "runs in no order that need not be alike": "test_a_planted_error_is_found[runs_need_not_be_alike]",
+        "rewards of any size": "test_a_planted_error_is_found[values_may_lie_anywhere]",
+        "steps that may be there twice": "test_a_planted_error_is_found[steps_may_be_there_twice]",
+        "an assumption that is not needed": "test_a_planted_error_is_found[the_amount_is_always_planned]",
+    },
     "theorems/test_theorem_2": {
         "intervals of events that are too short": "test_a_region_that_is_too_small_is_noticed",
     },

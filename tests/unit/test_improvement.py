@@ -68,7 +68,7 @@ def test_the_baseline_is_returned_if_it_is_the_best_or_if_too_little_is_known(di
         assert not found.is_better
         assert np.array_equal(found.policy, given.policy)
         assert found.gain == 0
-        assert found.sentence.startswith("Keep the baseline: no policy is known to be better")
+        assert found.sentence.startswith("No policy is known to be better than the baseline, so keep it.")
     assert not improve_learned(learned, asked, over=best).is_better
 
 

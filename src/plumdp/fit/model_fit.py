@@ -136,7 +136,7 @@ def visible_error(counts: TransitionCounts, error: float) -> float | None:
         return None
     row = int(np.argmax(visits))
     shares = counts.counts[first[row] : first[row + 1]] / n
-    nats = log(1 / error) + log(_SHARES_OF_ROWS * np.count_nonzero(visits)) + log(n) / 2
+    nats = -log(error) + log(_SHARES_OF_ROWS * np.count_nonzero(visits)) + log(n) / 2
     return min(1.0, sqrt(2 * float((shares * (1 - shares)).max()) * nats / n) + nats / (3 * n))
 
 
