@@ -167,7 +167,7 @@ def improved(world: World, model: ParametricMDP, n_runs: int, steps: tuple[npt.N
     at = graph.states["cell"][graph.state_of_choice()]
     baseline = np.where(name < 4, world.baseline[at, np.minimum(name, 3)], 1.0)
     counts = counts_of(model, n_runs, steps)
-    found = improve(model, counts, ASKED, over=baseline, confidence=1 - ERROR)
+    found = improve(model, counts, ASKED, over=baseline, announced=True, confidence=1 - ERROR)
     weights = policy_weights(graph, found.policy)
     policy[at[name < 4], name[name < 4]] = weights[name < 4]
     return policy
