@@ -1,6 +1,7 @@
 """A policy that is given is bet on if its user says that it was chosen before the data, and never otherwise."""
 
 import inspect
+import json
 from functools import cache
 
 import numpy as np
@@ -11,6 +12,7 @@ import plumdp as pl
 from plumdp.data.counts import TransitionCounts
 from plumdp.decisions import improve, improve_learned, net_benefit
 from plumdp.model import Question
+from plumdp.verifying.witness import make_witness
 
 REACH, SAFE, FEW, MANY = 'Pmax=? [ F "goal" ]', 'Pmax=? [ G !"bad" ]', 4, 26
 SAID = "you chose the policy before these data were looked at, or by those before the first bets alone (you said so)"
@@ -48,11 +50,11 @@ def data(make=table, n=20_000):
     """Return data of a model in which one way is as good as the other."""
     model = make()
     if make is coins:
-        return pl.simulate(model, dict.fromkeys(NAMES, 0.98), n, rng=3, max_steps=MANY)
+        return pl.simulate(model, dict.fromkeys(NAMES, 0.98), n, rng=n, max_steps=MANY)
     graph, goal = model.graph, model.labels["goal"]
     is_row = np.diff(graph.first_transition)[graph.choice_of_transition()] == 2
     point = np.where(is_row, np.where(model.labels["bad"][graph.successor], 0.1, 0.9), 1.0)
-    return pl.simulate(model, point, n, rng=3, max_steps=FEW, stop=goal | model.labels["bad"])
+    return pl.simulate(model, point, n, rng=n, max_steps=FEW, stop=goal | model.labels["bad"])
 
 
 @cache
@@ -185,7 +187,7 @@ def test_a_policy_that_data_before_the_first_bets_chose_may_be_announced_to_a_ta
     shorter = TransitionCounts(model.graph, early.counts, "trajectories", early.pilot, parts=counts.parts)
     with pytest.raises(pl.DataError, match="cannot be announced"):  # bets begin after 64 of 1,000 runs
         pl.certify(model, shorter, REACH, policy=mine, announced=True)
-    with pytest.raises(pl.DataError, match="would be counted twice"):
+    with pytest.raises(pl.DataError, match="runs of one seed"):
         counts + first
     study = pl.case_study("betting:5")
     coin = pl.simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
@@ -206,6 +208,17 @@ def test_a_question_with_a_policy_is_about_that_and_one_about_a_difference_is_re
     assert found.options["policy"] == "given"
     with pytest.raises(pl.DataError, match="the question is about a difference"):
         pl.conclude(known, Question(study.model, study.objective, against="bet0"))
+
+
+@pytest.mark.slow
+def test_two_policies_that_are_announced_for_one_objective_have_a_witness_each():
+    """Each has half of the error, by the number of questions, and is alone in its own."""
+    model, counts = table(), data()
+    asked = [Question(model, pl.parse_property(REACH, model), policy=each) for each in ("left", "right")]
+    known = pl.learn(model, counts, objectives=asked)
+    for question in asked:
+        bets = json.loads(make_witness(known, pl.conclude(known, question)))["bets"]
+        assert (bets["questions"], bets["shares"]) == (2, ["1"])
 
 
 @pytest.mark.slow

@@ -75,11 +75,13 @@ def bets_part(
     policy = as_choices(graph, check_policy(graph, certificate.policy))
     if not needed or found.moments is None:
         return None
-    announced = [each for each in found.announced if each.question.digest == question.digest]
-    places = [i for i, each in enumerate(announced) if np.array_equal(each.policy, policy)]
-    if not places:
+    same = [each for each in found.announced if each.question.digest == question.digest]
+    same = [each for each in same if np.array_equal(each.policy, policy)]
+    if not same:
         return None
-    place = max(places, key=lambda i: announced[i].errors.of_side)
+    chosen = max(same, key=lambda each: each.errors.of_side)
+    announced = [each for each in found.announced if each.question is chosen.question]  # these divide its error
+    place = announced.index(chosen)
     bounded = _bounded(learned, question, policy)
     if isinstance(bounded, str) or not np.isfinite(values).all():
         return None
@@ -90,13 +92,13 @@ def bets_part(
     low[order] = np.minimum(low[order], values[0])
     high[order] = np.maximum(high[order], values[1])
     moments = found.moments.padded(bounded.table.n_places)
-    made = table_bounds(bounded.table, moments, announced[place].errors, read_only(low), read_only(high))
+    made = table_bounds(bounded.table, moments, chosen.errors, read_only(low), read_only(high))
     if isinstance(made, str):
         return None
     start = {"lower": low[order].tolist(), "upper": high[order].tolist()}
     shares = [str(Fraction(share).limit_denominator(10_000)) for share in favoured_parts(1.0, len(announced))]
     about = {"questions": len(learned.questions), "shares": shares, "policy": place, "start": start}
-    written = _written(made, announced[place].errors, order, is_counted(keys), needed, ends)
+    written = _written(made, chosen.errors, order, is_counted(keys), needed, ends)
     return about | {"reference": reference_rows(made.near.reference, bounded.table, order, keys)} | written
 
 
