@@ -46,9 +46,9 @@ def test_a_comparison_is_saved_with_a_witness_and_verified(tmp_path, command, ru
     assert (ended.code, ended.err) == (code, "")
     checked = plumdp("verify", folder, "--model", "betting:5", "--json")
     told = json.loads(checked.out)
-    assert (checked.code, told["passed"][-2:]) == (0, ["directions", "model"])
+    assert (checked.code, told["passed"][-3:]) == (0, ["model", "data", "directions"])
     comparison = pl.read_result(folder).comparison
-    assert told["sentence"].endswith(comparison["sentence"])
+    assert told["sentence"].replace('"', "").endswith(comparison["sentence"])  # names are quoted
     assert comparison["policy"] == ("first" if code == 0 else "second")
 
 
