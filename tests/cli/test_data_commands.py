@@ -179,6 +179,31 @@ def test_count_says_in_which_order_files_were_read(days, capsys):
     )
 
 
+NO_STEPS = {
+    "a header alone": ("", "the log has 0 rows"),
+    "one row of each run": (
+        "0,0,10,0,\n1,0,11,1,\n",
+        "each run has one row, and a step ends in the next row; give all files of these runs to one count",
+    ),
+}
+
+
+@pytest.mark.parametrize(("rows", "why"), NO_STEPS.values(), ids=NO_STEPS)
+@pytest.mark.parametrize("more", [[], ["--json"], ["-o", "c.parquet"]])
+def test_a_count_without_steps_warns_and_ends_with_4(rows, why, more, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.csv").write_text(f"episode,step,money,state_step,action\n{rows}")
+    code, _, error = run(capsys, "count", "betting:5", "log.csv", *more)
+    assert (code, error) == (4, f"warning: there are no data ({why})\n")
+
+
+def test_one_row_of_each_run_with_its_action_is_a_part_of_the_files(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.csv").write_text("episode,step,money,state_step,action\n0,0,10,0,bet1\n1,1,11,1,bet1\n")
+    code, _, error = run(capsys, "count", "betting:5", "log.csv")
+    assert (code, error) == (2, f"error: the log shows no step: {NO_STEPS['one row of each run'][1]}\n")
+
+
 def test_runs_without_their_last_state_need_a_reason(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "log.csv").write_text("episode,step,money,state_step,action\n0,0,10,0,bet1\n0,1,11,1,bet1\n")

@@ -306,7 +306,9 @@ BAD = {
     ),
     "drawn and discounted": (
         lambda m: pl.stages.evaluate(m, [0.5, 0.5, 1.0, 1.0], replace(steps(3), target=None, discount=Fraction(1, 2))),
-        "a policy that draws its choices cannot be evaluated with a discount; give one choice per state",
+        "a policy that draws its choices cannot be evaluated with a discount; give one choice per state, ask for "
+        "rewards within a number of steps, such as C<=100, or let every step of the model end the run with the "
+        "probability of one minus the discount, and ask for all rewards, C",
     ),
 }  # fmt: skip
 

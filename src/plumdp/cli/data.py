@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,13 +10,13 @@ import typer
 
 import plumdp
 from plumdp.base.errors import DataError
-from plumdp.base.vocabulary import Dialect, Form, NoBets
+from plumdp.base.vocabulary import Dialect, Form, NoBets, Status
 from plumdp.cli import arguments as args
 from plumdp.cli.arguments import pairs
 from plumdp.cli.mappings import action_map, state_maps
 from plumdp.cli.options import LogOptions, ModelOptions, require_new
 from plumdp.cli.progress import progress_bar
-from plumdp.cli.results import print_json
+from plumdp.cli.results import EXIT_CODES, print_json
 from plumdp.cli.sources import load_policy
 
 if TYPE_CHECKING:
@@ -122,9 +123,9 @@ def count(
 ) -> None:  # fmt: skip
     """Count the transitions of logs of any size, and report what became of every row.
 
-    Files of counts are added, in the order in which their data were collected.
+    Files of counts are added, in the order in which their data were collected. Ends with 4 if there are no steps.
     """
-    from plumdp.result.data_quality import contents
+    from plumdp.result.data_quality import DataQuality, contents
 
     if output is not None:
         _require_output(output, counts=True, force=force)
@@ -138,14 +139,16 @@ def count(
         plumdp.write_counts(counted, output)
     if as_json:
         print_json([_manifest(counted, output)], one=True)
-        return
-    if counted.report is not None:
-        print(counted.report)
-    if output is not None:
-        print(f"{output}: {counted.total:,} steps, counted{_pilot_text(counted)}")
-        return
-    print(f"{counted.total:,} steps, {counted.sampling}{_pilot_text(counted)}")
-    print("\n".join(f"  {each}" for each in contents(counted)))
+    else:
+        what = (
+            f"{output}: {counted.total:,} steps, counted" if output else f"{counted.total:,} steps, {counted.sampling}"
+        )
+        made_of = [] if output else [f"  {each}" for each in contents(counted)]
+        report = [] if counted.report is None else [str(counted.report)]
+        print("\n".join([*report, f"{what}{_pilot_text(counted)}", *made_of]))
+    if not counted.total:
+        print(f"warning: {DataQuality(0, counted.report).absence}", file=sys.stderr)
+        raise typer.Exit(EXIT_CODES[Status.VACUOUS])
 
 
 def counts_sql(

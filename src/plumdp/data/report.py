@@ -46,6 +46,7 @@ CONTRADICTING: tuple[Kind, ...] = ("unknown state", "unknown next state", "impos
 
 NAMED = 3  # offenders of each kind
 _SEVERAL = "several forms"
+SINGLE_ROWS = "each run has one row, and a step ends in the next row; give all files of these runs to one count"
 _REMARKS: dict[Kind, str] = {
     "impossible transition": "the model has no such edge, so it may be wrong",
     "no episode or step": "steps are numbers, or dates and times such as 2024-01-31 07:00:00",
@@ -121,6 +122,11 @@ class IngestionReport:
     def n_runs(self) -> int:
         """The number of runs that have a last row; none in a log of transitions."""
         return self.rows["last row"] + self.rows["cut off"]
+
+    @property
+    def has_single_rows(self) -> bool:
+        """Whether the log has one row of each run, so that it shows no step."""
+        return self.total == self.n_runs > 0
 
     @property
     def contradicting(self) -> int:
@@ -223,6 +229,8 @@ def require_outcomes(report: IngestionReport) -> None:
     n = report.rows["cut off"]
     if report.cut_off is not None or 2 * n <= report.n_runs:
         return
+    if report.has_single_rows:
+        raise DataError(f"the log shows no step: {SINGLE_ROWS}")
     raise DataError(
         f"{n:,} of {report.n_runs:,} runs end before the outcome of their last action: their last row has "
         "an action, and no row shows the state after it. If the outcome decided what was logged, as with a recorder "

@@ -7,7 +7,7 @@ from typing import Any
 
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.log_files import LogFile
-from plumdp.data.report import CONTRADICTING, IngestionReport
+from plumdp.data.report import CONTRADICTING, SINGLE_ROWS, IngestionReport
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class DataQuality:
             return "there are no data (all counts are 0)"
         if not self.report.total:
             return "there are no data (the log has 0 rows)"
+        if self.report.has_single_rows:
+            return f"there are no data ({SINGLE_ROWS})"
         return f"there are no data (none of the {self.report.total:,} rows of the log is a transition of the model)"
 
     def __str__(self) -> str:

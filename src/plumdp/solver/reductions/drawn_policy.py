@@ -40,7 +40,9 @@ def stretched(objective: Objective, graph: Graph) -> Objective:
     """Return the objective on the model in which a policy draws first, so that each step takes two."""
     if objective.kind is Kind.DISCOUNTED:
         raise ModelError(
-            "a policy that draws its choices cannot be evaluated with a discount; give one choice per state"
+            "a policy that draws its choices cannot be evaluated with a discount; give one choice per state, ask for "
+            "rewards within a number of steps, such as C<=100, or let every step of the model end the run with the "
+            "probability of one minus the discount, and ask for all rewards, C"
         )
     return objective.stretched(graph)
 
