@@ -49,6 +49,19 @@ MUTANTS = {
     "unit/test_contradictory_rows": {
         "the better of two rows that contradict each other": "test_keeping_the_better_of_two_rows_is_found",
     },
+    "oracles/test_left_tables": {
+        "tables whose unknown takes a step": "test_a_planted_error_is_found[elsewhere_costs_a_step]",
+        "tables in whose unknown no label holds": "test_a_planted_error_is_found[labels_are_false_elsewhere]",
+        "products that know more than their table": (
+            "test_a_planted_error_is_found[products_forget_what_is_not_known]"
+        ),
+        "labels that are impossible as no state of a table has them": (
+            "test_a_planted_error_is_found[labels_that_no_state_has_are_impossible]"
+        ),
+        "tables whose unknown costs nothing": "test_a_planted_error_is_found[steps_elsewhere_cost_nothing]",
+        "a discount on what nature chooses": "test_a_planted_error_is_found[discounts_count_what_nature_chooses]",
+        "one end of what is unknown for both": "test_a_planted_error_is_found[bets_take_one_end_for_both]",
+    },
     "oracles/test_points": {
         "a remainder that is left out": "test_a_planted_error_is_found[the_remainder_is_left_out]",
         "ellipsoids that are too small": "test_a_planted_error_is_found[ellipsoids_lose_points]",

@@ -87,7 +87,7 @@ def saved(folder, model, counts, text=PROPERTY, **options):
 
 
 @cache
-def from_log(runs=2_000):
+def from_log(runs=2_000, *, has_order=False):
     """A table from the first 30 runs of a walk that may jump two steps, and the counts of later ones."""
     rng, rows = np.random.default_rng(1), []
     for run in range(30 + runs):
@@ -100,4 +100,5 @@ def from_log(runs=2_000):
     early, late = log[log.episode < 30].drop(columns="episode"), log[log.episode >= 30]
     ends = {"goal": lambda s: s.x == 6, "end": lambda s: (s.x == 0) | (s.x == 6)}
     model = model_from_log(early, states="x", initial=3, ends=ends["end"], labels=ends)
-    return model, plumdp.read_log(model, late, order="runs").counts
+    counts = plumdp.read_log(model, late, order="runs").counts
+    return model, counts if has_order else without_order(counts)

@@ -40,8 +40,11 @@ class TestWrongInput:
             ({"states": {"x": [3, 2]}}, "the edges of bins ascend"),
             ({"initial": 9}, "no state or successor has these values"),
             ({"initial": {"y": 0}}, "each of the variables x"),
-            ({"labels": {"elsewhere": lambda s: s.x == 0}}, "successors which the log does not show"),
+            ({"labels": {"elsewhere": lambda s: s.x == 0}}, "the name 'elsewhere' is kept"),
             ({"form": "runs"}, "choose one of"),
+            ({"elsewhere": {"cost": (0, 1)}}, "'cost' is not a reward of the model"),
+            ({"rewards": {"r": lambda s: s.x}, "elsewhere": {"r": (1, 0)}}, "the smaller one first"),
+            ({"rewards": {"r": lambda s: s.x}, "elsewhere": {"r": 3}}, "give two numbers for 'r'"),
             ({"actions": []}, "name at least one action"),
         ],
     )
@@ -63,7 +66,7 @@ class TestWrongInput:
 
     def test_numbers_beyond_32_bits(self):
         with pytest.raises(DataError, match="32 bits"):
-            table(EARLY.assign(next_x=2**31 - 1))
+            table(EARLY.assign(next_x=2**31 - 3))
 
     def test_impossible_rows_are_still_refused_by_other_tables(self):
         model = pl.model.table_model(EARLY["x"], EARLY["action"], EARLY["next_x"], initial=0)
@@ -79,8 +82,26 @@ class TestWrongInput:
 
     def test_rows_that_cannot_be_read_are_refused_in_tables_of_logs_too(self):
         rows = pd.DataFrame({"x": [0, None, 0], "action": ["go", "go", None], "next_x": [None, 1, 1]})
-        with pytest.raises(DataError, match="3 of 3 rows"):
+        with pytest.raises(DataError, match="2 of 3 rows"):
             pl.read_log(table(), rows)
+
+    def test_steps_with_several_rows_are_the_reason_why_there_is_no_table(self):
+        runs = EARLY.assign(episode=1, step=0)
+        with pytest.raises(DataError, match="the steps of the log have several rows each"):
+            table(runs)
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda labels: pl.explore(lambda s: {}, {"x": 0}, labels=labels),
+            lambda labels: pl.explore_batch(lambda s: {}, {"x": 0}, space=pl.ParameterSpace.unit("p"), labels=labels),
+            lambda labels: pl.model.table_model([0], ["go"], [1], initial=0, labels=labels),
+        ],
+    )
+    def test_the_name_elsewhere_is_reserved_in_every_table(self, make):
+        """A label of the user's own would take in rows that the model says cannot happen."""
+        with pytest.raises(ModelError, match="the name 'elsewhere' is kept"):
+            make({"elsewhere": lambda s: s.x == 0})
 
 
 class TestStructure:
@@ -89,10 +110,10 @@ class TestStructure:
         assert edges(model) == [
             ("0", "go", "1"), ("0", "go", "2"), ("0", "go", "3"),
             ("1", "go", "2"), ("1", "go", "3"), ("1", "wait", "1"), ("1", "wait", "3"),
-            ("2", "elsewhere", "3"), *(("3", "elsewhere", to) for to in "0123"),
+            ("2", "elsewhere", "3"), *(("3", "elsewhere", to) for to in "45"), *((x, "stay", x) for x in "45"),
         ]  # fmt: skip
-        assert model.labels["elsewhere"].tolist() == [False, False, False, True]
-        assert model.is_free_row[model.rows.number].tolist() == [True, True, True, False, True]
+        assert model.labels["elsewhere"].tolist() == [False, False, False, True, False, False]
+        assert model.is_free_row[model.rows.number].tolist() == [True, True, True, False, True, False, False]
 
     def test_ends_stay_and_labels_and_rewards_leave_out_elsewhere(self):
         model = table(
@@ -100,10 +121,10 @@ class TestStructure:
             choice_rewards={"r": lambda s, a: 1.0},
         )  # fmt: skip
         assert ("2", "stay", "2") in edges(model)
-        assert [edge for edge in edges(model) if edge[0] == "3"] == [("3", "elsewhere", to) for to in "0123"]
-        assert model.labels["high"].tolist() == [False, True, True, False]
-        assert model.rewards["r"].state.tolist() == [1, 2, 3, 0]
-        assert model.rewards["r"].choice.tolist() == [1, 1, 1, 1, 0]
+        assert [edge for edge in edges(model) if edge[0] == "3"] == [("3", "elsewhere", to) for to in "45"]
+        assert model.labels["high"].tolist() == [False, True, True, False, False, False]
+        assert model.rewards["r"].state.tolist() == [1, 2, 3, 0, 0, 0]
+        assert model.rewards["r"].choice.tolist() == [1, 1, 1, 1, 0, 0, 0]
 
     def test_rows_of_an_end_are_left_out(self):
         assert ("1", "go", "2") not in edges(table(ends=lambda s: s.x == 1))
@@ -232,8 +253,11 @@ class TestEnvironments:
         assert not model.is_table  # every row has one successor
 
 
-def test_what_happens_elsewhere_is_bounded_by_nothing_and_goals_must_not_hold_there():
-    """Half of all runs go elsewhere, to goal or trap: bounds that took it for a trap would miss the value 3/4."""
+def test_what_happens_elsewhere_is_bounded_by_nothing():
+    """Half of all runs go elsewhere, to goal or trap: bounds that took it for a trap would miss the value 3/4.
+
+    The state x = 7 is not in the table, and F x>=1 is 1: bounds that took it for another value would miss that.
+    """
     early = pd.DataFrame({"x": [0, 0], "action": ["go", "go"], "next_x": [1, 2]})
     ends = {"ends": lambda s: s.x >= 1, "labels": {"goal": lambda s: s.x == 1}}
     model = model_from_log(early, states="x", initial=0, **ends)
@@ -242,12 +266,125 @@ def test_what_happens_elsewhere_is_bounded_by_nothing_and_goals_must_not_hold_th
         found = pl.certify(model, pl.read_log(model, late), text)
         assert found.lower < 1 / 4 < 3 / 4 < found.upper
         assert found.upper - found.lower < 0.7
-        assert any("no reward is earned in states that the table does not have" in text for text in found.assumptions)
-    with pytest.raises(pl.ModelError, match="this ends runs in the state 'elsewhere' too, of which nothing is known"):
-        pl.certify(model, pl.read_log(model, late), "Pmax=? [ F x>=1 ]")
+        assert not any("every transition that can happen" in text for text in found.assumptions)
+        name, text = found.facts()[0]
+        assert name == "elsewhere"
+        assert text.startswith("2,000 of 4,000 steps (50 %) left the table, by transitions that it does not have")
+    assert pl.certify(model, pl.read_log(model, late), "Pmax=? [ F x>=1 ]").upper == 1
 
 
-def test_bets_allow_for_any_value_elsewhere_which_may_differ_by_row():
+# From 0 to 1 with 0.6 and to the goal 2 with 0.4, from 1 to the goal or to the crash 3 with 1/2 each. The first part
+# lacks the step from 0 to 2. The first number is the value; the others are what any behaviour after that step allows:
+# of 0.6 nothing is unknown. Two actions do the same, so that what counts steps is asked of a product.
+SHORT_CUT = {
+    'F "goal"': (0.7, 0.3, 0.7), 'G "safe"': (0.7, 0.3, 0.7), 'F !"safe"': (0.3, 0.3, 0.7), "F x>=2": (1, 0.6, 1),
+    'F<=1 "goal"': (0.4, 0, 0.4), 'X "goal"': (0.4, 0, 0.4), 'F[1,1] "goal"': (0.4, 0, 0.4),
+    'G<=1 !"goal"': (0.6, 0.6, 1), 'G<=4 "safe"': (0.7, 0.3, 0.7), 'F<=4 !"safe"': (0.3, 0.3, 0.7),
+    '"safe" U<=4 "goal"': (0.7, 0.3, 0.7), '(F "goal") & (G "safe")': (0.7, 0.3, 0.7), 'X "safe"': (1, 0.6, 1),
+    'X ("safe" & X "safe")': (0.7, 0.3, 0.7), 'G ("safe" | !"safe")': (1, 0.6, 1), "F<=4 x>=3": (0.3, 0.3, 0.7),
+    'F "unseen"': (0, 0, 0.4), 'G F !"safe"': (0.3, 0.3, 0.7), 'F G "safe"': (0.7, 0.3, 0.7),
+    'F<=1 ("goal" & X "goal")': (0.4, 0, 0.4), 'F{"time"}<=1 "goal"': (0.4, 0, 0.4),
+    'F{"time"}<=2 "goal"': (0.7, 0.3, 0.7), '(F "unseen") & (F "goal")': (0, 0, 0.4),
+}  # fmt: skip
+EARNED = {  # gain 1 in the goal, and between 0 and 1 in states that the table does not have
+    "C<=2": (0.4, 0, 0.4), "C<=3": (1.1, 0.3, 1.1), "I=1": (0.4, 0, 0.4), "I=2": (0.7, 0.3, 0.7),
+    "C{0.5}": (0.55, 0.15, 0.55), "C{0.9}": (6.03, 2.43, 6.03), "C{0.5}<=3": (0.35, 0.075, 0.375),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def short_cut():
+    early = [(0, a, 1) for a in "lr"] + [(1, a, x) for a in "lr" for x in (2, 3)]
+    model = model_from_log(
+        pd.DataFrame(early, columns=["x", "action", "next_x"]), states="x", initial=0, ends=lambda s: s.x >= 2,
+        labels={"goal": lambda s: s.x == 2, "safe": lambda s: s.x != 3, "unseen": lambda s: s.x == 77},
+        rewards={"gain": lambda s: s.x == 2.0, "time": lambda s: s.x < 2.0, "free": lambda s: 0.0 * s.x},
+        elsewhere={"gain": (0, 1)},
+    )  # fmt: skip
+    late = [(0, a, x, n) for a in "lr" for x, n in ((1, 600_000), (2, 400_000))]
+    late += [(1, a, x, 300_000) for a in "lr" for x in (2, 3)]
+    return model, pl.read_log(model, pd.DataFrame(late, columns=["x", "action", "next_x", "n"]))
+
+
+class TestShortCut:
+    """Going elsewhere takes no step of its own, whatever is asked, and any label may hold there."""
+
+    @pytest.mark.parametrize("direction", ["max", "min"])
+    @pytest.mark.parametrize("formula", SHORT_CUT)
+    def test_probabilities(self, short_cut, formula, direction):
+        self.check(short_cut, f"P{direction}=? [ {formula} ]", SHORT_CUT[formula])
+
+    @pytest.mark.parametrize("direction", ["max", "min"])
+    @pytest.mark.parametrize("formula", EARNED)
+    def test_rewards(self, short_cut, formula, direction):
+        self.check(short_cut, f'R{{"gain"}}{direction}=? [ {formula} ]', EARNED[formula])
+
+    def check(self, short_cut, text, expected):
+        value, low, high = expected
+        found = pl.certify(*short_cut, text)
+        assert found.lower <= value <= found.upper
+        assert found.lower == pytest.approx(low, abs=0.02 * max(1, high))
+        assert found.upper == pytest.approx(high, abs=0.02 * max(1, high))
+
+    @pytest.mark.parametrize("formula", ["C<=2", "C{0.5}", "LRA", 'F "goal"', "C", "I=1"])
+    def test_rewards_elsewhere_must_be_said(self, short_cut, formula):
+        with pytest.raises(ModelError, match=r'model_from_log\(…, elsewhere={"time": \(0, 1000\)}\)'):
+            pl.certify(*short_cut, f'R{{"time"}}max=? [ {formula} ]')
+
+    def test_a_label_that_no_state_of_the_table_has_is_not_decided_to_be_impossible(self, short_cut):
+        assert "at most 0.40" in pl.decide(pl.learn(*short_cut), 'P<=0.01 [ F<=1 "goal" ]').sentence
+
+    def test_on_average_any_share_of_steps_may_be_where_the_label_holds(self, short_cut):
+        asked = pl.model.ask('LRAmax=? [ "goal" ]', short_cut[0])
+        assert asked.objective.terms(asked.model.graph).reward[-3:].tolist() == [0, 0, 1]
+
+    def test_what_was_said_of_rewards_is_printed(self, short_cut):
+        said = 'the reward "gain" of a step in a state that the table does not have lies between 0 and 1'
+        assert said in pl.certify(*short_cut, 'R{"gain"}max=? [ C<=2 ]').assumptions
+
+
+def test_a_certified_minimum_of_costs_does_not_steer_into_the_unknown():
+    """Action "safe" costs 10. Action "risky" leads, in nine of ten rows, to a state that costs 1,000, and that the
+    first part does not show. By the bounds that were given, its cost is up to 0.1 · 10 + 0.9 · 1000 = 901.
+    """
+    early = pd.DataFrame({"x": [0, 0, 1], "action": ["safe", "risky", "go"], "next_x": [1, 1, 2]})
+    late = [(0, "safe", 1, 1000), (0, "risky", 1, 100), (0, "risky", 9, 900), (1, "go", 2, 1000), (9, "go", 2, 900)]
+    cost = {"rewards": {"cost": lambda s: 10.0 * (s.x == 1)}, "elsewhere": {"cost": (0, 1000)}}
+    model = model_from_log(early, states="x", initial=0, ends=lambda s: s.x == 2, **cost)
+    log = pl.read_log(model, pd.DataFrame(late, columns=["x", "action", "next_x", "n"]))
+    for text in ("C<=2", "C{0.9}", "I=1"):
+        policy = pl.certify(model, log, f'R{{"cost"}}min=? [ {text} ]').policy
+        assert policy.graph.action_names[policy.graph.action[policy.choice[policy.graph.initial_state]]] == "safe"
+    found = pl.certify(model, log, 'R{"cost"}min=? [ C<=2 ]', policy="risky")
+    assert found.lower <= 901 <= found.upper
+    assert "900 of 3,000 steps (30 %) left the table" in str(log)
+
+
+@pytest.mark.parametrize("lost", [7, None, 2**40])
+def test_rows_whose_next_state_is_missing_left_the_table(lost):
+    """A fifth of all steps fail, and the log does not say where to: v0 = 0.6 v1 + 0.2 v0 and v1 = 0.6 + 0.2 v0."""
+    early = pd.DataFrame({"x": [0, 0, 1, 1], "action": "go", "next_x": [0, 1, 0, 2]})
+    goal = {"ends": lambda s: s.x == 2, "labels": {"goal": lambda s: s.x == 2}}
+    model = model_from_log(early, states="x", initial=0, **goal)
+    rows = [(x, "go", to) for x in (0, 1) for to, n in ((x + 1, 600), (0, 200), (lost, 200)) for _ in range(n)]
+    log = pl.read_log(model, pd.DataFrame(rows, columns=["x", "action", "next_x"]).astype({"next_x": "Int64"}))
+    assert log.report.elsewhere == 400
+    found = pl.certify(model, log, 'P=? [ F "goal" ]')
+    assert found.lower <= 0.36 / 0.68 <= found.upper
+
+
+def test_fresh_runs_that_leave_the_table_are_not_decided_by_labels_there():
+    """In each of 2,000 runs the first step leaves the table, to a state that is safe: nothing says that it is not."""
+    early = pd.DataFrame({"x": [0], "action": "go", "next_x": [1]})
+    ends = {"ends": lambda s: s.x == 1, "labels": {"safe": lambda s: s.x < 9}}
+    model = model_from_log(early, states="x", initial=0, **ends)
+    runs = pd.DataFrame({"episode": range(2000), "step": 0, "x": 0, "action": "go", "next_x": 5})
+    certificate = pl.certify(model, pl.read_log(model, runs, order="runs"), 'P=? [ G<=3 "safe" ]')
+    fresh = runs.assign(episode=runs.episode + 10_000)
+    assert pl.decisions.audit(certificate, model, fresh).upper == 1
+
+
+def test_bets_allow_for_any_value_elsewhere():
     """From 0 to 1 with 0.9, from 1 to the goal 2 with 0.6 and to the trap 3 with 0.3, elsewhere with the rest.
 
     Whatever happens there, the value is at least 0.54 and at most 0.54 + 0.1 + 0.09. With 40,000 runs both ends are

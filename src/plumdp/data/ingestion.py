@@ -274,7 +274,8 @@ class TransitionCounter:
         worst["gap in steps"] = [str(episode) for episode in broken]
         worst["repeated step"] = [str(step) for step in repeated]
         rows_of_kinds = dict(zip(KINDS, self._rows.tolist(), strict=True))
-        return IngestionReport(form, rows_of_kinds, worst, hints=self._hints(offenders))
+        went = 0 if self._elsewhere is None else int(self.seen.counts[self._graph.successor == self._elsewhere].sum())
+        return IngestionReport(form, rows_of_kinds, worst, hints=self._hints(offenders), elsewhere=went)
 
     def assumptions(self, columns: Mapping[str, Source]) -> Iterator[str]:
         """Yield what was taken for granted of the log, beyond what its rows show."""
@@ -291,7 +292,7 @@ class TransitionCounter:
         if self._elsewhere is not None:
             yield (
                 "the successors of each row in the table come from data that are not among these; whatever else was "
-                "seen went elsewhere, to a state of which nothing is known"
+                "seen left the table, and bounds hold whatever happens and is done after that"
             )
         if self.has_action_numbers:
             names = [f"{number} is {self._graph.action_names[code]}" for number, code in self._numbers.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.mappings import OUTSIDE, Actions, StateMapping, StateMaps, read_mapping
 from plumdp.data.values import Texts, whole
 from plumdp.model.batches import State, labels_of, rewards_of
+from plumdp.model.elsewhere import ELSEWHERE, refuse_reserved
 from plumdp.model.graph import BoolArray, FloatArray, Graph, read_only
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.table_model import ELSEWHERE, STAY, Edges, all_free, find_state, number_states, state_type
+from plumdp.model.table_model import STAY, Edges, all_free, find_state, number_states, state_type
 
 _STEPS = ("step", "apart")  # places of rows whose next state is that of the next row
 
@@ -37,6 +39,7 @@ def model_from_log(
     labels: Mapping[str, Callable[[State], BoolArray]] | None = None,
     rewards: Mapping[str, Callable[[State], FloatArray]] | None = None,
     choice_rewards: Mapping[str, Callable[[State, str], FloatArray]] | None = None,
+    elsewhere: Mapping[str, tuple[float, float]] | None = None,
     partitions: Partitions = None,
     memory_limit: float = MEMORY,
 ) -> ParametricMDP:
@@ -44,7 +47,7 @@ def model_from_log(
 
     The log gives the structure alone. It must not be read again as evidence: take an earlier file, or the first runs,
     and give the rest to ``read_log``. Each row has one more successor, a state with the label "elsewhere", which stands
-    for whatever the log did not show. Nothing is known of what happens from there.
+    for whatever the log did not show, and bounds take the worst and the best for it: any state, and any labels there.
 
     Parameters
     ----------
@@ -55,17 +58,19 @@ def model_from_log(
     ends: a function of all states at once: where nothing happens any more. Other states in which the log has no action
         lead elsewhere.
     labels: functions of all states at once, as in ``explore_batch``, and so are ``rewards`` and ``choice_rewards``.
-        The state "elsewhere" has no other label, and earns nothing.
+        They are not asked about states that the log does not show.
+    elsewhere: for rewards by name, what a step in such a state earns, at least and at most, as in
+        ``{"cost": (0, 1000)}``. Questions about this reward need it; sums without a last step may have no most, inf.
 
     >>> import pandas as pd
     >>> from plumdp.data import model_from_log
     >>> log = pd.DataFrame({"x": [0, 0, 1], "action": ["go", "go", "go"], "next_x": [1, 2, 2]})
     >>> model = model_from_log(log, states="x", initial=0, ends=lambda s: s.x == 2, labels={"goal": lambda s: s.x == 2})
     >>> model, model.labels["elsewhere"].sum()
-    (ParametricMDP(4 states, 10 transitions, 3 unknown rows), np.int64(1))
+    (ParametricMDP(6 states, 10 transitions, 3 unknown rows), np.int64(1))
     """
-    if ELSEWHERE in (labels or {}):
-        raise ModelError(f"labels: the name {ELSEWHERE!r} is that of successors which the log does not show")
+    refuse_reserved(labels or ())
+    between = _between(elsewhere or {}, {*(rewards or {}), *(choice_rewards or {})})
     maps = states if isinstance(states, Mapping) else None
     skeleton = _skeleton(states, actions)
     mapping = read_mapping(skeleton, maps, actions)
@@ -79,7 +84,21 @@ def model_from_log(
     names, action_number = np.unique(action, return_inverse=True)
     first, last = np.split(number, 2)
     edges = Edges(first, action_number, last, tuple(names.tolist()))
-    return _with_elsewhere(edges, values, initial, ends, labels or {}, rewards or {}, choice_rewards or {})
+    model = _with_elsewhere(edges, values, initial, ends, labels or {}, rewards or {}, choice_rewards or {})
+    return replace(model, rewards={k: replace(v, elsewhere=between.get(k)) for k, v in model.rewards.items()})
+
+
+def _between(given: Mapping[str, tuple[float, float]], names: set[str]) -> dict[str, tuple[float, float]]:
+    """Return the least and the most of each reward where the table knows nothing."""
+    found = {}
+    for name, pair in given.items():
+        if name not in names:
+            raise ModelError(Option("elsewhere", given), f": {name!r} is not a reward of the model")
+        ends = np.array(pair, dtype=np.float64) if isinstance(pair, tuple | list) else np.zeros(0)
+        if ends.shape != (2,) or not (-np.inf < ends[0] <= ends[1]):
+            raise ModelError(Option("elsewhere", given), f": give two numbers for {name!r}, the smaller one first")
+        found[name] = (float(ends[0]), float(ends[1]))
+    return found
 
 
 def _skeleton(states: str | Sequence[str] | StateMaps, actions: Actions | None) -> Graph:
@@ -105,10 +124,12 @@ def _kind(name: str, text: str) -> str:
 
 
 def _joined(blocks: Iterable[Block], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Return the columns of all rows that show a step, with None for what is missing."""
-    rows: dict[str, list[Any]] = {name: [] for name in names}
+    """Return the columns of all rows that show a step, with None for what is missing, and places of other rows."""
+    rows: dict[str, list[Any]] = {name: [] for name in (*names, PLACE)}
     for block in blocks:
-        is_step = np.isin(block[PLACE].astype(np.str_), _STEPS) if PLACE in block else slice(None)
+        place = block[PLACE].astype(np.str_) if PLACE in block else np.full(len(block[names[0]]), _STEPS[0])
+        is_step = np.isin(place, _STEPS)
+        rows[PLACE] += np.unique(place[~is_step]).tolist()
         for name in names:
             values = block[name][is_step]
             plain = np.ma.getdata(values).astype(np.object_)
@@ -128,6 +149,11 @@ def _typed(
         is_here = np.array([value is not None for value in columns[variable]], dtype=np.bool_)
         has_all &= is_here[:n] & is_here[n:]
     kept = np.flatnonzero(has_all).tolist()
+    if not kept and "duplicate" in rows[PLACE]:
+        raise DataError(
+            "the steps of the log have several rows each, so that no table can be made of it; give different runs "
+            "different names, and number the steps of each run"
+        )
     if not kept:
         raise DataError("the log shows no step from a state to a next state, so that no table can be made of it")
     before = {name: _array([values[i] for i in kept]) for name, values in columns.items()}
@@ -181,7 +207,7 @@ def _is_missing(value: Any) -> bool:
 
 def _array(values: list[Any]) -> npt.NDArray[Any]:
     column = np.array(values)
-    if column.dtype.kind == "i" and max(-int(column.min()), int(column.max())) >= 2**31 - 1:
+    if column.dtype.kind == "i" and max(-int(column.min()), int(column.max())) >= 2**31 - 3:
         raise DataError(f"a state variable has the value {column[np.argmax(np.abs(column))]}, beyond 32 bits")
     return column.astype(np.int32) if column.dtype.kind == "i" else column
 
@@ -197,7 +223,7 @@ def _with_elsewhere(
 ) -> ParametricMDP:
     """Return the table in which each row may lead elsewhere as well, and so does each state without a row.
 
-    From elsewhere, a run may come back to any state, or to none.
+    From elsewhere nature chooses between two more states, the least and the most that a run may be worth there.
     """
     n = len(next(iter(values.values())))
     columns = {name: read_only(np.append(column, _beyond(name, column))) for name, column in values.items()}
@@ -210,7 +236,8 @@ def _with_elsewhere(
     lost, last = np.flatnonzero(is_lost), np.flatnonzero(is_end)
     pairs = Edges(edges.source, edges.action, np.full(len(edges.source), n), edges.names)
     edges = edges.join(pairs).add(lost, ELSEWHERE, np.full(len(lost), n)).add(last, STAY, last)
-    edges = edges.add(np.full(n + 1, n), ELSEWHERE, np.arange(n + 1))
+    two = np.array([n + 1, n + 2])
+    edges = edges.add(np.array([n, n]), ELSEWHERE, two).add(two, STAY, two)
     graph = edges.graph(columns, find_state(values, initial))
     marked = labels_of({name: _only_first(n, f) for name, f in labels.items()}, states, graph)
     earned = rewards_of(
@@ -219,16 +246,17 @@ def _with_elsewhere(
         states,
         graph,
     )
-    return all_free(graph, {**marked, ELSEWHERE: read_only(np.arange(n + 1) == n)}, earned)
+    return replace(all_free(graph, {}, earned), labels={**marked, ELSEWHERE: read_only(np.arange(n + 3) == n)})
 
 
-def _beyond(name: str, column: npt.NDArray[Any]) -> Any:
-    """Return the value of a variable in the state "elsewhere", which no other state has."""
+def _beyond(name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the values of a variable in the state "elsewhere" and after it, which no other state has."""
     if column.dtype.kind != "U":
-        return np.int32(int(column.max()) + 1)
-    if ELSEWHERE in column:
+        return np.int32(column.max()) + np.arange(1, 4, dtype=np.int32)
+    names = np.array([ELSEWHERE, f"{ELSEWHERE}, at least", f"{ELSEWHERE}, at most"])
+    if np.isin(names, column).any():
         raise DataError(f"variable {name} has the value {ELSEWHERE!r}, which is that of successors not in the log")
-    return ELSEWHERE
+    return names
 
 
 def _only_first(n: int, function: Callable[..., Any]) -> Callable[..., npt.NDArray[Any]]:

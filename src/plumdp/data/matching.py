@@ -59,7 +59,7 @@ class Matcher:
         action = self._actions_in(state, block)
         transition = self._edges.find([state, action, after])
         if self._elsewhere is not None:
-            lost = np.flatnonzero((transition < 0) & ((after >= 0) | is_unknown_after))
+            lost = np.flatnonzero(transition < 0)  # also where the next state cannot be read: it may be any
             transition[lost] = self._edges.find([state[lost], action[lost], np.full(len(lost), self._elsewhere)])
             went = lost[transition[lost] >= 0]
             after[went], is_unknown_after[went] = self._elsewhere, False
@@ -139,6 +139,9 @@ class Matcher:
             is_outside |= readable & (code[lost] < 0)
             is_read &= readable
         is_unknown[lost] = is_outside | is_read
+        if self._elsewhere is not None:  # which by its values is a state, and so are those after it
+            is_unknown |= state >= self._elsewhere
+            state[is_unknown] = -1
         return state, is_unknown
 
     def _refuse_ambiguous(self, transition: Codes) -> None:

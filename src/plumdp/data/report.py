@@ -44,6 +44,7 @@ REJECTED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind not in _NOT_RE
 CONTRADICTING: tuple[Kind, ...] = ("unknown state", "unknown next state", "impossible transition")
 """What the graph of the model says cannot happen. The other rejected rows show nothing that can be told."""
 
+_NUMBERS = ("allowed", "elsewhere")
 NAMED = 3  # offenders of each kind
 _SEVERAL = "several forms"
 SINGLE_ROWS = "each run has one row, and a step ends in the next row; give all files of these runs to one count"
@@ -102,6 +103,7 @@ class IngestionReport:
     assuming: tuple[str, ...] = ()
     allowed: int = 0
     no_bets: NoBets | None = field(default=None, compare=False)  # why there are none, if they were wanted
+    elsewhere: int = 0  # matched rows that left a table, by transitions that it does not have
 
     @property
     def total(self) -> int:
@@ -146,8 +148,18 @@ class IngestionReport:
         copies = f", {number_of(self.rows['copy'], 'exact duplicate')} left out" if self.rows["copy"] else ""
         n_outside = self.rows["outside the table"]
         outside = f", {n_outside:,} outside of the table" if n_outside else ""
-        rows = number_of(self.total, "row")
-        return f"{rows} of {self.form}: {self.matched:,} matched{last}{copies}{outside}, {self.rejected:,} rejected"
+        rows, left = number_of(self.total, "row"), f" ({self.departures})" if self.departures else ""
+        return (
+            f"{rows} of {self.form}: {self.matched:,} matched{left}{last}{copies}{outside}, {self.rejected:,} rejected"
+        )
+
+    @property
+    def departures(self) -> str:
+        """How many steps left the table, in words, or nothing."""
+        if not self.elsewhere:
+            return ""
+        share = f"{self.elsewhere:,} of {number_of(self.matched, 'step')} ({100 * self.elsewhere / self.matched:.2g} %)"
+        return f"{share} left the table, by transitions that it does not have"
 
     def __repr__(self) -> str:
         return one_line(self, self.summary)
@@ -170,7 +182,8 @@ class IngestionReport:
         cut_off = self.cut_off or other.cut_off
         assuming = tuple(dict.fromkeys((*self.assuming, *other.assuming)))
         read, allowed = max(self.read, other.read), self.allowed + other.allowed
-        return IngestionReport(form, rows, worst, files, read, hints, cut_off, assuming, allowed, self.no_bets)
+        numbers = allowed, self.no_bets, self.elsewhere + other.elsewhere
+        return IngestionReport(form, rows, worst, files, read, hints, cut_off, assuming, *numbers)
 
     def reasons(self, kinds: Sequence[Kind] = REJECTED) -> list[str]:
         """Return a line for each kind of rejected rows."""
@@ -194,6 +207,7 @@ class IngestionReport:
             **({"assuming": [*self.assuming]} if self.assuming else {}),
             **({"allowed": self.allowed} if self.allowed else {}),
             **({"no_bets": self.no_bets} if self.no_bets else {}),
+            **({"elsewhere": self.elsewhere} if self.elsewhere else {}),
         }
 
 
@@ -257,7 +271,8 @@ def report_from(given: Any) -> IngestionReport:
         and all(isinstance(hint, str) for hint in given.get("hints", {}).values())
         and given["form"] in (*get_args(LogForm), _SEVERAL)
         and all(isinstance(given[part], dict) and given[part].keys() <= {*KINDS} for part in ("rows", "worst"))
-        and all(type(n) is int and n >= 0 for n in (*given["rows"].values(), given.get("allowed", 0)))
+        and all(type(n) is int and n >= 0 for n in (*given["rows"].values(), *map(given.get, _NUMBERS, (0, 0))))
+        and given.get("elsewhere", 0) <= given["rows"].get("matched", 0)
         and given.get("allowed", 0) <= sum(given["rows"].get(kind, 0) for kind in CONTRADICTING)
         and all(
             isinstance(texts, list) and all(isinstance(text, str) for text in texts)
@@ -270,4 +285,4 @@ def report_from(given: Any) -> IngestionReport:
     read, hints, cut_off = given.get("read", ""), given.get("hints", {}), given.get("cut_off")
     assuming, allowed = tuple(given.get("assuming", [])), given.get("allowed", 0)
     told = given["worst"], files, read, hints, cut_off, assuming, allowed, given.get("no_bets")
-    return IngestionReport(given["form"], rows, *told)
+    return IngestionReport(given["form"], rows, *told, given.get("elsewhere", 0))

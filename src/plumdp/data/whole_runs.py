@@ -31,9 +31,9 @@ from plumdp.data.matching import Matcher
 from plumdp.data.spark_logs import SPARK
 from plumdp.data.sql import select_sql
 from plumdp.data.values import Codes, shown
+from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.table_model import elsewhere_of
 from plumdp.model.text import number_of, one_line
 
 _RUN = "number of the run"  # no variable is called so

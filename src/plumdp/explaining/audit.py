@@ -19,12 +19,12 @@ from plumdp.data.whole_runs import WholeRuns, read_whole_runs
 from plumdp.explaining.audited_runs import choices_of, require_fresh, require_start, taken_somewhere
 from plumdp.explaining.returns import Returns, ends_of, range_of, reach_returns, reward_returns
 from plumdp.learning.options import error_of
+from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Kind, Objective, Reach, Reward
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.question import ask
-from plumdp.model.table_model import elsewhere_of
 from plumdp.model.text import number_of, one_line
 from plumdp.result.certificate import Certificate
 from plumdp.result.json_values import json_value

@@ -49,6 +49,8 @@ def ends_of(objective: Objective, runs: WholeRuns, graph: Graph, elsewhere: int 
     elif objective.target is not None:
         decided |= objective.target[state]
     is_lost = np.zeros(len(state), dtype=np.bool_) if elsewhere is None else state == elsewhere
+    if isinstance(objective, Reach) or objective.target is not None:
+        decided &= ~is_lost  # no set of states says anything of a state that the table does not have
     candidates = np.where(decided | is_lost, np.arange(len(state)), len(state))
     row = np.minimum(np.minimum.reduceat(candidates, runs.first[:-1]), runs.first[1:] - 1)
     is_decided = decided[row]
@@ -126,6 +128,7 @@ def _reward_ranges(
 ) -> list[tuple[float, FloatArray]]:
     """Return the smallest and then the largest reward of a step: of all that may be taken, and of each state."""
     taken, first, can_end = reward[may_take], graph.first_choice[:-1], objective.target is not None
+    taken = np.append(taken, objective.reward.elsewhere or ())  # of states that a table does not have
     return [
         (min(taken.min(), 0.0) if can_end else float(taken.min()), np.minimum.reduceat(reward, first)),
         (max(taken.max(), 0.0) if can_end else float(taken.max()), np.maximum.reduceat(reward, first)),

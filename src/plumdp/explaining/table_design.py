@@ -99,8 +99,7 @@ def table_question(learned: Learned, asked: Question, policy: Policy) -> TableQu
     if isinstance(bounded, str):
         raise DataError(f"there is no advice on rows: {bounded}")
     table = bounded.table
-    padded = np.concatenate([seen, np.zeros(table.n_places - len(seen))])
-    probability = table.frequencies(padded)
+    probability = table.frequencies(seen)
     equations = equations_of(table, probability)
     if equations is None:
         raise DataError("there is no advice on rows: by what was seen, runs need not end")
@@ -112,7 +111,7 @@ def table_question(learned: Learned, asked: Question, policy: Policy) -> TableQu
     first = np.asarray(counted.expression)[rows.transition[rows.first[:-1]]] - n_known
     row_of_place[first[first >= 0]] = np.flatnonzero(first >= 0)
     row = row_of_place[table.place[table.chain.first[table.one_of_each]]]
-    of_visit = np.bincount(row[row >= 0], found[row >= 0], len(rows)).astype(np.float64)  # not what happens elsewhere
+    of_visit = np.bincount(row[row >= 0], found[row >= 0], len(rows)).astype(np.float64)
     if not of_visit.any():
         raise DataError("the value of the policy does not depend on unknown rows: no data narrow it")
     at = float(values[table.chain.initial])

@@ -6,24 +6,22 @@ Each assumption is there if the proof needs it, given the model, the data and th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import inf
 
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Sampling, TransitionCounts
+from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.table_model import elsewhere_of
 from plumdp.model.text import listing, number_of
 
-_STRUCTURE = (
-    "the model has every transition that can happen, and where a step leads depends on state and action alone, in the "
-    "data as where the policy is run"
-)
+_MARKOV = "where a step leads depends on state and action alone, in the data as where the policy is run"
+_STRUCTURE = f"the model has every transition that can happen, and {_MARKOV}"
 _CORRECT = "the model is correct for some values of its parameters"
 _TIED = "rows that were given one name have the same probabilities, and numbers that were given are right"
 _TIED_BY_EXPRESSIONS = (
     "rows with the same expressions, or with one name, have the same probabilities, numbers that were given are right, "
     "and the parameters lie in their space"
 )
-_ELSEWHERE = "no reward is earned in states that the table does not have"
 _MEANS = "the mean reward of a step is that of its state and action, wherever the step leads and whatever came before"
 _CHOSEN = (
     "the model, with its parameters, ties and bins, the confidence and all other options were chosen before these data "
@@ -49,7 +47,8 @@ _MANY = "and there are so many that approximations for large samples hold (no nu
 
 def assumptions_of_model(model: ParametricMDP, *, misfit: float, is_contradicted: bool) -> tuple[str, ...]:
     """Return what bounds on values rest on that is about the model, in words, which tests of the model look at."""
-    return (_STRUCTURE,) if is_contradicted else (_STRUCTURE, _of_rows(model, misfit))
+    structure = _STRUCTURE if elsewhere_of(model) is None else _MARKOV
+    return (structure,) if is_contradicted else (structure, _of_rows(model, misfit), *_of_steps_elsewhere(model))
 
 
 def assumptions_of_data(
@@ -69,8 +68,16 @@ def assumptions_of_data(
 def _of_rows(model: ParametricMDP, misfit: float) -> str:
     if not model.is_table:
         return _CORRECT + (f", up to {misfit:g} for each state and action (in total variation)" if misfit else "")
-    tied = _TIED if model.source is None else _TIED_BY_EXPRESSIONS
-    return tied if elsewhere_of(model) is None else f"{tied}; {_ELSEWHERE}"
+    return _TIED if model.source is None else _TIED_BY_EXPRESSIONS
+
+
+def _of_steps_elsewhere(model: ParametricMDP) -> Iterator[str]:
+    """Yield what was said of rewards where a table knows nothing."""
+    for name, reward in model.rewards.items() if elsewhere_of(model) is not None else ():
+        if reward.elsewhere is not None:
+            least, most = reward.elsewhere
+            between = f"lies between {least:,g} and {most:,g}" if most < inf else f"is at least {least:,g}"
+            yield f'the reward "{name}" of a step in a state that the table does not have {between}'
 
 
 def _of_sampling(counts: TransitionCounts, guarantee: Guarantee) -> Iterator[str]:

@@ -27,6 +27,7 @@ from plumdp.model.batches import (
     show,
     take_layer,
 )
+from plumdp.model.elsewhere import refuse_reserved
 from plumdp.model.explore_levels import explore_levels
 from plumdp.model.expressions.arrays import PolynomialArray
 from plumdp.model.expressions.interned import PolynomialTable
@@ -77,6 +78,7 @@ def explore(
     >>> model.graph.n_states, model.graph.n_transitions, len(model.expressions)
     (4, 6, 3)
     """
+    refuse_reserved(labels or ())
     initial = as_state(initial)
     number: dict[State, int] = {initial: 0}
     expressions = PolynomialTable()
@@ -159,6 +161,7 @@ def explore_batch(
     >>> explore_batch(step, {"money": 1}, space=ParameterSpace.unit("p")).graph.n_transitions
     6
     """
+    refuse_reserved(labels or ())
     if store is not None:
         named = labels or {}, rewards or {}, choice_rewards or {}
         return explore_levels(step, initial, _require_level(level), Path(store), space, *named)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
+from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, Memory, offset_type, ranges, read_only
 from plumdp.model.kernels import find_distances
 from plumdp.model.objective import Objective, Reach, Reward
@@ -102,7 +103,8 @@ def no_choices(model: ParametricMDP, objective: Objective) -> Kept:
 def _refusal(model: ParametricMDP, objective: Objective) -> str | None:
     """Return why steps are not counted, whatever the size of the product, or None if they may be."""
     graph, n_steps = model.graph, objective.n_steps
-    if n_steps is None or n_steps < 2 or graph.n_choices == graph.n_states or graph.memory is not None:
+    is_idle = n_steps is None or ((n_steps < 2 or graph.n_choices == graph.n_states) and elsewhere_of(model) is None)
+    if is_idle or graph.memory is not None:
         return ""
     if graph.levels is not None:
         return "a model that is stored on disk has no product with a step counter"
@@ -131,7 +133,13 @@ def remember(
     with each initial memory, in the order in which they are found. The variable of the memory has the given name, with
     ``memory_`` before it if the model has a variable of that name.
     """
-    small = model.graph
+    small, elsewhere = model.graph, elsewhere_of(model)
+
+    def taken(memory: Indices, state: Indices, choice: Indices) -> Indices:
+        """Return the memory after a step, which nature's choice of what comes after the table is not."""
+        after = update(memory, state, choice)
+        return after if elsewhere is None else np.where(state == elsewhere, memory, after)
+
     too_large = f"its product of {small.n_states:,} states and {n_memory:,} of memory"
     if small.n_states * n_memory > _MOST_CODES:
         return f"{too_large} would have more than {_MOST_CODES:,} states"
@@ -146,7 +154,7 @@ def remember(
             found, moves = [_in_order(small, found[0], _moves(small, *everywhere, update, enter, allow))], []
             number[found[0]] = 1 + np.arange(len(found[0]))
         memory, state = np.divmod(found[-1], small.n_states)
-        choice, n_choices, after = _moves(small, memory, state, update, enter, allow)
+        choice, n_choices, after = _moves(small, memory, state, taken, enter, allow)
         n_transitions += len(after)
         if n_transitions > MOST_TRANSITIONS:
             return f"{too_large} has more than {MOST_TRANSITIONS:,} transitions"

@@ -33,6 +33,7 @@ class RewardStructure:
     state: FloatArray | None  # (n_states)
     choice: FloatArray | None  # (n_choices)
     learned: LearnedRewards | None = None
+    elsewhere: tuple[float, float] | None = None  # what a step earns outside of a table, at least and at most
 
     def __repr__(self) -> str:
         parts = (("state", self.state), ("choice", self.choice))

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from plumdp.base.errors import ModelError
+from plumdp.model.elsewhere import elsewhere_of, settled
 from plumdp.model.graph import Graph, Indices
 from plumdp.model.language.property import as_objective
 from plumdp.model.memory import Kept, count_steps, may_count_few, no_choices, with_memory
@@ -22,7 +23,6 @@ from plumdp.model.objective import Objective, digest
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
-from plumdp.model.table_model import ELSEWHERE, elsewhere_of
 from plumdp.model.text import number_of, one_line
 from plumdp.model.views import seen_as
 
@@ -48,12 +48,7 @@ class Question:
 
     def __post_init__(self) -> None:
         self.objective.check_size(self.model.graph)
-        elsewhere = elsewhere_of(self.model)
-        if elsewhere is not None and self.objective.terms(self.model.graph).is_end[elsewhere]:
-            raise ModelError(
-                f"{self.objective.text or 'the objective'}: this ends runs in the state {ELSEWHERE!r} too, of which "
-                f'nothing is known; ask about labels, which it does not have, or add !"{ELSEWHERE}"'
-            )
+        object.__setattr__(self, "objective", settled(self.model, self.objective))
         for name in ("policy", "against"):
             given = getattr(self, name)
             if given is not None:  # a function is asked once
@@ -103,8 +98,13 @@ def ask(asked: Asked, about: ParametricMDP, *, memory: bool | Graph = True) -> Q
     (['x', 'y', 'unreported', 'sent', 'tries', 'step'], ('step',))
     """
     if not isinstance(asked, Question):
-        objective = as_objective(asked, about)
-        product = with_memory(about, objective) if memory or isinstance(objective, Mission) else ""
+        objective = settled(about, as_objective(asked, about))
+        counts = objective.n_steps is not None and elsewhere_of(about) is not None  # what is left depends on the step
+        product = with_memory(about, objective) if memory or counts or isinstance(objective, Mission) else ""
+        if counts and isinstance(product, str):
+            raise ModelError(
+                f"{objective.text}: runs may leave the table, so that steps must be counted, but {product}"
+            )
         question = Question(about, objective, forgets=product) if isinstance(product, str) else Question(*product)
         return narrowed_to(question, memory) if isinstance(memory, Graph) else question
     source = about.counted.source

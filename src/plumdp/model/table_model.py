@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
 from plumdp.model.batches import State, labels_of, rewards_of
+from plumdp.model.elsewhere import refuse_reserved
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.free_rows import NO_PARAMETERS, free_rows
@@ -23,7 +24,6 @@ Columns: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 """The values of the variable "state", or of several variables by name."""
 
 STAY = "stay"  # the action of states without a row
-ELSEWHERE = "elsewhere"  # the label of the state that stands for all successors which a table does not have
 _LARGEST_CODE = 1 << 62
 
 
@@ -51,6 +51,7 @@ def table_model(
     >>> table_model([0, 0, 1, 1], ["go"] * 4, [1, 2, 0, 2], initial=0, labels={"end": lambda s: s.state == 2})
     ParametricMDP(3 states, 5 transitions, 2 unknown rows)
     """
+    refuse_reserved(labels or ())
     sources, targets = _columns("state", state), _columns("successor", successor)
     names, actions = _action_names(action)
     if sources.keys() != targets.keys():
@@ -77,13 +78,6 @@ def all_free(graph: Graph, labels: Mapping[str, BoolArray], rewards: Mapping[str
     ones = read_only(np.zeros(graph.n_transitions, dtype=np.int32))
     known = ParametricMDP(graph, NO_PARAMETERS, NO_PARAMETERS, table, ones, labels, rewards, {})
     return free_rows(known, np.arange(graph.n_choices))
-
-
-def elsewhere_of(model: ParametricMDP) -> int | None:
-    """Return the state of a table that stands for successors which it does not have, if it has such a state."""
-    mask = model.labels.get(ELSEWHERE) if model.is_table else None
-    states: list[int] = [] if mask is None else np.flatnonzero(mask).tolist()
-    return states[0] if len(states) == 1 else None
 
 
 @dataclass(frozen=True, eq=False)

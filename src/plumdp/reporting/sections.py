@@ -32,6 +32,7 @@ def methods(certificate: Certificate, findings: Findings) -> Section | None:
         f"Confidence set: {facts['confidence set']}.",
         f"Relaxation: {facts['relaxation']}.",
     ]
+    points += [f"Left the table: {facts['elsewhere']}."] if "elsewhere" in facts else []
     if "jointly" in facts:
         points.append(f"This certificate {facts['jointly']}.")
     rows = [(words, f"{100 * float(share):.3g} %") for words, share in certificate.budget]

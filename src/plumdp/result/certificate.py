@@ -185,7 +185,10 @@ class Certificate:
 
     def facts(self) -> list[Fact]:
         """Return what the claim rests on: labels and texts."""
+        report = None if self.data_quality is None else self.data_quality.report
+        left = f"{report.departures}; bounds take the worst and the best" if report and report.elsewhere else ""
         facts = [
+            *([("elsewhere", left)] if left else []),
             ("objective", self.objective),
             ("relaxation", self._relaxation_in_words()),
             ("confidence set", f"{self.confidence_set}; {GUARANTEES[self.guarantee]}"),

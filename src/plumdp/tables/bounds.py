@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -27,11 +27,6 @@ class Moments:
     counts: tuple[FloatArray, ...]  # (n_places) each, the last being all data
     lengths: tuple[float, ...]  # of all but the last
     planned: float  # the length of all data, as it was planned
-
-    def padded(self, n_places: int) -> Moments:
-        """Return the same for a number of places, the last of which are never counted."""
-        counts = (np.concatenate([each, np.zeros(n_places - len(each))]) for each in self.counts)
-        return replace(self, counts=tuple(counts))
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.untied import bounds_of_rows, events_of_rows
 from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.events import find_events
 from plumdp.model.graph import BoolArray, FloatArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
-from plumdp.model.table_model import elsewhere_of
 from plumdp.model.views import ties_rows
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import NOTHING_FITS, Conflict

@@ -6,20 +6,20 @@ action that it may take is a node with an unknown row of its own, and each state
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.rounding import ULP
-from plumdp.model.graph import FloatArray, IntArray
+from plumdp.model.elsewhere import places_elsewhere
+from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.table_model import elsewhere_of
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.reductions.drawn_policy import draw_first, stretched
-from plumdp.tables.chain import TableChain, table_chain
-from plumdp.tables.elsewhere import split_elsewhere
+from plumdp.tables.chain import KNOWN, TableChain, table_chain
 
 
 class BoundedChain(NamedTuple):
@@ -31,17 +31,24 @@ class BoundedChain(NamedTuple):
 
 
 def chain_of_policy(
-    model: ParametricMDP, policy: npt.NDArray[Any], objective: Objective, lower: FloatArray, upper: FloatArray
+    model: ParametricMDP,
+    policy: npt.NDArray[Any],
+    objective: Objective,
+    lower: FloatArray,
+    upper: FloatArray,
+    *,
+    side: int = -1,
 ) -> BoundedChain | str:
     """Return the chain of a policy, or in words why there is none, given bounds (n_states) on its values.
 
-    The objective is not a complement; the value of its opposite has the same bets.
+    The objective is not a complement; the value of its opposite has the same bets. Runs that leave the table are worth
+    the least (side -1) or the most (side 1) that they may be, so that the values of the chain are constants.
     """
     if objective.n_steps is not None:
         return "the number of steps is bounded: there are no bets on such values yet"
     if objective.kind is Kind.AVERAGE:
         return "there are no bets on averages in the long run yet"
-    elsewhere = elsewhere_of(model)
+    nature = places_elsewhere(model)
     if policy.dtype.kind == "f":
         model, policy, objective, lower, upper = _with_draws(model, policy, objective, lower, upper)
     chain = policy_chain(model, policy, objective)
@@ -50,8 +57,11 @@ def chain_of_policy(
     if chain.n_open == 0:
         return "the value is known"
     table = table_chain(model, chain)
-    if elsewhere is not None:
-        table = split_elsewhere(table, elsewhere)
+    if len(nature):
+        is_hers = np.isin(table.place, nature)
+        chosen = table.place == nature[0 if side < 0 else 1]
+        place, number = np.where(is_hers, KNOWN, table.place), np.where(is_hers, chosen, table.number)
+        table = replace(table, place=read_only(place), number=read_only(number.astype(np.float64)))
     state = table.chain.state[: table.n]
     return BoundedChain(table, lower[state], upper[state])
 

@@ -22,7 +22,6 @@ from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import FIRST_DATA, Question
-from plumdp.model.table_model import elsewhere_of
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Box, Region
 from plumdp.solver.coupled.bounds import CoupledBounds
@@ -185,8 +184,6 @@ def bounds_of_policy(
     """
     if bounds.moments is None:
         return "no bets were placed, as it is not known which data came first"
-    if question.model.lift is not None and elsewhere_of(question.model.counted) is not None:
-        return "runs may come to states that the table does not have, whose memory is not known"
     errors = [each.errors for each in _about(bounds, question) if np.array_equal(each.policy, policy)]
     if not errors:
         return NOT_ANNOUNCED

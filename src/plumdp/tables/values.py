@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.error_budget import equal_parts
 from plumdp.base.rounding import ULP
+from plumdp.model.elsewhere import places_elsewhere
 from plumdp.model.graph import FloatArray
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
@@ -38,24 +40,32 @@ def value_bounds(
         if isinstance(other, str):
             return other
         return replace(other, lower=1 - other.upper - ULP, upper=1 - other.lower + ULP)
-    bounded = chain_of_policy(model, policy, objective, lower, upper)
-    if isinstance(bounded, str):
-        return bounded
-    table = bounded.table
-    found = table_bounds(table, moments.padded(table.n_places), errors, bounded.lower, bounded.upper)
-    if isinstance(found, str):
-        return found
+    may_leave = len(places_elsewhere(model)) > 0
+    if may_leave:  # two chains, with bets on their rows each
+        errors = replace(errors, rows=equal_parts(errors.rows, 2), ball=equal_parts(errors.ball, 2))
+    found = []
+    for side in (-1, 1) if may_leave else (-1,):
+        bounded = chain_of_policy(model, policy, objective, lower, upper, side=side)
+        if isinstance(bounded, str):
+            return bounded
+        bounds = table_bounds(bounded.table, moments, errors, bounded.lower, bounded.upper)
+        if isinstance(bounds, str):
+            return bounds
+        found.append(bounds)
     start = model.graph.initial_state
-    return _as_bounds(found, float(lower[start]), float(upper[start]))
+    return _as_bounds(found[0], found[-1], float(lower[start]), float(upper[start]))
 
 
-def _as_bounds(found: TableBounds, lower: float, upper: float) -> CoupledBounds:
-    """Return the better of the bracket by bets and of bounds by intervals and rows, each end by itself."""
-    low, high = found.low, found.high
-    distance = found.distance + 2 * ULP * (abs(found.estimate) + found.distance)  # outward
+def _as_bounds(least: TableBounds, most: TableBounds, lower: float, upper: float) -> CoupledBounds:
+    """Return the better of the bracket by bets and of bounds by intervals and rows, each end by itself.
+
+    If runs may leave the table, the ends are those of two chains.
+    """
+    low, high = least.low, most.high
+    first, last = (each.distance + 2 * ULP * (abs(each.estimate) + each.distance) for each in (least, most))  # outward
     ends = [
-        max([lower, found.estimate - distance, *([] if low is None else [low.value])]),
-        min([upper, found.estimate + distance, *([] if high is None else [high.value])]),
+        max([lower, least.estimate - first, *([] if low is None else [low.value])]),
+        min([upper, most.estimate + last, *([] if high is None else [high.value])]),
     ]
     statistics = sum(end.statistics for end in (low, high) if end is not None)
     remainder = sum(end.curvature + end.mismatch for end in (low, high) if end is not None)
@@ -71,11 +81,12 @@ def estimate_value(question: Question, policy: npt.NDArray[Any], seen: FloatArra
     """
     objective, nothing = question.objective, np.zeros(question.model.graph.n_states)
     flipped = objective.flipped()
-    bounded = chain_of_policy(question.model, policy, flipped or objective, nothing, nothing)
+    side = -1 if (flipped or objective).direction == "max" else 1  # the worst outside of the table
+    bounded = chain_of_policy(question.model, policy, flipped or objective, nothing, nothing, side=side)
     if isinstance(bounded, str):
         return np.inf
     table = bounded.table
-    probability = table.frequencies(np.concatenate([seen, np.zeros(table.n_places - len(seen))]))
+    probability = table.frequencies(seen)
     equations = equations_of(table, probability)
     if equations is None:
         return np.inf

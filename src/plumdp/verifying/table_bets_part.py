@@ -19,10 +19,10 @@ from plumdp.base.rounding import ULP
 from plumdp.certifying.pipeline import relax
 from plumdp.certifying.valuation import with_looser
 from plumdp.learning.learned import Learned
+from plumdp.model.elsewhere import places_elsewhere
 from plumdp.model.graph import BoolArray, FloatArray, Indices, read_only
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
-from plumdp.model.table_model import elsewhere_of
 from plumdp.result.certificate import Certificate
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.tables.bounds import Errors, TableBounds, table_bounds
@@ -75,6 +75,8 @@ def bets_part(
     policy = as_choices(graph, check_policy(graph, certificate.policy))
     if not needed or found.moments is None:
         return None
+    if len(places_elsewhere(question.model)):
+        raise unknown_error("bets in tables that runs may leave")
     same = [each for each in found.announced if each.question.digest == question.digest]
     same = [each for each in same if np.array_equal(each.policy, policy)]
     if not same:
@@ -91,15 +93,14 @@ def bets_part(
     low, high = bounded.lower.copy(), bounded.upper.copy()
     low[order] = np.minimum(low[order], values[0])
     high[order] = np.maximum(high[order], values[1])
-    moments = found.moments.padded(bounded.table.n_places)
-    made = table_bounds(bounded.table, moments, chosen.errors, read_only(low), read_only(high))
+    made = table_bounds(bounded.table, found.moments, chosen.errors, read_only(low), read_only(high))
     if isinstance(made, str):
         return None
     start = {"lower": low[order].tolist(), "upper": high[order].tolist()}
     shares = [str(Fraction(share).limit_denominator(10_000)) for share in favoured_parts(1.0, len(announced))]
     about = {"questions": len(learned.questions), "shares": shares, "policy": place, "start": start}
-    written = _written(made, chosen.errors, order, is_counted(keys), needed, ends)
-    return about | {"reference": reference_rows(made.near.reference, bounded.table, order, keys)} | written
+    written = _written(made, chosen.errors, order, needed, ends)
+    return about | {"reference": reference_rows(made.near.reference, bounded.table, order)} | written
 
 
 def _bounded(learned: Learned, question: Question, policy: npt.NDArray[Any]) -> BoundedChain | str:
@@ -117,40 +118,25 @@ def _bounded(learned: Learned, question: Question, policy: npt.NDArray[Any]) -> 
 def order_of_nodes(bounded: BoundedChain, question: Question, policy: npt.NDArray[Any], keys: Sequence[Key]) -> Indices:
     """Return the number in a table's chain of each open node of the checker."""
     graph, table, number = question.model.graph, bounded.table, {}
-    owner, elsewhere = graph.state_of_choice(), elsewhere_of(question.model)
+    owner = graph.state_of_choice()
     for node, state in enumerate(table.chain.state[: table.n].tolist()):
         choice = state - graph.n_states
         number[(state, -1, 0) if choice < 0 else (int(owner[choice]), choice, 0)] = node
-    for t in np.flatnonzero(table.chain.state[table.successor] == elsewhere).tolist() if elsewhere is not None else ():
-        state = int(table.chain.state[table.owner[t]])
-        choice = int(policy[state]) if state < graph.n_states else state - graph.n_states
-        place = t - int(table.chain.first[table.owner[t]])
-        number[elsewhere, -2 - int(graph.first_transition[choice]) - place, 0] = int(table.successor[t])
     return np.array([number[key] for key in keys])
 
 
-def is_counted(keys: Sequence[Key]) -> BoolArray:
-    """Return which nodes are not where the table is left, of which nothing is ever counted."""
-    return np.array([choice >= -1 for _, choice, _ in keys], dtype=np.bool_)
-
-
-def reference_rows(reference: Reference, table: TableChain, order: Indices, keys: Sequence[Key]) -> list[list[float]]:
-    """Return the reference of each open node; where the table is left, it has no meaning."""
+def reference_rows(reference: Reference, table: TableChain, order: Indices) -> list[list[float]]:
+    """Return the reference of each open node."""
     first = table.chain.first
-    return [
-        [0.5, 0.5] if choice < -1 else reference.probability[first[s] : first[s + 1]].tolist()
-        for s, (_, choice, _) in zip(order.tolist(), keys, strict=True)
-    ]
+    return [reference.probability[first[s] : first[s + 1]].tolist() for s in order.tolist()]
 
 
-def _written(
-    made: TableBounds, errors: Errors, order: Indices, counted: BoolArray, needed: Sequence[int], ends: Ends
-) -> dict[str, Any]:
+def _written(made: TableBounds, errors: Errors, order: Indices, needed: Sequence[int], ends: Ends) -> dict[str, Any]:
     table, near, plan, joint = made.plan.table, made.near, made.plan, made.joint
     reference = near.reference
 
     def nodes(chosen: BoolArray) -> list[int]:
-        return np.flatnonzero(chosen[order] & counted).tolist()
+        return np.flatnonzero(chosen[order]).tolist()
 
     def numbers(of_node: FloatArray) -> list[float]:
         return list(map(float, of_node[order]))

@@ -16,11 +16,11 @@ from plumdp.confidence.likelihood import order_of
 from plumdp.confidence.untied import events_of_rows
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learned import Learned
+from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.graph import BoolArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
-from plumdp.model.table_model import elsewhere_of
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.reductions.drawn_policy import draw_first, stretched
 from plumdp.tables.bounds import Moments
@@ -29,7 +29,7 @@ from plumdp.tables.table_set import TableSet
 from plumdp.verifying.chain_part import KINDS, Ends, relied_on, shares_in
 
 Key: TypeAlias = tuple[int, int, int]
-"""A state, the choice that was drawn in it or -1, and a step; where the table is left, -2 less the transition."""
+"""A state, the choice that was drawn in it or -1, and a step."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,6 @@ def table_chain_part(question: Question, policy: PolicyTable, rows: TableRows) -
     written: list[list[Any] | None] = []
     over: dict[bool, list[int]] = {True: [], False: []}
     for node, (state, choice, step) in enumerate(found):  # which grows on the way
-        if choice < -1:
-            written.append([0.0, [], "any"])
-            continue
         if choice < 0 and ends.is_over(state, step):
             written.append(None)
             over[ends.is_target(state, step)].append(node)
@@ -126,14 +123,14 @@ def table_chain_part(question: Question, policy: PolicyTable, rows: TableRows) -
             taken = [number((state, drawn, step)) for drawn in shares]
             written.append([float(reward[state]), taken, [str(share) for share in shares.values()]])
             continue
+        if state == elsewhere:
+            written.append([0.0, [], "any"])
+            continue
         (taken_choice,) = shares if choice < 0 else (choice,)
         first, last = graph.first_transition[taken_choice : taken_choice + 2].tolist()
         expressions = np.asarray(model.expression)[first:last].tolist()
         after = step + 1 if ends.counts else 0
-        successors = [
-            number((successor, -1 if successor != elsewhere else -2 - t, after))
-            for t, successor in enumerate(graph.successor[first:last].tolist(), start=first)
-        ]
+        successors = [number((successor, -1, after)) for successor in graph.successor[first:last].tolist()]
         row: int | list[str] = (
             row_of[expressions[0] - n_known]
             if expressions[0] >= n_known

@@ -6,7 +6,6 @@ Policy, references and weights are made again, each from counts that end where t
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -27,9 +26,8 @@ from plumdp.verifying.checker.reading import Part, Rejected, require
 from plumdp.verifying.checker.table_chain import read_counts, read_table_chain
 from plumdp.verifying.look import Look
 from plumdp.verifying.second_look import check_same_model, compare_counted
-from plumdp.verifying.table_bets_part import is_counted, order_of_nodes, reference_rows
+from plumdp.verifying.table_bets_part import order_of_nodes, reference_rows
 from plumdp.verifying.table_chain_part import (
-    Key,
     TableRows,
     data_part,
     intervals_part,
@@ -93,7 +91,7 @@ def check_table_bets(look: Look) -> None:
     named = table_chain_part(question, table_policy, rows)[1]
     keys = [key for key, number in zip(named, numbers, strict=True) if number is not None]
     order = order_of_nodes(bounded, question, policy, keys)
-    _check_bets(bets, bounded.table, moments.padded(bounded.table.n_places), of_one, order, keys)
+    _check_bets(bets, bounded.table, moments, of_one, order)
 
 
 def _moments(model: ParametricMDP, counts: TransitionCounts) -> tuple[npt.NDArray[Any], Moments]:
@@ -128,23 +126,21 @@ def _check_policy(look: Look, question: Question, policy: npt.NDArray[Any], outl
     require(fits, "bets are on another policy than those that the pilot leads to")
 
 
-def _check_bets(
-    bets: dict[str, Any], table: TableChain, moments: Moments, errors: Errors, order: Indices, keys: Sequence[Key]
-) -> None:
+def _check_bets(bets: dict[str, Any], table: TableChain, moments: Moments, errors: Errors, order: Indices) -> None:
     plan = plan_of(table, moments, errors)
     if plan is None:
         raise Rejected("the pilot leaves nothing to bet on")
     reference = make_reference(plan, errors.rows, errors.ball)
     sets = {"kept": plan.is_kept & table.is_free, "mixed": reference.is_mixed}
     for name, chosen in sets.items():
-        fits = np.flatnonzero(chosen[order] & is_counted(keys)).tolist() == sorted(bets[name])
+        fits = np.flatnonzero(chosen[order]).tolist() == sorted(bets[name])
         require(fits, f"{name}: other rows than those that the pilot leads to")
     numbers = {
         "spread": reference.spread[order],
         "cut": reference.cut[order],
         "sizes": np.array(reference.sizes).T[order],
     }
-    numbers["reference"] = np.concatenate(reference_rows(reference, table, order, keys))
+    numbers["reference"] = np.concatenate(reference_rows(reference, table, order))
     given = {name: bets[name] for name in numbers} | {"reference": np.concatenate(bets["reference"])}
     for name, found in numbers.items():
         _require_close(found, given[name], f"{name}: other numbers than those that the pilot leads to")

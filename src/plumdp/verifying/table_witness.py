@@ -6,9 +6,9 @@ import json
 from typing import Any, cast
 
 from plumdp.learning.learned import Learned
+from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.objective import Kind
 from plumdp.model.question import Question
-from plumdp.model.table_model import elsewhere_of
 from plumdp.result.certificate import Certificate
 from plumdp.tables.table_set import TableSet
 from plumdp.verifying.checker.reading import Part, Rejected

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from plumdp.base.errors import ModelError
+from plumdp.model.elsewhere import ELSEWHERE
 from plumdp.model.graph import BoolArray, read_only
 from plumdp.model.language.path import BOUNDS, PathReader, steps, window
 from plumdp.model.language.predicate import DEEP, PredicateReader
@@ -82,11 +83,11 @@ def _located(tokens: Tokens, first: Token, make: Callable[[], Reach | Mission]) 
 
 
 def _mission(path: Path, reader: PredicateReader, quantifier: Quantifier) -> Mission:
-    n_states, is_max = reader.model.graph.n_states, quantifier[0] == "max"
+    n_states, is_max, is_open = reader.model.graph.n_states, quantifier[0] == "max", ELSEWHERE in reader.model.labels
     found = (
-        mission_automaton(path, n_states)
-        or recurrence_of(path, n_states, is_max=is_max)
-        or translated(path, n_states, is_max=is_max)
+        mission_automaton(path, n_states, is_open=is_open)
+        or recurrence_of(path, n_states, is_max=is_max, is_open=is_open)
+        or (None if is_open else translated(path, n_states, is_max=is_max))
     )
     if found is None:
         raise ModelError(_ENDLESS)
@@ -96,6 +97,7 @@ def _mission(path: Path, reader: PredicateReader, quantifier: Quantifier) -> Mis
 def _finite(reader: PredicateReader, quantifier: Quantifier) -> Mission:
     """Read ``LTLf{"end"} formula``, about the states of a run up to the first with "end"."""
     tokens, first = reader.tokens, reader.tokens.take()
+    n_states, is_open = reader.model.graph.n_states, ELSEWHERE in reader.model.labels
     tokens.expect("{")
     ends = reader.predicate()
     tokens.expect("}")
@@ -108,7 +110,7 @@ def _finite(reader: PredicateReader, quantifier: Quantifier) -> Mission:
     mission = _located(
         tokens,
         start,
-        lambda: Mission(finite_automaton(path, ends, reader.model.graph.n_states), False, *quantifier),
+        lambda: Mission(finite_automaton(path, ends, n_states, is_open=is_open), False, *quantifier),
     )
     assert isinstance(mission, Mission)
     return mission
@@ -135,7 +137,8 @@ def _from_file(reader: PredicateReader, quantifier: Quantifier) -> Mission:
         return states[name] if name in states else reader.labels[name]
 
     try:
-        found = read_hoa(file, states_of, reader.model.graph.n_states, is_max=quantifier[0] == "max")
+        model, is_max = reader.model, quantifier[0] == "max"
+        found = read_hoa(file, states_of, model.graph.n_states, is_max=is_max, is_open=ELSEWHERE in model.labels)
         return Mission(*found, *quantifier)
     except ModelError as error:
         raise tokens.error(str(error), first) from None
@@ -214,7 +217,8 @@ def _instant(reader: PredicateReader, quantifier: Quantifier, reward: RewardStru
         raise tokens.error(
             "I: this is about the reward of a state, and states have none; C<=k sums those of steps", first
         )
-    return Mission(Instant(step), False, *quantifier, reward=RewardStructure(reward.state, None))
+    of_state = RewardStructure(reward.state, None, elsewhere=reward.elsewhere if reward.choice is None else None)
+    return Mission(Instant(step), False, *quantifier, reward=of_state)
 
 
 def _cumulative(reader: PredicateReader, first: Token) -> tuple[int | None, Fraction | None]:

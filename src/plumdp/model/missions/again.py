@@ -32,12 +32,12 @@ class _Part(NamedTuple):
     is_often: bool  # whether the mark must be met infinitely often, or else finitely often
 
 
-def recurrence_of(path: Path, n_states: int, *, is_max: bool) -> tuple[Recurrence, bool] | None:
+def recurrence_of(path: Path, n_states: int, *, is_max: bool, is_open: bool = False) -> tuple[Recurrence, bool] | None:
     """Return the automaton of a formula or, if its probability is to be small, of its negation, and which it is.
 
     None is returned for a formula that cannot be split into such parts.
     """
-    formulas, numbers = Formulas(), list[int]()
+    formulas, numbers = Formulas(is_open=is_open), list[int]()
     condition = _condition(formulas, formulas.add(path), numbers)
     if condition is None:
         return None

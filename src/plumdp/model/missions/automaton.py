@@ -20,6 +20,7 @@ from plumdp.model.parametric import ParametricMDP
 Kept = TypeVar("Kept", bound=Hashable)
 
 _MOST_STATES = 10_000  # of an automaton
+_MOST_SETS = 12  # of states, of which all combinations are letters
 _MOST_STEPS = 2_000_000  # from a state of an automaton, by a letter
 _SHOWN = 60  # characters of what is left to be done
 _WORDS = "remembers what it has done: its action may depend on what is left of the mission"
@@ -58,24 +59,25 @@ class Automaton:
         if isinstance(product, str):
             return product
         memory = product.graph.states[memory_name(product)]
-        asked = mission.reaching(product.graph, is_accepted[memory], (is_decided & ~is_accepted)[memory])
+        asked = mission.reaching(product, is_accepted[memory], (is_decided & ~is_accepted)[memory])
         return with_values(product, distinct_names((*self.names, "over"))), asked
 
 
-def mission_automaton(path: Path, n_states: int) -> tuple[Automaton, bool] | None:
+def mission_automaton(path: Path, n_states: int, *, is_open: bool = False) -> tuple[Automaton, bool] | None:
     """Return the automaton of a formula, or of its negation, and whether it is the negation.
 
     Formulas that are true of a run because of its first states (co-safe) are accepted by them. Those that are false
-    because of its first states (safe) have the opposite as mission. For others None is returned.
+    because of its first states (safe) have the opposite as mission. For others None is returned. If the model is open,
+    runs are decided by what holds in any states, not only in those that it has.
     """
-    formulas = Formulas()
+    formulas = Formulas(is_open=is_open)
     root = formulas.add(path)
     is_negated = formulas.has_endless("R", root)
     if is_negated:
         if formulas.has_endless("U", root):
             return None
         root = formulas.add(path, holds=False)
-    letter, holds = letters_of([states for states, _ in formulas.states], n_states)
+    letter, holds = letters_of([states for states, _ in formulas.states], n_states, every=is_open)
     lefts, after = explored(formulas.left_of(root), progression(formulas, holds), holds.shape[1])
     names = [formulas.text_of(left, negated=is_negated) for left in lefts]
     accepted, rejected = (np.array([left == end for left in lefts]) for end in (DONE, FAILED))
@@ -83,15 +85,15 @@ def mission_automaton(path: Path, n_states: int) -> tuple[Automaton, bool] | Non
     return smallest(found, is_negated=is_negated), is_negated
 
 
-def finite_automaton(path: Path, ends: BoolArray, n_states: int) -> Automaton:
+def finite_automaton(path: Path, ends: BoolArray, n_states: int, *, is_open: bool = False) -> Automaton:
     """Return the automaton of a formula about the states of a run up to the first one that ends it.
 
     It accepts a run in its last state, if the formula holds on the finite trace up to there. A run that never comes to
     a last state is not accepted.
     """
-    formulas = Formulas(is_finite=True)
+    formulas = Formulas(is_finite=True, is_open=is_open)
     start: Left | bool = formulas.left_of(formulas.add(path))
-    letter, holds = letters_of([*(states for states, _ in formulas.states), ends], n_states)
+    letter, holds = letters_of([*(states for states, _ in formulas.states), ends], n_states, every=is_open)
     is_end, is_in, progress = holds[-1], holds.T.tolist(), progression(formulas, holds)
 
     def after(left: Left | bool, number: int) -> Left | bool:
@@ -106,8 +108,17 @@ def finite_automaton(path: Path, ends: BoolArray, n_states: int) -> Automaton:
     return smallest(found, is_negated=False)
 
 
-def letters_of(sets: Sequence[BoolArray], n_states: int) -> tuple[IntArray, BoolArray]:
-    """Return the letter of each state (n_states), and whether each set has the states of each letter."""
+def letters_of(sets: Sequence[BoolArray], n_states: int, *, every: bool = False) -> tuple[IntArray, BoolArray]:
+    """Return the letter of each state (n_states), and whether each set has the states of each letter.
+
+    There are letters for all combinations of sets, or for those of the states alone.
+    """
+    if every:
+        if len(sets) > _MOST_SETS:
+            raise ModelError(MUCH)
+        bits = 1 << np.arange(len(sets))[:, None]
+        codes = (bits * np.array(sets).reshape(len(sets), n_states)).sum(axis=0)
+        return read_only(codes.astype(np.int32)), (np.arange(1 << len(sets)) & bits) > 0
     letter, example = np.zeros(n_states, dtype=np.int64), np.zeros(1, dtype=np.int64)
     for states in sets:
         _, example, letter = np.unique(2 * letter + states, return_index=True, return_inverse=True)

@@ -58,7 +58,7 @@ class Budget:
         graph = product.graph
         assert graph.memory is not None
         is_over, state = graph.states[memory_name(product)] == 0, graph.memory.state
-        reach = mission.reaching(graph, self.target[state] & ~is_over, self.avoid[state] | is_over)
+        reach = mission.reaching(product, self.target[state] & ~is_over, self.avoid[state] | is_over)
         return with_values(product, np.arange(-1, self.most + 1, dtype=np.int32)), reach
 
 

@@ -71,26 +71,27 @@ class _File:
 
 
 def read_hoa(
-    path: str | Path, states_of: Callable[[str], BoolArray], n_states: int, *, is_max: bool
+    path: str | Path, states_of: Callable[[str], BoolArray], n_states: int, *, is_max: bool, is_open: bool = False
 ) -> tuple[Automaton | Recurrence, bool]:
     """Return the automaton of a file, or one that accepts what it rejects, and whether it is the opposite.
 
     ``states_of`` returns the states in which an atomic proposition holds. ``is_max`` says whether runs should be
-    accepted; otherwise an automaton that never decides is returned as its opposite, which they should avoid.
+    accepted; otherwise an automaton that never decides is returned as its opposite, which they should avoid. If the
+    model is open, runs are decided by what holds in any states, not only in those that it has.
     """
     try:
         with Path(path).open("rb") as opened:
             text = opened.read(_MOST_BYTES + 1)
         if len(text) > _MOST_BYTES:
             raise ModelError(f"it has more than {_MOST_BYTES:,} bytes")
-        return parse_hoa(text.decode("utf-8-sig"), states_of, n_states, is_max=is_max)
+        return parse_hoa(text.decode("utf-8-sig"), states_of, n_states, is_max=is_max, is_open=is_open)
     except (OSError, UnicodeDecodeError, ModelError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ModelError(f"{path} cannot be read as an automaton: {reason}") from None
 
 
 def parse_hoa(
-    text: str, states_of: Callable[[str], BoolArray], n_states: int, *, is_max: bool
+    text: str, states_of: Callable[[str], BoolArray], n_states: int, *, is_max: bool, is_open: bool = False
 ) -> tuple[Automaton | Recurrence, bool]:
     """Return the automaton of a text, as ``read_hoa`` does."""
     file = _tokens(text)
@@ -100,7 +101,7 @@ def parse_hoa(
         start = file.in_header("Start:", lambda: _number(file, n, f"a state, 0 to {n - 1},"))
         n_marks, condition = file.in_header("Acceptance:", lambda: _acceptance(file))
         held = file.in_header("AP:", lambda: _propositions(file, states_of)) if "AP:" in file.header else []
-        letter, holds = letters_of(held, n_states)
+        letter, holds = letters_of(held, n_states, every=is_open)
         after, marks, names = _read_body(file, n, holds, n_marks)
     except (ModelError, RecursionError) as error:
         reason = "labels are nested too deeply" if isinstance(error, RecursionError) else error

@@ -55,13 +55,14 @@ class Path:
 class Formulas:
     """A table of formulas without negations, to which formulas are added as they are found."""
 
-    def __init__(self, *, is_finite: bool = False) -> None:
+    def __init__(self, *, is_finite: bool = False, is_open: bool = False) -> None:
         self.states: list[tuple[BoolArray, str]] = []  # sets of states, with their texts
         self._is_finite = is_finite  # whether formulas are about traces that end
+        self._is_open = is_open  # whether runs may come to states that the sets say nothing about
         self._dual = {**_DUAL, "X": "N"} if is_finite else _DUAL
         self._nodes: list[Node] = []
         self._number: dict[Node, int] = {}
-        self._set: dict[bytes, int] = {}
+        self._set: dict[tuple[bytes, str], int] = {}
         self._opposite: dict[int, int] = {}
         self._added: dict[tuple[int, bool], int] = {}
         self._alternatives = Alternatives(self._nodes)
@@ -205,9 +206,11 @@ class Formulas:
         return self._alternatives.combined(_DUAL[join], (goal, rest))
 
     def _of_states(self, states: BoolArray, text: str) -> int:
-        if states.all() or not states.any():
+        is_constant = text in _CONSTANTS if self._is_open else bool(states.all() or not states.any())
+        if is_constant:
             return TRUE if states.all() else FALSE
-        number = self._set.setdefault(np.packbits(states).tobytes(), len(self.states))
+        # sets of the same states may differ where the model has none
+        number = self._set.setdefault((np.packbits(states).tobytes(), text if self._is_open else ""), len(self.states))
         if number == len(self.states):
             self.states.append((states, text))
         return self._numbered(Node("states", (number,)))
@@ -287,6 +290,7 @@ class Formulas:
         return f"{parts[0]} {node.operator}{bound} {parts[1]}"
 
 
+_CONSTANTS = ("true", "false", "!true", "!false")
 _DUAL = {"&": "|", "|": "&", "U": "R", "R": "U", "X": "X", "N": "X"}
 
 

@@ -60,7 +60,7 @@ class Recurrence:
         assert graph.memory is not None
         relies_on = read_only(self._relied_on(graph, memory, target))
         product = replace(product, graph=replace(graph, memory=replace(graph.memory, relies_on=relies_on)))
-        asked = mission.reaching(graph, target, np.zeros_like(target))
+        asked = mission.reaching(product, target, np.zeros_like(target))
         return with_values(product, distinct_names(names)), asked
 
     def _product(self, model: ParametricMDP) -> ParametricMDP | str:

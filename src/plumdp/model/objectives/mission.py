@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 import numpy as np
 
 from plumdp.base.errors import ModelError
+from plumdp.model.elsewhere import ended
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
 from plumdp.model.objectives.protocol import Direction, Kind, Nature, Objective
 from plumdp.model.objectives.reach import Reach
@@ -66,11 +67,15 @@ class Mission:
         """The largest value there can be, which is 1 for a probability."""
         return 1.0 if self.reward is None else np.inf
 
-    def reaching(self, graph: Graph, target: BoolArray, avoid: BoolArray) -> Reach | Reward:
+    def reaching(self, product: ParametricMDP, target: BoolArray, avoid: BoolArray) -> Reach | Reward:
         """Return it as an objective on a product, given the states where the task is done and where it has failed."""
+        direction, nature, text = self.direction, self.nature, self.text
         if self.reward is None:
-            return Reach(target, avoid, self.direction, complement=self.complement, nature=self.nature, text=self.text)
-        return Reward(of_product(self.reward, graph), self.direction, target, nature=self.nature, text=self.text)
+            reach = Reach(target, avoid, direction, complement=self.complement, nature=nature, text=text)
+            return ended(product, reach)
+        return ended(
+            product, Reward(of_product(self.reward, product.graph), direction, target, nature=nature, text=text)
+        )
 
     def terms(self, graph: Graph) -> NoReturn:
         """Refuse a model without memory."""

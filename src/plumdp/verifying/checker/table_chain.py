@@ -144,13 +144,9 @@ def read_table_chain(part: Part, counts: Counts) -> TableChain:
 
 
 def _check_elsewhere(kind: str, steps: list[_Step | None], targets: set[int], place: str) -> None:
-    """Require that what is left of the table has nodes of its own, of a probability; they may lead to all targets."""
+    """Require that nodes where the table is left are those of a probability; they may lead to all targets."""
     here = {node for node, step in enumerate(steps) if step is not None and step.row == ANY}
     require(not here or kind == "reach", f"{place}: only a probability has bounds where the table is left")
-    entered = [s for step in steps if step is not None for s in step.successors if s in here]
-    require(
-        len(set(entered)) == len(entered), f"{place}: what comes after two transitions that leave the table differs"
-    )
     for node in here:
         steps[node] = _Step(fmpq(0), sorted(targets), ANY, [])
 
