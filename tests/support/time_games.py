@@ -41,7 +41,7 @@ class Throws:
         """Return the parts and what was seen in all."""
         entries = [(i, FIRST[coin] + 1 - heads, 1) for i, part in enumerate(self.parts) for coin, heads in part]
         n, columns = len(self.parts), np.array(entries, dtype=np.int64).reshape(-1, 3).T
-        time = TimeParts(n, tuple(range(1, n)), tuple(f"part {i}" for i in range(2, n + 1)), *columns)
+        time = TimeParts(n, tuple(range(1, n)), tuple(f"part {i}" for i in range(2, n + 1)), columns)
         return time, TABLE.pool(np.bincount(columns[1], minlength=COINS.graph.n_transitions))
 
 

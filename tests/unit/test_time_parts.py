@@ -101,7 +101,7 @@ def test_an_order_without_boundaries_survives_a_file(tmp_path):
     assert (
         read_counts(COIN, tmp_path / "counts.parquet").time.words
         == counts.time.words
-        == TimeParts(1, (), (), *NOTHING).words
+        == TimeParts(1, (), (), NOTHING).words
     )
 
 
@@ -141,7 +141,7 @@ def test_what_is_added_without_an_order_is_one_part():
 
 
 def test_a_long_sum_keeps_few_boundaries_and_all_data():
-    parts = TimeParts(0, (), (), *NOTHING)
+    parts = TimeParts(0, (), (), NOTHING)
     total, one = np.zeros(2, dtype=np.int64), np.array([1, 2])
     for _ in range(100):
         parts, total = parts.then(total, parts_at([16], [one], 32), ""), total + 2 * one
@@ -153,6 +153,6 @@ def test_a_long_sum_keeps_few_boundaries_and_all_data():
 
 def test_parts_that_are_not_parts_are_refused():
     with pytest.raises(DataError, match="boundaries in order"):
-        TimeParts(3, (2, 1), ("a", "b"), *NOTHING)
+        TimeParts(3, (2, 1), ("a", "b"), NOTHING)
     with pytest.raises(DataError, match="none of theirs can be larger"):
-        replace(thrown(40), time=TimeParts(3, (1,), ("run 17",), np.zeros(1), np.zeros(1), np.full(1, 99)))
+        replace(thrown(40), time=TimeParts(3, (1,), ("run 17",), np.array([[0], [0], [99]])))

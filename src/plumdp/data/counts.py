@@ -229,7 +229,7 @@ class TransitionCounts:
                 )
         if self.pilot is None:
             object.__setattr__(self, "time", None)
-        if self.time is not None and not self.time.is_within(self.counts):
+        if self.time is not None and (self.time.total(len(self.counts)) > self.counts).any():
             raise DataError("the parts of data over time are parts of the counts, so none of theirs can be larger")
         if not self.parts:
             object.__setattr__(self, "parts", new_parts(self.total))
@@ -256,7 +256,7 @@ class TransitionCounts:
             digest.update(np.ascontiguousarray(seen.counts).data)
             digest.update(np.ascontiguousarray(seen.rewards).tobytes())
         if self.time is not None:
-            self.time.add_to(digest)
+            digest.update(f"{self.time.words}".encode() + self.time.entries.tobytes())
         return digest.hexdigest()
 
     @cached_property

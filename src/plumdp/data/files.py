@@ -152,8 +152,8 @@ def _time(seen: Sequence[CountArray], about: Mapping[str, Any] | None) -> TimePa
     if about is None:
         return None
     dense = np.array(seen, dtype=np.int64, ndmin=2)  # short data have no boundary
-    part, transition = np.nonzero(dense)
-    return TimeParts.from_words(about, part, transition, dense[part, transition])
+    number, transition = np.nonzero(dense)
+    return TimeParts.from_words(about, np.array([number, transition, dense[number, transition]]))
 
 
 def is_counts_file(path: str | Path) -> bool:

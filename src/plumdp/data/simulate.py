@@ -80,7 +80,7 @@ def simulate(
     graph = model.counted.graph
     n_workers = _n_workers(threads, graph.n_transitions)
     size = _fair_size(plan, n_workers)
-    ends = runs_of_parts(n, moments, graph.n_transitions) if moments else []
+    ends = runs_of_parts(n, moments, graph.n_transitions)
     stages, recorder = [np.zeros(graph.n_transitions, dtype=np.int64) for _ in range(len(moments) + 1)], Recorder(ends)
     for start, end in pairwise([0, *sorted({*ends, *moments}), n]):
         part = _sum_over(split(start, end, size), add, graph.n_transitions, n_workers, progress, n)

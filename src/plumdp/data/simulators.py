@@ -137,7 +137,7 @@ def sample_env(
     sizes = moments_for(episodes, is_table=is_table) if is_wanted(pilot) else ()
     learned = _the_learned(model, reward)
     parts = [Seen.nothing(model.graph.n_transitions, len(learned)) for _ in range(len(sizes) + 1)]
-    recorder = Recorder(runs_of_parts(episodes, sizes, model.graph.n_transitions) if sizes else [])
+    recorder = Recorder(runs_of_parts(episodes, sizes, model.graph.n_transitions))
     key = sha256(repr(generator.bit_generator.state).encode()).hexdigest()
     seed: int | None = int(generator.integers(2**31))
     for episode in range(episodes):

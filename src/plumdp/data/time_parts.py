@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
@@ -23,7 +22,7 @@ from plumdp.model.text import number_of, one_line
 RUNS_PER_PART = 16
 MOST_TRANSITIONS = 50_000  # of a model, up to which all boundaries are counted: else those at which bets are placed
 _MANY = 4096  # entries that are kept apart
-_NONE = np.zeros(0, dtype=np.int64)
+_NOTHING = np.zeros((3, 0), dtype=np.int64)
 FILED = "how data were divided into the counts that were added was decided before the outcomes of their steps"
 
 
@@ -40,10 +39,11 @@ def boundaries_of(n: int) -> list[int]:
     return sorted({i for i in (*range(size, n, size), *early, *late) if 0 < i < n})
 
 
-def runs_of_parts(n_runs: int, moments: Sequence[int], n_transitions: int, per_part: int = RUNS_PER_PART) -> list[int]:
+def runs_of_parts(n_runs: int, moments: Sequence[int], n_transitions: int) -> list[int]:
     """Return after how many runs there are boundaries, given the moments at which bets are placed."""
-    all_ends = [per_part * i for i in boundaries_of(-(-n_runs // per_part))]
-    return all_ends if n_transitions <= MOST_TRANSITIONS else [m for m in moments if m % per_part == 0]
+    if n_transitions > MOST_TRANSITIONS:
+        return [moment for moment in moments if moment % RUNS_PER_PART == 0]
+    return [RUNS_PER_PART * i for i in boundaries_of(-(-n_runs // RUNS_PER_PART))] if moments else []
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,30 +60,24 @@ class TimeParts:
     n: int  # base parts in all
     ends: tuple[int, ...]  # base parts before each boundary, ascending
     names: tuple[str, ...]
-    part: Indices  # (n_entries): the number of the boundary that each entry was seen before
-    transition: Indices  # (n_entries)
-    counts: CountArray  # (n_entries)
+    entries: CountArray  # (3, n_entries): the number of the boundary that a transition was seen before, and how often
     rests_on: str = ""
     n_added: int = 1  # how many counts were added up
 
     def __post_init__(self) -> None:
         """Check the boundaries; entries of one part and transition become one, and those after all ends are dropped."""
-        bounds = (0, *self.ends, self.n) if self.ends else ()
-        entries = np.array([self.part, self.transition, self.counts], dtype=np.int64)
+        bounds, entries = (0, *self.ends, self.n) if self.ends else (), self.entries
         if any(a >= b for a, b in pairwise(bounds)) or len(self.names) != len(self.ends) or (entries < 0).any():
             raise DataError("parts of data over time need boundaries in order, each with a name and what was seen")
-        pooled = _pooled(*entries[:, (entries[0] < len(self.ends)) & (entries[2] > 0)])
-        for name, values in zip(("part", "transition", "counts"), pooled, strict=True):
-            object.__setattr__(self, name, read_only(values))
+        kept = (entries[0] < len(self.ends)) & (entries[2] > 0)
+        object.__setattr__(self, "entries", read_only(_pooled(entries[:, kept])))
 
     def seen_in_parts(self, n_transitions: int) -> Iterator[CountArray]:
         """Yield how often each transition was seen before each boundary, after the one before it."""
-        for part in range(len(self.ends)):
-            seen, of_part = (
-                np.zeros(n_transitions, dtype=np.int64),
-                slice(*np.searchsorted(self.part, [part, part + 1])),
-            )
-            seen[self.transition[of_part]] = self.counts[of_part]
+        for number in range(len(self.ends)):
+            seen = np.zeros(n_transitions, dtype=np.int64)
+            _, transition, counts = self.entries[:, slice(*np.searchsorted(self.entries[0], [number, number + 1]))]
+            seen[transition] = counts
             yield seen
 
     @property
@@ -92,59 +86,49 @@ class TimeParts:
         return {"n": self.n, "ends": self.ends, "names": self.names, "rests_on": self.rests_on, "n_added": self.n_added}
 
     @staticmethod
-    def from_words(words: Mapping[str, Any], part: Indices, transition: Indices, counts: CountArray) -> TimeParts:
+    def from_words(words: Mapping[str, Any], entries: CountArray) -> TimeParts:
         """Return the parts that a file has."""
         told = {**words, "ends": tuple(words["ends"]), "names": tuple(words["names"])}
-        return TimeParts(part=part, transition=transition, counts=counts, **told)
+        return TimeParts(entries=entries, **told)
 
-    def is_within(self, counts: CountArray) -> bool:
-        """Return whether no more was seen in all parts than the counts (n_transitions) of all data say."""
-        if self.transition.max(initial=-1) >= len(counts):
-            return False
-        return bool((np.bincount(self.transition, self.counts, len(counts)) <= counts).all())
-
-    def add_to(self, digest: blake2b) -> None:
-        """Add all that is said here to a hash."""
-        digest.update(f"{self.words}".encode())
-        for values in (self.part, self.transition, self.counts):
-            digest.update(np.ascontiguousarray(values).tobytes())
+    def total(self, n_transitions: int) -> CountArray:
+        """Return how often each transition was seen before the last boundary."""
+        total = np.zeros(n_transitions, dtype=np.int64)
+        np.add.at(total, self.entries[1], self.entries[2])
+        return total
 
     def of_rows(self, is_kept: BoolArray) -> TimeParts:
         """Return the parts with some transitions (n_transitions) alone."""
-        return replace(self, counts=self.counts * is_kept[self.transition])
+        return replace(self, entries=self.entries[:, is_kept[self.entries[1]]])
 
     def then(self, counts: CountArray, other: TimeParts | None, name: str) -> TimeParts:
         """Return the parts of these data and others that came later, which are one part if nothing is known of theirs.
 
         ``counts`` are those of all of these data, and ``name`` is what the others are called.
         """
-        later = other or TimeParts(1, (), (), _NONE, _NONE, _NONE)
+        later, place = other or TimeParts(1, (), (), _NOTHING), len(self.ends)
         if not counts.any():
             return later
-        rest = counts.copy()
-        np.subtract.at(rest, self.transition, self.counts)
-        seen, place = np.flatnonzero(rest), len(self.ends)
-        called = name or f"counts number {self.n_added + 1:,}"
-        joined = TimeParts(
+        called, rest = name or f"counts number {self.n_added + 1:,}", counts - self.total(len(counts))
+        return TimeParts(
             self.n + later.n,
             (*self.ends, self.n, *(self.n + end for end in later.ends)),
             (*self.names, called, *(f"{each} of {called}" for each in later.names)),
-            np.concatenate([self.part, np.full(len(seen), place), later.part + place + 1]),
-            np.concatenate([self.transition, seen, later.transition]),
-            np.concatenate([self.counts, rest[seen], later.counts]),
+            np.hstack([self.entries, _entries(place, rest), later.entries + np.array([[place + 1], [0], [0]])]),
             FILED,
             self.n_added + later.n_added,
-        )
-        return joined.thinned()
+        ).thinned()
 
     def thinned(self) -> TimeParts:
         """Return the parts with those boundaries alone that are next to the ones kept of so many base parts."""
         ends, wanted = np.array(self.ends), np.array(boundaries_of(self.n))
         if len(ends) <= len(wanted):
             return self
-        kept = np.unique(np.abs(ends[:, None] - wanted).argmin(axis=0))
-        chosen = tuple(self.ends[i] for i in kept), tuple(self.names[i] for i in kept)
-        return replace(self, ends=chosen[0], names=chosen[1], part=np.searchsorted(kept, self.part))
+        kept = np.unique(np.abs(ends[:, None] - wanted).argmin(axis=0)).tolist()
+        entries = np.vstack([np.searchsorted(kept, self.entries[0]), self.entries[1:]])
+        return replace(
+            self, ends=tuple(self.ends[i] for i in kept), names=tuple(self.names[i] for i in kept), entries=entries
+        )
 
     def __repr__(self) -> str:
         return one_line(self, number_of(self.n, "base part"), f"{len(self.ends):,} boundaries")
@@ -155,39 +139,44 @@ class Recorder:
 
     def __init__(self, ends: Sequence[int], *, unit: str = "run", per_part: int = RUNS_PER_PART) -> None:
         self.ends, self._unit, self._per_part = ends, unit, per_part
-        self._entries: list[tuple[Indices, Indices, CountArray]] = []
+        self._entries = [_NOTHING]
 
-    def add(self, part: Indices | int, transition: Indices, counts: CountArray | int = 1) -> None:
-        """Add how often transitions were seen, before the boundary with the number ``part``."""
-        whole = np.broadcast_arrays(part, transition, counts)
-        self._entries.append((whole[0], whole[1], whole[2]))
+    def add(self, number: Indices | int, transition: Indices, counts: CountArray | int = 1) -> None:
+        """Add how often transitions were seen, before the boundary of this number."""
+        self._entries.append(np.array(np.broadcast_arrays(number, transition, counts)))
         if len(self._entries) > _MANY:
-            self._entries = [_pooled(*map(np.concatenate, zip(*self._entries, strict=True)))]
+            self._entries = [_pooled(np.hstack(self._entries))]
 
     def parts(self, n: int) -> TimeParts:
         """Return the parts of n runs or rows."""
-        part, transition, counts = map(np.concatenate, zip((_NONE, _NONE, _NONE), *self._entries, strict=True))
         names = tuple(f"{self._unit} {end + 1:,}" for end in self.ends)
         ends = tuple(end // self._per_part for end in self.ends)
-        return TimeParts(-(-n // self._per_part), ends, names, part, transition, counts)
+        return TimeParts(-(-n // self._per_part), ends, names, np.hstack(self._entries))
 
 
 def parts_at(
     ends: Sequence[int], seen: Sequence[CountArray], n: int, *, unit: str = "run", per_part: int = RUNS_PER_PART
 ) -> TimeParts:
     """Return the parts of n runs or rows, given what had been seen after so many of them, in whole base parts."""
-    moments = [(end, counts) for end, counts in zip(ends, seen, strict=True) if end % per_part == 0 and end < n]
-    recorder = Recorder([end for end, _ in moments], unit=unit, per_part=per_part)
-    for part, (_, counts) in enumerate(moments):
-        new = counts - moments[part - 1][1] if part else counts
-        recorder.add(part, np.flatnonzero(new), new[new > 0])
+    moments = {end: counts for end, counts in zip(ends, seen, strict=True) if end % per_part == 0 and end < n}
+    recorder = Recorder([*moments], unit=unit, per_part=per_part)
+    before: CountArray | int = 0
+    for number, after in enumerate(moments.values()):
+        recorder.add(*_entries(number, after - before))
+        before = after
     return recorder.parts(n)
 
 
-def _pooled(part: Indices, transition: Indices, counts: CountArray) -> tuple[Indices, Indices, CountArray]:
-    """Return entries of which no two have the same part and transition, in order."""
-    size = int(transition.max(initial=0)) + 1
-    key, place = np.unique(part * size + transition, return_inverse=True)
+def _entries(number: int, counts: CountArray) -> CountArray:
+    """Return what was seen before a boundary as entries."""
+    seen = np.flatnonzero(counts)
+    return np.array([np.full(len(seen), number), seen, counts[seen]])
+
+
+def _pooled(entries: CountArray) -> CountArray:
+    """Return entries of which no two have the same boundary and transition, in order."""
+    size = int(entries[1].max(initial=0)) + 1
+    key, place = np.unique(entries[0] * size + entries[1], return_inverse=True)
     sums = np.zeros(len(key), dtype=np.int64)
-    np.add.at(sums, place, counts)
-    return key // size, key % size, sums
+    np.add.at(sums, place, entries[2])
+    return np.array([key // size, key % size, sums])

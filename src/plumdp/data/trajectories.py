@@ -60,7 +60,7 @@ class Trajectories:
         parts = np.bincount(stage * n + self.transition, minlength=(len(sizes) + 1) * n).reshape(-1, n)
         *moments, counts = parts.cumsum(axis=0)
         kept = planned_pilot([*map(Seen, moments)], len(runs)) if moments else None
-        recorder = Recorder(runs_of_parts(len(runs), sizes, n) if sizes else [])
+        recorder = Recorder(runs_of_parts(len(runs), sizes, n))
         last = runs[np.array(recorder.ends, dtype=np.int64) - 1]
         recorder.add(np.searchsorted(last, self.episode), self.transition)
         time = recorder.parts(len(runs)) if sizes else None

@@ -117,7 +117,7 @@ def fit_model(
     fit = ModelFit(p_value, *about, p_without_time=p_value)
     if p_value > error or tests.time is None:
         return fit
-    of_time, without = (_p_value(find(*each).least, error) for each in (tests.of_time(), tests.without_time()))
+    of_time, without = (_p_value(find(*each).least, error) for each in (tests.of_time, tests.without_time))
     change = tests.time.describe(law_of_space(model)) if of_time <= error or without > error else None
     return replace(fit, p_of_time=of_time, p_without_time=without, change=change)
 
@@ -184,7 +184,6 @@ class _Blocks:
         if counts.time is not None and likelihood.estimate is not None:
             law, share = law_of_space(cache.model), budget.error_of("time", error)
             self.time = time_tests(table, counts.time, seen, space=law, near=likelihood.estimate, error=share)
-        self.affine = _affine_tests(likelihood, self._drifts, number, -inf if self.time is None else self.time.constant)
         is_seen = np.flatnonzero(seen > 0)
         classes = cell_tests(table, CellCounts(table.group[is_seen], is_seen, seen[is_seen]))
         rows = cell_tests(table, table.pool_by_choice(counts.counts))
@@ -192,25 +191,18 @@ class _Blocks:
             ("likelihood", _likelihood_test(likelihood)),
             ("class", _at_share(classes, equal_parts(budget.error_of("classes", error), len(table.is_class)))),
             ("row", _at_share(rows, equal_parts(budget.error_of("rows", error), table.n_tied))),
-            ("time", NO_CELLS if self.time is None else self.time.cells),  # the last ones
         ]
-        self.cells = _joined([tests for _, tests in self._blocks])
-
-    @property
-    def _has_constant(self) -> bool:
-        """Whether the last affine test is that of a class over time."""
-        return self.time is not None and self.time.constant > -inf
-
-    def of_time(self) -> tuple[AffineTests, CellTests]:
-        """Return the tests of changes over time alone."""
-        last = slice(len(self.affine.constants) - self._has_constant, None)
-        return AffineTests(self.affine.slopes[last], self.affine.constants[last]), self._blocks[-1][1]
-
-    def without_time(self) -> tuple[AffineTests, CellTests]:
-        """Return all other tests."""
-        others = slice(len(self.affine.constants) - self._has_constant)
-        tests = AffineTests(self.affine.slopes[others], self.affine.constants[others])
-        return tests, _joined([cells for _, cells in self._blocks[:-1]])
+        others, joined = _affine_tests(likelihood, self._drifts, number), _joined([cells for _, cells in self._blocks])
+        of_time = NO_CELLS if self.time is None else self.time.cells
+        proved = [] if self.time is None or self.time.constant == -inf else [self.time.constant]
+        constant = AffineTests(np.zeros((len(proved), len(table.names))), np.array(proved))
+        self.without_time, self.of_time = (others, joined), (constant, of_time)
+        self._blocks.append(("time", of_time))
+        self.cells = _joined([joined, of_time])
+        self.affine = AffineTests(
+            read_only(np.vstack([others.slopes, constant.slopes])),
+            read_only(np.append(others.constants, constant.constants)),
+        )
 
     def named(self, agreement: Agreement) -> tuple[FitTest, ...]:
         """Return the tests with the most evidence at the point of agreement, in words."""
@@ -233,10 +225,9 @@ class _Blocks:
         words += [("direction", subject, "", 0) for subject in self._likelihood.texts]
         outcomes = self._likelihood.outcome_offsets
         words += [("direction", "an outcome", "", 0)] * (0 if outcomes is None else len(outcomes))
-        words += [("number", "a number that the model fixes", "", 0)] * (
-            len(evidence) - len(words) - self._has_constant
-        )
-        words += [("time", "a change over time of tied rows", "", 0)] * self._has_constant
+        n_others = len(self.without_time[0].constants)
+        words += [("number", "a number that the model fixes", "", 0)] * (n_others - len(words))
+        words += [("time", "a change over time of tied rows", "", 0)] * (len(evidence) - n_others)
         return [FitTest(*about, *rest) for about, *rest in zip(words, evidence, multiplier, strict=True)]
 
     def _named_cells(self, agreement: Agreement) -> list[FitTest]:
@@ -274,20 +265,17 @@ def _drifts(cache: ModelCache, counts: TransitionCounts, likelihood: LikelihoodS
     return drift_tests(view, counts, cache.contrasts, near=likelihood.estimate, error=share)
 
 
-def _affine_tests(likelihood: LikelihoodSet, drifts: Sequence[Drift], *constants: float) -> AffineTests:
-    """Return the half-spaces ``row @ v <= offset`` as tests ``row @ v - offset``, and tests that are the same anywhere.
-
-    These are the evidence against numbers, and that of a class over time, unless they are minus infinity.
-    """
+def _affine_tests(likelihood: LikelihoodSet, drifts: Sequence[Drift], number: float) -> AffineTests:
+    """Return the half-spaces ``row @ v <= offset`` as tests ``row @ v - offset``, and the evidence against numbers."""
     d = len(likelihood.table.names)
     rows = [*(drift.left.row[None, :] for drift in drifts), likelihood.rows]
     offsets = [np.array([drift.left.offset for drift in drifts]), likelihood.offsets]
     if likelihood.outcome_rows is not None and likelihood.outcome_offsets is not None:
         rows.append(likelihood.outcome_rows)
         offsets.append(likelihood.outcome_offsets)
-    proved = [-constant for constant in constants if constant > -inf]
-    rows.append(np.zeros((len(proved), d)))
-    offsets.append(np.array(proved))
+    if number > -inf:
+        rows.append(np.zeros((1, d)))
+        offsets.append(np.array([-number]))
     return AffineTests(read_only(np.vstack(rows)), read_only(-np.concatenate(offsets)))
 
 

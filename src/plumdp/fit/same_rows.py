@@ -11,7 +11,7 @@ one place: where few parts differ, and in few places, such pairs say more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,6 +84,22 @@ def less_best(apart: FloatArray, size: FloatArray, counts: FloatArray, first: In
         terms = np.where(counts > 0, counts * np.log(counts / visits), 0.0)
     best = np.add.reduceat(terms, starts)
     return np.asarray(apart - best - _ROUNDING * (size + np.abs(best)))
+
+
+def over_time(
+    before: Iterable[FloatArray], log_weights: FloatArray, counts: FloatArray, first: Indices
+) -> tuple[FloatArray, Indices]:
+    """Return ln of Σ w e of each part, its cells before and after a boundary being apart, and the likeliest boundary.
+
+    ``before`` has what was seen before each boundary, ``log_weights`` logarithms of weights that sum to at most one.
+    """
+    evidence, best, where = (np.full(len(first) - 1, start) for start in (-np.inf, -np.inf, 0.0))
+    for i, early in enumerate(before):
+        halves = (log_average(seen, first) for seen in (early, counts - early))
+        apart, size = (one + other for one, other in zip(*halves, strict=True))
+        term = less_best(apart, size, counts, first) + log_weights[i]
+        evidence, where, best = np.logaddexp(evidence, term), np.where(term > best, i, where), np.maximum(term, best)
+    return evidence, where.astype(np.int64)
 
 
 def log_mean(parts: Sequence[FloatArray]) -> float:

@@ -7,18 +7,15 @@ fortunes are fair at the true point, if there is one for all of the data:
     since i:       ev(K(i, n]) / L(v) of K(i, n],
     changed at i:  ev(K(m, i]) ev(K(i, n]) / L(v) of K(m, n],
 
-where the law at i is a mixture of the space and of what was seen up to then, with one parameter anew, and m is a pilot,
-or nothing. Weights w[i] that sum to one over all boundaries there might ever be, and weights of pilots that sum to one,
-make the sum over all of them fair. So each term may be used at its weight, and those that are not looked at, or whose
-pilot was not kept, are left out: which ones may be decided by looking at all data. Likewise each class of tied rows has
-fortunes by Dirichlet laws before and after i, against every law that the class might have had all the time.
+where m is a pilot, or nothing. Weights of all boundaries there might ever be, and of their pilots, sum to one. So each
+term may be used at its weight, and which ones are looked at may be decided by looking at all data. Likewise each class
+of tied rows has fortunes by Dirichlet laws before and after i, against every law that it might have had all the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 from math import log
 from typing import NamedTuple
@@ -32,7 +29,7 @@ from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.data.time_parts import TimeParts
 from plumdp.fit.cell_tests import NO_CELLS, CellTests, largest
 from plumdp.fit.drift import parameter_axes
-from plumdp.fit.same_rows import less_best, log_average
+from plumdp.fit.same_rows import over_time
 from plumdp.model.graph import FloatArray, Indices, ranges
 
 _MOST = 3  # boundaries whose evidence is proved: those that look most like a change
@@ -54,6 +51,11 @@ def weight_of(i: int) -> float:
     """
     m, a = i.bit_length() - 1, (i & -i).bit_length() - 1
     return 2.0 ** -max(m - a - 1, 0) / ((m + 1) ** 2 * (m + 2))
+
+
+def log_weights(ends: Sequence[int]) -> FloatArray:
+    """Return the logarithms of the weights of boundaries."""
+    return np.asarray(np.log([weight_of(end) for end in ends]), dtype=np.float64)
 
 
 def pilots_of(i: int) -> list[tuple[int, float]]:
@@ -91,10 +93,11 @@ class SeenOverTime:
     @staticmethod
     def of(table: LikelihoodTable, time: TimeParts, total: FloatArray) -> SeenOverTime:
         """Return what had been seen at boundaries with data on both sides, fewer of them if there are many outcomes."""
-        n, tied = len(total), table.tied[time.transition]
+        part, transition, counts = time.entries
+        n, tied = len(total), table.tied[transition]
         first, last = table.first[tied], table.first[tied + 1]
-        way, part = ranges(first, last), np.repeat(time.part, last - first)
-        seen = np.repeat(time.counts, last - first) * table.multiple[way]
+        way, part = ranges(first, last), np.repeat(part, last - first)
+        seen = np.repeat(counts, last - first) * table.multiple[way]
         every = -(-len(time.ends) * n // int(_MOST_NUMBERS)) or 1
         kept = np.arange(len(time.ends))[every - 1 :: every]
         key = np.searchsorted(kept, part) * n + table.counts_for[way]
@@ -102,11 +105,6 @@ class SeenOverTime:
         inside = before.any(axis=1) & (before != total).any(axis=1)
         ends, names = ([each[i] for i in kept[inside].tolist()] for each in (time.ends, time.names))
         return SeenOverTime(table, tuple(ends), tuple(names), before[inside].astype(np.float64), total)
-
-    @cached_property
-    def log_weights(self) -> FloatArray:
-        """The logarithms (m) of the weights of the boundaries."""
-        return np.log([weight_of(i) for i in self.ends]) if self.ends else np.zeros(0)
 
     def likely(self, point: FloatArray) -> FloatArray:
         """Return an estimate (m) of how much likelier the data are if all parameters changed at a boundary, in nats.
@@ -123,17 +121,10 @@ class SeenOverTime:
         return np.asarray(np.einsum("ma,mab,mb->m", off, apart, off) / 2)
 
     def of_classes(self) -> tuple[FloatArray, Indices]:
-        """Return the evidence for a change of each class (n_groups) less its weight, from below, and its boundary."""
-        n_groups = len(self.table.is_class)
-        first = np.searchsorted(self.table.group, np.arange(n_groups + 1))
-        best, where = np.full(n_groups, -np.inf), np.zeros(n_groups, dtype=np.int64)
-        for i, before in enumerate(self.before):
-            halves = [log_average(seen, first) for seen in (before, self.total - before)]
-            apart, size = (one + other for one, other in zip(*halves, strict=True))
-            evidence = less_best(apart, size, self.total, first) + self.log_weights[i]
-            where = np.where(evidence > best, i, where)
-            best = np.maximum(evidence, best)
-        return np.where(self.table.is_class, best, -np.inf), where
+        """Return the evidence for a change of each class (n_groups), from below, and its likeliest boundary."""
+        first = np.searchsorted(self.table.group, np.arange(len(self.table.is_class) + 1))
+        evidence, where = over_time(self.before, log_weights(self.ends), self.total, first)
+        return np.where(self.table.is_class, evidence, -np.inf), where
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,27 +138,20 @@ class TimeTests:
     of_class: tuple[int, int]  # the class of the strongest test, and its boundary
 
     def describe(self, space: Law) -> TimeChange | None:
-        """Return the change that is most evident, in words and estimates; None if no class was seen on both sides."""
-        table, is_class = self.seen.table, self.seen.table.is_class[self.seen.table.group]
+        """Return the change that is most evident, in words and estimates; None if there is no boundary."""
+        table, (group, i), is_many = self.seen.table, self.of_class, not len(self.likely)
         if not self.seen.ends:
             return None
-        group, i = self.of_class
-        if len(self.likely):
-            i = int(np.argmax(self.likely))
-        before, after = self.seen.before[i], self.seen.total - self.seen.before[i]
-        visits = [table.visits(seen)[table.group] for seen in (before, after)]
-        if len(self.likely):
-            early, late = (table.values(law_of_pilot(table, seen, space).mean)[0] for seen in (before, after))
+        i = i if is_many else int(np.argmax(self.likely))
+        halves = self.seen.before[i], self.seen.total - self.seen.before[i]
+        visits = [np.maximum(table.visits(seen)[table.group], 1.0) for seen in halves]
+        if is_many:
+            early, late = (seen / n for seen, n in zip(halves, visits, strict=True))
         else:
-            early, late = (seen / np.maximum(n, 1) for seen, n in zip((before, after), visits, strict=True))
-            is_class &= table.group == group
-        middle = self.seen.total / np.maximum(visits[0] + visits[1], 1)
-        noise = np.maximum(middle * (1 - middle), _LEAST) * sum(1 / np.maximum(n, 1) for n in visits)
-        size = np.where(is_class & (visits[0] * visits[1] > 0), (late - early) ** 2 / noise, -1.0)
-        as_good = np.flatnonzero(size >= 0.99 * size.max(initial=0.0))
-        if not len(as_good):
-            return None
-        j = min(as_good.tolist(), key=lambda k: len(str(table.outcomes[k])))
+            early, late = (table.values(law_of_pilot(table, seen, space).mean)[0] for seen in halves)
+        is_told = table.group == group if is_many else table.is_class[table.group]
+        size = (late - early) ** 2 / np.maximum(early + late, _LEAST) / (1 / visits[0] + 1 / visits[1])
+        j = int(np.argmax(np.where(is_told, size, -1.0)))
         return TimeChange(str(table.outcomes[j]), self.seen.names[i], float(early[j]), float(late[j]))
 
 
@@ -186,7 +170,7 @@ def time_tests(
     group, likely, terms = int(np.argmax(of_classes)), np.zeros(0), []
     if 0 < table.basis.shape[1] <= _MOST_PARAMETERS:
         likely = seen.likely(near)
-        promise = _DOUBT * likely + seen.log_weights
+        promise = _DOUBT * likely + log_weights(seen.ends)
         terms = [
             term for i in largest(promise, _MOST).tolist() if promise[i] > _PROMISE for term in _terms(seen, i, space)
         ]
@@ -214,7 +198,7 @@ def _terms(seen: SeenOverTime, i: int, space: Law) -> Iterator[tuple[int, float,
         fixed = law_of_pilot(table, before, space)
         laws += [(log(0.5 / len(axes)), _anew(fixed, axis, space)) for _, axis in axes]
     new = logsumexp([share + log_evidence(table, after, *law) for share, law in laws])
-    since = float(new) + seen.log_weights[i] - log(2)
+    since = float(new) + log(weight_of(seen.ends[i])) - log(2)
     yield i, _down(since, len(laws), after), after
     at = {0: np.zeros(len(seen.total)), **dict(zip(seen.ends, seen.before, strict=True))}
     # a pilot that was not kept is passed over: its term is left out, and the next one has a weight of its own

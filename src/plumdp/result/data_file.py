@@ -36,7 +36,6 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 _GRAPH = ("first_choice", "first_transition", "successor", "action")
 _PILOT = tuple(field.name for field in fields(Pilot) if field.name not in ("counts", "moments", "rewards"))
-_TIME = ("time part", "time transition", "time counts")
 _PROBLEMS = (
     *(OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError, EOFError, BadZipFile),
     MemoryError,
@@ -59,7 +58,7 @@ def write_data(path: Path | IO[bytes], model: ParametricMDP, counts: TransitionC
         arrays |= {"pilot": pilot.counts} | {f"moment {i}": moment for i, moment in enumerate(pilot.moments)}
     arrays |= reward_columns(counts)
     if counts.time is not None:
-        arrays |= {name: getattr(counts.time, name.removeprefix("time ")) for name in _TIME}
+        arrays["time"] = counts.time.entries
     for i, reward in enumerate(model.rewards.values()):
         if reward.learned is not None:
             arrays |= {f"coin {i}": reward.learned.coin, f"coin expression {i}": reward.learned.expression}
@@ -198,7 +197,7 @@ def _counts(about: Mapping[str, Any], arrays: Arrays, graph: Graph) -> Transitio
         pilot = Pilot.of(firsts[0], **{**told, "lengths": tuple(told["lengths"])}, moments=firsts[1:])
     report = None if about["report"] is None else report_from(about["report"])
     parts = tuple(map(part_from, about["parts"]))
-    time = None if about.get("time") is None else TimeParts.from_words(about["time"], *(arrays[name] for name in _TIME))
+    time = None if about.get("time") is None else TimeParts.from_words(about["time"], arrays["time"])
     return TransitionCounts(graph, seen.counts, about["sampling"], pilot, report, parts, seen.rewards, time)
 
 

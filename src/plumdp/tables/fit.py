@@ -14,8 +14,8 @@ import numpy as np
 
 from plumdp.data.counts import TransitionCounts
 from plumdp.fit.model_fit import FitTest, ModelFit, TestKind
-from plumdp.fit.same_rows import Parts, less_best, log_average, log_mean, p_value_of
-from plumdp.fit.time_tests import TimeChange, weight_of
+from plumdp.fit.same_rows import Parts, less_best, log_average, log_mean, over_time, p_value_of
+from plumdp.fit.time_tests import TimeChange, log_weights
 from plumdp.model.graph import FloatArray, Indices, read_only
 from plumdp.model.parametric import ParametricMDP
 
@@ -31,23 +31,21 @@ def table_fit(model: ParametricMDP, counts: TransitionCounts) -> ModelFit:
     members = np.bincount(rows.number, minlength=len(is_free))
     tied, free = np.flatnonzero(is_free & (members > 1)), np.flatnonzero(is_free)
     by_choice = _against_ties(model, counts)[tied]
-    over_time, where = _over_time(model, counts)
-    over_time = over_time[free] if len(over_time) else over_time
+    changes, where = _over_time(model, counts)
+    changes = changes[free] if len(changes) else changes
     first = _first_choice(rows.number, len(is_free))
     tests = [
         *_named(model, "class", "rows tied to that of", by_choice, first[tied]),
-        *_named(model, "time", "a change over time of", over_time, first[free]),
+        *_named(model, "time", "a change over time of", changes, first[free]),
     ]
     strongest = tuple(sorted(tests, key=lambda test: -test.evidence)[:_NAMED])
     return ModelFit(
-        p_value_of(log_mean([by_choice, over_time])),
+        p_value_of(log_mean([by_choice, changes])),
         read_only(np.zeros(0)),
         strongest,
-        p_of_time=p_value_of(log_mean([over_time]) - log(2)),
+        p_of_time=p_value_of(log_mean([changes]) - log(2)),
         p_without_time=p_value_of(log_mean([by_choice]) - log(2)),
-        change=_change(model, counts, int(free[np.argmax(over_time)]), where)
-        if len(over_time) and len(where)
-        else None,
+        change=_change(model, counts, int(free[np.argmax(changes)]), where) if len(changes) and len(where) else None,
     )
 
 
@@ -61,12 +59,11 @@ def _over_time(model: ParametricMDP, counts: TransitionCounts) -> tuple[FloatArr
         moments = () if counts.pilot is None else counts.pilot.moments
         stages = [after - before for before, after in pairwise([np.zeros_like(total), *moments, total])]
         return _against_stages(model, stages) if moments else np.zeros(0), np.zeros(0, dtype=np.int64)
-    evidence, best, where = (np.full(len(model.rows), start) for start in (-np.inf, -np.inf, 0))
-    for i, before in enumerate(accumulate(time.seen_in_parts(len(total)))):
-        term = _against_stages(model, [before, total - before]) + log(weight_of(time.ends[i]))
-        evidence, where = np.logaddexp(evidence, term), np.where(term > best, i, where)
-        best = np.maximum(term, best)
-    return (evidence, where.astype(np.int64)) if time.ends else (np.zeros(0), np.zeros(0, dtype=np.int64))
+    if not time.ends:
+        return np.zeros(0), np.zeros(0, dtype=np.int64)
+    pool = model.rows.sum_by_place
+    before = (pool(seen).astype(np.float64) for seen in accumulate(time.seen_in_parts(len(total))))
+    return over_time(before, log_weights(time.ends), pool(total).astype(np.float64), model.rows.first)
 
 
 def _change(model: ParametricMDP, counts: TransitionCounts, row: int, where: Indices) -> TimeChange:
