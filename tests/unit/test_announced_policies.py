@@ -5,6 +5,7 @@ import json
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from command_line import plumdp as run
 
@@ -46,15 +47,20 @@ def coins():
 
 
 @cache
+def point():
+    """Return probabilities of the table, in which one way is as good as the other."""
+    graph, bad = table().graph, table().labels["bad"]
+    is_row = np.diff(graph.first_transition)[graph.choice_of_transition()] == 2
+    return np.where(is_row, np.where(bad[graph.successor], 0.1, 0.9), 1.0)
+
+
+@cache
 def data(make=table, n=20_000):
     """Return data of a model in which one way is as good as the other."""
     model = make()
     if make is coins:
         return pl.simulate(model, dict.fromkeys(NAMES, 0.98), n, rng=n, max_steps=MANY)
-    graph, goal = model.graph, model.labels["goal"]
-    is_row = np.diff(graph.first_transition)[graph.choice_of_transition()] == 2
-    point = np.where(is_row, np.where(model.labels["bad"][graph.successor], 0.1, 0.9), 1.0)
-    return pl.simulate(model, point, n, rng=n, max_steps=FEW, stop=goal | model.labels["bad"])
+    return pl.simulate(model, point(), n, rng=n, max_steps=FEW, stop=model.labels["goal"] | model.labels["bad"])
 
 
 @cache
@@ -196,6 +202,20 @@ def test_a_policy_that_data_before_the_first_bets_chose_may_be_announced_to_a_ta
         pl.certify(study.model, coin, study.objective, policy=of_first, announced=True)
     with pytest.raises(pl.DataError, match="no bets are placed on these data"):
         TransitionCounts(model.graph, counts.counts, "adaptive").before_bets()
+
+
+@pytest.mark.parametrize("options", [{"sampling": "trajectories"}, {"order": "runs"}])
+def test_counts_before_the_first_bets_are_those_of_the_first_runs_of_a_log(options):
+    """As the page says: rows whose run is among the first ones, in the order of their numbers."""
+    model = table()
+    runs = pl.data.record(model, point(), 300, rng=1, max_steps=FEW)
+    log = pd.DataFrame(runs.columns())
+    log["episode"] = 7 * log["episode"] + 3
+    first = pl.read_log(model, log, **options).counts.before_bets()
+    n = int(first.parts[0].name.split()[2])
+    rows = log[log.episode.rank(method="dense") <= n]
+    assert n in (16, 64)
+    assert np.array_equal(first.counts, pl.read_log(model, rows).counts.counts)
 
 
 def test_a_question_with_a_policy_is_about_that_and_one_about_a_difference_is_refused():

@@ -81,7 +81,7 @@ def make_certificate(
             "model": learned.model.graph.fingerprint,
             "expressions": learned.model.fingerprint,
             "counts": learned.counts.fingerprint,
-            "parts": " ".join(marks),
+            "parts": " ".join(part.mark for part in learned.counts.parts if part.is_known),
             "objective": digest(objective),
             "steps": f"{learned.counts.total}",
             **data_provenance(learned.counts),

@@ -43,6 +43,11 @@ class Part:
         return replace(self, name=f"the first {n:,.10g} runs or rows of {self.name}", key=f"{self.origin}{_FIRST}{n!r}")
 
     @property
+    def is_known(self) -> bool:
+        """Whether its key is the same for whoever counts it again."""
+        return self.is_file or self.is_frame or self.is_simulated
+
+    @property
     def is_frame(self) -> bool:
         """Whether it is a data frame."""
         return self.key.startswith(OF_FRAME)
