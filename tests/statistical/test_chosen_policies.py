@@ -49,7 +49,7 @@ def transitions():
 
 
 def play(seed):
-    """Return data of uniform choices, and the policy that takes what went best in all of them."""
+    """Return data of uniform choices."""
     rng, of = np.random.default_rng(seed), transitions()
     action, on = rng.integers(N_ACTIONS, size=(RUNS, N_STATES)), rng.random((RUNS, N_STATES)) < STAYS
     taken = of[np.arange(N_STATES), action, on.astype(int)]
@@ -59,16 +59,21 @@ def play(seed):
         Seen(np.bincount(taken[:n][is_there[:n]], minlength=GRAPH.n_transitions), none)
         for n in (*moments_for(RUNS, is_table=True), RUNS)
     )
-    counts = TransitionCounts(GRAPH, whole.counts, "trajectories", planned_pilot(first, RUNS, is_table=True))
-    seen = counts.counts[of]
+    return TransitionCounts(GRAPH, whole.counts, "trajectories", planned_pilot(first, RUNS, is_table=True))
+
+
+def best_by(counts):
+    """Return the policy that takes what went best in the data."""
+    seen = counts.counts[transitions()]
     best = (seen[..., 1] / np.maximum(seen.sum(axis=-1), 1)).argmax(axis=1)
-    return counts, lambda state: f"a{best[state.x]}" if state.x < N_STATES else "stay"
+    return lambda state: f"a{best[state.x]}" if state.x < N_STATES else "stay"
 
 
-def misses(seed, error, **options):
+def misses(seed, error, chosen_by=lambda counts: counts, **options):
     """Return whether the certificate of the chosen policy misses its value, which is that of all policies."""
-    counts, best = play(seed)
-    found = pl.certify(MODEL, counts, REACH, policy=best, confidence=1 - error, **options)
+    counts = play(seed)
+    policy = best_by(chosen_by(counts))
+    found = pl.certify(MODEL, counts, REACH, policy=policy, confidence=1 - error, **options)
     return not found.lower <= STAYS**N_STATES <= found.upper
 
 
@@ -81,3 +86,9 @@ def test_a_policy_that_all_data_chose_is_missed_seldom_enough(error):
 def test_bets_on_a_policy_that_all_data_chose_are_found():
     games = (misses(seed, 0.1, announced=True) for seed in range(GAMES))
     assert until_refuted(games, rate=0.1).is_refuted
+
+
+def test_bets_on_a_policy_that_data_before_the_first_bets_chose_miss_seldom_enough():
+    first = TransitionCounts.before_bets
+    games = (misses(seed, 0.1, first, announced=True) for seed in range(GAMES))
+    assert not until_refuted(games, rate=0.1).is_refuted
