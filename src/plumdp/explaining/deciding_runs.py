@@ -33,8 +33,8 @@ class DecidingRuns:
         better, size = self.names[self.gain < 0], f"{abs(self.gain):.3g}"
         if not self.gain or self.prediction is None:
             return "No number of runs like these up to 10^12 is predicted to tell."
-        alone = ", certified alone," if self.prediction.is_alone else ""
-        runs = f"about {self.prediction.amount} more runs like these{alone} would tell"
+        alone = ", if you certify from these only" if self.prediction.is_alone else ""
+        runs = f"about {self.prediction.amount} more runs like these would tell{alone}"
         return f"At the estimate {better} is better by {size}; if that is so, {runs}."
 
     def to_dict(self) -> dict[str, Any]:

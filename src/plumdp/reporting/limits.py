@@ -55,7 +55,7 @@ def limits(certificate: Certificate, findings: Findings) -> list[str]:
         others = "1 other property" if len(certificate.jointly) == 1 else f"{len(certificate.jointly)} other properties"
         parts.append(f"The confidence is shared with {others}: one property alone would have narrower bounds.")
     if certificate.remark:
-        parts.append(f"The policy has {certificate.remark}.")
+        parts.append(f"About the policy: {certificate.remark}.")
     if certificate.left_out:
         parts.append(f"To save time, some of what the data say was left out: {certificate.left_out}.")
     if certificate.solver != "converged":

@@ -142,8 +142,7 @@ class Advice:
             found.append(f"After {runs} {by.get(p.sampling, p.sampling)}: {width}{_how(p)}.")
         if any(p.is_alone for p in (*self.enough, *self.predictions)):
             found.append(
-                "Certified alone: the new runs by themselves, with a pilot of their own. Decide before you look at "
-                "them whether to do so, or to add them to the data."
+                "Decide before you look at the new runs whether to certify from these only, or to add them to the data."
             )
         if self.unseen > NOTICEABLE:
             share = f"{100 * self.unseen:.0f} % of the gradient comes from rows that the likelihood ignores"
@@ -235,7 +234,7 @@ def _rounded(number: float) -> str:
 
 
 def _how(prediction: Prediction) -> str:
-    return ", certified alone" if prediction.is_alone else ""
+    return ", if you certify from the new runs only" if prediction.is_alone else ""
 
 
 def _joined(parts: list[str]) -> str:

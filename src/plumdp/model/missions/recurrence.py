@@ -22,7 +22,9 @@ from plumdp.model.missions.automaton import distinct_names, refined
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
 
-_WORDS = "remembers what it has done, and goes round forever once nothing can go wrong: its action may depend on it"
+_WORDS = (
+    "has memory, on which its action may depend; once the mission cannot fail any more, it goes round in safe states"
+)
 
 
 @dataclass(frozen=True, eq=False)
