@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from command_line import plumdp as command
-from support.verified_results import PROPERTY, rewrite, small_counts, small_model, witnessed, worn, worn_counts
+from support.verified_results import PROPERTY, rehash, rewrite, small_counts, small_model, witnessed, worn, worn_counts
 
 import plumdp
 from plumdp.data.counts import TransitionCounts
@@ -111,6 +111,21 @@ def zeros(path):
         archive.writestr("zeros.npy", bytes(2**25))
 
 
+def two_actions(folder):
+    """Put another action before the one that was certified, which is the first or the last that a program finds."""
+    witnessed(folder, confidence_set="interval")
+    first, *lines = (folder / "policy.csv").read_text().splitlines()
+    before = [line.replace("near", "twice,near").replace("stay", "stay,stay") for line in lines]
+    (folder / "policy.csv").write_text("\n".join([f"{first},action", *before]))
+    rehash(folder)
+
+
+def earlier(witness):
+    """Let ends of intervals be from a part of the counts that nobody saw first."""
+    for item in witness["set"]["intervals"]["list"]:
+        item["earlier"] = {}
+
+
 def with_another_ridge(folder):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("plumdp.published.least_squares", "plumdp.verifying.drawn_sets"):
@@ -156,6 +171,8 @@ FORGERIES = {  # what the forger writes, whose model and log the reader has, and
     "values of a reward that there is not": (changed(witness=one_more_reward), "small", "log", "rewards: they are"),
     "data that contradict the model": (untested, "two coins", "log", "these data contradict the model"),
     "an archive that unpacks to too much": (changed(data=zeros), "small", "model", "could not compare: "),
+    "a second action for each state": (two_actions, "small", "model", "its columns are not those of a policy"),
+    "intervals of earlier updates": (changed(witness=earlier), "small", "log", "'earlier': [{"),
     "another kind of set": (
         changed(certificate=lambda c: c["options"].update(confidence_set="interval")), "small", "log", ""
     ),

@@ -106,7 +106,7 @@ def read_data(path: Path, *, most: int | None = None) -> tuple[ParametricMDP, Tr
 def difference(path: Path, model: ParametricMDP, counts: TransitionCounts) -> str:
     """Return the name of something in a file that is not of this model and these counts, or nothing.
 
-    Where the counts were read from may differ.
+    What is said of the counts in words may differ: where they were read from, and why the pilot came first.
     """
     own = BytesIO()
     write_data(own, model, counts)
@@ -115,7 +115,7 @@ def difference(path: Path, model: ParametricMDP, counts: TransitionCounts) -> st
         names, parts = sorted({*file.files, *other.files} - {"about"}), (file, other)
         same = {name: all(name in part for part in parts) and np.array_equal(file[name], other[name]) for name in names}
         about, told = (json.loads(part["about"].tobytes()) for part in parts)
-    same |= {name: about.get(name) == value for name, value in told.items() if name not in ("report", "parts")}
+    same |= {name: about.get(name) == value for name, value in told.items() if name not in ("report", "parts", "pilot")}
     return next((name for name, is_same in same.items() if not is_same), "")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from csv import reader
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -24,7 +25,7 @@ from plumdp.model.views import as_parametric, as_table
 from plumdp.result.data_file import read_data
 from plumdp.result.folder import CERTIFICATE, DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable, read_policy
-from plumdp.verifying.checker.reading import Rejected
+from plumdp.verifying.checker.reading import Rejected, require
 
 _MOST_BYTES = 2**29  # of the data of a result with a witness, unpacked
 _MOST_COUNTS = 200  # arrays of counts, one for each moment, and sums of rewards
@@ -147,5 +148,9 @@ class Look:
         return ask(self.witness["claim"]["objective"], model or self.model, memory=memory)
 
     def policy(self, question: Question, file: str = POLICY) -> PolicyTable:
-        """Return one of its policies, for a question."""
-        return read_policy(question.model.graph, self.folder / file)
+        """Return one of its policies, for a question; a file with more columns may mean another one to others."""
+        table = read_policy(question.model.graph, self.folder / file)
+        with (self.folder / file).open(encoding="utf-8-sig", newline="") as lines:
+            columns = next(reader(lines))
+        require(columns == [*table.columns()], f"{file}: its columns are not those of a policy")
+        return table
