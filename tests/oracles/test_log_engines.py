@@ -322,6 +322,19 @@ def test_spark_orders_rows_by_times(spark):
     assert len(log.report.assuming) == 2  # that no row is missing, and that rows which differ are of one step
 
 
+@pytest.mark.parametrize("steps", ["monthly", "weekly", "daily", "every=12h"])
+def test_spark_counts_periods_as_duckdb_does(steps, spark):
+    days = {"monthly": 30.5, "weekly": 7, "daily": 1, "every=12h": 0.5}[steps]
+    rows = [row for i, row in enumerate(ROWS["trajectories"]) if i % 13]
+    start = datetime(2024, 1, 15)
+    table = pyarrow.Table.from_pylist([row | {"step": start + timedelta(days=days * row["step"])} for row in rows])
+    expected = read_log(LAMP, table, steps=steps, **ANYHOW)
+    log = read_log(LAMP, spark.createDataFrame(table), steps=steps, **ANYHOW)
+    assert np.array_equal(log.counts.counts, expected.counts.counts)
+    assert log.report.rows == expected.report.rows
+    assert log.report.rows["gap in steps"] > 20
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_states_are_mapped_alike_by_duckdb_and_by_spark(form, spark):
     rng = np.random.default_rng(2)

@@ -28,6 +28,7 @@ ADVICE = (
 )
 RECORDER = "if a recorder made mistakes, leave out so many rows that cannot be with allow_impossible="
 UNPLACED = "steps are numbers, or dates and times such as 2024-01-31 07:00:00"
+LARGE = "'9007199254740992.0'"
 ORDERED = "if steps only order the rows of a run, and none is missing, say steps='ordered'"
 REPEATED = "repeated step: 2 rows; episode 0, step 0 (2 rows: lit=false in row 1, lit=true in row {})"  # step 1: a copy
 NAMES = "give different runs different names, and number the steps of each run"
@@ -105,11 +106,11 @@ BAD = {
     ),
     "steps too large to tell apart": (
         lambda: read_log(LAMP, RUNS.assign(step=RUNS.step + 2.0**53)),
-        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows; {UNPLACED}\n{ADVICE}",
+        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows; {LARGE}; {UNPLACED}\n{ADVICE}",
     ),
     "steps too large to tell apart, through DuckDB": (
         lambda: read_log(LAMP, pyarrow.Table.from_pandas(RUNS.assign(step=(RUNS.step + 2.0**53).astype(str)))),
-        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows; {UNPLACED}\n{ADVICE}",
+        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows; {LARGE}; {UNPLACED}\n{ADVICE}",
     ),
     "missing column": (
         lambda: read_log(LAMP, RUNS.drop(columns=["lit", "step"])),
@@ -138,7 +139,7 @@ BAD = {
     ),
     "words for steps": (
         lambda: read_log(LAMP, polars.from_pandas(RUNS).with_columns(step=polars.lit("first"))),
-        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows; {UNPLACED}\n{ADVICE}",
+        f"15 of 15 rows do not fit the model:\n  no episode or step: 15 rows; 'first'; {UNPLACED}\n{ADVICE}",
     ),
     "truth values for steps": (
         lambda: read_log(LAMP, RUNS.assign(step=True)),

@@ -127,7 +127,8 @@ def test_a_missing_row_that_is_passed_over_is_a_false_transition(monkeypatch):
 def test_who_says_that_steps_are_consecutive_finds_every_gap():
     log = read_log(LAMP, RUNS.assign(step=RUNS.step * 10), steps="consecutive", on_unmatched="report")
     assert log.report.rows["gap in steps"] == COUNTS.sum()
-    assert refused(LAMP, RUNS, steps="sorted") == "steps='sorted': choose 'consecutive' or 'ordered', or leave it out"
+    words = "'consecutive', 'ordered', 'monthly', 'weekly', 'daily', 'every=30d' (or s, min, h, w)"
+    assert refused(LAMP, RUNS, steps="sorted") == f"steps='sorted': choose one of {words}, or leave it out"
 
 
 @pytest.mark.parametrize("step", ["TIMESTAMP '2024-01-01' + to_days(step::INT)", "step * 10", "step"])

@@ -13,9 +13,10 @@ Order: TypeAlias = Literal["time", "runs"]
 """Rows lie in the order in which their steps happened; or runs are numbered in the order in which they were made, each
 after the one before had ended."""
 
-Steps: TypeAlias = Literal["consecutive", "ordered"]
-"""What the steps of trajectories show: numbers that grow by one in each row, so that a row which is missing shows; or
-only the order of the rows of a run."""
+Steps: TypeAlias = str
+"""What the steps of trajectories show. "consecutive": numbers that grow by one in each row, so that a row which is
+missing shows; "ordered": only the order of the rows of a run; "monthly", "weekly", "daily", "every=30d": dates of which
+there is one in each such period, so that a period without one shows."""
 
 NoBets: TypeAlias = Literal["order", "unnamed runs", "shared names", "few"]
 """Why no bets were placed by a log: nobody said what came first, rows do not name their runs, most rows contradict

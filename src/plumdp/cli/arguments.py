@@ -169,8 +169,10 @@ Steps = Annotated[
     vocabulary.Steps | None,
     typer.Option(
         "--steps",
+        metavar="WORD",
         help="What the steps of trajectories show. consecutive: numbers that grow by one in each row, so that a "
-        "missing row is a gap; ordered: only the order of the rows of a run, of which none is missing; every result "
+        "missing row is a gap; monthly, weekly, daily or every=30d: dates, one in each such period, so that a period "
+        "without one is a gap; ordered: only the order of the rows of a run, of which none is missing; every result "
         "repeats it. Default: ordered, unless some numbers grow by one.",
     ),
 ]

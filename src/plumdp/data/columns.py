@@ -9,7 +9,6 @@ from typing import TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import LogForm as LogForm
-from plumdp.base.vocabulary import Steps
 from plumdp.data.mapping_language import Term
 from plumdp.data.mappings import StateMapping
 from plumdp.data.reward_values import Rewards
@@ -242,11 +241,9 @@ def _hint(missing: Sequence[str], mapping: StateMapping) -> tuple[str | Option, 
     return unchanged, Option("columns", {after: lacking}), ")"
 
 
-def steps_of(given: Steps | None) -> Steps | None:
-    """Return what ``steps=`` says, checked."""
-    if given not in (None, *get_args(Steps)):
-        raise DataError(Option("steps", given), ": choose 'consecutive' or 'ordered', or leave it out")
-    return given
+def column_of(source: Source) -> str:
+    """Return the column that a source is, or is made of alone."""
+    return source if isinstance(source, str) else source.columns()[0]
 
 
 def quoted(name: str) -> str:

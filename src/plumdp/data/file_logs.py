@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from plumdp.base.errors import DataError, Option
-from plumdp.data.columns import COUNT, EPISODE, PLACE, PLACE_OF_ROW, STAGE, STEP, LogForm, Source, quoted
+from plumdp.base.vocabulary import Steps
+from plumdp.data.columns import COUNT, EPISODE, PLACE, PLACE_OF_ROW, STAGE, STEP, LogForm, Source, column_of, quoted
 from plumdp.data.duckdb_tables import (
     FILE,
     MEMORY,
@@ -36,7 +37,8 @@ from plumdp.data.first_rows import (
 from plumdp.data.frames import FRAME, register_frame
 from plumdp.data.ingestion import Offender
 from plumdp.data.log_pilots import Moments, SharedRun, no_order, not_numbered
-from plumdp.data.mapping_sql import IN_ORDER, NUMBERS, columns_sql, is_time
+from plumdp.data.mapping_sql import DATES, IN_ORDER, NUMBERS, columns_sql, is_time, mapped_sql
+from plumdp.data.periods import moment_of, not_dates, not_whole, period_of, spacing_in_words
 from plumdp.data.report import BrokenEpisode, RepeatedStep
 from plumdp.data.same_files import OF_FRAME
 from plumdp.data.spark_logs import SPARK, count_on_spark
@@ -50,6 +52,7 @@ _RUNS = "runs"  # the tables with the runs of each table of the log, their numbe
 _ROW_BYTES, _COLUMN_BYTES = 48, 8  # what DuckDB needs to put rows in order, measured and rounded up
 _SHARE = 0.7  # of the memory that rows to be put in order may take
 _KEPT = 0.2  # of the memory that text may have whose rows are kept there, in which they take two to three times as much
+_SPACED = 10**6  # rows, of some runs, whose dates are looked at
 _ROWS = "rows"  # the tables with these rows, their number behind
 
 
@@ -214,6 +217,54 @@ class FileLog:
                 return SharedRun(name, sorted(places, key=[*files].index), n, step is not None)
         return None
 
+    def require_periods(self, columns: Mapping[str, Source], steps: Steps) -> None:
+        """Refuse steps that are not dates, or are not whole numbers of a period after the first of their run."""
+        column, every = column_of(columns[STEP]), period_of(steps)
+        for table, types in self.tables.items():
+            if not types[column].startswith(DATES[:2] if self.engine == SPARK else DATES):
+                raise not_dates(steps, column, types[column])
+            if not every:
+                continue
+            rows = select_sql(self._moments(columns, types) | {"shown": f"CAST({quoted(column)} AS VARCHAR)"}, table)
+            since = "CAST(moment - min(moment) OVER (PARTITION BY run) AS BIGINT)"
+            is_off = f"{since} % {every} <> 0 AS is_off"
+            query = f"SELECT run, shown, count(*) OVER () FROM (SELECT *, {is_off} FROM ({rows})) WHERE is_off LIMIT 1"
+            for run, shown, n in self.connection.execute(query).fetchall():
+                raise not_whole(steps, n, run, shown)
+
+    def spacing(self, columns: Mapping[str, Source], n_rows: int) -> str:
+        """Return in words how many intervals between dates of runs are about twice as long as usual, if any are."""
+        few, intervals = math.ceil(n_rows / _SPACED), []
+        for table, types in self.tables.items():
+            if types[column_of(columns[STEP])].startswith(DATES):
+                rows = f"({select_sql(self._moments(columns, types), table)}) WHERE hash(run) % {few} = 0"
+                before = "lag(moment) OVER (PARTITION BY run ORDER BY moment)"
+                intervals.append(f"SELECT moment - {before} AS interval_length FROM {rows}")
+        if not intervals:
+            return ""
+        lengths = f"SELECT * FROM ({' UNION ALL '.join(intervals)}) WHERE interval_length > 0"
+        usual = (
+            f"({lengths}) AS every_one CROSS JOIN (SELECT median(interval_length) AS usual FROM ({lengths})) AS all_of"
+        )
+        share = "avg(CASE WHEN interval_length BETWEEN 1.75 * usual AND 2.25 * usual THEN 1.0 ELSE 0.0 END)"
+        query = f"SELECT min(usual), CAST({share} AS DOUBLE) FROM {usual}"
+        ((length, twice),) = self.connection.execute(query).fetchall()
+        return spacing_in_words(length, twice) if twice else ""
+
+    def _moments(self, columns: Mapping[str, Source], types: Mapping[str, str]) -> dict[str, str]:
+        moment = mapped_sql(moment_of(column_of(columns[STEP])), types, is_warehouse=self.engine == SPARK)
+        return {"run": quoted(column_of(columns[EPISODE])), "moment": moment}
+
+    def unread_step(self, columns: Mapping[str, Source]) -> str:
+        """Return a step that is there and cannot be read, as the log has it; nothing if there is none."""
+        for table, types in self.tables.items():
+            own = columns_sql(columns, types, "trajectories", is_warehouse=self.engine == SPARK)
+            text = f"CAST({quoted(column_of(columns[STEP]))} AS VARCHAR)"
+            query = f"SELECT {text} AS text FROM {table} WHERE {text} IS NOT NULL AND {own[STEP]} IS NULL LIMIT 1"
+            for (found,) in self.connection.execute(query).fetchall():
+                return repr(found) if isinstance(columns[STEP], str) else f"{found!r} is not a date"
+        return ""
+
     def has_rows(self, file: str) -> bool:
         """Return whether a file of the log has a row."""
         return has_rows(self.connection, file)
@@ -255,7 +306,7 @@ class FileLog:
         """Return a few steps of which there are several rows that are not alike."""
         few: list[RepeatedStep] = []
         for table, types in self.tables.items():
-            files, step = self.files.get(table, []), f"CAST({quoted(str(columns[STEP]))} AS VARCHAR)"
+            files, step = self.files.get(table, []), f"CAST({quoted(column_of(columns[STEP]))} AS VARCHAR)"
             rows, place = table, "NULL"
             if not self.engine and are_numbered(files):
                 rows, place = self.numbered(table), PLACE_OF_ROW
@@ -401,6 +452,8 @@ def _run_changes(run: str, kind: str, table: str) -> str:
 
 def _number(step: Source | None, types: Mapping[str, str]) -> str:
     """Return a step of a log of transitions as a number; nothing if its column has another type."""
-    kind = "" if step is None else types[str(step)].partition("(")[0]
+    if step is None or not isinstance(step, str):
+        return "" if step is None else columns_sql({STEP: step}, types, "trajectories")[STEP]
+    kind = types[step].partition("(")[0]
     is_ordered = kind in (*NUMBERS, "VARCHAR") or is_time(kind)
-    return columns_sql({STEP: step}, types, "trajectories")[STEP] if step is not None and is_ordered else ""
+    return columns_sql({STEP: step}, types, "trajectories")[STEP] if is_ordered else ""

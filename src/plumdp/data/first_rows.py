@@ -11,6 +11,7 @@ from plumdp.data.columns import EPISODE, PLACE, PLACE_OF_ROW, STEP, Source, quot
 from plumdp.data.duckdb_tables import text_bytes
 from plumdp.data.ingestion import Offender
 from plumdp.data.report import RepeatedStep
+from plumdp.data.reward_values import value_columns
 from plumdp.data.sql import select_sql
 from plumdp.data.values import shown
 
@@ -90,9 +91,12 @@ def repeated_steps(
     steps = [RepeatedStep(run, own[0][-2], len(own)) for (run, _), own in by_step.items()]
     for one, *others in [*by_step.values()][:1]:
         other = next(row for row in others if row[:-2] != one[:-2])
-        differ = [i for i in range(len(names)) if one[i] != other[i]]
-        labels = [source if isinstance(source, str) else name for name, source in columns.items()]
-        texts = [" and ".join(f"{labels[i]}={shown(row[i])}" for i in differ) for row in (one, other)]
+        differ = {name: i for i, name in enumerate(names) if one[i] != other[i]}
+        rewards = value_columns(differ)
+        told = {columns[name] if isinstance(columns[name], str) else name: differ[name] for name in differ}
+        told = {label: i for label, i in told.items() if label not in rewards}
+        texts = [" and ".join(f"{label}={shown(row[i])}" for label, i in told.items()) for row in (one, other)]
+        texts = texts if told else [f"one {', '.join(rewards.values())}", "another"]
         where = ["one row", "another"] if one[-1] is None else [_row(row[-1], files) for row in (one, other)]
         steps[0] = replace(steps[0], pair=f"{texts[0]} in {where[0]}, {texts[1]} in {where[1]}")
     return steps

@@ -24,6 +24,7 @@ from plumdp.data.columns import (
     STEP,
     LogForm,
     Source,
+    column_of,
     next_columns,
     state_columns,
 )
@@ -259,10 +260,12 @@ class TransitionCounter:
         form: LogForm,
         broken: Sequence[BrokenEpisode] = (),
         repeated: Sequence[RepeatedStep] = (),
+        unread: str = "",
         find: Callable[[Sequence[Offender]], Sequence[str]] | None = None,
     ) -> IngestionReport:
         """Return the report; ``broken`` are examples of episodes with gaps, ``repeated`` are examples of such steps.
 
+        ``unread`` is a step that is neither a number nor a date, as the log has it.
         ``find`` says in which row each of some offenders is found first, or nothing where that is not known.
         """
         offenders = [each for kind, found in self._offenders.items() for each in self._worst(kind, found)]
@@ -273,15 +276,17 @@ class TransitionCounter:
             worst[each.kind] = [*worst[each.kind], f"{each.name} ({each.n:,}×{first})"]
         worst["gap in steps"] = [str(episode) for episode in broken]
         worst["repeated step"] = [str(step) for step in repeated]
+        worst["no episode or step"] = [unread] if unread else []
         rows_of_kinds = dict(zip(KINDS, self._rows.tolist(), strict=True))
         went = 0 if self._elsewhere is None else int(self.seen.counts[self._graph.successor == self._elsewhere].sum())
         return IngestionReport(form, rows_of_kinds, worst, hints=self._hints(offenders), elsewhere=went)
 
-    def assumptions(self, columns: Mapping[str, Source]) -> Iterator[str]:
-        """Yield what was taken for granted of the log, beyond what its rows show."""
+    def assumptions(self, columns: Mapping[str, Source], spacing: str = "") -> Iterator[str]:
+        """Yield what was taken for granted of the log, beyond what its rows show; ``spacing`` speaks against it."""
         if self.is_ordered:
-            step = f"column {columns[STEP]}" if STEP in columns else "their steps"
-            yield f"the rows of each run follow one another in the order of {step}, and none in between is missing"
+            step = f"column {column_of(columns[STEP])}" if STEP in columns else "their steps"
+            but = f", although {spacing}" if spacing else ""
+            yield f"the rows of each run follow one another in the order of {step}, and none in between is missing{but}"
         if self.shares_names:
             yield "which steps have several rows does not depend on where steps led"
         elif self.has_repeated_steps:
@@ -302,6 +307,11 @@ class TransitionCounter:
     def has_gaps(self) -> bool:
         """Whether steps are missing."""
         return bool(self._rows[KINDS.index("gap in steps")])
+
+    @property
+    def has_unplaced(self) -> bool:
+        """Whether rows have no run, or no step that can be read."""
+        return bool(self._rows[KINDS.index("no episode or step")])
 
     def _follow(self, kind: Kind, columns: list[npt.NDArray[Any]], which: Indices, n: CountArray) -> None:
         if not len(which):

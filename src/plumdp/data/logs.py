@@ -21,7 +21,6 @@ from plumdp.data.columns import (
     find_columns,
     find_runs,
     source_columns,
-    steps_of,
     without_actions,
 )
 from plumdp.data.counts import Pilot, Sampling, TransitionCounts
@@ -50,6 +49,7 @@ from plumdp.data.log_pilots import (
     runs_of_counts,
 )
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
+from plumdp.data.periods import in_periods, is_period, steps_of
 from plumdp.data.rejected_rows import require_rejected, write_rejected
 from plumdp.data.report import NAMED, IngestionReport, refusal, require_outcomes
 from plumdp.data.reward_values import Rewards, value_columns
@@ -137,7 +137,9 @@ def read_log(
     ``steps="consecutive"`` says that the steps of trajectories grow by one in each row, so that a row which is missing
     shows as a gap; ``steps="ordered"``, that they only order the rows of a run, and that none in between is missing,
     which the certificate repeats. Unless you say so, numbers only order the rows if none is one more than the one
-    before, as in 10, 20, 30 or in times; if some are, others have a gap.
+    before, as in 10, 20, 30 or in times; if some are, others have a gap. ``steps="monthly"``, "weekly" or "daily" says
+    that steps are dates, one in each period of the calendar, so that a period without one is a gap; "every=30d" (or s,
+    min, h, w), that each is a whole number of 30 days after the first of its run.
 
     Nothing is dropped silently: rows that do not fit the model are an error. With ``on_unmatched="report"`` the others
     are counted, and the report goes with the counts into the certificate. Rows that show what the model says cannot
@@ -196,6 +198,8 @@ def read_log(
     with open_log(source, files, partitions, memory_limit, progress) as log:
         mapping = without_actions(model.graph, log.columns, columns, read_mapping(model.graph, states, actions))
         form, found = find_columns(model.graph, log.columns, columns, form, mapping, Rewards.of(model))
+        if form == "trajectories" and is_period(steps_of(steps)):
+            found[STEP] = in_periods(str(steps), str(found[STEP]))
         runs = find_runs(log.columns, columns)
         known_order = order_of_counts(order, found) if form == "counts" else order
         has_runs = FIRST_COUNTS[0] in found if form == "counts" else runs is not None
@@ -206,6 +210,8 @@ def read_log(
         is_read_again = (is_by_runs and form != "counts") or (form == "transitions" and STEP in found)
         used = source_columns([*filter(None, [runs]), *found.values()])
         log = log.keep(used, is_read_again=is_read_again)
+        if form == "trajectories" and is_period(steps):
+            log.require_periods(found, str(steps))
         moments = _moments(log, form, runs, planned, model.graph.n_transitions)
         n_moments = len(FIRST_COUNTS if moments is None else moments.sizes) if is_by_runs else 0
         valued = value_columns(found).values()
@@ -214,7 +220,7 @@ def read_log(
             mapping,
             n_moments=n_moments,
             stages=moments,
-            steps=steps_of(steps),
+            steps="consecutive" if is_period(steps_of(steps)) else steps,
             elsewhere=elsewhere_of(model),
             rewards={name: each for name, each in model.learned_rewards.items() if name in valued},
         )
@@ -286,9 +292,11 @@ def _report(
     broken = log.broken_episodes(columns, NAMED) if lacks_steps else []
     repeated = log.repeated_steps(form, columns, NAMED) if tally.has_repeated_steps and form != "counts" else []
     find = partial(log.first_rows, graph, form, columns, once=tally.has_alike)
-    report = tally.report(form, broken, repeated, find)
+    unread = log.unread_step(columns) if tally.has_unplaced and form == "trajectories" else ""
+    report = tally.report(form, broken, repeated, unread, find)
     tell(report.summary)
-    assuming = tuple(tally.assumptions(columns))
+    spacing = log.spacing(columns, tally.n_rows) if tally.is_ordered and form == "trajectories" else ""
+    assuming = tuple(tally.assumptions(columns, spacing))
     return replace(report, cut_off=cut_off if report.rows["cut off"] else None, assuming=assuming)
 
 

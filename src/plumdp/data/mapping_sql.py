@@ -19,6 +19,7 @@ _LONGEST = 100_000  # characters
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 NUMBERS = (*_WHOLE, "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
 _TIMES = ("DATE", "TIME")
+DATES = ("DATE", "TIMESTAMP", "VARCHAR")  # how types begin that may have dates
 IN_ORDER = (*NUMBERS, *_TIMES)  # how types begin that tell what is first
 _TEXTS = ("VARCHAR", "ENUM")
 _TRUE, _FALSE = "'true', 'yes', '1'", "'false', 'no', '0'"
@@ -137,10 +138,13 @@ class _Writer:
     def _date_part(self, term: Term) -> str:
         """A part of a date or time as a number; weekdays are 1 to 7 from Monday on, as 5 January 1970 was one."""
         time, part = self.write(term.operands[0]), str(term.value)
-        if part != "weekday":
+        if part == "microseconds":
+            since = f"date_diff('microsecond', TIMESTAMP '1970-01-01', CAST({time} AS TIMESTAMP))"
+            return f"CAST({since} AS DOUBLE)"  # exact to the year 2255
+        if part not in ("weekday", "days"):
             return f"CAST(floor(EXTRACT({part} FROM {time})) AS DOUBLE)"
         days = f"CAST(date_diff('day', DATE '1970-01-05', CAST({time} AS DATE)) AS DOUBLE)"
-        return f"({days} - 7e0 * floor({days} / 7e0) + 1e0)"
+        return days if part == "days" else f"({days} - 7e0 * floor({days} / 7e0) + 1e0)"
 
     def _arithmetic(self, term: Term) -> str:
         if term.operator in ("min", "max"):
@@ -208,7 +212,7 @@ def _local_column(name: str, type_name: str, kind: Kind, is_warehouse: bool) -> 
     if kind == "time" and base.startswith(("DATE", "TIMESTAMP")):
         return column
     if kind == "time" and base in _TEXTS and not is_warehouse:
-        return f"TRY_CAST({column} AS TIMESTAMPTZ)"
+        return f"TRY_CAST(trim({column}) AS TIMESTAMPTZ)"  # a bare column would be cast by the reader, which refuses
     if base in _TEXTS and kind != "time":
         text = f"CAST({column} AS VARCHAR)" if base == "ENUM" else column
         if kind == "number":  # only some engines read 1_000, or 3f and 0x1p3

@@ -91,7 +91,7 @@ def count_on_spark(
     if moments is not None and moments.sizes:
         n_runs, here[EPISODE] = N_RUNS, quoted(moments.column)
 
-    is_ordered = form == "trajectories" and is_time(types[str(columns[STEP])])
+    is_ordered = form == "trajectories" and isinstance(columns[STEP], str) and is_time(types[str(columns[STEP])])
 
     def counted(once: bool) -> Block:
         query = count_sql(graph, form, here, table, n_runs=n_runs, once=once, is_ordered=is_ordered, is_warehouse=True)

@@ -38,12 +38,12 @@ from plumdp.data.columns import (
     quoted,
     source_columns,
     state_columns,
-    steps_of,
 )
 from plumdp.data.counts import Sampling
 from plumdp.data.log_pilots import LogPilot, Order, pilot_of_log
 from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
+from plumdp.data.periods import in_periods, is_period, not_there, period_of, steps_of
 from plumdp.data.pilots import SIZES
 from plumdp.data.reward_values import Rewards, range_sql, sums_sql, value_columns, with_values
 from plumdp.data.trajectories import Form
@@ -112,7 +112,7 @@ def counts_query(
     knows whether it has them: say so with ``columns={"episode": "episode", "step": "step"}``.
 
     ``steps="ordered"`` says that the column ``step`` of trajectories only orders the rows of a run, as in ``read_log``;
-    it may then be a date or a time.
+    it may then be a date or a time. With "monthly", "weekly" or "daily", dates count in these periods of the calendar.
 
     ``sampling`` and ``order`` say how the log came about and in what order its runs are, as in ``read_log``. If that is
     known, and ``pilot`` is not False, the query also counts how often each row is in the first 16, 64, … runs
@@ -161,6 +161,10 @@ def counts_query(
     sources = needed_sources(model.graph, form, read_mapping(model.graph, states, actions))
     sources |= {EPISODE: EPISODE} if first is not None or has_steps else {}
     sources |= {STEP: STEP} if has_steps else {}
+    if form == "trajectories" and is_period(steps_of(steps)):
+        if period_of(steps):
+            raise not_there(str(steps))
+        sources[STEP] = in_periods(str(steps), STEP)
     rewards = Rewards.of(model)
     sources |= rewards.sources(rewards.columns(needed_columns(model.graph, "transitions")))
     table_columns = _names_there(source_columns(sources.values()), columns or {}, form, dialect)
