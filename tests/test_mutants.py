@@ -148,6 +148,7 @@ MUTANTS = {
             "invented counts of a table without bets",
             "rows of a table that trade their counts",
             "a policy of a table that was chosen later",
+            "a mission that nothing supports if rows are off",
             "a mission whose support is left out",
             "the support of a table",
             "a report that says more",

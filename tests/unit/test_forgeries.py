@@ -60,12 +60,12 @@ def walks(q=0.5, *, is_table=False):
     return plumdp.simulate(model, point, 300, rng=1, max_steps=20)
 
 
-def without_support(folder):
-    """Save what a writer says who does not ask whether a transition can happen that never does: the value is 0."""
+def without_support(folder, q=0, **options):
+    """Save what a writer says who does not ask whether a transition can happen: if it never does, the value is 0."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("plumdp.relaxation.intervals", "plumdp.certifying.pipeline"):
             patch.setattr(f"{name}.missing_support", lambda imdp: "")
-        witnessed(folder, AGAIN, model=patrol(), counts=walks(0), keeps_data=True)
+        witnessed(folder, AGAIN, model=patrol(), counts=walks(q), keeps_data=True, **options)
 
 
 def rows_alone():
@@ -83,6 +83,8 @@ HONEST: dict[str, tuple[Callable, Callable, Callable | None]] = {  # how it is m
     "online": (witnessed_online, lambda: ONLINE, None),
     "again": (lambda folder: witnessed(folder, AGAIN, model=patrol(), counts=walks()), patrol, walks),
     "never": (without_support, patrol, lambda: walks(0)),
+    "off": (lambda folder: without_support(folder, 0.03, misfit=0.05), patrol, lambda: walks(0.03)),
+    "seldom": (lambda folder: without_support(folder, 0.03), patrol, lambda: walks(0.03)),
     "table again": (
         lambda folder: saved(folder, patrol(is_table=True), walks(is_table=True), AGAIN),
         lambda: patrol(is_table=True),
@@ -345,6 +347,8 @@ FORGERIES = {
         "table", options(policy="given"), "trusted: that the policy in policy.csv was chosen before the data"
     ),
     "a mission that nothing supports": Forgery("never", certified(), "needs q to be above 0", "bracket"),
+    "a mission that nothing supports if rows are off": Forgery("off", certified(), "needs q to be above 0", "bracket"),
+    "a mission that little supports": Forgery("seldom", certified(), "verified: The policy's value is 1 with"),
     "a mission whose support is left out": Forgery("never", without("support"), "to be possible", "model"),
     "a part of the support": Forgery("again", without("support", 0), "to be possible", "model"),
     "the proof of another part": Forgery("never", no_proof, "needs q to be above 0", "bracket"),
@@ -390,7 +394,7 @@ def test_a_forgery_is_told(name, tmp_path):
     assert forgery.says in str(report)
 
 
-@pytest.mark.parametrize("name", sorted({forgery.of for forgery in FORGERIES.values()} - {"never"}))
+@pytest.mark.parametrize("name", sorted({forgery.of for forgery in FORGERIES.values()} - {"never", "off"}))
 def test_what_is_forged_was_verified_before(name):
     folder = Path(honest(name).name) / "result"
     report = verify(folder)

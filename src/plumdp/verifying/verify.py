@@ -36,6 +36,10 @@ from plumdp.verifying.table_second_look import (
 _MAIN = "import sys\n\nfrom checker.__main__ import main\n\nsys.exit(main(sys.argv[1:]))\n"
 
 
+_PROBLEMS = (
+    *(DataError, ModelError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError),
+    *(AttributeError, StopIteration),  # of options that are something else than they should be
+)
 Check = Callable[[Look], None]
 
 
@@ -82,7 +86,7 @@ def look_again(path: str | Path, report: Report, own: Own | None = None) -> None
     except Rejected as error:
         error.layer = name
         report.broken = error
-    except (DataError, ModelError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+    except _PROBLEMS as error:
         report.broken = NotCompared(str(error), name)
     except MemoryError:
         report.broken = NotCompared("there is not enough memory", name)
