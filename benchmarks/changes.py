@@ -34,8 +34,8 @@ def play(n: int, later: float, start: float, seed: int) -> tuple[float, bool, in
     certificate = plumdp.conclude(learned, 'P=? [ F "heads" ]')
     assert learned.fit is not None
     run = None
-    if isinstance(learned.region, Conflict) and learned.fit.change is not None:
-        run = int(learned.fit.change.since.removeprefix("run ").replace(",", ""))
+    if isinstance(learned.region, Conflict) and learned.fit.change:
+        run = int(learned.fit.change.partition("about run ")[2].partition(" ")[0].replace(",", ""))
     is_missed = certificate.status == "certified" and not certificate.lower <= later <= certificate.upper
     return learned.fit.p_value, is_missed, run
 

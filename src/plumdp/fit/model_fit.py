@@ -31,7 +31,7 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.fit.agreement import AffineTests, Agreement, find_agreement
 from plumdp.fit.cell_tests import NO_CELLS, CellTests, cell_tests, largest
 from plumdp.fit.drift import Drift, PilotView, drift_tests
-from plumdp.fit.time_tests import TimeChange, TimeTests, time_tests
+from plumdp.fit.time_tests import TimeTests, time_tests
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
@@ -67,7 +67,7 @@ class ModelFit:
     drifts: tuple[Drift, ...] = ()  # those that the proof of a contradiction needs
     p_of_time: float = 1.0  # by tests of changes over time alone, if there is a contradiction
     p_without_time: float = 1.0  # by all others
-    change: TimeChange | None = None  # how rows seem to have changed, if tests over time contradict that they did not
+    change: str = ""  # how rows seem to have changed, if tests over time contradict that they did not
 
     def is_over_time(self, error: float) -> bool:
         """Return whether the model is contradicted at an error as rows changed, or as nothing else contradicts it."""
@@ -118,8 +118,8 @@ def fit_model(
     if p_value > error or tests.time is None:
         return fit
     of_time, without = (_p_value(find(*each).least, error) for each in (tests.of_time, tests.without_time))
-    change = tests.time.describe(law_of_space(model)) if of_time <= error or without > error else None
-    return replace(fit, p_of_time=of_time, p_without_time=without, change=change)
+    fit = replace(fit, p_of_time=of_time, p_without_time=without)
+    return replace(fit, change=tests.time.describe()) if fit.is_over_time(error) else fit
 
 
 def visible_error(counts: TransitionCounts, error: float) -> float | None:

@@ -87,17 +87,17 @@ def less_best(apart: FloatArray, size: FloatArray, counts: FloatArray, first: In
 
 
 def over_time(
-    before: Iterable[FloatArray], log_weights: FloatArray, counts: FloatArray, first: Indices
+    before: Iterable[FloatArray], weights: Sequence[float], counts: FloatArray, first: Indices
 ) -> tuple[FloatArray, Indices]:
     """Return ln of Σ w e of each part, its cells before and after a boundary being apart, and the likeliest boundary.
 
-    ``before`` has what was seen before each boundary, ``log_weights`` logarithms of weights that sum to at most one.
+    ``before`` has what was seen before each boundary; the weights of all boundaries sum to at most one.
     """
     evidence, best, where = (np.full(len(first) - 1, start) for start in (-np.inf, -np.inf, 0.0))
     for i, early in enumerate(before):
         halves = (log_average(seen, first) for seen in (early, counts - early))
         apart, size = (one + other for one, other in zip(*halves, strict=True))
-        term = less_best(apart, size, counts, first) + log_weights[i]
+        term = less_best(apart, size, counts, first) + np.log(weights[i])
         evidence, where, best = np.logaddexp(evidence, term), np.where(term > best, i, where), np.maximum(term, best)
     return evidence, where.astype(np.int64)
 

@@ -14,15 +14,13 @@ of tied rows has fortunes by Dirichlet laws before and after i, against every la
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from math import log
-from typing import NamedTuple
 
 import numpy as np
 
-from plumdp.base.rounding import UNIT
 from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.laws import Law, law_of_pilot
 from plumdp.confidence.likelihood_table import LikelihoodTable
@@ -38,6 +36,7 @@ _MOST_NUMBERS = 2e7  # that what was seen at all boundaries may take
 _MAIN_PER_PILOT, _PILOTS = 8, 4  # a pilot is a power of four base parts, at most an eighth of those before a boundary
 _PROMISE = 5.0  # nats that a change must look worth, weight included, before its evidence is proved
 _DOUBT = 1.3  # by how much a change may look less likely, at first sight, than it is
+_ROUNDING = 1e-13  # relative to the size of a sum of logarithms
 _LEAST = 1e-9  # probability that scores are calculated for
 
 
@@ -53,11 +52,6 @@ def weight_of(i: int) -> float:
     return 2.0 ** -max(m - a - 1, 0) / ((m + 1) ** 2 * (m + 2))
 
 
-def log_weights(ends: Sequence[int]) -> FloatArray:
-    """Return the logarithms of the weights of boundaries."""
-    return np.asarray(np.log([weight_of(end) for end in ends]), dtype=np.float64)
-
-
 def pilots_of(i: int) -> list[tuple[int, float]]:
     """Return the pilots that the boundary after i base parts may have, none being 0, with weights that sum to one.
 
@@ -68,16 +62,9 @@ def pilots_of(i: int) -> list[tuple[int, float]]:
     return [*((size, 2.0 ** -(k + 1)) for k, size in enumerate(sizes)), (0, 2.0 ** -len(sizes))]
 
 
-class TimeChange(NamedTuple):
-    """A change over time as it looks: estimates, which prove nothing."""
-
-    probability: str
-    since: str
-    before: float
-    after: float
-
-    def __str__(self) -> str:
-        return f"{self.probability} was about {self.before:.3g}, and about {self.after:.3g} from about {self.since} on"
+def in_words(probability: str, since: str, early: float, late: float) -> str:
+    """Return a change over time as it looks: estimates, which prove nothing."""
+    return f"{probability} was about {early:.3g}, and about {late:.3g} from about {since} on (estimates)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +110,7 @@ class SeenOverTime:
     def of_classes(self) -> tuple[FloatArray, Indices]:
         """Return the evidence for a change of each class (n_groups), from below, and its likeliest boundary."""
         first = np.searchsorted(self.table.group, np.arange(len(self.table.is_class) + 1))
-        evidence, where = over_time(self.before, log_weights(self.ends), self.total, first)
+        evidence, where = over_time(self.before, [weight_of(end) for end in self.ends], self.total, first)
         return np.where(self.table.is_class, evidence, -np.inf), where
 
 
@@ -134,25 +121,17 @@ class TimeTests:
     seen: SeenOverTime
     cells: CellTests  # the number of a cell is that of its boundary
     constant: float  # the strongest test of a class, against every law that it might have; minus infinity if none is
-    likely: FloatArray  # (m): how likely a change of all parameters looks at each boundary; empty with many parameters
-    of_class: tuple[int, int]  # the class of the strongest test, and its boundary
+    likeliest: int  # boundary
 
-    def describe(self, space: Law) -> TimeChange | None:
-        """Return the change that is most evident, in words and estimates; None if there is no boundary."""
-        table, (group, i), is_many = self.seen.table, self.of_class, not len(self.likely)
-        if not self.seen.ends:
-            return None
-        i = i if is_many else int(np.argmax(self.likely))
+    def describe(self) -> str:
+        """Return the change that is most evident in the frequencies of outcomes, in words."""
+        table, i = self.seen.table, self.likeliest
         halves = self.seen.before[i], self.seen.total - self.seen.before[i]
         visits = [np.maximum(table.visits(seen)[table.group], 1.0) for seen in halves]
-        if is_many:
-            early, late = (seen / n for seen, n in zip(halves, visits, strict=True))
-        else:
-            early, late = (table.values(law_of_pilot(table, seen, space).mean)[0] for seen in halves)
-        is_told = table.group == group if is_many else table.is_class[table.group]
+        early, late = (seen / n for seen, n in zip(halves, visits, strict=True))
         size = (late - early) ** 2 / np.maximum(early + late, _LEAST) / (1 / visits[0] + 1 / visits[1])
-        j = int(np.argmax(np.where(is_told, size, -1.0)))
-        return TimeChange(str(table.outcomes[j]), self.seen.names[i], float(early[j]), float(late[j]))
+        j = int(np.argmax(np.where(table.is_class[table.group], size, -1.0)))
+        return in_words(str(table.outcomes[j]), self.seen.names[i], early[j], late[j])
 
 
 def time_tests(
@@ -165,33 +144,35 @@ def time_tests(
     """
     seen, half = SeenOverTime.of(table, time, total), log(error) - log(2)
     if not seen.ends:
-        return TimeTests(seen, NO_CELLS, -np.inf, np.zeros(0), (0, 0))
+        return TimeTests(seen, NO_CELLS, -np.inf, 0)
     of_classes, where = seen.of_classes()
-    group, likely, terms = int(np.argmax(of_classes)), np.zeros(0), []
+    group, terms = int(np.argmax(of_classes)), []
+    likeliest = int(where[group])
     if 0 < table.basis.shape[1] <= _MOST_PARAMETERS:
         likely = seen.likely(near)
-        promise = _DOUBT * likely + log_weights(seen.ends)
+        likeliest = int(np.argmax(likely))
+        promise = _DOUBT * likely + np.log([weight_of(end) for end in seen.ends])
         terms = [
             term for i in largest(promise, _MOST).tolist() if promise[i] > _PROMISE for term in _terms(seen, i, space)
         ]
-    lengths = [np.count_nonzero(lost) for _, _, lost in terms]
     outcomes = [np.flatnonzero(lost) for _, _, lost in terms]
     cells = CellTests(
         np.array([i for i, _, _ in terms], dtype=np.int64),
-        np.array([gained + half for _, gained, _ in terms]),
-        np.array([0, *accumulate(lengths)]),
+        # down, by more than sums of logarithms are off
+        np.array([gained + half - _ROUNDING * (abs(gained) + lost.sum()) for _, gained, lost in terms]),
+        np.array([0, *accumulate(map(len, outcomes))]),
         np.concatenate([np.zeros(0, dtype=np.int64), *outcomes]),
         np.concatenate([np.zeros(0), *(lost[at] for (_, _, lost), at in zip(terms, outcomes, strict=True))]),
     )
     constant = float(of_classes[group]) + half - log(len(of_classes))
-    return TimeTests(seen, cells, constant - 8 * UNIT * abs(constant), likely, (group, int(where[group])))
+    return TimeTests(seen, cells, constant - _ROUNDING * abs(constant), likeliest)
 
 
 def _terms(seen: SeenOverTime, i: int, space: Law) -> Iterator[tuple[int, float, FloatArray]]:
     """Yield the tests of a boundary: its number, what is gained, weights included, and what is lost by outcome."""
-    table, before, after = seen.table, seen.before[i], seen.total - seen.before[i]
     from scipy.special import logsumexp
 
+    table, before, after = seen.table, seen.before[i], seen.total - seen.before[i]
     axes = parameter_axes(table)
     laws = [(log(0.5) if len(axes) > 1 else 0.0, space)]
     if len(axes) > 1:
@@ -199,13 +180,13 @@ def _terms(seen: SeenOverTime, i: int, space: Law) -> Iterator[tuple[int, float,
         laws += [(log(0.5 / len(axes)), _anew(fixed, axis, space)) for _, axis in axes]
     new = logsumexp([share + log_evidence(table, after, *law) for share, law in laws])
     since = float(new) + log(weight_of(seen.ends[i])) - log(2)
-    yield i, _down(since, len(laws), after), after
+    yield i, since, after
     at = {0: np.zeros(len(seen.total)), **dict(zip(seen.ends, seen.before, strict=True))}
     # a pilot that was not kept is passed over: its term is left out, and the next one has a weight of its own
     size, share = next((size, share) for size, share in pilots_of(seen.ends[i]) if size in at)
     law = law_of_pilot(table, at[size], space) if size else space
     first = log_evidence(table, before - at[size], *law)
-    yield i, _down(since + log(share) + first, len(laws) + 1, seen.total), seen.total - at[size]
+    yield i, since + log(share) + first, seen.total - at[size]
 
 
 def _anew(law: Law, axis: FloatArray, space: Law) -> Law:
@@ -213,8 +194,3 @@ def _anew(law: Law, axis: FloatArray, space: Law) -> Law:
     width = axis @ np.linalg.solve(space.precision, axis)
     wide = np.linalg.inv(law.precision) + width * np.outer(axis, axis)
     return Law(law.mean, np.asarray(np.linalg.inv(wide), dtype=np.float64))
-
-
-def _down(gained: float, n: int, lost: FloatArray) -> float:
-    """Return what is gained, less what rounding of n terms and their logarithms may have added."""
-    return gained - 8 * (n + 8) * UNIT * (abs(gained) + float(lost.sum()))

@@ -248,7 +248,8 @@ def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
     elif learned.conflict is None and fit.p_value <= rejects_at:
         learned = replace(learned, region=NOTHING_FITS)
     if learned.conflict is not None:
-        findings = _over_time(fit) if fit.is_over_time(rejects_at) else _findings(learned, fit)
+        changed = (CHANGED, fit.change, _AFTER)
+        findings = changed if fit.is_over_time(rejects_at) else _findings(learned, fit)
         learned = replace(learned, region=replace(learned.conflict, findings=findings))
     clock.lap("tests")
     return replace(learned, fit=fit, seconds=clock.laps)
@@ -263,21 +264,11 @@ def _within_drifts(learned: Learned, fit: ModelFit) -> Region | Conflict:
     return method.region(learned.model, cut(learned.model, learned.counts, learned.bounds, fit.drifts, learned.misfit))
 
 
-def _over_time(fit: ModelFit) -> tuple[str, ...]:
-    """Return that rows changed, how they seem to have changed, and what to try, in words."""
-    change = _of_table(fit) if fit.change is None else (f"{fit.change} (estimates)",)
-    return (CHANGED, *change, _AFTER)
-
-
-def _of_table(fit: ModelFit) -> tuple[str, ...]:
-    strongest = (test for test in fit.tests if test.evidence > 0)
-    return tuple(f"the data contradict {_SAME[test.kind]}: {test.subject}" for test in strongest)[:_MOST]
-
-
 def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
     """Return the differences of model and data, what to try, and how far rows would have to be off, in words."""
     if SETS[learned.kind].fit is not None:
-        return _of_table(fit)
+        strongest = (test for test in fit.tests if test.evidence > 0)
+        return tuple(f"the data contradict {_SAME[test.kind]}: {test.subject}" for test in strongest)[:_MOST]
     model, counts, announce = learned.model, learned.counts, SETS[learned.kind].announce
     findings = diagnose(model, counts, fit, point=learned.best_point)
     directions = None

@@ -1,21 +1,21 @@
 """The test of a table: whether tied rows have the same probabilities, and whether rows stay the same over time.
 
-The parts of a row are the choices that are tied by it, the data before and after a moment, or the stages between the
-moments at which bets were placed, if no others are kept; see ``fit/same_rows.py`` and ``fit/time_tests.py``.
+The parts of a row are the choices that are tied by it, or the data before and after a boundary (``fit/time_tests.py``);
+see ``fit/same_rows.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate
 from math import log
 
 import numpy as np
 
-from plumdp.data.counts import TransitionCounts
+from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.fit.model_fit import FitTest, ModelFit, TestKind
-from plumdp.fit.same_rows import Parts, less_best, log_average, log_mean, over_time, p_value_of
-from plumdp.fit.time_tests import TimeChange, log_weights
+from plumdp.fit.same_rows import Parts, log_mean, over_time, p_value_of
+from plumdp.fit.time_tests import in_words, weight_of
 from plumdp.model.graph import FloatArray, Indices, read_only
 from plumdp.model.parametric import ParametricMDP
 
@@ -31,53 +31,45 @@ def table_fit(model: ParametricMDP, counts: TransitionCounts) -> ModelFit:
     members = np.bincount(rows.number, minlength=len(is_free))
     tied, free = np.flatnonzero(is_free & (members > 1)), np.flatnonzero(is_free)
     by_choice = _against_ties(model, counts)[tied]
-    changes, where = _over_time(model, counts)
-    changes = changes[free] if len(changes) else changes
+    weights, names, before = _boundaries(counts)
+    pooled = [rows.sum_by_place(seen).astype(np.float64) for seen in (*before, counts.counts)]
+    evidence, where = over_time(pooled[:-1], weights, pooled[-1], rows.first)
+    changes = evidence[free] if names else np.zeros(0)
     first = _first_choice(rows.number, len(is_free))
     tests = [
         *_named(model, "class", "rows tied to that of", by_choice, first[tied]),
         *_named(model, "time", "a change over time of", changes, first[free]),
     ]
     strongest = tuple(sorted(tests, key=lambda test: -test.evidence)[:_NAMED])
+    p_value = p_value_of(log_mean([by_choice, changes]))
     return ModelFit(
-        p_value_of(log_mean([by_choice, changes])),
+        p_value,
         read_only(np.zeros(0)),
         strongest,
         p_of_time=p_value_of(log_mean([changes]) - log(2)),
-        p_without_time=p_value_of(log_mean([by_choice]) - log(2)),
-        change=_change(model, counts, int(free[np.argmax(changes)]), where) if len(changes) and len(where) else None,
+        p_without_time=p_value_of(log_mean([by_choice]) - log(2)) if len(changes) else p_value,
+        change=_change(model, pooled, names, where, int(free[np.argmax(changes)])) if len(changes) else "",
     )
 
 
-def _over_time(model: ParametricMDP, counts: TransitionCounts) -> tuple[FloatArray, Indices]:
-    """Return ln e of each row against changes over time, and the boundary at which it seems to have changed.
-
-    Each boundary has its weight (Statement W1). Without boundaries, the parts are the stages of the data.
-    """
-    total, time = counts.counts, counts.time
-    if time is None:
-        moments = () if counts.pilot is None else counts.pilot.moments
-        stages = [after - before for before, after in pairwise([np.zeros_like(total), *moments, total])]
-        return _against_stages(model, stages) if moments else np.zeros(0), np.zeros(0, dtype=np.int64)
-    if not time.ends:
-        return np.zeros(0), np.zeros(0, dtype=np.int64)
-    pool = model.rows.sum_by_place
-    before = (pool(seen).astype(np.float64) for seen in accumulate(time.seen_in_parts(len(total))))
-    return over_time(before, log_weights(time.ends), pool(total).astype(np.float64), model.rows.first)
+def _boundaries(counts: TransitionCounts) -> tuple[list[float], Sequence[str], Sequence[CountArray]]:
+    """Return the weights and names of boundaries, and what had been seen there; or of the moments of bets."""
+    if counts.time is not None:
+        before = [*accumulate(counts.time.seen_in_parts(len(counts.counts)))]
+        return [weight_of(end) for end in counts.time.ends], counts.time.names, before
+    moments = () if counts.pilot is None else counts.pilot.moments
+    return [weight_of(1 + i) for i in range(len(moments))], [f"step {each.sum() + 1:,}" for each in moments], moments
 
 
-def _change(model: ParametricMDP, counts: TransitionCounts, row: int, where: Indices) -> TimeChange:
-    """Return how a row seems to have changed."""
-    rows, graph, time = model.rows, model.graph, counts.time
-    assert time is not None
-    *_, before = islice(accumulate(time.seen_in_parts(len(counts.counts))), int(where[row]) + 1)
-    places = slice(*rows.first[row : row + 2])
-    early, late = (rows.sum_by_place(seen)[places] for seen in (before, counts.counts - before))
-    early, late = (seen / max(seen.sum(), 1) for seen in (early, late))
-    place, choice = int(np.argmax(np.abs(late - early))), int(rows.representative[row])
+def _change(model: ParametricMDP, pooled: Sequence[FloatArray], names: Sequence[str], where: Indices, row: int) -> str:
+    """Return how a row seems to have changed, given what had been seen at each boundary and in the end."""
+    places, graph = slice(*model.rows.first[row : row + 2]), model.graph
+    early, total = pooled[where[row]][places], pooled[-1][places]
+    first, last = (seen / max(seen.sum(), 1.0) for seen in (early, total - early))
+    place, choice = int(np.argmax(np.abs(last - first))), int(model.rows.representative[row])
     target = graph.describe_state(int(graph.successor[graph.first_transition[choice] + place]))
     step = f"the probability that {graph.describe_choice(choice)} leads to {target}"
-    return TimeChange(step, time.names[where[row]], float(early[place]), float(late[place]))
+    return in_words(step, names[where[row]], first[place], last[place])
 
 
 def _first_choice(number: Indices, n_rows: int) -> Indices:
@@ -85,17 +77,6 @@ def _first_choice(number: Indices, n_rows: int) -> Indices:
     first = np.zeros(n_rows, dtype=np.int64)
     first[number[::-1]] = np.arange(len(number))[::-1]
     return first
-
-
-def _against_stages(model: ParametricMDP, stages: Sequence[Indices]) -> FloatArray:
-    """Return ln e of each row, its parts being the stages of the data."""
-    rows = model.rows
-    pooled = [rows.sum_by_place(stage).astype(np.float64) for stage in stages]
-    apart, size = np.zeros(len(rows.first) - 1), np.zeros(len(rows.first) - 1)
-    for counts in pooled:
-        each, terms = log_average(counts, rows.first)
-        apart, size = apart + each, size + terms
-    return less_best(apart, size, sum(pooled[1:], pooled[0]), rows.first)
 
 
 def _against_ties(model: ParametricMDP, counts: TransitionCounts) -> FloatArray:
