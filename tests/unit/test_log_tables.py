@@ -85,6 +85,10 @@ class TestWrongInput:
         with pytest.raises(DataError, match="2 of 3 rows"):
             pl.read_log(table(), rows)
 
+    def test_no_row_is_tied_to_what_is_not_known(self):
+        with pytest.raises(ModelError, match="tie no other row to that of elsewhere"):
+            pl.model.free_rows(table(), np.array([0, 1, 2, 3, 1, 5, 6]))
+
     def test_steps_with_several_rows_are_the_reason_why_there_is_no_table(self):
         runs = EARLY.assign(episode=1, step=0)
         with pytest.raises(DataError, match="the steps of the log have several rows each"):
@@ -110,7 +114,7 @@ class TestStructure:
         assert edges(model) == [
             ("0", "go", "1"), ("0", "go", "2"), ("0", "go", "3"),
             ("1", "go", "2"), ("1", "go", "3"), ("1", "wait", "1"), ("1", "wait", "3"),
-            ("2", "elsewhere", "3"), *(("3", "elsewhere", to) for to in "45"), *((x, "stay", x) for x in "45"),
+            ("2", "elsewhere", "3"), *(("3", "elsewhere", to) for to in "45"), *((x, "elsewhere", x) for x in "45"),
         ]  # fmt: skip
         assert model.labels["elsewhere"].tolist() == [False, False, False, True, False, False]
         assert model.is_free_row[model.rows.number].tolist() == [True, True, True, False, True, False, False]
@@ -341,6 +345,7 @@ class TestShortCut:
     def test_what_was_said_of_rewards_is_printed(self, short_cut):
         said = 'the reward "gain" of a step in a state that the table does not have lies between 0 and 1'
         assert said in pl.certify(*short_cut, 'R{"gain"}max=? [ C<=2 ]').assumptions
+        assert said not in pl.certify(*short_cut, 'Pmax=? [ F "goal" ]').assumptions
 
 
 def test_a_certified_minimum_of_costs_does_not_steer_into_the_unknown():

@@ -69,7 +69,7 @@ def make_certificate(
         relaxation="untied" if is_contradicted else relaxation,
         confidence_set=storage_of(model).untied_set if is_contradicted else learned.bounds.method,
         guarantee=Guarantee.ANYTIME if is_contradicted and is_proved else learned.bounds.guarantee,
-        assumptions=learned.assumptions,
+        assumptions=learned.assumptions_about(rewards=objective.cap > 1),
         status=status_of(learned, objective, min(ends), max(ends), is_given=is_given),
         parameters=learned.parameters,
         solver=valued.solver,

@@ -237,7 +237,7 @@ def _with_elsewhere(
     pairs = Edges(edges.source, edges.action, np.full(len(edges.source), n), edges.names)
     edges = edges.join(pairs).add(lost, ELSEWHERE, np.full(len(lost), n)).add(last, STAY, last)
     two = np.array([n + 1, n + 2])
-    edges = edges.add(np.array([n, n]), ELSEWHERE, two).add(two, STAY, two)
+    edges = edges.add(np.array([n, n]), ELSEWHERE, two).add(two, ELSEWHERE, two)
     graph = edges.graph(columns, find_state(values, initial))
     marked = labels_of({name: _only_first(n, f) for name, f in labels.items()}, states, graph)
     earned = rewards_of(

@@ -45,10 +45,13 @@ _SAMPLED: dict[Sampling, str] = {
 _MANY = "and there are so many that approximations for large samples hold (no number is proved to be enough)"
 
 
-def assumptions_of_model(model: ParametricMDP, *, misfit: float, is_contradicted: bool) -> tuple[str, ...]:
+def assumptions_of_model(
+    model: ParametricMDP, *, misfit: float, is_contradicted: bool, about_rewards: bool
+) -> tuple[str, ...]:
     """Return what bounds on values rest on that is about the model, in words, which tests of the model look at."""
     structure = _STRUCTURE if elsewhere_of(model) is None else _MARKOV
-    return (structure,) if is_contradicted else (structure, _of_rows(model, misfit), *_of_steps_elsewhere(model))
+    rewards = _of_steps_elsewhere(model) if about_rewards else ()
+    return (structure,) if is_contradicted else (structure, _of_rows(model, misfit), *rewards)
 
 
 def assumptions_of_data(

@@ -71,8 +71,13 @@ class Learned:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """The assumptions that everything rests on which follows from it, in words."""
-        model, is_contradicted = self.model.counted, self.conflict is not None
-        of_model = assumptions_of_model(model, misfit=self.misfit, is_contradicted=is_contradicted)
+        return self.assumptions_about(rewards=True)
+
+    def assumptions_about(self, *, rewards: bool) -> tuple[str, ...]:
+        """Return the assumptions that values of rewards, or else probabilities, rest on, in words."""
+        of_model = assumptions_of_model(
+            self.model.counted, misfit=self.misfit, is_contradicted=self.conflict is not None, about_rewards=rewards
+        )
         if self.conflict is not None and self.conflict.is_over_time:
             of_model = ()  # nothing is claimed but that rows changed
         return (*of_model, *self.assumptions_of_test) if self.assumptions_of_test else ()

@@ -14,6 +14,7 @@ import numpy as np
 
 from plumdp.base.errors import ModelError
 from plumdp.model.check import validate
+from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import Graph, Indices, IntArray, ranges, read_only
@@ -104,6 +105,11 @@ def free_rows(model: ParametricMDP, row: Indices | None = None) -> ParametricMDP
         raise ModelError("free rows are for models in memory whose own transitions are counted")
     numbers = _own_rows(model) if row is None else _checked(graph, row)
     numbers = np.where(np.diff(graph.first_transition) > 1, numbers, -1)  # one successor: the known number 1
+    elsewhere = elsewhere_of(model)
+    if elsewhere is not None and (numbers == numbers[graph.first_choice[elsewhere]]).sum() > 1:
+        raise ModelError(
+            "what happens where the table knows nothing is nature's: tie no other row to that of elsewhere"
+        )
     is_free = (numbers >= 0)[graph.choice_of_transition()]
     _refuse_unknown(model, is_free)
     polynomials, known = _used(model, ~is_free)
