@@ -2,9 +2,11 @@
 
 import json
 import runpy
+import shutil
 
 import pytest
 from command_line import plumdp
+from support.verified_results import rehash
 from support.verified_tables import counts_of
 
 from plumdp import write_counts
@@ -74,3 +76,24 @@ def test_a_table_of_unknown_rows_is_verified_with_its_bets_and_its_model(tmp_pat
     assert "model      ok" in ended.out
     assert "trusted: that the chain" not in ended.out
     assert "not checked: entries of certificate.json that are not printed here" in ended.out
+
+
+def test_ones_own_log_is_counted_by_ones_own_model(folder):
+    runs, result, model = str(folder / "runs.parquet"), str(folder / "result"), ("--model", "rover:10,10")
+    ended = plumdp("verify", result, *model, "--data", runs, "--order", "runs")
+    assert ended.code == 0, ended.out
+    assert "trusted: that the counts" not in ended.out
+    assert "not checked: entries of certificate.json that are not printed here\n" in ended.out
+    assert plumdp("verify", result, *model, "--data", runs).code == 1
+    told = plumdp("verify", result, "--data", runs)
+    assert (told.code, told.err) == (2, "error: --data: a log is counted by a model; say with --model which\n")
+
+
+def test_what_could_not_be_compared_is_not_called_broken(folder, tmp_path):
+    result = shutil.copytree(folder / "result", tmp_path / "result")
+    (result / "data.npz").write_bytes(b"")
+    rehash(result)
+    ended = plumdp("verify", str(result), "--json")
+    content = json.loads(ended.out)
+    assert (ended.code, content["verified"], content["broken"]) == (4, False, None)
+    assert content["not_compared"]["layer"] == "data"

@@ -24,7 +24,7 @@ EXIT_CODES = (
     (1, "no: the threshold is out of reach, or a check fails"),
     (2, "misuse: the message says what to change"),
     (3, "the data contradict the model"),
-    (4, "nothing is certified, or not yet known"),
+    (4, "nothing is certified, not yet known, or could not be compared"),
     (UNEXPECTED, "an unexpected error, which the message asks you to report"),
     (IO_FAILED, "input or output failed: the disk is full, or standard output cannot be written"),
     (INTERRUPTED, "interrupted by Ctrl-C"),
