@@ -266,6 +266,9 @@ MUTANTS = {
     "statistical/test_reward_coverage": {
         "values that count ten times": "test_values_that_count_ten_times_are_found",
     },
+    "unit/test_pilots": {
+        "pilots of a table with the weight of others": "test_pilots_of_a_table_with_the_weight_of_others_are_found",
+    },
     "oracles/test_drawn_splits": {
         "one draw for all data": "test_one_draw_for_all_data_is_found",
     },

@@ -93,17 +93,26 @@ def test_data_of_a_planned_length_bet_from_the_first_moment_on_and_know_their_le
     assert (pilot.counts.tolist(), pilot.ratio, pilot.expected) == ([1] * N, 7, 128)
 
 
+def shares_of_pilots(*, is_table, n_pilots=lambda pilot: pilot.n_pilots):
+    """Return the shares of the error of all pilots that whoever ends the data may choose from, by their size."""
+    shares = {}
+    for n in (8 * 16 * 4**i for i in range(20)):
+        moments = [Seen(m * ONES) for m in moments_for(n, is_table=is_table, is_planned=False)]
+        pilot = open_pilot(moments, n, Seen(0 * ONES), is_table=is_table)
+        shares[pilot.total] = Fraction(1, n_pilots(pilot))
+        assert pilot.weight == 1 / pilot.n_pilots
+    return shares
+
+
 @pytest.mark.parametrize(("is_table", "n_pilots"), [(True, 12), (False, 6)])
 def test_the_shares_of_all_pilots_that_an_end_may_choose_sum_to_the_error(is_table, n_pilots):
-    """Whoever ends the data picks one of them, each the largest of 16, 64, … runs that is at most an eighth."""
-    ends, nothing = [8 * 16 * 4**i for i in range(20)], Seen(0 * ONES)
-    pilots = {}
-    for n in ends:
-        moments = [Seen(m * ONES) for m in moments_for(n, is_table=is_table, is_planned=False)]
-        pilot = open_pilot(moments, n, nothing, is_table=is_table)
-        pilots[pilot.total] = Fraction(1, pilot.n_pilots)
-        assert pilot.weight == 1 / pilot.n_pilots
-    assert (len(pilots), sum(pilots.values())) == (n_pilots, 1)
+    """Each is the largest of 16, 64, … runs that is at most an eighth."""
+    shares = shares_of_pilots(is_table=is_table)
+    assert (len(shares), sum(shares.values())) == (n_pilots, 1)
+
+
+def test_pilots_of_a_table_with_the_weight_of_others_are_found():
+    assert sum(shares_of_pilots(is_table=True, n_pilots=lambda _: 6).values()) == 2
 
 
 @pytest.mark.slow

@@ -278,7 +278,7 @@ def _record(
         bound=bound,
         optimistic_bound=best,
         true_value=true_value,
-        policy=PolicyTable(learned.model.graph, safe.policy),
+        policy=PolicyTable(learned.model.graph, safe.policy, frozenset([learned.counts.fingerprint])),
         width=float((bounds.upper - bounds.lower)[unknown].mean()) if unknown.any() else 0.0,
         status=status_of(learned, objective, min(bound, best), max(bound, best)),
         seconds=state.seconds,
