@@ -138,7 +138,11 @@ OPTIONS = {
 }
 
 BETS = {"planned", "open", "fixed"}
-FIRST = r"the first [\d,]+ steps of the data(, and later up to [\d,]+,)? decided how the (others|steps after them) .*"
+TEST = "(for the test of the model: )?"
+FIRST = (
+    TEST
+    + r"the first [\d,]+ steps of the data(, and later up to [\d,]+,)? decided how the (others|steps after them) .*"
+)
 NEEDED = {  # sentence → when a claim needs it: where all these words hold, and none after a minus
     "the model has every transition that can happen, and where a step leads .*": "-test -elsewhere",
     "where a step leads depends on state and action alone, .*": "elsewhere -test",
@@ -158,7 +162,7 @@ NEEDED = {  # sentence → when a claim needs it: where all these words hold, an
     "for the test of the model: how data were divided into the counts that were added was decided before .*": "sum",
     "you chose the policy before these data were looked at, .*": "announced",
     ".*; which these are was drawn at random .*: the confidence is over data and draw": "fixed bets",
-    "the data that came first decided how later ones are used, .*": "bets open",
+    TEST + "the data that came first decided how later ones are used, .*": "bets open",
     ".*; the runs of the log are numbered in the order in which they were made, .*": "bets runs",
     ".*; you expected 300 runs, or rows, before there were any": "expected",
     "the objectives were chosen before the data were looked at": "bets -unasked",
@@ -182,9 +186,8 @@ NEEDED = {  # sentence → when a claim needs it: where all these words hold, an
 
 
 def is_needed(sentence, now):
-    """Return whether the condition of a sentence holds; bets on a table are for questions alone."""
-    is_bet = now & BETS and not {"table", "unasked"} <= now
-    holds = now | ({"bets"} if is_bet else set())
+    """Return whether the condition of a sentence holds."""
+    holds = now | ({"bets"} if now & BETS else set())
     return all((word[1:] not in holds) if word[0] == "-" else word in holds for word in NEEDED[sentence].split())
 
 

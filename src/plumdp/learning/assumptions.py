@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import inf
 
+from plumdp.confidence.likelihood import guarantee_of
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.model.elsewhere import elsewhere_of
@@ -64,6 +65,8 @@ def assumptions_of_data(
     """
     if counts.report is not None and counts.report.contradicting:
         return ()
+    if rests_on and guarantee == Guarantee.ANYTIME:  # a test of the model may need more than the set
+        guarantee = guarantee_of(counts)
     rewards = _of_rewards(model) if len(counts.rewards) else ()
     return (_CHOSEN, *_of_sampling(counts, guarantee), *rests_on, *rewards, *_of_rows_in(counts))
 
