@@ -96,8 +96,6 @@ def _layers(look: Look, kind: SecondLook, report: Report) -> dict[str, Check]:
     """Return the layers that there are files for, in the order in which each may rest on those before."""
     counts = None if look.own is None else look.own.counts
     layers: dict[str, Check] = {} if look.own is None else {"model": kind.model}
-    if "HOA:" in look.witness["claim"]["objective"]:
-        report.unchecked.append("the file of an automaton that the property names")
     if counts is not None:
         layers["log"] = partial(_check_log, counts=counts, kind=kind)
     elif look.has_counts:
