@@ -302,7 +302,9 @@ class TransitionCounts:
         if not isinstance(other, TransitionCounts):
             return NotImplemented
         # the test over time, and its share of the error, are there if the data on the left have them, whatever is added
-        later = None if self.time is None else self.time.then(self.counts, other.time, _first_file(other))
+        files = () if other.report is None else other.report.files
+        name = Path(files[0].name).name if files else ""
+        later = None if self.time is None else self.time.then(self.counts, other.time, name)
         return self._sum(other, "adaptive", _before(self.pilot, other), later if other.total else self.time)
 
     def __radd__(self, other: int) -> TransitionCounts:
@@ -438,12 +440,6 @@ def _before(pilot: Pilot | None, other: TransitionCounts) -> Pilot | None:
     if pilot is None or not pilot.moments or not other.total or ADDED in pilot.rests_on:
         return pilot
     return replace(pilot, rests_on="; ".join(filter(None, [pilot.rests_on, ADDED])))
-
-
-def _first_file(counts: TransitionCounts) -> str:
-    """Return the name of the file that was read first, if any was."""
-    files = () if counts.report is None else counts.report.files
-    return Path(files[0].name).name if files else ""
 
 
 _PLANNED_SUM = "both parts were planned before either was looked at, and neither depends on the other"

@@ -110,25 +110,16 @@ class TimeParts:
         if not counts.any():
             return later
         called, rest = name or f"counts number {self.n_added + 1:,}", counts - self.total(len(counts))
-        return TimeParts(
-            self.n + later.n,
-            (*self.ends, self.n, *(self.n + end for end in later.ends)),
-            (*self.names, called, *(f"{each} of {called}" for each in later.names)),
-            np.hstack([self.entries, _entries(place, rest), later.entries + np.array([[place + 1], [0], [0]])]),
-            FILED,
-            self.n_added + later.n_added,
-        ).thinned()
-
-    def thinned(self) -> TimeParts:
-        """Return the parts with those boundaries alone that are next to the ones kept of so many base parts."""
-        ends, wanted = np.array(self.ends), np.array(boundaries_of(self.n))
-        if len(ends) <= len(wanted):
-            return self
-        kept = np.unique(np.abs(ends[:, None] - wanted).argmin(axis=0)).tolist()
-        entries = np.vstack([np.searchsorted(kept, self.entries[0]), self.entries[1:]])
-        return replace(
-            self, ends=tuple(self.ends[i] for i in kept), names=tuple(self.names[i] for i in kept), entries=entries
-        )
+        ends = (*self.ends, self.n, *(self.n + end for end in later.ends))
+        names = (*self.names, called, *(f"{each} of {called}" for each in later.names))
+        entries = np.hstack([self.entries, _entries(place, rest), later.entries + np.array([[place + 1], [0], [0]])])
+        n, wanted = self.n + later.n, np.array(boundaries_of(self.n + later.n))
+        # of too many boundaries, those next to the ones that are kept of so many base parts
+        nearest = np.abs(np.array(ends)[:, None] - wanted).argmin(axis=0)
+        kept = np.unique(nearest).tolist() if len(ends) > len(wanted) else range(len(ends))
+        entries[0] = np.searchsorted(kept, entries[0])
+        told = tuple(ends[i] for i in kept), tuple(names[i] for i in kept)
+        return TimeParts(n, *told, entries, FILED, self.n_added + later.n_added)
 
     def __repr__(self) -> str:
         return one_line(self, number_of(self.n, "base part"), f"{len(self.ends):,} boundaries")

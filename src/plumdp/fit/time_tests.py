@@ -94,10 +94,7 @@ class SeenOverTime:
         return SeenOverTime(table, tuple(ends), tuple(names), before[inside].astype(np.float64), total)
 
     def likely(self, point: FloatArray) -> FloatArray:
-        """Return an estimate (m) of how much likelier the data are if all parameters changed at a boundary, in nats.
-
-        It is the score test at a point, the estimate from all data.
-        """
+        """Return about how many nats (m) a change at each boundary wins, by the score test at the estimate."""
         basis, f = self.table.basis, self.table.values(point)[0]
         scores = self.table.coefficients @ basis / np.maximum(f, _LEAST)[:, None]
         whole, score = scores.T @ (scores * self.total[:, None]), self.total @ scores
@@ -176,8 +173,10 @@ def _terms(seen: SeenOverTime, i: int, space: Law) -> Iterator[tuple[int, float,
     axes = parameter_axes(table)
     laws = [(log(0.5) if len(axes) > 1 else 0.0, space)]
     if len(axes) > 1:
-        fixed = law_of_pilot(table, before, space)
-        laws += [(log(0.5 / len(axes)), _anew(fixed, axis, space)) for _, axis in axes]
+        fixed, widths = law_of_pilot(table, before, space), np.linalg.inv(space.precision)
+        for _, axis in axes:  # one parameter anew: as if nothing had been seen along its axis
+            wide = np.linalg.inv(fixed.precision) + axis @ widths @ axis * np.outer(axis, axis)
+            laws.append((log(0.5 / len(axes)), Law(fixed.mean, np.linalg.inv(wide).astype(np.float64))))
     new = logsumexp([share + log_evidence(table, after, *law) for share, law in laws])
     since = float(new) + log(weight_of(seen.ends[i])) - log(2)
     yield i, since, after
@@ -187,10 +186,3 @@ def _terms(seen: SeenOverTime, i: int, space: Law) -> Iterator[tuple[int, float,
     law = law_of_pilot(table, at[size], space) if size else space
     first = log_evidence(table, before - at[size], *law)
     yield i, since + log(share) + first, seen.total - at[size]
-
-
-def _anew(law: Law, axis: FloatArray, space: Law) -> Law:
-    """Return a law in which what was seen says nothing of the parameters along an axis."""
-    width = axis @ np.linalg.solve(space.precision, axis)
-    wide = np.linalg.inv(law.precision) + width * np.outer(axis, axis)
-    return Law(law.mean, np.asarray(np.linalg.inv(wide), dtype=np.float64))

@@ -35,7 +35,7 @@ def table_fit(model: ParametricMDP, counts: TransitionCounts) -> ModelFit:
     pooled = [rows.sum_by_place(seen).astype(np.float64) for seen in (*before, counts.counts)]
     evidence, where = over_time(pooled[:-1], weights, pooled[-1], rows.first)
     changes = evidence[free] if names else np.zeros(0)
-    first = _first_choice(rows.number, len(is_free))
+    first = rows.representative
     tests = [
         *_named(model, "class", "rows tied to that of", by_choice, first[tied]),
         *_named(model, "time", "a change over time of", changes, first[free]),
@@ -70,13 +70,6 @@ def _change(model: ParametricMDP, pooled: Sequence[FloatArray], names: Sequence[
     target = graph.describe_state(int(graph.successor[graph.first_transition[choice] + place]))
     step = f"the probability that {graph.describe_choice(choice)} leads to {target}"
     return in_words(step, names[where[row]], first[place], last[place])
-
-
-def _first_choice(number: Indices, n_rows: int) -> Indices:
-    """Return one choice of each row."""
-    first = np.zeros(n_rows, dtype=np.int64)
-    first[number[::-1]] = np.arange(len(number))[::-1]
-    return first
 
 
 def _against_ties(model: ParametricMDP, counts: TransitionCounts) -> FloatArray:
