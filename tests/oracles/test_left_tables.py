@@ -96,13 +96,13 @@ def bets_take_one_end_for_both(patch):
 
 
 MUTANTS = {  # with a few systems that find them
-    elsewhere_costs_a_step: (209, 211),
-    labels_are_false_elsewhere: (0, 96),
-    products_forget_what_is_not_known: (31, 33),
-    labels_that_no_state_has_are_impossible: (175,),
-    steps_elsewhere_cost_nothing: (41,),
-    discounts_count_what_nature_chooses: (18,),
-    bets_take_one_end_for_both: (0, 98),
+    elsewhere_costs_a_step: (112, 137),
+    labels_are_false_elsewhere: (48, 169),
+    products_forget_what_is_not_known: (7, 31),
+    labels_that_no_state_has_are_impossible: (80, 176),
+    steps_elsewhere_cost_nothing: (40, 41),
+    discounts_count_what_nature_chooses: (138, 186),
+    bets_take_one_end_for_both: (28, 169),
 }
 
 
