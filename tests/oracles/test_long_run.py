@@ -199,6 +199,20 @@ def test_states_that_take_turns_have_an_average():
     assert exact.lower[0] <= 0.5 <= exact.upper[0] <= exact.lower[0] + 1e-6
 
 
+def test_sweeps_end_where_runs_may_end_up_in_several_sets_of_states():
+    """From the first state runs go to states that earn 0, 1 or 2 forever: no number is the average of all."""
+    third = Fraction(1, 3)
+    model = plumdp.explore(
+        lambda s: {"go": [(third, s._replace(x=x)) for x in (1, 2, 3)] if s.x == 0 else [(1, s)]},
+        {"x": 0},
+        space=plumdp.ParameterSpace.box({}),
+        rewards={"r": lambda s: float(max(s.x - 1, 0))},
+    )
+    found = solve(instantiate(model, {}), Reward(model.rewards["r"], "max", average=True))
+    assert found.lower[0] <= 1 <= found.upper[0]
+    assert found.sweeps < 5000
+
+
 def test_the_gradient_is_that_of_the_average():
     rng = np.random.default_rng(1)
     model = random_model(rng)

@@ -101,6 +101,8 @@ class TestModels:
             model.probabilities((TRUTH, rows[:3]))
         with pytest.raises(pl.ModelError, match="which is not a probability"):
             model.probabilities(({"p": 1.5}, rows))
+        with pytest.raises(pl.ModelError, match=r"give an array with a probability for each .* not a pair"):
+            as_table(model).probabilities((TRUTH, rows))
 
     def test_data_have_the_pilots_that_both_views_pay_for(self):
         """Data that may end at will have one of six pilots, as likelihood sets say; those of tables have twelve."""

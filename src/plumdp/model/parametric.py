@@ -209,9 +209,10 @@ class ParametricMDP:
 def _table_probabilities(model: ParametricMDP, point: Point, known: FloatArray) -> FloatArray:
     """Return the value of each expression that one probability for each transition gives, checked."""
     graph, expression, n_known = model.graph, model.expression, len(model.expressions.polynomials)
-    given = None if isinstance(point, Mapping) else np.asarray(point)
+    is_pair = isinstance(point, tuple) and len(point) == 2 and isinstance(point[0], Mapping)
+    given = None if is_pair or isinstance(point, Mapping) else np.asarray(point)
     if given is None or given.shape != (graph.n_transitions,) or given.dtype.kind not in "iuf":
-        what = "a mapping" if given is None else f"{given.dtype} of shape {given.shape}"
+        what = "a pair" if is_pair else "a mapping" if given is None else f"{given.dtype} of shape {given.shape}"
         raise ModelError(
             f"rows of this model are unknown: give an array with a probability for each of its "
             f"{graph.n_transitions:,} transitions as the point, not {what}"
