@@ -141,12 +141,12 @@ BETS = {"planned", "open", "fixed"}
 TEST = "(for the test of the model: )?"
 FIRST = (
     TEST
-    + r"the first [\d,]+ steps of the data(, and later up to [\d,]+,)? decided how the (others|steps after them) .*"
+    + r"the first [\d,]+ steps? of the data(, and later up to [\d,]+,)? decided how the (others|steps after them) .*"
 )
 NEEDED = {  # sentence → when a claim needs it: where all these words hold, and none after a minus
     "the model has every transition that can happen, and where a step leads .*": "-test -elsewhere",
     "where a step leads depends on state and action alone, .*": "elsewhere -test",
-    'the reward "cost" of a step in a state that the table does not have lies between 0 and 4': "elsewhere -test",
+    'the reward "cost" of a step in a state that the table does not have lies between 0 and 4': "elsewhere paid",
     "the successors of each row in the table come from data that are not among these; .*": "elsewhere",
     "the model is correct for some values of its parameters": "-table -misfit -test -contradicted",
     "the model is correct for .*, up to 0.01 for each state and action .*": "misfit -test",
@@ -251,19 +251,19 @@ def case():
 
 
 VERBS = {  # name → what it returns, and the conditions that the verb adds
-    "learn": lambda case: ({"html": of_html(case.learned._repr_html_())}, ""),
+    "learn": lambda case: ({"html": of_html(case.learned._repr_html_())}, "paid"),
     "certify": lambda case: (pl.certify(case.model, case.counts, GOAL, **case.options), ""),
-    "certify_all": lambda case: (pl.certify_all(case.model, case.counts, case.asked, **case.options), ""),
+    "certify_all": lambda case: (pl.certify_all(case.model, case.counts, case.asked, **case.options), "paid"),
     "compare": lambda case: (pl.compare(case.model, case.counts, GOAL, **case.options), ""),
     "conclude": lambda case: (pl.conclude(case.learned, GOAL), ""),
     "decide": lambda case: (pl.decide(case.learned, 'P>=0.2 [ F "goal" ]'), ""),
     "difference": lambda case: (pl.difference(case.learned, GOAL, "a", "b"), ""),
     "compare_models": lambda case: (_of_models(case), ""),
     "check_model": lambda case: (pl.check_model(case.model, case.counts, confidence=0.9), "test unasked"),
-    "certify_within": lambda case: (pl.decisions.certify_within(case.learned, GOAL, subject_to=[CHEAP]), ""),
+    "certify_within": lambda case: (pl.decisions.certify_within(case.learned, GOAL, subject_to=[CHEAP]), "paid"),
     "improve": lambda case: (pl.decisions.improve(case.model, case.counts, GOAL, **case.options), "practice"),
     "improve_learned": lambda case: (pl.decisions.improve_learned(case.learned, GOAL, over="a"), ""),
-    "net_benefit": lambda case: (pl.decisions.net_benefit(case.learned, GOAL, COST, willingness=(0, 9)), ""),
+    "net_benefit": lambda case: (pl.decisions.net_benefit(case.learned, GOAL, COST, willingness=(0, 9)), "paid"),
     "quantile": lambda case: (pl.decisions.quantile(case.learned, STEPS), ""),
 }  # fmt: skip
 BELOW = {"learn_online", "audit", "write_report", "explain", "explain_result", "read_result", "interval_model"}

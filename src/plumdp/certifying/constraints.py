@@ -31,9 +31,11 @@ from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.model.objective import Kind
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Asked, Question, ask
+from plumdp.model.text import html_table
 from plumdp.region.conflict import Conflict
-from plumdp.result.certificate import Certificate, outward, percent
+from plumdp.result.certificate import Certificate, assumptions_of, outward, percent, premises_of
 from plumdp.result.policy_table import PolicyTable
+from plumdp.result.printing import Fact, fact_lines
 
 _MULTIPLIERS = (0.0, *(2.0**k for k in range(-8, 13, 2)))  # in units in which both sides are about as large
 _HALVINGS = 12  # of the probability with which a policy draws one of two actions
@@ -83,10 +85,17 @@ class Constrained:
 
     def __str__(self) -> str:
         parts = [f"  {answer.question.text}: {answer.sentence}" for answer in self.answers]
-        return "\n".join([self.sentence, *parts, str(self.certificate)])
+        return "\n".join([self.sentence, *parts, str(self.certificate), *fact_lines(self._more_premises())])
 
     def _repr_html_(self) -> str:
-        return f"<p><b>{escape(self.sentence)}</b></p>{self.certificate._repr_html_()}"
+        return (
+            f"<p><b>{escape(self.sentence)}</b></p>{self.certificate._repr_html_()}{html_table(self._more_premises())}"
+        )
+
+    def _more_premises(self) -> list[Fact]:
+        """Return what the thresholds rest on beside what the certificate does."""
+        known = self.certificate.premises()
+        return [fact for fact in premises_of(each.certificate for each in self.answers) if fact not in known]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
@@ -94,7 +103,7 @@ class Constrained:
             "schema": "plumdp/constrained/1",
             "is_feasible": self.is_feasible,
             "sentence": self.sentence,
-            "assumptions": list(self.certificate.assumptions),
+            "assumptions": assumptions_of([self.certificate, *(each.certificate for each in self.answers)]),
             "certificate": self.certificate.to_dict(),
             "subject_to": [answer.to_dict() for answer in self.answers],
         }

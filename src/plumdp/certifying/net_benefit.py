@@ -28,7 +28,7 @@ from plumdp.model.policy import Policy
 from plumdp.model.question import Asked, Question, ask
 from plumdp.model.text import html_table
 from plumdp.region.conflict import Conflict
-from plumdp.result.certificate import Certificate, Status, outward, percent
+from plumdp.result.certificate import Certificate, Status, assumptions_of, outward, percent, premises_of
 from plumdp.result.json_values import json_value
 from plumdp.result.policy_table import PolicyTable
 from plumdp.result.printing import fact_lines
@@ -107,11 +107,15 @@ class NetBenefit:
 
     def __str__(self) -> str:
         values = (f"  {name}: {effect}; {cost}" for name, effect, cost in self._rows())
-        return "\n".join([self.sentence, *values, *fact_lines(self.strategies[0].effect.premises())])
+        return "\n".join([self.sentence, *values, *fact_lines(premises_of(self._certificates))])
 
     def _repr_html_(self) -> str:
-        premises = html_table(self.strategies[0].effect.premises())
+        premises = html_table(premises_of(self._certificates))
         return f"<p><b>{escape(self.sentence)}</b></p>{html_table(self._rows())}{premises}"
+
+    @property
+    def _certificates(self) -> tuple[Certificate, Certificate]:
+        return self.strategies[0].effect, self.strategies[0].cost
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [
@@ -124,7 +128,7 @@ class NetBenefit:
         return {
             "schema": "plumdp/net-benefit/1",
             "sentence": self.sentence,
-            "assumptions": list(self.strategies[0].effect.assumptions),
+            "assumptions": assumptions_of(self._certificates),
             "willingness": [json_value(end) for end in self.willingness],
             "boundaries": [
                 {"from": one, "to": other, "lower": json_value(ends[0]), "upper": json_value(ends[1])}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -359,3 +359,13 @@ class Certificate:
     def to_json(self) -> str:
         """Return everything but the policy as JSON."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+
+def premises_of(certificates: Iterable[Certificate]) -> list[Fact]:
+    """Return what several certificates rest on together, each fact once."""
+    return [*dict.fromkeys(fact for each in certificates for fact in each.premises())]
+
+
+def assumptions_of(certificates: Iterable[Certificate]) -> list[str]:
+    """Return the assumptions of several certificates, each once."""
+    return [text for label, text in premises_of(certificates) if label == "assuming"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 
 from plumdp.model.text import html_table
-from plumdp.result.certificate import Certificate
+from plumdp.result.certificate import Certificate, premises_of
 
 
 class Certificates(list[Certificate]):
@@ -21,5 +21,5 @@ class Certificates(list[Certificate]):
         said = ", ".join(f"{header[i]} {rows[0][i]}" if i else rows[0][i] for i in same)
         kept = [i for i in range(len(header)) if i not in same]
         table = html_table([[row[i] for i in kept] for row in rows], [header[i] for i in kept])
-        premises = html_table(dict.fromkeys(fact for each in self for fact in each.premises()))
+        premises = html_table(premises_of(self))
         return (f"<p><b>{html.escape(said)}</b></p>{table}" if said else table) + premises
