@@ -48,6 +48,7 @@ MUTANTS = {
     },
     "unit/test_contradictory_rows": {
         "the better of two rows that contradict each other": "test_keeping_the_better_of_two_rows_is_found",
+        "runs of one name that count where they agree": "test_runs_that_share_names_do_not_count_where_they_agree",
     },
     "oracles/test_left_tables": {
         "tables whose unknown takes a step": "test_a_planted_error_is_found[elsewhere_costs_a_step]",

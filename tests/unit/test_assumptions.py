@@ -179,7 +179,7 @@ NEEDED = {  # sentence → when a claim needs it: where all these words hold, an
     r"rows of the log with the same run, step and values are copies of one row \(9 rows were left out\)": "copies",
     "the rows of each run follow one another in the order of column step, .*": "times",
     "actions are numbered in the order of the model: .*": "numbers",
-    r"whether a row .* does not depend on where its step led \(5 rows were left out\)": "unreadable -rewards",
+    r"whether a row .* does not depend on where steps led \(5 rows were left out\)": "unreadable -rewards",
     r"whether a row .* led, nor on its reward \(5 rows were left out\)": "unreadable rewards",
     "the baseline takes each action as often as .*; what is done today may be another policy, .*": "practice",
 }

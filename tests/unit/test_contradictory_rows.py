@@ -158,3 +158,31 @@ def test_keeping_the_better_of_two_rows_is_found(monkeypatch):
     monkeypatch.setattr(sql, "_PLACE_OF_MOVE", sql._PLACE_OF_MOVE.replace(move, kept))
     assert distribution("transitions") != binomial(2)
     assert sum(weight * k for (k, _), weight in distribution("transitions").items()) == 1 + 2 * Fraction(3, 10)
+
+
+def two_runs_of_one_name(n, seed):
+    """Return throws of two files that both number their runs from 0: heads are rare, so most pairs of runs agree."""
+    rng = np.random.default_rng(seed)
+    rows = [(run, step, 0, "go", int(rng.random() < 0.1)) for _ in range(2) for run in range(n) for step in range(3)]
+    return pd.DataFrame(rows, columns=["episode", "step", "heads", "action", "next_heads"]).sample(
+        frac=1, random_state=1
+    )
+
+
+def test_runs_that_share_names_do_not_count_where_they_agree():
+    """Of two throws at 0.1 that count once if they agree, and not at all otherwise, heads are 0.01 of 0.82."""
+    log = two_runs_of_one_name(60, 1)
+    assert read_log(COIN, log, **ANYHOW).report.rows["repeated step"] == len(log)
+    others = log.assign(episode=1000 + log.index)  # runs of which no step is there twice, so that most steps are not
+    both = pd.concat([log, others[: len(log)], others.assign(episode=5000 + log.index)])
+    read = read_log(COIN, both, order="runs", **ANYHOW)
+    assert read.report.rows["repeated step"] == len(log)
+    assert not read.counts.pilot.moments
+
+
+def test_a_correction_in_a_run_of_copies_elsewhere_is_no_shared_name():
+    log = pd.DataFrame({"episode": np.repeat(np.arange(40), 6), "step": np.tile(np.arange(6), 40), "heads": 0})
+    log = log.assign(action="go", next_heads=0)
+    again = pd.concat([log, log[log.episode < 3], log[(log.episode == 9) & (log.step == 2)].assign(next_heads=1)])
+    rows = read_log(COIN, again, **ANYHOW).report.rows
+    assert (rows["copy"], rows["repeated step"]) == (18, 2)

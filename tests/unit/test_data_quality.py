@@ -115,7 +115,7 @@ def test_rows_that_cannot_be_read_are_counted_and_what_leaving_them_out_assumes_
     assert certificate.status == "certified"
     assert certificate.data_quality.unreadable == 1
     assert certificate.assumptions[-1] == (
-        "whether a row of the log can be read does not depend on where its step led (1 row was left out)"
+        "whether a row of the log can be read does not depend on where steps led (1 row was left out)"
     )
     assert ("data", "51 rows of transitions: 50 matched, 1 rejected") in certificate.facts()
 

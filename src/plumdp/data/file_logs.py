@@ -33,6 +33,7 @@ from plumdp.data.first_rows import (
     repeated_rows_sql,
     repeated_steps,
     repeated_steps_sql,
+    shared_names_sql,
 )
 from plumdp.data.frames import FRAME, register_frame
 from plumdp.data.ingestion import Offender
@@ -301,6 +302,14 @@ class FileLog:
             n -= found
             if n == 0:
                 return
+
+    def shares_names(self, form: LogForm, columns: Mapping[str, Source]) -> bool:
+        """Return whether rows that contradict each other look like steps of several runs that have one name."""
+        found = []
+        for table, types in self.tables.items():
+            own = columns_sql(columns, types, form, is_warehouse=self.engine == SPARK)
+            found += self.connection.execute(shared_names_sql(own, table)).fetchall()
+        return any(is_one for is_one, _ in found) or sum(surplus or 0 for _, surplus in found) > 0
 
     def repeated_steps(self, form: LogForm, columns: Mapping[str, Source], n: int) -> list[RepeatedStep]:
         """Return a few steps of which there are several rows that are not alike."""

@@ -71,6 +71,24 @@ def repeated_steps_sql(columns: Mapping[str, str], table: str, n: int | None = N
     return f"SELECT {_STEP} FROM ({different}) GROUP BY {_STEP} HAVING count(*) > 1{few}"
 
 
+def shared_names_sql(columns: Mapping[str, str], table: str) -> str:
+    """Return a query that says whether rows which contradict each other look like steps of several runs of one name.
+
+    They do if most steps of such a run have several rows, or most steps of all runs have: a correction, or a second
+    record, repeats few. Its columns are that of some run, and the steps that have several rows less all others.
+    """
+    names = ", ".join(map(quoted, columns))
+    alike = f"SELECT {names}, count(*) AS n FROM ({select_sql(columns, table)}) WHERE {_HAS_STEP} GROUP BY {names}"
+    steps = f"SELECT {_STEP}, count(*) AS n_different, sum(n) AS n_rows FROM ({alike}) GROUP BY {_STEP}"
+    several = "sum(CASE WHEN n_rows > 1 THEN 1 ELSE 0 END)"
+    runs = (
+        f"SELECT max(n_different) AS n_different, {several} AS several, 2 * {several} - count(*) AS surplus "
+        f"FROM ({steps}) GROUP BY {quoted(EPISODE)}"
+    )
+    is_one = "max(CASE WHEN n_different > 1 AND several > 1 AND surplus > 0 THEN 1 ELSE 0 END)"
+    return f"SELECT {is_one} AS is_one, CAST(sum(surplus) AS BIGINT) AS surplus FROM ({runs})"
+
+
 def repeated_rows_sql(columns: Mapping[str, str], table: str, n: int, *, step: str, place: str) -> str:
     """Return a query for the rows of n such steps: what is read, the ``step`` as the log has it, and the ``place``."""
     rows = select_sql({**columns, "shown_step": step, PLACE_OF_ROW: place}, table)

@@ -94,6 +94,7 @@ class TransitionCounter:
         self.is_ordered = False  # whether rows were counted whose steps only put them in order
         self._n_repeated = 0  # rows of steps that have several which differ
         self._n_different = 0  # all rows but copies
+        self.is_shared = False  # whether the log was seen to have names that stand for several runs
         self._matcher = Matcher(graph, self._mapping.action_names, elsewhere)
         self._has_names = False  # whether an action has a name
         self.has_action_numbers = False  # whether numbers are taken for actions
@@ -247,8 +248,8 @@ class TransitionCounter:
 
     @property
     def shares_names(self) -> bool:
-        """Whether most rows contradict others of their step, so that names of runs stand for several of them."""
-        return 2 * self._n_repeated > self._n_different
+        """Whether names of runs stand for several of them, as they also do if most rows contradict others."""
+        return self.is_shared or 2 * self._n_repeated > self._n_different
 
     @property
     def has_alike(self) -> bool:

@@ -226,6 +226,7 @@ def read_log(
         )
         for block in log.count(model.graph, form, found, moments):
             tally.add(block)
+        tally.is_shared = tally.has_repeated_steps and form != "counts" and log.shares_names(form, found)
         tally.settle()
         if tally.fault is not None:
             fault, offender = tally.fault

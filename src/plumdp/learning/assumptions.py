@@ -35,7 +35,7 @@ _UNCONFOUNDED = (
 _COMPLETE = (
     "which steps are in the data does not depend on where they led{reward}: none is missing because of its outcome{or_}"
 )
-_READABLE = "whether a row of the log can be read does not depend on where its step led{reward}"
+_READABLE = "whether a row of the log can be read does not depend on where steps led{reward}"
 _ONCE = "no step is in the data twice, such as in two files that overlap or under the name of another run"
 _PLANNED = "you fixed the amount of data before you looked at any; data added later may have ended when you liked"
 _SAMPLED: dict[Sampling, str] = {
