@@ -119,7 +119,7 @@ def test_misuse_ends_with_a_sentence_in_the_words_of_the_command_line(case, fold
 # logs that would mislead in silence
 
 REPEATED = (
-    "error: 2 of 6 rows do not fit the model:\n  repeated step: 2 rows; episode 0, step 0 (2 rows: next_money=9 in row "
+    "error: 4 of 6 rows do not fit the model:\n  repeated step: 4 rows; episode 0, step 0 (2 rows: next_money=9 in row "
     "1 of day-1.csv, next_money=11 in row 1 of day-2.csv)\n"
     "if each file numbers its runs anew, say --partitions files\n"
     "correct the log or the model, or count the other rows with --keep-going; --rejected rejected.csv writes all of "

@@ -236,7 +236,8 @@ def test_what_is_exported_holds_what_was_certified(run, folder, ending):
     command = ["export", STUDY, "counts.parquet", "--model", model, "--policy", "best.json", "--force"]
     code, out, _ = run(*command)
     assert code == 0
-    headline, first, last = out.splitlines()
+    headline, first, last, *premises = out.splitlines()
+    assert [line.split()[0] for line in premises if line[:4] == "  as"][:1] == ["assuming"]
     claim = "the true probabilities lie in the intervals with confidence 99.9 %"
     assert first == f"{model}: interval model, 225 states; {claim}"
     assert headline.startswith("The policy's value lies between ")

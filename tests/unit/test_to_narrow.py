@@ -34,7 +34,7 @@ CASES = {
         SHARED,
         {"order": "runs", "on_unmatched": "report"},
         {},
-        "give different runs different names, as most rows contradict others with the same run and step; if each file "
+        "give different runs different names, as rows with the same run and step contradict each other; if each file "
         "numbers its runs anew, say partitions='files'; then bets are placed by what came first",
     ),
     "few runs": (RUNS[RUNS.episode < 16], {"order": "runs"}, {}, FEW),

@@ -24,7 +24,7 @@ _NO_BETS: dict[NoBets, Advice] = {
     ),
     "unnamed runs": ("name the run of each row, with ", Option("columns", {EPISODE: ...}), _BETS),
     "shared names": (
-        "give different runs different names, as most rows contradict others with the same run and step; if each file "
+        "give different runs different names, as rows with the same run and step contradict each other; if each file "
         "numbers its runs anew, say ",
         *(Option("partitions", "files"), _BETS),
     ),

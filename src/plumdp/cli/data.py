@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _NO_BETS: dict[NoBets, str] = {
     "order": ", without bets, as nobody said what came first (--order)",
     "unnamed runs": ", without bets, as rows do not name their runs (--column episode=COLUMN)",
-    "shared names": ", without bets, as most rows contradict others with the same run and step",
+    "shared names": ", without bets, as names of runs seem to stand for several of them",
     "few": ", without bets, as there are too few data for the first",
 }
 

@@ -247,10 +247,13 @@ class FileLog:
         usual = (
             f"({lengths}) AS every_one CROSS JOIN (SELECT median(interval_length) AS usual FROM ({lengths})) AS all_of"
         )
-        share = "avg(CASE WHEN interval_length BETWEEN 1.75 * usual AND 2.25 * usual THEN 1.0 ELSE 0.0 END)"
-        query = f"SELECT min(usual), CAST({share} AS DOUBLE) FROM {usual}"
-        ((length, twice),) = self.connection.execute(query).fetchall()
-        return spacing_in_words(length, twice) if twice else ""
+        about = "interval_length BETWEEN {} * usual AND {} * usual"
+        one, two = (
+            f"CAST(avg(CASE WHEN {about.format(n - 0.25, n + 0.25)} THEN 1.0 ELSE 0.0 END) AS DOUBLE)" for n in (1, 2)
+        )
+        query = f"SELECT min(usual), {one}, {two} FROM {usual}"
+        ((length, once, twice),) = self.connection.execute(query).fetchall()
+        return spacing_in_words(length, twice) if twice and once > twice else ""  # otherwise nothing is usual
 
     def _moments(self, columns: Mapping[str, Source], types: Mapping[str, str]) -> dict[str, str]:
         moment = mapped_sql(moment_of(column_of(columns[STEP])), types, is_warehouse=self.engine == SPARK)
