@@ -335,6 +335,13 @@ class TestShortCut:
         with pytest.raises(ModelError, match=r'model_from_log\(…, elsewhere={"time": \(0, 1000\)}\)'):
             pl.certify(*short_cut, f'R{{"time"}}max=? [ {formula} ]')
 
+    @pytest.mark.parametrize("formula", ["P{}=? [ F<=1 \"goal\" ]", "R{{\"gain\"}}{}=? [ C<=2 ]", "P{}=? [ X \"goal\" ]"])
+    def test_a_question_that_would_count_the_way_elsewhere_as_a_step_is_refused(self, short_cut, formula):
+        """Runs come to the goal by a transition that the table does not have: F<=1 has 0.4, and not 0."""
+        objective = pl.parse_property(formula.format("max"), short_cut[0])
+        with pytest.raises(ModelError, match=r"steps must be counted; ask the property itself, or .* ask\(property, model"):
+            pl.model.Question(short_cut[0], objective)
+
     def test_a_label_that_no_state_of_the_table_has_is_not_decided_to_be_impossible(self, short_cut):
         assert "at most 0.40" in pl.decide(pl.learn(*short_cut), 'P<=0.01 [ F<=1 "goal" ]').sentence
 
