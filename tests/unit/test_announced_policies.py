@@ -218,6 +218,30 @@ def test_counts_before_the_first_bets_are_those_of_the_first_runs_of_a_log(optio
     assert np.array_equal(first.counts, pl.read_log(model, rows).counts.counts)
 
 
+def test_what_came_first_of_the_second_counts_of_a_sum_did_not_come_before_its_bets():
+    """The pilot of a sum is that of the first counts; that of a planned sum is a pilot of both, 5 % of each."""
+    one, other = data(n=5000), data(n=5001)
+    whole, planned = one + other, one.planned_sum(other)
+
+    def is_refused(first, counts):
+        mine = pl.certify(table(), first, REACH, relaxation="interval").policy
+        try:
+            pl.certify(table(), counts, REACH, policy=mine, announced=True)
+        except pl.DataError as error:
+            return "cannot be announced" in str(error)
+        return False
+
+    assert not is_refused(one.before_bets(), whole)
+    assert not is_refused(whole.before_bets(), whole)
+    assert is_refused(other.before_bets(), whole)
+    assert is_refused(one.before_bets(), planned)  # 1,024 runs, and the pilot has 250 of each
+    assert not is_refused(planned.before_bets(), planned)
+    names = {part.name for part in whole.before_bets().parts}
+    assert len(names) == 1
+    assert "the first 1,024 runs or rows of " in names.pop()  # not of each
+    assert planned.before_bets().parts[0].name.startswith(f"the pilot, {planned.pilot.total:,} steps, of ")
+
+
 def test_a_question_with_a_policy_is_about_that_and_one_about_a_difference_is_refused():
     study = pl.case_study("betting:5")
     counts = pl.simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)

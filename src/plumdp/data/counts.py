@@ -18,7 +18,7 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.vocabulary import Sampling as Sampling
 from plumdp.data.report import IngestionReport
-from plumdp.data.same_files import Part, new_parts, refuse_same_parts
+from plumdp.data.same_files import Part, first_of, new_parts, refuse_same_parts
 from plumdp.data.seen import CountArray as CountArray
 from plumdp.data.seen import Seen, no_rewards
 from plumdp.data.time_parts import TimeParts
@@ -28,6 +28,7 @@ from plumdp.model.text import html_table, number_of, one_line
 LARGEST = 2**53  # steps: from here on, one more is the same number as a float, which bounds are computed from
 USUAL_RATIO = 19.0  # of main to pilot data, where nobody said what was planned: 5 % are the pilot
 ADDED = "counts were added in the order in which their data were collected"  # else the pilot may depend on main data
+PLANNED_SUM = "both parts were planned before either was looked at, and neither depends on the other"
 N_TABLE_PILOTS = 12  # that data of a table may have: up to 67,108,864 runs
 N_PILOTS = 6  # that data of any length may have: 16, 64, …, 16,384 runs
 _MAIN_PER_PILOT = 3  # at least, of a table if the length of the data was planned
@@ -290,7 +291,10 @@ class TransitionCounts:
                 "more, say their order, or choose by other data"
             )
         seen, n = self.pilot.seen_at_moments[first], self.pilot.lengths[first]
-        parts = tuple(part.first(n) for part in self.parts)
+        # the length of a pilot that is one array, such as that of a planned sum, is a number of steps
+        is_alone = len(self.pilot.lengths) == 1 and n == seen.counts.sum()
+        words = f"the pilot, {n:,.10g} steps," if is_alone else f"the first {n:,.10g} runs or rows"
+        parts = first_of(self.parts, words, n)
         return TransitionCounts(self.graph, seen.counts, self.sampling, parts=parts, rewards=seen.rewards)
 
     def __add__(self, other: TransitionCounts) -> TransitionCounts:
@@ -442,14 +446,11 @@ def _before(pilot: Pilot | None, other: TransitionCounts) -> Pilot | None:
     return replace(pilot, rests_on="; ".join(filter(None, [pilot.rests_on, ADDED])))
 
 
-_PLANNED_SUM = "both parts were planned before either was looked at, and neither depends on the other"
-
-
 def _both(one: Pilot, other: Pilot) -> Pilot:
     """Return two planned pilots as one; its ratio is that of all planned main data to both pilots."""
     total = one.total + other.total
     ratio = (one.total * one.ratio + other.total * other.ratio) / total if total else one.ratio
-    reasons = dict.fromkeys([*(pilot.rests_on for pilot in (one, other) if pilot.rests_on), _PLANNED_SUM])
+    reasons = dict.fromkeys([*(pilot.rests_on for pilot in (one, other) if pilot.rests_on), PLANNED_SUM])
     return Pilot.of(one.seen + other.seen, PilotEnd.PLANNED, ratio, "; ".join(reasons))
 
 

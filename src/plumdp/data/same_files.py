@@ -34,13 +34,12 @@ class Part:
 
     @property
     def mark(self) -> str:
-        """A hash of the origin, and how many of its first runs or rows it is if not all: what policies keep of it."""
-        _, is_first, n = self.key.partition(_FIRST)
-        return blake2b(self.origin.encode(), digest_size=8).hexdigest() + (f":{n}" if is_first else "")
+        """A hash of the origin: what policies keep of it.
 
-    def first(self, n: float) -> Part:
-        """Return the first n runs or rows of it as a part."""
-        return replace(self, name=f"the first {n:,.10g} runs or rows of {self.name}", key=f"{self.origin}{_FIRST}{n!r}")
+        If it is not all of it, how many runs or rows came first, and of which parts together, if of several, are added.
+        """
+        _, is_first, n = self.key.partition(_FIRST)
+        return _mark(self.origin) + (f":{n.replace(' ', ':')}" if is_first else "")
 
     @property
     def is_known(self) -> bool:
@@ -51,6 +50,22 @@ class Part:
     def is_frame(self) -> bool:
         """Whether it is a data frame."""
         return self.key.startswith(OF_FRAME)
+
+
+def first_of(parts: Sequence[Part], words: str, n: float) -> tuple[Part, ...]:
+    """Return what came first of all parts together, n runs or rows, as a part of each; in ``words``, what that is."""
+    name = f"{words} of {listing([part.name for part in parts])}"
+    keys = (f"{part.origin}{_FIRST}{n!r} {together(parts)}".strip() for part in parts)
+    return tuple(replace(part, name=name, key=key) for part, key in zip(parts, keys, strict=True))
+
+
+def together(parts: Sequence[Part]) -> str:
+    """Return a mark of several parts in their order, or nothing for one."""
+    return _mark(" ".join(part.origin for part in parts)) if len(parts) > 1 else ""
+
+
+def _mark(text: str) -> str:
+    return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def part_of_file(file: LogFile) -> Part:

@@ -11,7 +11,8 @@ from plumdp.base.errors import DataError, Option
 from plumdp.confidence.bounds import Intervals
 from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.tolerant import require_misfit
-from plumdp.data.counts import TransitionCounts
+from plumdp.data.counts import PLANNED_SUM, TransitionCounts
+from plumdp.data.same_files import together
 from plumdp.learning.methods import SETS, ConfidenceMethod, Sets
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP
@@ -87,12 +88,17 @@ def refuse_chosen(question: Question, counts: TransitionCounts, method: Confiden
 
     Bets of a stage must not know what came later (Statement 7b), and those of parameters begin with the first runs.
     """
-    first = counts.pilot.first_bets if method.is_for_tables and counts.pilot is not None else None
-    most = 0.0 if first is None or counts.pilot is None else counts.pilot.lengths[first]
-    own = {part.mark: part.name for part in counts.parts} | {counts.fingerprint: "these counts"}
+    pilot, parts = counts.pilot if method.is_for_tables else None, counts.parts
+    first = None if pilot is None else pilot.first_bets
+    most = 0.0 if first is None or pilot is None else pilot.lengths[first]
+    # the pilot is that of the parts that came first, but for a planned sum, whose is that of all
+    is_of_all = pilot is not None and PLANNED_SUM in pilot.rests_on
+    began = [parts[:size] for size in range(len(parts) if is_of_all else 1, len(parts) + 1)]
+    may_choose = {(part.mark, together(those)) for those in began for part in those}
+    own = {part.mark: part.name for part in parts} | {counts.fingerprint: "these counts"}
     for mark in sorted(question.chosen_by):
-        origin, _, n = mark.partition(":")
-        if origin in own and not (n and float(n) <= most):
+        origin, n, of_parts = (*mark.split(":"), "", "")[:3]
+        if origin in own and not (n and float(n) <= most and (origin, of_parts) in may_choose):
             raise DataError(
                 f"the policy comes from a certificate of {own[origin]}, so that it cannot be announced to these data. "
                 "Its value is bounded without that; to have bets on a policy, give one that you chose before, as you "
