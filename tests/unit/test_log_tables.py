@@ -342,6 +342,11 @@ class TestShortCut:
         with pytest.raises(ModelError, match=r"steps must be counted; ask the property itself, or .* ask\(property, model"):
             pl.model.Question(short_cut[0], objective)
 
+    def test_no_interval_model_says_that_labels_do_not_hold_elsewhere(self, short_cut):
+        """Whoever asked it for F "goal" would be told at most 0.3, where 0.4 come to the goal by another way alone."""
+        with pytest.raises(DataError, match="runs may leave this table"):
+            pl.exchange.interval_model(pl.learn(*short_cut))
+
     def test_a_label_that_no_state_of_the_table_has_is_not_decided_to_be_impossible(self, short_cut):
         assert "at most 0.40" in pl.decide(pl.learn(*short_cut), 'P<=0.01 [ F<=1 "goal" ]').sentence
 

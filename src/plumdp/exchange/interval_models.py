@@ -5,6 +5,7 @@ from __future__ import annotations
 from plumdp.base.errors import DataError
 from plumdp.certifying.pipeline import relax
 from plumdp.learning.learned import Learned
+from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.space import Point
 from plumdp.relaxation.interval_model import IntervalModel
@@ -18,7 +19,8 @@ def interval_model(learned: Learned, *, relaxation: Relaxation = "rectangular") 
     With the confidence of what was learned, the true probabilities lie in its intervals. What it says of a policy
     therefore holds with that confidence, whichever tool calculates it. ``solve`` also uses the region inside the
     intervals; a file holds the intervals alone, so that another tool finds wider bounds: those of the
-    relaxation "expression". If the data contradict the model, the intervals rest on the graph alone.
+    relaxation "expression". If the data contradict the model, the intervals rest on the graph alone. A table from a log
+    that runs may leave is refused, as no intervals say what holds where they go.
 
     >>> from plumdp import case_study, learn, simulate
     >>> from plumdp.stages import solve
@@ -33,6 +35,11 @@ def interval_model(learned: Learned, *, relaxation: Relaxation = "rectangular") 
     if not isinstance(learned, Learned):
         raise DataError(f"interval_model takes what learn(model, counts) returns, not {type(learned).__name__}")
     model = learned.model
+    if elsewhere_of(model.counted) is not None:
+        raise DataError(
+            "runs may leave this table, and no intervals tell another tool what may hold where they go: ask certify or "
+            "decide"
+        )
     return IntervalModel(relax(learned, relaxation), model.labels, model.rewards, model.constants)
 
 
