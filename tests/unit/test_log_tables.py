@@ -335,11 +335,13 @@ class TestShortCut:
         with pytest.raises(ModelError, match=r'model_from_log\(…, elsewhere={"time": \(0, 1000\)}\)'):
             pl.certify(*short_cut, f'R{{"time"}}max=? [ {formula} ]')
 
-    @pytest.mark.parametrize("formula", ["P{}=? [ F<=1 \"goal\" ]", "R{{\"gain\"}}{}=? [ C<=2 ]", "P{}=? [ X \"goal\" ]"])
+    @pytest.mark.parametrize("formula", ['P{}=? [ F<=1 "goal" ]', 'R{{"gain"}}{}=? [ C<=2 ]', 'P{}=? [ X "goal" ]'])
     def test_a_question_that_would_count_the_way_elsewhere_as_a_step_is_refused(self, short_cut, formula):
         """Runs come to the goal by a transition that the table does not have: F<=1 has 0.4, and not 0."""
         objective = pl.parse_property(formula.format("max"), short_cut[0])
-        with pytest.raises(ModelError, match=r"steps must be counted; ask the property itself, or .* ask\(property, model"):
+        with pytest.raises(
+            ModelError, match=r"steps must be counted; ask the property itself, or .* ask\(property, model"
+        ):
             pl.model.Question(short_cut[0], objective)
 
     def test_no_interval_model_says_that_labels_do_not_hold_elsewhere(self, short_cut):
