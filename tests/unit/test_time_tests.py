@@ -181,6 +181,16 @@ def test_days_that_are_added_in_order_are_tested_and_say_what_that_rests_on():
     assert any(ADDED in each for each in pl.certify(COIN, short, HEADS).assumptions)
 
 
+def test_the_order_of_each_log_that_is_added_is_said_once():
+    """Boundaries inside of the second counts rest on the order of its runs, of whatever kind the first counts are."""
+    order = "the runs were numbered as they were made"
+    simulated, read = pl.simulate(COIN, {"p": 0.3}, 500, rng=1, max_steps=1), read_over_time(OUTCOMES[:500])
+    read = replace(read, pilot=replace(read.pilot, rests_on=order))
+    for counts in (read, simulated + read, read + simulated):
+        assert sum(order in each for each in pl.certify(COIN, counts, HEADS).assumptions) == 1
+    assert not any(order in each for each in pl.certify(COIN, simulated, HEADS).assumptions)
+
+
 def test_a_boundary_whose_pilot_was_not_kept_has_the_next_one_at_its_own_weight():
     """Without its pilot a term is left out, and never replaced at the same weight."""
     table, space = likelihood_table(COIN), law_of_space(COIN)

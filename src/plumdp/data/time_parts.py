@@ -101,14 +101,15 @@ class TimeParts:
         """Return the parts with some transitions (n_transitions) alone."""
         return replace(self, entries=self.entries[:, is_kept[self.entries[1]]])
 
-    def then(self, counts: CountArray, other: TimeParts | None, name: str) -> TimeParts:
+    def then(self, counts: CountArray, other: TimeParts | None, name: str, order: str = "") -> TimeParts:
         """Return the parts of these data and others that came later, which are one part if nothing is known of theirs.
 
-        ``counts`` are those of all of these data, and ``name`` is what the others are called.
+        ``counts`` are those of all of these data, ``name`` is what the others are called, and ``order`` what somebody
+        has to vouch for that is about theirs.
         """
         later, place = other or TimeParts(1, (), (), _NOTHING), len(self.ends)
         if not counts.any():
-            return later
+            return replace(later, rests_on="; ".join(filter(None, [later.rests_on, order])))
         called, rest = name or f"counts number {self.n_added + 1:,}", counts - self.total(len(counts))
         ends = (*self.ends, self.n, *(self.n + end for end in later.ends))
         names = (*self.names, called, *(f"{each} of {called}" for each in later.names))
@@ -119,7 +120,8 @@ class TimeParts:
         kept = np.unique(nearest).tolist() if len(ends) > len(wanted) else range(len(ends))
         entries[0] = np.searchsorted(kept, entries[0])
         told = tuple(ends[i] for i in kept), tuple(names[i] for i in kept)
-        return TimeParts(n, *told, entries, FILED, self.n_added + later.n_added)
+        said = dict.fromkeys([FILED, *filter(None, [*self.rests_on.split("; "), *later.rests_on.split("; "), order])])
+        return TimeParts(n, *told, entries, "; ".join(said), self.n_added + later.n_added)
 
     def __repr__(self) -> str:
         return one_line(self, number_of(self.n, "base part"), f"{len(self.ends):,} boundaries")

@@ -50,8 +50,8 @@ class Question:
         self.objective.check_size(self.model.graph)
         if self.objective.n_steps is not None and elsewhere_of(self.model) is not None:
             raise ModelError(
-                f"{self.objective.text or 'the objective'}: runs may leave the table, so that steps must be counted; ask "
-                "the property itself, or make the question with ask(property, model)"
+                f"{self.objective.text or 'the objective'}: runs may leave the table, so that steps must be counted; "
+                "ask the property itself, or make the question with ask(property, model)"
             )
         object.__setattr__(self, "objective", settled(self.model, self.objective))
         for name in ("policy", "against"):
