@@ -1,5 +1,6 @@
 """Tables made of logs and of tabular environments: what is refused, and that every row is counted where it belongs."""
 
+import math
 from collections import Counter
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pytest
 import plumdp as pl
 from plumdp import DataError, ModelError
 from plumdp.data import model_from_log, record, table_from_env
+from plumdp.result.data_file import read_data
 
 EARLY = pd.DataFrame({"x": [0, 0, 1, 1], "action": ["go", "go", "go", "wait"], "next_x": [1, 2, 2, 1]})
 
@@ -377,6 +379,28 @@ def test_a_certified_minimum_of_costs_does_not_steer_into_the_unknown():
     found = pl.certify(model, log, 'R{"cost"}min=? [ C<=2 ]', policy="risky")
     assert found.lower <= 901 <= found.upper
     assert "900 of 3,000 steps (30 %) left the table" in str(log)
+
+
+@pytest.mark.parametrize("most", [1000, math.inf])
+@pytest.mark.parametrize("policy", [None, "uniform"])
+def test_a_result_keeps_what_was_said_of_rewards_elsewhere_and_lists_states_of_the_table_alone(policy, most, tmp_path):
+    """The table has the states 0, 1 and 2; that of x = 7, and those that stand for what it does not know, it has not.
+
+    State 1 has no row, so that no action is known there.
+    """
+    early = pd.DataFrame({"x": [0, 0], "action": ["safe", "risky"], "next_x": [1, 2]})
+    late = pd.DataFrame({"x": [0] * 4, "action": ["safe"] * 4, "next_x": [1, 1, 2, 7], "n": [100] * 4})
+    cost = {"rewards": {"cost": lambda s: 1.0 * (s.x == 1)}, "elsewhere": {"cost": (0, most)}}
+    model = model_from_log(early, states="x", initial=0, ends=lambda s: s.x == 2, **cost)
+    log = pl.read_log(model, late)
+    asked = 'R{"cost"}min=? [ C<=2 ]' if most < math.inf else 'R{"cost"}min=? [ F x=2 ]'
+    found = pl.certify(model, log, asked, policy=policy)
+    found.save(tmp_path / "result", model=model, counts=log.counts)
+    kept, _ = read_data(tmp_path / "result" / "data.npz")
+    assert kept.rewards["cost"].elsewhere == (0.0, most)
+    assert {*pd.read_csv(tmp_path / "result" / "policy.csv").x} == {0, 2}
+    again = pl.read_policy(found.policy.graph, tmp_path / "result" / "policy.csv")
+    assert np.array_equal(np.asarray(again), np.asarray(found.policy))
 
 
 @pytest.mark.parametrize("lost", [7, None, 2**40])

@@ -69,6 +69,7 @@ def write_data(path: Path | IO[bytes], model: ParametricMDP, counts: TransitionC
         "labels": list(model.labels),
         "rewards": list(model.rewards),
         "learned": [None if r.learned is None else _terms(r.learned) for r in model.rewards.values()],
+        "elsewhere": _given(model),
         "constants": {name: [type(value).__name__, str(value)] for name, value in model.constants.items()},
         "spaces": [space_terms(space) for space in (model.declared_space, model.space)],
         "expressions": [polynomial_terms(f) for f in model.expressions.polynomials],
@@ -136,10 +137,14 @@ def _model(about: Mapping[str, Any], arrays: Arrays) -> ParametricMDP:
     n_free = int(about.get("n_free", 0))
     graph, expression = _graph(about, arrays, len(polynomials) + n_free)
     declared, space = (space_from(*terms) for terms in about["spaces"])
-    learned = about.get("learned", [None] * len(about["rewards"]))
+    none: list[Any] = [None] * len(about["rewards"])
+    learned, given = about.get("learned", none), about.get("elsewhere") or none
     rewards = {
         name: RewardStructure(
-            arrays.get(f"state reward {i}"), arrays.get(f"choice reward {i}"), _learned(i, learned[i], arrays)
+            arrays.get(f"state reward {i}"),
+            arrays.get(f"choice reward {i}"),
+            _learned(i, learned[i], arrays),
+            given[i] and (float(given[i][0]), float(given[i][1])),
         )
         for i, name in enumerate(about["rewards"])
     }
@@ -157,6 +162,15 @@ def _model(about: Mapping[str, Any], arrays: Arrays) -> ParametricMDP:
     if errors:
         raise ModelError(errors[0])
     return model
+
+
+def _given(model: ParametricMDP) -> list[list[str] | None] | None:
+    """Return what was said of steps outside of a table; infinity has no number in JSON."""
+    ends = [
+        None if each.elsewhere is None else [repr(float(end)) for end in each.elsewhere]
+        for each in model.rewards.values()
+    ]
+    return ends if any(ends) else None
 
 
 def _terms(learned: LearnedRewards) -> list[Any]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError, require_kind, require_path
 from plumdp.data.observing import Observe, Places
+from plumdp.model.elsewhere import ELSEWHERE
 from plumdp.model.graph import FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.named_policy import policy_by_name
 from plumdp.model.parametric import ParametricMDP, require_model
@@ -200,8 +201,15 @@ class PolicyTable:
         return columns
 
     def to_csv(self, path: str | Path) -> None:
-        """Write one line per state, its variables and the action; or per action that may be drawn, with its share."""
-        write_columns(path, self.columns())
+        """Write one line per state, its variables and the action; or per action that may be drawn, with its share.
+
+        States in which a table from a log knows no action have no line: there is nothing to choose.
+        """
+        graph = self.graph
+        names = np.array(graph.action_names, dtype=object)[graph.action[graph.first_choice[:-1]]]
+        is_told = (names != ELSEWHERE) | (np.diff(graph.first_choice) > 1)
+        kept = is_told if self.weights is None else is_told[graph.state_of_choice()[np.flatnonzero(self.weights)]]
+        write_columns(path, {name: values[kept] for name, values in self.columns().items()})
 
     @cached_property
     def tree(self) -> DecisionTree:
