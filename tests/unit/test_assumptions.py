@@ -168,7 +168,7 @@ NEEDED = {  # sentence → when a claim needs it: where all these words hold, an
     "the objectives were chosen before the data were looked at": "bets -unasked",
     "p is the same in the other study .*, and it was chosen without looking at these data": "evidence",
     "the mean reward of a step is that of its state and action, .*": "rewards",
-    r"no value of cost lies outside of \[0, 4\], also of those that were not seen": "rewards",
+    r"every value of cost lies in \[0, 4\], also those that were not seen": "rewards",
     "no step is in the data twice, .*": "given",
     "whoever chose the actions .* would lead than the state says .*": "given -rewards",
     "whoever chose the actions .* would lead, or about its reward, than the state says .*": "given rewards",

@@ -90,8 +90,9 @@ REFUSED = {
     "dates that are not whole": (
         dated(RUNS, "every=30d").assign(step=lambda log: log.step.where(log.index != 2, datetime(2024, 5, 30))),
         "every=30d",
-        "steps='every=30d': 1 step is not a whole number of it after the first of the run, such as 2024-05-30 "
-        "00:00:00 in run 0; choose 'monthly', 'weekly' or 'daily', for periods of the calendar, or round the dates",
+        "steps='every=30d': 1 step does not come a whole number of periods after the first of the run, such as "
+        "2024-05-30 00:00:00 in run 0; choose 'monthly', 'weekly' or 'daily', for periods of the calendar, or round "
+        "the dates",
     ),
 }
 

@@ -92,7 +92,7 @@ def not_whole(steps: Steps, n: int, run: object, date: str) -> DataError:
     """Return the error for dates that are not whole numbers of a period after the first of their run."""
     return DataError(
         Option("steps", steps),
-        f": {number_of(n, 'step')} {'is' if n == 1 else 'are'} not a whole number of it after the first of the run, "
-        f"such as {date} in run {run}; choose 'monthly', 'weekly' or 'daily', for periods of the "
+        f": {number_of(n, 'step')} {'does' if n == 1 else 'do'} not come a whole number of periods after the first of "
+        f"the run, such as {date} in run {run}; choose 'monthly', 'weekly' or 'daily', for periods of the "
         "calendar, or round the dates",
     )

@@ -16,6 +16,7 @@ from plumdp.learning.storage import storage_of
 from plumdp.model.policy import memory_of
 from plumdp.model.question import Asked, Question, ask
 from plumdp.result.advice import LIKE_THESE, Prediction
+from plumdp.result.printing import plain_number
 from plumdp.solver.coupled.gradient import policy_gradient
 
 
@@ -30,7 +31,7 @@ class DecidingRuns:
     @property
     def sentence(self) -> str:
         """The number of runs in words."""
-        better, size = self.names[self.gain < 0], f"{abs(self.gain):.3g}"
+        better, size = self.names[self.gain < 0], plain_number(abs(self.gain), 0, is_probability=False)
         if not self.gain or self.prediction is None:
             return "No number of runs like these up to 10^12 is predicted to tell."
         alone = ", if you certify from these only" if self.prediction.is_alone else ""

@@ -100,7 +100,7 @@ def _of_rewards(model: ParametricMDP) -> Iterator[str]:
         ends = dict.fromkeys((low, low + span) for low, span in zip(learned.low, learned.span, strict=True))
         ranges = listing([f"[{float(low):g}, {float(high):g}]" for low, high in ends])
         own = "its range, one of " if len(ends) > 1 else ""
-        yield f"no value of {name} lies outside of {own}{ranges}, also of those that were not seen"
+        yield f"every value of {name} lies in {own}{ranges}, also those that were not seen"
 
 
 def _of_rows_in(counts: TransitionCounts) -> Iterator[str]:

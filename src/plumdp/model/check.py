@@ -172,7 +172,8 @@ def _ranges(model: ParametricMDP) -> Iterator[Issue]:
             f, point = outside[0]
             polynomial = table.polynomials[f]
             at = ", ".join(f"{name}={float(value):g}" for name, value in point.items() if name in polynomial.names)
-            more = f" ({len(outside) - 1} more expressions leave [0, 1] too)" if len(outside) > 1 else ""
+            more = f" ({len(outside) - 1} more expressions leave [0, 1] too)" if len(outside) > 2 else ""
+            more = " (1 more expression leaves [0, 1] too)" if len(outside) == 2 else more
             message = f"expression {polynomial} is {float(polynomial.evaluate(point)):g} at {at}{more}: {remedy}"
             yield Issue(severity, "range", message)  # type: ignore[arg-type]  # mypy widens the literals of the loop
 

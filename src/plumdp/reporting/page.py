@@ -50,7 +50,9 @@ _LOOKS = {
 }
 
 
-_UNDECIDED = _Look("vacuous", "–", "Not yet known which policy is better", "Bounds on the value of one of both.")
+_UNDECIDED = _Look(
+    "vacuous", "–", "Not yet known which policy is better", "These bounds are on the value of one policy alone."
+)
 
 
 def _look_of(certificate: Certificate) -> _Look:

@@ -17,6 +17,7 @@ from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.text import html_table, listing, number_of, one_line
 from plumdp.result.certificate import outward
 from plumdp.result.policy_table import write_columns
+from plumdp.result.printing import plain_number
 
 NOTICEABLE = 0.01  # share of the gradient that is worth a word
 _NAMED = 3  # rows of a table in a sentence
@@ -129,7 +130,7 @@ class Advice:
         apart = f"{outward(self.width, 1)} apart" if isfinite(self.width) else "not both finite"
         found = [f"The bounds on the policy's value are {apart} now, after {number_of(self.n_steps, 'step')}."]
         found += self._rows() + self._rewards()
-        aim = "halve that" if self.target == self.width / 2 else f"bring that to {self.target:.3g}"
+        aim = "halve that" if self.target == self.width / 2 else f"bring that to {_plain(self.target)}"
         if self.enough:
             parts = [f"{p.amount} {by.get(p.sampling, p.sampling)}{_how(p)}" for p in self.enough]
             first, *others = parts
@@ -138,7 +139,7 @@ class Advice:
             found.append(f"No number of runs up to 10^12 is predicted to {aim}.")
         for p in self.predictions:
             runs = number_of(p.runs, "more run")
-            width = f"about {p.width:.3g}" if isfinite(p.width) else "not both finite"
+            width = f"about {_plain(p.width)}" if isfinite(p.width) else "not both finite"
             found.append(f"After {runs} {by.get(p.sampling, p.sampling)}: {width}{_how(p)}.")
         if any(p.is_alone for p in (*self.enough, *self.predictions)):
             found.append(
@@ -161,7 +162,7 @@ class Advice:
         enough = f"about {_rounded(self.directly.sum())} more visits of {number_of(n_rows, 'row')}"
         return [
             f"The rows that limit the width most, by their shares of the variance: {'; '.join(largest)}.",
-            f"If rows can be sampled one by one, {enough} bring it to {self.target:.3g}: {listing(most, _NAMED)}.",
+            f"If rows can be sampled one by one, {enough} bring it to {_plain(self.target)}: {listing(most, _NAMED)}.",
         ]
 
     def _rewards(self) -> list[str]:
@@ -179,9 +180,9 @@ class Advice:
         left = wanted - (1 - each.share)  # of the variance, for this mean
         if left <= 0:
             least = self.width * max(1 - each.share, 0.0) ** 0.5
-            return f"more of them alone bring the width to no less than {least:.3g}"
+            return f"more of them alone bring the width to no less than {_plain(least)}"
         more = max(each.visits * (each.share / left - 1), 0)
-        return f"about {_rounded(more)} more of them alone bring the width to {self.target:.3g}"
+        return f"about {_rounded(more)} more of them alone bring the width to {_plain(self.target)}"
 
     def to_dict(self, n: int = 10) -> dict[str, Any]:
         """Return the advice, with the n best choices, ready for JSON."""
@@ -225,6 +226,10 @@ class Advice:
     def to_csv(self, path: str | Path) -> None:
         """Write the sampling policy: one line per choice, with state variables, action and probability."""
         write_columns(path, self.columns())
+
+
+def _plain(width: float) -> str:
+    return plain_number(width, 0, is_probability=False)
 
 
 def _rounded(number: float) -> str:
