@@ -73,6 +73,7 @@ def test_half_a_log_of_impossible_steps_is_not_certified_from_the_other_half():
         "MODEL CONTRADICTED: 1,000 rows of the data show what the model says cannot happen. No bound is claimed."
     )
     assert ("data", "2,000 rows of transitions: 1,000 matched, 1,000 rejected") in certificate.facts()
+    assert {label for label, _ in certificate.facts()} == {"objective", "data", "because", ""}  # no set, no relaxation
     assert {each.status for each in pl.compare(COIN, log, HEADS)} == {"model contradicted"}
 
 

@@ -18,8 +18,8 @@ ORDER = (
 )
 FEW = "collect more than 16 runs, or 256 rows if these are in order; the first bets are placed then"
 OPEN = (
-    "of the next data, fix the number of runs before you look at any, and say sampling='trajectories', or say how many "
-    "you expect, with expected=…"
+    "for the next data, fix the number of runs before you look at any, and say sampling='trajectories', or say how "
+    "many you expect, with expected=…"
 )
 MORE = "collect more data: four times as many about halve the width; advise says which help most"
 CASES = {
@@ -37,6 +37,7 @@ CASES = {
         "give different runs different names, as rows with the same run and step contradict each other; if each file "
         "numbers its runs anew, say partitions='files'; then bets are placed by what came first",
     ),
+    "no data": (RUNS[:0], {}, {}, "give data: there are no data (the log has 0 rows)"),
     "few runs": (RUNS[RUNS.episode < 16], {"order": "runs"}, {}, FEW),
     "few runs, planned": (RUNS[RUNS.episode < 16], {"sampling": "trajectories"}, {}, FEW),
     "few rows": (MOVES.head(256), {"order": "time"}, {}, FEW),
@@ -99,5 +100,19 @@ def test_the_command_line_speaks_of_its_flags(tmp_path, monkeypatch):
     assert "narrower        to get narrower bounds: say of the log what came first, with\n" in said
     assert "--order runs if its runs are numbered" in said
     _, said, _ = plumdp("certify", "betting:5", "log.csv", "--order", "runs", "--confidence", "0.5", "--json")
-    assert '"narrower": "of the next data, fix the number of runs before you look at any, and say --sampling' in said
+    assert '"narrower": "for the next data, fix the number of runs before you look at any, and say --sampling' in said
     assert "without bets, as nobody said what came first (--order)" in plumdp("count", "betting:5", "log.csv")[1]
+    compared = ["policy", "betting:5", "log.csv", "--policy", "bet0", "--against", "bet1"]
+    for command in (compared, ["improve", "betting:5", "log.csv", "--over", "bet0"]):
+        plumdp(*command, "--order", "runs", "--confidence", "0.5", "-o", "result", "--force")
+        assert "--sampling trajectories" in pl.read_result("result").to_narrow
+
+
+def test_without_data_no_parameters_are_called_likely_and_no_test_is_passed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    RUNS[:0].to_csv("log.csv", index=False)
+    (tmp_path / "lamp.py").write_text("from log_models import LAMP\n")
+    code, said, warning = plumdp("certify", "lamp.py:LAMP", "log.csv", "--prop", ASKED)
+    assert (code, warning) == (4, "warning: there are no data (the log has 0 rows)\n")
+    assert "estimate" not in said
+    assert "model test      nothing was tested, as there are no data\n" in said

@@ -40,7 +40,7 @@ from plumdp.result.printing import Fact, fact_lines
 PRACTICE = "practice"
 _MOST_CERTIFIED = 3  # policies whose differences are proved, of all that a search proposes
 _FOUND = "the policy found"
-_PRACTICE = "a policy that takes each action as often as these data do"
+_PRACTICE = "a policy that takes each action as often as {} do"
 _ESTIMATED = (
     "the baseline takes each action as often as {} do in the same state; what is done today may be another policy, "
     "and may depend on more than the state"
@@ -207,7 +207,7 @@ def improve_learned(
     require_learned("improve_learned", learned)
     question = ask(objective, learned.model, memory=False)
     is_practice = _is_practice(over)
-    name = name or (_PRACTICE if is_practice else "the baseline")
+    name = name or (_PRACTICE.format(_data_of_practice(learned.counts, question)) if is_practice else "the baseline")
     baseline = _baseline(question, learned.counts, over)
     other = conclude(learned, question, policy=baseline, precision=precision)
     differences = [
@@ -294,11 +294,16 @@ def _candidates(learned: Learned, question: Question, baseline: Certificate, pre
     return [*certificates, *more]
 
 
+def _data_of_practice(counts: TransitionCounts, question: Question) -> str:
+    seen = _before_bets(counts, question.model)
+    return "these data" if seen is counts.counts else f"the first {seen.sum():,} steps of these data"
+
+
 def _about_practice(counts: TransitionCounts, question: Question) -> tuple[str, ...]:
     graph, seen = question.model.graph, _before_bets(counts, question.model)
     visits = np.bincount(graph.state_of_choice(), taken_choices(seen, question.model), graph.n_states)
     n_unseen = int(((visits == 0) & (np.diff(graph.first_choice) > 1)).sum())
-    said = _ESTIMATED.format("these data" if seen is counts.counts else f"the first {seen.sum():,} steps of these data")
+    said = _ESTIMATED.format(_data_of_practice(counts, question))
     if not n_unseen:
         return (said,)
     return (f"{said}; in {number_of(n_unseen, 'state')} without data, it draws all actions alike",)

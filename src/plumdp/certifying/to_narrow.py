@@ -12,6 +12,7 @@ from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
 from plumdp.learning.storage import storage_of
 from plumdp.result.certificate import Certificate
+from plumdp.result.data_quality import DataQuality
 from plumdp.tables.table_set import NOT_ANNOUNCED
 
 Advice: TypeAlias = tuple[str | Option, ...]
@@ -43,6 +44,9 @@ def to_narrow(learned: Learned, certificate: Certificate) -> Advice:
     if certificate.status not in (Status.CERTIFIED, Status.VACUOUS) or certificate.lower == certificate.upper:
         return ()
     pilot, report = learned.counts.pilot, learned.counts.report
+    absence = DataQuality(learned.counts.total, report).absence
+    if absence and (report is None or report.no_bets != "shared names"):
+        return (f"give data: {absence}",)
     has_bets = pilot is not None and pilot.moments
     if SETS[learned.kind].announce is not None and not has_bets and report is not None and report.no_bets is not None:
         return _NO_BETS[report.no_bets]
@@ -59,7 +63,7 @@ def to_narrow(learned: Learned, certificate: Certificate) -> Advice:
         )
     if pilot is not None and pilot.moments and not pilot.is_planned and pilot.expected is None and report is not None:
         return (
-            "of the next data, fix the number of runs before you look at any, and say ",
+            "for the next data, fix the number of runs before you look at any, and say ",
             *(Option("sampling", "trajectories"), ", or say how many you expect, with ", Option("expected", ...)),
         )
     if certificate.gap.get("remainder", 0.0) > certificate.gap.get("statistics", 0.0):

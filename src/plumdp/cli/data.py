@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -125,7 +124,7 @@ def count(
 
     Files of counts are added, in the order in which their data were collected. Ends with 4 if there are no steps.
     """
-    from plumdp.result.data_quality import DataQuality, contents
+    from plumdp.result.data_quality import contents
 
     if output is not None:
         _require_output(output, counts=True, force=force)
@@ -147,7 +146,6 @@ def count(
         report = [] if counted.report is None else [str(counted.report)]
         print("\n".join([*report, f"{what}{_pilot_text(counted)}", *made_of]))
     if not counted.total:
-        print(f"warning: {DataQuality(0, counted.report).absence}", file=sys.stderr)
         raise typer.Exit(EXIT_CODES[Status.VACUOUS])
 
 
@@ -202,6 +200,8 @@ def _manifest(counts: plumdp.TransitionCounts, output: Path | None) -> dict[str,
 
 
 def _pilot_text(counts: plumdp.TransitionCounts) -> str:
+    if not counts.total:
+        return ""
     why = f" ({counts.pilot.rests_on})" if counts.pilot is not None and counts.pilot.rests_on else ""
     if counts.pilot is None or not counts.pilot.lengths:
         no_bets = None if counts.report is None else counts.report.no_bets

@@ -10,7 +10,7 @@ import plumdp
 from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions
-from plumdp.cli.results import EXIT_CODES, Result, exit_code, print_decisions
+from plumdp.cli.results import EXIT_CODES, Result, exit_code, print_decisions, with_command
 from plumdp.cli.sources import load_policy
 
 _PRACTICE = "practice"  # as in Python
@@ -66,7 +66,7 @@ def improve(
         for asked, each in zip(objectives, answers, strict=True)
     ]
     print_decisions(answers, more, as_json=as_json)
-    folder.write(learned, [each.compared for each in answers])
+    folder.write(learned, [with_command(each.compared) for each in answers])
     if exit_code([Result(each.certificate) for each in answers]) == EXIT_CODES[Status.CONTRADICTED]:
         raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
     raise typer.Exit(0 if all(each.is_better for each in answers) else EXIT_CODES[Status.VACUOUS])

@@ -5,6 +5,7 @@ What can be checked without the model is checked when the options are put togeth
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -144,7 +145,7 @@ class LogOptions:
             for name in OF_LOGS:
                 if getattr(self, name) not in (getattr(LogOptions, name), [], ()):
                     refuse_option(name, files[0])
-            return claiming(self.sampling, files, added_counts(model, files))
+            return _with_warning(claiming(self.sampling, files, added_counts(model, files)))
         LOGGER.info("reading the data")
         with progress_bar("reading the data") as show:
             log = plumdp.read_log(
@@ -165,7 +166,7 @@ class LogOptions:
                 partitions=self.partitions,
                 progress=show,
             )
-        return log.counts
+        return _with_warning(log.counts)
 
     def runs(self, model: plumdp.model.ParametricMDP) -> plumdp.data.WholeRuns:
         """Return the runs of logs as they were."""
@@ -278,6 +279,15 @@ class FolderOptions:
         data = None if is_on_disk else (learned.model, learned.counts)
         witnesses = [plumdp.decisions.make_witness(learned, each) for each in certificates] if self.witness else []
         write_results(results, self.output, data=data, witnesses=witnesses, force=self.force)
+
+
+def _with_warning(counts: plumdp.TransitionCounts) -> plumdp.TransitionCounts:
+    """Return counts, with a warning on standard error if there are none: bounds are then those of the space."""
+    from plumdp.result.data_quality import DataQuality
+
+    if absence := DataQuality(counts.total, counts.report).absence:
+        print(f"warning: {absence}", file=sys.stderr)
+    return counts
 
 
 def require_new(path: Path, *, force: bool) -> None:

@@ -11,7 +11,7 @@ from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.certify import Given, Relaxing, certify_each
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions
-from plumdp.cli.results import EXIT_CODES, VERDICT_CODES, Result, exit_code, print_decisions, worst_code
+from plumdp.cli.results import EXIT_CODES, VERDICT_CODES, Result, exit_code, print_decisions, with_command, worst_code
 from plumdp.cli.sources import load_policy
 
 _Policy = Annotated[
@@ -98,7 +98,7 @@ def _compare_two(
         [plumdp.decisions.runs_to_tell(learned, *pair) for pair in zip(objectives, differences, strict=True)],
         as_json=as_json,
     )
-    folder.write(learned, [each.with_comparison() for each in differences])
+    folder.write(learned, [with_command(each.with_comparison()) for each in differences])
     results = [Result(each.first) for each in differences]
     is_wrong = exit_code(results) == EXIT_CODES[Status.CONTRADICTED]
     codes = {EXIT_CODES[Status.CONTRADICTED]} if is_wrong else {VERDICT_CODES[each.verdict] for each in differences}

@@ -106,9 +106,9 @@ def _policy(certificate: Certificate) -> str:
 def _wanted(certificate: Certificate) -> str:
     """Return which values are good ones, and the estimate, in one line."""
     said = [f"Wanted: {_WANTED[certificate.direction]}."]
-    if certificate.estimated_value is not None and certificate.claims_bounds:
+    if "estimate" in dict(certificate.facts()):
         share = is_probability(certificate.objective)
-        estimate = plain_number(certificate.estimated_value, 0, is_probability=share)
+        estimate = plain_number(certificate.estimated_value or 0.0, 0, is_probability=share)
         said.append(f"Best estimate: about {estimate}, where the data are most likely; this is not a bound.")
     if certificate.narrower:
         said.append(sentence(certificate.to_narrow))

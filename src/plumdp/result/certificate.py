@@ -187,9 +187,10 @@ class Certificate:
         """Return what the claim rests on: labels and texts."""
         report = None if self.data_quality is None else self.data_quality.report
         left = f"{report.departures}; bounds take the worst and the best" if report and report.elsewhere else ""
-        facts = [
-            *([("elsewhere", left)] if left else []),
-            ("objective", self.objective),
+        facts = [*([("elsewhere", left)] if left else []), ("objective", self.objective)]
+        if not self.claims_bounds:
+            return [*facts, *self.premises()]
+        facts += [
             ("relaxation", self._relaxation_in_words()),
             ("confidence set", f"{self.confidence_set}; {GUARANTEES[self.guarantee]}"),
         ]
@@ -208,7 +209,7 @@ class Certificate:
             boxes = self.parameters.items()
             box = listing([f"{name} in [{outward(low, -1)}, {outward(high, 1)}]" for name, (low, high) in boxes])
             facts.append(("parameters", box))
-        if self.estimated_value is not None:
+        if self.estimated_value is not None and not self._absence:
             point = listing([f"{name} = {value:.6g}" for name, value in self.estimate.items()])
             facts.append(("estimate", f"about {self.estimated_value:.6g} at the most likely {point} (not a bound)"))
         if parts := ", ".join(f"{share} {name}" for name, share in shares(self.gap)):
@@ -234,7 +235,14 @@ class Certificate:
             facts += [("because" if not i else "", text) for i, text in enumerate(self.reason.split("; ")) if text]
         return facts + [("assuming", each) for each in (*self.assumptions, *self.comparison.get("assuming", ()))]
 
+    @property
+    def _absence(self) -> str:
+        """Why there are no data, in words, if there are none: then no parameters are likely, and nothing is tested."""
+        return "" if self.data_quality is None else self.data_quality.absence
+
     def _verdict_on_model(self, p_value: float) -> str:
+        if self._absence:
+            return "nothing was tested, as there are no data"
         return verdict_on_model(p_value, self.status, 1 - self.confidence, self.misfit, self.visible_error)
 
     @property
