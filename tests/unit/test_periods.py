@@ -75,6 +75,24 @@ def test_two_rows_in_one_month_contradict_each_other():
     assert read_log(LAMP, log, steps="monthly", **ANYHOW).report.rows["repeated step"] == 2
 
 
+@pytest.mark.parametrize("is_query", [False, True])
+def test_whether_two_looks_in_one_month_agree_does_not_decide_what_is_counted(is_query):
+    """Whoever looks twice sees the same if nothing happened in between: counting that would hide what did happen."""
+    log, rng = dated(RUNS, "monthly"), np.random.default_rng(1)
+    later = log[(log.groupby("episode").cumcount() == 2) & (log.step.dt.day < 28)]
+    later = later.assign(step=later.step + timedelta(hours=1))
+    found = []
+    for lit in (later.lit, ~later.lit, later.lit ^ (rng.random(len(later)) < 0.5)):
+        both, options = pd.concat([log, later.assign(lit=lit)]), {"steps": "monthly"}
+        if is_query:
+            query = counts_query(LAMP, table="both", dialect="duckdb", form="trajectories", steps="monthly")
+            both, options = duckdb.sql(query).df(), {}
+        read = read_log(LAMP, both, **options, **ANYHOW)
+        assert read.report.rows["repeated step"] == 2 * len(later) > 20
+        found.append(read.counts.counts.tolist())
+    assert found[0] == found[1] == found[2]
+
+
 REFUSED = {
     "a word": (
         RUNS,

@@ -15,6 +15,7 @@ from plumdp.base.progress import tell, working
 from plumdp.base.vocabulary import CutOff, NoBets, Steps
 from plumdp.data.columns import (
     FIRST_COUNTS,
+    MOMENT,
     STEP,
     LogForm,
     Source,
@@ -199,7 +200,8 @@ def read_log(
         mapping = without_actions(model.graph, log.columns, columns, read_mapping(model.graph, states, actions))
         form, found = find_columns(model.graph, log.columns, columns, form, mapping, Rewards.of(model))
         if form == "trajectories" and is_period(steps_of(steps)):
-            found[STEP] = in_periods(str(steps), str(found[STEP]))
+            # two looks in one period are never copies: whether they agree depends on where the step led
+            found |= {STEP: in_periods(str(steps), str(found[STEP])), MOMENT: found[STEP]}
         runs = find_runs(log.columns, columns)
         known_order = order_of_counts(order, found) if form == "counts" else order
         has_runs = FIRST_COUNTS[0] in found if form == "counts" else runs is not None

@@ -14,6 +14,7 @@ from plumdp.data.columns import (
     COUNT,
     EPISODE,
     FIRST_COUNTS,
+    MOMENT,
     N_ALIKE,
     N_COPIES,
     N_RUNS,
@@ -164,7 +165,7 @@ def counts_query(
     if form == "trajectories" and is_period(steps_of(steps)):
         if period_of(steps):
             raise not_there(str(steps))
-        sources[STEP] = in_periods(str(steps), STEP)
+        sources |= {STEP: in_periods(str(steps), STEP), MOMENT: STEP}
     rewards = Rewards.of(model)
     sources |= rewards.sources(rewards.columns(needed_columns(model.graph, "transitions")))
     table_columns = _names_there(source_columns(sources.values()), columns or {}, form, dialect)
@@ -371,7 +372,7 @@ def _trajectories(
     state = state_columns(graph)
     names = [EPISODE, STEP, *state_columns(graph, "trajectories"), ACTION]
     rows = {key: columns[name] for key, name in zip([EPISODE, STEP, *state, ACTION], names, strict=True)}
-    rows |= _stage(columns) | _values(columns)
+    rows |= _stage(columns) | _values(columns) | {name: columns[name] for name in (MOMENT,) if name in columns}
     after = {name: f"lead({quoted(key)})" for name, key in zip(next_columns(graph), state, strict=True)}
     over = {name: f"{function} OVER ({window})" for name, function in {**after, **others}.items()}
     has_run = n_runs or once or PLACE_OF_ROW in columns
