@@ -97,3 +97,13 @@ def test_what_could_not_be_compared_is_not_called_broken(folder, tmp_path):
     content = json.loads(ended.out)
     assert (ended.code, content["verified"], content["broken"]) == (4, False, None)
     assert content["not_compared"]["layer"] == "data"
+
+
+def test_a_log_that_needs_a_file_of_defaults_is_refused_with_how_to_name_it(folder, tmp_path, monkeypatch):
+    """What lies in a folder must not say how one's own log is read, so that plumdp.toml is not read by itself."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plumdp.toml").write_text('column = ["step=t"]\n')
+    (tmp_path / "log.csv").write_text("episode,t\n0,0\n")
+    ended = plumdp("verify", str(folder / "result"), "--model", "rover:10,10", "--data", "log.csv")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.endswith("; verify reads plumdp.toml only if --config names it\n")

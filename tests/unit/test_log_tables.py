@@ -11,6 +11,7 @@ import pytest
 import plumdp as pl
 from plumdp import DataError, ModelError
 from plumdp.data import model_from_log, record, table_from_env
+from plumdp.reporting.front import front_of
 from plumdp.result.data_file import read_data
 
 EARLY = pd.DataFrame({"x": [0, 0, 1, 1], "action": ["go", "go", "go", "wait"], "next_x": [1, 2, 2, 1]})
@@ -401,6 +402,8 @@ def test_a_result_keeps_what_was_said_of_rewards_elsewhere_and_lists_states_of_t
     assert {*pd.read_csv(tmp_path / "result" / "policy.csv").x} == {0, 2}
     again = pl.read_policy(found.policy.graph, tmp_path / "result" / "policy.csv")
     assert np.array_equal(np.asarray(again), np.asarray(found.policy))
+    assert {*found.policy.by_state()["x"]} == {0, 2}
+    assert any("(50 %) left the table" in text for text in front_of(found, title="", system="", author="").rests_on)
 
 
 @pytest.mark.parametrize("lost", [7, None, 2**40])

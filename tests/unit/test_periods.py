@@ -146,3 +146,18 @@ def test_the_share_of_long_intervals_is_that_of_the_log():
     assert assumed.endswith("missing, although 10 % of the intervals are about twice the usual 1 day")
     assert spacing_in_words(90e6, 0.005) == "0.5 % of the intervals are about twice the usual 1.5 minutes"
     assert steps_of("every=90min") == "every=90min"
+
+
+def test_an_impossible_step_in_an_uneven_log_may_be_a_missing_row():
+    """Parts wear by one at most, and the only jump from 0 to 2 is over the one interval of two days."""
+    (p,) = pl.parameters("p")
+
+    def step(state):
+        return {"run": [(p, state._replace(worn=min(state.worn + 1, 2))), (1 - p, state)]}
+
+    part = pl.explore(step, {"worn": 0}, space=pl.ParameterSpace.unit("p"))
+    times = [datetime(2024, 1, 1) + timedelta(days=day) for day in (0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11)]
+    log = pd.DataFrame({"episode": 1, "step": times, "worn": [0] * 5 + [2] * 6, "action": [*["run"] * 10, None]})
+    reason = pl.certify(part, read_log(part, log, **ANYHOW), "Pmax=? [ F worn=2 ]").reason
+    said = "or rows between two steps are missing, as 10 % of the intervals are about twice the usual 1 day"
+    assert reason.endswith(f"the model has no such edge, so it may be wrong; {said}")

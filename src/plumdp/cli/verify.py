@@ -11,10 +11,12 @@ import typer
 
 from plumdp.base.errors import DataError
 from plumdp.cli import arguments as args
+from plumdp.cli.config import FILE
 from plumdp.cli.options import LogOptions, ModelOptions, require_new
 from plumdp.cli.results import print_json
 
 if TYPE_CHECKING:
+    from plumdp.data.counts import TransitionCounts
     from plumdp.model import ParametricMDP
     from plumdp.verifying.look import Own
 
@@ -97,4 +99,13 @@ def _own(options: ModelOptions, log: LogOptions) -> Own:
         return args.load(options.model, [*(options.constant or []), *values])[0]
 
     is_read_by_storm = Path(options.model).suffix.lower() in READERS
-    return Own(model, log.read(model) if log.data else None, read if is_read_by_storm else None)
+    return Own(model, _counts(log, model) if log.data else None, read if is_read_by_storm else None)
+
+
+def _counts(log: LogOptions, model: ParametricMDP) -> TransitionCounts:
+    try:
+        return log.read(model)
+    except DataError as error:
+        if not Path(FILE).exists():
+            raise
+        raise DataError(*error.args, f"; verify reads {FILE} only if --config names it") from None

@@ -188,9 +188,12 @@ class IngestionReport:
     def reasons(self, kinds: Sequence[Kind] = REJECTED) -> list[str]:
         """Return a line for each kind of rejected rows."""
         lines = []
+        uneven = next((odd for each in self.assuming if (odd := each.partition("is missing, although ")[2])), "")
         for kind in kinds:
             if self.rows[kind]:
                 details = [", ".join(self.worst.get(kind, ())), self.hints.get(kind, ""), _REMARKS.get(kind, "")]
+                if uneven and kind == "impossible transition":
+                    details.append(f"or rows between two steps are missing, as {uneven}")
                 rows = "1 row" if self.rows[kind] == 1 else f"{self.rows[kind]:,} rows"
                 lines.append("; ".join([f"{kind}: {rows}", *filter(None, details)]))
         return lines

@@ -117,7 +117,7 @@ def _in_words(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def policy(certificate: Certificate, findings: Findings) -> Section:
     """Return the policy as a map and as a table that can be searched."""
-    columns = {name: _in_words(values) for name, values in certificate.policy.columns().items()}
+    columns = {name: _in_words(values) for name, values in certificate.policy.listed().items()}
     n_rows, thing = len(next(iter(columns.values()))), "row" if certificate.policy.weights is not None else "state"
     rows = list(zip(*(values[:_MOST_ROWS].tolist() for values in columns.values()), strict=True))
     numeric = [name for name, values in columns.items() if values.dtype.kind in "if"]

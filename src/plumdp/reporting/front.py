@@ -122,12 +122,15 @@ def _rests_on(certificate: Certificate) -> list[str]:
         rejected = 0 if quality.report is None else quality.report.rejected
         left_out = f"; {number_of(rejected, 'row')} of the log could not be used" if rejected else ""
         points.append(f"Data: {number_of(quality.steps, 'step')} of the system{left_out}.")
+    facts = dict(certificate.facts())
+    if "elsewhere" in facts:
+        points.append(sentence(facts["elsewhere"]))
     unknown = [name for name, _ in zip(certificate.parameters, range(4), strict=False)]
     more = len(certificate.parameters) - len(unknown)
     if unknown:
         named = ", ".join(unknown) + (f" and {more:,} more" if more else "")
         points.append(f"A model whose unknown numbers were learned from the data: {named}.")
-    verdict = dict(certificate.facts()).get("model test", "")
+    verdict = facts.get("model test", "")
     if verdict:
         points.append(sentence(f"a test of the model: {verdict.partition(' (p =')[0]}"))
     if certificate.status == Status.CERTIFIED and certificate.guarantee == Guarantee.ANYTIME:

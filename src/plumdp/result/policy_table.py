@@ -189,6 +189,21 @@ class PolicyTable:
             share_column(graph): self.weights[taken],
         }
 
+    def listed(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return the columns without states in which a table from a log knows no action."""
+        kept = self._has_actions
+        if self.weights is not None:
+            kept = kept[self.graph.state_of_choice()[np.flatnonzero(self.weights)]]
+        return {name: values[kept] for name, values in self.columns().items()}
+
+    @property
+    def _has_actions(self) -> npt.NDArray[np.bool_]:
+        """Whether there is something to do in each state; where a table knows nothing, it has one action for that."""
+        graph = self.graph
+        names = np.array(graph.action_names, dtype=object)[graph.action[graph.first_choice[:-1]]]
+        found = np.asarray((names != ELSEWHERE) | (np.diff(graph.first_choice) > 1), dtype=np.bool_)
+        return found if found.any() else ~found
+
     def by_state(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return columns with one row per state for maps, with "mostly north" or "drawn" where the action is drawn."""
         columns = dict(PolicyTable(self.graph, self.choice).columns())
@@ -198,18 +213,14 @@ class PolicyTable:
             is_mostly = (largest > _HALF) & (largest < 1)
             columns[action][is_mostly] = [f"mostly {name}" for name in columns[action][is_mostly]]
             columns[action][largest <= _HALF] = "drawn"
-        return columns
+        return {name: values[self._has_actions] for name, values in columns.items()}
 
     def to_csv(self, path: str | Path) -> None:
         """Write one line per state, its variables and the action; or per action that may be drawn, with its share.
 
         States in which a table from a log knows no action have no line: there is nothing to choose.
         """
-        graph = self.graph
-        names = np.array(graph.action_names, dtype=object)[graph.action[graph.first_choice[:-1]]]
-        is_told = (names != ELSEWHERE) | (np.diff(graph.first_choice) > 1)
-        kept = is_told if self.weights is None else is_told[graph.state_of_choice()[np.flatnonzero(self.weights)]]
-        write_columns(path, {name: values[kept] for name, values in self.columns().items()})
+        write_columns(path, self.listed())
 
     @cached_property
     def tree(self) -> DecisionTree:
