@@ -326,6 +326,19 @@ class TestShortCut:
     def test_rewards(self, short_cut, formula, direction):
         self.check(short_cut, f'R{{"gain"}}{direction}=? [ {formula} ]', EARNED[formula])
 
+    @pytest.mark.parametrize("formula", ['F<=150 "goal"', 'G<=150 "safe"', 'F[2,150] "goal"'])
+    def test_many_steps(self, short_cut, formula):
+        """All is decided after two steps; the crash is not left, and its steps are counted for long."""
+        self.check(short_cut, f"Pmax=? [ {formula} ]", (0.7, 0.3, 0.7))
+
+    @pytest.mark.parametrize("text", ['Pmax=? [ F<=4 !"safe" ]', "Rmax=? [ C<=9 ]", "Rmax=? [ I=9 ]"])
+    def test_a_long_product_is_the_same_if_it_is_found_at_once(self, short_cut, text, monkeypatch):
+        text, graphs = text.replace("R", 'R{"gain"}'), []
+        for many in (10**9, 3):
+            monkeypatch.setattr("plumdp.model.memory._MANY", many)
+            graphs.append(pl.model.ask(text, short_cut[0]).model.graph)
+        assert graphs[0].fingerprint == graphs[1].fingerprint
+
     def check(self, short_cut, text, expected):
         value, low, high = expected
         found = pl.certify(*short_cut, text)

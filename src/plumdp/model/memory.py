@@ -151,8 +151,9 @@ def remember(
     while len(found[-1]):
         if len(found) == _MANY and n_memory * small.n_transitions <= MOST_TRANSITIONS:
             everywhere = np.divmod(np.arange(len(number)), small.n_states)
-            found, moves = [_in_order(small, found[0], _moves(small, *everywhere, update, enter, allow))], []
-            number[found[0]] = 1 + np.arange(len(found[0]))
+            found, moves = [_in_order(small, found[0], _moves(small, *everywhere, taken, enter, allow))], []
+            n_found, n_transitions = len(found[0]), 0
+            number[found[0]] = 1 + np.arange(n_found)
         memory, state = np.divmod(found[-1], small.n_states)
         choice, n_choices, after = _moves(small, memory, state, taken, enter, allow)
         n_transitions += len(after)
