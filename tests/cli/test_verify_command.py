@@ -107,3 +107,9 @@ def test_a_log_that_needs_a_file_of_defaults_is_refused_with_how_to_name_it(fold
     ended = plumdp("verify", str(folder / "result"), "--model", "rover:10,10", "--data", "log.csv")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.endswith("; verify reads plumdp.toml only if --config names it\n")
+
+
+def test_a_folder_that_is_not_there_is_misuse_and_not_called_broken():
+    ended = plumdp("verify", "nowhere")
+    assert (ended.code, ended.out) == (2, "")
+    assert "nowhere is not a folder; name that of a result" in ended.err

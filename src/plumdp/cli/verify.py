@@ -77,6 +77,8 @@ def verify(
         raise DataError("--data: a log is counted by a model; say with --model which")
     if result is None:
         return
+    if not result.is_dir():  # a slip of the pen breaks nothing
+        raise DataError(f"{result} is not a folder; name that of a result, which certify -o --witness wrote")
     report = verifying.verify(result)
     if report.broken is None:
         verifying.look_again(result, report, None if model is None else _own(ModelOptions(model, constant, space), log))
