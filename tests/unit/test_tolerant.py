@@ -379,6 +379,7 @@ def test_certificates_say_what_they_tolerate():
     found = pl.certify(study.model, counts, study.objective, misfit=0.01, **options)
     assert found.misfit == found.to_dict()["misfit"] == 0.01
     assert ("misfit", "the bounds allow for rows that are off by 0.01 in total variation") in found.facts()
+    assert dict(found.facts())["model test"].endswith("; with a misfit, changes over time are not tested")
     said = (
         "the model is correct for some values of its parameters, up to 0.01 for each state and action (in total "
         "variation)"
