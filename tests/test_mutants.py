@@ -50,6 +50,16 @@ MUTANTS = {
         "the better of two rows that contradict each other": "test_keeping_the_better_of_two_rows_is_found",
         "runs of one name that count where they agree": "test_runs_that_share_names_do_not_count_where_they_agree",
     },
+    "unit/test_periods": {
+        "two looks in one month that count if they agree": (
+            "test_whether_two_looks_in_one_month_agree_does_not_decide_what_is_counted"
+        ),
+    },
+    "unit/test_announced_policies": {
+        "first data of a later part that announce a policy": (
+            "test_what_came_first_of_the_second_counts_of_a_sum_did_not_come_before_its_bets"
+        ),
+    },
     "oracles/test_left_tables": {
         "tables whose unknown takes a step": "test_a_planted_error_is_found[elsewhere_costs_a_step]",
         "tables in whose unknown no label holds": "test_a_planted_error_is_found[labels_are_false_elsewhere]",

@@ -10,7 +10,7 @@ from tiers import size
 
 import plumdp as pl
 from plumdp import DataError, ModelError
-from plumdp.model import elsewhere
+from plumdp.model import elsewhere, memory
 from plumdp.tables import values
 
 N_KINDS = 24
@@ -27,8 +27,11 @@ def outcomes(seeds, folder):
         text = asked.text.replace(" [", f"{rng.choice(['max', 'min'])}=? [", 1)
         model, counts = system.table()
         try:
-            certificate = pl.certify(model, counts, text, confidence=1 - 1e-6)
+            with pytest.MonkeyPatch.context() as patch:  # in half of the cases, products are found at once
+                patch.setattr(memory, "_MANY", 3 if seed // N_KINDS % 2 else memory._MANY)
+                certificate = pl.certify(model, counts, text, confidence=1 - 1e-6)
         except (DataError, ModelError) as error:
+            missed += [(seed, text, str(error))] if "lifted" in str(error) else []  # a product with other rows
             found["refused", asked.kind] += 1
             found[str(error)[:60]] += 1
             continue
