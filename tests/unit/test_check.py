@@ -30,7 +30,7 @@ def test_a_clean_model_has_no_issues():
 
 
 def test_an_affine_expression_that_leaves_the_unit_interval_is_noted_with_the_point():
-    expected = "expression p + 1/2 is 1.5 at p=1 (1 more expressions leave [0, 1] too)"
+    expected = "expression p + 1/2 is 1.5 at p=1 (1 more expression leaves [0, 1] too)"
     remedy = ": the space is cut to where every expression is a probability"
     assert messages(model_of({"go": [p + 0.5, 0.5 - p]})) == [("note", "range", expected + remedy)]
 
@@ -38,7 +38,7 @@ def test_an_affine_expression_that_leaves_the_unit_interval_is_noted_with_the_po
 def test_a_polynomial_that_leaves_the_unit_interval_is_a_warning_with_the_point():
     ((severity, kind, message),) = messages(model_of({"go": [2 * p * q, 1 - 2 * p * q]}))
     assert (severity, kind) == ("warning", "range")
-    assert message.startswith("expression 2*p*q is 2 at p=1, q=1 (1 more expressions leave [0, 1] too): declare")
+    assert message.startswith("expression 2*p*q is 2 at p=1, q=1 (1 more expression leaves [0, 1] too): declare")
 
 
 def test_a_polynomial_that_leaves_the_unit_interval_only_inside_is_found():
