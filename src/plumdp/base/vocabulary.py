@@ -19,8 +19,8 @@ missing shows; "ordered": only the order of the rows of a run; "monthly", "weekl
 there is one in each such period, so that a period without one shows."""
 
 NoBets: TypeAlias = Literal["order", "unnamed runs", "shared names", "few"]
-"""Why no bets were placed by a log: nobody said what came first, rows do not name their runs, most rows contradict
-others of their step, or there are too few data for the first bets."""
+"""Why no bets were placed by a log: nobody said what came first, rows do not name their runs, names seem to stand for
+several runs, or there are too few data for the first bets."""
 
 CutOff: TypeAlias = Literal["unrelated"]
 """Why runs of a log end before the outcome of their last action: for reasons that have nothing to do with it."""

@@ -308,9 +308,8 @@ class TransitionCounts:
         # the test over time, and its share of the error, are there if the data on the left have them, whatever is added
         files = () if other.report is None else other.report.files
         name = Path(files[0].name).name if files else ""
-        order = (
-            "" if other.time is None or other.pilot is None else other.pilot.rests_on
-        )  # which its boundaries rest on
+        # boundaries inside of the other data rest on their order, which is said once
+        order = "" if other.time is None or other.pilot is None else other.pilot.rests_on
         order = "" if self.pilot is not None and order in self.pilot.rests_on else order
         later = None if self.time is None else self.time.then(self.counts, other.time, name, order)
         return self._sum(other, "adaptive", _before(self.pilot, other), later if other.total else self.time)

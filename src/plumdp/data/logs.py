@@ -199,7 +199,8 @@ def read_log(
     with open_log(source, files, partitions, memory_limit, progress) as log:
         mapping = without_actions(model.graph, log.columns, columns, read_mapping(model.graph, states, actions))
         form, found = find_columns(model.graph, log.columns, columns, form, mapping, Rewards.of(model))
-        if form == "trajectories" and is_period(steps_of(steps)):
+        is_by_period = is_period(steps_of(steps))
+        if form == "trajectories" and is_by_period:
             # two looks in one period are never copies: whether they agree depends on where the step led
             found |= {STEP: in_periods(str(steps), str(found[STEP])), MOMENT: found[STEP]}
         runs = find_runs(log.columns, columns)
@@ -212,7 +213,7 @@ def read_log(
         is_read_again = (is_by_runs and form != "counts") or (form == "transitions" and STEP in found)
         used = source_columns([*filter(None, [runs]), *found.values()])
         log = log.keep(used, is_read_again=is_read_again)
-        if form == "trajectories" and is_period(steps):
+        if form == "trajectories" and is_by_period:
             log.require_periods(found, str(steps))
         moments = _moments(log, form, runs, planned, model.graph.n_transitions)
         n_moments = len(FIRST_COUNTS if moments is None else moments.sizes) if is_by_runs else 0
@@ -222,7 +223,7 @@ def read_log(
             mapping,
             n_moments=n_moments,
             stages=moments,
-            steps="consecutive" if is_period(steps_of(steps)) else steps,
+            steps="consecutive" if is_by_period else steps,
             elsewhere=elsewhere_of(model),
             rewards={name: each for name, each in model.learned_rewards.items() if name in valued},
         )
@@ -299,8 +300,16 @@ def _report(
     report = tally.report(form, broken, repeated, unread, find)
     tell(report.summary)
     spacing = log.spacing(columns, tally.n_rows) if tally.is_ordered and form == "trajectories" else ""
-    assuming = tuple(tally.assumptions(columns, spacing))
-    return replace(report, cut_off=cut_off if report.rows["cut off"] else None, assuming=assuming)
+    hints = dict(report.hints)
+    if spacing and report.rows["impossible transition"]:
+        hints["impossible transition"] = f"or rows between two steps are missing, as {spacing}"
+    return replace(
+        report,
+        hints=hints,
+        cut_off=cut_off if report.rows["cut off"] else None,
+        assuming=tuple(tally.assumptions(columns, spacing)),
+        no_bets="shared names" if tally.shares_names else None,
+    )
 
 
 def _moments(

@@ -188,12 +188,9 @@ class IngestionReport:
     def reasons(self, kinds: Sequence[Kind] = REJECTED) -> list[str]:
         """Return a line for each kind of rejected rows."""
         lines = []
-        uneven = next((odd for each in self.assuming if (odd := each.partition("is missing, although ")[2])), "")
         for kind in kinds:
             if self.rows[kind]:
-                details = [", ".join(self.worst.get(kind, ())), self.hints.get(kind, ""), _REMARKS.get(kind, "")]
-                if uneven and kind == "impossible transition":
-                    details.append(f"or rows between two steps are missing, as {uneven}")
+                details = [", ".join(self.worst.get(kind, ())), _REMARKS.get(kind, ""), self.hints.get(kind, "")]
                 rows = "1 row" if self.rows[kind] == 1 else f"{self.rows[kind]:,} rows"
                 lines.append("; ".join([f"{kind}: {rows}", *filter(None, details)]))
         return lines
@@ -224,7 +221,7 @@ def refusal(report: IngestionReport, n_files: int = 1, rejected: str | Path | No
     advice: list[str | Option] = []
     if report.rows["repeated step"] and n_files > 1:
         advice += ["if each file numbers its runs anew, say ", Option("partitions", "files"), "\n"]
-    elif 2 * report.rows["repeated step"] > report.total:  # names stand for several runs
+    elif report.no_bets == "shared names":
         lines.append("give different runs different names, and number the steps of each run")
     if report.hints.get("unknown action", "").startswith(NUMBERED):
         advice += ["say which actions 0, 1, 2, … are with ", Option("actions", ["left", "stay", "right"]), "\n"]
