@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "plumdp"
+CHECKER = SOURCE.parent / "plumdp_verify"
 # all rooms, in the one order in which they may import each other; the root has no files but the public names
 ROOMS = (
     *("base", "model", "case_studies", "data", "confidence", "region", "published", "fit", "relaxation", "solver"),
@@ -72,6 +73,8 @@ def violations(path: str, source: str) -> list[str]:
         other = rest.split(".")[0]
         if package == "plumdp" and not is_loose and room in ROOMS and other in ROOMS[ROOMS.index(room) + 1 :]:
             problems.append(f"{path} ({room}) imports {name} from the later room {other}")
+        if package == "plumdp_verify" and room != "verifying":
+            problems.append(f"{path} imports {name}; only verifying/ may import the checker")
         doors = DOORS.get(package)
         if doors and not any(path == door or path.endswith(f"/{door}") for door in doors):
             problems.append(f"{path} imports {name}; its door is {', '.join(sorted(doors))}")
@@ -110,6 +113,11 @@ def test_every_room_imports_earlier_rooms_only():
             "model/check.py imports stormpy.pars; its door is model/readers/storm.py",
         ),
         (
+            "cli/verify.py",
+            "from plumdp_verify.check import verify",
+            "cli/verify.py imports plumdp_verify.check; only verifying/ may import the checker",
+        ),
+        (
             "solver/evaluate.py",
             "from numba import njit",
             "solver/evaluate.py imports numba; its door is base/compiled.py, base/prefetch.py",
@@ -126,6 +134,7 @@ def test_a_planted_violation_is_found(path, source, expected):
         ("relaxation/intervals.py", "from plumdp.model.graph import Graph"),
         ("model/kernels.py", "from plumdp.base.compiled import compiled"),
         ("certifying/pipeline.py", "from plumdp.result.certificate import Certificate"),
+        ("verifying/verify.py", "from plumdp_verify import check"),
         ("__main__.py", "from plumdp.cli import main"),
     ],
 )
@@ -135,7 +144,7 @@ def test_what_is_allowed_is_not_reported(path, source):
 
 def test_the_checker_imports_nothing_but_the_standard_library_and_flint():
     """So that it can be read, and run, without the code whose results it checks."""
-    files = list((SOURCE / "verifying" / "checker").glob("*.py"))
+    files = list(CHECKER.rglob("*.py"))
     nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text("utf-8")))]
     absolute = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     absolute |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
@@ -160,7 +169,7 @@ def circle(files: dict[str, str]) -> list[str]:
 
 
 def test_no_modules_import_each_other_in_a_circle():
-    paths = [path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py"]
+    paths = [path for path in (*SOURCE.rglob("*.py"), *CHECKER.rglob("*.py")) if path != SOURCE / "__init__.py"]
     names = {".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path for path in paths}
     assert circle({name.removesuffix(".__init__"): path.read_text("utf-8") for name, path in names.items()}) == []
 

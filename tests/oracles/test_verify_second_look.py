@@ -24,11 +24,11 @@ import plumdp
 from plumdp.case_studies import prism_file
 from plumdp.confidence import likelihood
 from plumdp.decisions import verify
-from plumdp.verifying.checker.reading import Rejected
 from plumdp.verifying.look import Look, Own
 from plumdp.verifying.second_look import check_chain, check_data, check_directions
 from plumdp.verifying.verify import look_again
 from plumdp.verifying.witness import propose_witness
+from plumdp_verify.reading import Rejected
 
 pytestmark = pytest.mark.slow
 

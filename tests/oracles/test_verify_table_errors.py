@@ -20,10 +20,10 @@ from plumdp.decisions import verify
 from plumdp.experiments.free_rows import table_of
 from plumdp.tables import bounds, bracket, contraction, joint, table_set
 from plumdp.tables.plan import Stage
-from plumdp.verifying.checker import table_joint, table_near
-from plumdp.verifying.checker.check import exactly
 from plumdp.verifying.look import Own
 from plumdp.verifying.verify import look_again
+from plumdp_verify import table_joint, table_near
+from plumdp_verify.check import exactly
 
 pytestmark = pytest.mark.slow
 GOOD = 'Pmax=? [ F "good" ]'

@@ -16,6 +16,7 @@ from row_models import row_model
 from tank import TRUTH, tank
 
 import plumdp as pl
+import plumdp_verify
 from plumdp.base.error_budget import ErrorBudget, Order, OtherPart, SetPart, equal_parts
 from plumdp.confidence import likelihood, tolerant
 from plumdp.confidence.likelihood_table import likelihood_table
@@ -178,8 +179,9 @@ def fractions_of_error(source):
 
 def sources():
     return {
-        str(path.relative_to(SOURCE)): path.read_text("utf-8")
-        for path in SOURCE.rglob("*.py")
+        str(path.relative_to(source.parent)): path.read_text("utf-8")
+        for source in (SOURCE, Path(plumdp_verify.__file__).parent)
+        for path in source.rglob("*.py")
         if path.name != "error_budget.py"
     }
 

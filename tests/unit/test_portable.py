@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "plumdp"
+SOURCE = Path(__file__).parents[2] / "src"
 
 UNIX_MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "curses", "syslog", "posix", "readline"}
 UNIX_NAMES = {
@@ -31,7 +31,7 @@ INSTEAD = {
 UNIX_PLACES = re.compile(r"^/(tmp|proc|sys|dev|usr|var|etc|home|root|opt|bin)(/|$)")
 FOLDER_NAME = re.compile(r"(path|folder|directory|parent|root)$")
 NO_FILES = {"tarfile", "zipfile", "webbrowser", "os", "gzip", "archive"}  # their open() is another one
-RENAMES = {"result/folder.py"}  # a folder, whose old one was moved out of the way
+RENAMES = {"plumdp/result/folder.py"}  # a folder, whose old one was moved out of the way
 
 
 def dotted(node: ast.expr) -> str:
@@ -120,7 +120,7 @@ def _of_calls(node: ast.AST, path: str) -> Iterator[str]:
 
 
 def unportable(path: str, source: str) -> list[str]:
-    """Return what in one file, given by its path below the package, would not work everywhere."""
+    """Return what in one file, given by its path below the source, would not work everywhere."""
     tree = ast.parse(source)
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     found = []
@@ -128,7 +128,7 @@ def unportable(path: str, source: str) -> list[str]:
         problems = [*_of_imports(node), *_of_names(node)]
         problems = [] if problems and asks_first(node, parents) else problems
         found += [(node.lineno, text) for text in [*problems, *_of_texts(node), *_of_calls(node, path)]]
-    return [f"src/plumdp/{path}:{line}: {text}" for line, text in sorted(found)]
+    return [f"src/{path}:{line}: {text}" for line, text in sorted(found)]
 
 
 @pytest.mark.slow
@@ -193,7 +193,7 @@ def test_what_works_everywhere_is_let_pass(source):
 def test_every_module_can_be_imported_without_the_modules_of_unix():
     """As on Windows: what is not there raises ImportError or AttributeError."""
     modules = [
-        ".".join(("plumdp", *file.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
+        ".".join(file.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
         for file in sorted(SOURCE.rglob("*.py"))
         if file.name != "__main__.py"
     ]

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import plumdp
+import plumdp_verify
 from plumdp.base.rounding import SQUARES_UNDERFLOW, ULP, UNDERFLOW, UNIT, UP, down, up
 
-SOURCE = Path(plumdp.__file__).parent
+SOURCES = [Path(package.__file__).parent for package in (plumdp, plumdp_verify)]
 RNG = np.random.default_rng(5)
 PAIRS = RNG.uniform(-1, 1, (200, 2)) * 2.0 ** RNG.integers(-40, 40, (200, 2))
 
@@ -47,5 +48,6 @@ def test_steps_outward_pass_the_exact_sum():
 def test_the_constants_are_defined_once():
     again = re.compile(r"2(\.0)? ?\*\* ?-5[0-4]|\b1e-(300|150)\b")
     allowed = {"base/rounding.py", "data/kernels.py", "confidence/binomial.py"}  # a uniform number; a number of trials
-    found = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if again.search(path.read_text("utf-8"))}
+    paths = [(path, source) for source in SOURCES for path in source.rglob("*.py")]
+    found = {str(path.relative_to(source)) for path, source in paths if again.search(path.read_text("utf-8"))}
     assert found <= allowed

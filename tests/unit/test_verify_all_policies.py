@@ -10,9 +10,9 @@ from support.verified_results import answered, rehash, rewrite, worn, worn_count
 
 from plumdp.base.errors import DataError
 from plumdp.decisions import verify
-from plumdp.verifying.checker.chain import read_chain
-from plumdp.verifying.checker.claim import check_sentence, read_files
-from plumdp.verifying.checker.reading import Part, Rejected
+from plumdp_verify.chain import read_chain
+from plumdp_verify.claim import check_sentence, read_files
+from plumdp_verify.reading import Part, Rejected
 
 NO, LEAST = 'P>=0.9 [ F "goal" ]', 'P<=0.1 [ F "goal" ]'
 

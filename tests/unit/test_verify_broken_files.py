@@ -11,9 +11,9 @@ import pytest
 from support.verified_results import rehash, witnessed
 
 from plumdp.decisions import verify
-from plumdp.verifying.checker.polynomials import parse
-from plumdp.verifying.checker.reading import Rejected
 from plumdp.verifying.verify import write_checker
+from plumdp_verify.polynomials import parse
+from plumdp_verify.reading import Rejected
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ from flint import arb, ctx, fmpq
 from support.verified_results import rehash, small_counts, witnessed, worn, worn_counts
 
 from plumdp.decisions import verify
-from plumdp.verifying.checker.chain import read_chain
-from plumdp.verifying.checker.misfit import log_tolerated, range_after, sure_classes
-from plumdp.verifying.checker.polynomials import monomials, parse
-from plumdp.verifying.checker.reading import Part, Rejected
-from plumdp.verifying.checker.values import _check_end
+from plumdp_verify.chain import read_chain
+from plumdp_verify.misfit import log_tolerated, range_after, sure_classes
+from plumdp_verify.polynomials import monomials, parse
+from plumdp_verify.reading import Part, Rejected
+from plumdp_verify.values import _check_end
 
 MISFIT = 0.01
 

@@ -11,12 +11,12 @@ import pytest
 from support.verified_results import rehash, rewrite, small_files, small_result, verdict
 
 from plumdp.decisions import verify
-from plumdp.verifying.checker import reading
-from plumdp.verifying.checker.check import exactly
-from plumdp.verifying.checker.counts import Data, read_data
-from plumdp.verifying.checker.intervals import of_intervals, trials_of, tries_of
-from plumdp.verifying.checker.polynomials import parse
-from plumdp.verifying.checker.reading import Part, Rejected
+from plumdp_verify import reading
+from plumdp_verify.check import exactly
+from plumdp_verify.counts import Data, read_data
+from plumdp_verify.intervals import of_intervals, trials_of, tries_of
+from plumdp_verify.polynomials import parse
+from plumdp_verify.reading import Part, Rejected
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from flint import arb, fmpq
 
-from plumdp.verifying.checker.half_spaces import below
-from plumdp.verifying.checker.polynomials import parse
-from plumdp.verifying.checker.quotients import of_quotients
-from plumdp.verifying.checker.reading import Part, Rejected
+from plumdp_verify.half_spaces import below
+from plumdp_verify.polynomials import parse
+from plumdp_verify.quotients import of_quotients
+from plumdp_verify.reading import Part, Rejected
 
 
 @pytest.mark.parametrize("side", [1, -1])

@@ -7,7 +7,7 @@ import random
 
 from support.verified_results import PROPERTY, small_files, verdict
 
-from plumdp.verifying.checker.reading import Rejected, read_json
+from plumdp_verify.reading import Rejected, read_json
 
 N_MUTANTS = 3_000 if os.environ.get("PLUMDP_TIER") == "night" else 40
 

@@ -13,7 +13,7 @@ from support.verified_results import rehash, witnessed
 
 import plumdp
 from plumdp.decisions import verify
-from plumdp.verifying.checker.bets import _more
+from plumdp_verify.bets import _more
 
 MACHINE = machine()
 

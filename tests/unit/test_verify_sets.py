@@ -25,12 +25,12 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.decisions import verify
 from plumdp.published.least_squares import least_squares
 from plumdp.published.multinomial import dirichlet, weissman
-from plumdp.verifying.checker.balls import _SQUARE
-from plumdp.verifying.checker.check import exactly, half_spaces_of
-from plumdp.verifying.checker.counts import read_data
-from plumdp.verifying.checker.inside import is_inside
-from plumdp.verifying.checker.least_squares import _ellipsoid
-from plumdp.verifying.checker.reading import Part
+from plumdp_verify.balls import _SQUARE
+from plumdp_verify.check import exactly, half_spaces_of
+from plumdp_verify.counts import read_data
+from plumdp_verify.inside import is_inside
+from plumdp_verify.least_squares import _ellipsoid
+from plumdp_verify.reading import Part
 
 FIXED = "finite-sample, fixed N"
 

@@ -18,11 +18,11 @@ from plumdp.model.question import Question
 from plumdp.result.policy_table import PolicyTable
 from plumdp.verifying.bracket_part import DEGREES, Wanted, bracket_of, written_values
 from plumdp.verifying.chain_part import chain_part
-from plumdp.verifying.checker.chain import Chain
-from plumdp.verifying.checker.enclosure import Enclosure
-from plumdp.verifying.checker.polynomials import Exponents, monomials
 from plumdp.verifying.expansion import Expansion, expand, step_matrices
 from plumdp.verifying.sizes import sizes_on_ball
+from plumdp_verify.chain import Chain
+from plumdp_verify.enclosure import Enclosure
+from plumdp_verify.polynomials import Exponents, monomials
 
 _ROUNDS = 20_000
 _SPARE, _LEAST = 1e-3, 1e-14  # of what is added in a step: relative, and to the largest value

@@ -17,13 +17,13 @@ from flint import fmpq
 from plumdp.base.errors import DataError
 from plumdp.model.graph import FloatArray
 from plumdp.verifying.ball import LikelihoodForm, find_optimum
-from plumdp.verifying.checker.bracket import range_of
-from plumdp.verifying.checker.chain import Chain
-from plumdp.verifying.checker.enclosure import Enclosure
-from plumdp.verifying.checker.polynomials import monomials, parse
 from plumdp.verifying.cuts import Cuts, cuts_ball
 from plumdp.verifying.expansion import Expansion, expand
 from plumdp.verifying.multipliers import Multipliers, bound_polynomial
+from plumdp_verify.bracket import range_of
+from plumdp_verify.chain import Chain
+from plumdp_verify.enclosure import Enclosure
+from plumdp_verify.polynomials import monomials, parse
 
 DEGREES = (2, 3, 4, 6, 8, 10, 12, 16)  # of expansions, until one proves the bounds
 _ENOUGH, _SMALL = 4, 0.01  # degree, and share of what is missing in margins, from which on no other degree is tried

@@ -11,8 +11,8 @@ import numpy as np
 
 from plumdp.base.rounding import UNDERFLOW
 from plumdp.model.graph import BoolArray, FloatArray
-from plumdp.verifying.checker.polynomials import Exponents
 from plumdp.verifying.sizes import sizes_on_ball
+from plumdp_verify.polynomials import Exponents
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ from plumdp.published.least_squares import RIDGE, LeastSquares
 from plumdp.published.multinomial import RowBounds
 from plumdp.published.observations import independent_groups
 from plumdp.verifying.ball import EllipsoidForm
-from plumdp.verifying.checker.counts import Data
-from plumdp.verifying.checker.half_spaces import HalfSpace
-from plumdp.verifying.checker.intervals import ANYTIME, FIXED, TOLERANT, trials_of, tries_of
-from plumdp.verifying.checker.polynomials import parse
-from plumdp.verifying.checker.reading import Part
 from plumdp.verifying.counted import places_of_outcomes
+from plumdp_verify.counts import Data
+from plumdp_verify.half_spaces import HalfSpace
+from plumdp_verify.intervals import ANYTIME, FIXED, TOLERANT, trials_of, tries_of
+from plumdp_verify.polynomials import parse
+from plumdp_verify.reading import Part
 
 _INTERVALS = {
     "beta-binomial": ANYTIME,

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from plumdp.model.graph import FloatArray
-from plumdp.verifying.checker.chain import Chain
-from plumdp.verifying.checker.enclosure import Enclosure
-from plumdp.verifying.checker.polynomials import Exponents, monomials
 from plumdp.verifying.rows_off import Ranges
 from plumdp.verifying.sizes import sizes_on_ball
+from plumdp_verify.chain import Chain
+from plumdp_verify.enclosure import Enclosure
+from plumdp_verify.polynomials import Exponents, monomials
 
 _ROUNDS = 1000
 _SPARE = 1e-3  # of margins, relative

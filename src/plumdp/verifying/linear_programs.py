@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 
 from plumdp.model.graph import FloatArray
-from plumdp.verifying.checker.polynomials import Exponents, monomials
 from plumdp.verifying.cuts import Cuts, norm_of, size_of
+from plumdp_verify.polynomials import Exponents, monomials
 
 _NEAREST = 5  # cuts that are looked at
 _MOST = 3000  # coefficients of multipliers

@@ -25,7 +25,7 @@ from plumdp.model.views import as_parametric, as_table
 from plumdp.result.data_file import read_data
 from plumdp.result.folder import CERTIFICATE, DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable, read_policy
-from plumdp.verifying.checker.reading import Rejected, require
+from plumdp_verify.reading import Rejected, require
 
 _MOST_BYTES = 2**29  # of the data of a result with a witness, unpacked
 _MOST_COUNTS = 200  # arrays of counts, one for each moment, and sums of rewards

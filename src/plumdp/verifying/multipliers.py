@@ -9,9 +9,9 @@ import numpy as np
 
 from plumdp.base.rounding import UNDERFLOW
 from plumdp.model.graph import FloatArray
-from plumdp.verifying.checker.polynomials import Exponents, monomials
 from plumdp.verifying.cuts import Cuts, norm_of, size_of, to_degree_two, without
 from plumdp.verifying.linear_programs import solve_program
+from plumdp_verify.polynomials import Exponents, monomials
 
 _ROUNDING = 1e-14  # of coefficients, relative to the largest
 _CHEAP = 1e3  # a constant of a multiplier, among the coefficients that are kept small

@@ -11,13 +11,13 @@ from plumdp.confidence.tied_rows import find_tied_rows
 from plumdp.learning.learned import Learned
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import FloatArray
-from plumdp.verifying.checker.check import half_spaces_of, half_spaces_of_data
-from plumdp.verifying.checker.claim import WITNESS
-from plumdp.verifying.checker.counts import Data
-from plumdp.verifying.checker.evidence import Likelihood
-from plumdp.verifying.checker.half_spaces import HalfSpace
-from plumdp.verifying.checker.reading import Part
 from plumdp.verifying.drawn_sets import rows_of
+from plumdp_verify.check import half_spaces_of, half_spaces_of_data
+from plumdp_verify.claim import WITNESS
+from plumdp_verify.counts import Data
+from plumdp_verify.evidence import Likelihood
+from plumdp_verify.half_spaces import HalfSpace
+from plumdp_verify.reading import Part
 
 _TIGHTER = 1e-9  # in the values of a factor
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from plumdp.model.graph import FloatArray
-from plumdp.verifying.checker.chain import Chain
-from plumdp.verifying.checker.polynomials import Exponents
 from plumdp.verifying.sizes import sizes_on_ball
+from plumdp_verify.chain import Chain
+from plumdp_verify.polynomials import Exponents
 
 
 class Ranges:

@@ -32,15 +32,15 @@ from plumdp.result.data_file import difference
 from plumdp.result.folder import DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable
 from plumdp.verifying.chain_part import Ends, choices_in, relied_on, shares_in, value_part
-from plumdp.verifying.checker.bets import weight_of_horizon
-from plumdp.verifying.checker.check import exactly
-from plumdp.verifying.checker.counts import read_data as counted_data
-from plumdp.verifying.checker.polynomials import parse
-from plumdp.verifying.checker.reading import Part, require
 from plumdp.verifying.counted import counted_part
 from plumdp.verifying.look import Look, NotCompared
 from plumdp.verifying.model_parts import space_part
 from plumdp.verifying.set_proof import set_part, space_law
+from plumdp_verify.bets import weight_of_horizon
+from plumdp_verify.check import exactly
+from plumdp_verify.counts import read_data as counted_data
+from plumdp_verify.polynomials import parse
+from plumdp_verify.reading import Part, require
 
 _POINTS = 3  # at which a file is read with numbers
 _PARTS = 1009  # of the box, of which coordinates are multiples before they are moved into the space

@@ -8,12 +8,12 @@ from flint import fmpq
 
 from plumdp.model.parametric import ParametricMDP
 from plumdp.result.folder import WITNESS
-from plumdp.verifying.checker import counts
-from plumdp.verifying.checker.chain import Chain, Step
-from plumdp.verifying.checker.intervals import check_once
-from plumdp.verifying.checker.polynomials import parse
-from plumdp.verifying.checker.reading import Part
 from plumdp.verifying.look import Look
+from plumdp_verify import counts
+from plumdp_verify.chain import Chain, Step
+from plumdp_verify.intervals import check_once
+from plumdp_verify.polynomials import parse
+from plumdp_verify.reading import Part
 
 
 def has_trials(look: Look) -> bool:

@@ -20,8 +20,8 @@ from plumdp.learning.learned import Learned
 from plumdp.learning.studies import error_of_each
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
-from plumdp.verifying.checker.counts import Data
 from plumdp.verifying.drawn_sets import balls_part, ellipsoid_part, intervals_part
+from plumdp_verify.counts import Data
 
 Rows: TypeAlias = list[dict[str, Any]]
 

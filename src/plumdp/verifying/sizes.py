@@ -7,7 +7,7 @@ from math import factorial, prod
 import numpy as np
 
 from plumdp.model.graph import FloatArray
-from plumdp.verifying.checker.polynomials import Exponents
+from plumdp_verify.polynomials import Exponents
 
 
 def sizes_on_ball(polynomials: dict[Exponents, FloatArray], n: int) -> FloatArray:

@@ -31,9 +31,9 @@ from plumdp.tables.chain import TableChain
 from plumdp.tables.policies import BoundedChain, chain_of_policy
 from plumdp.tables.rows import Reference
 from plumdp.tables.table_set import TableSet
-from plumdp.verifying.checker.table_joint import MOST_NODES as MOST_IN_NORM
-from plumdp.verifying.checker.table_near import MOST_NODES
 from plumdp.verifying.table_chain_part import Key
+from plumdp_verify.table_joint import MOST_NODES as MOST_IN_NORM
+from plumdp_verify.table_near import MOST_NODES
 
 _ROOM = 1e-12  # relative, as of the checker
 

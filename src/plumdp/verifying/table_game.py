@@ -12,9 +12,9 @@ from flint import fmpq
 
 from plumdp.base.rounding import UNDERFLOW
 from plumdp.model.graph import BoolArray, FloatArray, Indices
-from plumdp.verifying.checker.reading import Exact
-from plumdp.verifying.checker.table_chain import Node, TableChain
-from plumdp.verifying.checker.table_values import Intervals, mean
+from plumdp_verify.reading import Exact
+from plumdp_verify.table_chain import Node, TableChain
+from plumdp_verify.table_values import Intervals, mean
 
 _DENSE = 300  # nodes up to which equations are eliminated without subtractions
 

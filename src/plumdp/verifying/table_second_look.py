@@ -22,8 +22,6 @@ from plumdp.tables.chain import TableChain
 from plumdp.tables.policies import chain_of_policy
 from plumdp.tables.rows import make_reference
 from plumdp.tables.table_set import TableSet, moments_of
-from plumdp.verifying.checker.reading import Part, Rejected, require
-from plumdp.verifying.checker.table_chain import read_counts, read_table_chain
 from plumdp.verifying.look import Look
 from plumdp.verifying.second_look import check_same_model, compare_counted
 from plumdp.verifying.table_bets_part import order_of_nodes, reference_rows
@@ -34,6 +32,8 @@ from plumdp.verifying.table_chain_part import (
     support_part,
     table_chain_part,
 )
+from plumdp_verify.reading import Part, Rejected, require
+from plumdp_verify.table_chain import read_counts, read_table_chain
 
 _CLOSE = 1e-6  # relative, of what a solver finds in floats
 

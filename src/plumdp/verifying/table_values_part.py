@@ -15,10 +15,10 @@ import numpy as np
 from flint import fmpq
 
 from plumdp.model.graph import FloatArray
-from plumdp.verifying.checker.reading import Exact, Part, Rejected, exact
-from plumdp.verifying.checker.table_chain import TableChain
-from plumdp.verifying.checker.table_values import Intervals, check_lower, check_upper
 from plumdp.verifying.table_game import Game, end_components, for_nothing, leads_to, to_float
+from plumdp_verify.reading import Exact, Part, Rejected, exact
+from plumdp_verify.table_chain import TableChain
+from plumdp_verify.table_values import Intervals, check_lower, check_upper
 
 _ROUNDS, _REFINED = 200, 3  # of policy iteration, and after its last answer
 _SHIFTS = (1e-29, 1e-26, 1e-22, 1e-18)  # of one step outward, relative

@@ -1,4 +1,4 @@
-"""Makes the witness of a certificate of a table of unknown rows, which ``checker/table_check.py`` checks."""
+"""Makes the witness of a certificate of a table of unknown rows, which ``plumdp_verify/table_check.py`` checks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from plumdp.model.objective import Kind
 from plumdp.model.question import Question
 from plumdp.result.certificate import Certificate
 from plumdp.tables.table_set import TableSet
-from plumdp.verifying.checker.reading import Part, Rejected
-from plumdp.verifying.checker.table_chain import read_counts, read_table_chain
-from plumdp.verifying.checker.table_values import read_intervals
 from plumdp.verifying.model_parts import shares_part
 from plumdp.verifying.table_bets_part import Ends, bets_part, unknown_error
 from plumdp.verifying.table_chain_part import TableRows, data_part, intervals_part, support_part, table_chain_part
 from plumdp.verifying.table_values_part import rounded_outward, values_part
+from plumdp_verify.reading import Part, Rejected
+from plumdp_verify.table_chain import read_counts, read_table_chain
+from plumdp_verify.table_values import read_intervals
 
 _MOST_NODES = 5_000  # of which values against nature are found within a minute
 

@@ -13,9 +13,6 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.result.data_file import difference
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.folder import DATA
-from plumdp.verifying.checker import check
-from plumdp.verifying.checker.check import Report
-from plumdp.verifying.checker.reading import Rejected, require
 from plumdp.verifying.look import Look, NotCompared, Own
 from plumdp.verifying.model_parts import shares_part
 from plumdp.verifying.second_look import (
@@ -32,8 +29,11 @@ from plumdp.verifying.table_second_look import (
     check_table_model,
     check_table_settings,
 )
+from plumdp_verify import check
+from plumdp_verify.check import Report
+from plumdp_verify.reading import Rejected, require
 
-_MAIN = "import sys\n\nfrom checker.__main__ import main\n\nsys.exit(main(sys.argv[1:]))\n"
+_MAIN = "import sys\n\nfrom plumdp_verify.__main__ import main\n\nsys.exit(main(sys.argv[1:]))\n"
 
 
 _PROBLEMS = (
@@ -129,6 +129,6 @@ def write_checker(path: str | Path) -> None:
     """Write the checker as one file, which runs without plumdp: ``python verify.pyz RESULT``; it needs python-flint."""
     source = Path(check.__file__).parent
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
-        files = {f"checker/{file.name}": file.read_text(encoding="utf-8") for file in sorted(source.glob("*.py"))}
+        files = {f"plumdp_verify/{file.name}": file.read_text(encoding="utf-8") for file in sorted(source.glob("*.py"))}
         for name, content in {"__main__.py": _MAIN, **files}.items():
             archive.writestr(ZipInfo(name), content)  # without a date: the same source is the same file

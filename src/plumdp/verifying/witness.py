@@ -31,22 +31,22 @@ from plumdp.verifying.all_policies import all_actions_part, prove_all
 from plumdp.verifying.ball import LikelihoodForm, ball_part, coordinates_of, deepest_point
 from plumdp.verifying.bracket_part import Wanted, as_float, at_optima, prove_brackets, prove_support
 from plumdp.verifying.chain_part import chain_part, relied_on
-from plumdp.verifying.checker.all_policies import read_all
-from plumdp.verifying.checker.chain import Chain, read_chain
-from plumdp.verifying.checker.check import Report, check_claim, exactly, policies_of
-from plumdp.verifying.checker.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
-from plumdp.verifying.checker.counts import Data, read_data
-from plumdp.verifying.checker.enclosure import make_enclosure
-from plumdp.verifying.checker.evidence import Likelihood, read_likelihood
-from plumdp.verifying.checker.half_spaces import HalfSpace, of_tangents
-from plumdp.verifying.checker.inside import is_inside
-from plumdp.verifying.checker.reading import Part, Rejected, read_json, require
 from plumdp.verifying.counted import counted_part
 from plumdp.verifying.drawn_sets import ellipsoid_form
 from plumdp.verifying.model_parts import shares_part, space_part
 from plumdp.verifying.quotients import with_quotients
 from plumdp.verifying.set_proof import set_part
 from plumdp.verifying.table_witness import refuse_unknown_tables, table_content
+from plumdp_verify.all_policies import read_all
+from plumdp_verify.chain import Chain, read_chain
+from plumdp_verify.check import Report, check_claim, exactly, policies_of
+from plumdp_verify.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
+from plumdp_verify.counts import Data, read_data
+from plumdp_verify.enclosure import make_enclosure
+from plumdp_verify.evidence import Likelihood, read_likelihood
+from plumdp_verify.half_spaces import HalfSpace, of_tangents
+from plumdp_verify.inside import is_inside
+from plumdp_verify.reading import Part, Rejected, read_json, require
 
 _UNPROVED = (Guarantee.ASYMPTOTIC, Guarantee.NONE)
 
