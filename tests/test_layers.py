@@ -27,7 +27,7 @@ ROOMS = (
         "plots",
     ),
     "reporting",
-    *("experiments", "cli"),
+    "cli",
 )
 ROOT = {"__init__.py", "__main__.py"}
 COMMANDS = {f"cli/{path.name}" for path in (SOURCE / "cli").glob("*.py")}
@@ -39,7 +39,6 @@ DOORS = {
     "typer": COMMANDS,
     "rich": COMMANDS,
     "matplotlib": {
-        "experiments/plots.py",
         *(f"plots/{name}.py" for name in ("style", "expression_forest", "model_graph", "policy_map", "region_outline")),
     },
     "jinja2": {"reporting/page.py"},

@@ -73,11 +73,12 @@ def test_functions_and_types_can_be_pickled():
             assert pickle.loads(pickle.dumps(value)) is value
 
 
-def test_the_wheel_contains_the_stubs():
-    """Without them, nothing could be imported."""
+def test_the_wheel_contains_the_stubs_and_no_studies():
+    """Without the stubs, nothing could be imported."""
     wheel = pytest.importorskip("hatchling.builders.wheel").WheelBuilder(str(ROOT))
     files = {file.distribution_path for file in wheel.recurse_included_files()}
     assert {"plumdp/__init__.pyi", "plumdp/data/__init__.pyi", "plumdp/py.typed"} <= files
+    assert not [file for file in files if file.startswith("studies/") or "experiments" in file]
     assert wheel.metadata.version == plumdp.__version__
 
 

@@ -1,6 +1,6 @@
 """Bounds beside those of the package confseq: intervals of outcomes, and means of runs in an audit.
 
-It is not among the dependencies, as it needs Boost to be built. ``benchmarks/table_steps.py`` compares steps with it.
+It is not among the dependencies, as it needs Boost to be built. ``studies/table_steps.py`` compares steps with it.
 """
 
 import numpy as np

@@ -16,7 +16,6 @@ from scipy.optimize import linprog
 from tiers import examples
 
 import plumdp as pl
-from plumdp.experiments.layered import layered_model
 from plumdp.model.objective import Reach, Reward
 from plumdp.region import redundancy, shapes, vertices
 from plumdp.region.conflict import Conflict
@@ -26,6 +25,7 @@ from plumdp.region.shapes import intersection
 from plumdp.relaxation import row_polytopes
 from plumdp.relaxation.rectangular import RowRegion
 from plumdp.relaxation.row_polytopes import RowPolytopes
+from studies.layered import layered_model
 
 SEEDS = st.integers(0, 2**32)
 

@@ -13,9 +13,9 @@ from support.verified_results import small_counts, small_model
 import plumdp
 from plumdp.base.errors import DataError
 from plumdp.decisions import make_witness, verify
-from plumdp.experiments.differences import DIFFERENCES, pairs
-from plumdp.experiments.experiment import prepare
 from plumdp.model.language.threshold import parse_threshold
+from studies.differences import DIFFERENCES, pairs
+from studies.experiment import prepare
 
 pytestmark = pytest.mark.slow
 
@@ -138,7 +138,7 @@ def test_answers_to_thresholds(tmp_path, asked):
 @pytest.mark.skipif(TIER != "night", reason="at night")
 @pytest.mark.parametrize("name", DIFFERENCES.plans["quick"].instances)
 def test_pairs_of_policies(tmp_path, name):
-    """Those of ``plumdp bench differences``, with fewer runs."""
+    """Those of ``python -m studies differences``, with fewer runs."""
     experiment = prepare(name)
     study, counts = experiment.study, experiment.draw(10_000, 1)
     for rival, other, _, announced in pairs(experiment, counts):

@@ -17,13 +17,13 @@ from support.verified_tables import PROPERTY, counts_of, few_rows, many_rows, pr
 import plumdp
 from plumdp.confidence import untied
 from plumdp.decisions import verify
-from plumdp.experiments.free_rows import table_of
 from plumdp.tables import bounds, bracket, contraction, joint, table_set
 from plumdp.tables.plan import Stage
 from plumdp.verifying.look import Own
 from plumdp.verifying.verify import look_again
 from plumdp_verify import table_joint, table_near
 from plumdp_verify.check import exactly
+from studies.free_rows import table_of
 
 pytestmark = pytest.mark.slow
 GOOD = 'Pmax=? [ F "good" ]'

@@ -1,6 +1,6 @@
 """Certificates that tolerate a misfit hold the truth if all rows are off by it; mutants of their sets do not.
 
-Seeds are fixed, so that a test passes always or never. ``benchmarks/misfit.py`` has 1,000 brackets on six case studies.
+Seeds are fixed, so that a test passes always or never. ``studies/misfit.py`` has 1,000 brackets on six case studies.
 """
 
 from functools import cache

@@ -11,8 +11,8 @@ from mixed_models import REACH, random_model, random_point
 from tiers import size
 
 import plumdp as pl
-from plumdp.experiments.experiment import held_against_truth
 from plumdp.model.question import ask
+from studies.experiment import held_against_truth
 
 ERROR = 0.1
 

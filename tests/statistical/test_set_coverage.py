@@ -1,7 +1,7 @@
 """Likelihood sets and half-spaces miss the true point at most as often as they say, and mutants of them more often.
 
 Refuted is what misses in so many repetitions that this has a probability of at most 1 %. Seeds are fixed, so that a
-test passes always or never. ``benchmarks/set_coverage.py`` has more repetitions and more models.
+test passes always or never. ``studies/set_coverage.py`` has more repetitions and more models.
 """
 
 from functools import cache
@@ -33,7 +33,7 @@ from plumdp.confidence.evidence import log_evidence
 from plumdp.data.counts import N_PILOTS
 from plumdp.data.pilots import moments_of, open_pilot, pilot_size
 from plumdp.data.seen import Seen
-from plumdp.experiments.layered import layered_model
+from studies.layered import layered_model
 
 pytestmark = pytest.mark.slow
 

@@ -1,6 +1,6 @@
 """Where the model is wrong, certificates of the new default say so; those of the old one, or untested ones, are wrong.
 
-A short version of the table that ``benchmarks/wrong_models.py`` prints: errors large enough to matter, few repetitions.
+A short version of the table that ``studies/wrong_models.py`` prints: errors large enough to matter, few repetitions.
 Seeds are fixed, so that a test passes always or never.
 """
 

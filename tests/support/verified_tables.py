@@ -10,8 +10,8 @@ import plumdp
 from plumdp.certifying.pipeline import announcing
 from plumdp.data import model_from_log
 from plumdp.data.counts import TransitionCounts
-from plumdp.experiments.free_rows import table_of
 from plumdp.verifying.witness import propose_witness
+from studies.free_rows import table_of
 
 PROPERTY = 'Pmax=? [ F "goal" ]'
 WEIGHTS = np.array([4.0, 3.0, 2.0, 1.0])  # of the places of a row, in proportion

@@ -3,8 +3,6 @@
 import json
 from dataclasses import replace
 from fractions import Fraction
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,6 +16,7 @@ from plumdp.explaining.design import ENOUGH, UNIFORM_SHARE, ValueQuestion, plan_
 from plumdp.explaining.expected_rewards import ExpectedRewards
 from plumdp.explaining.expected_runs import RunLaw
 from plumdp.model.policy import check_policy
+from studies import advise as measured
 
 a, b = pl.parameters("a", "b")
 SPACE = pl.ParameterSpace.unit("a", "b")
@@ -244,17 +243,10 @@ def test_sets_without_a_guarantee_are_refused():
     )
 
 
-def benchmark():
-    spec = spec_from_file_location("advise_benchmark", Path(__file__).parents[2] / "benchmarks" / "advise.py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rover:10,10", "aircraft:20,10", "glider:11,9"])
 def test_predicted_widths_are_within_15_percent_of_measured_ones(name):
-    found = benchmark().doubling(pl.case_study(name), seed=7, runs=3_000)
+    found = measured.doubling(pl.case_study(name), seed=7, runs=3_000)
     assert found.predicted == pytest.approx(found.measured, rel=0.15)
     assert found.advised_predicted == pytest.approx(found.advised_measured, rel=0.15)
 
@@ -262,7 +254,7 @@ def test_predicted_widths_are_within_15_percent_of_measured_ones(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rover:10,10", "glider:11,9"])
 def test_sampling_by_advice_needs_fewer_runs_than_uniform_and_optimistic_sampling(name):
-    found = benchmark().needed(pl.case_study(name), seeds=(5,), target=8_000, first=500)
+    found = measured.needed(pl.case_study(name), seeds=(5,), target=8_000, first=500)
     assert found["advised"] < 0.7 * min(found["uniform"], found["optimistic"])
 
 

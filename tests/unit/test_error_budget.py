@@ -21,11 +21,11 @@ from plumdp.base.error_budget import ErrorBudget, Order, OtherPart, SetPart, equ
 from plumdp.confidence import likelihood, tolerant
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.data.counts import PilotEnd
-from plumdp.experiments.layered import layered_model
 from plumdp.fit import model_fit as fit
 from plumdp.learning import learn as learning
 from plumdp.learning import methods as confidence_methods
 from plumdp.learning import storage
+from studies.layered import layered_model
 
 SOURCE = Path(pl.__file__).parent
 NAMES = [each.name for each in fields(ErrorBudget)]

@@ -13,9 +13,9 @@ from plumdp.confidence.bets import Direction
 from plumdp.confidence.likelihood import likelihood_budget, likelihood_set
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.data.counts import N_PILOTS, Pilot, PilotEnd
-from plumdp.experiments.layered import layered_model
 from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.likelihood_region import build_likelihood_region
+from studies.layered import layered_model
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,13 @@ from matplotlib.text import Text
 
 import plumdp as pl
 from plumdp import plots
-from plumdp.experiments.studies import find_study
 from plumdp.plots.layered_layout import layered_layout
 from plumdp.plots.policy_map import slice_policy
 from plumdp.plots.residual_panels import legend_of_marks
 from plumdp.plots.style import PALETTE, STYLE, new_figure, number_text, styled
 from plumdp.result.bounds_picture import bounds_svg
 from plumdp.result.findings import Cut, Drawing, Edge, ExpressionRow, Outline, Rung
+from studies.registry import find_study
 
 RUNGS = (
     Rung("interval", 0.12345678, inf, "certified"),
@@ -424,7 +424,7 @@ def study_rows(instances, n_updates=8):
 @pytest.mark.parametrize("instances", [["betting:25"], ["betting:25", "aircraft:20,10", "rover:10,10"]])
 def test_figures_of_the_study_of_learning_have_words_and_labels_and_are_not_cut_off(instances, tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr("plumdp.experiments.plots.write_figure", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr("studies.plots.write_figure", lambda figure, path: drawn.append(figure))
     find_study("online").draw(study_rows(instances), tmp_path)
     figure = drawn[0]
     assert cut_off(figure) == []

@@ -29,7 +29,7 @@ from plumdp.data.pilots import (
     planned_pilot,
 )
 from plumdp.data.seen import Seen
-from plumdp.experiments.layered import layered_model
+from studies.layered import layered_model
 
 N = LAMP.graph.n_transitions
 ONES = np.ones(N, dtype=np.int64)

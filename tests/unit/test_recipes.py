@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 import plumdp as pl
 from plumdp.cli import COMMANDS, Command, app
 from plumdp.cli.arguments import load
-from plumdp.experiments import studies
-from plumdp.experiments.study import Cell
 from plumdp.learning.methods import SETS, ConfidenceMethod
 from plumdp.model.readers import read
 from plumdp.relaxation.relax import seen_from
 from plumdp.solver.nature import loops_for
+from studies import registry
+from studies.study import Cell
 
 
 def load_file(folder, name, text):
@@ -316,7 +316,7 @@ def test_a_command_is_one_file_and_one_entry(tmp_path, monkeypatch):
 
 STUDY = """
 from plumdp.case_studies import case_study
-from plumdp.experiments.study import Plan, Study
+from studies.study import Plan, Study
 
 def run(cell):
     return [{"states": case_study(cell.instance).model.graph.n_states}]
@@ -337,8 +337,8 @@ STATES = Study("states", "How many states there are.", {"quick": Plan(("betting:
 @pytest.mark.slow
 def test_a_study_with_its_picture_is_one_file_and_one_line(tmp_path, monkeypatch):
     new = load_file(tmp_path, "states", STUDY)
-    monkeypatch.setattr(studies, "STUDIES", (*studies.STUDIES, new.STATES))
-    rows = studies.run_cell(Cell("states", "betting:5", 1, 1))
+    monkeypatch.setattr(registry, "STUDIES", (*registry.STUDIES, new.STATES))
+    rows = registry.run_cell(Cell("states", "betting:5", 1, 1))
     assert new.STATES.describe(rows) == ["225 states"]
     (figure,) = new.STATES.draw(rows, tmp_path)
     assert figure.read_bytes().startswith(b"\x89PNG")
@@ -348,7 +348,7 @@ def test_what_was_added_is_gone_after_its_test():
     assert "everything" not in SETS
     assert ".coin" not in read.READERS
     assert "sizes" not in COMMANDS
-    assert [study.name for study in studies.STUDIES] == [
+    assert [study.name for study in registry.STUDIES] == [
         "table",
         "online",
         "ellipsoid",

@@ -173,12 +173,6 @@ COMMANDS = {
         "plumdp plot ladder betting:25 runs.parquet -o ladder.png\n"
         "plumdp plot policy result --x money --y step -o policy.svg",
     ),
-    "bench": Command(
-        "bench",
-        "bench",
-        "Run the published experiments; what is in the folder already is not run again.",
-        "plumdp bench table --quick",
-    ),
     "warmup": Command(
         "warmup",
         "warmup",

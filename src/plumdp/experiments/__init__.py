@@ -1,1 +1,0 @@
-"""The published experiments, run by ``plumdp bench``: studies of cells that run independently."""

@@ -1,0 +1,221 @@
+"""Makes every kind of picture, from models with few and many parameters, states and actions: python pictures.py FOLDER.
+
+Each is written as it is, and with ``--phone`` also at 390 pixels, to be looked at; ``--only region`` makes some. With
+``--studies`` it draws the figures of studies again, such as those in docs/results, from their stored rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import plumdp as pl
+from plumdp import plots
+from plumdp.certifying.pipeline import compare_learned
+
+STUDIES = {  # instances, runs
+    "betting:5": 2_000,
+    "aircraft:5,5,2": 2_000,
+    "glider:3,3,2,2": 500,
+    "engagement:5": 3_000,
+    "rover:4,4,2": 2_000,
+    "parallel:2,1": 2_000,
+}
+
+
+@cache
+def learned_study(name: str, **options: Any) -> tuple[Any, Any]:
+    """Return a case study, and what simulated runs say about it."""
+    study = pl.case_study(name)
+    counts = pl.simulate(study.model, study.true_point, STUDIES[name], rng=1, max_steps=study.max_steps)
+    return study, pl.learn(study.model, counts, objectives=[study.objective], **options)
+
+
+@cache
+def robot() -> tuple[Any, Any, str]:
+    """Return a model with a word, a Boolean and ten actions, what runs say about it, and its property."""
+    slip, rain = pl.parameters("slip", "rain")
+
+    def step(state: Any) -> dict[str, Any]:
+        if state.room == 5:
+            return {"rest": [(1, state)]}
+        weather = "wet" if state.weather == "dry" else "dry"
+        found = {}
+        for speed in range(1, 11):
+            ahead = state._replace(room=min(5, state.room + (2 if speed > 5 else 1)))
+            miss = slip * speed / 20 * (2 if state.weather == "wet" else 1)
+            change = rain / 10
+            found[f"speed {speed}"] = [
+                (1 - miss - change, ahead),
+                (miss, state._replace(room=0, door=not state.door)),
+                (change, state._replace(weather=weather)),
+            ]
+        return found
+
+    start = {"room": 0, "weather": "dry", "door": False}
+    space = pl.ParameterSpace.box({"slip": (0, 0.8), "rain": (0, 0.9)})
+    model = pl.explore(step, start, space=space, labels={"there": lambda state: state.room == 5})
+    text = 'Pmax=? [ F<=6 "there" ]'
+    counts = pl.simulate(model, {"slip": 0.4, "rain": 0.5}, 3_000, rng=1, max_steps=12)
+    return model, pl.learn(model, counts, objectives=[text]), text
+
+
+@cache
+def many() -> tuple[Any, Any, str]:
+    """Return a model with nine parameters, what runs say about it, and its property."""
+    unknown = pl.parameters(*(f"rate{i}" for i in range(9)))
+
+    def step(state: Any) -> dict[str, Any]:
+        if state.place >= 9 or state.place < 0:
+            return {"stay": [(1, state)]}
+        share = unknown[state.place]
+        return {"go": [(share, state._replace(place=state.place + 1)), (1 - share, state._replace(place=-1))]}
+
+    space = pl.ParameterSpace.unit(*(f"rate{i}" for i in range(9)))
+    model = pl.explore(step, {"place": 0}, space=space, labels={"end": lambda state: state.place == 9})
+    truth = {f"rate{i}": (97 - 2 * i) / 100 for i in range(9)}
+    counts = pl.simulate(model, truth, 3_000, rng=1, max_steps=12)
+    return model, pl.learn(model, counts, objectives=['Pmax=? [ F "end" ]']), 'Pmax=? [ F "end" ]'
+
+
+@cache
+def records(name: str, exploration: float = 0.0) -> list[Any]:
+    """Return the records of learning a case study while acting."""
+    study = pl.case_study(name)
+    place = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=study.max_steps)
+    found = pl.learn_online(study.model, place, study.objective, episodes=20_000, exploration=exploration)
+    return list(found)
+
+
+def of_study(name: str) -> Iterator[tuple[str, Callable[[], plots.Picture]]]:
+    """Yield all pictures of a case study."""
+    short = name.partition(":")[0]
+    yield (
+        f"ladder-{short}",
+        lambda: plots.ladder(compare_learned(learned_study(name)[1], learned_study(name)[0].objective)),
+    )
+    yield f"region-{short}", lambda: plots.region(learned_study(name)[1], truth=learned_study(name)[0].true_point)
+    yield f"forest-{short}", lambda: plots.forest(learned_study(name)[1], learned_study(name)[0].objective)
+    yield f"policy-{short}", lambda: plots.policy(certified(name).policy)
+    yield f"advice-{short}", lambda: plots.advice(pl.advise(learned_study(name)[1], learned_study(name)[0].objective))
+    yield f"model-{short}", lambda: plots.model(learned_study(name)[1], learned_study(name)[0].objective)
+    yield f"residuals-{short}", lambda: plots.residuals(checked(name))
+
+
+def certified(name: str) -> Any:
+    """Return the certificate of a case study."""
+    study, learned = learned_study(name)
+    return pl.conclude(learned, study.objective)
+
+
+def checked(name: str) -> Any:
+    """Return the test of a case study's model."""
+    study, learned = learned_study(name)
+    return pl.check_model(study.model, learned.counts)
+
+
+def others() -> Iterator[tuple[str, Callable[[], plots.Picture]]]:
+    """Yield pictures of other shapes: words, many actions, many parameters, other sets, contradictions, curves."""
+    yield "region-robot", lambda: plots.region(robot()[1], truth={"slip": 0.4, "rain": 0.5})
+    yield "forest-robot", lambda: plots.forest(robot()[1], robot()[2])
+    yield "policy-robot", lambda: plots.policy(pl.conclude(robot()[1], robot()[2]).policy)
+    yield "policy-robot-words", lambda: plots.policy(pl.conclude(robot()[1], robot()[2]).policy, x="weather", y="door")
+    yield "policy-every-action", every_action
+    yield "model-robot", lambda: plots.model(robot()[1], robot()[2])
+    yield "region-many", lambda: plots.region(many()[1], many()[2], policy=pl.conclude(*many()[1:]).policy)
+    yield "forest-many", lambda: plots.forest(many()[1], many()[2])
+    yield "model-many", lambda: plots.model(many()[1], many()[2])
+    yield "region-interval", lambda: plots.region(learned_study("parallel:2,1", confidence_set="interval")[1])
+    yield "region-l1", lambda: plots.region(learned_study("glider:3,3,2,2", confidence_set="l1")[1])
+    yield "region-ellipsoid", lambda: plots.region(learned_study("glider:3,3,2,2", confidence_set="ellipsoid")[1])
+    yield "ladder-published", published
+    yield "ladder-contradicted", contradicted
+    yield "ladder-no-data", no_data
+    yield "online-betting", lambda: plots.online(records("betting:5"), objective='R{"money"}max=? [ F "end" ]')
+    yield "online-several", several
+
+
+def every_action() -> plots.Picture:
+    """Return the map of a policy that takes another action in each room."""
+    graph = robot()[0].graph
+    sizes = graph.first_choice[1:] - graph.first_choice[:-1]
+    return plots.policy(pl.PolicyTable(graph, graph.first_choice[:-1] + [i % n for i, n in enumerate(sizes)]))
+
+
+def published() -> plots.Picture:
+    """Return a ladder without guarantee."""
+    study, learned = learned_study("glider:3,3,2,2", confidence_set="published-interval")
+    return plots.ladder(compare_learned(learned, study.objective))
+
+
+def contradicted() -> plots.Picture:
+    """Return the ladder of a model that the data contradict."""
+    study = pl.case_study("betting:5")
+    counts = pl.simulate(study.model, {"p": 0.9}, 3_000, rng=1, max_steps=6)
+    other = pl.simulate(study.model, {"p": 0.2}, 3_000, rng=1, max_steps=6)
+    both = pl.TransitionCounts(
+        study.model.graph,
+        counts.counts * (study.model.graph.state_of_choice() % 2)[study.model.graph.choice_of_transition()]
+        + other.counts * (1 - study.model.graph.state_of_choice() % 2)[study.model.graph.choice_of_transition()],
+        "adaptive",
+    )
+    return plots.ladder(pl.compare(study.model, both, study.objective))
+
+
+def no_data() -> plots.Picture:
+    """Return a ladder with bounds that are infinite, for lack of data."""
+    study = pl.case_study("glider:3,3,2,2")
+    counts = pl.simulate(study.model, study.true_point, 12, rng=1, max_steps=8)
+    return plots.ladder(pl.compare(study.model, counts, study.objective))
+
+
+def several() -> plots.Picture:
+    """Return the curves of three ways to explore."""
+    shares = {"no exploration": 0.0, "a tenth at random": 0.1, "half at random": 0.5}
+    found = {name: records("betting:5", share) for name, share in shares.items()}
+    return plots.online(found, objective='R{"money"}max=? [ F "end" ]', truth=12.4)
+
+
+def redraw_studies(results: Path) -> None:
+    """Draw the figures of all studies again, from the rows that are stored beside them."""
+    from studies.report import draw_again
+
+    for study in sorted(path.parent for path in results.glob("*/results.parquet")):
+        print(*draw_again(study.name, study))
+
+
+def main() -> None:
+    """Write the pictures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--phone", action="store_true", help="also write each at 390 pixels")
+    parser.add_argument("--only", default="", help="pictures whose names contain this")
+    parser.add_argument("--studies", action="store_true", help="the folder has results of studies: redraw them")
+    asked = parser.parse_args()
+    if asked.studies:
+        redraw_studies(asked.folder)
+        return
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    for name, make in [*(pair for study in STUDIES for pair in of_study(study)), *others()]:
+        if asked.only in name:
+            began = perf_counter()
+            try:
+                picture = make()
+            except pl.DataError as problem:  # a question without an answer
+                print(f"{name:24} {problem}")
+                continue
+            for kind in ("png", "svg"):
+                picture.save(asked.folder / f"{name}.{kind}")
+            if asked.phone:
+                width = picture.figure.get_size_inches()[0]
+                with plots.style.styled():
+                    picture.figure.savefig(asked.folder / f"{name}-phone.png", dpi=390 / width)
+            print(f"{name:24} {perf_counter() - began:6.2f} s")
+
+
+if __name__ == "__main__":
+    main()

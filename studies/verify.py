@@ -1,0 +1,125 @@
+"""What it costs to write a witness and to verify it, in processor seconds beside those of certify.
+
+Run ``python -m studies.verify [--runs 10000] [instance …]``; by default one instance of each published family. With
+``--differences``, the pairs of policies of the study ``differences`` are compared, on its smaller instances. With
+``--tables`` the instances are those of the study ``tables``, each with a tenth of the steps and with all.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import process_time
+from typing import Any
+
+import plumdp
+from plumdp.base.errors import DataError
+from plumdp.certifying.difference import Difference
+from plumdp.decisions import verify
+from plumdp.result.certificate import Certificate
+from plumdp.verifying.witness import propose_witness
+from studies.differences import DIFFERENCES, pairs
+from studies.experiment import prepare
+from studies.free_rows import TABLES, data_of, table_of
+from studies.published import SMALL_INSTANCES
+from studies.study import Cell
+
+COSTS = ["certify, s", "witness, s", "verify, s", "MB", "broken"]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("instances", nargs="*")
+    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--differences", action="store_true")
+    parser.add_argument("--tables", action="store_true")
+    options = parser.parse_args()
+    measure: Callable[[str, int], Iterator[list[str]]]
+    if options.tables:
+        header = ["table", "steps", "bets", "open nodes", "by"]
+        measure, instances = tables, TABLES.plans["quick"].instances
+    else:
+        header = ["instance", "open states", "parameters", "degree"]
+        measure, instances = values, SMALL_INSTANCES
+    if options.differences:
+        measure, instances = differences, DIFFERENCES.plans["quick"].instances
+    print(f"| {' | '.join([*header, *COSTS])} |\n|{'---|' * len([*header, *COSTS])}")
+    for name in options.instances or instances:
+        for cells in measure(name, options.runs):
+            print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def values(name: str, runs: int) -> Iterator[list[str]]:
+    """Yield the row of an instance, after a first certificate that compiles kernels."""
+    study = plumdp.case_study(name)
+    counts = plumdp.simulate(study.model, study.true_point, runs, rng=1, max_steps=study.max_steps)
+    plumdp.certify(study.model, counts, study.objective)
+    conclude = partial(plumdp.conclude, objective=study.objective)
+    witness, costs = measured(lambda: plumdp.learn(study.model, counts, objectives=[study.objective]), conclude)
+    yield [name, *sizes(witness), *costs]
+
+
+def differences(name: str, runs: int) -> Iterator[list[str]]:
+    """Yield a row for each rival of the best policy."""
+    experiment = prepare(name)
+    study, best, counts = experiment.study, experiment.truth.policy, experiment.draw(runs, 1)
+    for named, rival, _, announced in pairs(experiment, counts):
+        learn = partial(plumdp.learn, study.model, counts, objectives=[announced])
+        compare = partial(plumdp.difference, objective=study.objective, first=best, second=rival)
+        witness, costs = measured(learn, compare)
+        yield [f"{name}, {named}", *sizes(witness), *costs]
+
+
+def tables(name: str, _: int) -> Iterator[list[str]]:
+    """Yield rows for a table of unknown rows, with a tenth of the steps and with all, with and without bets."""
+    objective = 'Pmax=? [ F "good" ]'
+    model, point = table_of(name)
+    for part in (10, 1):
+        counts = data_of(Cell("tables", name, 1, TABLES.plans["quick"].runs), model, point, part)
+        for data in (counts, replace(counts, pilot=None, sampling="adaptive")):
+            learn = partial(plumdp.learn, model, data, objectives=[objective], confidence=0.95)
+            plumdp.conclude(learn(), objective)
+            about = [name, f"{counts.total:.1e}", "yes" if data is counts else "no"]
+            try:
+                witness, costs = measured(learn, partial(plumdp.conclude, objective=objective))
+            except DataError as error:
+                yield [*about, "", "", "", "", "", "", str(error)]
+                continue
+            bets = witness["bets"]
+            by = "intervals" if bets is None else "bets" if bets["joint"] is None else "bets, all rows in one norm"
+            yield [*about, str(len(witness["values"]["lower"][0])), by, *costs]
+
+
+def measured(
+    learn: Callable[[], plumdp.Learned], conclude: Callable[[plumdp.Learned], Certificate | Difference]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return a witness, and the cells of its costs."""
+    clock = [process_time()]
+    learned = learn()
+    found = conclude(learned)
+    certificate = found.with_comparison() if isinstance(found, Difference) else found
+    clock.append(process_time())
+    text, _ = propose_witness(learned, certificate)
+    clock.append(process_time())
+    with TemporaryDirectory() as folder:
+        certificate.save(Path(folder) / "result", witness=text)
+        broken = verify(Path(folder) / "result").broken
+    clock.append(process_time())
+    seconds = [f"{after - before:.1f}" for before, after in pairwise(clock)]
+    return json.loads(text), [*seconds, f"{len(text) / 1e6:.1f}", "" if broken is None else f"{broken.layer}: {broken}"]
+
+
+def sizes(witness: dict[str, Any]) -> list[str]:
+    """Return the numbers of open states and parameters, and the degree of the functions."""
+    sides = [witness, *([witness["comparison"]] if "comparison" in witness else [])]
+    n_open = " and ".join(str(len(side["values"]["functions"])) for side in sides)
+    return [n_open, str(len(witness["parameters"])), str(witness["values"]["degree"])]
+
+
+if __name__ == "__main__":
+    main()
