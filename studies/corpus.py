@@ -32,9 +32,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-import plumdp as pl
-from plumdp import decisions
+import plumdp
+import plumdp.decisions
 
+pl: Any = plumdp  # that of another checkout may have other signatures
+decisions: Any = plumdp.decisions
 HERE = str(Path(__file__).parents[1] / "src")
 ANSWER = "--answer"
 WIDER = 1e-12
@@ -516,7 +518,8 @@ def read(result: Any, name: str = "") -> Iterator[tuple[str, str]]:
     else:
         for key in (*NUMBERS, *PARTS):
             yield from read(getattr(result, key, ()), f"{name}{key}.")
-        if hasattr(policy := getattr(result, "policy", None), "choice"):
+        policy: Any = getattr(result, "policy", None)
+        if hasattr(policy, "choice"):
             yield f"{name}policy", hashed(policy.choice, policy.weights)
 
 
