@@ -11,7 +11,7 @@ from plumdp.model.policy import Policy, check_policy
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.coupled.equations import equations_of
 from plumdp.solver.coupled.gradient import policy_gradient
-from plumdp.solver.reductions.drawn_policy import draw_first, stretched
+from plumdp.solver.draws import draw_first, stretched
 
 _LEAST = 1e-9  # of one minus a probability
 

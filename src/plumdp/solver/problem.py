@@ -1,13 +1,16 @@
-"""The Problem, which is the input of the solver, its checks, and the order in which reductions are applied."""
+"""The Problem, which is the input of the solver, its checks, and the Step that a reduction takes from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
+from plumdp.model.graph import Indices, IntArray
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Nature, Objective, is_objective
 from plumdp.model.parametric import ParametricMDP
@@ -15,36 +18,33 @@ from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.solution import Solution
 
+MDP = TypeVar("MDP", IntervalMDP, ParametricMDP)
+
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """An interval MDP, an objective, the side that nature is on, and perhaps the solution of a similar problem."""
+class Problem(Generic[MDP]):
+    """A model with unknown probabilities, an objective, and the policy whose value is asked, or None for the best."""
 
-    imdp: IntervalMDP
+    mdp: MDP
     objective: Objective
-    nature: Nature
-    start: Solution | None = None
+    policy: npt.NDArray[Any] | None = None  # (n_states): choices; or, of a policy that draws, probabilities (n_choices)
+    nature: Nature = "robust"
+    start: Solution | None = None  # of a similar problem: it saves time, and is not trusted
+
+
+@dataclass(frozen=True, eq=False)
+class Step(Generic[MDP]):
+    """A simpler problem, and how its solution is one of the problem that it was made of."""
+
+    problem: Problem[MDP]
+    state: Indices | slice | None = None  # (n_states): those that have the values of all states, if states are others
+    is_complement: bool = False  # whether values are one minus those of the simpler problem
+    policy: Callable[[IntArray], IntArray] | None = None  # from a policy of the simpler problem, if it is another one
+    carry: Callable[[Any], Any] | None = None  # from another model of the same rows to one of the simpler problem
 
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with how much is done, and how much there is to do."""
-
-Inverse: TypeAlias = Callable[[Solution], Solution]
-"""From the solution of a reduced problem to that of the problem itself."""
-
-Reduction: TypeAlias = Callable[[Problem], tuple[Problem, Inverse] | None]
-"""Returns a simpler problem and the inverse, or None where it does not apply."""
-
-
-def reduce_all(problem: Problem, reductions: Sequence[Reduction]) -> tuple[Problem, Inverse]:
-    """Apply reductions until none applies, and return the problem that is left, and the inverse of all."""
-    steps = (reduction(problem) for reduction in reductions)
-    first = next((step for step in steps if step is not None), None)
-    if first is None:
-        return problem, lambda solution: solution
-    simpler, invert = first
-    rest, invert_rest = reduce_all(simpler, reductions)
-    return rest, lambda solution: invert(invert_rest(solution))
 
 
 def require_problem(

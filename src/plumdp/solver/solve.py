@@ -19,12 +19,9 @@ from plumdp.solver.by_levels import solve_levels
 from plumdp.solver.by_steps import solve_steps
 from plumdp.solver.game import Game
 from plumdp.solver.prepared import Prepared, prepare
-from plumdp.solver.problem import Problem, Progress, Reduction, check_request, reduce_all, require_problem
-from plumdp.solver.reductions.complement import complement
-from plumdp.solver.reductions.known_support import known_support
+from plumdp.solver.problem import Problem, Progress, check_request, require_problem
+from plumdp.solver.reduce import TO_GAME, reduce
 from plumdp.solver.solution import Solution, SolverStatus, solution_of
-
-REDUCTIONS: tuple[Reduction, ...] = (complement, known_support)
 
 
 def solve(
@@ -64,22 +61,22 @@ def solve(
         raise ModelError(f"nature={player!r}: choose 'robust' (against the agent) or 'optimistic' (with the agent)")
     if start is not None:
         check_policy(mdp.graph, start.policy)
-    problem, invert = reduce_all(Problem(mdp, asked, player, start), REDUCTIONS)
+    game = reduce(Problem(mdp, asked, None, player, start), TO_GAME)
     with thread_limit(threads):
-        return invert(solve_reduced(problem, precision, max_sweeps, progress, prepared))
+        return game.invert(solve_reduced(game.problem, precision, max_sweeps, progress, prepared))
 
 
 def solve_reduced(
-    problem: Problem, precision: float, max_sweeps: int, progress: Progress | None, like: Prepared | None
+    problem: Problem[IntervalMDP], precision: float, max_sweeps: int, progress: Progress | None, like: Prepared | None
 ) -> Solution:
     """Return the solution of a problem to which no reduction applies, by the solver for its kind of objective."""
     objective = problem.objective
-    if problem.imdp.graph.levels is not None:  # on disk
-        return solve_levels(problem.imdp, objective, problem.nature, precision, progress)
-    ready = prepare(problem.imdp, objective, problem.nature, like=like)  # decides what graph and bounds alone decide
+    if problem.mdp.graph.levels is not None:  # on disk
+        return solve_levels(problem.mdp, objective, problem.nature, precision, progress)
+    ready = prepare(problem.mdp, objective, problem.nature, like=like)  # decides what graph and bounds alone decide
     layout = ready.layout if like is None or ready.layout is not like.layout else ready.facing()
     if objective.n_steps is not None:
-        return solve_steps(objective, layout, problem.imdp.graph, progress)
+        return solve_steps(objective, layout, problem.mdp.graph, progress)
     if objective.kind is Kind.DISCOUNTED:
         return solve_discounted(ready.game, precision, max_sweeps, problem.start, progress, layout)
     if objective.kind is Kind.AVERAGE:
@@ -88,7 +85,7 @@ def solve_reduced(
     if ready.game.may_drop or solution.status != SolverStatus.OPEN:
         return solution
     # intervals allow for more natures, so that their solution bounds this one on nature's side
-    intervals = replace(problem, imdp=replace(problem.imdp, region=None))
+    intervals = replace(problem, mdp=replace(problem.mdp, region=None))
     return cut_to_looser(solution, solve_reduced(intervals, precision, max_sweeps, None, None), ready.game, precision)
 
 

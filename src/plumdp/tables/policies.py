@@ -18,7 +18,7 @@ from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.solver.coupled.chain import policy_chain
-from plumdp.solver.reductions.drawn_policy import draw_first, stretched
+from plumdp.solver.draws import draw_first, stretched
 from plumdp.tables.chain import KNOWN, TableChain, table_chain
 
 

@@ -22,7 +22,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
 from plumdp.result.policy_table import PolicyTable
-from plumdp.solver.reductions.drawn_policy import draw_first, stretched
+from plumdp.solver.draws import draw_first, stretched
 from plumdp.tables.bounds import Moments
 from plumdp.tables.chain import pooled
 from plumdp.tables.table_set import TableSet

@@ -44,7 +44,7 @@ from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.coupled.forms import MAX_DEGREE
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.coupled.remainder import ErrorModel, StepErrors, error_model, step_errors
-from plumdp.solver.reductions.drawn_policy import draw_first, stretched
+from plumdp.solver.draws import draw_first, stretched
 
 _MAX_BYTES = 2e9  # of curvatures
 _MAX_WORK = 2e8  # steps times transitions

@@ -52,7 +52,7 @@ from plumdp.solver.coupled.brackets import (
 from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
 from plumdp.solver.coupled.linear_part import linear_range
 from plumdp.solver.coupled.remainder import StepErrors, error_model, step_errors
-from plumdp.solver.reductions.drawn_policy import draw_first, stretched
+from plumdp.solver.draws import draw_first, stretched
 
 _MEMORY = "the products of so many parameters take too much memory"
 

@@ -18,7 +18,7 @@ from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.coupled.equations import equations_of
 from plumdp.solver.coupled.expansion import by_expression
 from plumdp.solver.coupled.forms import Forms, forms_on
-from plumdp.solver.reductions.drawn_policy import draw_first, stretched
+from plumdp.solver.draws import draw_first, stretched
 
 
 class Gradient(NamedTuple):

@@ -17,9 +17,8 @@ from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import end_component_kernels
 from plumdp.solver.end_components import end_components
 from plumdp.solver.game import Game, plain_game
-from plumdp.solver.problem import Inverse, Problem
+from plumdp.solver.problem import Problem, Step
 from plumdp.solver.qualitative import decide_certain, make_game
-from plumdp.solver.solution import Solution
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,25 +62,16 @@ class Quotient:
         return of_state, rows
 
 
-def known_support(problem: Problem) -> tuple[Problem, Inverse] | None:
-    """Return a problem of the same values in which nature may drop transitions, and the inverse.
-
-    It is None if the support is irrelevant.
-    """
-    imdp, objective, nature, start = problem.imdp, problem.objective, problem.nature, problem.start
-    if not (imdp.known_support and is_support_relevant(imdp, objective, nature)):
+def known_support(problem: Problem[IntervalMDP]) -> Step[IntervalMDP] | None:
+    """Return a problem of the same values in which nature may drop transitions, or None if that makes no difference."""
+    mdp, objective, nature, start = problem.mdp, problem.objective, problem.nature, problem.start
+    if not (mdp.known_support and is_support_relevant(mdp, objective, nature)):
         return None
-    reduced = reduce_known_support(imdp, objective, nature)
-    similar = None
+    reduced = reduce_known_support(mdp, objective, nature)
     if start is not None:
         values, policy = reduced.hint(start.lower, start.policy)
-        similar = replace(start, lower=values, upper=values, policy=policy)
-
-    def invert(solution: Solution) -> Solution:
-        lower, upper = (read_only(bounds[reduced.state]) for bounds in (solution.lower, solution.upper))
-        return replace(solution, lower=lower, upper=upper, policy=read_only(reduced.policy(solution.policy)))
-
-    return Problem(reduced.imdp, reduced.objective, nature, similar), invert
+        start = replace(start, lower=values, upper=values, policy=policy)
+    return Step(Problem(reduced.imdp, reduced.objective, None, nature, start), reduced.state, policy=reduced.policy)
 
 
 def is_support_relevant(imdp: IntervalMDP, objective: Objective, nature: Nature) -> bool:

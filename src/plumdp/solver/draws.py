@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -20,20 +21,18 @@ from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import likeliest
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.problem import Inverse, Problem
-from plumdp.solver.solution import Solution
+from plumdp.solver.problem import MDP, Problem, Step
 
 
-def drawn_policy(problem: Problem, weights: FloatArray) -> tuple[Problem, Inverse]:
-    """Return the problem of one policy, given by the probability of each choice, and the inverse."""
-    imdp = problem.imdp
-    draws, objective = draw_first(imdp.graph, weights), stretched(problem.objective, imdp.graph)
-    n_states, chosen = imdp.graph.n_states, likeliest(imdp.graph, weights)
-
-    def invert(solution: Solution) -> Solution:
-        return replace(solution, lower=solution.lower[:n_states], upper=solution.upper[:n_states], policy=chosen)
-
-    return replace(problem, imdp=draws.intervals(imdp), objective=objective), invert
+def draw(problem: Problem[MDP]) -> Step[MDP] | None:
+    """Return the problem in which a policy that draws does so in steps of their own."""
+    weights, graph = problem.policy, problem.mdp.graph
+    if weights is None or weights.dtype.kind != "f":
+        return None
+    draws, chosen = draw_first(graph, weights), likeliest(graph, weights)
+    objective = stretched(problem.objective, graph)
+    simpler = replace(problem, mdp=draws.carry(problem.mdp), objective=objective, policy=draws.only, start=None)
+    return Step(simpler, slice(graph.n_states), policy=lambda _: chosen, carry=draws.carry)
 
 
 def stretched(objective: Objective, graph: Graph) -> Objective:
@@ -59,6 +58,10 @@ class Draws:
     def only(self) -> IntArray:
         """The policy on this graph, which has nothing to choose (n_states)."""
         return self.graph.first_choice[:-1]
+
+    def carry(self, mdp: IntervalMDP | ParametricMDP) -> Any:
+        """Return a model with the draws."""
+        return self.model(mdp) if isinstance(mdp, ParametricMDP) else self.intervals(mdp)
 
     def intervals(self, imdp: IntervalMDP) -> IntervalMDP:
         """Return an interval model with the draws, whose probabilities are known and belong to no row of the model."""

@@ -1,1 +1,0 @@
-"""Reductions, which turn problems into simpler ones, each with the inverse for its solution."""
