@@ -79,19 +79,15 @@ def mean(node: Node, intervals: Intervals, values: Sequence[Exact], side: int) -
     return total
 
 
-def _sum(part: Part, n: int) -> list[Any]:
-    """Return the sum of vectors, so that it has more digits than a float; None where the first has no number."""
-    require(len(part) > 0, f"{part.place}: there are no values")
-    total = [None if number.value is None else number.number() for number in part[0]]
-    require(len(total) == n, f"{part.place}: each open node needs a value")
-    for more in list(part)[1:]:
-        total = [None if a is None else a + b for a, b in zip(total, more.numbers(n), strict=True)]
-    return total
+def _vector(part: Part, n: int) -> list[Any]:
+    """Return a value of each open node, None where there is no number."""
+    require(len(part) == n, f"{part.place}: each open node needs a value")
+    return [None if number.value is None else number.number() for number in part]
 
 
 def check_lower(part: Part, chain: TableChain, intervals: Intervals) -> list[Exact]:
     """Return lower bounds on the values of all open nodes, which are proved."""
-    lower = _sum(part["lower"], len(chain.nodes))
+    lower = _vector(part["lower"], len(chain.nodes))
     require(None not in lower, f"{part.place}: a lower value is infinite")
     if chain.is_never_negative:
         lower = [max(value, fmpq(0)) for value in lower]
@@ -109,7 +105,7 @@ def check_lower(part: Part, chain: TableChain, intervals: Intervals) -> list[Exa
 
 def check_upper(part: Part, chain: TableChain, intervals: Intervals) -> list[Exact | None]:
     """Return upper bounds on the values of all open nodes, which are proved; None is infinite."""
-    upper = _sum(part["upper"], len(chain.nodes))
+    upper = _vector(part["upper"], len(chain.nodes))
     if chain.kind == "reach":
         upper = [fmpq(1) if value is None else min(value, fmpq(1)) for value in upper]
     asked = [s for s, value in enumerate(upper) if value is not None and (chain.kind != "reach" or value < 1)]
@@ -129,7 +125,7 @@ def check_upper(part: Part, chain: TableChain, intervals: Intervals) -> list[Exa
 
 def _check_end(part: Part, asked: list[int], paid: Exact, chain: TableChain, intervals: Intervals) -> None:
     """Require numbers of steps that prove that runs leave some nodes, or earn without end."""
-    steps = _sum(part, len(chain.nodes))
+    steps = _vector(part, len(chain.nodes))
     require(None not in steps, f"{part.place}: a number of steps is infinite")
     inside = set(asked)
     numbers = [number if s in inside else fmpq(0) for s, number in enumerate(steps)]

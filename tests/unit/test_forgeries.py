@@ -195,8 +195,8 @@ def traded_rows(witness, certificate, folder):
     both(**ends)(witness, certificate, folder)
     witness["claim"]["sentence"] = nothing
     certificate |= {"status": "nothing certified", "reason": ""}
-    n = sum(len(column) for column in witness["values"]["lower"][:1])
-    witness["values"] |= {"lower": [[0.0] * n], "upper": [[1.0] * n]}
+    n = len(witness["values"]["lower"])
+    witness["values"] |= {"lower": [0.0] * n, "upper": [1.0] * n}
     witness["bets"] = None
 
 

@@ -48,6 +48,7 @@ class TableBounds:
     plan: Plan
     near: Contraction
     joint: Joint | None  # if it was asked for, and is proved
+    by_rows: tuple[End | None, End | None]  # both ends without it
 
     @property
     def estimate(self) -> float:
@@ -76,14 +77,14 @@ def table_bounds(
     if near is None:
         return "the frequencies have no proved solution"
     stages = {sign: make_stages(plan, moments, sign) for sign in (-1, 1)}
-    ends = [bracket_end(plan, stages[sign], near, sign) for sign in (-1, 1)]
-    joint = joined(near) if any(_is_loose(end) for end in ends) else None
+    low, high = by_rows = bracket_end(plan, stages[-1], near, -1), bracket_end(plan, stages[1], near, 1)
+    joint = joined(near) if _is_loose(low) or _is_loose(high) else None
     if joint is not None:
-        ends = [
+        low, high = (
             _better(end, bracket_end(plan, stages[s], joint.near, s, joint), s)
-            for end, s in zip(ends, (-1, 1), strict=True)
-        ]
-    return TableBounds(ends[0], ends[1], stages, plan, near, joint)
+            for end, s in zip(by_rows, (-1, 1), strict=True)
+        )
+    return TableBounds(low, high, stages, plan, near, joint, by_rows)
 
 
 def plan_of(table: TableChain, moments: Moments, errors: Errors) -> Plan | None:

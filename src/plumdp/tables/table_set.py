@@ -66,6 +66,10 @@ class TableSet:
     kind: Sets = "table"
     estimate: None = None
 
+    def about(self, question: Question) -> list[Announced]:
+        """Return the policies that bets were placed on for a question."""
+        return [each for each in self.announced if each.question.digest == question.digest]
+
     @property
     def method(self) -> str:
         """The method by which the set was made, in words."""
@@ -184,7 +188,7 @@ def bounds_of_policy(
     """
     if bounds.moments is None:
         return "no bets were placed, as it is not known which data came first"
-    errors = [each.errors for each in _about(bounds, question) if np.array_equal(each.policy, policy)]
+    errors = [each.errors for each in bounds.about(question) if np.array_equal(each.policy, policy)]
     if not errors:
         return NOT_ANNOUNCED
     largest = max(errors, key=lambda each: each.of_side)
@@ -201,11 +205,7 @@ def announced_policies(bounds: TableSet, question: Question) -> list[tuple[float
         return []
     seen, policies = (
         bounds.moments.counts[-1],
-        {each.policy.tobytes(): each.policy for each in _about(bounds, question)},
+        {each.policy.tobytes(): each.policy for each in bounds.about(question)},
     )
     found = [(estimate_value(question, policy, seen), policy) for policy in policies.values()]
     return sorted(found, key=lambda pair: -pair[0])
-
-
-def _about(bounds: TableSet, question: Question) -> list[Announced]:
-    return [each for each in bounds.announced if each.question.digest == question.digest]

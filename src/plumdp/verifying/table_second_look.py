@@ -24,7 +24,6 @@ from plumdp.tables.rows import make_reference
 from plumdp.tables.table_set import TableSet, moments_of
 from plumdp.verifying.look import Look
 from plumdp.verifying.second_look import check_same_model, compare_counted
-from plumdp.verifying.table_bets_part import order_of_nodes, reference_rows
 from plumdp.verifying.table_chain_part import (
     TableRows,
     data_part,
@@ -32,6 +31,7 @@ from plumdp.verifying.table_chain_part import (
     support_part,
     table_chain_part,
 )
+from plumdp.verifying.table_witness import order_of_nodes, reference_rows
 from plumdp_verify.reading import Part, Rejected, require
 from plumdp_verify.table_chain import read_counts, read_table_chain
 
@@ -65,7 +65,7 @@ def check_table_settings(look: Look) -> None:
     mine, own = look.witness["intervals"], intervals_part(look.learned, found, TableRows.of(look.model), set())
     errors = {"intervals": (mine["error"], own["error"]), "events": (mine["number"], own["number"])}
     if bets is not None:
-        asked = [each for each in found.announced if each.question.digest == look.question().digest]
+        asked = found.about(look.question())
         require(len(bets["shares"]) == len(asked), "bets are placed on more or fewer policies")
         made = asked[bets["policy"]].errors
         own_errors = {"side": made.of_side, "rows": made.rows, "ball": made.ball}
@@ -90,7 +90,7 @@ def check_table_bets(look: Look) -> None:
     numbers = read_table_chain(part["chain"], read_counts(part)).numbers
     named = table_chain_part(question, table_policy, rows)[1]
     keys = [key for key, number in zip(named, numbers, strict=True) if number is not None]
-    order = order_of_nodes(bounded, question, policy, keys)
+    order = order_of_nodes(bounded.table, question, keys)
     _check_bets(bets, bounded.table, moments, of_one, order)
 
 

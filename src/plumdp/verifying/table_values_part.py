@@ -1,148 +1,80 @@
-"""Finds values that no probabilities within intervals leave, which a checker proves in exact fractions.
+"""Writes bounds on the values of a table's chain within intervals, which a checker proves in exact fractions.
 
-Nature's best answer is found by policy iteration. Where nature may keep runs forever, in end components, its largest
-value is that of the best way out. Values have twice the digits of floats, so that they are exact bounds if each step is
-moved outward by a tiny share.
+They are those of the solver, which proves them by induction with each step rounded outward: so exact steps lead from
+them inward as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flint import fmpq
 
-from plumdp.model.graph import FloatArray
-from plumdp.verifying.table_game import Game, end_components, for_nothing, leads_to, to_float
-from plumdp_verify.reading import Exact, Part, Rejected, exact
+from plumdp.model.graph import BoolArray, FloatArray
+from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.model.parametric import RewardStructure
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.solve import solve
+from plumdp_verify.reading import Exact
 from plumdp_verify.table_chain import TableChain
-from plumdp_verify.table_values import Intervals, check_lower, check_upper
+from plumdp_verify.table_values import Intervals
 
-_ROUNDS, _REFINED = 200, 3  # of policy iteration, and after its last answer
-_SHIFTS = (1e-29, 1e-26, 1e-22, 1e-18)  # of one step outward, relative
+_PRECISION = 1e-13
 
 
 def values_part(chain: TableChain, intervals: Intervals) -> dict[str, Any]:
     """Return lower and upper values of all open nodes, and what proves that runs end."""
-    if not chain.nodes:  # the value of the first node is known
-        return {"paid": 0.0} | {name: [[]] for name in ("steps_lower", "lower", "steps_upper", "upper")}
-    game = Game(chain, intervals, np.ones(len(chain.nodes), dtype=np.bool_))
-    return _lower(game) | _upper(game)
+    mdp, objective, reward = _interval_mdp(chain, intervals), *_objective(chain)
+    lower = solve(mdp, objective, nature="robust", precision=_PRECISION).lower
+    upper = solve(mdp, objective, nature="optimistic", precision=_PRECISION).upper
+    is_open = np.arange(len(reward)) < len(chain.nodes)
+    is_positive = is_open & (lower > 0) if chain.is_never_negative else is_open
+    least = float(reward[is_positive].min(initial=np.inf))
+    paid = 2 / least if chain.is_never_negative and least > 0 else 0.0
+    ends = chain.kind == "discounted" or paid > 0, chain.kind != "until" and chain.is_never_negative
+    inside = is_positive, is_open & np.isfinite(upper)
+    steps = [np.zeros(len(reward)) if each else _steps(mdp, ~nodes) for each, nodes in zip(ends, inside, strict=True)]
+    written = {"steps_lower": steps[0], "lower": lower, "steps_upper": steps[1], "upper": upper}
+    return {"paid": paid} | {
+        name: [x if np.isfinite(x) else None for x in values[is_open].tolist()] for name, values in written.items()
+    }
 
 
-def rounded_outward(values: dict[str, Any], side: int) -> FloatArray:
-    """Return lower (side -1) or upper values as floats, rounded outward; infinite where nothing is proved."""
-    first, *rest = (np.array(each, dtype=np.float64) for each in values["upper" if side > 0 else "lower"])
-    more = sum(rest, np.zeros(len(first)))
-    rounded = np.where(side * more > 0, np.nextafter(first, side * np.inf), first)
-    return np.where(np.isnan(first), side * np.inf, rounded)
+def _interval_mdp(chain: TableChain, intervals: Intervals) -> IntervalMDP:
+    """Return the chain with a state for each open node, and two in which runs are over, worth one and nothing."""
+    n, first, successor = len(chain.nodes), [0], list[int]()
+    lower, upper = list[float](), list[float]()
+    for node in chain.nodes:
+        low, high = (node.numbers, node.numbers) if node.row is None else intervals[node.row]
+        lower, upper = [*lower, *map(as_float, low)], [*upper, *map(as_float, high)]
+        successor += [n + (x == 0) if s is None else s for s, x in zip(node.successors, node.known, strict=True)]
+        first.append(len(successor))
+    first, successor = [*first, first[-1] + 1, first[-1] + 2], [*successor, n, n + 1]
+    return IntervalMDP.from_arrays(range(n + 3), first, successor, [*lower, 1.0, 1.0], [*upper, 1.0, 1.0])
 
 
-def _exact_values(
-    game: Game, side: int, cost: Sequence[Exact], end: Exact | None = None
-) -> Iterator[list[list[float]]]:
-    """Yield nature's values, each as two floats, ever further outward; ``end`` is that of closed nodes, if given.
-
-    This is policy iteration: equations are solved in floats, for exact residuals.
-    """
-    chain = game.chain
-    answer = game.first_answer()
-    equations, values = game.equations(answer), [fmpq(0)] * len(chain.nodes)
-    for shift in map(exact, _SHIFTS):
-        n_same = 0
-        for _ in range(_ROUNDS):
-            new = game.step(values, cost, side, end)
-            largest = max(map(abs, new.values()), default=fmpq(0))
-            off = np.zeros(len(values))
-            for s, value in new.items():
-                outward = shift * (abs(value) if chain.is_never_negative else largest)
-                off[s] = to_float(value + side * outward - values[s])
-            step = equations.solve(off)
-            values = [_rounded(x + exact(more)) for x, more in zip(values, step.tolist(), strict=True)]
-            values = [values[game.inside.get(s, s)] for s in range(len(values))]
-            last, answer = answer, game.answer(values, side, end)
-            n_same = n_same + 1 if answer.key == last.key else 0
-            if n_same == 0:
-                equations = game.equations(answer)
-            elif n_same > _REFINED:
-                break
-        yield [list(each) for each in zip(*map(_two, values), strict=True)]
+def _objective(chain: TableChain) -> tuple[Objective, FloatArray]:
+    """Return what a run is worth, and the reward of each state."""
+    reward = np.array([*(as_float(node.reward) for node in chain.nodes), 0.0, 0.0])
+    is_one, is_nothing = (np.arange(len(reward)) == len(reward) - k for k in (2, 1))
+    if chain.kind == "reach":
+        return Reach(is_one, is_nothing, "max"), reward
+    return Reward(
+        RewardStructure(reward, None),
+        "max",
+        target=is_nothing if chain.kind == "until" else None,
+        steps=None if chain.is_never_negative or chain.kind == "discounted" else len(reward),  # they are counted
+        discount=Fraction(str(chain.discount)) if chain.kind == "discounted" else None,
+    ), reward
 
 
-def _rounded(number: Exact) -> Exact:
-    return sum(map(exact, _two(number)), start=fmpq(0))
+def _steps(mdp: IntervalMDP, is_outside: BoolArray) -> FloatArray:
+    """Return numbers of steps until runs leave some states, whatever nature does."""
+    counted = RewardStructure(np.where(is_outside, 0.0, 1.0), None)
+    return solve(mdp, Reward(counted, "max", target=is_outside), nature="optimistic").upper
 
 
-def _two(number: Exact) -> tuple[float, float]:
-    """Return two floats whose sum is about a number, with twice the digits of one."""
-    first = to_float(number)
-    return first, to_float(number - exact(first))
-
-
-def _proved(candidates: Iterable[Any], holds: Callable[[Any], bool]) -> Any:
-    """Return the first candidate that the checker accepts, or the last."""
-    last = None
-    for last in candidates:
-        if holds(last):
-            break
-    return last
-
-
-def _steps(game: Game) -> list[list[float]]:
-    """Return numbers of steps until runs leave some nodes, whatever nature does."""
-    return next(_exact_values(game, 1, [fmpq(3, 2)] * len(game.chain.nodes), fmpq(0)))
-
-
-def _lower(game: Game) -> dict[str, Any]:
-    chain, n = game.chain, len(game.chain.nodes)
-    if chain.is_never_negative and chain.kind != "discounted":
-        game = replace(game, asked=~for_nothing(game))
-    asked = game.asked
-    is_paid = chain.is_never_negative and bool(asked.any()) and game.reward[asked].min() > 0
-    paid = 2 / float(game.reward[asked].min()) if is_paid else 0.0
-    steps = [[0.0] * n] if is_paid or chain.kind == "discounted" else _steps(game)
-    more = {"paid": paid, "steps_lower": steps}
-
-    def holds(lower: list[list[float]]) -> bool:
-        return _accepts(lambda: check_lower(_part(more | {"lower": lower}), chain, game.intervals))
-
-    rewards = [node.reward for node in chain.nodes]
-    return more | {"lower": _proved(_exact_values(game, -1, rewards), holds)}
-
-
-def _upper(game: Game) -> dict[str, Any]:
-    chain, n = game.chain, len(game.chain.nodes)
-    components = [] if chain.kind == "discounted" else end_components(game)
-    infinite = np.zeros(n, dtype=np.bool_)
-    if chain.kind != "reach":
-        costly = [nodes for nodes in components if chain.kind == "until" or game.reward[nodes].any()]
-        infinite = leads_to(game, {s for nodes in costly for s in nodes})
-    exits = {nodes[0]: nodes for nodes in components if not infinite[nodes[0]]}
-    game = replace(game, asked=~infinite, exits=exits)
-    is_least = chain.kind in ("reach", "total", "discounted") and chain.is_never_negative
-    more = {"steps_upper": [[0.0] * n] if is_least else _steps(replace(game, exits={}))}
-
-    def written(upper: list[list[float]]) -> list[list[float | None]]:
-        first, rest = upper
-        return [[None if is_infinite else x for x, is_infinite in zip(first, infinite, strict=True)], [*rest]]
-
-    def holds(upper: list[list[float | None]]) -> bool:
-        return _accepts(lambda: check_upper(_part(more | {"upper": upper}), chain, game.intervals))
-
-    rewards = [node.reward for node in chain.nodes]
-    found = map(written, _exact_values(game, 1, rewards))
-    return more | {"upper": _proved(found, holds)}
-
-
-def _part(content: dict[str, Any]) -> Part:
-    return Part(content, "values")
-
-
-def _accepts(check: Callable[[], Any]) -> bool:
-    try:
-        check()
-    except Rejected:
-        return False
-    return True
+def as_float(number: Exact) -> float:
+    """Return the float that is nearest to a fraction."""
+    return int(number.p) / int(number.q)

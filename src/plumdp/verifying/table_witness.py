@@ -1,25 +1,45 @@
-"""Makes the witness of a certificate of a table of unknown rows, which ``plumdp_verify/table_check.py`` checks."""
+"""Makes the witness of a certificate of a table of unknown rows, which ``plumdp_verify/table_check.py`` checks.
+
+Values are those of the solver, and bets those of ``tables/``: what was fixed before the data, and the centre of the
+bracket, in the checker's order of nodes.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from fractions import Fraction
+from math import inf, isfinite
 from typing import Any, cast
 
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.base.error_budget import favoured_parts
+from plumdp.base.errors import DataError
 from plumdp.learning.learned import Learned
-from plumdp.model.elsewhere import elsewhere_of
+from plumdp.model.elsewhere import elsewhere_of, places_elsewhere
+from plumdp.model.graph import BoolArray, FloatArray, Indices, read_only
 from plumdp.model.objective import Kind
+from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
 from plumdp.result.certificate import Certificate
+from plumdp.tables.bounds import Errors, TableBounds, table_bounds
+from plumdp.tables.chain import TableChain
+from plumdp.tables.policies import chain_of_policy
+from plumdp.tables.rows import Reference
 from plumdp.tables.table_set import TableSet
 from plumdp.verifying.model_parts import shares_part
-from plumdp.verifying.table_bets_part import Ends, bets_part, unknown_error
-from plumdp.verifying.table_chain_part import TableRows, data_part, intervals_part, support_part, table_chain_part
-from plumdp.verifying.table_values_part import rounded_outward, values_part
+from plumdp.verifying.table_chain_part import Key, TableRows, data_part, intervals_part, support_part, table_chain_part
+from plumdp.verifying.table_values_part import values_part
 from plumdp_verify.reading import Part, Rejected
 from plumdp_verify.table_chain import read_counts, read_table_chain
+from plumdp_verify.table_joint import MOST_NODES as MOST_IN_NORM
+from plumdp_verify.table_near import MOST_NODES as MOST_IN_BETS
 from plumdp_verify.table_values import read_intervals
 
 _MOST_NODES = 5_000  # of which values against nature are found within a minute
+_ROOM = 1e-12  # relative, as of the checker
 
 
 def refuse_unknown_tables(learned: Learned, question: Question) -> None:
@@ -63,12 +83,122 @@ def table_content(learned: Learned, question: Question, certificate: Certificate
         return content
     if len(read.nodes) > _MOST_NODES:
         raise unknown_error(f"chains of tables with more than {_MOST_NODES:,} open nodes")
-    content["values"] = values_part(read, intervals)
+    values = content["values"] = values_part(read, intervals)
     if read.initial is not None:
         lower, upper = certificate.lower, certificate.upper
-        ends = (1 - upper, 1 - lower) if read.complement else (lower, upper)
-        bounds = rounded_outward(content["values"], -1), rounded_outward(content["values"], 1)
-        open_keys = [key for key, number in zip(keys, read.numbers, strict=True) if number is not None]
-        proved = (float(each[read.initial]) for each in bounds)
-        content["bets"] = bets_part(learned, question, certificate, open_keys, bounds, Ends(*ends, *proved))
+        claimed = (1 - upper, 1 - lower) if read.complement else (lower, upper)
+        start = np.array([values["lower"], [inf if x is None else x for x in values["upper"]]])
+        if _needed(claimed, start[:, read.initial].tolist()):
+            open_keys = [key for key, number in zip(keys, read.numbers, strict=True) if number is not None]
+            policy = as_choices(question.model.graph, check_policy(question.model.graph, certificate.policy))
+            content["bets"] = _bets_part(learned, question, policy, open_keys, start, claimed)
     return content
+
+
+def unknown_error(what: str) -> DataError:
+    """Return the refusal of what verify does not know."""
+    return DataError(f"verify does not know {what}, so there is no witness of this certificate")
+
+
+def _needed(claimed: tuple[float, float], proved: Sequence[float]) -> dict[int, float]:
+    """Return the ends of a claim (-1 the lower, 1 the upper) that do not follow from those that are proved."""
+    ends = zip((-1, 1), claimed, proved, strict=True)
+    return {s: end for s, end, bound in ends if isfinite(end) and s * (bound - end) > _ROOM / 2 * abs(end)}
+
+
+def _bets_part(
+    learned: Learned,
+    question: Question,
+    policy: npt.NDArray[Any],
+    keys: Sequence[Key],
+    start: FloatArray,
+    claimed: tuple[float, float],
+) -> dict[str, Any] | None:
+    """Return the bets that a bracket needs, or None if there are none.
+
+    ``keys`` are the open nodes of the checker, and ``start`` (2, n) the bounds on them that intervals prove.
+    """
+    found, objective = cast("TableSet", learned.bounds), question.objective.flipped() or question.objective
+    if found.moments is None:
+        return None
+    if len(places_elsewhere(question.model)):
+        raise unknown_error("bets in tables that runs may leave")
+    same = [each for each in found.about(question) if np.array_equal(each.policy, policy)]
+    nothing = np.zeros(question.model.graph.n_states)
+    bounded = chain_of_policy(question.model, policy, objective, nothing, nothing)
+    if not same or isinstance(bounded, str):
+        return None
+    chosen, table = max(same, key=lambda each: each.errors.of_side), bounded.table
+    if table.n > MOST_IN_BETS:
+        raise unknown_error(f"bets on chains of tables with more than {MOST_IN_BETS:,} open nodes")
+    order = order_of_nodes(table, question, keys)
+    low, high = (read_only(each[np.argsort(order)]) for each in start)
+    made = table_bounds(table, found.moments, chosen.errors, low, high)
+    if isinstance(made, str):
+        return None
+    announced = [each for each in found.announced if each.question is chosen.question]  # these divide its error
+    shares = favoured_parts(1.0, len(announced))
+    return {
+        "questions": len(learned.questions),
+        "shares": [str(Fraction(share).limit_denominator(10_000)) for share in shares],
+        "policy": announced.index(chosen),
+        "start": {"lower": start[0].tolist(), "upper": start[1].tolist()},
+        "reference": reference_rows(made.near.reference, table, order),
+        **_written(made, chosen.errors, order, claimed),
+    }
+
+
+def order_of_nodes(table: TableChain, question: Question, keys: Sequence[Key]) -> Indices:
+    """Return the number in a table's chain of each open node of the checker."""
+    graph, number = question.model.graph, {}
+    owner = graph.state_of_choice()
+    for node, state in enumerate(table.chain.state[: table.n].tolist()):
+        choice = state - graph.n_states  # of a node after a draw
+        number[(state, -1, 0) if choice < 0 else (int(owner[choice]), choice, 0)] = node
+    return np.array([number[key] for key in keys])
+
+
+def reference_rows(reference: Reference, table: TableChain, order: Indices) -> list[list[float]]:
+    """Return the reference of each open node."""
+    first = table.chain.first
+    return [reference.probability[first[s] : first[s + 1]].tolist() for s in order.tolist()]
+
+
+def _written(made: TableBounds, errors: Errors, order: Indices, claimed: tuple[float, float]) -> dict[str, Any]:
+    """Return what a bracket was made with; the norm of all rows only if it is needed."""
+    near, plan, joint, reference = made.near, made.plan, made.joint, made.near.reference
+
+    def nodes(chosen: BoolArray) -> list[int]:
+        return np.flatnonzero(chosen[order]).tolist()
+
+    def numbers(of_node: FloatArray) -> list[float]:
+        return list(map(float, of_node[order]))
+
+    asked = _needed(claimed, [made.estimate - made.distance, made.estimate + made.distance])
+    by_rows = [-s * inf if end is None else end.value for s, end in zip((1, -1), made.by_rows, strict=True)]
+    needs_joint = joint is not None and bool(asked.keys() & _needed(claimed, by_rows))
+    if needs_joint and plan.table.n > MOST_IN_NORM:
+        raise unknown_error(f"norms of tables with more than {MOST_IN_NORM:,} open nodes")
+    ends = zip((-1, 1), ("lower", "upper"), (made.low, made.high) if needs_joint else made.by_rows, strict=True)
+    sides = {
+        name: None
+        if sign not in asked or end is None
+        else {
+            "weights": [numbers(stage.weight) for stage in made.stages[sign]],
+            "centre": numbers(end.centre),
+            "scale": end.scale,
+        }
+        for sign, name, end in ends
+    }
+    return {
+        "errors": {"side": errors.of_side, "rows": errors.rows, "ball": errors.ball},
+        "kept": nodes(plan.is_kept & plan.table.is_free),
+        "sizes": [[float(size[s]) for size in reference.sizes] for s in order],
+        "spread": numbers(reference.spread),
+        "cut": numbers(reference.cut),
+        "mixed": nodes(reference.is_mixed),
+        "known": nodes(near.is_known),
+        "ball": nodes(near.rows.in_ball),
+        "joint": {"core": nodes(joint.core), "unit": numbers(joint.unit)} if joint and needs_joint else None,
+        "sides": sides,
+    }
