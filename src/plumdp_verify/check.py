@@ -10,7 +10,6 @@ from pathlib import Path
 from flint import ctx
 
 from .all_policies import check_all, read_all
-from .balls import of_balls
 from .bets import check_bets, of_bets
 from .bracket import Side, check_brackets, check_support
 from .chain import read_chain
@@ -33,9 +32,7 @@ from .half_spaces import HalfSpace, of_space, of_tangents
 from .inside import check_inside
 from .intervals import ONCE, check_once, earlier_counts, of_intervals
 from .laws import check_laws, check_points
-from .least_squares import of_ellipsoid
 from .misfit import check_parts
-from .quotients import of_quotients
 from .reading import Part, Rejected, limited_work, require
 from .studies import check_studies, of_studies
 from .table_check import TABLE_LAYERS, TABLE_ROWS, check_table
@@ -231,9 +228,7 @@ def _uses_order(part: Part) -> bool:
 
 def _needs_fixed(witness: Part) -> bool:
     """Return whether some part of the set needs numbers of trials, or of runs, that were fixed."""
-    intervals, balls = witness["set"]["intervals"], witness["set"]["balls"]
-    if balls.value is not None and balls["method"].text() == "weissman":
-        return True
+    intervals = witness["set"]["intervals"]
     if intervals.value is None or intervals["method"].text() in ("beta-binomial", "tolerant"):
         return False
     is_independent = witness["data"]["sampling"].text() == "independent"
@@ -259,21 +254,13 @@ def policies_of(claim: Claim, witness: Part) -> list[Part]:
 
 
 def half_spaces_of(witness: Part, data: Data, likelihoods: Sequence[Likelihood]) -> list[HalfSpace]:
-    """Return the half-spaces of space, data, bets and likelihoods, in the order that multipliers use."""
-    part, half_spaces = witness["set"], half_spaces_of_data(witness, data)
-    half_spaces += of_quotients(part["quotients"], data.names, half_spaces)
-    half_spaces += of_bets(part["bets"], data) if part["bets"].value is not None else []
-    return [*half_spaces, *of_tangents(part["tangents"], data, likelihoods)]
-
-
-def half_spaces_of_data(witness: Part, data: Data) -> list[HalfSpace]:
-    """Return those of the space, and of sets that are drawn from the counts at once, some of which are curved."""
-    part, space = witness["set"], list(of_space(witness, data.names))
+    """Return the half-spaces of space, intervals, studies, bets and likelihoods, in the order that multipliers use."""
+    part = witness["set"]
     drawn = of_intervals(part["intervals"], data) if part["intervals"].value is not None else ()
     studies = of_studies(part["studies"], data.names) if "studies" in part else ()
-    balls = of_balls(part["balls"], data) if part["balls"].value is not None else ()
-    ellipsoid = of_ellipsoid(part["ellipsoid"], data, space) if part["ellipsoid"].value is not None else ()
-    return [*space, *drawn, *studies, *balls, *ellipsoid]
+    bets = of_bets(part["bets"], data) if part["bets"].value is not None else ()
+    tangents = of_tangents(part["tangents"], data, likelihoods)
+    return [*of_space(witness, data.names), *drawn, *studies, *bets, *tangents]
 
 
 @dataclass(frozen=True)

@@ -279,7 +279,3 @@ def spent_by_set(witness: Part) -> Iterator[tuple[str, int, Exact]]:
         name = part["intervals"]["part"].text()
         require(name in ("intervals", "whole_set"), f"intervals have no part of the budget called {name[:40]!r}")
         yield name, part["intervals"]["number"].whole(), part["intervals"]["error"].number()
-    if part["balls"].value is not None:
-        yield "whole_set", part["balls"]["number"].whole(), part["balls"]["error"].number()
-    if part["ellipsoid"].value is not None:
-        yield "whole_set", 1, part["ellipsoid"]["error"].number()

@@ -27,7 +27,6 @@ class Cut:
 
     left: dict[Exponents, Ball] | None
     is_half_space: bool = True
-    is_ellipsoid: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ def _curved(half_space: HalfSpace, enclosure: Enclosure) -> Cut:
     zero = (0,) * enclosure.dimension
     left = {e: -arb(c) for e, c in moved.items()}
     left |= {zero: left.get(zero, arb(0)) + arb(half_space.offset)}
-    return Cut(left, is_half_space=False, is_ellipsoid=half_space.is_convex)
+    return Cut(left, is_half_space=False)
 
 
 def _parabola(
@@ -156,9 +155,9 @@ def _check(
     """Require that no point x with |x| = 1 is on the way from the centre to a point of the set.
 
     Quadratic functions are known not to be negative on such a way: products (o - q·x) (o' - q'·x) of two half-spaces
-    that the centre fulfils as well, and what an ellipsoid or the likelihood leaves. If the sum of some of these, with
-    positive weights, is negative wherever |x| = 1, there is no such point. With any multiple of 1 - |x|² added, which
-    is zero there, that is a matrix which is positive definite.
+    that the centre fulfils as well, and what the likelihood leaves. If the sum of some of these, with positive weights,
+    is negative wherever |x| = 1, there is no such point. With any multiple of 1 - |x|² added, which is zero there, that
+    is a matrix which is positive definite.
     """
     k = enclosure.dimension
     sphere = arb(part["sphere"].number())
@@ -173,8 +172,6 @@ def _check(
                 matrix[i][j] -= weight * (one[i] * other[j] + one[j] * other[i]) / 2
     if part["likelihood"].value is not None:
         _subtract_likelihood(part["likelihood"], matrix, enclosure, data, likelihoods)
-    if part["ellipsoid"].value is not None:
-        _subtract_ellipsoid(part["ellipsoid"], matrix, enclosure)
     require(is_positive_definite(matrix), f"{part.place}: the ball does not hold all points that the data allow")
 
 
@@ -186,23 +183,6 @@ def _coefficients(part: Part, enclosure: Enclosure) -> list[Ball]:
     numbers = [(cut.left or {}).get(e, arb(0)) for e in monomials(enclosure.dimension, 1)]
     require(bool(numbers[0] >= 0), f"{part.place}: the centre is not in the half-space")
     return numbers
-
-
-def _subtract_ellipsoid(part: Part, matrix: list[list[Ball]], enclosure: Enclosure) -> None:
-    """Subtract what an ellipsoid leaves, with a weight: as it is convex, it holds the way from the centre as well."""
-    cut = enclosure.cuts[part["index"].whole(len(enclosure.cuts))]
-    weight = arb(part["weight"].number())
-    require(bool(weight >= 0), f"{part.place}: the weight is negative")
-    require(cut.is_ellipsoid, f"{part.place}: this is not an ellipsoid of parameters")
-    require(cut.left is not None, f"{part.place}: the ellipsoid depends on parameters that are called idle")
-    left = cut.left or {}
-    require(
-        bool(left.get((0,) * enclosure.dimension, arb(0)) >= 0), f"{part.place}: the centre is not in the ellipsoid"
-    )
-    for e, c in left.items():
-        places = [0, 0, *(i for i, power in enumerate(e, start=1) for _ in range(power))]
-        matrix[places[-1]][places[-2]] -= weight * c / 2
-        matrix[places[-2]][places[-1]] -= weight * c / 2
 
 
 def _subtract_likelihood(

@@ -27,7 +27,6 @@ class HalfSpace:
     likelihood: Likelihood | None = None
     touches: list[Exact] = field(default_factory=list)
     curved: Polynomial = field(default_factory=dict)  # terms of products of parameters
-    is_convex: bool = False  # of what is curved: whether it surely is
 
 
 def of_space(witness: Part, names: list[str]) -> Iterator[HalfSpace]:

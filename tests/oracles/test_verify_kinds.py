@@ -28,20 +28,17 @@ EVERY_DAY = {
     ("betting:5", "beta-binomial", "interval"): "",
     ("betting:5", "interval", None): "",
     ("betting:5", "clopper-pearson", None): GUARANTEE,
-    ("betting:5", "l1", None): "",
-    ("betting:5", "ellipsoid", None): "",
+    ("betting:5", "l1", None): "verify does not know 'l1' sets",
+    ("betting:5", "ellipsoid", None): "verify does not know 'ellipsoid' sets",
     ("betting:5", "published-interval", None): GUARANTEE,
     ("betting:5", "published-ellipsoid", None): GUARANTEE,
     ("rover:4,4,2", "likelihood", "rectangular"): "",
     ("rover:4,4,2", "beta-binomial", None): "",
-    ("rover:4,4,2", "ellipsoid", None): "",
 }
 AT_NIGHT = {
     ("aircraft:20,10", "likelihood", None): "",
     ("aircraft:20,10", "likelihood", "interval"): "",
     ("aircraft:20,10", "interval", None): "",
-    ("aircraft:20,10", "l1", None): "",
-    ("aircraft:20,10", "ellipsoid", None): "",
     ("engagement:100", "likelihood", None): "",
     ("engagement:100", "likelihood", "rectangular"): "",
     ("engagement:100", "interval", None): NONE,
@@ -49,15 +46,11 @@ AT_NIGHT = {
     ("glider:21,17", "likelihood", "interval"): "",
     ("glider:21,17", "beta-binomial", "interval"): "",
     ("glider:21,17", "beta-binomial", None): "",
-    ("glider:21,17", "l1", None): "",
-    ("glider:21,17", "ellipsoid", None): "",
     ("parallel:5", "likelihood", None): "",
     ("parallel:5", "likelihood", "rectangular"): "",
     ("parallel:5", "beta-binomial", "interval"): "",
     ("parallel:5", "beta-binomial", None): "",
     ("parallel:5", "interval", None): "",
-    ("parallel:5", "l1", None): "",
-    ("parallel:5", "ellipsoid", None): "",
 }
 KINDS = EVERY_DAY | (AT_NIGHT if TIER == "night" else {})
 

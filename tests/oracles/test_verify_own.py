@@ -59,8 +59,6 @@ RESULTS = {
     ),
     "a mission": (of_parameters("Pmax=? [ (F x=3) & (F x=1) ]"), small_model, small_counts),
     "intervals": (of_parameters(confidence_set="interval"), small_model, small_counts),
-    "balls": (of_parameters(TURN, confidence_set="l1", **WORN), worn, worn_counts),
-    "an ellipsoid": (of_parameters(TURN, confidence_set="ellipsoid", **WORN), worn, worn_counts),
     "a misfit": (of_parameters(misfit=0.01), small_model, small_counts),
     "evidence": (of_parameters(TURN, evidence={"p": (3_050, 10_000)}, **WORN), worn, worn_counts),
     "a mission again and again": (of_parameters('Pmax=? [ G F "down" ]', **WORN), worn, worn_counts),
@@ -94,7 +92,7 @@ RESULTS = {
 
 BY_NIGHT = {  # by day, some of them are verified before they are forged in unit/test_forgeries
     *("a probability", "a cost", "a number of steps", "a mission", "a mission again and again", "a comparison"),
-    *("an answer about all policies", "balls", "a table", "a table with ties", "a table without an order"),
+    *("an answer about all policies", "a table", "a table with ties", "a table without an order"),
 }
 
 

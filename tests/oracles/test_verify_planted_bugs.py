@@ -24,10 +24,9 @@ from plumdp.confidence.studies import Study
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.decisions import verify
 from plumdp.learning import learn, methods, studies
-from plumdp.published import l1_region, least_squares, multinomial
 from plumdp.solver.at_points import PointSolver
 from plumdp.solver.coupled import brackets, differences, residual_kernels
-from plumdp.verifying import drawn_sets
+from plumdp.verifying import set_proof
 from plumdp.verifying.verify import look_again
 
 pytestmark = pytest.mark.slow
@@ -118,35 +117,7 @@ def intervals_are_those_of_a_fixed_number(patch):
 
 def every_event_is_tried_once(patch):
     patch.setattr(bounds, "is_tried_once", lambda graph, events: np.ones(len(events), dtype=bool))
-    patch.setattr(drawn_sets, "is_tried_once", lambda graph, events: np.ones(len(events), dtype=bool))
-
-
-def balls_are_half_as_wide(patch):
-    honest = multinomial.dirichlet
-    patch.setitem(multinomial._RADIUS, "dirichlet", lambda *args: honest(*args) / 2)
-
-
-def half_a_radius_is_forgotten_in_the_region(patch):
-    honest = l1_region._intervals
-
-    def narrow(found, outcome_sets):
-        return honest(replace(found, radius=found.radius / 2), outcome_sets)
-
-    patch.setattr(l1_region, "_intervals", narrow)
-
-
-def noise_of_least_squares_is_halved(patch):
-    patch.setattr(least_squares, "_NOISE", 0.25)
-
-
-def both_sides_of_a_coin_count_in_full(patch):
-    honest = least_squares.observations
-
-    def twice(model, counts):
-        seen = honest(model, counts)
-        return replace(seen, trials=2 * seen.trials, successes=2 * seen.successes)
-
-    patch.setattr(least_squares, "observations", twice)
+    patch.setattr(set_proof, "is_tried_once", lambda graph, events: np.ones(len(events), dtype=bool))
 
 
 PLANTED = {  # with the layer that rejects its result
@@ -161,10 +132,6 @@ PLANTED = {  # with the layer that rejects its result
     intervals_have_the_whole_error: ("set", {"confidence_set": "interval"}),
     intervals_are_those_of_a_fixed_number: ("set", {"confidence_set": "interval"}),
     every_event_is_tried_once: ("set", {"confidence_set": "interval"}),
-    balls_are_half_as_wide: ("bracket", {"confidence_set": "l1"}),
-    half_a_radius_is_forgotten_in_the_region: ("bracket", {"confidence_set": "l1"}),
-    noise_of_least_squares_is_halved: ("bracket", {"confidence_set": "ellipsoid"}),
-    both_sides_of_a_coin_count_in_full: ("bracket", {"confidence_set": "ellipsoid"}),
 }
 
 
@@ -390,6 +357,6 @@ def test_a_solver_that_was_used_on_later_data_is_found(tmp_path, monkeypatch):
 
 
 def test_without_an_error_the_results_are_verified(tmp_path):
-    for kind in ("likelihood", "interval", "l1", "ellipsoid"):
+    for kind in ("likelihood", "interval"):
         witnessed(tmp_path / kind, confidence_set=kind)
         assert verify(tmp_path / kind).broken is None

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from command_line import plumdp as command
-from support.verified_results import PROPERTY, rehash, rewrite, small_counts, small_model, witnessed, worn, worn_counts
+from support.verified_results import PROPERTY, rehash, rewrite, small_counts, small_model, witnessed
 
 import plumdp
 from plumdp.data.counts import TransitionCounts
@@ -23,7 +23,6 @@ from plumdp.verifying.look import Own
 from plumdp.verifying.verify import look_again
 
 pytestmark = pytest.mark.slow
-TURN = "Rmax=? [ C<=9 ]"
 
 
 @cache
@@ -126,13 +125,6 @@ def earlier(witness):
         item["earlier"] = {}
 
 
-def with_another_ridge(folder):
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("plumdp.published.least_squares", "plumdp.verifying.drawn_sets"):
-            patch.setattr(f"{name}.RIDGE", 0.011)
-        witnessed(folder, TURN, model=worn(), counts=worn_counts(), confidence_set="ellipsoid")
-
-
 @cache
 def two_coins():
     """Runs in which the parameter p is 0.6 for one action, and 0.47 for the other."""
@@ -148,7 +140,7 @@ def untested(folder):
         witnessed(folder, counts=two_coins(), confidence_set="interval")
 
 
-OWN = {"small": (small_model, small_counts), "worn": (worn, worn_counts), "two coins": (small_model, two_coins)}
+OWN = {"small": (small_model, small_counts), "two coins": (small_model, two_coins)}
 FORGERIES = {  # what the forger writes, whose model and log the reader has, and what is said in which layer
     "a narrower space": (by_model(p=("0.59", "0.61"), keeps_data=True), "small", "model", "space: that of the model"),
     "a narrower space without data": (by_model(p=("0.59", "0.61")), "small", "model", "space: that of the model is"),
@@ -167,7 +159,6 @@ FORGERIES = {  # what the forger writes, whose model and log the reader has, and
     ),
     "bets at other moments": (by_counts(later_bets()), "small", "log", "the lengths of the data is"),
     "another division of the error": (changed(witness=spare_error), "small", "log", "the error is divided in another"),
-    "a ridge that suits": (with_another_ridge, "worn", "log", "ellipsoid: the settings are"),
     "values of a reward that there is not": (changed(witness=one_more_reward), "small", "log", "rewards: they are"),
     "data that contradict the model": (untested, "two coins", "log", "these data contradict the model"),
     "an archive that unpacks to too much": (changed(data=zeros), "small", "model", "could not compare: "),

@@ -21,8 +21,6 @@ KINDS = {
     "steps": ('Pmax=? [ F<=3 "goal" ]', {"memory": False, "policy": "uniform"}),
     "misfit": (PROPERTY, {"misfit": 0.01, "confidence_set": "interval"}),
     "studies": (PROPERTY, {"evidence": {"p": (615, 1000)}, "confidence_set": "interval"}),
-    "balls": (COST, {"confidence_set": "l1"}),
-    "ellipsoid": ("Rmax=? [ C<=9 ]", {"model": worn(), "counts": worn_counts(), "confidence_set": "ellipsoid"}),
     "support": ('Pmax=? [ G F "down" ]', {"model": worn(), "counts": worn_counts()}),
     "average": ("Rmax=? [ LRA ]", {"model": worn(), "counts": worn_counts()}),
 }

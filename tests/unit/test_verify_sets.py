@@ -1,35 +1,19 @@
-"""Intervals, balls and ellipsoids are redone from the counts, and what a witness changes about them is rejected."""
+"""Intervals are redone from the counts, and what a witness changes about them is rejected."""
 
 import json
 import shutil
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from flint import arb, fmpq
-from support.verified_results import (
-    COST,
-    PROPERTY,
-    coins,
-    rehash,
-    small_counts,
-    small_model,
-    stages,
-    witnessed,
-    worn,
-    worn_counts,
-)
+from support.verified_results import PROPERTY, coins, rehash, small_counts, small_model, stages, witnessed
 
 import plumdp
 from plumdp.data.counts import TransitionCounts
-from plumdp.decisions import verify
-from plumdp.published.least_squares import least_squares
-from plumdp.published.multinomial import dirichlet, weissman
-from plumdp_verify.balls import _SQUARE
+from plumdp.decisions import make_witness, verify
 from plumdp_verify.check import exactly, half_spaces_of
 from plumdp_verify.counts import read_data
 from plumdp_verify.inside import is_inside
-from plumdp_verify.least_squares import _ellipsoid
 from plumdp_verify.reading import Part
 
 FIXED = "finite-sample, fixed N"
@@ -42,20 +26,15 @@ def independent():
 KINDS = {
     "once": {"confidence_set": "interval"},
     "walk": {"confidence_set": "interval"},
-    "balls": {"confidence_set": "l1", "text": COST, "policy": "uniform"},
-    "products": {"confidence_set": "ellipsoid"},
-    "ellipsoid": {"confidence_set": "ellipsoid", "text": "Rmax=? [ C<=9 ]", "model": worn(), "counts": worn_counts()},
     "hoeffding": {"confidence_set": "interval", "interval_method": "hoeffding", "counts": independent()},
     "fixed": {"confidence_set": "interval", "counts": independent()},
-    "weissman": {"confidence_set": "l1", "counts": independent()},
-    "twins": {"confidence_set": "l1", "text": "Rmax=? [ C ]"},
-    "groups": {"confidence_set": "ellipsoid", "text": "Rmax=? [ C ]"},
+    "twins": {"confidence_set": "interval", "interval_method": "beta-binomial", "text": "Rmax=? [ C ]"},
 }
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    folder, models = tmp_path_factory.mktemp("results"), {"once": stages(), "twins": coins(), "groups": coins()}
+    folder, models = tmp_path_factory.mktemp("results"), {"once": stages(), "twins": coins()}
     for name, given in KINDS.items():
         options = {"text": PROPERTY, **given}
         if name in models:
@@ -79,15 +58,17 @@ def test_the_witness_says_which_method_each_kind_has(saved):
     assert not any(item["once"] for item in sets["walk"]["intervals"]["list"])
     methods = [sets[name]["intervals"]["method"] for name in ("once", "hoeffding", "fixed")]
     assert methods == ["clopper-pearson", "hoeffding", "clopper-pearson"]
-    assert [sets[name]["balls"]["method"] for name in ("balls", "weissman")] == ["dirichlet", "weissman"]
-    assert sets["ellipsoid"]["ball"]["ellipsoid"] is not None
-    assert sorted(map(len, sets["groups"]["ellipsoid"]["rows"][0])) == [1, 1]  # a coin each
-    assert [len(sets[name]["quotients"]) > 0 for name in ("once", "walk", "balls", "products")] == [
-        False,
-        True,
-        True,
-        True,
-    ]
+
+
+@pytest.mark.parametrize("kind", ["l1", "ellipsoid"])
+def test_other_kinds_of_sets_have_no_witness(kind):
+    learned = plumdp.learn(small_model(), small_counts(), confidence_set=kind)
+    with pytest.raises(plumdp.DataError) as refused:
+        make_witness(learned, plumdp.conclude(learned, PROPERTY))
+    assert str(refused.value) == (
+        f"verify does not know {kind!r} sets (those of the kinds 'likelihood' and 'interval', and tables, have "
+        "witnesses), so there is no witness of this certificate"
+    )
 
 
 def at(*path, to):
@@ -115,15 +96,6 @@ def curved_in_a_product(witness):
     witness["set"]["ball"]["products"][0][0] = len(witness["space"]) + 2 * first
 
 
-def both_sets(witness):
-    witness["set"]["ellipsoid"] = {"error": 1e-9, "ridge": 0.01, "rows": [None] * len(witness["rows"]), "list": []}
-
-
-def never_visited(witness):
-    for row in witness["rows"]:
-        row["seen"] = {name: [0 for _ in seen] for name, seen in row["seen"].items()}
-
-
 def a_row_left_out(witness):
     """Of the event of a single coin, which two rows try."""
     item = next(item for item in witness["set"]["intervals"]["list"] if len(item["trials"]) > 1)
@@ -141,7 +113,7 @@ def in_product(change, change_multiplier=lambda y: y):
     return change_witness
 
 
-INTERVALS, BALLS, ELLIPSOID, QUOTIENTS = (("set", name) for name in ("intervals", "balls", "ellipsoid", "quotients"))
+INTERVALS = ("set", "intervals")
 ITEM = (*INTERVALS, "list", 0)
 TAMPERING = {
     "a narrower interval of runs": ("once", "set", at(*ITEM, "lower", to=lambda x: x + 0.02)),
@@ -159,43 +131,10 @@ TAMPERING = {
     "an event twice": ("walk", "set", at(*INTERVALS, "list", to=lambda items: items + items)),
     "too few events": ("walk", "set", at(*INTERVALS, "number", to=2)),
     "more error of intervals": ("walk", "budget", at(*INTERVALS, "error", to=lambda x: 2 * x)),
-    "a share for two sets": ("walk", "budget", both_sets),
     "a product as a half-space": ("walk", "set", curved_in_a_product),
-    "more error of balls": ("balls", "budget", at(*BALLS, "error", to=lambda x: 2 * x)),
-    "too few rows": ("balls", "set", at(*BALLS, "number", to=1)),
-    "a radius for samples": ("balls", "set", at(*BALLS, "method", to="weissman")),
-    "a ball that is not known": ("balls", "set", at(*BALLS, "method", to="l2")),
-    "an outcome of no row": ("balls", "set", at(*BALLS, "list", 0, 1, to=[7])),
-    "a row of no model": ("balls", "set", at(*BALLS, "list", 0, 0, to=9)),
-    "a row that was never visited": ("weissman", "set", never_visited),
-    "more error of the ellipsoid": ("ellipsoid", "budget", at(*ELLIPSOID, "error", to=lambda x: 2 * x)),
-    "no ridge": ("ellipsoid", "set", at(*ELLIPSOID, "ridge", to=0)),
-    "a row without groups": ("ellipsoid", "set", at(*ELLIPSOID, "rows", to=lambda rows: rows[1:])),
-    "outcomes that count in full": ("ellipsoid", "set", at(*ELLIPSOID, "rows", 0, to=[[[0]], [[1]]])),
-    "events that depend on each other": ("groups", "set", at(*ELLIPSOID, "rows", 0, to=[[[0]], [[1]], [[2]], [[3]]])),
-    "a group that counts nothing": ("products", "set", at(*ELLIPSOID, "rows", 0, to=[])),
-    "another term of a direction": ("products", "set", at(*ELLIPSOID, "list", 0, to="p^2*q")),
-    "a space without an end": ("ellipsoid", "set", at("space", to=lambda sides: sides[1:])),
-    "another cut in place of the ellipsoid": ("ellipsoid", "set", at("set", "ball", "ellipsoid", "index", to=0)),
-    "an ellipsoid with a negative weight": ("ellipsoid", "set", at("set", "ball", "ellipsoid", "weight", to=-1.0)),
-    "an ellipsoid with more weight": ("ellipsoid", "set", at("set", "ball", "ellipsoid", "weight", to=lambda x: 9 * x)),
-    "an ellipsoid of products in a ball": (
-        "products",
-        "set",
-        lambda w: w["set"]["ball"].update(ellipsoid={"index": len(w["space"]), "weight": 1.0}),
-    ),
     "a product of three": ("twins", "bracket", in_product(lambda pair: [*pair, pair[0]])),
     "a product with a cut that does not exist": ("twins", "bracket", in_product(lambda pair: [pair[0], 10**6])),
     "a negative multiplier of a product": ("twins", "bracket", in_product(lambda pair: pair, lambda y: [-1.0, *y[1:]])),
-    "a quotient of another bound": ("walk", "set", at(*QUOTIENTS, 0, "bound", to=0)),
-    "a quotient that is no factor": ("walk", "set", at(*QUOTIENTS, 0, "quotient", to="1/2*q")),
-    "another divisor": ("walk", "set", at(*QUOTIENTS, 0, "divisors", 0, 0, to="q")),
-    "ends of a divisor the wrong way round": (
-        "walk",
-        "set",
-        at(*QUOTIENTS, 0, "divisors", 0, to=lambda divisor: [divisor[0], divisor[2], divisor[1]]),
-    ),
-    "a bound that comes later": ("walk", "set", at(*QUOTIENTS, 0, "divisors", 0, 1, to=10**6)),
 }
 
 
@@ -213,7 +152,7 @@ def test_tampering_is_rejected_in_its_layer(saved, tmp_path, kind):
     assert broken.layer == layer, broken
 
 
-@pytest.mark.parametrize("name", ["once", "hoeffding", "fixed", "weissman"])
+@pytest.mark.parametrize("name", ["once", "hoeffding", "fixed"])
 def test_numbers_that_were_fixed_need_a_certificate_that_says_so(saved, tmp_path, name):
     shutil.copytree(saved / name, tmp_path / "result")
     certificate = json.loads((tmp_path / "result" / "certificate.json").read_text())
@@ -222,10 +161,9 @@ def test_numbers_that_were_fixed_need_a_certificate_that_says_so(saved, tmp_path
     assert verify(tmp_path / "result").broken.layer == "budget"
 
 
-@pytest.mark.parametrize("name", ["walk", "balls", "products", "ellipsoid"])
-def test_a_point_must_be_in_what_is_curved_as_well(saved, name):
+def test_a_point_must_be_in_what_is_curved_as_well(saved):
     """A point of the set is in all of it; of one that only a curved side excludes, nothing is known."""
-    witness, data, half_spaces = drawn(saved, name)
+    witness, data, half_spaces = drawn(saved, "walk")
     ball = witness["set"]["ball"]
     point = ball["inside" if "inside" in ball else "centre"].numbers(2)
     with exactly():
@@ -256,35 +194,9 @@ def drawn(saved, name):
         )
 
 
-@pytest.mark.parametrize(
-    ("name", "model", "counts"), [("products", small_model, small_counts), ("ellipsoid", worn, worn_counts)]
-)
-def test_the_ellipsoid_is_that_of_least_squares(saved, name, model, counts):
-    """Both are calculated from the counts, here in fractions and there in floats with rounding to the safe side."""
-    witness, data, half_spaces = drawn(saved, name)
-    with exactly():
-        found = _ellipsoid(witness["set"]["ellipsoid"], data, half_spaces[: len(witness["space"])])
-        error = witness["set"]["ellipsoid"]["error"].number()
-    theirs = least_squares(model(), counts(), error=float(arb(error)))
-    order = [found.monomials.index(tuple(e)) for e in theirs.exponents.tolist()]
-    centre = np.array([int(c.p) / int(c.q) for c in found.centre])[order]
-    matrix = np.array([[int(c.p) / int(c.q) for c in row] for row in found.matrix])[np.ix_(order, order)]
-    assert np.allclose(centre, theirs.centre, rtol=0, atol=1e-10)
-    assert np.allclose(matrix, theirs.matrix, rtol=1e-12)
-    radius = float(found.radius.mid())
-    assert radius <= theirs.radius <= radius * (1 + 1e-6)
-
-
-def test_radii_of_balls_are_those_of_the_methods():
-    seen = [120, 30, 0, 50]
-    for name, theirs in (("weissman", weissman), ("dirichlet", dirichlet)):
-        mine = (2 * (_SQUARE[name](seen) - arb(0.01).log()) / sum(seen)).sqrt()
-        assert float(mine.mid()) == pytest.approx(float(theirs(seen, [sum(seen)], np.array([0, 4]), 0.01)[0]), rel=1e-9)
-
-
 def test_every_half_space_holds_at_the_true_point(saved):
     """Each is one of those that hold with confidence, whatever its direction, so that none of these data breaks one."""
-    true = {"ellipsoid": ("3/10", "2/5"), "twins": ("1/2", "1/2"), "groups": ("1/2", "1/2")}
+    true = {"twins": ("1/2", "1/2")}
     for name in KINDS:
         _, _, half_spaces = drawn(saved, name)
         point = [fmpq(*map(int, text.split("/"))) for text in true.get(name, ("3/5", "3/10"))]

@@ -33,9 +33,8 @@ class Ball:
     axes: FloatArray  # (d, k)
     sphere: float
     products: list[Pair]
-    weight: float  # of the likelihood or ellipsoid
+    weight: float  # of the likelihood
     index: int = -1  # of that
-    kind: str = "likelihood"
 
     @property
     def log_volume(self) -> float:
@@ -71,23 +70,8 @@ class LikelihoodForm:
         return 2 * excess, n @ slopes, slopes.T @ ((n * curvature)[:, None] * slopes)
 
 
-@dataclass(frozen=True)
-class EllipsoidForm:
-    """The points within a radius of a centre in the norm of a matrix, as a quadratic function about any centre."""
-
-    index: int  # of its cut
-    start: FloatArray  # (d): its centre
-    matrix: FloatArray
-    radius: float
-
-    def at(self, centre: FloatArray, axes: FloatArray | None) -> tuple[float, FloatArray, FloatArray] | None:
-        """Return s, r and Q of the function s + 2 r·h - h·Q h of h = v - centre."""
-        off = centre - self.start
-        return self.radius**2 - float(off @ self.matrix @ off), -self.matrix @ off, self.matrix
-
-
 def find_ball(
-    rows: FloatArray, offsets: FloatArray, pairs: Sequence[Pair], likelihood: LikelihoodForm | EllipsoidForm | None,
+    rows: FloatArray, offsets: FloatArray, pairs: Sequence[Pair], likelihood: LikelihoodForm | None,
     start: FloatArray, basis: FloatArray, *, share: float,
 ) -> Ball | None:  # fmt: skip
     """Return a ball {N >= 0} about the set, for the sum N of products of half-spaces and of a likelihood; or None.
@@ -243,9 +227,8 @@ def ball_part(
     middle: FloatArray,
     forms: Sequence[LikelihoodForm],
     half_spaces: Sequence[tuple[FloatArray, float]],
-    ellipsoid: EllipsoidForm | None = None,
 ) -> dict[str, Any] | None:
-    """Return a small ball around the set, by likelihoods or an ellipsoid, by pairs of half-spaces, or by both."""
+    """Return a small ball around the set, by likelihoods, by pairs of half-spaces, or by both."""
     basis, idle = coordinates
     rows = np.array([row for row, _ in half_spaces]).reshape(len(half_spaces), len(middle))
     offsets = np.array([offset for _, offset in half_spaces])
@@ -258,24 +241,20 @@ def ball_part(
     pairs = opposite_pairs(rows, offsets, middle)
     pairs = design(rows, pairs, basis) if pairs else []
     balls.append(find_ball(rows, offsets, pairs, None, middle, basis, share=0.0) if pairs else None)
-    named: list[tuple[int, str, LikelihoodForm | EllipsoidForm]]
-    named = [(i, "likelihood", form) for i, form in enumerate(forms)]
-    if ellipsoid is not None and k == len(middle):  # with idle directions, it is one of these as well
-        named.append((ellipsoid.index, "ellipsoid", ellipsoid))
-    for i, kind, form in named:
+    for i, form in enumerate(forms):
         centre = form.start
         near = opposite_pairs(rows, offsets, centre)
         for share in (1.0, 0.98, *((k - 1) / k,) * (k > 1)):
             found = find_ball(
                 rows, offsets, _narrowest(near, form, rows, centre, basis), form, centre, basis, share=share
             )
-            balls.append(None if found is None else replace(found, index=i, kind=kind))
+            balls.append(None if found is None else replace(found, index=i))
     proved = [ball for ball in balls if ball is not None]
     return _written(min(proved, key=lambda ball: ball.log_volume), idle) if proved else None
 
 
 def _narrowest(
-    pairs: list[Pair], form: LikelihoodForm | EllipsoidForm, rows: FloatArray, centre: FloatArray, basis: FloatArray
+    pairs: list[Pair], form: LikelihoodForm, rows: FloatArray, centre: FloatArray, basis: FloatArray
 ) -> list[Pair]:
     """Return the pair of half-spaces that cuts deepest into a likelihood, as seen in its own norm."""
     found = form.at(centre, None)
@@ -290,13 +269,11 @@ def _narrowest(
 
 
 def _written(ball: Ball, idle: list[list[int]]) -> dict[str, Any]:
-    part = {"index": ball.index, "weight": ball.weight} if ball.weight else None
     return {
         "centre": ball.centre.tolist(),
         "axes": ball.axes.T.tolist(),
         "idle": idle,
         "sphere": ball.sphere,
         "products": [list(pair) for pair in ball.products],
-        "likelihood": part if ball.kind == "likelihood" else None,
-        "ellipsoid": part if ball.kind == "ellipsoid" else None,
+        "likelihood": {"index": ball.index, "weight": ball.weight} if ball.weight else None,
     }

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from math import log2
-from typing import Any, TypeAlias
+from typing import Any
+
+import numpy as np
 
 from plumdp.base.error_budget import SetPart, equal_parts
 from plumdp.confidence.binomial import tolerant_interval
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.estimates import marginal_precision
+from plumdp.confidence.event_counts import is_tried_once
 from plumdp.confidence.evidence import best_proof
 from plumdp.confidence.laws import Law, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood import LikelihoodSet
@@ -20,25 +23,31 @@ from plumdp.learning.learned import Learned
 from plumdp.learning.studies import error_of_each
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
-from plumdp.verifying.drawn_sets import balls_part, ellipsoid_part, intervals_part
 from plumdp_verify.counts import Data
+from plumdp_verify.intervals import ANYTIME, FIXED, TOLERANT, trials_of, tries_of
+from plumdp_verify.polynomials import parse
+from plumdp_verify.reading import Part
 
-Rows: TypeAlias = list[dict[str, Any]]
-
+_INTERVALS = {
+    "beta-binomial": ANYTIME,
+    "Clopper–Pearson": "clopper-pearson",
+    "Hoeffding": "hoeffding",
+    "tolerant": TOLERANT,
+}
 _LIKELIHOODS: tuple[SetPart, SetPart] = ("likelihood_against_space", "likelihood_after_pilot")
 
 
-def set_part(learned: Learned, content: dict[str, Any], data: Data | None) -> dict[str, Any]:
-    """Return the set of parameters, without what is found about it later: quotients, tangents and a ball.
+def set_part(learned: Learned, data: Data | None) -> dict[str, Any]:
+    """Return the set of parameters, without what is found about it later: tangents and a ball.
 
-    Given is the part of a witness that is about the data, and what a checker reads there, if it accepts that.
+    ``data`` is what a checker reads of the counts, if it accepts them.
     """
-    parts: dict[str, Any] = dict.fromkeys(("bets", "intervals", "balls", "ellipsoid"))
-    parts |= {"space_law": space_law(learned.model, learned.table), "likelihoods": [], "quotients": [], "tangents": []}
-    return parts | KINDS[learned.kind](learned, learned.bounds, content["rows"], data) | studies_part(learned)
+    parts: dict[str, Any] = {"bets": None, "intervals": None, "likelihoods": [], "tangents": []}
+    parts["space_law"] = space_law(learned.model, learned.table)
+    return parts | KINDS[learned.kind](learned, learned.bounds, data) | studies_part(learned)
 
 
-def _likelihood_set(learned: Learned, found: Any, _: Rows, data: Data | None) -> dict[str, Any]:
+def _likelihood_set(learned: Learned, found: Any, data: Data | None) -> dict[str, Any]:
     return {
         "likelihoods": likelihood_parts(learned.model, learned.counts, found),
         "bets": bets_part(learned.counts, found),
@@ -56,13 +65,48 @@ def _intervals(learned: Learned, found: ExpressionBounds, data: Data | None, par
     return intervals_part(learned.model, learned.counts, before, data, "intervals")
 
 
-KINDS: dict[str, Callable[[Learned, Any, Rows, Data | None], dict[str, Any]]] = {
+KINDS: dict[str, Callable[[Learned, Any, Data | None], dict[str, Any]]] = {
     "likelihood": _likelihood_set,
-    "interval": lambda learned, found, _, data: {"intervals": _intervals(learned, found, data, "whole_set")},
-    "l1": lambda learned, found, rows, _: {"balls": balls_part(learned.model, found, rows, learned.likely_point)},
-    "ellipsoid": lambda learned, found, *_: {"ellipsoid": ellipsoid_part(learned.model, found)},
+    "interval": lambda learned, found, data: {"intervals": _intervals(learned, found, data, "whole_set")},
 }
 """The parts of a witness that say how a set follows from rows, as they are written and as a checker reads them."""
+
+
+def intervals_part(
+    model: ParametricMDP, counts: TransitionCounts, found: ExpressionBounds, data: Data | None, part: str
+) -> dict[str, Any]:
+    """Return the intervals of events with the rows that try them; others than a checker counts are left out.
+
+    There are none if a checker does not accept the counts.
+    """
+    method = next(name for words, name in _INTERVALS.items() if found.method.startswith(words))
+    can_be_once = counts.sampling == "trajectories" and method in FIXED
+    once = is_tried_once(model.graph, found.events) if can_be_once else np.zeros(len(found.events), dtype=np.bool_)
+    written = [] if data is None else _written(found, once.tolist(), data)
+    error = equal_parts(found.error, len(found.events))
+    return {"part": part, "method": method, "error": error, "number": len(found.events), "list": written}
+
+
+def _written(found: ExpressionBounds, once: list[bool], data: Data) -> list[dict[str, Any]]:
+    """Return the intervals whose trials are those that a checker counts."""
+    tries, written, lower, upper = tries_of(data), list[dict[str, Any]](), found.event_lower, found.event_upper
+    for event in np.flatnonzero((lower > 0) | (upper < 1)).tolist():
+        text = str(found.events.polynomials[event])
+        rows = tries.of(parse(text, data.names), data)
+        trials = [[row, sorted(chosen)] for row, chosen in sorted(rows.items())]
+        counted = [found.successes[event].item(), found.trials[event].item()]
+        if trials and counted == list(trials_of(data, Part(trials, text), rows)):
+            item = {"polynomial": text, "trials": trials, "once": once[event]}
+            item |= {"lower": lower[event].item(), "upper": upper[event].item()}
+            written.append(item | _earlier(found, event, counted))
+    return written
+
+
+def _earlier(found: ExpressionBounds, event: int, tried: list[int]) -> dict[str, Any]:
+    """Return the successes and trials of ends that an earlier update gave, by name, as a part of an interval."""
+    given = [] if found.ends is None else found.ends[:, :, event].tolist()
+    earlier = {name: counts for name, counts in zip(("lower", "upper"), given, strict=False) if counts != tried}
+    return {"earlier": earlier} if earlier else {}
 
 
 def likelihood_parts(model: ParametricMDP, counts: TransitionCounts, found: LikelihoodSet) -> list[dict[str, Any]]:

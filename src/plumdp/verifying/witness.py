@@ -32,14 +32,12 @@ from plumdp.verifying.ball import LikelihoodForm, ball_part, coordinates_of, dee
 from plumdp.verifying.bracket_part import Wanted, as_float, at_optima, prove_brackets, prove_support
 from plumdp.verifying.chain_part import chain_part, relied_on
 from plumdp.verifying.counted import counted_part
-from plumdp.verifying.drawn_sets import ellipsoid_form
 from plumdp.verifying.model_parts import shares_part, space_part
-from plumdp.verifying.quotients import with_quotients
-from plumdp.verifying.set_proof import set_part
+from plumdp.verifying.set_proof import KINDS, set_part
 from plumdp.verifying.table_witness import refuse_unknown_tables, table_content
 from plumdp_verify.all_policies import read_all
 from plumdp_verify.chain import Chain, read_chain
-from plumdp_verify.check import Report, check_claim, exactly, policies_of
+from plumdp_verify.check import Report, check_claim, exactly, half_spaces_of, policies_of
 from plumdp_verify.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
 from plumdp_verify.counts import Data, read_data
 from plumdp_verify.enclosure import make_enclosure
@@ -154,6 +152,9 @@ def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
         "sets without a guarantee for any number of data (published ones have none)": learned.bounds.guarantee
         in _UNPROVED,
+        f"{learned.kind!r} sets (those of the kinds 'likelihood' and 'interval', and tables, have witnesses)": (
+            learned.kind not in (*KINDS, "table")
+        ),
     }
     if certificate.comparison and certificate.rival is None:
         raise DataError("make_witness needs both policies of a comparison: give Difference.with_comparison()")
@@ -171,7 +172,7 @@ def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any
 def _prove(content: dict[str, Any], learned: Learned, question: Question, certificate: Certificate) -> None:
     """Add the set, values and bracket to the content of a witness."""
     data = _counted(content)
-    content["set"] = set_part(learned, content, data)
+    content["set"] = set_part(learned, data)
     if data is None:
         return
     witness = Part(json.loads(json.dumps(content)), "witness")
@@ -185,13 +186,13 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
         LikelihoodForm(table, of_one, _below(each.threshold), estimate_inside(table, of_one, prior=prior)[0])
         for of_one, each in zip(seen, likelihoods, strict=True)
     ]
-    half_spaces = with_quotients(content, data, likelihoods, learned)
+    half_spaces = half_spaces_of(Part(json.loads(json.dumps(content)), WITNESS), data, likelihoods)
     tangents = _tangents(learned, question, certificate, wanted, forms)
     drawn = [*half_spaces, *_drawn(tangents, data, likelihoods)]
-    ellipsoid, least, enclosure = ellipsoid_form(learned.bounds, half_spaces), inf, None
+    least, enclosure = inf, None
     is_whole = all(row["ways"] is not None for row in content["rows"])
     for coordinates in coordinates_of(table, is_whole=is_whole):
-        part = ball_part(coordinates, learned.likely_point, forms, _floats(drawn), ellipsoid) if least > 0 else None
+        part = ball_part(coordinates, learned.likely_point, forms, _floats(drawn)) if least > 0 else None
         if part is None:
             continue
         ball = Part(json.loads(json.dumps(part)), "ball")
