@@ -21,7 +21,7 @@ from plumdp.cli import app
 from plumdp.data.counts import PilotEnd
 from plumdp.learning.learn import learn
 from plumdp.model.objective import Reward
-from plumdp.solver.coupled.bounds import CoupledBounds
+from plumdp.solver.coupled.bounds import Proof
 from plumdp.solver.solution import SolverStatus
 
 p, q, u, v = pl.parameters("p", "q", "u", "v")
@@ -477,7 +477,7 @@ def test_brackets_that_do_not_meet_leave_those_against_nature(monkeypatch):
     counts = pl.simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
     learned = pl.learn(study.model, counts, confidence_set="likelihood")
     plain = pl.conclude(learned, study.objective, relaxation="rectangular")
-    far = CoupledBounds(plain.upper + 1, plain.upper + 2, 1.0, 0.0, 0.0, "first order")
+    far = Proof(plain.upper + 1, plain.upper + 2, 1.0, 0.0, 0.0, "first order")
     monkeypatch.setattr(valuation, "find_coupled_bounds", lambda *args, **options: far)
     found = pl.conclude(learned, study.objective, relaxation="coupled", policy=plain.policy)
     assert (found.lower, found.upper) == (plain.lower, plain.upper)

@@ -12,13 +12,13 @@ import numpy.typing as npt
 from plumdp.certifying.policy_search import Candidate, search_policies
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
-from plumdp.model.graph import Graph, IntArray
+from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.question import Question
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.coupled.bounds import CoupledBounds, find_coupled_bounds
+from plumdp.solver.coupled.bounds import Proof, find_coupled_bounds
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.solution import Solution, SolverStatus, status_at
 from plumdp.solver.solve import solve
@@ -35,8 +35,9 @@ class Valuation:
     lower: float
     upper: float
     solver: SolverStatus
-    coupled: CoupledBounds | None = None  # with one point for all states, if they were asked for and exist
+    coupled: Proof | None = None  # with one point for all states, if they were asked for and exist
     not_coupled: str = ""  # why there are no coupled bounds
+    nature: tuple[FloatArray, FloatArray] | None = None  # (n_states) each: bounds by induction against nature
 
     def bound(self, objective: Objective) -> float:
         """Return the bound that matters, such that a larger one is better."""
@@ -67,12 +68,13 @@ def value_policy(
     status = next((status for status in ended if status != SolverStatus.CONVERGED), SolverStatus.CONVERGED)
     checked = check_policy(model.graph, policy)
     chosen = checked if checked.dtype.kind == "f" else worst.policy
-    valued = Valuation(chosen, float(low.lower[start]), float(high.upper[start]), status)
+    by_nature = low.lower, high.upper
+    valued = Valuation(chosen, float(low.lower[start]), float(high.upper[start]), status, nature=by_nature)
     if not is_coupled or isinstance(learned.region, Conflict):
         return valued
     by_bets = SETS[learned.kind].bounds_by_bets
     if by_bets is not None:
-        coupled = by_bets(learned.bounds, question, chosen, low.lower, high.upper)
+        coupled = by_bets(learned.bounds, question, chosen, *by_nature)
     else:
         coupled = find_coupled_bounds(model, chosen, objective, learned.region, uncertain, precision=precision)
     if isinstance(coupled, str):

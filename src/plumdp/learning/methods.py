@@ -35,7 +35,7 @@ from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
-from plumdp.solver.coupled.bounds import CoupledBounds
+from plumdp.solver.coupled.bounds import Proof
 from plumdp.tables.table_set import announced_policies, bounds_of_policy, table_budget, table_set
 from plumdp.tables.view_fit import view_fit
 
@@ -93,7 +93,7 @@ class ConfidenceMethod(Generic[Measured]):
     has_intervals: bool = True  # of each expression, so that there is an interval-wise relaxation
     has_directions: bool = False  # ``measure`` places bets by the pilot, and takes ``budget`` and ``cache``
     announce: Callable[[Sequence[Question], Solvers], dict[str, Any]] | None = None  # more of these, from questions
-    bounds_by_bets: Callable[[Measured, Question, Indices, FloatArray, FloatArray], CoupledBounds | str] | None = (
+    bounds_by_bets: Callable[[Measured, Question, Indices, FloatArray, FloatArray], Proof | str] | None = (
         None  # of the value of a policy, given bounds (n_states) by intervals: for tables, which have no parameters
     )
     announced: Callable[[Measured, Question], Sequence[tuple[float, npt.NDArray[Any]]]] | None = (

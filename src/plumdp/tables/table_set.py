@@ -24,7 +24,7 @@ from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import FIRST_DATA, Question
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Box, Region
-from plumdp.solver.coupled.bounds import CoupledBounds
+from plumdp.solver.coupled.bounds import Proof
 from plumdp.tables.bounds import Errors, Moments
 from plumdp.tables.candidates import Outlook, candidates_of
 from plumdp.tables.chain import pooled
@@ -181,7 +181,7 @@ def moments_of(model: ParametricMDP, counts: TransitionCounts, pilot: Pilot, fir
 
 def bounds_of_policy(
     bounds: TableSet, question: Question, policy: npt.NDArray[Any], lower: FloatArray, upper: FloatArray
-) -> CoupledBounds | str:
+) -> Proof | str:
     """Return bounds on the value of a policy by bets, or in words why there are none.
 
     ``lower`` and ``upper`` (n_states) are bounds on its values by the intervals of the set.

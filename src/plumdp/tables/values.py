@@ -15,7 +15,7 @@ from plumdp.model.graph import FloatArray
 from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
-from plumdp.solver.coupled.bounds import CoupledBounds
+from plumdp.solver.coupled.bounds import Proof
 from plumdp.tables.bounds import Errors, Moments, TableBounds, table_bounds
 from plumdp.tables.equations import equations_of, values_of
 from plumdp.tables.policies import chain_of_policy
@@ -29,7 +29,7 @@ def value_bounds(
     objective: Objective,
     lower: FloatArray,
     upper: FloatArray,
-) -> CoupledBounds | str:
+) -> Proof | str:
     """Return bounds on the value of a policy by bets, or in words why there are none.
 
     ``lower`` and ``upper`` (n_states) are bounds on its values that hold jointly with the bets.
@@ -56,7 +56,7 @@ def value_bounds(
     return _as_bounds(found[0], found[-1], float(lower[start]), float(upper[start]))
 
 
-def _as_bounds(least: TableBounds, most: TableBounds, lower: float, upper: float) -> CoupledBounds:
+def _as_bounds(least: TableBounds, most: TableBounds, lower: float, upper: float) -> Proof:
     """Return the better of the bracket by bets and of bounds by intervals and rows, each end by itself.
 
     If runs may leave the table, the ends are those of two chains.
@@ -69,7 +69,7 @@ def _as_bounds(least: TableBounds, most: TableBounds, lower: float, upper: float
     ]
     statistics = sum(end.statistics for end in (low, high) if end is not None)
     remainder = sum(end.curvature + end.mismatch for end in (low, high) if end is not None)
-    return CoupledBounds(
+    return Proof(
         float(ends[0]), float(ends[1]), float(statistics), float(remainder), 0.0, "bets on temporal differences"
     )
 

@@ -13,7 +13,7 @@ W over its successors. That is added to e, and nature may be off as well. See th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import nextafter
 
@@ -30,6 +30,7 @@ from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.brackets import (
     Bracket,
+    Piece,
     Setting,
     approximation_of,
     bracket_of,
@@ -56,11 +57,14 @@ _NO_CYCLES = "nothing proves that runs of the policy come back to the state in w
 
 
 @dataclass(frozen=True)
-class CoupledBounds:
-    """Bounds on the value of a policy in the initial state at every point of a region, and the parts of their width.
+class Proof:
+    """Bounds on the value of a policy in the initial state at every point of a region, and what proves them.
 
     ``statistics`` is the range of the linear part over the region, ``remainder`` the bound on all that is not linear,
     ``rounding`` the margin for floats. They sum to ``upper - lower``, unless bounds were cut to [0, 1].
+
+    Each end has pieces that hold the region, on each of which an approximation proves it. Where one minus the value is
+    what was expanded, they are about that: the pieces of ``low`` bound it from above.
     """
 
     lower: float
@@ -69,6 +73,10 @@ class CoupledBounds:
     remainder: float
     rounding: float
     kind: str  # "first order", "second order", "first order in 4 slabs", or one for each end
+    low: tuple[Piece, ...] = field(default=(), compare=False)
+    high: tuple[Piece, ...] = field(default=(), compare=False)
+    is_complement: bool = False
+    cycle: CycleBounds | None = field(default=None, compare=False)  # of an average in the long run
 
     def __repr__(self) -> str:
         return one_line(self, f"{self.lower:.6g} to {self.upper:.6g}", self.kind)
@@ -82,7 +90,7 @@ def find_coupled_bounds(
     uncertain: IntervalMDP,
     *,
     precision: float = 1e-6,
-) -> CoupledBounds | str:
+) -> Proof | str:
     """Return bounds on the value of a policy that hold at every point of a region, or in words why there are none.
 
     ``uncertain`` is a relaxation of the model that allows for all points of the region; if it tolerates a misfit, so do
@@ -104,7 +112,7 @@ def find_coupled_bounds(
         return chain
     if chain.n_open == 0:
         value = known_value(chain, objective, model.graph.n_states)
-        return CoupledBounds(value, value, 0.0, 0.0, 0.0, "known")
+        return Proof(value, value, 0.0, 0.0, 0.0, "known")
     setting = setting_of(model, chain, region, uncertain)
     if not fits(setting, setting.forms.curvatures.shape[1]):
         return "the products of so many parameters take too much memory"
@@ -136,7 +144,7 @@ def _by_cycles(
     region: Region,
     uncertain: IntervalMDP,
     precision: float,
-) -> CoupledBounds | str:
+) -> Proof | str:
     """Return bounds on an average reward in the long run."""
     cycle = cycle_bounds(model, policy, objective, region, uncertain, precision)
     if isinstance(cycle, str):
@@ -147,7 +155,7 @@ def _by_cycles(
     lower, upper = lower - slack, upper + slack
     scale = (upper - lower) / (excess.upper - excess.lower) if excess.upper > excess.lower else 1.0
     statistics, remainder, rounding = (scale * part for part in (excess.statistics, excess.remainder, excess.rounding))
-    return CoupledBounds(lower, upper, statistics, remainder, rounding + 2 * slack, excess.kind)
+    return Proof(lower, upper, statistics, remainder, rounding + 2 * slack, excess.kind, cycle=cycle)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +165,8 @@ class CycleBounds:
     cycles: Cycles
     relaxed: IntervalMDP
     less: float
-    length: CoupledBounds
-    excess: CoupledBounds
+    length: Proof
+    excess: Proof
 
 
 def cycle_bounds(
@@ -266,22 +274,24 @@ def discount_of(chain: PolicyChain) -> Fraction | None:
     return None if chain.discount == 1 else Fraction(min(nextafter(chain.discount, 1), 1 - UNIT))
 
 
-def best_of(brackets: Sequence[Bracket], *, least: float, most: float) -> CoupledBounds:
+def best_of(brackets: Sequence[Bracket], *, least: float, most: float) -> Proof:
     """Return the best ends of brackets that all hold, cut to where the value is, such as [0, 1] for a probability."""
     best = intersection(brackets)
     low, high = best.low, best.high
     kind = low.kind if low.kind == high.kind else f"{low.kind} below, {high.kind} above"
     lower, upper = min(max(low.value, least), most), max(min(high.value, most), least)
-    return CoupledBounds(
-        lower, upper, low.statistics + high.statistics, best.remainder, low.rounding + high.rounding, kind
-    )
+    parts = low.statistics + high.statistics, best.remainder, low.rounding + high.rounding
+    return Proof(lower, upper, *parts, kind, low.pieces, high.pieces)
 
 
-def _one_minus(bounds: CoupledBounds) -> CoupledBounds:
+def _one_minus(bounds: Proof) -> Proof:
     """Return bounds on one minus a probability, rounded outward except for zero and one, which are exact."""
     lower, upper = 1 - bounds.upper, 1 - bounds.lower
     return replace(
         bounds,
         lower=max(lower - (ULP if 0 < bounds.upper < 1 else 0.0), 0.0),
         upper=min(upper + (ULP if 0 < bounds.lower < 1 else 0.0), 1.0),
+        low=bounds.high,
+        high=bounds.low,
+        is_complement=True,
     )

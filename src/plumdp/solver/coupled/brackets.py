@@ -38,6 +38,7 @@ class End:
     remainder: float
     rounding: float
     kind: str
+    pieces: tuple[Piece, ...] = ()  # their slabs, or balls, hold all points of the region
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,21 @@ def setting_of(
 
 
 @dataclass(frozen=True, eq=False)
+class Expanded:
+    """A chain whose values differ from an expansion by no more than margins, at all points of a ball or slab.
+
+    With W the expansion, r + Σ_t f_t(x) (W - below)(s_t, x) >= (W - below)(s, x) in all open nodes s, at every x with
+    |x| <= 1 where expressions are within their bounds, and likewise with ``above`` and <=. Both follow by induction.
+    """
+
+    weight: float  # of its value in a sum
+    setting: Setting
+    expansion: Expansion
+    below: FloatArray  # (n_nodes): how far values are below the expansion at most, zero at closed nodes
+    above: FloatArray  # (n_nodes)
+
+
+@dataclass(frozen=True, eq=False)
 class Approximation:
     """The value in the initial state is ``value + slope·x + xᵀ curvature x`` at x, less ``below`` or plus ``above``.
 
@@ -107,6 +123,7 @@ class Approximation:
     below: float
     above: float
     rounding: float  # about the part of both that is due to rounding
+    terms: tuple[Expanded, ...] = ()  # the chains whose weighted sum it is, if their margins prove it
 
     def __sub__(self, other: Approximation) -> Approximation:
         """Return the difference of two values about the same centre, with the errors of both and of subtracting."""
@@ -119,6 +136,7 @@ class Approximation:
             (self.below + other.above + slack) * UP,
             (self.above + other.below + slack) * UP,
             self.rounding + other.rounding + slack,
+            (*self.terms, *_times(-1.0, other.terms)),
         )
 
     def divided_by(self, number: float) -> Approximation:
@@ -126,7 +144,20 @@ class Approximation:
         value, slope, curvature = self.value / number, self.slope / number, self.curvature / number
         slack = 4 * UNIT * (abs(value) + float(np.abs(slope).sum() + np.abs(curvature).sum()))
         below, above = ((rest / number + slack) * UP for rest in (self.below, self.above))
-        return Approximation(value, slope, curvature, below, above, self.rounding / number + slack)
+        terms = _times(1 / number, self.terms)
+        return Approximation(value, slope, curvature, below, above, self.rounding / number + slack, terms)
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """An approximation on a ball or slab, and the range of its linear part over the points of the region in it."""
+
+    guess: Approximation
+    linear: Range
+
+
+def _times(factor: float, terms: Sequence[Expanded]) -> tuple[Expanded, ...]:
+    return tuple(replace(term, weight=factor * term.weight) for term in terms)
 
 
 def weighted_sum(parts: Sequence[Approximation], weights: Sequence[float]) -> Approximation:
@@ -143,7 +174,9 @@ def weighted_sum(parts: Sequence[Approximation], weights: Sequence[float]) -> Ap
         below += (abs(weight) * errors[0] + slack) * UP
         above += (abs(weight) * errors[1] + slack) * UP
         rounding += abs(weight) * part.rounding + slack
-    return Approximation(float(value), np.asarray(slope), np.asarray(curvature), below * UP, above * UP, rounding)
+    terms = tuple(term for part, weight in zip(parts, weights, strict=True) for term in _times(weight, part.terms))
+    ends = below * UP, above * UP
+    return Approximation(float(value), np.asarray(slope), np.asarray(curvature), *ends, rounding, terms)
 
 
 def approximation_of(expansion: Expansion, node: int, below: float, above: float, rounding: float) -> Approximation:
@@ -177,13 +210,18 @@ class Expandable:
         self, guess: Expansion, residuals: Residuals, errors: ErrorModel, precision: float
     ) -> Approximation | None:
         """Return the approximation of an expansion, whatever numbers it has, or None if its remainder has no bound."""
-        start = self.setting.chain.initial
+        chain = self.setting.chain
         columns = np.column_stack([residuals.below, residuals.above, residuals.rounding])
-        below, above, rounding = self.equations.solve(columns)[start].tolist()
-        low = _largest_sum(errors, residuals.below, below, precision)
+        below, above, rounding = self.equations.solve(columns)[chain.initial].tolist()
+        low = _largest_sums(errors, residuals.below, below, precision)
         is_even = residuals.above is residuals.below
-        high = low if is_even else _largest_sum(errors, residuals.above, above, precision)
-        return approximation_of(guess, start, low, high, rounding) if np.isfinite([low, high]).all() else None
+        high = low if is_even else _largest_sums(errors, residuals.above, above, precision)
+        ends = float(low[chain.initial]), float(high[chain.initial])
+        if not np.isfinite(ends).all():
+            return None
+        over = np.zeros(chain.n_nodes - chain.n_open)
+        term = Expanded(1.0, self.setting, guess, *(np.append(each[: chain.n_open], over) for each in (low, high)))
+        return replace(approximation_of(guess, chain.initial, *ends, rounding), terms=(term,))
 
 
 def expandable(setting: Setting) -> Expandable | str:
@@ -222,10 +260,10 @@ class Brackets:
     slope: FloatArray  # (d)
 
 
-def _largest_sum(errors: ErrorModel, residuals: FloatArray, estimate: float, precision: float) -> float:
-    """Return an upper bound on the expected sum of residuals, to a precision that is absolute but not too fine."""
+def _largest_sums(errors: ErrorModel, residuals: FloatArray, estimate: float, precision: float) -> FloatArray:
+    """Return upper bounds on the expected sums of residuals, to a precision that is absolute but not too fine."""
     tolerance = float(np.clip(precision / estimate, 1e-6, 1e-2)) if 0 < estimate < np.inf else 1e-2
-    return errors.largest_sum(residuals, estimate, tolerance)
+    return errors.largest_sums(residuals, estimate, tolerance)
 
 
 def bracket_of(guess: Approximation, linear: Range) -> Bracket:
@@ -245,9 +283,8 @@ def bracket_of(guess: Approximation, linear: Range) -> Bracket:
         slack = 8 * UNIT * (abs(middle) + abs(reach) + curvature + rest)  # of the sums below
         value = middle + side * (reach + curvature + rest + slack)
         of_floats = min(max(guess.rounding, 0.0), rest)
-        ends.append(
-            End(value, reach - linear.rounding, curvature + rest - of_floats, of_floats + linear.rounding + slack, name)
-        )
+        parts = reach - linear.rounding, curvature + rest - of_floats, of_floats + linear.rounding + slack
+        ends.append(End(value, *parts, name, (Piece(guess, linear),)))
     return Bracket(ends[0], ends[1], middle)
 
 

@@ -25,7 +25,7 @@ Side: TypeAlias = Literal["low", "high"]
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class _Part:
     """A slab and a bracket of the values in it."""
 
     slab: Slab
@@ -43,7 +43,7 @@ def bracket_by_slabs(
     first = slab_across(slope / length, reach.lower, reach.upper)
     if first is None:
         return None
-    pieces, n_made = [Piece(first, whole)], 0
+    pieces, n_made = [_Part(first, whole)], 0
     attempts: dict[Side, int] = {"low": _ATTEMPTS, "high": _ATTEMPTS}
     while n_made < _MAX_SLABS and any(attempts.values()):
         chosen = [_extreme(pieces, side) for side, left in attempts.items() if left]
@@ -58,29 +58,29 @@ def bracket_by_slabs(
     return _union(pieces, whole.middle, f"{name} order in {len(pieces)} slabs") if len(pieces) > 1 else None
 
 
-def _extreme(pieces: list[Piece], side: Side) -> Piece:
+def _extreme(pieces: list[_Part], side: Side) -> _Part:
     """Return the piece that holds one end of the bracket of all."""
     pick = min if side == "low" else max
     return pick(pieces, key=lambda piece: _end(piece, side))
 
 
-def _end(piece: Piece, side: Side) -> float:
+def _end(piece: _Part, side: Side) -> float:
     return piece.bracket.low.value if side == "low" else piece.bracket.high.value
 
 
-def _gain(before: list[Piece], after: list[Piece], side: Side) -> float:
+def _gain(before: list[_Part], after: list[_Part], side: Side) -> float:
     """Return the distance by which one end of the bracket has moved inward."""
     return abs(_end(_extreme(after, side), side) - _end(_extreme(before, side), side))
 
 
-def _halves(setting: Setting, piece: Piece, errors: ErrorModel, precision: float, order: int) -> list[Piece]:
+def _halves(setting: Setting, piece: _Part, errors: ErrorModel, precision: float, order: int) -> list[_Part]:
     """Return both halves of a piece with their brackets, or nothing if a half has none."""
     parts = [brackets_of(setting.within(slab), errors, precision, orders=(order,)) for slab in halves(piece.slab)]
     pieces = []
     for slab, part in zip(halves(piece.slab), parts, strict=True):
         if isinstance(part, str):
             return []
-        pieces.append(Piece(slab, _better(part.found[0], piece.bracket)))
+        pieces.append(_Part(slab, _better(part.found[0], piece.bracket)))
     return pieces
 
 
@@ -96,9 +96,13 @@ def _better(inner: Bracket, outer: Bracket) -> Bracket:
     )
 
 
-def _union(pieces: list[Piece], middle: float, kind: str) -> Bracket:
+def _union(pieces: list[_Part], middle: float, kind: str) -> Bracket:
     """Return the bracket of a value that lies in one of the pieces."""
     # the point is in some slab, though not known which: the outermost ends hold
     low = min((piece.bracket.low for piece in pieces), key=lambda end: end.value)
     high = max((piece.bracket.high for piece in pieces), key=lambda end: end.value)
-    return Bracket(replace(low, kind=kind), replace(high, kind=kind), middle)
+    below, above = (
+        tuple(dict.fromkeys(piece for each in ends for piece in each.pieces))
+        for ends in ([each.bracket.low for each in pieces], [each.bracket.high for each in pieces])
+    )
+    return Bracket(replace(low, kind=kind, pieces=below), replace(high, kind=kind, pieces=above), middle)

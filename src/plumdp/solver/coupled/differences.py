@@ -29,7 +29,7 @@ from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.advantages import advantage_approximations
 from plumdp.solver.coupled.bounds import (
     MATTERS,
-    CoupledBounds,
+    Proof,
     best_of,
     cycle_bounds,
     discount_of,
@@ -66,7 +66,7 @@ class Differences:
     signs: tuple[float, ...]  # (n_objectives): -1 where one minus the value is expanded
     expanded: tuple[tuple[Ball, list[list[Approximation]]], ...]  # of each order there is one for each objective
 
-    def bounds(self, weights: Sequence[float]) -> CoupledBounds:
+    def bounds(self, weights: Sequence[float]) -> Proof:
         """Return bounds on the sum of the differences times these weights, at every point of the region."""
         signed = [sign * weight for sign, weight in zip(self.signs, weights, strict=True)]
         # brackets about all centres hold, so that the better ends do
@@ -84,7 +84,7 @@ def find_difference_bounds(
     uncertain: IntervalMDP,
     *,
     precision: float = 1e-6,
-) -> CoupledBounds | str:
+) -> Proof | str:
     """Return bounds on the value of one policy less that of another at every point of a region, or why there are none.
 
     ``uncertain`` is a relaxation of the model that allows for all points of the region.
@@ -130,7 +130,7 @@ def _differences(
     return Differences(region, caps, signs, expanded) if expanded else str(found)
 
 
-def _of_averages(sides: Sequence[_Side], region: Region, precision: float) -> CoupledBounds | str:
+def _of_averages(sides: Sequence[_Side], region: Region, precision: float) -> Proof | str:
     """Return bounds on the difference of two averages."""
     of_cycles, less, small = [], [], 0.0
     for side in sides:

@@ -14,11 +14,12 @@ from plumdp.region.shapes import Region
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds on a number, and the share of rounding in them."""
+    """Bounds on a linear function, and the share of rounding in them."""
 
     lower: float
     upper: float
     rounding: float = 0.0
+    direction: FloatArray | None = None  # (d): about its gradient in the variables of the region, if that was asked
 
 
 def linear_range(region: Region, ball: Ball, slope: FloatArray) -> Range:
@@ -41,4 +42,4 @@ def linear_range(region: Region, ball: Ball, slope: FloatArray) -> Range:
     least, most = region.minimise(objectives) * np.array([1.0, -1.0])
     slack += 4 * UNIT * float(abs(least) + abs(most) + abs(offset))
     lower, upper = max(float(least) - offset - slack, -length), min(float(most) - offset + slack, length)
-    return Range(lower, upper, slack)
+    return Range(lower, upper, slack, objectives[0])

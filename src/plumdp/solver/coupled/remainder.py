@@ -37,10 +37,6 @@ class ErrorModel:
     initial: int
     ends_surely: bool  # whether runs end after finitely many steps, as no state can come back to itself
 
-    def largest_sum(self, residuals: FloatArray, estimate: float, precision: float) -> float:
-        """Return an upper bound on the expected sum of residuals (n_open) from the initial state, perhaps infinite."""
-        return float(self.largest_sums(residuals, estimate, precision)[self.initial])
-
     def largest_sums(self, residuals: FloatArray, estimate: float, precision: float) -> FloatArray:
         """Return upper bounds on the expected sum of residuals (n_open) from each node (n_open + 1), perhaps infinite.
 

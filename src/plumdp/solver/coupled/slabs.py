@@ -97,4 +97,4 @@ def linear_range_in(slab: Slab, region: Region, ball: Ball, slope: FloatArray) -
     # the points are in the region and in the slab, so that both bounds hold
     lower = max(whole.lower, min(ends) - across) - shift - slack
     upper = min(whole.upper, max(ends) + across) - shift + slack
-    return Range(max(lower, -length), min(upper, length), whole.rounding + slack)
+    return Range(max(lower, -length), min(upper, length), whole.rounding + slack, whole.direction)
