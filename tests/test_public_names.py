@@ -9,11 +9,11 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 import pytest
+from sizes import NAMESPACES
 
 import plumdp
 
 ROOT = Path(__file__).parents[1]
-NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 AUDITS = ("decisions.audit", "decisions.runs_to_audit")
 NAMES = [name for name in plumdp.__all__ if name not in NAMESPACES]
 

@@ -1,0 +1,94 @@
+"""How large the package is, and the most that it may be: lines, files, public names, and what a default certify enters.
+
+    python tests/support/sizes.py        print the figures in one line; exit with 1 if one is too large
+
+Growth is a cost. If a figure is above its cap, look for what the change makes unnecessary, or for what exists already;
+raise the cap only for something that users see and could not have before, and say so in the commit. If a figure falls,
+lower its cap.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import plumdp
+from plumdp.base import compiled
+
+SOURCE = Path(plumdp.__file__).parents[1]
+PACKAGES = ("plumdp", "plumdp_verify")
+NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
+CAPS = {
+    "lines of src/plumdp": 68_300,
+    "files of src/plumdp": 456,
+    "lines of src/plumdp_verify": 4_950,
+    "files of src/plumdp_verify": 34,
+    "public names": 112,
+    "functions that certify enters": 714,
+    "files that certify enters": 130,
+}
+
+
+def lines_and_files() -> dict[str, int]:
+    """Return the lines and files of each package; stubs and templates are not Python that runs."""
+    found = {}
+    for package in PACKAGES:
+        files = list((SOURCE / package).rglob("*.py"))
+        found[f"lines of src/{package}"] = sum(path.read_text("utf-8").count("\n") for path in files)
+        found[f"files of src/{package}"] = len(files)
+    return found
+
+
+def n_public_names() -> int:
+    """Return the number of names at the root and in its namespaces, which are not counted themselves."""
+    spaces = [getattr(plumdp, name) for name in plumdp.__all__ if name in NAMESPACES]
+    listed = [getattr(space, "__all__", [name for name in vars(space) if name[0] != "_"]) for space in spaces]
+    return len(plumdp.__all__) - len(spaces) + sum(map(len, listed))
+
+
+def entered(run: Callable[[], object]) -> set[tuple[str, str]]:
+    """Return file and qualified name of each function of the packages that a call enters, comprehensions aside."""
+    codes = set()
+    sys.setprofile(lambda frame, event, _: codes.add(frame.f_code) if event == "call" else None)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    named = [(Path(code.co_filename), code) for code in codes if not code.co_name.startswith("<")]
+    return {(str(p.relative_to(SOURCE)), code.co_qualname) for p, code in named if p.is_relative_to(SOURCE)}
+
+
+def certify() -> Callable[[], object]:
+    """Return a function that asks for a certificate with all defaults, for the second time."""
+    compiled.compile_at_once()
+    study = plumdp.case_study("aircraft:6,4,1")
+    counts = plumdp.simulate(study.model, study.true_point, 5_000, rng=1, max_steps=10)
+    plumdp.certify(study.model, counts, study.objective)
+    return lambda: plumdp.certify(study.model, counts, study.objective)
+
+
+def figures() -> dict[str, int]:
+    """Return all figures by name."""
+    functions = entered(certify())
+    return lines_and_files() | {
+        "public names": n_public_names(),
+        "functions that certify enters": len(functions),
+        "files that certify enters": len({file for file, _ in functions}),
+    }
+
+
+def too_large(measured: dict[str, int]) -> list[str]:
+    """Return a sentence for each figure that is above its cap."""
+    return [
+        f"{measured[name]:,} {name}, and at most {cap:,} are allowed: look for what your change makes unnecessary "
+        f"(see {Path(__file__).name})"
+        for name, cap in CAPS.items()
+        if measured[name] > cap
+    ]
+
+
+if __name__ == "__main__":
+    os.environ |= {"PLUMDP_WARMUP": "0", "PLUMDP_THREADS": "1"}
+    measured = figures()
+    print("; ".join(f"{number:,} {name}" for name, number in measured.items()))
+    sys.exit("\n".join(too_large(measured)) or 0)
