@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.base.error_budget import ErrorBudget
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.model.question import ask
@@ -106,7 +105,7 @@ ALL = []  # all data of the moment, for the mutant that looks at them
 
 def expectations():
     """Return the exact expectation of what bets won, for the first and the last candidate, and how many there were."""
-    question, budget = ask('Pmax=? [ F "goal" ]', model()), ErrorBudget.of_table(has_bets=True)
+    question, budget = ask('Pmax=? [ F "goal" ]', model()), table_set.table_shares(has_bets=True)
     cache, means, numbers = ModelCache(model()), dict.fromkeys(product(("first", "last"), (-1, 1)), Fraction(0)), set()
     for batches in product(*(list(all_batches(visits)) for visits in VISITS)):
         (a, b, c), chance = (each[0] for each in batches), prod(each[1] for each in batches)

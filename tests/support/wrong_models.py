@@ -17,9 +17,9 @@ from types import SimpleNamespace
 import numpy as np
 
 import plumdp as pl
-from plumdp.base.error_budget import ErrorBudget
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.constants import find_fixed_numbers
+from plumdp.confidence.sets import whole_set_of_updates, with_fixed_numbers
 from plumdp.learning.learn import Learned, check_fixed_numbers, learned_from
 from plumdp.learning.methods import SETS
 from plumdp.model.expressions.polynomial import Polynomial
@@ -204,7 +204,7 @@ RELAXATION = {OLD: "rectangular", UNTESTED: "coupled", TESTED: "coupled"}
 def learned_by(wrong: Wrong, counts, *, error: float = 0.001) -> dict[str, Learned]:
     """Return what is learned from data by the first default, by the new one without the test of the model, and with."""
     model, fixed = wrong.case.model, find_fixed_numbers(wrong.case.model)
-    budget = ErrorBudget.of_updates().with_fixed_numbers() if len(fixed) else ErrorBudget.of_updates()
+    budget = with_fixed_numbers(whole_set_of_updates()) if len(fixed) else whole_set_of_updates()
     bounds = expression_bounds(model, counts, error=budget.error_of_set(error))
     intervals = learned_from(model, counts, bounds, error, budget)
     objectives = [wrong.case.objective]

@@ -14,9 +14,9 @@ from random_pmdps import Problem, exact_vertices, random_counts, random_point, r
 from tiers import size
 
 import plumdp as pl
-from plumdp.base.error_budget import ErrorBudget
 from plumdp.certifying.pipeline import conclude, relax
 from plumdp.confidence.bounds import expression_bounds
+from plumdp.confidence.sets import whole_set
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
@@ -242,7 +242,7 @@ def with_intervals(model, intervals):
     bounds = replace(bounds, event_lower=event_lower, event_upper=event_upper, lower=lower, upper=upper)
     region = build_region(model.space, bounds.events.polynomials, event_lower, event_upper)
     assert not isinstance(region, Conflict)
-    return Learned(model, nothing, 0.001, ErrorBudget.of_one_set(), bounds, region, {})
+    return Learned(model, nothing, 0.001, whole_set(), bounds, region, {})
 
 
 def interval_of(learned, relaxation, expression):

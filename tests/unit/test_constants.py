@@ -271,7 +271,7 @@ def test_the_intervals_keep_their_share_of_the_error_and_what_is_left_is_divided
     model = rows_model(*rows)
     learned = learn(model, counts_of(model, *[(5,) * len(row) for row in rows]), confidence_set=sets, confidence=0.9)
     assert learned.bounds.error == (1 - 0.05 - 0.025) * (1 - 0.9)
-    assert learned.budget.graph_alone == Fraction(1, 40 if len(find_fixed_numbers(model)) else 20)
+    assert learned.budget["graph_alone"] == Fraction(1, 40 if len(find_fixed_numbers(model)) else 20)
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -17,36 +17,51 @@ from tank import TRUTH, tank
 
 import plumdp as pl
 import plumdp_verify
-from plumdp.base.error_budget import ErrorBudget, Order, OtherPart, SetPart, equal_parts
+from plumdp.base.error_budget import ErrorBudget, Share, equal_parts
 from plumdp.confidence import likelihood, tolerant
+from plumdp.confidence.likelihood import Order, likelihood_shares
 from plumdp.confidence.likelihood_table import likelihood_table
+from plumdp.confidence.sets import whole_set, whole_set_of_updates, with_fixed_numbers
+from plumdp.confidence.studies import beside_studies
+from plumdp.confidence.tolerant import tolerant_shares
 from plumdp.data.counts import PilotEnd
 from plumdp.fit import model_fit as fit
 from plumdp.learning import learn as learning
 from plumdp.learning import methods as confidence_methods
 from plumdp.learning import storage
+from plumdp.tables.table_set import table_shares
 from studies.layered import layered_model
 
 SOURCE = Path(pl.__file__).parent
-NAMES = [each.name for each in fields(ErrorBudget)]
 FLAGS = (False, True)
 ERRORS = [0.5, 0.3, 0.05, 1 - 0.999, 1e-9]
+PUBLISHED = whole_set(Fraction(1), tests=Fraction(0))
 
 
 def budgets():
     """Return the budget of every path, by name."""
-    found = {"one set": ErrorBudget.of_one_set(), "online": ErrorBudget.of_updates()}
+    found = {"one set": whole_set(), "online": whole_set_of_updates()}
+    found |= {f"table, {has_bets}": table_shares(has_bets=has_bets) for has_bets in FLAGS}
     for order, *facts in product(get_args(Order), FLAGS, FLAGS, FLAGS, FLAGS):
         names = dict(zip(("is_asked", "has_many_parameters", "leaves_rows_out", "has_time"), facts, strict=True))
-        found[f"likelihood, {order}, {facts}"] = ErrorBudget.of_likelihood(order, **names)
+        found[f"likelihood, {order}, {facts}"] = likelihood_shares(order, **names)
     for facts in product(FLAGS, FLAGS):
-        found[f"misfit, {facts}"] = ErrorBudget.of_tolerant_set(has_bets=facts[0], has_drifts=facts[1])
-    tested = {f"{name}, fixed numbers": each.with_fixed_numbers() for name, each in found.items()}
-    studies = {f"{name}, evidence": each.with_evidence() for name, each in (found | tested).items()}
-    return found | tested | studies | {"published": ErrorBudget.of_published_set()}
+        found[f"misfit, {facts}"] = tolerant_shares(has_bets=facts[0], has_drifts=facts[1])
+    tested = {f"{name}, fixed numbers": with_fixed_numbers(each) for name, each in found.items()}
+    studies = {f"{name}, evidence": beside_studies(each) for name, each in (found | tested).items()}
+    return found | tested | studies | {"published": PUBLISHED}
 
 
 BUDGETS = budgets()
+
+
+def names(shares):
+    return list(dict.fromkeys(share.name for share in shares))
+
+
+OF_SET = names(share for budget in BUDGETS.values() for share in budget.of_set)
+BESIDE = names(share for budget in BUDGETS.values() for share in budget.beside)
+NAMES = [*OF_SET, *BESIDE, "graph_alone"]
 
 
 # The shares
@@ -54,10 +69,10 @@ BUDGETS = budgets()
 
 def test_shares_of_every_path_sum_to_at_most_one():
     for name, budget in BUDGETS.items():
-        shares = {part: getattr(budget, part) for part in NAMES if part != "graph_alone"}
+        shares = {part: budget[part] for part in (*OF_SET, *BESIDE)}
         assert sum(shares.values()) == budget.total <= 1, name
         assert all(isinstance(share, Fraction) and share >= 0 for share in shares.values()), name
-        assert budget.confidence_set == sum(getattr(budget, part) for part in get_args(SetPart)), name
+        assert budget.confidence_set == sum(budget[part] for part in OF_SET), name
 
 
 def test_likelihood_sets_beside_fixed_numbers_spend_all_of_the_error():
@@ -68,23 +83,24 @@ def test_likelihood_sets_beside_fixed_numbers_spend_all_of_the_error():
 
 def test_published_sets_leave_nothing_for_tests_of_fixed_numbers():
     with pytest.raises(ValueError, match="sum to at most one"):
-        ErrorBudget.of_published_set().with_fixed_numbers()
+        with_fixed_numbers(PUBLISHED)
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.fractions(min_value=Fraction(-1, 10), max_value=Fraction(7, 10))))
 def test_no_budget_exists_whose_shares_are_negative_or_sum_to_more_than_one(shares):
     spent = sum(share for part, share in shares.items() if part != "graph_alone")
+    of = [[Share(name, shares[name], name) for name in kind if name in shares] for kind in (OF_SET, BESIDE, NAMES[-1:])]
     if min(shares.values(), default=0) < 0 or spent > 1:
         with pytest.raises(ValueError, match="sum to at most one"):
-            ErrorBudget(**shares)
+            ErrorBudget(*map(tuple, of))
     else:
-        assert ErrorBudget(**shares).total == spent
+        assert ErrorBudget(*map(tuple, of)).total == spent
 
 
 def test_the_parts_are_told_in_words_and_have_all_of_the_shares():
     for name, budget in BUDGETS.items():
         parts = budget.parts()
-        assert sum(share for _, share in parts) == budget.total + budget.graph_alone, name
+        assert sum(share for _, share in parts) == budget.total + budget["graph_alone"], name
         assert len({words for words, _ in parts}) == len(parts), name
         assert all(share > 0 for _, share in parts), name
 
@@ -114,19 +130,19 @@ def test_the_table_of_the_page_on_the_limit_is_the_budget():
             few, _, many = cell.rstrip(")").partition(" (")
             for is_many, printed in ((False, few), (True, many or few)):
                 facts = {"is_asked": True, "has_many_parameters": is_many, "has_time": order != "unknown"}
-                made = ErrorBudget.of_likelihood(order, **facts).with_fixed_numbers()
-                assert Fraction(printed or 0) == sum(getattr(made, part) for part in parts), (words, order)
+                made = with_fixed_numbers(likelihood_shares(order, **facts))
+                assert Fraction(printed or 0) == sum(made[part] for part in parts), (words, order)
 
 
 def test_evidence_has_half_of_the_largest_part_of_the_set_and_nothing_else_changes():
     for name in BUDGETS:
         if f"{name}, evidence" in BUDGETS:
             before, after = BUDGETS[name], BUDGETS[f"{name}, evidence"]
-            changed = {part for part in NAMES if getattr(before, part) != getattr(after, part)} - {"evidence"}
+            changed = {part for part in NAMES if before[part] != after[part]} - {"evidence"}
             (part,) = changed
-            assert getattr(before, part) == max(getattr(before, each) for each in get_args(SetPart)), name
-            assert getattr(after, part) == after.evidence == getattr(before, part) / 2, name
-            assert (before.evidence, before.total) == (0, after.total), name
+            assert before[part] == max(before[each] for each in OF_SET), name
+            assert after[part] == after["evidence"] == before[part] / 2, name
+            assert (before["evidence"], before.total) == (0, after.total), name
 
 
 # As floats
@@ -135,12 +151,11 @@ def test_evidence_has_half_of_the_largest_part_of_the_set_and_nothing_else_chang
 @pytest.mark.parametrize("error", ERRORS)
 def test_floats_that_are_handed_out_sum_to_at_most_the_error_up_to_one_rounding(error):
     for name, budget in BUDGETS.items():
-        beside = [part for part in get_args(OtherPart) if part != "graph_alone"]
-        whole = Fraction(budget.error_of_set(1.0)) + sum(Fraction(budget.error_of(part, 1.0)) for part in beside)
+        whole = Fraction(budget.error_of_set(1.0)) + sum(Fraction(budget.error_of(part, 1.0)) for part in BESIDE)
         assert whole <= 1, name
         of_set = budget.error_of_set(error)
-        inside = sum(Fraction(budget.error_in_set(part, of_set)) for part in get_args(SetPart))
-        outside = sum(Fraction(budget.error_of(part, error)) for part in beside)
+        inside = sum(Fraction(budget.error_in_set(part, of_set)) for part in OF_SET)
+        outside = sum(Fraction(budget.error_of(part, error)) for part in BESIDE)
         assert inside + outside <= Fraction(error) * (1 + Fraction(1, 2**51)), name
 
 
@@ -150,7 +165,7 @@ def test_equal_parts_sum_to_the_whole(error, n):
     assert max(n, 1) * equal_parts(error, n) == pytest.approx(error, rel=1e-15)
 
 
-# The shares are in one place
+# The shares are those of sets
 
 
 def divisions(source):
@@ -186,18 +201,20 @@ def sources():
     }
 
 
-def test_no_other_file_divides_an_error_by_numbers_of_its_own():
-    """Both tails of an interval, rounding errors, and the limit that a study draws for comparison are no shares.
+def test_no_file_divides_an_error_by_numbers_of_its_own():
+    """Both tails of an interval and rounding errors are no shares.
 
     Neither is the λ of Statement M3, which the checker of witnesses makes again.
     """
     found = {(Path(path).name, text) for path, source in sources().items() for text in divisions(source)}
-    tails = {("binomial.py", "error / 2"), ("binomial.py", "2 / error"), ("limit.py", "learned.error / 2")}
+    tails = {("binomial.py", "error / 2"), ("binomial.py", "2 / error")}
     assert found == tails | {("estimates.py", "2 * error"), ("misfit.py", "_POSTERIOR * error")}
 
 
-def test_no_other_file_has_a_share_as_a_number():
-    assert [(path, each) for path, source in sources().items() for each in fractions_of_error(source)] == []
+def test_sets_bring_their_shares_and_no_other_file_has_one_as_a_number():
+    found = {path for path, source in sources().items() if fractions_of_error(source)}
+    files = ("confidence/sets", "confidence/likelihood", "confidence/tolerant", "tables/table_set")
+    assert found == {f"plumdp/{file}.py" for file in files}
 
 
 @pytest.mark.parametrize("planted", ["x = 0.8 * error", "y = self.error / 40", "z = FIT * learned.error"])
@@ -289,14 +306,14 @@ def spent(monkeypatch):
 def learned_by(spent, model, counts, **options):
     spent.pilot = counts.pilot
     learned = pl.learn(model, counts, confidence=0.99, **options)
-    if not any(part in spent for part in get_args(SetPart)):
+    if not any(part in spent for part in OF_SET):
         spent.add("whole_set", learned.bounds.error)
     return learned
 
 
 def by_part(budget, error):
     """Return what each part may spend, in plain floats: shares times the error."""
-    return {part: float(getattr(budget, part)) * error for part in NAMES if getattr(budget, part)}
+    return {part: float(budget[part]) * error for part in NAMES if budget[part]}
 
 
 def with_end(counts, order):
@@ -336,10 +353,10 @@ def test_a_likelihood_set_and_the_tests_beside_it_spend_what_the_budget_says(nam
     assert spent == pytest.approx(expected, rel=1e-12)
     assert not spent.in_test
     assert learned.bounds.budget is learned.budget
-    assert (learned.budget.outcome_half_spaces > 0) == (name == "many parameters" and order != "unknown")
-    assert (learned.budget.intervals == Fraction(3, 10)) == (name == "rows left out")
+    assert (learned.budget["outcome_half_spaces"] > 0) == (name == "many parameters" and order != "unknown")
+    assert (learned.budget["intervals"] == Fraction(3, 10)) == (name == "rows left out")
     assert (likelihood_table(model).left_out != ()) == (name == "rows left out")
-    assert (learned.budget.fixed_numbers > 0) == (name == "fixed numbers")
+    assert (learned.budget["fixed_numbers"] > 0) == (name == "fixed numbers")
 
 
 @pytest.mark.parametrize("kind", ["interval", "l1", "ellipsoid"])
@@ -354,7 +371,7 @@ def test_other_sets_spend_what_the_budget_says_beside_a_test_of_their_own(name, 
     assert spent == pytest.approx(expected, rel=1e-12)
     facts = {"has_directions": False, "has_time": True}
     budget = likelihood.likelihood_budget(likelihood_table(model), learned.counts.pilot, **facts)
-    inside = by_part(budget.with_fixed_numbers() if name == "fixed numbers" else budget, learned.error)
+    inside = by_part(with_fixed_numbers(budget) if name == "fixed numbers" else budget, learned.error)
     del inside["graph_alone"]
     inside.pop("fixed_numbers", None)  # intervals are no part of a p-value
     assert spent.in_test == pytest.approx(inside, rel=1e-12)
@@ -366,7 +383,7 @@ def test_the_test_beside_other_sets_rejects_at_its_share(share, monkeypatch, stu
     counts, own = pl.simulate(model, truth, 400, rng=1, max_steps=steps), learning.fit_model
 
     def fitted(*arguments, error, **options):
-        p_value = share * ErrorBudget.of_one_set().error_of("model_test", error)
+        p_value = share * whole_set().error_of("model_test", error)
         return replace(own(*arguments, error=error, **options), p_value=p_value)
 
     monkeypatch.setattr(learning, "fit_model", fitted)
@@ -383,10 +400,10 @@ def test_sets_that_allow_for_a_misfit_spend_what_the_budget_says(name, kind, ord
     learned = learned_by(spent, model, counts, objectives=asked, misfit=0.01, confidence_set=kind)
     expected = by_part(learned.budget, learned.error)
     del expected["graph_alone"]
-    if learned.budget.drifts:  # those of the test of the model, which cut the region
+    if learned.budget["drifts"]:  # those of the test of the model, which cut the region
         assert expected.pop("drifts") == pytest.approx(spent.in_test["drifts"], rel=1e-12)
     assert spent == pytest.approx(expected, rel=1e-12)
-    assert (learned.budget.half_spaces > 0) == (kind == "likelihood" and bool(asked) and order != "unknown")
+    assert (learned.budget["half_spaces"] > 0) == (kind == "likelihood" and bool(asked) and order != "unknown")
 
 
 @pytest.mark.parametrize("kind", ["likelihood", "interval"])
@@ -400,7 +417,7 @@ def test_bounds_on_the_graph_alone_spend_what_the_budget_says(kind, fixes, spent
     assert learned.conflict is not None
     pl.conclude(learned, GOAL)
     assert spent["graph_alone"] == learned.budget.error_of("graph_alone", learned.error)
-    assert learned.budget.graph_alone == Fraction(1, 40 if fixes else 20)
+    assert learned.budget["graph_alone"] == Fraction(1, 40 if fixes else 20)
 
 
 def test_learning_while_acting_spends_what_the_budget_says_at_all_updates(spent, studies):
@@ -411,7 +428,7 @@ def test_learning_while_acting_spends_what_the_budget_says_at_all_updates(spent,
         objective = asked[0] if asked else GOAL
         records = pl.learn_online(model, environment, objective, episodes=40, spacing=2.0, confidence=0.99)
         assert len(list(records)) > 3
-        budget = ErrorBudget.of_updates().with_fixed_numbers() if name == "fixed numbers" else ErrorBudget.of_updates()
+        budget = with_fixed_numbers(whole_set_of_updates()) if name == "fixed numbers" else whole_set_of_updates()
         expected = by_part(budget, 1 - 0.99)
         del expected["graph_alone"]
         assert spent == pytest.approx(expected, rel=1e-12)
@@ -423,7 +440,7 @@ def test_published_sets_have_all_of_the_error_and_nothing_is_tested(kind, spent,
     counts = pl.simulate(model, truth, 400, rng=1, max_steps=steps)
     learned = learned_by(spent, model, counts, confidence_set=kind)
     assert spent == {"whole_set": learned.error}
-    assert learned.budget == ErrorBudget.of_published_set()
+    assert learned.budget == PUBLISHED
 
 
 # What certificates say

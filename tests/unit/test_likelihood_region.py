@@ -10,10 +10,9 @@ from random_products import random_product_problem
 from row_models import row_model
 
 import plumdp as pl
-from plumdp.base.error_budget import ErrorBudget
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.likelihood import LikelihoodSet
+from plumdp.confidence.likelihood import LikelihoodSet, likelihood_shares
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.sets import Guarantee
 from plumdp.confidence.space_moments import moments
@@ -41,7 +40,7 @@ STUDIES = {
 }
 
 
-BUDGET = ErrorBudget.of_likelihood("unknown", is_asked=False)
+BUDGET = likelihood_shares("unknown", is_asked=False)
 
 
 def likelihood_set(table, seen, threshold, *, rows=(), offsets=(), texts=(), strips=None):

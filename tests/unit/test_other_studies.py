@@ -67,7 +67,7 @@ def test_with_hardly_any_data_the_region_is_the_interval_of_the_study_at_its_sha
     for trials in (400, 40_000):
         successes = trials * 55 // 100
         learned = pl.learn(study.model, few, confidence_set=kind, evidence={"p": (successes, trials)})
-        error = float(learned.budget.evidence) * learned.error
+        error = float(learned.budget["evidence"]) * learned.error
         low, high = learned.parameters["p"]
         assert (low, high) == pytest.approx(exact_interval(successes, trials, error), rel=1e-3)
         assert low <= exact_interval(successes, trials, error)[0]
@@ -82,7 +82,7 @@ def test_the_region_is_what_data_and_study_both_leave(kind, counts):
         pl.learn(STUDY.model, counts, objectives=[ASKED], confidence_set=kind, evidence={"p": given})
         for given in ((1, 1), (11_100, 20_000))
     )
-    error = float(both.budget.evidence) * both.error
+    error = float(both.budget["evidence"]) * both.error
     low, high = exact_interval(11_100, 20_000, error)
     of_data = alone.parameters["p"]
     assert both.parameters["p"] == pytest.approx((max(low, of_data[0]), min(high, of_data[1])), rel=1e-3)
@@ -100,7 +100,7 @@ def test_a_complement_says_the_same_and_a_sum_bounds_the_sum():
     learned = pl.learn(model, data, confidence_set="interval", evidence={"p + q": (7000, 10_000)})
     p, q = pl.parameters("p", "q")
     found = [float(end[0]) for end in project(learned.region, ExpressionTable.build([p + q], ("p", "q")))]
-    expected = exact_interval(7000, 10_000, float(learned.budget.evidence) * learned.error)
+    expected = exact_interval(7000, 10_000, float(learned.budget["evidence"]) * learned.error)
     assert found == pytest.approx(expected, rel=1e-3)
 
 
@@ -157,7 +157,7 @@ def test_a_study_that_agrees_is_assumed_with_its_p_value(counts):
     )
     assert (
         "evidence from other studies",
-        pl.learn(STUDY.model, counts, objectives=[ASKED]).budget.half_spaces / 2,
+        pl.learn(STUDY.model, counts, objectives=[ASKED]).budget["half_spaces"] / 2,
     ) in (found.budget)
 
 
@@ -165,11 +165,11 @@ def test_a_study_that_agrees_is_assumed_with_its_p_value(counts):
 def test_a_study_that_contradicts_the_data_is_named(kind, counts):
     learned = pl.learn(STUDY.model, counts, confidence_set=kind, evidence={"p": (34, 210)})
     alone = pl.learn(STUDY.model, counts, confidence_set=kind, evidence={"p": (1, 1)})
-    error = float(learned.budget.evidence) * learned.error
+    error = float(learned.budget["evidence"]) * learned.error
     low, high = Study("p", P, 34, 210).interval(error)
     assert (low, high) == pytest.approx(exact_interval(34, 210, error), rel=1e-3)
     p_value = re.search(r"p-value ([\d.e-]+)", str(learned.conflict))[1]
-    assert float(1 - learned.budget.evidence) * learned.error <= float(p_value) <= learned.error
+    assert float(1 - learned.budget["evidence"]) * learned.error <= float(p_value) <= learned.error
     assert str(learned.conflict) == (
         f"the other study of p (34 of 210) does not agree with these data (p-value {p_value}): leave out this "
         f"evidence, or ask what differs; no parameters fit p in [{low:.6g}, {high:.6g}] (34 of 210 in the other "

@@ -172,4 +172,4 @@ def test_data_that_may_end_at_will_divide_the_error_in_the_same_way_before_the_f
     empty = Pilot(0 * counts.counts, PilotEnd.POWER_OF_FOUR)
     later = Pilot(counts.pilot.counts, PilotEnd.POWER_OF_FOUR)
     assert table_budget(empty, is_asked=True) == table_budget(later, is_asked=True)
-    assert table_budget(empty, is_asked=True).value_bets
+    assert table_budget(empty, is_asked=True)["value_bets"]

@@ -11,11 +11,11 @@ from row_models import row_model
 from time_games import read_over_time
 
 import plumdp as pl
-from plumdp.base.error_budget import ErrorBudget
 from plumdp.certifying.pipeline import relax
 from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.laws import law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
+from plumdp.confidence.tolerant import tolerant_shares
 from plumdp.data.counts import ADDED
 from plumdp.data.time_parts import FILED, parts_at
 from plumdp.fit.model_fit import fit_model
@@ -84,7 +84,7 @@ def test_rows_that_may_be_off_are_not_tested_over_time():
     found = pl.certify(COIN, CHANGED_COIN, HEADS, misfit=0.1)
     assert found.status != Status.CONTRADICTED
     assert found.lower < 0.1 < 0.2 < found.upper
-    assert not ErrorBudget.of_tolerant_set(has_bets=True, has_drifts=True).time
+    assert not tolerant_shares(has_bets=True, has_drifts=True)["time"]
 
 
 def unknown_coin(s):

@@ -14,7 +14,6 @@ from scipy.integrate import quad
 from tiers import covering, examples
 
 import plumdp as pl
-from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.errors import DataError
 from plumdp.confidence import tolerant
 from plumdp.confidence.bets import half_space
@@ -22,7 +21,15 @@ from plumdp.confidence.binomial import beta_binomial, tolerant_interval, widened
 from plumdp.confidence.constants import excluded_numbers, find_fixed_numbers
 from plumdp.confidence.likelihood import likelihood_set
 from plumdp.confidence.likelihood_table import likelihood_table
-from plumdp.confidence.tolerant import Cut, Range, measure_tolerantly, range_of_bets, tolerant_bounds, tolerant_set
+from plumdp.confidence.tolerant import (
+    Cut,
+    Range,
+    measure_tolerantly,
+    range_of_bets,
+    tolerant_bounds,
+    tolerant_set,
+    tolerant_shares,
+)
 from plumdp.data.counts import Pilot, PilotEnd, TransitionCounts
 from plumdp.fit.smallest_misfit import smallest_misfit
 from plumdp.learning import learn as learning
@@ -273,8 +280,8 @@ def test_the_share_of_intervals_does_not_depend_on_how_the_data_ended():
 
 
 def test_bets_intervals_of_events_and_of_single_choices_have_the_error_together():
-    budget = ErrorBudget.of_tolerant_set(has_bets=True, has_drifts=True)
-    shares = budget.half_spaces, budget.intervals, budget.single_choices
+    budget = tolerant_shares(has_bets=True, has_drifts=True)
+    shares = (budget[name] for name in ("half_spaces", "intervals", "single_choices"))
     assert shares == (Fraction(80, 100), Fraction(10, 100), Fraction(25, 1000))
     assert sum(shares) == budget.confidence_set == Fraction(925, 1000)
 

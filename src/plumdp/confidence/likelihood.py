@@ -7,20 +7,21 @@ which data came first, bets for both sides of each direction are placed and rene
 where it has too little data.
 
 With probability at least 1 - error the true point is in all of these sets at all times, whatever chose the actions, and
-whenever the data stopped. ``ErrorBudget.of_likelihood`` says how the error is divided.
+whenever the data stopped. ``likelihood_shares`` says how the error is divided.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from math import inf, log
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from plumdp.base.error_budget import ErrorBudget, Order, SetPart
+from plumdp.base.error_budget import ErrorBudget, Share
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction, HalfSpace, sharpened, tangent_half_space, unit_steps
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
@@ -31,7 +32,7 @@ from plumdp.confidence.full_likelihood import left_out_choices, search_maximum
 from plumdp.confidence.laws import SPACE_AS_DATA, Law, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import Guarantee, require_error
+from plumdp.confidence.sets import OF_SET, TESTS, Guarantee, graph_alone, require_error
 from plumdp.confidence.staged_bets import Bets, Stage, find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import Pilot, TransitionCounts, require_same_graph
 from plumdp.data.pilots import pilot_assumption
@@ -41,7 +42,7 @@ from plumdp.model.parametric import ParametricMDP
 Directions: TypeAlias = Callable[[FloatArray], Sequence[Direction]]
 """A function from an estimate of the parameters to the directions that matter there."""
 
-_Spent: TypeAlias = Callable[[SetPart], float]
+_Spent: TypeAlias = Callable[[str], float]
 """A function from a part of the set to its error."""
 
 ANNOUNCED = "the objectives were chosen before the data were looked at"
@@ -49,6 +50,19 @@ _GIVEN = "you chose the policy before these data were looked at (you said so)"
 _MANY = 20  # parameters with an effect, beyond which there are half-spaces across all outcomes
 _TRIES = 6  # steps towards the point of a likelihood set at which a value is largest
 _HALVINGS = 40
+
+Order: TypeAlias = Literal["unknown", "planned", "short", "open"]
+"""The order of the data: not known, of a length that was planned, planned too short for a pilot, or ended at will."""
+
+_INTERVALS, _MORE_INTERVALS = Fraction(1, 40), Fraction(3, 10)  # of the error; more, where rows have nothing else
+_PERCENT: dict[Order, tuple[tuple[int, int, int, int], ...]] = {
+    # half-spaces, those across outcomes, likelihood after the pilot, likelihood against the space: if nothing is asked,
+    # with few parameters, and with many
+    "unknown": ((0, 0, 0, 90), (0, 0, 0, 90), (0, 0, 0, 90)),
+    "planned": ((0, 0, 90, 0), (80, 0, 10, 0), (60, 20, 10, 0)),
+    "short": ((0, 0, 0, 90), (80, 0, 0, 10), (60, 20, 0, 10)),
+    "open": ((0, 0, 45, 45), (50, 0, 10, 30), (45, 20, 20, 5)),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +103,52 @@ class LikelihoodSet:
         return [*half_spaces, *(() if self.strips is None else self.strips.half_spaces(names))]
 
 
+def likelihood_shares(
+    order: Order,
+    *,
+    is_asked: bool,
+    has_many_parameters: bool = False,
+    leaves_rows_out: bool = False,
+    has_time: bool = False,
+) -> ErrorBudget:
+    """Return the budget of a likelihood set, which is itself some of the tests of the model.
+
+    If the length of the data was planned, half-spaces across what is asked take most. If not, they pay for all
+    lengths that the data might have, and the likelihood against the space, which needs no order, has a good part:
+    so a known order is of use with little data as well. Rows that the likelihood leaves out have nothing but
+    intervals, which then have more. ``has_time`` says that parts of the data are kept as they are read, however
+    many there are in the end: tests over time then have half of what those of drifts have without.
+    """
+    intervals = _MORE_INTERVALS if leaves_rows_out else _INTERVALS
+    left = (OF_SET - intervals) / (OF_SET - _INTERVALS)
+    percents = _PERCENT[order][is_asked + (is_asked and has_many_parameters)]
+    half_spaces, outcomes, after_pilot, against_space = (Fraction(percent, 100) * left for percent in percents)
+    time = TESTS / 4 if has_time else Fraction(0)
+    drifts = Fraction(0) if order == "unknown" else TESTS / 2 - time
+    rows = (TESTS - drifts - time) / 2
+    return ErrorBudget(
+        (
+            Share("half_spaces", half_spaces, "half-spaces across what is asked"),
+            Share("outcome_half_spaces", outcomes, "half-spaces across outcomes"),
+            Share("likelihood_after_pilot", after_pilot, "likelihood after the pilot"),
+            Share("likelihood_against_space", against_space, "likelihood against the space"),
+            Share("intervals", intervals, "intervals of probabilities"),
+        ),
+        (
+            Share("drifts", drifts, "tests of drifts"),
+            Share("time", time, "tests of changes over time"),
+            Share("rows", rows, "tests of rows"),
+            Share("classes", rows, "tests of tied rows"),
+        ),
+        graph_alone(),
+    )
+
+
 def likelihood_budget(
     table: LikelihoodTable, pilot: Pilot | None, *, has_directions: bool, has_time: bool = False
 ) -> ErrorBudget:
     """Return the division of the error, given the model, what is known of the order of the data, and what is asked."""
-    return ErrorBudget.of_likelihood(
+    return likelihood_shares(
         order_of(pilot),
         is_asked=has_directions,
         has_many_parameters=table.basis.shape[1] > _MANY,

@@ -6,13 +6,20 @@ A new kind is a frozen dataclass with these members, a function that makes a reg
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
+from fractions import Fraction
 from typing import Protocol
 
+from plumdp.base.error_budget import ErrorBudget, Share
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction
 from plumdp.model.graph import FloatArray
+
+TESTS = Fraction(1, 40)  # of the error, for tests of the model as a whole
+_NUMBERS = Fraction(1, 40)  # of the numbers that it fixes, once as intervals and once as predictions
+OF_SET = 1 - TESTS - 2 * _NUMBERS  # of a confidence set beside all of these
 
 
 class Guarantee(StrEnum):
@@ -67,3 +74,32 @@ def require_error(error: float) -> None:
     """Refuse an error that is not a probability between 0 and 1."""
     if not 0 < error < 1:
         raise DataError(f"error={error}: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %")
+
+
+def graph_alone(fraction: Fraction = Fraction(1, 20)) -> tuple[Share, ...]:
+    """Return the share of intervals of single transitions, which are claimed of contradicted models only."""
+    return (Share("graph_alone", fraction, "bounds on the graph alone, if the model is wrong"),)
+
+
+def whole_set(fraction: Fraction = OF_SET, *, tests: Fraction = TESTS) -> ErrorBudget:
+    """Return the budget of a set that is drawn at once, beside a test of the model with a share of its own."""
+    test = (Share("model_test", tests, "test of the model"),)
+    return ErrorBudget((Share("whole_set", fraction, "confidence set"),), test, graph_alone())
+
+
+def whole_set_of_updates() -> ErrorBudget:
+    """Return the budget of learning while acting: intervals that hold at all updates at once, and no other test."""
+    return whole_set(1 - 2 * _NUMBERS, tests=Fraction(0))
+
+
+def with_fixed_numbers(budget: ErrorBudget) -> ErrorBudget:
+    """Return the budget of a model that fixes numbers, which are then tested by intervals.
+
+    Predictions are tests beside those of a likelihood set. Other sets have them in their test of the model.
+    """
+    if budget["fixed_numbers"]:
+        return budget
+    predictions = (Share("predicted_numbers", _NUMBERS, "predictions of fixed numbers"),) if budget["classes"] else ()
+    intervals = Share("fixed_numbers", _NUMBERS, "intervals of fixed numbers")
+    if_wrong = graph_alone(budget["graph_alone"] / 2)  # half of it beside tests of fixed numbers
+    return replace(budget, beside=(*budget.beside, *predictions, intervals), if_wrong=if_wrong)

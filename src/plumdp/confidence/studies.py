@@ -12,12 +12,13 @@ is a p-value: at the true point it is at most a only if R misses the point, or i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 from numbers import Integral
 from typing import Any
 
+from plumdp.base.error_budget import ErrorBudget, Share
 from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.base.rounding import UP
 from plumdp.confidence.binomial import clopper_pearson
@@ -56,6 +57,15 @@ class Study:
             low, high = self.interval(level)
             kept, rejected = (kept, level) if high < lower or upper < low else (level, rejected)
         return min(1.0, (rejected + error) * UP)  # up: it claims less
+
+
+def beside_studies(budget: ErrorBudget) -> ErrorBudget:
+    """Return the budget beside evidence from other studies, which has half of the largest part of the set."""
+    largest = max(budget.of_set, key=lambda share: share.fraction)
+    half = largest.fraction / 2
+    of_set = tuple(share._replace(fraction=half) if share is largest else share for share in budget.of_set)
+    evidence = Share("evidence", half, "evidence from other studies")
+    return replace(budget, of_set=of_set, beside=(evidence, *budget.beside))
 
 
 def studies_of(model: ParametricMDP, evidence: Mapping[str, tuple[int, int]] | None) -> tuple[Study, ...]:

@@ -16,13 +16,14 @@ The page "Rows that are a little off" has the proofs.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import pairwise
 from math import fsum, inf, nextafter
 from typing import NamedTuple
 
 import numpy as np
 
-from plumdp.base.error_budget import ErrorBudget, equal_parts
+from plumdp.base.error_budget import ErrorBudget, Share, equal_parts
 from plumdp.base.errors import DataError, Option
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.binomial import tolerant_interval, widened
@@ -32,7 +33,7 @@ from plumdp.confidence.event_counts import sum_by
 from plumdp.confidence.laws import Law, law_of_space
 from plumdp.confidence.likelihood import Directions, LikelihoodSet, decided_before, directions_of_stages, guarantee_of
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
-from plumdp.confidence.sets import Guarantee, require_error
+from plumdp.confidence.sets import OF_SET, TESTS, Guarantee, graph_alone, require_error
 from plumdp.confidence.space_moments import is_nonnegative
 from plumdp.confidence.staged_bets import Bets, find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import CountArray, Pilot, TransitionCounts, require_same_graph
@@ -146,7 +147,7 @@ def tolerant_bounds(
     >>> tolerant_bounds(study.model, counts, misfit=0.01).method
     'intervals that allow for rows off by 0.01'
     """
-    strips = _intervals(model, counts, ErrorBudget.of_tolerant_set(has_bets=False, has_drifts=False), error)
+    strips = _intervals(model, counts, tolerant_shares(has_bets=False, has_drifts=False), error)
     ends = widened(strips.event_lower, strips.event_upper, require_misfit(misfit))
     method = f"intervals that allow for rows off by {misfit:g}"
     return replace(with_intervals(strips, *ends, model.expressions), error=error, method=method)
@@ -166,7 +167,23 @@ def require_misfit(misfit: float) -> float:
 def tolerant_budget(pilot: Pilot | None, *, has_directions: bool) -> ErrorBudget:
     """Return the division of the error if rows may be off, given what is known of the order of the data."""
     has_pilot = pilot is not None
-    return ErrorBudget.of_tolerant_set(has_bets=has_pilot and has_directions, has_drifts=has_pilot)
+    return tolerant_shares(has_bets=has_pilot and has_directions, has_drifts=has_pilot)
+
+
+def tolerant_shares(*, has_bets: bool, has_drifts: bool) -> ErrorBudget:
+    """Return the budget if rows may be off by a misfit: no likelihood, and drifts cut the region.
+
+    Intervals have what half-spaces leave, which must not depend on how the data ended. So an empty pilot, of data
+    that might have had one, leaves them no more than any other pilot would.
+    """
+    half_spaces, single = Fraction(4, 5) if has_bets else Fraction(0), Fraction(1, 40)
+    of_set = (
+        Share("half_spaces", half_spaces, "half-spaces across what is asked"),
+        Share("intervals", OF_SET - single - half_spaces, "intervals of probabilities"),
+        Share("single_choices", single, "intervals of single choices"),
+    )
+    drifts = Share("drifts", TESTS / 2 if has_drifts else Fraction(0), "tests of drifts")
+    return ErrorBudget(of_set, (drifts,), graph_alone())
 
 
 def measure_tolerantly(

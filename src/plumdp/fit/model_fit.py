@@ -27,6 +27,7 @@ from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood import LikelihoodSet, likelihood_budget, likelihood_set
 from plumdp.confidence.likelihood_table import CellCounts
 from plumdp.confidence.model_cache import ModelCache
+from plumdp.confidence.sets import with_fixed_numbers
 from plumdp.data.counts import TransitionCounts
 from plumdp.fit.agreement import AffineTests, Agreement, find_agreement
 from plumdp.fit.cell_tests import NO_CELLS, CellTests, cell_tests, largest
@@ -150,7 +151,7 @@ def _p_value(least: float, error: float) -> float:
 
 
 def _against_numbers(fixed: FixedNumbers, counts: TransitionCounts, budget: ErrorBudget, error: float) -> float:
-    share = budget.with_fixed_numbers().error_of("predicted_numbers", error)
+    share = with_fixed_numbers(budget).error_of("predicted_numbers", error)
     return strongest_evidence(fixed, counts, error=share)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from plumdp.confidence.constants import excluded_numbers, find_fixed_numbers
 from plumdp.confidence.likelihood import Directions
+from plumdp.confidence.sets import with_fixed_numbers
 from plumdp.confidence.tolerant import measure_tolerantly, tolerant_budget
 from plumdp.data.counts import TransitionCounts
 from plumdp.fit.drift import Drift, drift_cuts
@@ -43,7 +44,7 @@ def smallest_misfit(
     >>> smallest_misfit(coin, seen, error=0.01)  # 60 % after tails, 40 % after heads: each off by about a tenth
     0.074
     """
-    budget = tolerant_budget(counts.pilot, has_directions=directions is not None).with_fixed_numbers()
+    budget = with_fixed_numbers(tolerant_budget(counts.pilot, has_directions=directions is not None))
     of_set, of_numbers = budget.error_of_set(error), budget.error_of("fixed_numbers", error)
     measured = measure_tolerantly(model, counts, error=of_set, directions=directions, budget=budget)
     measured = replace(measured, cuts=(*measured.cuts, *drift_cuts(model, counts, measured.table, drifts)))

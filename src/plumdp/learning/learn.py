@@ -15,7 +15,8 @@ from plumdp.base.threads import one_blas_thread
 from plumdp.confidence.bounds import Intervals
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import ConfidenceSet, Guarantee
+from plumdp.confidence.sets import ConfidenceSet, Guarantee, with_fixed_numbers
+from plumdp.confidence.studies import beside_studies
 from plumdp.data.counts import ADDED, TransitionCounts, counts_of, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import drawn_pilot, pilot_assumption
@@ -103,7 +104,7 @@ def learn(
         data = replace(data, pilot=drawn_pilot(data, is_table=counted.is_table))
     is_asked = method.announce is not None and bool(questions) and "coupled" in storage_of(model).relaxations
     budget = _budget(method, cache, data, is_asked=is_asked, misfit=misfit)  # before the outcomes are looked at
-    budget = budget.with_evidence() if studies else budget
+    budget = beside_studies(budget) if studies else budget
     announced = method.announce
     if announced is not None and is_asked:
         for question in questions:
@@ -170,7 +171,7 @@ def _budget(
     """Return the division of the error, given the model, the order of the data, and whether values are asked for."""
     divide = method.tolerant.budget if misfit and method.tolerant is not None else method.budget
     budget = divide(cache, counts, is_asked)
-    return budget.with_fixed_numbers() if method.is_tested and len(cache.fixed) else budget
+    return with_fixed_numbers(budget) if method.is_tested and len(cache.fixed) else budget
 
 
 def _rests_on(method: ConfidenceMethod[Any], measured: ConfidenceSet, counts: TransitionCounts) -> tuple[str, ...]:
@@ -209,7 +210,7 @@ def learned_from(
 def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
     """Return the result after tests of the numbers that the model fixes, a conflict if the data exclude one of them.
 
-    The tests have their own share of the error (``ErrorBudget.with_fixed_numbers``).
+    The tests have their own share of the error (``with_fixed_numbers``).
     """
     if not len(fixed):
         return learned

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -16,8 +17,8 @@ from plumdp.confidence.bets import HalfSpace
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
 from plumdp.confidence.likelihood import LikelihoodSet, likelihood_budget, likelihood_set
 from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import ConfidenceSet
-from plumdp.confidence.tolerant import tolerant_bounds, tolerant_budget, tolerant_set
+from plumdp.confidence.sets import ConfidenceSet, whole_set, whole_set_of_updates
+from plumdp.confidence.tolerant import tolerant_bounds, tolerant_budget, tolerant_set, tolerant_shares
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.fit.drift import Drift, within_drifts
 from plumdp.fit.model_fit import ModelFit
@@ -54,7 +55,7 @@ Earlier: TypeAlias = tuple[FloatArray, FloatArray, CountArray]
 """Both ends of the interval of each event, and the successes and trials that gave them (2, 2, n_events)."""
 
 
-_AT_ONCE, _AS_PUBLISHED = always(ErrorBudget.of_one_set()), always(ErrorBudget.of_published_set())
+_AT_ONCE, _AS_PUBLISHED = always(whole_set()), always(whole_set(Fraction(1), tests=Fraction(0)))
 
 
 @dataclass(frozen=True)
@@ -137,8 +138,8 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
     "interval": ConfidenceMethod(
         expression_bounds,
         within_intervals,
-        tolerant=TolerantMethod(tolerant_bounds, always(ErrorBudget.of_tolerant_set(has_bets=False, has_drifts=False))),
-        updates=Updates(partial(find_events, factors=True), _updated_bounds, ErrorBudget.of_updates()),
+        tolerant=TolerantMethod(tolerant_bounds, always(tolerant_shares(has_bets=False, has_drifts=False))),
+        updates=Updates(partial(find_events, factors=True), _updated_bounds, whole_set_of_updates()),
         half_spaces=ExpressionBounds.half_spaces,
         options=("interval_method", "events"),
     ),
@@ -174,7 +175,7 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
         published_bounds,
         within_intervals,
         budget=_AS_PUBLISHED,
-        updates=Updates(published_events, _published_update, ErrorBudget.of_published_set()),
+        updates=Updates(published_events, _published_update, whole_set(Fraction(1), tests=Fraction(0))),
         half_spaces=ExpressionBounds.half_spaces,
         is_tested=False,
         tightest="rectangular",

@@ -57,7 +57,7 @@ def with_studies(learned: Learned) -> Learned:
     table = ExpressionTable.build([study.expression for study in studies], learned.model.space.names)
     lower, upper = project(whole, table)
     ranges = [*zip(lower.tolist(), upper.tolist(), strict=True)]
-    of_data = float(1 - learned.budget.evidence) * learned.error
+    of_data = float(1 - learned.budget["evidence"]) * learned.error
     p_values = [study.p_value(low, high, of_data) for study, (low, high) in zip(studies, ranges, strict=True)]
     region = region_within(learned, learned.bounds, studies)
     clock.lap("region")

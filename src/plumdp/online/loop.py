@@ -16,6 +16,7 @@ from plumdp.certifying.pipeline import relax
 from plumdp.certifying.valuation import with_looser
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
+from plumdp.confidence.sets import with_fixed_numbers
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.observing import Act, Observe
 from plumdp.data.runs import Rng
@@ -198,7 +199,7 @@ def _learn(
     """Return the region and the bounds after an update, with tests of the fixed numbers if there are any."""
     seen = new_parts(int(state.counts.sum()), is_simulated=True)
     counts = TransitionCounts(model.graph, state.counts, "adaptive", parts=seen)
-    budget = updates.budget.with_fixed_numbers() if fixed is not None and len(fixed) else updates.budget
+    budget = with_fixed_numbers(updates.budget) if fixed is not None and len(fixed) else updates.budget
     earlier = state.event_lower, state.event_upper, state.ends
     bounds = updates.update(model, counts, events, earlier, budget.error_of_set(error))
     learned = learned_from(model, counts, bounds, error, budget)

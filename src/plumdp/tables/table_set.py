@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.error_budget import ErrorBudget, equal_parts, favoured_parts
+from plumdp.base.error_budget import ErrorBudget, Share, equal_parts, favoured_parts
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.likelihood import ANNOUNCED, guarantee_of
 from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import Guarantee
+from plumdp.confidence.sets import OF_SET, TESTS, Guarantee, graph_alone
 from plumdp.data.counts import N_TABLE_PILOTS, Pilot, TransitionCounts
 from plumdp.data.pilots import pilot_assumption
 from plumdp.model.graph import FloatArray, read_only
@@ -100,7 +101,22 @@ def table_budget(pilot: Pilot | None, *, is_asked: bool) -> ErrorBudget:
     would have all of the error for intervals, and whoever goes on would have that of bets as well.
     """
     has_bets = is_asked and pilot is not None and (bool(pilot.moments) or not pilot.is_planned)
-    return ErrorBudget.of_table(has_bets=has_bets)
+    return table_shares(has_bets=has_bets)
+
+
+def table_shares(*, has_bets: bool) -> ErrorBudget:
+    """Return the budget of a table of unknown rows: intervals of all rows, and bets if it is known what came first.
+
+    Intervals keep so much that they are at most a few per cent wider than alone, for where bets say nothing.
+    """
+    values, rows = (Fraction(1, 2), Fraction(1, 20)) if has_bets else (Fraction(0), Fraction(0))
+    of_set = (
+        Share("intervals", OF_SET - values - 2 * rows, "intervals of probabilities"),
+        Share("value_bets", values, "bets on the values of a table"),
+        Share("row_bets", rows, "bets on single rows of a table"),
+        Share("joint_bets", rows, "bets on all rows of a table together"),
+    )
+    return ErrorBudget(of_set, (Share("model_test", TESTS, "test of the model"),), graph_alone())
 
 
 def table_set(
@@ -117,7 +133,7 @@ def table_set(
     of_intervals = budget.error_in_set("intervals", error)
     found = table_intervals(model, counts, error=of_intervals)
     plain = TableSet(found.lower, found.upper, error, Guarantee.ANYTIME, None, conflict=found.conflict)
-    if counts.pilot is None or not budget.value_bets:
+    if counts.pilot is None or not budget["value_bets"]:
         return plain
     first = counts.pilot.first_bets
     moments = None if first is None else moments_of(model, counts, counts.pilot, first)

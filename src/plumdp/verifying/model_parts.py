@@ -11,9 +11,7 @@ from plumdp.model.space import ParameterSpace
 
 def shares_part(budget: ErrorBudget) -> dict[str, str]:
     """Return the shares of the error that are spent if the model is right, by their names."""
-    names = budget.__dataclass_fields__
-    shares = {name: getattr(budget, name) for name in names if name != "graph_alone"}
-    return {name: str(share) for name, share in shares.items() if share}
+    return {share.name: str(share.fraction) for share in (*budget.of_set, *budget.beside) if share.fraction}
 
 
 def space_part(space: ParameterSpace) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.error_budget import SetPart, equal_parts
+from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.binomial import tolerant_interval
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.estimates import marginal_precision
@@ -34,7 +34,7 @@ _INTERVALS = {
     "Hoeffding": "hoeffding",
     "tolerant": TOLERANT,
 }
-_LIKELIHOODS: tuple[SetPart, SetPart] = ("likelihood_against_space", "likelihood_after_pilot")
+_LIKELIHOODS = ("likelihood_against_space", "likelihood_after_pilot")
 
 
 def set_part(learned: Learned, data: Data | None) -> dict[str, Any]:
