@@ -281,7 +281,7 @@ def test_the_share_of_intervals_does_not_depend_on_how_the_data_ended():
 
 def test_bets_intervals_of_events_and_of_single_choices_have_the_error_together():
     budget = tolerant_shares(has_bets=True, has_drifts=True)
-    shares = (budget[name] for name in ("half_spaces", "intervals", "single_choices"))
+    shares = tuple(budget[name] for name in ("half_spaces", "intervals", "single_choices"))
     assert shares == (Fraction(80, 100), Fraction(10, 100), Fraction(25, 1000))
     assert sum(shares) == budget.confidence_set == Fraction(925, 1000)
 
