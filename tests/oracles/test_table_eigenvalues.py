@@ -7,7 +7,7 @@ from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.tables import eigenvalues
 from plumdp.tables.chain import TableChain
 from plumdp.tables.eigenvalues import is_above, largest_norm
-from plumdp.tables.equations import equations_of
+from plumdp.tables.equations import regular_equations
 
 
 class Solved:
@@ -23,7 +23,7 @@ class Solved:
         )  # fmt: skip
         self.table = TableChain(chain, np.arange(4 * n), np.zeros(4 * n), 4 * n)
         self.rows = rng.dirichlet([4, 4, 0.4, 0.4], size=n).ravel()
-        self.equations = equations_of(self.table, self.rows)
+        self.equations = regular_equations(self.table, self.rows)
         self.exact = np.linalg.inv(np.eye(n) - self.equations.moves.toarray())
         self.inverse = self.exact if dense else None
 

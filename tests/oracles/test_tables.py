@@ -18,7 +18,7 @@ from tiers import size
 from plumdp.tables import bounds
 from plumdp.tables.bounds import Moments, table_bounds
 from plumdp.tables.contraction import _leads_out
-from plumdp.tables.equations import equations_of
+from plumdp.tables.equations import regular_equations
 from plumdp.tables.rows import curvature
 
 HALF = Fraction(1, 2)
@@ -240,7 +240,7 @@ def test_solutions_from_above_are_above_the_exact_ones(seed):
     n, leak = int(rng.integers(1, 7)), 10 ** rng.uniform(-12, 0)
     table = make_table([[(t, s * (n + 1) + i) for i, t in enumerate([*range(n), n])] for s in range(n)])
     probability = np.hstack([rng.dirichlet(np.ones(n), n) * (1 - leak), np.full((n, 1), leak)]).ravel()
-    equations, right = equations_of(table, probability), rng.uniform(0, 1, n) * 10.0 ** rng.integers(-3, 4, n)
+    equations, right = regular_equations(table, probability), rng.uniform(0, 1, n) * 10.0 ** rng.integers(-3, 4, n)
     above = None if equations is None else equations.above(right)
     if above is None:
         assert leak < 1e-6

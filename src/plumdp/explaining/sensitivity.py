@@ -9,9 +9,10 @@ from plumdp.model.objective import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain
-from plumdp.solver.coupled.equations import equations_of
 from plumdp.solver.coupled.gradient import policy_gradient
-from plumdp.solver.draws import draw_first, stretched
+from plumdp.solver.equations import chain_equations
+from plumdp.solver.problem import Problem
+from plumdp.solver.reduce import reduce
 
 _LEAST = 1e-9  # of one minus a probability
 
@@ -29,24 +30,21 @@ def expression_weights(model: ParametricMDP, policy: Policy, objective: Objectiv
     >>> float(expression_weights(study.model, first, study.objective, np.array([0.5])).max())
     0.0
     """
-    chosen = check_policy(model.graph, policy)
-    if chosen.dtype.kind == "f":
-        draws, n_expressions = draw_first(model.graph, chosen), len(model.expressions)
-        of_draws = draws.model(model), draws.only, stretched(objective, model.graph)
-        return expression_weights(*of_draws, point)[:n_expressions]
-    chain = policy_chain(model, chosen, objective.flipped() or objective)
+    asked = reduce(Problem(model, objective, check_policy(model.graph, policy))).problem
+    assert asked.policy is not None
+    chain = policy_chain(asked.mdp, asked.policy, asked.objective)
     chain = chain if isinstance(chain, str) else chain.with_coins()
-    values = model.expressions.evaluate(np.asarray(point, dtype=np.float64)[None, :])[:, 0].clip(0, 1)
-    if objective.n_steps is None and not isinstance(chain, str) and chain.n_open:
+    if asked.objective.n_steps is None and not isinstance(chain, str) and chain.n_open:
+        values = asked.mdp.expressions.evaluate(np.asarray(point, dtype=np.float64)[None, :])[:, 0].clip(0, 1)
         weights = _along_the_chain(chain, values)
         if weights is not None:
-            return weights
-    return _along_gradients(model, policy_gradient(model, chosen, objective, point)[1], point)
+            return weights[: len(model.expressions)]
+    return _along_gradients(model, policy_gradient(model, policy, objective, point)[1], point)
 
 
 def _along_the_chain(chain: PolicyChain, values: FloatArray) -> FloatArray | None:
     probability, source = values[chain.expression], owners(chain.first)
-    equations = equations_of(chain, probability * chain.discount)
+    equations = chain_equations(chain, probability * chain.discount)
     if equations is None:
         return None
     value = np.concatenate([np.zeros(chain.n_open), chain.known])

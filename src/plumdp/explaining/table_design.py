@@ -21,7 +21,7 @@ from plumdp.model.row_classes import RowClasses
 from plumdp.result.advice import ClassAdvice, Prediction
 from plumdp.tables.candidates import smoothed
 from plumdp.tables.chain import PRIOR, pooled
-from plumdp.tables.equations import equations_of, values_of
+from plumdp.tables.equations import regular_equations, values_of
 from plumdp.tables.plan import row_variances
 from plumdp.tables.policies import chain_of_policy
 
@@ -100,7 +100,7 @@ def table_question(learned: Learned, asked: Question, policy: Policy) -> TableQu
         raise DataError(f"there is no advice on rows: {bounded}")
     table = bounded.table
     probability = table.frequencies(seen)
-    equations = equations_of(table, probability)
+    equations = regular_equations(table, probability)
     if equations is None:
         raise DataError("there is no advice on rows: by what was seen, runs need not end")
     values = values_of(table, equations, probability, table.chain.reward)

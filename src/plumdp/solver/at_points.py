@@ -17,6 +17,8 @@ from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import propose_solution
 from plumdp.solver.by_steps import keep_best
 from plumdp.solver.prepared import Prepared, prepare
+from plumdp.solver.problem import Problem
+from plumdp.solver.reduce import reduce
 from plumdp.solver.solution import Solution
 from plumdp.solver.solve import solve
 
@@ -68,7 +70,7 @@ class PointSolver:
             return self.last.policy
         mdp = self.at(point)
         prepared, objective = self._prepared_for(mdp), self._objective
-        if is_open_everywhere(objective) or objective.flipped() is not None:
+        if is_open_everywhere(objective) or reduce(Problem(mdp, objective)).steps:
             self.last = self._solve(mdp, _PRECISION, _MAX_SWEEPS)
         else:
             of_point = prepare(mdp, objective, like=prepared)

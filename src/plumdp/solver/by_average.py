@@ -17,6 +17,7 @@ from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.solver.by_discount import stepped
 from plumdp.solver.chains import chain_of, is_cheap
 from plumdp.solver.component import Component
+from plumdp.solver.equations import equations_of, factorised
 from plumdp.solver.game import Game
 from plumdp.solver.layout import SweepLayout
 from plumdp.solver.problem import Progress
@@ -116,16 +117,13 @@ def gain_and_bias(matrix: Any, reward: FloatArray) -> FloatArray | None:
     They solve g + h = r + P h, if the chain has one recurrent class; otherwise None is returned.
     """
     from scipy.sparse import csc_array, eye_array, hstack
-    from scipy.sparse.linalg import splu
 
     n = len(reward)
-    equations = eye_array(n, format="csc") - csc_array(matrix)
-    try:
-        factors = splu(csc_array(hstack([np.ones((n, 1)), equations[:, 1:]])))
-    except RuntimeError:  # singular
+    bordered = hstack([np.ones((n, 1)), (eye_array(n, format="csc") - csc_array(matrix))[:, 1:]])
+    factors = factorised(bordered)
+    if factors is None:
         return None
-    solution = factors.solve(reward)
-    values = np.insert(solution, 1, 0.0)
+    values = np.insert(factors.solve(reward), 1, 0.0)
     return values if np.isfinite(values).all() else None
 
 
@@ -136,11 +134,12 @@ def relative_values(graph: Graph, policy: IntArray, probability: FloatArray, rew
     larger has by far the larger value, and of states with the same average it is the one with the larger bias
     (Blackwell 1962). ``probability`` is that of transitions, and ``reward`` that of choices.
     """
-    from scipy.sparse import csr_array, eye_array
-    from scipy.sparse.linalg import spsolve
+    from scipy.sparse import csr_array
 
     n, transitions = graph.n_states, graph.transitions_of(policy)
     first = np.concatenate([[0], np.cumsum(np.diff(graph.first_transition)[policy])])
     moves = csr_array((_NEARLY_ONE * probability[transitions], graph.successor[transitions], first), shape=(n, n))
-    values = np.atleast_1d(spsolve((eye_array(n) - moves).tocsc(), reward[policy]))
+    equations = equations_of(moves)
+    assert equations is not None  # as the discount is below one
+    values = equations.solve(reward[policy])
     return np.asarray(values - values[graph.initial_state])

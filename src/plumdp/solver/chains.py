@@ -10,6 +10,7 @@ import numpy as np
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.solver import chain_kernels
 from plumdp.solver.component import Component
+from plumdp.solver.equations import factorised
 
 _MAX_FILL = 500_000_000  # entries of a factorisation; with more, equations are solved by sweeps
 _CHEAP_FILL = 5_000_000  # entries of a factorisation: below, solving equations again and again costs little
@@ -89,7 +90,6 @@ def solve_chain(chain: Chain) -> FloatArray | None:
 
 def _factorised(chain: Chain) -> FloatArray | None:
     from scipy.sparse import csc_array
-    from scipy.sparse.linalg import splu
 
     n, end = len(chain.constants), chain.offset[1:]
     entry = np.insert(-chain.entry, end, 1.0)  # diagonal last: the row of a state never left sums to 0 despite rounding
@@ -98,9 +98,8 @@ def _factorised(chain: Chain) -> FloatArray | None:
     transposed = csc_array((entry, row, offset), shape=(n, n))  # I - P by rows is its transpose by columns
     has_hub = int(np.bincount(chain.column, minlength=1).max()) > _HUB
     for settings in ({},) if has_hub else (_SYMMETRIC, {}):
-        try:
-            factors = splu(transposed, **settings)
-        except RuntimeError:  # singular: these moves may stay forever
+        factors = factorised(transposed, **settings)
+        if factors is None:  # these moves may stay forever
             return None
         solution: FloatArray = factors.solve(chain.constants, trans="T")
         if _LONG < solution.max() < np.inf:

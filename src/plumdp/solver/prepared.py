@@ -16,7 +16,9 @@ from plumdp.model.text import number_of, one_line
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.game import Game, plain_game, wanted_by
 from plumdp.solver.layout import SweepLayout, lay_out
+from plumdp.solver.problem import Problem
 from plumdp.solver.qualitative import make_game
+from plumdp.solver.reduce import reduce
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,7 @@ def prepare(
     >>> bool((again.lower == solve(other, study.objective).lower).all())
     True
     """
-    objective = objective.flipped() or objective
+    objective = reduce(Problem(imdp, objective)).problem.objective
     if like is None or not _is_about(like, imdp, objective):
         game = _decided(imdp, objective, nature, within)
         return Prepared(objective, game, lay_out(game))

@@ -21,7 +21,7 @@ from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import FloatArray
 from plumdp.tables.chain import TableChain
 from plumdp.tables.contraction import Contraction
-from plumdp.tables.equations import equations_of, values_of
+from plumdp.tables.equations import regular_equations, values_of
 from plumdp.tables.joint import Joint
 from plumdp.tables.plan import Plan, Stage, tilted_rows
 from plumdp.tables.rows import curvature
@@ -91,7 +91,7 @@ def _centre(table: TableChain, stages: Sequence[Stage], near: Contraction) -> Fl
     for _ in range(_ROUNDS):
         masses = [(table.of_places(stage.counts), stage) for stage in stages]
         tilted = np.where(near.is_known[table.owner], tilted_rows(table, masses, centre), 0.0)
-        equations = equations_of(table, tilted)
+        equations = regular_equations(table, tilted)
         if equations is None:
             return near.values
         centre = values_of(table, equations, tilted, np.where(near.is_known, table.chain.reward, near.values))

@@ -21,7 +21,7 @@ from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Indices, read_only
 from plumdp.solver.coupled import kernels
 from plumdp.tables.chain import TableChain
-from plumdp.tables.equations import Equations, equations_of, right_side, values_of
+from plumdp.tables.equations import RegularEquations, regular_equations, right_side, values_of
 from plumdp.tables.plan import Plan
 from plumdp.tables.rows import Reference, RowBounds, row_bounds
 
@@ -37,7 +37,7 @@ class Contraction:
     """Bounds on D = V - V̂: |D| <= distance, σ(D) <= deviation, |δ| <= size, for all true values V."""
 
     table: TableChain
-    equations: Equations
+    equations: RegularEquations
     frequency: FloatArray  # (n_transitions): P, 0 in rows that are not known
     visits: FloatArray  # (n), at least 1
     is_known: BoolArray  # (n)
@@ -89,7 +89,7 @@ def contract(
     is_known = _leads_out(table, counts, ~table.is_free | ((visits >= _LEAST_VISITS) & plan.is_kept))
     frequency = np.where(table.place >= 0, table.of_places(counts) / np.maximum(visits, 1.0)[table.owner], table.number)
     frequency = np.where(is_known[table.owner], frequency, 0.0)
-    equations = equations_of(table, frequency)
+    equations = regular_equations(table, frequency)
     if equations is None:
         return None
     reward = np.where(is_known, table.chain.reward, (lower + upper) / 2)
@@ -123,7 +123,12 @@ def _leads_out(table: TableChain, counts: FloatArray, is_known: BoolArray) -> Bo
 
 
 def _rounding(
-    table: TableChain, equations: Equations, frequency: FloatArray, values: FloatArray, reward: FloatArray, scale: float
+    table: TableChain,
+    equations: RegularEquations,
+    frequency: FloatArray,
+    values: FloatArray,
+    reward: FloatArray,
+    scale: float,
 ) -> FloatArray:
     """Return a bound (n) on what δ is off because neither frequencies nor values are exact."""
     value, error = equations.applied(values)

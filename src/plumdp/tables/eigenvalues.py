@@ -14,8 +14,9 @@ import numpy as np
 
 from plumdp.base.rounding import UNIT
 from plumdp.model.graph import FloatArray
+from plumdp.solver.equations import factorised
 from plumdp.tables.chain import TableChain
-from plumdp.tables.equations import Equations
+from plumdp.tables.equations import RegularEquations
 
 
 class Solved(Protocol):
@@ -26,7 +27,7 @@ class Solved(Protocol):
         """The chain."""
 
     @property
-    def equations(self) -> Equations:
+    def equations(self) -> RegularEquations:
         """Its equations."""
 
     @property
@@ -59,7 +60,9 @@ def largest_norm(near: Solved, probability: FloatArray, weight: FloatArray, scal
     return np.inf
 
 
-def _proposed(table: TableChain, equations: Equations, moves: Any, weight: FloatArray, scale: FloatArray) -> float:
+def _proposed(
+    table: TableChain, equations: RegularEquations, moves: Any, weight: FloatArray, scale: FloatArray
+) -> float:
     """Return about the largest eigenvalue, by Lanczos' method."""
     from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
@@ -153,17 +156,12 @@ def _factor_error(matrix: Any, shift: float) -> float | None:
     Theorem 9.3). What U differs from D Lᵀ is calculated.
     """
     from scipy.sparse import diags_array, eye_array
-    from scipy.sparse.linalg import splu
 
     n = matrix.shape[0]
-    try:
-        factors = splu(
-            (matrix - shift * eye_array(n)).tocsc(),
-            permc_spec="MMD_AT_PLUS_A",
-            diag_pivot_thresh=0.0,
-            options={"SymmetricMode": True, "Equil": False},
-        )
-    except RuntimeError:  # SciPy's own, of a singular matrix
+    settings = {"SymmetricMode": True, "Equil": False}
+    shifted = matrix - shift * eye_array(n)
+    factors = factorised(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=settings)
+    if factors is None:
         return None
     pivots = factors.U.diagonal()
     if not (factors.perm_r == factors.perm_c).all() or not pivots.min() > 0:

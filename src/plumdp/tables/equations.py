@@ -7,36 +7,35 @@ its roundings.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from plumdp.base.rounding import UNIT
 from plumdp.model.graph import FloatArray
+from plumdp.solver.equations import Equations, equations_of
 from plumdp.tables.chain import TableChain
 
 _TRIALS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Equations:
-    """The matrix I - M of a chain, its factors, and a vector h >= 0 with (I - M) h >= 1/2."""
+class RegularEquations:
+    """The matrix I - M of a chain, its equations, and a vector h >= 0 with (I - M) h >= 1/2."""
 
     moves: Any  # (n, n): M, sparse
-    factors: Any
+    equations: Equations
     witness: FloatArray  # (n): h
     n_terms: int  # that the sums of a row or a column have, at most
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return about the solution of (I - M) x = right."""
-        solution: FloatArray = self.factors.solve(right)
-        return solution
+        return self.equations.solve(right)
 
     def solve_transposed(self, right: FloatArray) -> FloatArray:
         """Return about the solution of x (I - M) = right."""
-        solution: FloatArray = self.factors.solve(right, trans="T")
-        return solution
+        return self.equations.solve_transposed(right)
 
     def applied(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return (I - M) x in floats, and a bound on its rounding, for vectors or matrices."""
@@ -54,7 +53,7 @@ class Equations:
         return _raised(self, np.maximum(self.solve(right), 0.0), right, self.witness)
 
 
-def _raised(equations: Equations, x: FloatArray, right: FloatArray, witness: FloatArray) -> FloatArray | None:
+def _raised(equations: RegularEquations, x: FloatArray, right: FloatArray, witness: FloatArray) -> FloatArray | None:
     """Return x, raised along the witness until (I - M) x >= right is proved."""
     for _ in range(_TRIALS):
         value, rounding = equations.applied(x)
@@ -67,30 +66,30 @@ def _raised(equations: Equations, x: FloatArray, right: FloatArray, witness: Flo
     return None
 
 
-def equations_of(table: TableChain, probability: FloatArray) -> Equations | None:
+def regular_equations(table: TableChain, probability: FloatArray) -> RegularEquations | None:
     """Return the equations for probabilities (n_transitions), 0 in rows that are closed; None if not proved regular."""
-    from scipy.sparse import csr_array, eye_array
-    from scipy.sparse.linalg import splu
+    from scipy.sparse import csr_array
 
     n, is_open = table.n, table.successor < table.n
     entries = (table.discount * probability)[is_open], (table.owner[is_open], table.successor[is_open])
     moves = csr_array(entries, shape=(n, n))  # equal successors of a row are added up
-    try:
-        factors = splu((eye_array(n) - moves).tocsc())
-    except RuntimeError:  # SciPy's own, of a singular matrix
+    equations = equations_of(moves)
+    if equations is None:
         return None
     most = max(int(np.bincount(axis, minlength=1).max(initial=0)) for axis in entries[1])
-    plain = Equations(moves, factors, np.zeros(n), most)
+    plain = RegularEquations(moves, equations, np.zeros(n), most)
     witness = np.maximum(plain.solve(np.ones(n)), 0.0)
     if not np.isfinite(witness).all():
         return None
     value, rounding = plain.applied(witness)
     if not (value - rounding >= 0.5).all():
         return None
-    return Equations(moves, factors, witness, most)
+    return replace(plain, witness=witness)
 
 
-def values_of(table: TableChain, equations: Equations, probability: FloatArray, reward: FloatArray) -> FloatArray:
+def values_of(
+    table: TableChain, equations: RegularEquations, probability: FloatArray, reward: FloatArray
+) -> FloatArray:
     """Return about the values of the open nodes, given the probabilities and the rewards of their rows."""
     return equations.solve(reward + right_side(table, probability))
 

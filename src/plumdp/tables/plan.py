@@ -18,7 +18,7 @@ import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray
 from plumdp.tables.chain import TableChain
-from plumdp.tables.equations import Equations, equations_of, values_of
+from plumdp.tables.equations import RegularEquations, regular_equations, values_of
 
 _LEFT_OUT = 0.02  # of the width that is aimed at: what rows that hardly matter may add
 _TILTS = 4
@@ -71,7 +71,7 @@ class Stage:
 def make_plan(table: TableChain, counts: FloatArray, ratio: float, log_error: float) -> Plan | None:
     """Return the plan of bets on the value of a chain, given what the pilot saw; None if there is nothing to bet on."""
     probability = table.frequencies(counts)
-    equations = equations_of(table, probability)
+    equations = regular_equations(table, probability)
     if equations is None:
         return None
     occupancy = np.maximum(equations.solve_transposed(table.start), 0.0)
@@ -130,11 +130,11 @@ def next_weights(
     return np.where(table.is_free & np.isfinite(weight), weight, 0.0)
 
 
-def _least_favourable(plan: Plan, probability: FloatArray, stage: Stage) -> tuple[Equations, FloatArray] | None:
+def _least_favourable(plan: Plan, probability: FloatArray, stage: Stage) -> tuple[RegularEquations, FloatArray] | None:
     """Return equations and values of the table that, near the frequencies, is least favourable to a bet."""
     table, tilted, found = plan.table, probability, None
     for _ in range(_TILTS + 1):
-        equations = equations_of(table, tilted)
+        equations = regular_equations(table, tilted)
         if equations is None:
             return None
         values = values_of(table, equations, tilted, table.chain.reward)

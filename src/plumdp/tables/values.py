@@ -17,7 +17,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
 from plumdp.solver.coupled.bounds import Proof
 from plumdp.tables.bounds import Errors, Moments, TableBounds, table_bounds
-from plumdp.tables.equations import equations_of, values_of
+from plumdp.tables.equations import regular_equations, values_of
 from plumdp.tables.policies import chain_of_policy
 
 
@@ -87,7 +87,7 @@ def estimate_value(question: Question, policy: npt.NDArray[Any], seen: FloatArra
         return np.inf
     table = bounded.table
     probability = table.frequencies(seen)
-    equations = equations_of(table, probability)
+    equations = regular_equations(table, probability)
     if equations is None:
         return np.inf
     value = float(values_of(table, equations, probability, table.chain.reward)[table.chain.initial])

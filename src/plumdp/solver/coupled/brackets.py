@@ -14,7 +14,6 @@ from plumdp.region.ball import Ball, ball_around
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.chain import PolicyChain
-from plumdp.solver.coupled.equations import Equations, equations_of
 from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
 from plumdp.solver.coupled.forms import Forms, forms_on
 from plumdp.solver.coupled.linear_part import Range, linear_range
@@ -22,6 +21,7 @@ from plumdp.solver.coupled.norms import extreme_eigenvalues
 from plumdp.solver.coupled.remainder import ErrorModel
 from plumdp.solver.coupled.residuals import Residuals, residual_bounds
 from plumdp.solver.coupled.slabs import Slab, forms_in, linear_range_in
+from plumdp.solver.equations import Equations, chain_equations
 
 _SINGULAR = "runs of the policy need not end at the centre of the region, so that its equations are singular there"
 ENDLESS = "nature may keep a run from ending, so that nothing bounds the remainder"
@@ -72,7 +72,7 @@ class Setting:
 
     def equations(self) -> Equations | None:
         """Return the equations at the centre, or None if they are singular."""
-        return equations_of(self.chain, self.forms.means[self.chain.expression])
+        return chain_equations(self.chain, self.forms.means[self.chain.expression])
 
     def linear_range(self, slope: FloatArray) -> Range:
         """Return bounds on a linear function of the ball's or slab's coordinates over the points of the region."""

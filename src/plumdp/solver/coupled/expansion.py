@@ -9,8 +9,8 @@ import numpy as np
 from plumdp.base.rounding import UNIT
 from plumdp.model.graph import FloatArray
 from plumdp.solver.coupled.chain import PolicyChain
-from plumdp.solver.coupled.equations import Equations
 from plumdp.solver.coupled.forms import Forms
+from plumdp.solver.equations import Equations
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ def first_order(chain: PolicyChain, forms: Forms, equations: Equations) -> Expan
     n, d = chain.n_open, forms.dimension
     values, slopes = np.zeros(chain.n_nodes), np.zeros((chain.n_nodes, d))
     values[n:] = chain.known
-    entering = chain.rows(equations.probability, chain.successor, chain.n_nodes) @ values
+    entering = chain.rows(forms.means[chain.expression], chain.successor, chain.n_nodes) @ values
     values[:n] = equations.solve((chain.reward + entering)[:, None])[:, 0]
     slopes[:n] = equations.solve(by_expression(chain, values[chain.successor], forms.spreads))
     return Expansion(values, slopes, np.zeros((chain.n_nodes, 0)))

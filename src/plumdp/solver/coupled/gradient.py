@@ -15,10 +15,10 @@ from plumdp.region.ball import Ball
 from plumdp.solver.coupled.by_cycles import cycles_of
 from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain
-from plumdp.solver.coupled.equations import equations_of
 from plumdp.solver.coupled.expansion import by_expression
 from plumdp.solver.coupled.forms import Forms, forms_on
 from plumdp.solver.draws import draw_first, stretched
+from plumdp.solver.equations import chain_equations
 
 
 class Gradient(NamedTuple):
@@ -93,7 +93,7 @@ def _average_gradient(model: ParametricMDP, policy: IntArray, objective: Objecti
 
 def _gradient(chain: PolicyChain, forms: Forms) -> tuple[float, FloatArray]:
     n, probability = chain.n_open, forms.means[chain.expression]
-    equations = equations_of(chain, probability)
+    equations = chain_equations(chain, probability)
     if equations is None:
         return np.nan, np.zeros(forms.dimension)
     values = np.concatenate([np.zeros(n), chain.known])
