@@ -50,14 +50,16 @@ DOORS = {
 
 
 @cache
-def imported(source: str) -> set[str]:
-    """Return the full names of all modules that a text imports, also inside functions."""
+def imported(source: str, package: str) -> set[str]:
+    """Return the full names of all modules that a text of a package imports, also inside functions."""
     names = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: 1 - node.level or None] if node.level else []
+            module = ".".join([*above, *filter(None, [node.module])])
+            names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
     return names
 
 
@@ -67,7 +69,7 @@ def violations(path: str, source: str) -> list[str]:
     room, is_loose = path.split("/")[0], "/" not in path
     if path not in ROOT and room not in ROOMS:
         problems.append(f"{path} is in no room")
-    for name in sorted(imported(source)):
+    for name in sorted(imported(source, ".".join(["plumdp", *path.split("/")[:-1]]))):
         package, _, rest = name.partition(".")
         other = rest.split(".")[0]
         if package == "plumdp" and not is_loose and room in ROOMS and other in ROOMS[ROOMS.index(room) + 1 :]:
@@ -103,6 +105,11 @@ def test_every_room_imports_earlier_rooms_only():
             "learning/learn.py",
             "from plumdp.certifying import pipeline",
             "learning/learn.py (learning) imports plumdp.certifying from the later room certifying",
+        ),
+        (
+            "model/readers/read.py",
+            "from ...solver import evaluate",
+            "model/readers/read.py (model) imports plumdp.solver from the later room solver",
         ),
         ("shares.py", "", "shares.py is in no room"),
         ("checking/fit.py", "", "checking/fit.py is in no room"),
@@ -157,9 +164,10 @@ def test_the_checker_imports_nothing_but_the_standard_library_and_flint():
 
 def circle(files: dict[str, str]) -> list[str]:
     """Return modules that import each other in a circle, if any do; files are given by module name."""
-    graph = {}
+    graph, packages = {}, {module.rpartition(".")[0] for module in files}
     for module, source in files.items():
-        graph[module] = {name for name in imported(source) if name in files and name != module}
+        package = module if module in packages else module.rpartition(".")[0]
+        graph[module] = {name for name in imported(source, package) if name in files and name != module}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -177,3 +185,12 @@ def test_a_planted_circle_is_found():
     files = {"plumdp.a": "from plumdp.b import x", "plumdp.b": "def f():\n    from plumdp import c", "plumdp.c": ""}
     assert circle(files) == []
     assert set(circle(files | {"plumdp.c": "import plumdp.a"})) == {"plumdp.a", "plumdp.b", "plumdp.c"}
+
+
+@pytest.mark.parametrize(
+    "back", ["from .a import x", "from . import a", "from ..room.a import x", "from .. import room"]
+)
+def test_a_planted_circle_of_relative_imports_is_found(back):
+    files = {"p": "", "p.room": "from .a import x", "p.room.a": "from .b import x", "p.room.b": ""}
+    assert circle(files) == []
+    assert {"p.room.a", "p.room.b"} <= set(circle(files | {"p.room.b": back}))

@@ -18,11 +18,10 @@ from flint import fmpq
 
 from .misfit import box_of, sure_classes
 from .polynomials import Polynomial, add, affine, constant, is_constant, is_multiple, key_of, parse, product
-from .reading import Exact, Part, require, work
+from .reading import Exact, Part, Way, require, work
 from .rewards import Reward, read_rewards, sharpness
 
 _ORDERS = ("planned", "open", "short", "unknown")
-Way: TypeAlias = tuple[tuple[int, int], ...]
 Count: TypeAlias = Any
 """A whole number, or a fraction if values of rewards are among what is counted."""
 

@@ -9,20 +9,17 @@ misfit times the range of what follows. The likelihood has no part in this, as i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from flint import arb, fmpq
 
 from .polynomials import Exponents, Polynomial, affine, size_on_ball
-from .reading import Ball, Exact, Part, require
+from .reading import Ball, Exact, Part, Way, require
 
 _POSTERIOR = fmpq(9, 10)  # λ: share of the error at which intervals are made, and of the posterior within each end
 
 Box: TypeAlias = list[tuple[Any, Any]]
 """The least and the largest value of each parameter, or None."""
-
-if TYPE_CHECKING:
-    from .counts import Way
 
 
 def check_parts(witness: Part) -> None:
