@@ -17,9 +17,9 @@ from plumdp.confidence.model_cache import ModelCache
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.model.question import ask
 from plumdp.tables import candidates, table_set
-from plumdp.tables.bounds import make_stages
+from plumdp.tables.bracket import make_stages
 from plumdp.tables.plan import make_plan
-from plumdp.tables.policies import chain_of_policy
+from plumdp.tables.values import chain_of_policy
 
 TRUTH = {"a": Fraction(1, 3), "b": Fraction(1, 2)}  # probability of the goal by each action
 VISITS = ((2, 1), (1, 0), (1, 1))  # of the rows of both actions in the three batches
@@ -52,8 +52,8 @@ def all_batches(visits):
 
 def winnings(announced, moments):
     """Return what the bets on either side of the value of a policy won, in fractions."""
-    question, nothing = announced.question, np.zeros(model().graph.n_states)
-    table = chain_of_policy(question.model, announced.policy, question.objective, nothing, nothing).table
+    question = announced.question
+    table = chain_of_policy(question.model, announced.policy, question.objective).table
     truth = true_rows(table)
     values = [Fraction(0)] * table.n
     for _ in range(2):  # a draw is one step before an action

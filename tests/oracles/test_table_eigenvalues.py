@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from plumdp.solver.coupled.chain import PolicyChain
-from plumdp.tables import eigenvalues
+from plumdp.tables import joint
 from plumdp.tables.chain import TableChain
-from plumdp.tables.eigenvalues import is_above, largest_norm
 from plumdp.tables.equations import regular_equations
+from plumdp.tables.joint import is_above, largest_norm
 
 
 class Solved:
@@ -44,7 +44,7 @@ def case(seed, *, dense, n=40):
 @pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize("seed", range(6))
 def test_norms_are_above_the_exact_ones_and_not_by_much(seed, dense, monkeypatch):
-    monkeypatch.setattr(eigenvalues, "_SMALL", 1000 if dense else 0)
+    monkeypatch.setattr(joint, "_SMALL", 1000 if dense else 0)
     near, probability, _, weight, scale, exact = case(seed, dense=dense)
     found = largest_norm(near, probability, weight, scale)
     assert np.sqrt(exact) <= found <= 1.06 * np.sqrt(exact)
@@ -53,7 +53,7 @@ def test_norms_are_above_the_exact_ones_and_not_by_much(seed, dense, monkeypatch
 @pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize("seed", range(6))
 def test_a_value_that_is_a_thousandth_too_small_is_refused_and_one_above_is_proved(seed, dense, monkeypatch):
-    monkeypatch.setattr(eigenvalues, "_SMALL", 1000 if dense else 0)
+    monkeypatch.setattr(joint, "_SMALL", 1000 if dense else 0)
     near, _, moves, weight, scale, exact = case(seed, dense=dense)
     assert not is_above(near, moves, weight, scale, 0.999 * exact)
     assert is_above(near, moves, weight, scale, 1.01 * exact)
@@ -62,7 +62,7 @@ def test_a_value_that_is_a_thousandth_too_small_is_refused_and_one_above_is_prov
 def test_a_proposal_from_below_is_never_taken_at_its_word(monkeypatch):
     """Lanczos may stop too early: half of the eigenvalue is proposed, and no factor of it that is tried is enough."""
     near, probability, _, weight, scale, exact = case(1, dense=True)
-    monkeypatch.setattr(eigenvalues, "_proposed", lambda *_: exact / 2)
+    monkeypatch.setattr(joint, "_proposed", lambda *_: exact / 2)
     assert largest_norm(near, probability, weight, scale) == np.inf
 
 

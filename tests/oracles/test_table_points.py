@@ -15,7 +15,7 @@ from table_cases import drawn_table, random_case, small_case
 from table_points import broken, members, parts_of, random_box, reach
 from tiers import size
 
-from plumdp.tables import bounds, bracket, contraction, joint
+from plumdp.tables import bracket, contraction, joint
 
 KINDS = {  # in which part of the cases a table is near an end, and which part of the tables has a bound in the norm
     "walks": (random_case, 0.25, 0.3),
@@ -61,9 +61,9 @@ def test_values_that_no_bet_excludes_keep_to_every_bound(kind, part):
 
 def a_share_counts_twice(patch):
     """Each side has the error of both."""
-    end = bounds.bracket_end
+    end = bracket.bracket_end
     doubled = lambda plan, *args: end(replace(plan, log_error=plan.log_error - np.log(2)), *args)  # noqa: E731
-    patch.setattr(bounds, "bracket_end", doubled)
+    patch.setattr(bracket, "bracket_end", doubled)
 
 
 def what_the_direction_misses_is_left_out(patch):

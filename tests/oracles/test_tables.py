@@ -15,8 +15,8 @@ from mixed_models import chain_of, three_rows
 from table_cases import ERRORS, draw, make_table, random_case, row_of_place, values_at
 from tiers import size
 
-from plumdp.tables import bounds
-from plumdp.tables.bounds import Moments, table_bounds
+from plumdp.tables import bracket
+from plumdp.tables.bracket import Moments, table_bounds
 from plumdp.tables.contraction import _leads_out
 from plumdp.tables.equations import regular_equations
 from plumdp.tables.rows import curvature
@@ -104,8 +104,8 @@ def placed(table, moments):
         return SimpleNamespace(value=0.0, curvature=0.0, mismatch=0.0, statistics=1.0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounds, "contract", contracted)
-        patch.setattr(bounds, "bracket_end", ended)
+        patch.setattr(bracket, "contract", contracted)
+        patch.setattr(bracket, "bracket_end", ended)
         found = table_bounds(table, moments, ERRORS, np.zeros(table.n), np.ones(table.n))
     return None if isinstance(found, str) else seen
 
@@ -195,24 +195,24 @@ def test_the_expectation_of_every_bet_is_one(name):
 
 
 def the_plan_has_seen_all_data(patch):
-    plan = bounds.make_plan
-    patch.setattr(bounds, "make_plan", lambda table, counts, *args: plan(table, ALL[0], *args))
+    plan = bracket.make_plan
+    patch.setattr(bracket, "make_plan", lambda table, counts, *args: plan(table, ALL[0], *args))
 
 
 def weights_have_seen_their_own_batch(patch):
-    weights = bounds.next_weights
-    patch.setattr(bounds, "next_weights", lambda plan, before, *args: weights(plan, ALL[0], *args))
+    weights = bracket.next_weights
+    patch.setattr(bracket, "next_weights", lambda plan, before, *args: weights(plan, ALL[0], *args))
 
 
 def tied_rows_bet_as_if_they_were_two(patch):
     """A mixture over tied nodes is a product of bets on the same visits."""
-    reference = bounds.make_reference
+    reference = bracket.make_reference
 
     def mistaken(plan, *args):
         found = reference(plan, *args)
         return type(found)(**{**vars(found), "is_mixed": found.cut > 0})
 
-    patch.setattr(bounds, "make_reference", mistaken)
+    patch.setattr(bracket, "make_reference", mistaken)
 
 
 @pytest.mark.slow

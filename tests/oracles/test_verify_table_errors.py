@@ -17,7 +17,7 @@ from support.verified_tables import PROPERTY, counts_of, few_rows, many_rows, pr
 import plumdp
 from plumdp.confidence import untied
 from plumdp.decisions import verify
-from plumdp.tables import bounds, bracket, contraction, joint, table_set
+from plumdp.tables import bracket, contraction, joint, table_set
 from plumdp.tables.plan import Stage
 from plumdp.verifying.look import Own
 from plumdp.verifying.verify import look_again
@@ -74,13 +74,13 @@ def a_moment_counts_twice(patch):
 
 
 def tied_rows_are_mixed(patch):
-    honest = bounds.make_reference
+    honest = bracket.make_reference
 
     def reference(plan, *errors):
         found = honest(plan, *errors)
         return replace(found, is_mixed=plan.is_kept & plan.table.is_free)
 
-    patch.setattr(bounds, "make_reference", reference)
+    patch.setattr(bracket, "make_reference", reference)
 
 
 def weights_look_at_all_data(patch):
@@ -88,11 +88,11 @@ def weights_look_at_all_data(patch):
         made = []
         for before, after in pairwise(moments.counts):
             planned = plan.table.visits(after - before) + 0.5
-            weight = bounds.next_weights(plan, moments.counts[-1], made, sign, planned)
+            weight = bracket.next_weights(plan, moments.counts[-1], made, sign, planned)
             made.append(Stage(weight, after - before))
         return made
 
-    patch.setattr(bounds, "make_stages", stages)
+    patch.setattr(bracket, "make_stages", stages)
 
 
 def the_policy_is_chosen_later(patch):

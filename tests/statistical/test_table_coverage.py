@@ -18,8 +18,8 @@ import plumdp as pl
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.model.policy import check_policy
 from plumdp.model.question import ask
-from plumdp.tables import bounds
-from plumdp.tables.policies import chain_of_policy
+from plumdp.tables import bracket
+from plumdp.tables.values import chain_of_policy
 
 ERROR = 0.1
 _CHUNKS = 12  # in which the opponent chooses rows
@@ -78,8 +78,7 @@ def random_point(model, rng):
 
 def value_of(model, question, policy, point):
     """Return the values of all states that a policy reaches, at a table, and the chain that has them."""
-    nothing = np.zeros(model.graph.n_states)
-    table = chain_of_policy(model, policy, question.objective, nothing, nothing).table
+    table = chain_of_policy(model, policy, question.objective).table
     truth = np.zeros(table.n_places)
     n_known = len(model.expressions.polynomials)
     is_free = model.expression >= n_known
@@ -168,7 +167,7 @@ def test_an_opponent_makes_certificates_miss_no_more_often_than_they_say(name):
 @pytest.mark.slow
 def test_bets_that_are_stopped_before_they_won_are_found_out(monkeypatch):
     """The end of a bracket is moved inward by what half of the error's logarithm is worth, and more."""
-    end = bounds.bracket_end
+    end = bracket.bracket_end
     early = lambda plan, *args: end(replace(plan, log_error=-0.6 * plan.log_error), *args)  # noqa: E731
-    monkeypatch.setattr(bounds, "bracket_end", early)
+    monkeypatch.setattr(bracket, "bracket_end", early)
     assert until_refuted((is_missed("tied walk", seed) for seed in range(60)), rate=ERROR).is_refuted

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumdp.solver.coupled.chain import PolicyChain
-from plumdp.tables.bounds import Errors, Moments
+from plumdp.tables.bracket import Errors, Moments
 from plumdp.tables.chain import KNOWN, TableChain
 
 ERRORS = Errors(of_side=0.025, rows=0.005, ball=0.005)

@@ -6,7 +6,7 @@ from unittest import mock
 import numpy as np
 from table_cases import ERRORS, log_of_bets, log_of_mixture, log_of_rows, values_at
 
-from plumdp.tables import bounds, bracket
+from plumdp.tables import bracket
 from plumdp.tables.joint import joined
 
 _HALVINGS = 7
@@ -16,7 +16,7 @@ _HALVINGS = 7
 class Parts:
     """What ``table_bounds`` made on its way to a bracket."""
 
-    found: bounds.TableBounds
+    found: bracket.TableBounds
     plan: object
     reference: object
     near: object
@@ -28,7 +28,7 @@ class Parts:
 
 def parts_of(case, lower, upper, errors=ERRORS):
     """Return the bracket of a case and its parts, or None if there is none."""
-    contract, end, expand = bounds.contract, bounds.bracket_end, bracket._expand
+    contract, end, expand = bracket.contract, bracket.bracket_end, bracket._expand
     seen, stages_of, expansions = {}, {}, {}
 
     def contracted(plan, reference, *args):
@@ -44,8 +44,8 @@ def parts_of(case, lower, upper, errors=ERRORS):
         with mock.patch.object(bracket, "_expand", expanded):
             return end(plan, stages, near, sign, *joint)
 
-    with mock.patch.object(bounds, "contract", contracted), mock.patch.object(bounds, "bracket_end", ended):
-        found = bounds.table_bounds(case.table, case.moments, errors, lower, upper)
+    with mock.patch.object(bracket, "contract", contracted), mock.patch.object(bracket, "bracket_end", ended):
+        found = bracket.table_bounds(case.table, case.moments, errors, lower, upper)
     if isinstance(found, str):
         return None
     joint = joined(seen["near"])

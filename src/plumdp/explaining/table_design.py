@@ -23,7 +23,7 @@ from plumdp.tables.candidates import smoothed
 from plumdp.tables.chain import PRIOR, pooled
 from plumdp.tables.equations import regular_equations, values_of
 from plumdp.tables.plan import row_variances
-from plumdp.tables.policies import chain_of_policy
+from plumdp.tables.values import chain_of_policy
 
 _HALVINGS = 100
 MOST_RUNS = 10**12
@@ -93,9 +93,9 @@ class TableQuestion:
 def table_question(learned: Learned, asked: Question, policy: Policy) -> TableQuestion:
     """Return the value of a policy as a question about rows, or refuse one that no data narrow."""
     counted, model, objective = learned.model.counted, asked.model, asked.objective
-    seen, nothing = pooled(counted, learned.counts.counts), np.zeros(model.graph.n_states)
+    seen = pooled(counted, learned.counts.counts)
     chosen = as_choices(model.graph, check_policy(model.graph, policy))
-    bounded = chain_of_policy(model, chosen, objective.flipped() or objective, nothing, nothing)
+    bounded = chain_of_policy(model, chosen, objective)
     if isinstance(bounded, str):
         raise DataError(f"there is no advice on rows: {bounded}")
     table = bounded.table
@@ -114,8 +114,7 @@ def table_question(learned: Learned, asked: Question, policy: Policy) -> TableQu
     of_visit = np.bincount(row[row >= 0], found[row >= 0], len(rows)).astype(np.float64)
     if not of_visit.any():
         raise DataError("the value of the policy does not depend on unknown rows: no data narrow it")
-    at = float(values[table.chain.initial])
-    value = at if objective.flipped() is None else 1 - at
+    value = bounded.reduced.value(float(values[table.chain.initial]))
     frequency = smoothed(counted, seen)[counted.expression]
     return TableQuestion(counted.graph, rows, read_only(frequency), read_only(of_visit), value)
 

@@ -37,8 +37,8 @@ from plumdp.region.conflict import Conflict
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
 from plumdp.solver.coupled.bounds import Proof
+from plumdp.tables.fit import view_fit
 from plumdp.tables.table_set import announced_policies, bounds_of_policy, table_budget, table_set
-from plumdp.tables.view_fit import view_fit
 
 Measured = TypeVar("Measured", bound=ConfidenceSet)
 

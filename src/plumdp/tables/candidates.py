@@ -30,7 +30,7 @@ from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.solve import solve
-from plumdp.tables.bounds import Errors, Moments
+from plumdp.tables.bracket import Errors, Moments
 from plumdp.tables.chain import smooth
 from plumdp.tables.intervals import row_intervals
 from plumdp.tables.values import estimate_value, value_bounds

@@ -2,24 +2,32 @@
 
 The parts of a row are the choices that are tied by it, or the data before and after a boundary (``fit/time_tests.py``);
 see ``fit/same_rows.py``.
+
+Of a model that is seen as a table, what its parameters tie is tested beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 from math import log
 
 import numpy as np
 
+from plumdp.base.rounding import UP
+from plumdp.confidence.model_cache import ModelCache
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.fit.model_fit import FitTest, ModelFit, TestKind
+from plumdp.fit.model_fit import FitTest, ModelFit, TestKind, fit_model
 from plumdp.fit.same_rows import Parts, log_mean, over_time, p_value_of
 from plumdp.fit.time_tests import in_words, weight_of
 from plumdp.model.graph import FloatArray, Indices, read_only
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.views import ties_rows
+from plumdp.tables.intervals import visits_of, with_expressions_alone
 
 _NAMED = 30
+_LN_2 = float(np.log(2))
 
 
 def table_fit(model: ParametricMDP, counts: TransitionCounts) -> ModelFit:
@@ -89,3 +97,31 @@ def _named(model: ParametricMDP, kind: TestKind, words: str, evidence: FloatArra
     return [
         FitTest(kind, f"{words} {at}", "", 0, float(shares[i]), 0.0) for i, at in zip(strongest, where, strict=True)
     ]
+
+
+def view_fit(model: ParametricMDP, counts: TransitionCounts) -> ModelFit:
+    """Return the p-value of a table, or of the model that it is a view of, and the tests that speak against it most.
+
+    A model with parameters is tested twice: its rows as those of a table, and the rows that have expressions by these.
+    Either has half of the error.
+    """
+    fit, source = table_fit(model, counts), model.source
+    if source is None or not ties_rows(source):
+        return fit
+    part, is_kept = with_expressions_alone(source)
+    cache = ModelCache(part)
+    own = fit_model(part, visits_of(counts, is_kept), fixed=cache.fixed, cache=cache)
+    of_expressions = (replace(test, kind="row", subject=_words(test)) for test in own.tests)
+    halves = (replace(test, evidence=test.evidence - _LN_2) for test in (*fit.tests, *of_expressions))
+    strongest = sorted(halves, key=lambda test: -test.evidence)
+    p_value, of_time, without = (
+        min(1.0, 2 * min(getattr(fit, name), getattr(own, name)) * UP)
+        for name in ("p_value", "p_of_time", "p_without_time")
+    )
+    change = own.change if own.p_of_time < fit.p_of_time else fit.change
+    told = {"p_value": p_value, "p_of_time": of_time, "p_without_time": without, "change": change}
+    return replace(fit, **told, tests=tuple(strongest))
+
+
+def _words(test: FitTest) -> str:
+    return f"{test.parameter} differs with {test.subject}" if test.kind == "drift" else test.subject

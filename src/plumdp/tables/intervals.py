@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +11,11 @@ import numpy as np
 from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.untied import bounds_of_rows, events_of_rows
-from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.data.counts import CountArray, Pilot, TransitionCounts
 from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.events import find_events
+from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
@@ -20,7 +23,36 @@ from plumdp.model.views import ties_rows
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import NOTHING_FITS, Conflict
 from plumdp.region.shapes import Box, Region
-from plumdp.tables.expression_rows import visits_of, with_expressions_alone
+
+
+def with_expressions_alone(model: ParametricMDP) -> tuple[ParametricMDP, BoolArray]:
+    """Return a model in which free rows are known, and which transitions (n_transitions) are not in free rows.
+
+    Its free rows, of which nothing may be counted, lead to all successors alike, with numbers that mean nothing.
+    """
+    table = model.expressions
+    is_kept = model.expression < len(table.polynomials)
+    if is_kept.all():
+        return model, is_kept
+    size = np.diff(model.graph.first_transition)[model.graph.choice_of_transition()]
+    polynomials = {each: number for number, each in enumerate(table.polynomials)}
+    numbers = [polynomials.setdefault(Polynomial(Fraction(1, k)), len(polynomials)) for k in range(1, size.max() + 1)]
+    expression = np.where(is_kept, model.expression, np.array(numbers)[size - 1]).astype(np.int32)
+    more = ExpressionTable.build(tuple(polynomials), table.names)
+    return replace(model, expressions=more, expression=read_only(expression)), is_kept
+
+
+def visits_of(counts: TransitionCounts, is_kept: BoolArray) -> TransitionCounts:
+    """Return the counts of some rows alone, also in the pilot: which row is visited next may depend on all."""
+    pilot, time = counts.pilot, counts.time
+    kept = None if pilot is None else _pilot_of(pilot, is_kept)
+    of_time = None if time is None else time.of_rows(is_kept)
+    return replace(counts, counts=counts.counts * is_kept, pilot=kept, time=of_time)
+
+
+def _pilot_of(pilot: Pilot, is_kept: BoolArray) -> Pilot:
+    moments = tuple(moment * is_kept for moment in pilot.moments)
+    return replace(pilot, counts=pilot.counts * is_kept, moments=moments)
 
 
 class TableIntervals(NamedTuple):

@@ -26,7 +26,7 @@ from plumdp.model.question import FIRST_DATA, Question
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Box, Region
 from plumdp.solver.coupled.bounds import Proof
-from plumdp.tables.bounds import Errors, Moments
+from plumdp.tables.bracket import Errors, Moments
 from plumdp.tables.candidates import Outlook, candidates_of
 from plumdp.tables.chain import pooled
 from plumdp.tables.intervals import table_intervals

@@ -1,7 +1,7 @@
 """Writes a table for a checker: unknown rows with their counts and intervals, and the Markov chain of a policy.
 
 If the policy draws its actions, the draw is a step of known numbers before the row of its choice, as in
-``tables/policies.py``. If the objective counts steps, and the policy does not, the chain does.
+``tables/values.py``. If the objective counts steps, and the policy does not, the chain does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.draws import draw_first, stretched
-from plumdp.tables.bounds import Moments
+from plumdp.tables.bracket import Moments
 from plumdp.tables.chain import pooled
 from plumdp.tables.table_set import TableSet
 from plumdp.verifying.chain_part import KINDS, Ends, relied_on, shares_in

@@ -16,12 +16,12 @@ from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
-from plumdp.tables.bounds import Errors, Moments, make_stages, plan_of
+from plumdp.tables.bracket import Errors, Moments, make_stages, plan_of
 from plumdp.tables.candidates import Outlook, candidates_of
 from plumdp.tables.chain import TableChain
-from plumdp.tables.policies import chain_of_policy
 from plumdp.tables.rows import make_reference
 from plumdp.tables.table_set import TableSet, moments_of
+from plumdp.tables.values import chain_of_policy
 from plumdp.verifying.look import Look
 from plumdp.verifying.second_look import check_same_model, compare_counted
 from plumdp.verifying.table_chain_part import (
@@ -82,8 +82,7 @@ def check_table_bets(look: Look) -> None:
     policy, (pilot, moments) = as_choices(graph, check_policy(graph, table_policy)), _moments(model, counts)
     of_one = Errors(bets["errors"]["side"], bets["errors"]["rows"], bets["errors"]["ball"])
     _check_policy(look, question, policy, _outlook(pilot, moments, witness, of_one))
-    objective, nothing = question.objective.flipped() or question.objective, np.zeros(graph.n_states)
-    bounded = chain_of_policy(question.model, policy, objective, nothing, nothing)
+    bounded = chain_of_policy(question.model, policy, question.objective)
     if isinstance(bounded, str):
         raise Rejected(f"there are no bets on this policy: {bounded}")
     part = Part(witness, "witness")

@@ -24,11 +24,11 @@ from plumdp.model.objective import Kind
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
 from plumdp.result.certificate import Certificate
-from plumdp.tables.bounds import Errors, TableBounds, table_bounds
+from plumdp.tables.bracket import Errors, TableBounds, table_bounds
 from plumdp.tables.chain import TableChain
-from plumdp.tables.policies import chain_of_policy
 from plumdp.tables.rows import Reference
 from plumdp.tables.table_set import TableSet
+from plumdp.tables.values import chain_of_policy
 from plumdp.verifying.model_parts import shares_part
 from plumdp.verifying.table_chain_part import Key, TableRows, data_part, intervals_part, support_part, table_chain_part
 from plumdp.verifying.table_values_part import values_part
@@ -118,14 +118,13 @@ def _bets_part(
 
     ``keys`` are the open nodes of the checker, and ``start`` (2, n) the bounds on them that intervals prove.
     """
-    found, objective = cast("TableSet", learned.bounds), question.objective.flipped() or question.objective
+    found = cast("TableSet", learned.bounds)
     if found.moments is None:
         return None
     if len(places_elsewhere(question.model)):
         raise unknown_error("bets in tables that runs may leave")
     same = [each for each in found.about(question) if np.array_equal(each.policy, policy)]
-    nothing = np.zeros(question.model.graph.n_states)
-    bounded = chain_of_policy(question.model, policy, objective, nothing, nothing)
+    bounded = chain_of_policy(question.model, policy, question.objective)
     if not same or isinstance(bounded, str):
         return None
     chosen, table = max(same, key=lambda each: each.errors.of_side), bounded.table
