@@ -5,6 +5,7 @@ The files are written into a temporary folder, as somebody would write them, and
 
 import importlib.util
 import sys
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
@@ -16,9 +17,13 @@ import plumdp as pl
 from plumdp.cli import COMMANDS, Command, app
 from plumdp.cli.arguments import load
 from plumdp.learning.methods import SETS, ConfidenceMethod
+from plumdp.model.objective import Reach
 from plumdp.model.readers import read
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import seen_from
 from plumdp.solver.nature import loops_for
+from plumdp.solver.problem import Problem
+from plumdp.solver.reduce import TO_GAME
 from studies import registry
 from studies.study import Cell
 
@@ -152,6 +157,57 @@ def test_a_nature_is_one_file_and_its_registration(tmp_path, study):
     assert (by_new.lower == by_intervals.lower).all()
     with pytest.raises(TypeError, match="nature cannot pick from int: register loops for it in solver/nature"):
         loops_for(3, 1, 1, 0)
+
+
+REDUCTION = '''
+from dataclasses import replace
+import numpy as np
+from plumdp.model.graph import read_only
+from plumdp.solver.problem import Problem, Step
+
+def without_copies(problem):
+    """Keep one of the choices of a state that have the same row and the same reward."""
+    graph, expression = problem.mdp.graph, problem.mdp.expression
+    reward, first = problem.objective.terms(graph).reward, graph.first_transition
+    found = {}
+    for choice, state in enumerate(graph.state_of_choice().tolist()):
+        row = slice(first[choice], first[choice + 1])
+        key = state, reward[choice], graph.successor[row].tobytes(), expression[row].tobytes()
+        found.setdefault(key, choice)
+    if len(found) == graph.n_choices:
+        return None
+    kept = np.array([*found.values()], dtype=np.int32)
+    smaller, transitions = graph.take(kept)
+
+    def carry(mdp):
+        return replace(mdp, graph=smaller, expression=read_only(mdp.expression[transitions]))
+
+    asked = problem.objective.restricted_to(kept)
+    return Step(Problem(carry(problem.mdp), asked, nature=problem.nature), policy=kept.__getitem__, carry=carry)
+'''
+
+
+@pytest.mark.parametrize("nature", ["robust", "optimistic"])
+def test_a_reduction_is_one_file_and_one_entry(tmp_path, monkeypatch, nature):
+    """From the start, two equal actions reach the target with 0.3 to 0.6, and a third one with 0.1 to 0.9.
+
+    At worst 0.3 is the best, and at best 0.9.
+    """
+    new = load_file(tmp_path, "without_copies", REDUCTION)
+    mdp = IntervalMDP.from_arrays(
+        [0, 3, 4, 5], [0, 2, 4, 6, 7, 8], [1, 2, 1, 2, 1, 2, 1, 2],
+        [0.3, 0.4, 0.1, 0.1, 1], [0.6, 0.7, 0.9, 0.9, 1], expression=[2, 3, 0, 1, 0, 1, 4, 4],
+    )  # fmt: skip
+    objective = Reach([False, True, False], [False, False, True], "max")
+    never = replace(objective, target=objective.avoid, avoid=objective.target, complement=True)
+    monkeypatch.setattr("plumdp.solver.solve.TO_GAME", (new.without_copies, *TO_GAME))
+    for asked in (objective, never):
+        found = pl.stages.solve(mdp, asked, nature=nature)
+        assert found.lower[0] == pytest.approx(0.3 if nature == "robust" else 0.9)
+        assert found.policy.tolist() == [1 if nature == "robust" else 0, 3, 4]
+    step = new.without_copies(Problem(mdp, objective))
+    assert step.problem.mdp.graph.n_choices == 4
+    assert new.without_copies(step.problem) is None
 
 
 OBJECTIVE = '''
