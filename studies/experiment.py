@@ -25,7 +25,7 @@ from plumdp.relaxation.relax import RELAXATIONS as TABLE
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate
 from plumdp.solver.evaluate import evaluate
-from plumdp.solver.solution import Solution
+from plumdp.solver.problem import Solution
 from plumdp.solver.solve import solve
 from studies.study import Row
 

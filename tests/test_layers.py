@@ -98,8 +98,8 @@ def test_every_room_imports_earlier_rooms_only():
         ),
         (
             "model/explore.py",
-            "def f():\n    import plumdp.solver.layout_kernels",
-            "model/explore.py (model) imports plumdp.solver.layout_kernels from the later room solver",
+            "def f():\n    import plumdp.solver.chain_kernels",
+            "model/explore.py (model) imports plumdp.solver.chain_kernels from the later room solver",
         ),
         (
             "learning/learn.py",

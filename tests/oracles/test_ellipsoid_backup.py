@@ -13,8 +13,8 @@ from plumdp.published.least_squares import least_squares
 from plumdp.region.ellipsoid import build_ellipsoid
 from plumdp.relaxation.ellipsoidal import row_ellipsoid
 from plumdp.relaxation.relax import expression_wise
+from plumdp.solver.nature import Rows
 from plumdp.solver.nature import ellipsoid as ellipsoid_kernels
-from plumdp.solver.rows import Rows
 
 pytestmark = pytest.mark.slow
 

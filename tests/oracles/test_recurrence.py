@@ -18,7 +18,7 @@ from plumdp.model.graph import Graph
 from plumdp.model.missions import again, marked_steps, recurrence
 from plumdp.model.question import ask
 from plumdp.relaxation.intervals import instantiate
-from plumdp.solver.end_components import end_components
+from plumdp.solver.known_support import end_components
 from plumdp.stages import solve
 
 pytestmark = pytest.mark.slow

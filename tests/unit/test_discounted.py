@@ -9,7 +9,7 @@ from near_ties import misses, near_tie, policy_value
 
 import plumdp as pl
 from plumdp.model.objective import Reward
-from plumdp.solver import by_discount
+from plumdp.solver import by_sweeps
 
 SEEDS = range(60)
 
@@ -29,15 +29,15 @@ def test_bounds_hold_the_exact_value_of_the_policy_and_take_few_sweeps(discount)
         found = pl.stages.solve(imdp, objective, nature=nature)
         assert misses(found, policy_value(imdp, objective, nature, found.policy)) == []
         assert found.status == "converged"
-        assert found.sweeps <= by_discount._PATIENCE + by_discount._MANY
+        assert found.sweeps <= by_sweeps._PATIENCE + by_sweeps._MANY
 
 
 @pytest.mark.slow
 def test_values_that_solve_no_equation_do_no_harm(monkeypatch):
     """Bounds from nonsense, and from values a little off on either side, hold all the same."""
-    solved = by_discount._solved
+    solved = by_sweeps._solved
     for wrong in (lambda v: 0 * v + 1e6, lambda v: v - 1e-3, lambda v: v + 1e-3, lambda v: v + np.nan):
-        monkeypatch.setattr(by_discount, "_solved", lambda *given, wrong=wrong: wrong(solved(*given)))
+        monkeypatch.setattr(by_sweeps, "_solved", lambda *given, wrong=wrong: wrong(solved(*given)))
         for seed in SEEDS[:20]:
             imdp, objective, nature = discounted(seed, "0.9")
             found = pl.stages.solve(imdp, objective, nature=nature)
@@ -53,7 +53,7 @@ def test_bounds_meet_those_of_value_iteration_also_if_rewards_are_negative(monke
         objective = Reward(pl.model.RewardStructure(None, paid), objective.direction, discount=objective.discount)
         found = pl.stages.solve(imdp, objective, nature=nature)
         with monkeypatch.context() as patch:
-            patch.setattr(by_discount, "_PATIENCE", 10**9)
+            patch.setattr(by_sweeps, "_PATIENCE", 10**9)
             slow = pl.stages.solve(imdp, objective, nature=nature)
         assert found.sweeps < slow.sweeps
         assert (slow.lower <= found.upper).all()
@@ -71,7 +71,7 @@ def test_it_ends_where_rounding_keeps_the_bounds_apart():
 @pytest.mark.slow
 def test_equations_whose_factorisation_fills_up_are_left_to_sweeps(monkeypatch):
     """Successors anywhere: a factorisation would have most of all entries, and take longer than all sweeps."""
-    monkeypatch.setattr(by_discount, "solve_chain", lambda chain: pytest.fail("equations were solved"))
+    monkeypatch.setattr(by_sweeps, "solve_chain", lambda chain: pytest.fail("equations were solved"))
     rng, n = np.random.default_rng(1), 3_000
     probability = np.tile([0.5, 0.25, 0.25], n)
     imdp = pl.stages.IntervalMDP.from_arrays(

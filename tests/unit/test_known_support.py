@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 import plumdp as pl
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.end_components import end_components
+from plumdp.solver.known_support import end_components
 
 GOAL, TRAP = [[(1, 1, 1)]], [[(2, 1, 1)]]  # states 1 and 2 of the small models
 SENSES = [(direction, nature) for direction in ("max", "min") for nature in ("robust", "optimistic")]

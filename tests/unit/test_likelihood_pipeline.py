@@ -22,7 +22,7 @@ from plumdp.data.counts import PilotEnd
 from plumdp.learning.learn import learn
 from plumdp.model.objective import Reward
 from plumdp.solver.coupled.bounds import Proof
-from plumdp.solver.solution import SolverStatus
+from plumdp.solver.problem import SolverStatus
 
 p, q, u, v = pl.parameters("p", "q", "u", "v")
 LIMIT = {"confidence_set": "likelihood", "relaxation": "coupled"}

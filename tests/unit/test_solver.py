@@ -11,12 +11,11 @@ import plumdp as pl
 from plumdp.model.objective import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.component import Component
+from plumdp.solver.component import Component, prove
 from plumdp.solver.evaluate import evaluate_all
-from plumdp.solver.induction import prove
 from plumdp.solver.layout import lay_out
+from plumdp.solver.problem import Solution, SolverStatus, status_at
 from plumdp.solver.qualitative import make_game
-from plumdp.solver.solution import Solution, SolverStatus, status_at
 
 
 def mask(n, *members):

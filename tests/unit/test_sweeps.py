@@ -6,9 +6,8 @@ from numba import njit
 
 import plumdp as pl
 from plumdp.base.prefetch import prefetch
-from plumdp.solver.nature import interval
+from plumdp.solver.nature import Rows, interval
 from plumdp.solver.prepared import prepare
-from plumdp.solver.rows import Rows
 
 LENGTHS = (1, 2, 3, 5, 9)
 

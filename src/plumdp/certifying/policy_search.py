@@ -26,10 +26,10 @@ from plumdp.region.ball import Ball, ball_around
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.at_points import PointSolver, move_inside
-from plumdp.solver.by_average import relative_values
+from plumdp.solver.by_sweeps import relative_values
 from plumdp.solver.coupled.gradient import find_gradient
 from plumdp.solver.evaluate import evaluate
-from plumdp.solver.solution import Solution
+from plumdp.solver.problem import Solution
 
 _ROUNDS = 3
 _EQUAL = 1e-6  # difference of bounds, relative if they are above one, below which policies are ranked by their values

@@ -20,7 +20,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.bounds import Proof, find_coupled_bounds
 from plumdp.solver.evaluate import evaluate_all
-from plumdp.solver.solution import Solution, SolverStatus, status_at
+from plumdp.solver.problem import Solution, SolverStatus, status_at
 from plumdp.solver.solve import solve
 
 _MOST_CERTIFIED = 3  # policies whose bounds are proved, of all that a search proposes

@@ -41,7 +41,7 @@ from plumdp.result.certificate import Status
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.prepared import Prepared, prepare
-from plumdp.solver.solution import Solution, SolverStatus
+from plumdp.solver.problem import Solution, SolverStatus
 from plumdp.solver.solve import solve
 
 

@@ -13,7 +13,7 @@ from plumdp.base.errors import DataError, ModelError
 from plumdp.data.counts import CountArray
 from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.policy import check_policy
-from plumdp.solver.solution import Solution, SolverStatus
+from plumdp.solver.problem import Solution, SolverStatus
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,9 +17,8 @@ from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import propose_solution
 from plumdp.solver.by_steps import keep_best
 from plumdp.solver.prepared import Prepared, prepare
-from plumdp.solver.problem import Problem
+from plumdp.solver.problem import Problem, Solution
 from plumdp.solver.reduce import reduce
-from plumdp.solver.solution import Solution
 from plumdp.solver.solve import solve
 
 _MAX_SWEEPS = 1000  # in a component: a proposal need not be optimal

@@ -11,9 +11,8 @@ from plumdp.solver.component import Component, Hint, improve_rows
 from plumdp.solver.component_bounds import bound_part, propose_part
 from plumdp.solver.game import Game
 from plumdp.solver.layout import SweepLayout, lay_out
-from plumdp.solver.problem import Progress
+from plumdp.solver.problem import Progress, Solution, SolverStatus, solution_of
 from plumdp.solver.qualitative import decide_certain
-from plumdp.solver.solution import Solution, SolverStatus, solution_of
 
 
 def solve_game(

@@ -24,10 +24,8 @@ from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.game import wanted_by
-from plumdp.solver.nature import loops_for
-from plumdp.solver.problem import Progress
-from plumdp.solver.rows import Rows
-from plumdp.solver.solution import Solution, SolverStatus, gap_of
+from plumdp.solver.nature import Rows, loops_for
+from plumdp.solver.problem import Progress, Solution, SolverStatus, gap_of
 
 _CHUNK = 1 << 22  # transitions whose rows are in memory at once, of each thread
 _KINDS = (Kind.END, Kind.UNTIL_END, Kind.FOREVER)

@@ -9,8 +9,7 @@ from plumdp.model.graph import Graph, read_only
 from plumdp.model.memory import Kept
 from plumdp.model.objective import Objective, Reach, Reward
 from plumdp.solver.layout import SweepLayout
-from plumdp.solver.problem import Progress
-from plumdp.solver.solution import Solution, SolverStatus
+from plumdp.solver.problem import Progress, Solution, SolverStatus
 
 NEGLIGIBLE = 1e-13  # of the largest value
 

@@ -18,9 +18,8 @@ from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_levels import evaluate_levels
 from plumdp.solver.prepared import Prepared, prepare
-from plumdp.solver.problem import Problem, check_request, require_problem
+from plumdp.solver.problem import Problem, Solution, SolverStatus, check_request, require_problem, solution_of
 from plumdp.solver.reduce import TO_CHAIN, reduce
-from plumdp.solver.solution import Solution, SolverStatus, solution_of
 from plumdp.solver.solve import solve
 
 

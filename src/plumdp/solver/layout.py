@@ -12,10 +12,9 @@ import numpy as np
 from plumdp.base.threads import check_interrupt, run_serially_behind
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver import graph_kernels, layout_kernels
+from plumdp.solver import chain_kernels, graph_kernels
 from plumdp.solver.game import Game
-from plumdp.solver.nature import Loops, loops_for
-from plumdp.solver.rows import Rows
+from plumdp.solver.nature import Loops, Rows, loops_for
 
 _SMALL = 16  # states of a component that is solved together with its neighbours
 _JOINED = 256  # states that are solved together
@@ -218,7 +217,7 @@ def _copied_rows(game: Game, order: IntArray, state: IntArray) -> tuple[Rows, In
     is_numbered = imdp.region is None and len(imdp.lower) > _MANY
     number = np.full(len(imdp.lower) if is_numbered else 0, -1, dtype=np.int32)
     used = np.empty_like(number)
-    n_used = layout_kernels.lay_out(
+    n_used = chain_kernels.lay_out(
         order, position, graph.first_choice, graph.first_transition, graph.successor, imdp.expression, first_choice,
         first, successor, expression, choice, has_loop, number, used,
     )  # fmt: skip

@@ -21,8 +21,7 @@ from plumdp.base.rounding import ULP
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.solver.draws import draw
 from plumdp.solver.known_support import known_support
-from plumdp.solver.problem import MDP, Problem, Step
-from plumdp.solver.solution import Solution
+from plumdp.solver.problem import MDP, Problem, Solution, Step
 
 Bounds = TypeVar("Bounds", float, FloatArray)
 

@@ -12,16 +12,14 @@ from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.model.policy import check_policy
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.by_average import solve_average
 from plumdp.solver.by_components import solve_game
-from plumdp.solver.by_discount import solve_discounted
 from plumdp.solver.by_levels import solve_levels
 from plumdp.solver.by_steps import solve_steps
+from plumdp.solver.by_sweeps import solve_average, solve_discounted
 from plumdp.solver.game import Game
 from plumdp.solver.prepared import Prepared, prepare
-from plumdp.solver.problem import Problem, Progress, check_request, require_problem
+from plumdp.solver.problem import Problem, Progress, Solution, SolverStatus, check_request, require_problem, solution_of
 from plumdp.solver.reduce import TO_GAME, reduce
-from plumdp.solver.solution import Solution, SolverStatus, solution_of
 
 
 def solve(

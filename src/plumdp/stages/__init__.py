@@ -15,5 +15,5 @@ from plumdp.relaxation.relax import rectangular as rectangular
 from plumdp.solver.evaluate import evaluate as evaluate
 from plumdp.solver.prepared import Prepared as Prepared
 from plumdp.solver.prepared import prepare as prepare
-from plumdp.solver.solution import Solution as Solution
+from plumdp.solver.problem import Solution as Solution
 from plumdp.solver.solve import solve as solve

@@ -13,7 +13,7 @@ from plumdp.model.objective import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_components import solve_game
-from plumdp.solver.by_discount import solve_discounted
+from plumdp.solver.by_sweeps import solve_discounted
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.game import Game, plain_game
 from plumdp.solver.layout import SweepLayout, lay_out
