@@ -29,7 +29,8 @@ from plumdp.solver.at_points import PointSolver, move_inside
 from plumdp.solver.by_sweeps import relative_values
 from plumdp.solver.coupled.gradient import find_gradient
 from plumdp.solver.evaluate import evaluate
-from plumdp.solver.problem import Solution
+from plumdp.solver.problem import Problem, Solution
+from plumdp.solver.reduce import reduce
 
 _ROUNDS = 3
 _EQUAL = 1e-6  # difference of bounds, relative if they are above one, below which policies are ranked by their values
@@ -130,9 +131,7 @@ def worths_at(model: ParametricMDP, objective: Objective, point: FloatArray, pol
 
     The sign is such that larger ones are better.
     """
-    flipped = objective.flipped()
-    if flipped is not None:  # which is better in the same direction
-        return worths_at(model, flipped, point, policy)
+    objective = reduce(Problem(model, objective)).problem.objective  # which is better in the same direction
     probability = read_only(model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1))
     mdp = IntervalMDP(model.graph, model.expression, probability, probability)
     worths = _worths(model, objective, point, evaluate(mdp, policy, objective))

@@ -29,6 +29,8 @@ from plumdp.model.question import Question
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.evaluate import evaluate_all
+from plumdp.solver.problem import Problem
+from plumdp.solver.reduce import reduce
 from plumdp.solver.solve import solve
 from plumdp.tables.bracket import Errors, Moments
 from plumdp.tables.chain import smooth
@@ -130,7 +132,8 @@ def _best(question: Question, lower: FloatArray, upper: FloatArray) -> IntArray:
 
 def _used(question: Question, policy: IntArray) -> Indices:
     """Return the states whose choice matters to the value of a policy."""
-    chain = policy_chain(question.model, policy, question.objective.flipped() or question.objective)
+    objective = reduce(Problem(question.model, question.objective)).problem.objective
+    chain = policy_chain(question.model, policy, objective)
     return np.arange(len(policy)) if isinstance(chain, str) else chain.state[: chain.n_open]
 
 

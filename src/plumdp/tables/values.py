@@ -145,7 +145,8 @@ def estimate_value(question: Question, policy: npt.NDArray[Any], seen: FloatArra
     It is infinite if these frequencies have none.
     """
     objective = question.objective
-    side = -1 if (objective.flipped() or objective).direction == "max" else 1  # the worst outside of the table
+    reduced = reduce(Problem(question.model, objective)).problem.objective
+    side = -1 if reduced.direction == "max" else 1  # the worst outside of the table
     chain = chain_of_policy(question.model, policy, objective, side=side)
     value = None if isinstance(chain, str) else chain.estimate(seen)
     return np.inf if value is None else value if objective.direction == "max" else -value

@@ -16,6 +16,8 @@ from plumdp.base.rounding import UNDERFLOW
 from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.question import Question
 from plumdp.result.policy_table import PolicyTable
+from plumdp.solver.problem import Problem
+from plumdp.solver.reduce import reduce
 from plumdp.verifying.bracket_part import DEGREES, Wanted, bracket_of, written_values
 from plumdp.verifying.chain_part import chain_part
 from plumdp.verifying.expansion import Expansion, expand, step_matrices
@@ -41,7 +43,7 @@ def all_actions_part(question: Question, policy: PolicyTable) -> dict[str, Any]:
 
 def _has_all_actions(question: Question) -> bool:
     """Return whether the product with memory, if there is one, has all actions wherever a run goes on."""
-    graph, objective = question.model.graph, question.objective.flipped() or question.objective
+    graph, objective = question.model.graph, reduce(Problem(question.model, question.objective)).problem.objective
     if graph.memory is None:
         return True
     kept, there = np.diff(graph.first_choice), np.diff(graph.memory.graph.first_choice)[graph.memory.state]

@@ -23,7 +23,6 @@ from plumdp.confidence.staged_bets import find_stages, steps_of_stage
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.directions import value_directions
 from plumdp.model.expressions.polynomial import Polynomial, from_terms, polynomial
-from plumdp.model.objective import Objective
 from plumdp.model.objectives.protocol import Terms
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
@@ -31,6 +30,8 @@ from plumdp.model.question import Question
 from plumdp.result.data_file import difference
 from plumdp.result.folder import DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable
+from plumdp.solver.problem import Problem
+from plumdp.solver.reduce import reduce
 from plumdp.verifying.chain_part import Ends, choices_in, relied_on, shares_in, value_part
 from plumdp.verifying.counted import counted_part
 from plumdp.verifying.look import Look, NotCompared
@@ -156,8 +157,8 @@ def _compare(
 
     With ``others``, all rows that there are in the state must be those of the model.
     """
-    model, graph, flipped = question.model, question.model.graph, question.objective.flipped()
-    objective: Objective = question.objective if flipped is None else flipped
+    model, graph = question.model, question.model.graph
+    objective = reduce(Problem(model, question.objective)).problem.objective
     for name, part in value_part(question).items():
         require(chain[name] == part, f"the {name} of the chain is that of another objective")
     ends, terms, weights = Ends(objective, model), objective.terms(graph), policy_weights(graph, policy)

@@ -22,7 +22,8 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
 from plumdp.result.policy_table import PolicyTable
-from plumdp.solver.draws import draw_first, stretched
+from plumdp.solver.problem import Problem
+from plumdp.solver.reduce import reduce
 from plumdp.tables.bracket import Moments
 from plumdp.tables.chain import pooled
 from plumdp.tables.table_set import TableSet
@@ -97,11 +98,12 @@ def support_part(model: ParametricMDP, rows: TableRows) -> list[list[int]]:
 def table_chain_part(question: Question, policy: PolicyTable, rows: TableRows) -> tuple[dict[str, Any], list[Key]]:
     """Return the chain of the policy with all states that it reaches, and what each of its nodes is."""
     model, graph, objective = question.model, question.model.graph, question.objective
-    flipped = objective.flipped()
-    asked = objective if flipped is None else flipped
-    ends, weights, draws = Ends(asked, model), policy_weights(graph, policy), policy.weights is not None
+    weights, draws = policy_weights(graph, policy), policy.weights is not None
+    reduced, drawn = (reduce(Problem(model, objective, given)) for given in (None, weights if draws else None))
+    asked, steps = reduced.problem.objective, drawn.problem
+    ends = Ends(asked, model)
     row_of, n_known, elsewhere = rows.number(), len(model.expressions.polynomials), elsewhere_of(model)
-    reward = (stretched(asked, graph).terms(draw_first(graph, weights).graph) if draws else asked.terms(graph)).reward
+    reward = steps.objective.terms(steps.mdp.graph).reward
     found: list[Key] = [(graph.initial_state, -1, 0)]
     numbers = {found[0]: 0}
 
@@ -142,7 +144,7 @@ def table_chain_part(question: Question, policy: PolicyTable, rows: TableRows) -
     states = np.array([state for state, _, _ in found])
     return {
         "kind": "until" if kind == "total" and ends.counts else kind,
-        "complement": flipped is not None,
+        "complement": reduced.sign < 0,
         "discount": "1" if discount is None else str(discount),
         "initial": 0,
         "target": over[True],

@@ -24,6 +24,8 @@ from plumdp.model.objective import Kind
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
 from plumdp.result.certificate import Certificate
+from plumdp.solver.problem import Problem
+from plumdp.solver.reduce import reduce
 from plumdp.tables.bracket import Errors, TableBounds, table_bounds
 from plumdp.tables.chain import TableChain
 from plumdp.tables.rows import Reference
@@ -44,11 +46,12 @@ _ROOM = 1e-12  # relative, as of the checker
 
 def refuse_unknown_tables(learned: Learned, question: Question) -> None:
     """Refuse by name the tables that verify does not know."""
+    objective = reduce(Problem(question.model, question.objective)).problem.objective
     not_plain = question.model.lift is not None or question.objective.n_steps is not None
     unknown = {
         "unknown rows beside parameters": learned.model.source is not None,
         "rewards, steps and memory in tables that runs may leave": elsewhere_of(learned.model) is not None
-        and (not_plain or (question.objective.flipped() or question.objective).kind is not Kind.END),
+        and (not_plain or objective.kind is not Kind.END),
         "averages in tables of unknown rows": question.objective.kind is Kind.AVERAGE,
     }
     for what, is_so in unknown.items():
