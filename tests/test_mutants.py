@@ -182,7 +182,7 @@ MUTANTS = {
         )
     }
     | {"code of a forger": "test_a_file_of_defaults_beside_a_result_runs_nothing"},
-    "unit/test_verify_opponent": {
+    "verify/test_verify_opponent": {
         "a proof from a class that no row draws from": "test_a_class_that_no_row_draws_from_says_nothing",
         "a proof from a set without points": "test_nothing_follows_from_a_set_without_points",
         "rows that are left out of a likelihood": "test_rows_cannot_be_left_out_of_the_likelihood",

@@ -1,4 +1,4 @@
-"""``python verify.pyz RESULT``: prints each layer of the proof, and ends with 0 if all of them hold, else with 1."""
+"""``python -m plumdp_verify RESULT``: prints each layer of the proof, and ends with 0 if all hold, else with 1."""
 
 import sys
 from io import TextIOWrapper
@@ -9,7 +9,10 @@ from .check import verify
 def main(arguments: list[str]) -> int:
     """Verify the folder of a result, and return the exit code."""
     if len(arguments) != 1 or arguments[0].startswith("-"):
-        print("usage: verify.pyz RESULT, the folder of a result that was certified with --witness", file=sys.stderr)
+        print(
+            "usage: python -m plumdp_verify RESULT, a folder that was saved with --witness",
+            file=sys.stderr,
+        )
         return 2
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names may have characters that a terminal does not

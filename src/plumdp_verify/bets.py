@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from flint import arb, fmpq
 
-from .counts import Count, Data, Member
+from .counts import Count, CountedRows, Member
 from .half_spaces import HalfSpace
 from .misfit import log_tolerated
 from .reading import Ball, Exact, Part, dot, require, work
@@ -33,7 +33,7 @@ class _Stage:
     sharpness: dict[int, Exact]  # by class; one if it is not there
 
 
-def check_bets(part: Part, data: Data) -> None:
+def check_bets(part: Part, data: CountedRows) -> None:
     """Require two bets at most for each direction that was announced, on horizons whose weights sum to at most one."""
     require(data.order != "unknown" and len(data.lengths) > 0, f"{part.place}: bets need data whose order is known")
     n_directions, n_stages, d = part["directions"].whole(), len(data.lengths), len(data.names)
@@ -56,7 +56,7 @@ def check_bets(part: Part, data: Data) -> None:
         require(is_complete, f"{item.place}: each stage needs a step for each horizon")
 
 
-def of_bets(part: Part, data: Data) -> Iterator[HalfSpace]:
+def half_spaces_from_bets(part: Part, data: CountedRows) -> Iterator[HalfSpace]:
     """Yield the half-spaces that bets leave, both sides of a direction with fortunes that start at one half."""
     error, d = part["error"].number(), len(data.names)
     points = part["points"].matrix(len(data.lengths), d)
@@ -68,7 +68,7 @@ def of_bets(part: Part, data: Data) -> Iterator[HalfSpace]:
         yield _staged(item, data, stages, error)
 
 
-def weight_of_horizon(data: Data, number: int, place: str) -> Ball:
+def weight_of_horizon(data: CountedRows, number: int, place: str) -> Ball:
     """Return the weight of the horizon that is 2^number times the first, or the expected, length.
 
     Without an expected length the weights are (1 - 2^-½) 2^(-i/2) for i = 0, 1, …; with one, 2/3 / ((1 + |i|)(2 + |i|))
@@ -84,7 +84,7 @@ def weight_of_horizon(data: Data, number: int, place: str) -> Ball:
     return arb(weight)
 
 
-def _staged(item: Part, data: Data, stages: Sequence[_Stage], error: Exact) -> HalfSpace:
+def _staged(item: Part, data: CountedRows, stages: Sequence[_Stage], error: Exact) -> HalfSpace:
     """Return the half-space of one fortune, the mean of those that bets for several horizons make.
 
     With bets u on members, e = exp(u), Z(v) = Σ f(v) e of each class and any tangent points Y > 0, the true point has
@@ -107,7 +107,7 @@ def _staged(item: Part, data: Data, stages: Sequence[_Stage], error: Exact) -> H
 
 
 def _bet(
-    data: Data, stage: _Stage, step: Sequence[Exact], near: Sequence[Exact], share: Ball, weights: list[Ball]
+    data: CountedRows, stage: _Stage, step: Sequence[Exact], near: Sequence[Exact], share: Ball, weights: list[Ball]
 ) -> Ball:
     """Return Σ visits (1 - ln Y) + Σ seen u of one stage, and add share · visits · e / Y to the weights of members.
 
@@ -138,7 +138,7 @@ def _bet(
     return total - (_tolerated(data, stage, step) if data.misfit else 0)
 
 
-def _tolerated(data: Data, stage: _Stage, step: Sequence[Exact]) -> Ball:
+def _tolerated(data: CountedRows, stage: _Stage, step: Sequence[Exact]) -> Ball:
     """Return by how much a fortune may grow as rows are off, at most, in its logarithm."""
     places = data.places
     total = arb(0)
@@ -167,7 +167,7 @@ def _more(one: tuple[Count, Ball], other: tuple[Count, Ball], mixed: Exact) -> B
     return total * ((1 + t * ratio).log() / t - (1 + ratio).log())
 
 
-def _bet_on(member: Member, stage: _Stage, step: Sequence[Exact], data: Data) -> Ball:
+def _bet_on(member: Member, stage: _Stage, step: Sequence[Exact], data: CountedRows) -> Ball:
     """Return u, which is larger, and has wider limits, where values of rewards varied less than coins."""
     if data.misfit and member.group not in data.sure:
         return arb(0)

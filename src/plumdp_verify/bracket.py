@@ -11,11 +11,11 @@ from math import comb
 
 from flint import arb, fmpq
 
+from .arithmetic import is_positive_definite
 from .chain import Chain
 from .claim import Claim
 from .comparison import Ends
 from .enclosure import Enclosure
-from .linear import is_positive_definite
 from .polynomials import Exponents, monomials, parse, size_on_ball
 from .reading import Ball, Exact, Part, Rejected, require, work
 from .values import Functions

@@ -10,7 +10,7 @@ from pathlib import Path
 from flint import ctx
 
 from .all_policies import check_all, read_all
-from .bets import check_bets, of_bets
+from .bets import check_bets, half_spaces_from_bets
 from .bracket import Side, check_brackets, check_support
 from .chain import read_chain
 from .claim import (
@@ -25,16 +25,15 @@ from .claim import (
     spent_by_set,
 )
 from .comparison import check_same_question
-from .counts import Data, read_data
+from .counts import CountedRows, read_data
 from .enclosure import read_enclosure
 from .evidence import Likelihood, read_likelihood
-from .half_spaces import HalfSpace, of_space, of_tangents
-from .inside import check_inside
-from .intervals import ONCE, check_once, earlier_counts, of_intervals
+from .half_spaces import HalfSpace, check_inside, half_spaces_from_space, half_spaces_from_tangents
+from .intervals import ONCE, check_once, earlier_counts, half_spaces_from_intervals
 from .laws import check_laws, check_points
 from .misfit import check_parts
 from .reading import Part, Rejected, limited_work, require
-from .studies import check_studies, of_studies
+from .studies import check_studies, half_spaces_from_studies
 from .table_check import TABLE_LAYERS, TABLE_ROWS, check_table
 from .values import check_functions, read_functions
 
@@ -235,7 +234,7 @@ def _needs_fixed(witness: Part) -> bool:
     return is_independent or any(item["once"].truth() for item in intervals["list"])
 
 
-def _trusted(claim: Claim, witness: Part, data: Data) -> Iterator[str]:
+def _trusted(claim: Claim, witness: Part, data: CountedRows) -> Iterator[str]:
     """Yield what is trusted of some kinds of data only, after checks of what it is said of."""
     if "the value is" in claim.certificate.value.get("answer", {}).get("sentence", ""):
         yield ALONE
@@ -253,14 +252,14 @@ def policies_of(claim: Claim, witness: Part) -> list[Part]:
     return [witness] if claim.comparison is None else [witness, witness["comparison"]]
 
 
-def half_spaces_of(witness: Part, data: Data, likelihoods: Sequence[Likelihood]) -> list[HalfSpace]:
+def half_spaces_of(witness: Part, data: CountedRows, likelihoods: Sequence[Likelihood]) -> list[HalfSpace]:
     """Return the half-spaces of space, intervals, studies, bets and likelihoods, in the order that multipliers use."""
     part = witness["set"]
-    drawn = of_intervals(part["intervals"], data) if part["intervals"].value is not None else ()
-    studies = of_studies(part["studies"], data.names) if "studies" in part else ()
-    bets = of_bets(part["bets"], data) if part["bets"].value is not None else ()
-    tangents = of_tangents(part["tangents"], data, likelihoods)
-    return [*of_space(witness, data.names), *drawn, *studies, *bets, *tangents]
+    drawn = half_spaces_from_intervals(part["intervals"], data) if part["intervals"].value is not None else ()
+    studies = half_spaces_from_studies(part["studies"], data.names) if "studies" in part else ()
+    bets = half_spaces_from_bets(part["bets"], data) if part["bets"].value is not None else ()
+    tangents = half_spaces_from_tangents(part["tangents"], data, likelihoods)
+    return [*half_spaces_from_space(witness, data.names), *drawn, *studies, *bets, *tangents]
 
 
 @dataclass(frozen=True)

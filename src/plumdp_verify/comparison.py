@@ -32,7 +32,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Said:
+class ComparisonClaim:
     """What the sentence of a comparison says of the value of one policy less that of another."""
 
     sign: int  # -1 if it is that of the second less the first
@@ -109,7 +109,7 @@ def _ends(part: Part, states: list[str]) -> dict[str, str]:
     return result
 
 
-def read_sentence(part: Part, direction: str) -> Said:
+def read_sentence(part: Part, direction: str) -> ComparisonClaim:
     """Return what the sentence of a comparison says; the better policy is the one whose value is on the right side."""
     sentence, (first, second) = part["sentence"].text(), names_of(part)
     begin = f"Not yet known: the value of {first} less that of {second} lies"
@@ -118,7 +118,7 @@ def read_sentence(part: Part, direction: str) -> Said:
         shown = sentence.replace(
             begin, f"Not yet known: the value of {quoted(first)} less that of {quoted(second)} lies"
         )
-        return Said(1, False, found[1], found[2], found[3], shown)
+        return ComparisonClaim(1, False, found[1], found[2], found[3], shown)
     better = [re.fullmatch(re.escape(_capital(name)) + _AMOUNT, sentence) for name in (first, second)]
     said = better[0] or better[1]
     if said is None:
@@ -126,7 +126,7 @@ def read_sentence(part: Part, direction: str) -> Said:
     word, name = "larger" if direction == "max" else "smaller", first if better[0] else second
     require(said[1] == word, f"{part.place}: the sentence calls the wrong side better")
     sign = (1 if better[0] else -1) * (1 if direction == "max" else -1)
-    return Said(sign, True, said[2], said[3], said[4], _capital(quoted(name)) + sentence[len(name) :])
+    return ComparisonClaim(sign, True, said[2], said[3], said[4], _capital(quoted(name)) + sentence[len(name) :])
 
 
 def _capital(name: str) -> str:

@@ -16,14 +16,16 @@ from typing import Any, TypeAlias
 
 from flint import fmpq
 
-from .misfit import box_of, sure_classes
 from .polynomials import Polynomial, add, affine, constant, is_constant, is_multiple, key_of, parse, product
-from .reading import Exact, Part, Way, require, work
+from .reading import Exact, Part, require, work
 from .rewards import Reward, read_rewards, sharpness
 
 _ORDERS = ("planned", "open", "short", "unknown")
+OutcomePath: TypeAlias = tuple[tuple[int, int], ...]  # classes that are drawn from in turn, and a member of each
 Count: TypeAlias = Any
 """A whole number, or a fraction if values of rewards are among what is counted."""
+Box: TypeAlias = list[tuple[Any, Any]]
+"""The least and the largest value of each parameter, or None."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,12 @@ class Row:
     """Outcomes of some rows of the model that have the same probabilities, and how often each was seen."""
 
     outcomes: list[Polynomial]
-    ways: list[Way] | None  # None if the row has no part in the likelihood
+    ways: list[OutcomePath] | None  # None if the row has no part in the likelihood
     seen: dict[str, list[int]]  # in all data, in the pilot, and until each moment
 
 
 @dataclass(frozen=True)
-class Data:
+class CountedRows:
     """All rows and classes, and what is known of the order of the data."""
 
     names: list[str]
@@ -129,7 +131,7 @@ def difference(row: Row, of: str, without: str) -> list[int]:
     return result
 
 
-def read_data(witness: Part) -> Data:
+def read_data(witness: Part) -> CountedRows:
     """Return the counts, after exact checks of the probabilities of rows and classes."""
     names = [name.text() for name in witness["parameters"]]
     require(len(set(names)) == len(names) and all(name.isidentifier() for name in names), "parameters need names")
@@ -149,9 +151,41 @@ def read_data(witness: Part) -> Data:
     rewards = list(read_rewards(witness["rewards"], [*map(len, classes)], parts)) if "rewards" in witness else []
     misfit = witness["misfit"].number() if "misfit" in witness else fmpq(0)
     require(0 <= misfit < 1, "misfit: it is not from 0 to less than 1")
-    sides = [affine(parse(text.text(), names), len(names), text.place) for text in witness["space"]] if misfit else []
-    sure = sure_classes([row.ways for row in rows], classes, box_of(sides, len(names))) if misfit else set()
-    return Data(names, members, rows, order, sampling, lengths, expected, rewards, misfit, sure)
+    sure = sure_classes([row.ways for row in rows], classes, _box(witness["space"], names)) if misfit else set()
+    return CountedRows(names, members, rows, order, sampling, lengths, expected, rewards, misfit, sure)
+
+
+def sure_classes(
+    ways: Sequence[list[OutcomePath] | None], classes: Sequence[Sequence[Polynomial]], box: Box
+) -> set[int]:
+    """Return the classes whose members are not negative at the true point, if rows may be off.
+
+    Members of the first class of a row are sums of its outcomes. A later class may have negative members where rows
+    never come to it, unless the box of the space excludes it; a row that is off may come to it.
+    """
+    first = {way[0][0] for of_row in ways for way in of_row or () if way}
+    return {i for i, members in enumerate(classes) if i in first or all(_least(f, box) >= 0 for f in members)}
+
+
+def _box(space: Part, names: list[str]) -> Box:
+    """Return the least and the largest value of each parameter, by sides of the space in one parameter."""
+    ends: list[tuple[list[Exact], list[Exact]]] = [([], []) for _ in names]
+    for text in space:
+        number, slopes = affine(parse(text.text(), names), len(names), text.place)
+        places = [i for i, b in enumerate(slopes) if b]
+        if len(places) == 1:
+            ends[places[0]][slopes[places[0]] < 0].append(-number / slopes[places[0]])
+    return [(max(low, default=None), min(high, default=None)) for low, high in ends]
+
+
+def _least(polynomial: Polynomial, box: Box) -> Exact:
+    number, slopes = affine(polynomial, len(box), "classes")
+    for slope, (low, high) in zip(slopes, box, strict=True):
+        end = low if slope > 0 else high
+        if slope and end is None:
+            return fmpq(-1)
+        number += slope * end if slope else 0
+    return number
 
 
 def _members(polynomials: Sequence[Polynomial], number: int, n: int) -> list[Member]:
@@ -185,7 +219,7 @@ def _row(part: Part, names: list[str], classes: Sequence[Sequence[Polynomial]], 
 
 def _check_ways(
     outcomes: Sequence[Polynomial],
-    ways: Sequence[Way],
+    ways: Sequence[OutcomePath],
     depth: int,
     here: list[int],
     classes: Sequence[Sequence[Polynomial]],

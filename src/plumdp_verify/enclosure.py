@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from flint import arb, fmpq, fmpq_mat
 
-from .counts import Data
+from .arithmetic import is_positive_definite, norm
+from .counts import CountedRows
 from .evidence import Likelihood
 from .half_spaces import HalfSpace
-from .linear import is_positive_definite, norm
 from .polynomials import Exponents, Polynomial, monomials, substitute
 from .reading import Ball, Exact, Part, Rejected, dot, require, work
 
@@ -61,16 +61,16 @@ class Enclosure:
 
 
 def read_enclosure(
-    part: Part, data: Data, half_spaces: Sequence[HalfSpace], likelihoods: Sequence[Likelihood]
+    part: Part, data: CountedRows, half_spaces: Sequence[HalfSpace], likelihoods: Sequence[Likelihood]
 ) -> Enclosure:
     """Return a ball after a proof that it holds all points of the set."""
     enclosure = make_enclosure(part, data, half_spaces)
     if enclosure.dimension:
-        _check(part, enclosure, data, half_spaces, likelihoods)
+        _check(part, enclosure, data, likelihoods)
     return enclosure
 
 
-def make_enclosure(part: Part, data: Data, half_spaces: Sequence[HalfSpace]) -> Enclosure:
+def make_enclosure(part: Part, data: CountedRows, half_spaces: Sequence[HalfSpace]) -> Enclosure:
     """Return the coordinates of a ball, whatever it holds."""
     d, k = len(data.names), len(part["axes"])
     require(k <= d, f"{part.place}: there are more axes than parameters")
@@ -84,20 +84,18 @@ def make_enclosure(part: Part, data: Data, half_spaces: Sequence[HalfSpace]) -> 
         free = all(dot(member.slopes, direction) == 0 for direction in idle)
         require(free, f"{part.place}: an outcome depends on parameters that are called idle")
     empty = Enclosure(centre, axes, idle, [])
-    cuts = [_curved(each, empty) if each.curved else _cut(each, centre, axes, idle) for each in half_spaces]
-    cuts += [_parabola(each, each.likelihood, data, centre, axes) for each in half_spaces if each.likelihood]
+    cuts = [_curved(each, empty) if each.curved else _cut(each, empty) for each in half_spaces]
+    cuts += [_parabola(each, each.likelihood, data, empty) for each in half_spaces if each.likelihood]
     return Enclosure(centre, axes, idle, cuts)
 
 
-def _cut(
-    half_space: HalfSpace, centre: Sequence[Exact], axes: Sequence[Sequence[Exact]], idle: Sequence[Sequence[Exact]]
-) -> Cut:
+def _cut(half_space: HalfSpace, enclosure: Enclosure) -> Cut:
     row = half_space.row
     is_exact = all(type(a) is fmpq for a in row)  # those of outcomes do not depend on idle coordinates, as checked
-    if is_exact and any(dot(row, direction) != 0 for direction in idle):
+    if is_exact and any(dot(row, direction) != 0 for direction in enclosure.idle):
         return Cut(None)
-    offset = arb(half_space.offset) - arb(dot(row, centre))
-    return Cut(_left(offset, [arb(dot(row, axis)) for axis in axes], []))
+    offset = arb(half_space.offset) - arb(dot(row, enclosure.centre))
+    return Cut(_left(offset, [arb(dot(row, axis)) for axis in enclosure.axes], []))
 
 
 def _left(offset: Ball, row: Sequence[Ball], square: Sequence[Sequence[Ball]]) -> dict[Exponents, Ball]:
@@ -125,15 +123,13 @@ def _curved(half_space: HalfSpace, enclosure: Enclosure) -> Cut:
     return Cut(left, is_half_space=False)
 
 
-def _parabola(
-    tangent: HalfSpace, likelihood: Likelihood, data: Data, centre: Sequence[Exact], axes: Sequence[Sequence[Exact]]
-) -> Cut:
+def _parabola(tangent: HalfSpace, likelihood: Likelihood, data: CountedRows, enclosure: Enclosure) -> Cut:
     """Return what a likelihood leaves of a ball, by a parabola that touches it where a tangent does.
 
     With f = y at the point where it touches, s = f/y - 1 is s₀ + β·x in the ball, and so at most t = s₀ + |β|, or zero.
     As ln(1 + s) <= s - κ(t) s² / 2 (see below), threshold <= Σ seen ln f is at most Σ seen (ln y + s - κ(t) s² / 2).
     """
-    k = len(axes)
+    centre, axes, k = enclosure.centre, enclosure.axes, enclosure.dimension
     work(len(data.members) * (len(centre) + 1) * (k + 1) + (k + 1) ** 3)
     row, offset, square = [arb(0)] * k, -likelihood.threshold, [[arb(0)] * k for _ in range(k)]
     for member, n, y in zip(data.members, likelihood.seen, tangent.touches, strict=True):
@@ -149,9 +145,7 @@ def _parabola(
     return Cut(_left(offset, row, square), is_half_space=False)
 
 
-def _check(
-    part: Part, enclosure: Enclosure, data: Data, half_spaces: Sequence[HalfSpace], likelihoods: Sequence[Likelihood]
-) -> None:
+def _check(part: Part, enclosure: Enclosure, data: CountedRows, likelihoods: Sequence[Likelihood]) -> None:
     """Require that no point x with |x| = 1 is on the way from the centre to a point of the set.
 
     Quadratic functions are known not to be negative on such a way: products (o - q·x) (o' - q'·x) of two half-spaces
@@ -186,7 +180,7 @@ def _coefficients(part: Part, enclosure: Enclosure) -> list[Ball]:
 
 
 def _subtract_likelihood(
-    part: Part, matrix: list[list[Ball]], enclosure: Enclosure, data: Data, likelihoods: Sequence[Likelihood]
+    part: Part, matrix: list[list[Ball]], enclosure: Enclosure, data: CountedRows, likelihoods: Sequence[Likelihood]
 ) -> None:
     """Subtract what the likelihood leaves, a quadratic function that is not negative, with a weight.
 

@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flint import arb, fmpq
+from flint import arb
 
-from .counts import Count, Data
-from .linear import inverse, log_determinant, quadratic
+from .arithmetic import curvature, inverse, log_determinant, min_of, quadratic
+from .counts import Count, CountedRows
 from .reading import Ball, Exact, Part, dot, require, work
-
-_SMALL = fmpq(1, 10**9)
 
 
 @dataclass(frozen=True)
@@ -28,13 +26,13 @@ class Likelihood:
     threshold: Ball
 
 
-def read_likelihood(part: Part, data: Data) -> Likelihood:
+def read_likelihood(part: Part, data: CountedRows) -> Likelihood:
     """Return a likelihood with its threshold, which is proved."""
     seen = data.seen_members("all", "pilot" if part["data"].text() == "main" else "")
     return Likelihood(seen, _log_evidence(part, data, seen) + arb(part["error"].number()).log())
 
 
-def _log_evidence(part: Part, data: Data, seen: Sequence[Count]) -> Ball:
+def _log_evidence(part: Part, data: CountedRows, seen: Sequence[Count]) -> Ball:
     """Return a lower bound on the logarithm of the evidence.
 
     The law is that of mean + B y, with y normal about zero of the given precision. With β = Bᵀ b for the slopes b of a
@@ -63,7 +61,7 @@ def _log_evidence(part: Part, data: Data, seen: Sequence[Count]) -> Ball:
         if any(member.slopes):
             slopes = [dot([row[i] for row in basis], member.slopes) for i in range(k)]
             used.append((f, t, slopes, _direction(member.slopes)))
-            _add_square(matrix, slopes, n * _curvature(t) / arb(f * f) if n else arb(0))
+            _add_square(matrix, slopes, n * curvature(arb(t)) / arb(f * f) if n else arb(0))
     value += (log_determinant(precision) - log_determinant(matrix) - quadratic(precision, y)) / 2
     return value + _log_mass(matrix, used, k, part.place)
 
@@ -72,11 +70,6 @@ def _add_square(matrix: list[list[Any]], slopes: Sequence[Exact], weight: Ball) 
     for i, a in enumerate(slopes):
         for j, b in enumerate(slopes):
             matrix[i][j] += weight * arb(a * b)
-
-
-def _curvature(t: Exact) -> Ball:
-    """Return κ(t) or more."""
-    return arb(1 + t) if t < _SMALL else 2 * (-arb(t) - (-arb(t)).log1p()) / arb(t) ** 2
 
 
 def _log_mass(
@@ -102,14 +95,6 @@ def _log_mass(
     best = ball if ball.mid() > slabs.mid() else slabs
     require(bool(best > 0), f"{place}: the widths leave no mass")
     return best.log()
-
-
-def min_of(balls: Sequence[Ball]) -> Ball:
-    """Return the least of several numbers."""
-    result = balls[0]
-    for ball in balls[1:]:
-        result = result.min(ball)
-    return result
 
 
 def _direction(slopes: Sequence[Exact]) -> Any:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
-from flint import arb
+from flint import arb, fmpq
 
-from .counts import Data
+from .counts import CountedRows
 from .evidence import Likelihood
 from .polynomials import Polynomial, affine, parse
-from .reading import Exact, Part, require, work
+from .reading import Exact, Part, dot, require, work
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class HalfSpace:
     curved: Polynomial = field(default_factory=dict)  # terms of products of parameters
 
 
-def of_space(witness: Part, names: list[str]) -> Iterator[HalfSpace]:
+def half_spaces_from_space(witness: Part, names: list[str]) -> Iterator[HalfSpace]:
     """Yield the half-spaces of the parameter space, given as polynomials that are at least zero."""
     for text in witness["space"]:
         number, slopes = affine(parse(text.text(), names), len(names), text.place)
@@ -43,7 +44,7 @@ def below(polynomial: Polynomial, end: Any, n: int) -> HalfSpace:
     return HalfSpace(slopes, end - number, curved=curved)
 
 
-def of_tangents(part: Part, data: Data, likelihoods: Sequence[Likelihood]) -> Iterator[HalfSpace]:
+def half_spaces_from_tangents(part: Part, data: CountedRows, likelihoods: Sequence[Likelihood]) -> Iterator[HalfSpace]:
     """Yield half-spaces around likelihood sets: ln f <= f / y - 1 + ln y for every y > 0, here f at some point."""
     d = len(data.names)
     for item in part:
@@ -58,3 +59,37 @@ def of_tangents(part: Part, data: Data, likelihoods: Sequence[Likelihood]) -> It
                 offset += n * (arb(member.constant / y) - 1 + arb(y).log())
                 row = [a - n * arb(b / y) for a, b in zip(row, member.slopes, strict=True)]
         yield HalfSpace(row, offset, likelihood, at)
+
+
+def check_inside(
+    ball: Part, data: CountedRows, half_spaces: Sequence[HalfSpace], likelihoods: Sequence[Likelihood]
+) -> None:
+    """Require that a point which is given, or else the centre of the ball, is surely in the set."""
+    point = ball["inside" if "inside" in ball else "centre"].numbers(len(data.names))
+    found = is_inside(point, data, half_spaces, likelihoods)
+    require(found, "no point is known that the data allow: from a set without points everything would follow")
+
+
+def is_inside(
+    point: Sequence[Exact], data: CountedRows, half_spaces: Sequence[HalfSpace], likelihoods: Sequence[Likelihood]
+) -> bool:
+    """Return whether a point is surely in all half-spaces, curved or not, and in the sets of all likelihoods."""
+    work(len(half_spaces) * len(point) + len(data.members) * (len(point) + len(likelihoods)))
+    if not all(_is_below(point, each) for each in half_spaces):
+        return False
+    values = [member.at(point) for member in data.members]
+    for likelihood in likelihoods:
+        counted = [(n, f) for n, f in zip(likelihood.seen, values, strict=True) if n]
+        if any(f <= 0 for _, f in counted):
+            return False
+        if not sum((n * arb(f).log() for n, f in counted), arb(0)) >= likelihood.threshold:
+            return False
+    return True
+
+
+def _is_below(point: Sequence[Exact], half_space: HalfSpace) -> bool:
+    work(sum(map(sum, half_space.curved)) + len(half_space.curved))
+    left = dot(half_space.row, point)
+    for exponents, c in half_space.curved.items():
+        left += c * prod((x**power for x, power in zip(point, exponents, strict=True) if power), start=fmpq(1))
+    return bool(arb(left) <= arb(half_space.offset))

@@ -16,7 +16,7 @@ from itertools import combinations
 from flint import arb, fmpq
 
 from .chain import Chain
-from .counts import Data, Row
+from .counts import CountedRows, Row
 from .half_spaces import HalfSpace, below
 from .misfit import is_posterior_enough, tolerant_error
 from .polynomials import Key, Polynomial, add, constant, is_constant, key_of, multiply, parse
@@ -29,13 +29,13 @@ _MOST_SUMMED = 6  # outcomes of a row, of which all sums are looked at
 
 
 @dataclass(frozen=True)
-class Tries:
+class EventTrials:
     """What each event is, and the rows that try it in each visit, with the outcomes with which it happens."""
 
     events: list[Polynomial]
     rows: dict[Key, dict[int, frozenset[int]]]
 
-    def of(self, event: Polynomial, data: Data) -> dict[int, frozenset[int]]:
+    def of(self, event: Polynomial, data: CountedRows) -> dict[int, frozenset[int]]:
         """Return what tries an event; one that is not known may be the failure of one that is."""
         if key_of(event) in self.rows:
             return self.rows[key_of(event)]
@@ -43,7 +43,7 @@ class Tries:
         return {i: frozenset(range(len(data.rows[i].outcomes))) - chosen for i, chosen in failed.items()}
 
 
-def tries_of(data: Data) -> Tries:
+def event_trials(data: CountedRows) -> EventTrials:
     """Return all events and all that tries them, which depend on the model alone: nobody may choose among them.
 
     Events are the outcomes of rows, and members of classes that rows draw from if they are sums of outcomes of a row of
@@ -70,7 +70,7 @@ def tries_of(data: Data) -> Tries:
                 is_second = number in rows.setdefault(key, {})
                 rows[key][number] = frozenset() if is_second else chosen
     clear = {key: tried for key, tried in rows.items() if all(tried.values())}
-    return Tries(list(found.values()), clear)
+    return EventTrials(list(found.values()), clear)
 
 
 def _sums(row: Row) -> Iterator[tuple[Key, frozenset[int]]]:
@@ -82,11 +82,11 @@ def _sums(row: Row) -> Iterator[tuple[Key, frozenset[int]]]:
                 yield key_of(add(*(row.outcomes[i] for i in chosen))), frozenset(chosen)
 
 
-def of_intervals(part: Part, data: Data) -> Iterator[HalfSpace]:
+def half_spaces_from_intervals(part: Part, data: CountedRows) -> Iterator[HalfSpace]:
     """Yield both sides of the interval of each event, which is proved from its trials."""
     error, method, n = part["error"].number(), part["method"].text(), len(data.names)
     require(method in _EXCLUDED, f"{part.place}: verify does not know intervals by {method[:40]!r}")
-    events, tries = [parse(item["polynomial"].text(), data.names) for item in part["list"]], tries_of(data)
+    events, tries = [parse(item["polynomial"].text(), data.names) for item in part["list"]], event_trials(data)
     needed = n_events(tries.events, n) + len(events) - n_events(events, n)  # f and 1 - f may both be events
     require(part["number"].whole() >= needed, f"{part.place}: the error is divided among too few events")
     for item, event in zip(part["list"], events, strict=True):
@@ -106,7 +106,7 @@ def of_intervals(part: Part, data: Data) -> Iterator[HalfSpace]:
         yield below(multiply(constant(fmpq(-1), n), event), data.misfit - lower, n)
 
 
-def trials_of(data: Data, part: Part, tries: dict[int, frozenset[int]]) -> tuple[int, int]:
+def trials_of(data: CountedRows, part: Part, tries: dict[int, frozenset[int]]) -> tuple[int, int]:
     """Return how often an event happened and was tried, given all rows that try it, which must be those of a part.
 
     Whoever may leave out some of them picks those that suit him.
@@ -193,7 +193,7 @@ _EXCLUDED: dict[str, Callable[[int, int, Exact, Exact, int], bool]] = {
 }
 
 
-def check_once(part: Part, data: Data, chain: Chain) -> bool:
+def check_once(part: Part, data: CountedRows, chain: Chain) -> bool:
     """Return whether some intervals rest on runs that try their event once, which the chain must not contradict.
 
     States of the chain try the events of the row that they have. What is tried after each state is collected until

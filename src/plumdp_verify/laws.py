@@ -13,8 +13,8 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from .counts import Count, Data
-from .linear import inverse, is_positive_definite, quadratic
+from .arithmetic import inverse, is_positive_definite, quadratic
+from .counts import Count, CountedRows
 from .reading import Exact, Part, dot, require, work
 
 _CLOSE = fmpq(1, 10**6)  # of a standard deviation, squared
@@ -23,7 +23,7 @@ _SAME = fmpq(1, 10**9)  # of a probability
 _ROUNDING = fmpq(1, 10**12)  # of a precision, relative to that of the best known direction
 
 
-def check_laws(part: Part, data: Data) -> None:
+def check_laws(part: Part, data: CountedRows) -> None:
     """Require likelihoods of different data, each with a law that is that of the space or follows from the pilot."""
     space = part["space_law"]
     _require_law(space, data)
@@ -41,13 +41,13 @@ def check_laws(part: Part, data: Data) -> None:
         _require_estimate(space, data, "pilot", law["mean"].numbers(len(data.names)), law["precision"], law.place)
 
 
-def check_points(part: Part, data: Data, space: Part) -> None:
+def check_points(part: Part, data: CountedRows, space: Part) -> None:
     """Require that the bets of each stage are about the estimate from what was seen before it."""
     for s, point in enumerate(part["points"].matrix(len(data.lengths), len(data.names))):
         _require_estimate(space, data, f"moment {s}", point, None, f"{part.place}: points[{s}]")
 
 
-def _require_law(part: Part, data: Data) -> None:
+def _require_law(part: Part, data: CountedRows) -> None:
     k = len(part["precision"])
     work(k**2 * (1 + len(data.names)))
     precision = part["precision"].matrix(k, k)
@@ -62,7 +62,7 @@ def _require_law(part: Part, data: Data) -> None:
 
 
 def _require_estimate(
-    space: Part, data: Data, until: str, point: Sequence[Exact], precision: Part | None, place: str
+    space: Part, data: CountedRows, until: str, point: Sequence[Exact], precision: Part | None, place: str
 ) -> None:
     """Require a point that is about the most likely one, in the law of the space, and a precision that fits.
 
@@ -93,7 +93,7 @@ def _is_alike(one: Sequence[Sequence[Any]], other: Sequence[Sequence[Exact]]) ->
 
 
 def _derivatives(
-    space: Part, data: Data, seen: Sequence[Count], point: Sequence[Exact], pseudo: int
+    space: Part, data: CountedRows, seen: Sequence[Count], point: Sequence[Exact], pseudo: int
 ) -> tuple[list[Any], list[list[Any]]] | None:
     """Return the first and minus the second derivative of likelihood and prior at a point, or None outside."""
     d, k = len(data.names), len(space["precision"])

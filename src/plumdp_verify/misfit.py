@@ -8,18 +8,16 @@ misfit times the range of what follows. The likelihood has no part in this, as i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
 
 from flint import arb, fmpq
 
-from .polynomials import Exponents, Polynomial, affine, size_on_ball
-from .reading import Ball, Exact, Part, Way, require
+from .arithmetic import max_of, min_of
+from .counts import OutcomePath
+from .polynomials import Exponents, size_on_ball
+from .reading import Ball, Exact, Part, require
 
 _POSTERIOR = fmpq(9, 10)  # λ: share of the error at which intervals are made, and of the posterior within each end
-
-Box: TypeAlias = list[tuple[Any, Any]]
-"""The least and the largest value of each parameter, or None."""
 
 
 def check_parts(witness: Part) -> None:
@@ -34,45 +32,7 @@ def check_parts(witness: Part) -> None:
         require(is_tolerant, f"{part['intervals'].place}: these intervals are for rows that are exact")
 
 
-def sure_classes(ways: Sequence[Sequence[Way] | None], classes: Sequence[Sequence[Polynomial]], box: Box) -> set[int]:
-    """Return the classes whose members are not negative at the true point.
-
-    Members of the first class of a row are sums of its outcomes. A later class may have negative members where rows
-    never come to it, unless the box of the space excludes it; a row that is off may come to it.
-    """
-    first = {way[0][0] for of_row in ways for way in of_row or () if way}
-    return {i for i, members in enumerate(classes) if i in first or all(_least(f, box) >= 0 for f in members)}
-
-
-def box_of(sides: Iterable[tuple[Exact, Sequence[Exact]]], n: int) -> Box:
-    """Return the least and the largest value of each parameter, by sides of the space in one parameter.
-
-    Sides are constants and slopes of polynomials that are at least zero.
-    """
-    low: list[Any] = [None] * n
-    high: list[Any] = [None] * n
-    for number, slopes in sides:
-        places = [i for i, b in enumerate(slopes) if b]
-        if len(places) == 1:
-            i, end = places[0], -number / slopes[places[0]]
-            if slopes[i] > 0:
-                low[i] = end if low[i] is None else max(low[i], end)
-            else:
-                high[i] = end if high[i] is None else min(high[i], end)
-    return list(zip(low, high, strict=True))
-
-
-def _least(polynomial: Polynomial, box: Box) -> Exact:
-    number, slopes = affine(polynomial, len(box), "classes")
-    for slope, (low, high) in zip(slopes, box, strict=True):
-        end = low if slope > 0 else high
-        if slope and end is None:
-            return fmpq(-1)
-        number += slope * end if slope else 0
-    return number
-
-
-def log_tolerated(ways: Sequence[Way], bets: Mapping[tuple[int, int], Ball], misfit: Exact) -> Ball:
+def log_tolerated(ways: Sequence[OutcomePath], bets: Mapping[tuple[int, int], Ball], misfit: Exact) -> Ball:
     """Return ln(1 + misfit · R) of a visit of a row, given bets u on members of classes on its ways.
 
     H is the product of e^u / Z along the way to an outcome, and each Z is between the least and the largest e^u of its
@@ -82,21 +42,14 @@ def log_tolerated(ways: Sequence[Way], bets: Mapping[tuple[int, int], Ball], mis
     low, high = {}, {}
     for group in groups:
         of_class = [bet for (other, _), bet in bets.items() if other == group]
-        low[group], high[group] = _extreme(of_class, -1), _extreme(of_class, 1)
+        low[group], high[group] = min_of(of_class), max_of(of_class)
     top = [sum((bets[step] - low[step[0]] for step in way), start=arb(0)) for way in ways]
     bottom = [
         sum((bets[step] - (high if place else low)[step[0]] for place, step in enumerate(way)), start=arb(0))
         for way in ways
     ]
-    spread = _extreme(top, 1).exp() - _extreme(bottom, -1).exp()
+    spread = max_of(top).exp() - min_of(bottom).exp()
     return (1 + arb(misfit) * spread.max(arb(0))).log()
-
-
-def _extreme(balls: Sequence[Ball], side: int) -> Ball:
-    result = balls[0]
-    for ball in balls[1:]:
-        result = result.max(ball) if side > 0 else result.min(ball)
-    return result
 
 
 def is_posterior_enough(successes: int, trials: int, end: Exact, side: int) -> bool:

@@ -20,7 +20,6 @@ _MAX_MESSAGE = 300  # characters
 
 Exact: TypeAlias = Any  # fmpq; the library has no types
 Ball: TypeAlias = Any  # arb: a middle and a radius that hold the number
-Way: TypeAlias = tuple[tuple[int, int], ...]  # to an outcome: a class and the place of its member, one after another
 
 
 class Rejected(Exception):

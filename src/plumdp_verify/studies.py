@@ -56,7 +56,7 @@ def _is_same(text: str, polynomial: str, names: list[str]) -> bool:
         return True
 
 
-def of_studies(part: Part, names: list[str]) -> Iterator[HalfSpace]:
+def half_spaces_from_studies(part: Part, names: list[str]) -> Iterator[HalfSpace]:
     """Yield both sides of the interval of each study, which is proved from its trials."""
     error = part["error"].number()
     for study in part["list"]:

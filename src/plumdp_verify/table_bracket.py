@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 from flint import arb, fmpq
 
+from .arithmetic import curvature, max_of, root, square, sums, upper_end
 from .claim import Claim
 from .reading import Ball, Exact, Part, Rejected, require
 from .table_chain import Counts, TableChain
+from .table_deviation import ValueDeviation, column
 from .table_joint import Joint
-from .table_near import Near, column
-from .table_rows import above, curvature, max_of, root, square, sums
 
 _ROUNDING = fmpq(1, 10**12)
 _LARGEST = arb(0.5)  # payoff at the true values, in size
@@ -68,7 +68,7 @@ def read_stages(part: Part, chain: TableChain, counts: Counts) -> list[Stage]:
     ]
 
 
-def end_by_bets(part: Part, stages: Sequence[Stage], near: Near, joint: Joint | None, sign: int) -> Ball:
+def end_by_bets(part: Part, stages: Sequence[Stage], near: ValueDeviation, joint: Joint | None, sign: int) -> Ball:
     """Return a bound on the value of the first node, from above (sign 1) or below (sign -1), by the bets of a side."""
     chain, n = near.chain, len(near.chain.nodes)
     centre, scale = part["centre"].balls(n), arb(part["scale"].number())
@@ -88,7 +88,7 @@ def end_by_bets(part: Part, stages: Sequence[Stage], near: Near, joint: Joint | 
     return centre[start] + sign * (won + q / (2 * scale) + missed) - known
 
 
-def _check_small(stages: Sequence[Stage], near: Near) -> None:
+def _check_small(stages: Sequence[Stage], near: ValueDeviation) -> None:
     """Require that no payoff is larger than one half at the true values, which are near V̂."""
     ranges = []
     for s, node in enumerate(near.chain.nodes):
@@ -97,7 +97,7 @@ def _check_small(stages: Sequence[Stage], near: Near) -> None:
         both = sums(furthest) * arb(near.chain.discount) * (1 + arb(_ROUNDING))  # as floats may tie
         reach = both.min(near.plan.largest[s] * near.deviation[s])
         own = arb(near.chain.discount) * (max_of(ahead) + max_of([-v for v in ahead]))
-        ranges.append(above((own + reach).min(near.largest_range[s])))
+        ranges.append(upper_end((own + reach).min(near.largest_range[s])))
     for stage in stages:
         for row, nodes in near.chain.tied().items():
             most = sums([abs(stage.weight[s]) * ranges[s] for s in nodes])
@@ -105,7 +105,7 @@ def _check_small(stages: Sequence[Stage], near: Near) -> None:
 
 
 def _expand(
-    stages: Sequence[Stage], near: Near, joint: Joint | None, centre: Sequence[Ball]
+    stages: Sequence[Stage], near: ValueDeviation, joint: Joint | None, centre: Sequence[Ball]
 ) -> tuple[Ball, list[Ball], Ball]:
     """Return the logarithm of the product of bets at the centre, its gradient, and q from above."""
     nodes, gamma, is_known = near.chain.nodes, arb(near.chain.discount), near.rows.is_known
@@ -128,7 +128,7 @@ def _expand(
         require(bool(factor > 0), "a bet loses all at the centre")
         log_product += n * factor.log()
         t = (1 - _LARGEST / factor).max(arb(0)).min(furthest / factor)
-        each = above(n * curvature(t) / square(factor))
+        each = upper_end(n * curvature(t) / square(factor))
         moved_square += each * square(moved)
         for s in tied:
             w, after = stage.weight[s], nodes[s].successors[place]
@@ -137,7 +137,7 @@ def _expand(
             if after is not None:
                 gradient[after] += gamma * slope
             # (Σ w x)² <= Σ|w| Σ |w| x² for the payoffs of tied rows
-            together = above(each * abs(w) * total)
+            together = upper_end(each * abs(w) * total)
             if is_known[s]:
                 of_square[s][place] += together
             else:
@@ -146,14 +146,14 @@ def _expand(
         of_square, near.rows.frequency, is_known, strict=True
     )]  # fmt: skip
     squares = zip(largest, _variances(near), near.size, strict=True)
-    first = above(sums([f * (variance + size * size) for f, variance, size in squares]))
+    first = upper_end(sums([f * (variance + size * size) for f, variance, size in squares]))
     if joint is not None:
         first = first.min(joint.square(largest))
     q = square(root(first + by_reach) + root(moved_square))
-    return log_product, gradient, above(q)
+    return log_product, gradient, upper_end(q)
 
 
-def _seen_places(stages: Sequence[Stage], near: Near) -> Iterator[tuple[Stage, list[int], int, int]]:
+def _seen_places(stages: Sequence[Stage], near: ValueDeviation) -> Iterator[tuple[Stage, list[int], int, int]]:
     """Yield each stage, the nodes of an unknown row, a place of it, and how often that was seen, if it was."""
     for stage in stages:
         for row, nodes in near.chain.tied().items():
@@ -164,15 +164,15 @@ def _seen_places(stages: Sequence[Stage], near: Near) -> Iterator[tuple[Stage, l
 
 def _largest(of_square: Sequence[Ball], frequency: Sequence[Ball]) -> Ball:
     """Return the largest weight of a square over its frequency; what was never seen has no weight."""
-    return above(max_of([x if p.is_zero() else x / p for x, p in zip(of_square, frequency, strict=True)]))
+    return upper_end(max_of([x if p.is_zero() else x / p for x, p in zip(of_square, frequency, strict=True)]))
 
 
-def _variances(near: Near) -> list[Ball]:
+def _variances(near: ValueDeviation) -> list[Ball]:
     """Return bounds on the variance of the discounted D ahead under the frequencies, of each known row."""
     result = []
     for s, node in enumerate(near.chain.nodes):
         ahead = node.ahead(near.distance, arb(0))
         by_distance = sums([p * d * d for p, d in zip(near.rows.frequency[s], ahead, strict=False)])
         by_distance *= square(arb(near.chain.discount))
-        result.append(above((near.rows.psi[s] * square(near.deviation[s])).min(by_distance)))
+        result.append(upper_end((near.rows.psi[s] * square(near.deviation[s])).min(by_distance)))
     return result

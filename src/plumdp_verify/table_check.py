@@ -12,8 +12,8 @@ from .claim import Claim, check_budget, check_guarantee
 from .reading import Ball, Exact, Part, Rejected, require
 from .table_bracket import check_ends, end_by_bets, read_stages
 from .table_chain import TableChain, read_counts, read_table_chain
+from .table_deviation import MOST_NODES, read_deviation
 from .table_joint import read_joint
-from .table_near import MOST_NODES, read_near
 from .table_rows import read_plan, read_row_bounds
 from .table_values import check_lower, check_possible, check_upper, read_intervals
 
@@ -71,7 +71,7 @@ def check_table(claim: Claim, witness: Part, report: Layers) -> Claim:
         upper = check_upper(witness["values"], chain, intervals)
         near = joint = None
         if bets is not None and plan is not None and rows is not None:
-            near = read_near(bets, chain, plan, rows, lower, upper)
+            near = read_deviation(bets, chain, plan, rows, lower, upper)
             joint = read_joint(bets["joint"], near) if bets["joint"].value is not None else None
     with report.layer("bracket"):
         low, high = _by_intervals(chain, lower, upper)

@@ -16,9 +16,10 @@ from typing import Any
 
 from flint import arb, arb_mat
 
+from .arithmetic import max_of, root, square, sums, upper_end
 from .reading import Ball, Part, require
-from .table_near import Near, in_ball, least, moves_of, norm, times
-from .table_rows import above, max_of, nodes_of, root, square, sums
+from .table_deviation import ValueDeviation, in_ball, least, moves_of, norm, times
+from .table_rows import nodes_of
 
 MOST_NODES = 300  # of which eigenvalues are bounded within a minute
 _POWERS = 12
@@ -30,7 +31,7 @@ _MIXED = 0.1  # share of the contraction's own norm in that of a weight
 class Joint:
     """A bound on the norm of σ(D) / unit over all known rows, by rows of the core."""
 
-    near: Near
+    near: ValueDeviation
     core: list[bool]
     unit: list[Ball]
     relative: Ball
@@ -58,7 +59,7 @@ class Joint:
         bent = [w * psi for w, psi in zip(weight, rows.psi, strict=True)]
         share = _MIXED * sums([b * u * u for b, u in zip(bent, self.unit, strict=True)]) / n
         if share > 0:
-            inner = [above(b + share / (u * u)) for b, u in zip(bent, self.unit, strict=True)]
+            inner = [upper_end(b + share / (u * u)) for b, u in zip(bent, self.unit, strict=True)]
             units = [1 / w.sqrt() for w in inner]
             own = _relative(near, self.core, inner, units)
             if own is not None:
@@ -70,20 +71,20 @@ class Joint:
         ]
         mean = _weighted(weight, sizes) + of_reference * max_of(beta)
         mean = mean.min(_weighted(weight, near.size))
-        return above(spread * spread + mean * mean)
+        return upper_end(spread * spread + mean * mean)
 
     def _norm(self, probability: Sequence[Sequence[Ball]], weight: Sequence[Ball]) -> Ball:
         near = self.near
         first, second = _norms(near, probability, weight, self.core, self.unit)
         far = _far(near, probability, weight, self.core)
-        return above(near.rows.radius * first + far + second * self.relative)
+        return upper_end(near.rows.radius * first + far + second * self.relative)
 
 
 def _weighted(weight: Sequence[Ball], sizes: Sequence[Ball]) -> Ball:
     return root(sums([w * square(x) for w, x in zip(weight, sizes, strict=True)]))
 
 
-def read_joint(part: Part, near: Near) -> Joint:
+def read_joint(part: Part, near: ValueDeviation) -> Joint:
     """Return the bound in the norm of all known rows, with the sharper bounds of single rows that follow."""
     n, rows = len(near.chain.nodes), near.rows
     require(n <= MOST_NODES, f"verify knows norms of tables with up to {MOST_NODES:,} open nodes")
@@ -101,17 +102,17 @@ def read_joint(part: Part, near: Near) -> Joint:
     return Joint(replace(near, deviation=least(near.deviation, bounds)), core, unit, relative)
 
 
-def _relative(near: Near, core: Sequence[bool], weight: Sequence[Ball], unit: Sequence[Ball]) -> Ball | None:
+def _relative(near: ValueDeviation, core: Sequence[bool], weight: Sequence[Ball], unit: Sequence[Ball]) -> Ball | None:
     """Return a bound on √(Σ weight σ(D)²), or None if nothing is proved; units are one over roots of weights."""
     first, second = _norms(near, near.plan.reference, weight, core, unit)
     if not second < 1:
         return None
     far = _far(near, near.plan.reference, weight, core)
-    return above((near.rows.radius * first + far) / (1 - second))
+    return upper_end((near.rows.radius * first + far) / (1 - second))
 
 
 def _norms(
-    near: Near,
+    near: ValueDeviation,
     probability: Sequence[Sequence[Ball]],
     weight: Sequence[Ball],
     core: Sequence[bool],
@@ -124,7 +125,7 @@ def _norms(
     return _largest_root(form, in_ball(near.rows, near.of_values)), _largest_root(form, of_core)
 
 
-def _form(near: Near, probability: Sequence[Sequence[Ball]], weight: Sequence[Ball]) -> list[list[Ball]]:
+def _form(near: ValueDeviation, probability: Sequence[Sequence[Ball]], weight: Sequence[Ball]) -> list[list[Ball]]:
     """Return the matrix of Σ weight · variance of discounted values ahead of each row, as a function of δ."""
     n, inverse = len(weight), near.inverse
     moves = arb_mat(moves_of(near.chain, probability))
@@ -148,10 +149,10 @@ def _largest_root(form: list[list[Ball]], scale: Sequence[Ball]) -> Ball:
     if not used:
         return arb(0)
     power = arb_mat([[scale[i] * form[i][j] * scale[j] for j in used] for i in used])
-    best, k = above(power.trace()), 1
+    best, k = upper_end(power.trace()), 1
     for _ in range(_POWERS):
         power, k = power * power, 2 * k
-        bound = above(power.trace()).root(k)
+        bound = upper_end(power.trace()).root(k)
         is_last = not float(bound) * _ENOUGH < float(best)
         best = best.min(bound)
         if is_last:
@@ -159,7 +160,9 @@ def _largest_root(form: list[list[Ball]], scale: Sequence[Ball]) -> Ball:
     return root(best)
 
 
-def _far(near: Near, probability: Sequence[Sequence[Ball]], weight: Sequence[Ball], core: Sequence[bool]) -> Ball:
+def _far(
+    near: ValueDeviation, probability: Sequence[Sequence[Ball]], weight: Sequence[Ball], core: Sequence[bool]
+) -> Ball:
     """Return a bound on the norm of what other rows contribute, by the sum of their sizes."""
     rows, rest = near.rows, []
     for s, size in enumerate(near.size):
@@ -170,4 +173,4 @@ def _far(near: Near, probability: Sequence[Sequence[Ball]], weight: Sequence[Bal
     total = arb(0)
     for node, p, w in zip(near.chain.nodes, probability, weight, strict=True):
         total += w * sums([q * x * x for q, x in zip(p, node.ahead(distance, arb(0)), strict=False)])
-    return above(arb(near.chain.discount) * root(total))
+    return upper_end(arb(near.chain.discount) * root(total))

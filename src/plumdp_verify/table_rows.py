@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from flint import arb, fmpq
 
+from .arithmetic import curvature, max_of, root, square, upper_end
 from .reading import Ball, Exact, Part, require
 from .table_chain import ANY, Counts, Node, TableChain
 
 _MOST_SIZES = 10
 _ROUNDS = 8
-_TINY = fmpq(1, 10**6)
 
 
 @dataclass(frozen=True)
@@ -56,34 +55,6 @@ def nodes_of(part: Part, n: int) -> set[int]:
     found = [node.whole(n) for node in part]
     require(len(set(found)) == len(found), f"{part.place}: a node is given twice")
     return set(found)
-
-
-def above(number: Ball) -> Ball:
-    """Return the upper end of a ball, as a ball without a radius."""
-    return arb(number.upper())
-
-
-def root(number: Ball) -> Ball:
-    """Return the root of a number that is not negative, from above: what its ball holds below zero does not count."""
-    return above(above(number).max(arb(0)).sqrt())
-
-
-def curvature(t: Ball) -> Ball:
-    """Return κ(t) = 2 (-t - ln(1 - t)) / t² or more, which grows in t."""
-    end = above(t)
-    if not end < 1:
-        return arb("inf")
-    return 1 + arb(_TINY) if end < arb(_TINY) else 2 * (-end - (-end).log1p()) / square(end)
-
-
-def square(number: Ball) -> Ball:
-    """Return the square of a ball, which may hold zero: powers are then not defined."""
-    return number * number
-
-
-def sums(numbers: Sequence[Ball]) -> Ball:
-    """Return the sum of balls."""
-    return sum(numbers, start=arb(0))
 
 
 def read_plan(part: Part, chain: TableChain) -> Plan:
@@ -153,25 +124,17 @@ def _frequency(node: Node, seen: Sequence[int]) -> list[Ball]:
     return [arb(p) for p in exact]
 
 
-def max_of(balls: Sequence[Any]) -> Any:
-    """Return the largest of several numbers."""
-    result = balls[0]
-    for ball in balls[1:]:
-        result = result.max(ball)
-    return result
-
-
 def _square(plan: Plan, s: int, beta: Ball, psi: Ball) -> Ball:
     """Return a bound b on the mean square of temporal differences, in units of their deviation."""
     return (psi + square(beta)).min(square(plan.largest[s]))
 
 
 def _beta(plan: Plan, s: int, visits: int, psi: Ball) -> Ball:
-    beta = above(plan.largest[s])
+    beta = upper_end(plan.largest[s])
     for _ in range(_ROUNDS):  # every iterate is a bound
         for u in plan.sizes[s]:
             bent = curvature(u * plan.largest[s]) * _square(plan, s, beta, psi)
-            beta = above(beta.min(plan.log_rows / (u * visits) + u * bent / 2))
+            beta = upper_end(beta.min(plan.log_rows / (u * visits) + u * bent / 2))
     return beta
 
 

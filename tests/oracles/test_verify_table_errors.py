@@ -21,7 +21,7 @@ from plumdp.tables import bracket, contraction, joint, table_set
 from plumdp.tables.plan import Stage
 from plumdp.verifying.look import Own
 from plumdp.verifying.verify import look_again
-from plumdp_verify import table_joint, table_near
+from plumdp_verify import table_deviation, table_joint
 from plumdp_verify.check import exactly
 from studies.free_rows import table_of
 
@@ -163,8 +163,8 @@ def random_case(seed):
 def test_random_tables_are_accepted_and_narrower_brackets_are_not(tmp_path, monkeypatch, seed):
     """With as many rounds in both, a bracket and its proof agree to a thousandth of its width."""
     model, counts, text, options = random_case(seed)
-    monkeypatch.setattr(contraction, "_STALLS", table_near._STALLS)
-    monkeypatch.setattr(contraction, "_ROUNDS", table_near._ROUNDS)
+    monkeypatch.setattr(contraction, "_STALLS", table_deviation._STALLS)
+    monkeypatch.setattr(contraction, "_ROUNDS", table_deviation._ROUNDS)
     certificate = saved(tmp_path / "result", model, counts, text, **options)
     assert in_layer(tmp_path / "result") is None
     off = 1e-3 * (certificate.upper - certificate.lower)

@@ -11,7 +11,8 @@ from support.verified_results import rehash, small_counts, witnessed, worn, worn
 
 from plumdp.decisions import verify
 from plumdp_verify.chain import read_chain
-from plumdp_verify.misfit import log_tolerated, range_after, sure_classes
+from plumdp_verify.counts import sure_classes
+from plumdp_verify.misfit import log_tolerated, range_after
 from plumdp_verify.polynomials import monomials, parse
 from plumdp_verify.reading import Part, Rejected
 from plumdp_verify.values import _check_end

@@ -13,7 +13,7 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.decisions import make_witness, verify
 from plumdp_verify.check import exactly, half_spaces_of
 from plumdp_verify.counts import read_data
-from plumdp_verify.inside import is_inside
+from plumdp_verify.half_spaces import is_inside
 from plumdp_verify.reading import Part
 
 FIXED = "finite-sample, fixed N"

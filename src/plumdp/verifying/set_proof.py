@@ -23,8 +23,8 @@ from plumdp.learning.learned import Learned
 from plumdp.learning.studies import error_of_each
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
-from plumdp_verify.counts import Data
-from plumdp_verify.intervals import ANYTIME, FIXED, TOLERANT, trials_of, tries_of
+from plumdp_verify.counts import CountedRows
+from plumdp_verify.intervals import ANYTIME, FIXED, TOLERANT, event_trials, trials_of
 from plumdp_verify.polynomials import parse
 from plumdp_verify.reading import Part
 
@@ -37,7 +37,7 @@ _INTERVALS = {
 _LIKELIHOODS = ("likelihood_against_space", "likelihood_after_pilot")
 
 
-def set_part(learned: Learned, data: Data | None) -> dict[str, Any]:
+def set_part(learned: Learned, data: CountedRows | None) -> dict[str, Any]:
     """Return the set of parameters, without what is found about it later: tangents and a ball.
 
     ``data`` is what a checker reads of the counts, if it accepts them.
@@ -47,7 +47,7 @@ def set_part(learned: Learned, data: Data | None) -> dict[str, Any]:
     return parts | KINDS[learned.kind](learned, learned.bounds, data) | studies_part(learned)
 
 
-def _likelihood_set(learned: Learned, found: Any, data: Data | None) -> dict[str, Any]:
+def _likelihood_set(learned: Learned, found: Any, data: CountedRows | None) -> dict[str, Any]:
     return {
         "likelihoods": likelihood_parts(learned.model, learned.counts, found),
         "bets": bets_part(learned.counts, found),
@@ -55,7 +55,7 @@ def _likelihood_set(learned: Learned, found: Any, data: Data | None) -> dict[str
     }
 
 
-def _intervals(learned: Learned, found: ExpressionBounds, data: Data | None, part: str) -> dict[str, Any]:
+def _intervals(learned: Learned, found: ExpressionBounds, data: CountedRows | None, part: str) -> dict[str, Any]:
     """Return intervals of events; if rows may be off, from the trials of all of them, before they are widened."""
     if not learned.misfit:
         return intervals_part(learned.model, learned.counts, found, data, part)
@@ -65,7 +65,7 @@ def _intervals(learned: Learned, found: ExpressionBounds, data: Data | None, par
     return intervals_part(learned.model, learned.counts, before, data, "intervals")
 
 
-KINDS: dict[str, Callable[[Learned, Any, Data | None], dict[str, Any]]] = {
+KINDS: dict[str, Callable[[Learned, Any, CountedRows | None], dict[str, Any]]] = {
     "likelihood": _likelihood_set,
     "interval": lambda learned, found, data: {"intervals": _intervals(learned, found, data, "whole_set")},
 }
@@ -73,7 +73,7 @@ KINDS: dict[str, Callable[[Learned, Any, Data | None], dict[str, Any]]] = {
 
 
 def intervals_part(
-    model: ParametricMDP, counts: TransitionCounts, found: ExpressionBounds, data: Data | None, part: str
+    model: ParametricMDP, counts: TransitionCounts, found: ExpressionBounds, data: CountedRows | None, part: str
 ) -> dict[str, Any]:
     """Return the intervals of events with the rows that try them; others than a checker counts are left out.
 
@@ -87,9 +87,9 @@ def intervals_part(
     return {"part": part, "method": method, "error": error, "number": len(found.events), "list": written}
 
 
-def _written(found: ExpressionBounds, once: list[bool], data: Data) -> list[dict[str, Any]]:
+def _written(found: ExpressionBounds, once: list[bool], data: CountedRows) -> list[dict[str, Any]]:
     """Return the intervals whose trials are those that a checker counts."""
-    tries, written, lower, upper = tries_of(data), list[dict[str, Any]](), found.event_lower, found.event_upper
+    tries, written, lower, upper = event_trials(data), list[dict[str, Any]](), found.event_lower, found.event_upper
     for event in np.flatnonzero((lower > 0) | (upper < 1)).tolist():
         text = str(found.events.polynomials[event])
         rows = tries.of(parse(text, data.names), data)

@@ -36,8 +36,8 @@ from plumdp.verifying.table_chain_part import Key, TableRows, data_part, interva
 from plumdp.verifying.table_values_part import values_part
 from plumdp_verify.reading import Part, Rejected
 from plumdp_verify.table_chain import read_counts, read_table_chain
+from plumdp_verify.table_deviation import MOST_NODES as MOST_IN_BETS
 from plumdp_verify.table_joint import MOST_NODES as MOST_IN_NORM
-from plumdp_verify.table_near import MOST_NODES as MOST_IN_BETS
 from plumdp_verify.table_values import read_intervals
 
 _MOST_NODES = 5_000  # of which values against nature are found within a minute

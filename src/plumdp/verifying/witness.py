@@ -39,11 +39,10 @@ from plumdp_verify.all_policies import read_all
 from plumdp_verify.chain import Chain, read_chain
 from plumdp_verify.check import Report, check_claim, exactly, half_spaces_of, policies_of
 from plumdp_verify.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
-from plumdp_verify.counts import Data, read_data
+from plumdp_verify.counts import CountedRows, read_data
 from plumdp_verify.enclosure import make_enclosure
 from plumdp_verify.evidence import Likelihood, read_likelihood
-from plumdp_verify.half_spaces import HalfSpace, of_tangents
-from plumdp_verify.inside import is_inside
+from plumdp_verify.half_spaces import HalfSpace, half_spaces_from_tangents, is_inside
 from plumdp_verify.reading import Part, Rejected, read_json, require
 
 _UNPROVED = (Guarantee.ASYMPTOTIC, Guarantee.NONE)
@@ -217,7 +216,7 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
         content["all_policies"] |= prove_all(read_all(witness, data.names), all_ends, enclosure)
 
 
-def _counted(content: dict[str, Any]) -> Data | None:
+def _counted(content: dict[str, Any]) -> CountedRows | None:
     """Return what a checker reads of the counts, or None if it does not accept them, for which it will say why."""
     try:
         return read_data(Part(json.loads(json.dumps(content)), "witness"))
@@ -226,7 +225,7 @@ def _counted(content: dict[str, Any]) -> Data | None:
 
 
 def _inside(
-    learned: Learned, ball: Part, data: Data, half_spaces: list[HalfSpace], likelihoods: list[Likelihood]
+    learned: Learned, ball: Part, data: CountedRows, half_spaces: list[HalfSpace], likelihoods: list[Likelihood]
 ) -> dict[str, Any]:
     """Return a point that is surely in the set, if the centre of the ball is not and one is found."""
     if is_inside(ball["centre"].numbers(len(data.names)), data, half_spaces, likelihoods):
@@ -249,8 +248,8 @@ def _wanted(certificate: Certificate, chains: list[Chain]) -> list[Wanted]:
     return [own, Wanted(((1, 1),), *other), Wanted(both, *told["difference"])]
 
 
-def _drawn(tangents: list[dict[str, Any]], data: Data, likelihoods: list[Likelihood]) -> list[HalfSpace]:
-    return list(of_tangents(Part(json.loads(json.dumps(tangents)), "tangents"), data, likelihoods))
+def _drawn(tangents: list[dict[str, Any]], data: CountedRows, likelihoods: list[Likelihood]) -> list[HalfSpace]:
+    return list(half_spaces_from_tangents(Part(json.loads(json.dumps(tangents)), "tangents"), data, likelihoods))
 
 
 def _floats(half_spaces: list[HalfSpace]) -> list[tuple[FloatArray, float]]:

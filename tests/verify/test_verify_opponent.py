@@ -13,8 +13,8 @@ from support.verified_results import rehash, rewrite, small_files, small_result,
 from plumdp.decisions import verify
 from plumdp_verify import reading
 from plumdp_verify.check import exactly
-from plumdp_verify.counts import Data, read_data
-from plumdp_verify.intervals import of_intervals, trials_of, tries_of
+from plumdp_verify.counts import CountedRows, read_data
+from plumdp_verify.intervals import event_trials, half_spaces_from_intervals, trials_of
 from plumdp_verify.polynomials import parse
 from plumdp_verify.reading import Part, Rejected
 
@@ -168,7 +168,7 @@ def test_outcomes_that_cannot_happen_have_a_verdict(files):
     assert verdict(witness, certificate)[0] == "counts"
 
 
-def data_of(classes, rows, sampling="independent") -> Data:
+def data_of(classes, rows, sampling="independent") -> CountedRows:
     """Return data without an order, from classes and from the outcomes, ways and counts of rows."""
     given = [{"outcomes": f, "ways": ways, "seen": {"all": n, "pilot": [0] * len(n)}} for f, ways, n in rows]
     about = {"order": "unknown", "sampling": sampling, "lengths": [], "expected": None}
@@ -186,7 +186,7 @@ def test_trials_of_an_event_are_those_of_all_rows_that_try_it():
     data = data_of(classes, rows)
 
     def tried(event, trials):
-        return trials_of(data, Part(trials, "trials"), tries_of(data).of(parse(event, data.names), data))
+        return trials_of(data, Part(trials, "trials"), event_trials(data).of(parse(event, data.names), data))
 
     assert tried("p", [[0, [0]], [1, [0]]]) == (81, 200)
     for some in ([[0, [0]]], [[1, [0]]], []):
@@ -207,7 +207,7 @@ def test_sums_of_outcomes_are_events_if_they_are_what_a_row_draws():
     classes = [["p", "-p + 1"], ["q", "-q + 1"]]
     ways = [[[0, i], [1, j]] for i in (0, 1) for j in (0, 1)]
     data = data_of(classes, [(COINS, ways, [10, 20, 30, 40])])
-    tries = tries_of(data)
+    tries = event_trials(data)
     assert tries.of(parse("p", data.names), data) == {0: {0, 1}}
     assert tries.of(parse("q", data.names), data) == {0: {0, 2}}
     assert tries.of(parse("-q + 1", data.names), data) == {0: {1, 3}}
@@ -220,8 +220,8 @@ def test_an_outcome_that_a_row_has_twice_is_no_event():
     classes = [["p", "-p + 1"]]
     outcomes = ["1/2*p", "1/2*p", "-p + 1"]
     data = data_of(classes, [(outcomes, [[[0, 0]], [[0, 0]], [[0, 1]]], [90, 10, 100])])
-    assert tries_of(data).of(parse("1/2*p", data.names), data) == {}
-    assert tries_of(data).of(parse("p", data.names), data) == {0: {0, 1}}
+    assert event_trials(data).of(parse("1/2*p", data.names), data) == {}
+    assert event_trials(data).of(parse("p", data.names), data) == {0: {0, 1}}
 
 
 def test_a_step_that_tries_an_event_twice_counts_once():
@@ -233,14 +233,14 @@ def test_a_step_that_tries_an_event_twice_counts_once():
     once = data_of(classes, [(classes[0], [[[0, 0]], [[0, 1]]], [500, 500])])
     twice = data_of(classes, [(outcomes, ways, [250, 250, 500])])
     with exactly():
-        assert len(list(of_intervals(Part(part, "intervals"), once))) == 2
+        assert len(list(half_spaces_from_intervals(Part(part, "intervals"), once))) == 2
         with pytest.raises(Rejected, match="do not have the probability"):
-            list(of_intervals(Part(part, "intervals"), twice))
+            list(half_spaces_from_intervals(Part(part, "intervals"), twice))
         item["trials"] = [[0, [0, 1]], [0, [0]]]
         with pytest.raises(Rejected, match="one trial of an event, not two"):
-            list(of_intervals(Part(part, "intervals"), twice))
+            list(half_spaces_from_intervals(Part(part, "intervals"), twice))
         item["trials"] = [[0, [0, 1]]]
-        assert len(list(of_intervals(Part(part, "intervals"), twice))) == 2
+        assert len(list(half_spaces_from_intervals(Part(part, "intervals"), twice))) == 2
 
 
 def test_files_without_an_end_are_refused(result):

@@ -15,9 +15,10 @@ from typing import Any
 
 from flint import arb, arb_mat
 
+from .arithmetic import root, square, sums, upper_end
 from .reading import Ball, Exact, Part, Rejected, require
 from .table_chain import Node, TableChain
-from .table_rows import Plan, RowBounds, above, root, square, sums
+from .table_rows import Plan, RowBounds
 
 MOST_NODES = 800  # of which an inverse is found within a minute
 _ROUNDS = 150
@@ -25,7 +26,7 @@ _STALLS = 0.002  # a mean fall of logarithms below which the iteration ends
 
 
 @dataclass(frozen=True)
-class Near:
+class ValueDeviation:
     """|D| <= distance, σ(D) <= deviation and |δ| <= size for all true values."""
 
     chain: TableChain
@@ -57,14 +58,14 @@ class Near:
 
     def partly_by_rows(self, weight: Sequence[Ball], by_ball: Any) -> Ball:
         """Return a bound on |Σ weight · δ|: the largest parts row by row, others by the ball; how many is tried."""
-        by_row = [above(abs(a) * z) for a, z in zip(weight, self.size, strict=True)]
+        by_row = [upper_end(abs(a) * z) for a, z in zip(weight, self.size, strict=True)]
         order = sorted(range(len(by_row)), key=lambda s: -float(by_row[s]))
         n, best = len(order), arb("inf")
         for n_rows in {0, n // 100, n // 30, n // 10, n // 3, n}:
             rest = order[n_rows:]
             outside = [by_row[s] for s in rest if not self.rows.in_ball[s]]
             best = best.min(sums([by_row[s] for s in order[:n_rows]]) + sums(outside) + by_ball(rest))
-        return above(best)
+        return upper_end(best)
 
 
 def norm(numbers: Sequence[Ball]) -> Ball:
@@ -84,7 +85,7 @@ def deviation_of(probability: Sequence[Ball], ahead: Sequence[Ball], discount: E
     """Return the standard deviation of discounted values ahead under a probability, from above."""
     mean = sums([p * v for p, v in zip(probability, ahead, strict=True)])
     variance = sums([p * square(v - mean) for p, v in zip(probability, ahead, strict=True)])
-    return above(arb(discount) * root(variance))
+    return upper_end(arb(discount) * root(variance))
 
 
 def column(numbers: Sequence[Ball]) -> Any:
@@ -94,7 +95,7 @@ def column(numbers: Sequence[Ball]) -> Any:
 
 def times(matrix: Any, numbers: Sequence[Ball]) -> list[Ball]:
     """Return the product of a matrix and a vector, from above."""
-    return [above(x) for x in (matrix * column(numbers)).entries()]
+    return [upper_end(x) for x in (matrix * column(numbers)).entries()]
 
 
 def moves_of(chain: TableChain, probability: Sequence[Sequence[Ball]]) -> list[list[Ball]]:
@@ -108,9 +109,9 @@ def moves_of(chain: TableChain, probability: Sequence[Sequence[Ball]]) -> list[l
     return moves
 
 
-def read_near(
+def read_deviation(
     part: Part, chain: TableChain, plan: Plan, rows: RowBounds, lower: list[Exact], upper: list[Exact | None]
-) -> Near:
+) -> ValueDeviation:
     """Return bounds on D, started from bounds on the true values that the witness may round outward."""
     n, discount = len(chain.nodes), arb(chain.discount)
     require(n <= MOST_NODES, f"verify knows bets on chains of tables with up to {MOST_NODES:,} open nodes")
@@ -136,8 +137,10 @@ def read_near(
         for node, p in zip(chain.nodes, plan.reference, strict=True)
     ]
     ranges = [_range(node, low, high, chain.discount) for node in chain.nodes]
-    far = [above((b - v).max(v - a).max(arb(0))) for a, b, v in zip(map(arb, low), map(arb, high), values, strict=True)]
-    first = Near(chain, plan, rows, inverse, values, of_values, ranges, far, _deviations(chain, plan, far), far)
+    ends = zip(map(arb, low), map(arb, high), values, strict=True)
+    far = [upper_end((b - v).max(v - a).max(arb(0))) for a, b, v in ends]
+    spread = _deviations(chain, plan, far)
+    first = ValueDeviation(chain, plan, rows, inverse, values, of_values, ranges, far, spread, far)
     return _iterated(replace(first, size=_sizes(first, far)), far)
 
 
@@ -159,17 +162,18 @@ def _deviations(chain: TableChain, plan: Plan, distance: Sequence[Ball]) -> list
     result = []
     for node, row in zip(chain.nodes, plan.reference, strict=True):
         ahead = node.ahead(distance, arb(0))
-        result.append(above(arb(chain.discount) * root(sums([p * square(d) for p, d in zip(row, ahead, strict=True)]))))
+        mean_square = sums([p * square(d) for p, d in zip(row, ahead, strict=True)])
+        result.append(upper_end(arb(chain.discount) * root(mean_square)))
     return result
 
 
-def _sizes(near: Near, start: Sequence[Ball]) -> list[Ball]:
+def _sizes(near: ValueDeviation, start: Sequence[Ball]) -> list[Ball]:
     """Return bounds on |δ|, given bounds on σ(D)."""
     each = zip(near.rows.is_known, near.rows.beta, near.of_truth, near.largest_range, start, strict=True)
-    return [above((beta * truth).min(whole)) if is_known else far for is_known, beta, truth, whole, far in each]
+    return [upper_end((beta * truth).min(whole)) if is_known else far for is_known, beta, truth, whole, far in each]
 
 
-def _iterated(near: Near, start: list[Ball]) -> Near:
+def _iterated(near: ValueDeviation, start: list[Ball]) -> ValueDeviation:
     """Return the bounds after rounds of Statement 3, until it stalls."""
     chain, plan, rows, n = near.chain, near.plan, near.rows, len(near.chain.nodes)
     entries = near.inverse.tolist()
@@ -179,14 +183,14 @@ def _iterated(near: Near, start: list[Ball]) -> Near:
     means, mean_squares = (reference * near.inverse).tolist(), (reference * squares).tolist()
     gamma = arb(chain.discount)
     variance = [
-        [above(square(gamma) * (q - square(m))).max(arb(0)) for m, q in zip(*pair, strict=True)]
+        [upper_end(square(gamma) * (q - square(m))).max(arb(0)) for m, q in zip(*pair, strict=True)]
         for pair in zip(means, mean_squares, strict=True)
     ]
     spread_squares = arb_mat(variance)
     spreads = arb_mat([[root(x) for x in row] for row in variance])
     for _ in range(_ROUNDS):
         before = near.deviation
-        of_ball = [above(square(rows.radius * x)) for x in near.of_ball]
+        of_ball = [upper_end(square(rows.radius * x)) for x in near.of_ball]
         rest = [arb(0) if inside else z for inside, z in zip(rows.in_ball, near.size, strict=True)]
         distance = least(
             near.distance,
@@ -213,7 +217,7 @@ def _size(number: Ball) -> float:
 
 def added(squares: Sequence[Ball], others: Sequence[Ball]) -> list[Ball]:
     """Return the roots of squares plus other numbers, from above."""
-    return [above(root(a) + b) for a, b in zip(squares, others, strict=True)]
+    return [upper_end(root(a) + b) for a, b in zip(squares, others, strict=True)]
 
 
 def least(*vectors: Sequence[Ball]) -> list[Ball]:
