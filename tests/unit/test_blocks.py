@@ -15,8 +15,7 @@ import plumdp as pl
 from plumdp.base.threads import one_blas_thread
 from plumdp.confidence import space_moments
 from plumdp.confidence.likelihood_table import likelihood_table
-from plumdp.model.blocks import independent_blocks
-from plumdp.model.space import affine_coefficients, float_above
+from plumdp.model.space import affine_coefficients, float_above, independent_blocks
 from plumdp.solver.coupled import residual_kernels
 
 NAMES = ("a", "b", "c", "d", "e", "f")

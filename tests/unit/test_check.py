@@ -96,10 +96,9 @@ def test_all_errors_are_raised_at_once_and_named_one_by_one():
 
 
 def test_rows_are_classed_by_their_sequence_of_expressions():
-    from plumdp.model.check import row_classes
 
     model = pl.case_study("aircraft:20,10").model
-    row_class, representative = row_classes(model)
+    row_class, representative = model.rows.number, model.rows.representative
     first = model.graph.first_transition
     rows = [tuple(model.expression[first[c] : first[c + 1]].tolist()) for c in range(model.graph.n_choices)]
     assert len(set(rows)) == len(representative)

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from plumdp.model.blocks import independent_blocks
+from plumdp.model.space import independent_blocks
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from strategies import NAMES, expand, fold, numbers, points, trees, write
 from plumdp import ModelError, parameters
 from plumdp.model import Polynomial
 from plumdp.model.expressions.polynomial import exact
-from plumdp.model.expressions.terms import terms_of
+from plumdp.model.expressions.table import ExpressionTable, terms_of
 
 p, q, r = parameters("p", "q", "r")
 
@@ -198,7 +198,9 @@ def test_numpy_integers_are_integers():
 
 @given(st.lists(trees, max_size=4))
 def test_terms_read_from_texts_are_those_of_the_expanded_trees(group):
-    terms = terms_of([write(tree) for tree in group])
+    polynomials = [write(tree) for tree in group]
+    terms = terms_of(polynomials)
+    nearest = ExpressionTable.build(polynomials, tuple(NAMES), terms).coefficient
     for f, tree in enumerate(group):
         own = terms.term[terms.first[f] : terms.first[f + 1]].tolist()
         powers = [dict(terms.monomials[terms.monomial[t]]) for t in own]
@@ -207,7 +209,7 @@ def test_terms_read_from_texts_are_those_of_the_expanded_trees(group):
             for t, power in zip(own, powers, strict=True)
         }
         assert found == expand(tree)
-        assert terms.floats()[own].tolist() == [float(found[key]) for key in found]
+        assert nearest[terms.first[f] : terms.first[f + 1]].tolist() == [float(found[key]) for key in found]
 
 
 def test_coefficients_longer_than_python_reads_are_exact():

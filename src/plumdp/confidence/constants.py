@@ -27,9 +27,9 @@ from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, tolerant_interval, widened
 from plumdp.confidence.event_counts import sum_by, tried_once
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.model.check import distinct_rows, row_classes
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.row_classes import find_row_classes
 from plumdp.model.space import float_above, float_below
 from plumdp.model.text import number_of
 
@@ -142,7 +142,8 @@ def _in_distinct_rows(model: ParametricMDP) -> tuple[IntArray, _Part, _Part]:
     first, unknown = model.graph.first_transition, model.expressions.is_unknown
     size = np.diff(first)
     may_fix = (size > 2) | ((size == 2) & ~unknown[model.expression[first[:-1]]])  # pairs (f, f) are constant
-    row_of_choice, representative = row_classes(model) if may_fix.any() else (_NOTHING, _NOTHING)
+    distinct = (model.rows.number, model.rows.representative) if may_fix.any() else (_NOTHING, _NOTHING)
+    row_of_choice, representative = distinct
     n_choices = np.bincount(row_of_choice, minlength=len(representative))
     rows = np.flatnonzero(may_fix[representative])
     size, start = size[representative[rows]], first[representative[rows]]
@@ -164,7 +165,7 @@ def _constants(
     n_constants, rows = np.diff(np.append(start, len(row))), row[start]
     items = np.insert(expression, start, len(model.expressions) + size[rows] - n_constants)
     first = np.append(start, len(row)) + np.arange(len(start) + 1)
-    class_of_row, _ = distinct_rows(first.astype(np.int32), items)
+    class_of_row = find_row_classes(first.astype(np.int32), items).number
     values, number = np.unique(expression, return_inverse=True)
     numbers = [model.expressions.polynomials[f].constant for f in values.tolist()]
     n_tests = np.where(size[rows] > 2, n_constants, 1)

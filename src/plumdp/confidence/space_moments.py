@@ -14,10 +14,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from plumdp.model.blocks import independent_blocks
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import FloatArray, read_only
-from plumdp.model.space import ParameterSpace, affine_entries
+from plumdp.model.space import ParameterSpace, affine_entries, independent_blocks
 
 _LEAST_WIDTH = 1e-3  # of a known parameter, relative to the widest, so that the covariance is not singular
 _NOTHING = 1e-100  # squares of smaller widths underflow

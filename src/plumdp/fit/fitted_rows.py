@@ -13,7 +13,6 @@ import numpy as np
 
 from plumdp.base.rounding import UNDERFLOW
 from plumdp.data.counts import TransitionCounts
-from plumdp.model.check import row_classes
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 
@@ -71,7 +70,7 @@ class FittedRows:
     @cached_property
     def row_class(self) -> IntArray:
         """The class of the row of each transition (n), where rows with the same expressions are one class."""
-        classes: IntArray = row_classes(self.model)[0][self.choice]
+        classes: IntArray = self.model.rows.number[self.choice]
         return classes
 
     @cached_property

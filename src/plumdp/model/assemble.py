@@ -11,8 +11,7 @@ from plumdp.base.errors import ModelError
 from plumdp.model.check import check_with_terms
 from plumdp.model.expressions.arrays import PolynomialArray, number_in
 from plumdp.model.expressions.polynomial import Number, Polynomial
-from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.expressions.terms import terms_of
+from plumdp.model.expressions.table import ExpressionTable, terms_of
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
 from plumdp.model.kernels import number_by_first_use, repeated_successors
 from plumdp.model.learned_rewards import learned_rewards
@@ -48,7 +47,7 @@ def assemble(
     }
     polynomials, rewards = tuple(numbers), {**rewards, **unknown}
     terms = terms_of(polynomials)
-    table = ExpressionTable.of_terms(polynomials, space.names, terms)
+    table = ExpressionTable.build(polynomials, space.names, terms)
     model = ParametricMDP(graph, space, cut_space(space, table), table, read_only(index), labels, rewards, constants)
     errors = [issue for issue in check_with_terms(model, terms) if issue.severity == "error"]
     if errors:

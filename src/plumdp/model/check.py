@@ -13,10 +13,9 @@ import numpy as np
 from plumdp.model import kernels
 from plumdp.model.expressions.bernstein import box_range
 from plumdp.model.expressions.polynomial import Polynomial
-from plumdp.model.expressions.terms import Terms, terms_of
+from plumdp.model.expressions.table import Terms, terms_of
 from plumdp.model.graph import Indices, IntArray, owners, ranges, read_only
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.row_classes import find_row_classes
 from plumdp.model.text import one_line
 
 _T = TypeVar("_T")
@@ -53,7 +52,7 @@ def validate(model: ParametricMDP) -> list[Issue]:
 
 def check_with_terms(model: ParametricMDP, terms: Terms) -> list[Issue]:
     """Return all issues of a model, given the terms of its expressions."""
-    number, representative = row_classes(model)
+    number, representative = model.rows.number, model.rows.representative
     rows = number, representative[~model.is_free_row]  # free ones sum to one, with an expression for each place
     issues = [
         *_deadlocks(model),
@@ -129,20 +128,6 @@ def _wrong_rows(model: ParametricMDP, terms: Terms, representative: IntArray) ->
 def _row_sum(model: ParametricMDP, choice: int) -> Polynomial:
     first, last = model.graph.first_transition[choice], model.graph.first_transition[choice + 1]
     return sum((model.expressions.polynomials[f] for f in model.expression[first:last]), Polynomial(0))
-
-
-def row_classes(model: ParametricMDP) -> tuple[IntArray, IntArray]:
-    """Return for each choice the number of its row (its sequence of expressions), and one choice for each number."""
-    return model.rows.number, model.rows.representative
-
-
-def distinct_rows(first: IntArray, items: IntArray) -> tuple[IntArray, IntArray]:
-    """Return for each row, ``items[first[r]]`` up to ``items[first[r + 1]]``, its number, and one row per number.
-
-    Rows with the same sequence of items have the same number.
-    """
-    classes = find_row_classes(first, items)
-    return classes.number, classes.representative
 
 
 def _constants(model: ParametricMDP) -> Iterator[Issue]:

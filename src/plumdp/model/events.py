@@ -158,7 +158,8 @@ def find_events(model: ParametricMDP, *, merge_complements: bool = True, factors
         RowEvents(rows, read_only(success), first_trial, tried, nothing, nothing),
         _links(model, groups, number, event_of, partner),
     )
-    return _add_factors(model, events) if factors else events
+    has_products = not model.expressions.is_affine.all()
+    return _add_factors(model, events) if factors and has_products else events
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,12 +27,12 @@ from plumdp.model.batches import (
     spread,
     take_layer,
 )
-from plumdp.model.check import distinct_rows
 from plumdp.model.expressions.arrays import PolynomialArray
 from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.graph import BoolArray, Graph, IntArray, owners, read_only
 from plumdp.model.growing_files import NUMBERS, OFFSETS, GrowingFile
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.row_classes import find_row_classes
 from plumdp.model.space import ParameterSpace
 from plumdp.model.state_store import StateStore, kind_of
 from plumdp.model.stored_files import Description, open_stored, write_description
@@ -190,9 +190,9 @@ class _RowTable:
     def number(self, graph: Graph, array: PolynomialArray) -> tuple[IntArray, IntArray]:
         """Return the number of each transition's expression by first use, and of each choice's row."""
         expression = self._expressions_by_use(array.index)
-        row_class, representative = distinct_rows(graph.first_transition, expression)
-        number = np.empty(len(representative), dtype=np.int32)
-        for i, choice in enumerate(representative.tolist()):
+        rows = find_row_classes(graph.first_transition, expression)
+        number = np.empty(len(rows), dtype=np.int32)
+        for i, choice in enumerate(rows.representative.tolist()):
             transitions = slice(graph.first_transition[choice], graph.first_transition[choice + 1])
             row = expression[transitions]
             key = row.tobytes()
@@ -202,7 +202,7 @@ class _RowTable:
                 self.actions.append(int(graph.action[choice]))
                 self.states.append(self._states(graph.state_of(choice), graph.successor[transitions]))
             number[i] = self._row_number[key]
-        return expression, number[row_class]
+        return expression, number[rows.number]
 
     def _expressions_by_use(self, index: IntArray) -> IntArray:
         missing = len(self.expressions) - len(self._number)

@@ -47,8 +47,10 @@ class RowClasses:
 
     def place_of(self, transitions: Indices) -> tuple[IntArray, Indices]:
         """Return choice and place of some transitions, which are in order."""
-        choice = sorted_owners(self.first_transition, transitions)
-        return choice, transitions + (self.first[self.number[choice]] - self.first_transition[choice])
+        first = self.first_transition
+        is_few = 8 * len(transitions) < len(first)  # then each is looked up
+        choice = owners_of(first, transitions) if is_few else owners(first)[transitions]
+        return choice, transitions + (self.first[self.number[choice]] - first[choice])
 
     def sum_by_place(self, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the sums (n_places) of numbers on transitions, exact for whole numbers, of which most may be zero."""
@@ -78,11 +80,6 @@ def offsets_of(sizes: Indices) -> IntArray:
     offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
     np.cumsum(sizes, out=offsets[1:])
     return read_only(offsets)
-
-
-def sorted_owners(first: IntArray, items: Indices) -> IntArray:
-    """Return the group of each item, looked up, or from those of all items if most are asked for."""
-    return owners_of(first, items) if 8 * len(items) < len(first) else owners(first)[items]
 
 
 def find_row_classes(first: IntArray, items: IntArray) -> RowClasses:

@@ -16,8 +16,7 @@ from plumdp.base.errors import ModelError
 from plumdp.model.assemble import cut_space
 from plumdp.model.check import check_with_terms
 from plumdp.model.expressions.polynomial import Polynomial, from_terms
-from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.expressions.terms import terms_of
+from plumdp.model.expressions.table import ExpressionTable, terms_of
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.levels import Levels, mapped
 from plumdp.model.parametric import Lift, ParametricMDP, RewardStructure
@@ -100,7 +99,7 @@ def _distinct_rows(description: Mapping[str, Any], space: ParameterSpace) -> Par
     graph = Graph(first_choice, first_transition, successor, 0, states, action, tuple(description["action_names"]))
     polynomials = [polynomial_from(*terms) for terms in description["expressions"]]
     terms = terms_of(polynomials)
-    table = ExpressionTable.of_terms(polynomials, space.names, terms)
+    table = ExpressionTable.build(polynomials, space.names, terms)
     expression = read_only(np.array(description["row_expression"], dtype=np.int32))
     model = ParametricMDP(graph, space, cut_space(space, table), table, expression, {}, {}, {})
     issues = check_with_terms(model, terms)

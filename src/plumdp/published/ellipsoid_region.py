@@ -45,7 +45,7 @@ def build_ellipsoid_region(
     if isinstance(ellipsoid, Conflict) or expressions.is_affine.all():
         return ellipsoid
     directions = _directions(ellipsoid, expressions, lift)
-    tangents = [combination(row, lift.polynomials) for row in directions.tolist()]
+    tangents = [combination(row, lift) for row in directions.tolist()]
     unknown = [f for f in expressions.polynomials if not f.is_constant]  # probabilities, whatever the data say
     lower = np.append(ellipsoid.minimise(directions), np.zeros(len(unknown)))
     upper = np.append(-ellipsoid.minimise(-directions), np.ones(len(unknown)))

@@ -31,7 +31,6 @@ import numpy as np
 
 from plumdp.confidence.tied_rows import find_tied_rows
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.model.check import row_classes
 from plumdp.model.events import Events, find_events
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
@@ -145,7 +144,7 @@ class _Row(NamedTuple):
 
 def _divisors(model: ParametricMDP, events: Events) -> IntArray:
     """Return for each trial the number h of the proof, or zero if it is not counted."""
-    row_of_choice, representative = row_classes(model)
+    row_of_choice, representative = model.rows.number, model.rows.representative
     first, per_choice = events.first_trial, np.diff(events.first_trial)
     divisor = np.zeros(len(events.tried), dtype=np.int32)
     for row in _rows_with_factors(model, events, representative):

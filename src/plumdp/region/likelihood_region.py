@@ -16,7 +16,7 @@ import numpy as np
 from plumdp.confidence.evidence import PSEUDO_COUNTS, estimate
 from plumdp.confidence.likelihood import LikelihoodSet
 from plumdp.confidence.space_moments import simplified
-from plumdp.model.expressions.polynomial import Polynomial, parameters
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, owners, read_only
 from plumdp.model.space import ParameterSpace
@@ -104,7 +104,7 @@ def _strips(likelihood: LikelihoodSet) -> list[_Constraint]:
 
 
 def _half_spaces(space: ParameterSpace, likelihood: LikelihoodSet) -> list[_Constraint]:
-    unknown = parameters(*space.names)
+    unknown = _parameters(space.names)
     return [
         _Constraint(combination(row, unknown), -np.inf, offset, words)
         for row, offset, words in zip(
@@ -141,7 +141,7 @@ def _likely(likelihood: LikelihoodSet, within: Polytope) -> tuple[Ellipsoid, lis
     ellipsoids = likelihood_ellipsoids(likelihood.table, likelihood.outcome_counts, likelihood.threshold, within)
     if not ellipsoids:
         return None
-    best, unknown = ellipsoids[0], parameters(*within.names)
+    best, unknown = ellipsoids[0], _parameters(within.names)
     words = _about(within.names, best.centre)
     tangents = [
         _Constraint(combination(one.tangent.tolist(), unknown), one.offset, np.inf, words) for one in ellipsoids
@@ -209,17 +209,20 @@ def _directions(ellipsoid: Ellipsoid, basis: FloatArray, expressions: Expression
     if k:
         rows.append((basis @ np.linalg.solve(np.linalg.qr(ellipsoid.root.T @ basis)[1], spread_directions(k).T)).T)
     if d > 3 and not expressions.is_affine.all():
-        rows.append(
-            slopes(ellipsoid, expressions, Lift(ellipsoid.names, tuple(map(tuple, np.eye(d, dtype=int).tolist()))))
-        )
+        rows.append(slopes(ellipsoid, expressions, _parameters(ellipsoid.names)))
     return normalised(np.vstack(rows))
 
 
 def _tangents(space: ParameterSpace, ellipsoid: Ellipsoid, directions: FloatArray) -> list[_Constraint]:
-    unknown = parameters(*space.names)
+    unknown = _parameters(space.names)
     lower, upper = ellipsoid.minimise(directions), -ellipsoid.minimise(-directions)
     ends = zip(directions.tolist(), lower.tolist(), upper.tolist(), strict=True)
     return [_Constraint(combination(row, unknown), low, high, "the likelihood of the data") for row, low, high in ends]
+
+
+def _parameters(names: tuple[str, ...]) -> Lift:
+    """Return the variables that are parameters, without products."""
+    return Lift(names, tuple(map(tuple, np.eye(len(names), dtype=int).tolist())))
 
 
 def _conflict(words: Sequence[str]) -> Conflict:

@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from plumdp.base.rounding import UNDERFLOW, UNIT
-from plumdp.model.blocks import independent_blocks
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
+from plumdp.model.space import independent_blocks
 from plumdp.model.text import number_of, one_line
 from plumdp.region.redundancy import Contradiction, essential_part
 from plumdp.region.vertex_table import VertexTable, vertex_table

@@ -5,11 +5,12 @@ Which directions are taken is a matter of tightness only: where the tangents sta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
-from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.expressions.polynomial import Polynomial, from_terms
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray
 from plumdp.region.ellipsoid import Ellipsoid
@@ -19,9 +20,12 @@ _SPREAD = {2: 24, 3: 100, 4: 150}  # pairs of tangents, by the number of variabl
 _MAX_GRADIENTS = 200
 
 
-def combination(coefficients: list[float], of: tuple[Polynomial, ...]) -> Polynomial:
-    """Return the sum of polynomials times floats, exactly."""
-    return sum((Fraction(c) * x for c, x in zip(coefficients, of, strict=True)), Polynomial(0))
+def combination(coefficients: Sequence[float], of: Lift) -> Polynomial:
+    """Return the sum of the variables of a lift times floats, exactly."""
+    order = sorted(range(len(of.parameters)), key=of.parameters.__getitem__)
+    terms = zip(of.variables, coefficients, strict=True)
+    exact = {tuple(exponents[i] for i in order): Fraction(c) for exponents, c in terms if c}
+    return from_terms(tuple(of.parameters[i] for i in order), exact)
 
 
 def normalised(rows: FloatArray) -> FloatArray:

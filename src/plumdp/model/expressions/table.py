@@ -6,16 +6,87 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from math import lcm
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from flint import fmpz
 
 from plumdp.base.errors import ModelError
 from plumdp.model.expressions.polynomial import Polynomial
-from plumdp.model.expressions.terms import Terms, terms_of
 from plumdp.model.graph import BoolArray, FloatArray, IntArray, owners, read_only
 from plumdp.model.space import ParameterSpace, Point
 from plumdp.model.text import number_of, one_line
+
+_MAX_SUM = 2**62  # whole numbers are added up as int64 below this
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Polynomial ``f`` is the sum of the terms ``term[first[f]]`` up to ``term[first[f + 1]]``, in lexical order.
+
+    Term ``t`` is ``above[t] / below[t]`` times the monomial ``monomials[monomial[t]]``.
+    """
+
+    first: IntArray  # (n_polynomials + 1)
+    term: IntArray  # index into the distinct terms
+    monomial: IntArray  # (n_distinct_terms), index into monomials
+    monomials: tuple[tuple[tuple[str, int], ...], ...]  # (name, power) of each factor; numbered in order of first use
+    above: tuple[int, ...]  # (n_distinct_terms)
+    below: tuple[int, ...]  # (n_distinct_terms), positive
+
+    def whole(self, n_summands: int) -> tuple[npt.NDArray[np.int64], int] | None:
+        """Return coefficients as whole numbers over one denominator, or None if so many summands would overflow."""
+        denominator = lcm(*self.below)
+        if denominator >= _MAX_SUM:
+            return None
+        scaled = [above * (denominator // below) for above, below in zip(self.above, self.below, strict=True)]
+        if max(map(abs, scaled), default=0) * n_summands >= _MAX_SUM:
+            return None
+        return np.array(scaled, dtype=np.int64), denominator
+
+
+def terms_of(polynomials: Sequence[Polynomial]) -> Terms:
+    """Return the terms of all polynomials, read from their canonical texts.
+
+    Texts share most of their terms, so that each distinct term is parsed once, and all else is done by its number.
+
+    >>> from plumdp import parameters
+    >>> p, q = parameters("p", "q")
+    >>> terms = terms_of([p * q**2 / 3 + 1, 1 - p])
+    >>> terms.monomials, terms.above, terms.below
+    (((('p', 1), ('q', 2)), (), (('p', 1),)), (1, 1, -1), (3, 1, 1))
+    """
+    number: dict[str, int] = {}
+    first, term = np.zeros(len(polynomials) + 1, dtype=np.int32), []
+    for i, polynomial in enumerate(polynomials):
+        canonical = str(polynomial)
+        if canonical != "0":
+            term += [number.setdefault(part, len(number)) for part in canonical.replace(" - ", " + -").split(" + ")]
+        first[i + 1] = len(term)
+    parsed = [_parse(canonical) for canonical in number]
+    monomials: dict[tuple[tuple[str, int], ...], int] = {}
+    monomial = [monomials.setdefault(factors, len(monomials)) for _, _, factors in parsed]
+    return Terms(
+        first,
+        np.array(term, dtype=np.int32),
+        np.array(monomial, dtype=np.int32),
+        tuple(monomials),
+        tuple(above for above, _, _ in parsed),
+        tuple(below for _, below, _ in parsed),
+    )
+
+
+def _parse(text: str) -> tuple[int, int, tuple[tuple[str, int], ...]]:
+    """Return numerator, denominator and factors of a term such as ``-3/4*p*q^2``."""
+    sign, text = (-1, text[1:]) if text.startswith("-") else (1, text)
+    coefficient, *factors = text.split("*") if text[0].isdigit() else ("1", *text.split("*"))
+    numbers = [*coefficient.split("/"), "1"][:2]
+    # Python refuses to read numbers of more digits
+    above, below = (int(digits) if len(digits) < 4000 else int(fmpz(digits)) for digits in numbers)
+    powers = ([*factor.split("^"), "1"][:2] for factor in factors)
+    return sign * above, below, tuple((name, int(exponent)) for name, exponent in powers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +107,9 @@ class ExpressionTable:
     n_free: int = 0  # numbers after the polynomials
 
     @staticmethod
-    def build(polynomials: Sequence[Polynomial], names: tuple[str, ...]) -> ExpressionTable:
-        """Return the table of the given distinct polynomials."""
-        return ExpressionTable.of_terms(polynomials, names, terms_of(polynomials))
-
-    @staticmethod
-    def of_terms(polynomials: Sequence[Polynomial], names: tuple[str, ...], terms: Terms) -> ExpressionTable:
-        """Return the table of the given distinct polynomials, whose terms are known."""
+    def build(polynomials: Sequence[Polynomial], names: tuple[str, ...], terms: Terms | None = None) -> ExpressionTable:
+        """Return the table of the given distinct polynomials, whose terms may be known already."""
+        terms = terms_of(polynomials) if terms is None else terms
         column = {name: j for j, name in enumerate(names)}
         if not {name for factors in terms.monomials for name, _ in factors} <= column.keys():
             _refuse_undeclared(polynomials, names)
@@ -50,13 +117,14 @@ class ExpressionTable:
         for i, factors in enumerate(terms.monomials):
             for name, power in factors:
                 monomials[i, column[name]] = power
+        nearest = np.array([above / below for above, below in zip(terms.above, terms.below, strict=True)], np.float64)
         return ExpressionTable(
             names,
             tuple(polynomials),
             read_only(monomials),
             read_only(terms.first),
             read_only(terms.monomial[terms.term]),
-            read_only(terms.floats()[terms.term]),
+            read_only(nearest[terms.term]),
         )
 
     @property
