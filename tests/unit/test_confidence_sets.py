@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.certifying.pipeline import compare, conclude, relaxations_for
+from plumdp.certifying.pipeline import compare, conclude
 from plumdp.learning.learn import learn
 from plumdp.learning.methods import SETS, ConfidenceMethod, Sets
 from plumdp.model import free_rows
 from plumdp.region.build import build_region
+from plumdp.relaxation.relax import relaxations_of
 
 p, q = pl.parameters("p", "q")
 
@@ -89,7 +90,7 @@ def test_nobody_asks_for_the_type_of_a_confidence_set():
 def test_a_set_without_intervals_has_no_interval_wise_relaxation():
     model, counts = two_coins()
     learned = learn(model, counts, confidence_set="ellipsoid")
-    assert relaxations_for("ellipsoid") == ("parameter", "expression", "rectangular", "coupled")
+    assert relaxations_of(learned.model, learned.bounds) == ("parameter", "expression", "rectangular", "coupled")
     message = (
         r"^self-normalised least squares: such a set has no intervals of its own; choose another relaxation, such as "
         r"'expression'$"

@@ -18,9 +18,9 @@ from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
-from plumdp.learning.storage import storage_of
 from plumdp.model.graph import read_only
 from plumdp.model.objective import Objective, digest
+from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
 from plumdp.model.text import cut, number_of
@@ -67,7 +67,7 @@ def make_certificate(
         direction=objective.direction,
         confidence=1 - learned.error,
         relaxation="untied" if is_contradicted else relaxation,
-        confidence_set=storage_of(model).untied_set if is_contradicted else learned.bounds.method,
+        confidence_set=_untied_set(model) if is_contradicted else learned.bounds.method,
         guarantee=Guarantee.ANYTIME if is_contradicted and is_proved else learned.bounds.guarantee,
         assumptions=learned.assumptions_about(rewards=objective.cap > 1),
         status=status_of(learned, objective, min(ends), max(ends), is_given=is_given),
@@ -112,6 +112,13 @@ def make_certificate(
         return with_data(replace(certificate, **_NO_BOUNDS), learned.counts)
     narrower = () if certificate.reason else to_narrow(learned, certificate)  # the graph alone explains it
     return with_data(replace(certificate, narrower=narrower), learned.counts)
+
+
+def _untied_set(model: ParametricMDP) -> str:
+    """Return the name of bounds by the graph alone."""
+    is_on_disk = model.graph.levels is not None
+    anything = "none: transitions of a stored model may have any probability"
+    return anything if is_on_disk else "beta-binomial, one for each transition"
 
 
 _NO_BOUNDS: dict[str, Any] = {
@@ -168,7 +175,7 @@ def _explained(learned: Learned, question: Question, valued: Valuation, bound: f
     """Return the reason for a contradiction, or for an infinite bound if the graph explains it, and the estimate."""
     if learned.conflict is not None:
         return {"reason": str(learned.conflict)}
-    if not storage_of(question.model).has_points:
+    if question.model.no_points:
         return {"reason": ""}
     reason = _reason_for_infinite_bound(question, bound, valued.policy, is_given=is_given)
     return {"reason": reason, **_estimated(learned, question, valued)}

@@ -25,7 +25,6 @@ from plumdp.certifying.pipeline import conclude
 from plumdp.certifying.thresholds import Answer, decide
 from plumdp.certifying.weighing import Weighing, require_same_model
 from plumdp.learning.learned import Learned, require_learned
-from plumdp.learning.storage import storage_of
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.model.objective import Kind
@@ -140,7 +139,7 @@ def certify_within(
         raise ModelError("subject_to: give at least one threshold, such as 'P<=0.01 [ F \"failed\" ]'")
     others = [ask(each.objective, learned.model, memory=False) for each in thresholds]
     require_same_model([question, *others])
-    if isinstance(learned.region, Conflict) or not storage_of(question.model).has_points:
+    if isinstance(learned.region, Conflict) or question.model.no_points:
         best = conclude(learned, question, precision=precision)
         return _answered(learned, best, thresholds, others, precision)
     found: list[Constrained] = []

@@ -11,7 +11,6 @@ from plumdp.base.vocabulary import Verdict
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.confidence.sets import Guarantee
 from plumdp.learning.learned import Learned, require_learned
-from plumdp.learning.storage import storage_of
 from plumdp.model.policy import Policy, check_policy, memory_of
 from plumdp.model.question import Asked, Question, ask
 from plumdp.region.conflict import Conflict
@@ -154,8 +153,8 @@ def difference_of(
     lower, upper = _less(one.lower, other.upper, -inf), _less(one.upper, other.lower, inf)
     if isinstance(learned.region, Conflict):
         return Difference(lower, upper, one, other, names)
-    if not storage_of(question.model).has_points:
-        return Difference(lower, upper, one, other, names, storage_of(question.model).no_points)
+    if question.model.no_points:
+        return Difference(lower, upper, one, other, names, question.model.no_points)
     uncertain = relax(learned, default_relaxation(learned), question.model)
     bounds = find_difference_bounds(
         question.model, one.policy, other.policy, question.objective, learned.region, uncertain, precision=precision

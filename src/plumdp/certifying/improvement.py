@@ -25,7 +25,6 @@ from plumdp.data.practice import practice_of, taken_choices
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.methods import SETS, Sets
-from plumdp.learning.storage import storage_of
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, as_choices, check_policy
@@ -285,7 +284,7 @@ def _candidates(learned: Learned, question: Question, baseline: Certificate, pre
     best = conclude(learned, question, precision=precision)
     given = check_policy(graph, best.policy)
     certificates = [] if np.array_equal(given, rival) else [best]
-    if isinstance(learned.region, Conflict) or not storage_of(question.model).has_points:
+    if isinstance(learned.region, Conflict) or question.model.no_points:
         return certificates
     solver = learned.at_points(question)
     candidates = search_policies(question.model, question.objective, learned.region, [given], solver, rival=rival)

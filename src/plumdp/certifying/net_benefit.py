@@ -22,7 +22,6 @@ from plumdp.base.threads import one_blas_thread
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.weighing import Weighing, require_same_model
 from plumdp.learning.learned import Learned, require_learned
-from plumdp.learning.storage import storage_of
 from plumdp.model.graph import IntArray
 from plumdp.model.policy import Policy
 from plumdp.model.question import Asked, Question, ask
@@ -196,7 +195,7 @@ def net_benefit(
 
 def _found(learned: Learned, questions: Sequence[Question], start: float, end: float) -> dict[str, Policy]:
     """Return policies that are best somewhere in the range at the estimate, or the one that is best for the effect."""
-    if isinstance(learned.region, Conflict) or not storage_of(questions[0].model).has_points:
+    if isinstance(learned.region, Conflict) or questions[0].model.no_points:
         return {"policy 1": conclude(learned, questions[0]).policy}
     found = _proposed(Weighing(learned, questions), start, end)
     return {f"policy {number}": policy for number, policy in enumerate(found, start=1)}
@@ -261,7 +260,7 @@ def _gain(
 ) -> _Gain:
     """Return a function from a weight to a lower bound on the net benefit of one policy less that of another."""
     model, joint = questions[0].model, None
-    if not isinstance(learned.region, Conflict) and storage_of(model).has_points:
+    if not isinstance(learned.region, Conflict) and not model.no_points:
         uncertain = relax(learned, default_relaxation(learned), model)
         objectives, policies = [each.objective for each in questions], (one[0].policy, other[0].policy)
         found = find_differences(model, *policies, objectives, learned.region, uncertain, precision=precision)

@@ -36,7 +36,6 @@ from plumdp.data.logs import Log
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.methods import SETS, Sets
-from plumdp.learning.storage import IN_MEMORY, TABLE, Storage, storage_of
 from plumdp.model.events import Events
 from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP, require_model
@@ -45,7 +44,7 @@ from plumdp.model.question import Asked, Question, ask, ask_all
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP, missing_support
-from plumdp.relaxation.relax import RELAXATIONS, Relaxation, tolerating
+from plumdp.relaxation.relax import RELAXATIONS, Relaxation, refusal, relaxations_of, tolerating, untied
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.certificates import Certificates
 
@@ -273,7 +272,7 @@ def compare_learned(
 ) -> list[Certificate]:
     """Return a certificate for each relaxation from what was learned, as ``compare`` does."""
     if relaxations is None:
-        relaxations = _relaxations_of(learned)
+        relaxations = relaxations_of(learned.model, learned.bounds)
     question = ask(objective, learned.model, memory=_may_count(memory, policy))
     if policy is not None:
         policy = check_policy(question.model.graph, policy)  # a function is asked once
@@ -298,26 +297,11 @@ def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> C
     return replace(certificate, lower=lower, upper=upper)
 
 
-def relaxations_for(confidence_set: Sets) -> tuple[Relaxation, ...]:
-    """Return the relaxations that there are; a set without intervals of its own has no interval-wise one."""
-    storage = TABLE if SETS[confidence_set].is_for_tables else IN_MEMORY
-    return _relaxations(storage, has_intervals=SETS[confidence_set].has_intervals)
-
-
-def _relaxations_of(learned: Learned) -> tuple[Relaxation, ...]:
-    """Return the relaxations that can be solved, from loose to tight."""
-    return _relaxations(storage_of(learned.model), has_intervals=learned.bounds.intervals is not None)
-
-
-def _relaxations(storage: Storage, *, has_intervals: bool) -> tuple[Relaxation, ...]:
-    return tuple(name for name in storage.relaxations if has_intervals or not RELAXATIONS[name].needs_intervals)
-
-
 def default_relaxation(learned: Learned) -> Relaxation:
     """Return the relaxation that is taken if none is named: the tightest up to what the kind of set has as such."""
     order = tuple(RELAXATIONS)
     least = order.index(SETS[learned.kind].tightest)
-    return [name for name in _relaxations_of(learned) if order.index(name) <= least][-1]
+    return [name for name in relaxations_of(learned.model, learned.bounds) if order.index(name) <= least][-1]
 
 
 def _may_count(memory: bool, policy: Policy | None) -> bool | Graph:
@@ -416,18 +400,16 @@ def relax(learned: Learned, relaxation: Relaxation, model: ParametricMDP | None 
 
 
 def _relaxed(learned: Learned, relaxation: Relaxation, model: ParametricMDP) -> IntervalMDP:
-    region, storage = learned.region, storage_of(model)
+    region = learned.region
     if relaxation not in tuple(RELAXATIONS):
         raise DataError(Option("relaxation", relaxation), f": choose one of {', '.join(map(repr, RELAXATIONS))}")
-    if relaxation not in storage.relaxations:
-        raise DataError(Option("relaxation", relaxation), f": {storage.only}")
+    if refusal(relaxation, model):
+        raise DataError(Option("relaxation", relaxation), f": {refusal(relaxation, model)}")
     if isinstance(region, Conflict):
         counts = learned.counts
         if region.is_over_time:  # whatever all data say of a row that changed, it need not be so now
             counts = TransitionCounts(counts.graph, np.zeros_like(counts.counts), "adaptive")
-        return storage.untied(model, counts, learned.budget.error_of("graph_alone", learned.error))
-    if model.counted.is_table:  # nature chooses each row within its intervals, whatever else bounds a value
-        return RELAXATIONS["interval"].build(model, learned.bounds, region)
+        return untied(model, counts, learned.budget.error_of("graph_alone", learned.error))
     # of points of the region a misfit leaves the intervals
     picks_points = RELAXATIONS[relaxation].picks_points
     method = RELAXATIONS["expression" if learned.misfit and picks_points else relaxation]

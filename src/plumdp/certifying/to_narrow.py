@@ -10,7 +10,6 @@ from plumdp.data.columns import EPISODE
 from plumdp.data.pilots import ROWS_PER_RUN, SIZES
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
-from plumdp.learning.storage import storage_of
 from plumdp.result.certificate import Certificate
 from plumdp.result.data_quality import DataQuality
 from plumdp.tables.table_set import NOT_ANNOUNCED
@@ -53,7 +52,7 @@ def to_narrow(learned: Learned, certificate: Certificate) -> Advice:
     if certificate.not_coupled == NOT_ANNOUNCED and certificate.options["policy"] == "given":
         return "say ", Option("announced", True), " if these data did not choose the policy; then bets are placed on it"
     is_coupled = certificate.relaxation in ("coupled", "untied") or certificate.not_coupled
-    if not is_coupled and "coupled" in storage_of(learned.model).relaxations:
+    if not is_coupled and learned.model.graph.levels is None:
         return "ask for ", Option("relaxation", "coupled"), ", with one point for all states"
     if certificate.misfit:
         return (

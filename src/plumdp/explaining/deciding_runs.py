@@ -12,7 +12,6 @@ from plumdp.certifying.difference import Difference
 from plumdp.explaining.expected_runs import run_law, seen_runs
 from plumdp.explaining.predicted_width import Predictor
 from plumdp.learning.learned import Learned, require_learned
-from plumdp.learning.storage import storage_of
 from plumdp.model.policy import memory_of
 from plumdp.model.question import Asked, Question, ask
 from plumdp.result.advice import LIKE_THESE, Prediction
@@ -81,11 +80,7 @@ def runs_to_tell(learned: Learned, objective: Asked, difference: Difference) -> 
 
 def _n_runs(learned: Learned, question: Question) -> int | None:
     """Return the number of runs in the data, or None if it is not known or nothing can be predicted of new ones."""
-    if (
-        question.model is not learned.model
-        or learned.model.lift is not None
-        or not storage_of(learned.model).has_points
-    ):
+    if question.model is not learned.model or learned.model.lift is not None or learned.model.no_points:
         return None
     runs = seen_runs(run_law(learned.model, learned.counts, learned.likely_point), learned.counts)
     if runs is not None:

@@ -27,7 +27,6 @@ from plumdp.learning.directions import solver_of
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS, ConfidenceMethod, Sets
 from plumdp.learning.options import chosen_method, error_of, refuse_chosen
-from plumdp.learning.storage import storage_of
 from plumdp.learning.studies import allowed_studies, with_studies
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP
@@ -102,7 +101,7 @@ def learn(
     questions = ask_all(objectives, model)
     if method.has_directions and data.pilot is None:
         data = replace(data, pilot=drawn_pilot(data, is_table=counted.is_table))
-    is_asked = method.announce is not None and bool(questions) and "coupled" in storage_of(model).relaxations
+    is_asked = method.announce is not None and bool(questions) and model.graph.levels is None
     budget = _budget(method, cache, data, is_asked=is_asked, misfit=misfit)  # before the outcomes are looked at
     budget = beside_studies(budget) if studies else budget
     announced = method.announce

@@ -136,6 +136,13 @@ class ParametricMDP:
         """Whether rows of the model are simply unknown (free), perhaps beside rows with parameters."""
         return self.expressions.n_free > 0
 
+    @property
+    def no_points(self) -> str:
+        """Why there are no values at points of the parameters, for estimates and differences, or an empty text."""
+        if self.counted.is_table:
+            return "in a table of unknown rows there are bets on values, and none on differences"
+        return "" if self.graph.levels is None else "a model that is stored on disk is solved within intervals"
+
     @cached_property
     def is_free_row(self) -> BoolArray:
         """For each distinct row of ``rows`` whether it is free (n_rows)."""

@@ -12,9 +12,12 @@ from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Relaxation as Relaxation
 from plumdp.confidence.binomial import widened
 from plumdp.confidence.sets import ConfidenceSet
+from plumdp.confidence.untied import untied_bounds
+from plumdp.data.counts import TransitionCounts
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import lifted_transitions
 from plumdp.region.build import project
 from plumdp.region.ellipsoid import Ellipsoid
 from plumdp.region.enclosed import Enclosed
@@ -149,6 +152,22 @@ def _cut(imdp: IntervalMDP, within: IntervalMDP | None) -> IntervalMDP:
     return replace(imdp, lower=read_only(lower), upper=read_only(upper))
 
 
+def untied(model: ParametricMDP, counts: TransitionCounts, error: float) -> IntervalMDP:
+    """Return what the graph alone allows: an interval for each transition that was counted, wherever it is used.
+
+    Of a model on disk data say next to nothing about each of so many: its transitions may have any probability.
+    """
+    if model.graph.levels is not None:
+        first = np.broadcast_to(np.int32(0), model.graph.n_transitions)
+        return IntervalMDP(model.graph, first, np.zeros(1), np.ones(1))
+    lower, upper = untied_bounds(counts, error=error)
+    expression = lifted_transitions(model)
+    if model.counted.learned_rewards:  # their expressions keep their numbers, and may be anything
+        n = len(model.expressions)
+        lower, upper, expression = np.append(np.zeros(n), lower), np.append(np.ones(n), upper), n + expression
+    return IntervalMDP(model.graph, expression.astype(np.int32), read_only(lower), read_only(upper))
+
+
 @dataclass(frozen=True)
 class RelaxationMethod:
     """The name of a relaxation in certificates, the function that builds it, and its place among the others."""
@@ -158,6 +177,7 @@ class RelaxationMethod:
     build: Callable[[ParametricMDP, ConfidenceSet, Region], IntervalMDP]
     looser: tuple[Relaxation, ...] = ()  # those that allow for every nature of this one, whatever the model (Theorem 2)
     needs_intervals: bool = False  # of the confidence set itself
+    needs_parameters: bool = False
     is_coupled: bool = False  # whether policies are valued with one point for all states, besides what is built
 
     @property
@@ -177,28 +197,55 @@ RELAXATIONS: Mapping[Relaxation, RelaxationMethod] = {
         "parameter-wise",
         "each transition has its own parameters, from the box around the region",
         lambda model, bounds, region: parameter_wise(model, region),
+        needs_parameters=True,
     ),
     "expression": RelaxationMethod(
         "expression-wise",
         "each transition has its own parameters, from the region",
         lambda model, bounds, region: expression_wise(model, region, within=_intervals_and_box(model, bounds, region)),
         looser=("interval", "parameter"),
+        needs_parameters=True,
     ),
     "rectangular": RelaxationMethod(
         "rectangular",
         "each state and action has its own parameters, from the region",
         lambda model, bounds, region: rectangular(model, region, within=_intervals_and_box(model, bounds, region)),
         looser=("interval", "parameter", "expression"),
+        needs_parameters=True,
     ),
     "coupled": RelaxationMethod(
         "coupled, one point for all states",
         "all states have the same parameters, from the region",
-        lambda model, bounds, region: rectangular(model, region, within=_intervals_and_box(model, bounds, region)),
+        lambda model, bounds, region: _for_each_row(model, bounds, region),
         looser=("interval", "parameter", "expression", "rectangular"),
         is_coupled=True,
     ),
 }
 """One entry per relaxation, from loose to tight."""
+
+
+def refusal(relaxation: Relaxation, model: ParametricMDP) -> str:
+    """Return why there is no such relaxation of a model, or an empty text."""
+    method, counted = RELAXATIONS[relaxation], model.counted
+    if method.needs_parameters and counted.is_table:
+        are = "are unknown, without parameters" if counted.source is None else "are seen as unknown"
+        other = "" if counted.source is None else ", or the confidence set 'likelihood'"
+        return f"the rows of this model {are}; choose 'interval' or 'coupled'{other}"
+    return f"{model.no_points}; choose 'expression'" if method.picks_points and model.graph.levels is not None else ""
+
+
+def relaxations_of(model: ParametricMDP, bounds: ConfidenceSet) -> tuple[Relaxation, ...]:
+    """Return the relaxations that there are of a model and a set, from loose to tight."""
+    has_intervals = bounds.intervals is not None
+    names = (name for name, method in RELAXATIONS.items() if has_intervals or not method.needs_intervals)
+    return tuple(name for name in names if not refusal(name, model))
+
+
+def _for_each_row(model: ParametricMDP, bounds: ConfidenceSet, region: Region) -> IntervalMDP:
+    """Return what nature may do in each row, whatever one point for all states, or bets, say besides."""
+    if model.counted.is_table:
+        return interval_wise(model, bounds)
+    return rectangular(model, region, within=_intervals_and_box(model, bounds, region))
 
 
 def _intervals_and_box(model: ParametricMDP, bounds: ConfidenceSet, region: Region) -> IntervalMDP:
