@@ -17,6 +17,8 @@ from plumdp.region.ball import ball_around
 from plumdp.solver.coupled import advantages
 from plumdp.solver.coupled.brackets import bracket_of
 from plumdp.solver.coupled.linear_part import linear_range
+from plumdp.solver.coupled.terms import term_of
+from plumdp.solver.problem import Problem
 
 pytestmark = pytest.mark.slow
 N_POINTS = size(40, 10_000)
@@ -38,8 +40,12 @@ def misses(seed):
     first, other = (rng.integers(graph.first_choice[:-1], graph.first_choice[1:]) for _ in range(2))
     second = np.where(rng.random(graph.n_states) < 0.5, first, other)
     ball = ball_around(learned.region, model.space.dimension)
-    given = model, first, second, objective, learned.region, relax(learned, "coupled"), ball
-    found = [each for each in advantages.advantage_approximations(*given, precision=1e-6) if each is not None]
+    uncertain = relax(learned, "coupled")
+    both = [term_of(Problem(model, objective, policy), uncertain) for policy in (first, second)]
+    if any(isinstance(each, str) for each in both):
+        return
+    guesses = advantages.advantage_approximations(*both, learned.region, ball, precision=1e-6)
+    found = [each for each in guesses if each is not None]
     brackets = [bracket_of(each, linear_range(learned.region, ball, each.slope)) for each in found]
     for point in points_of_set(rng, learned, [], 8) if brackets else ():
         one, rival = (value_of_rows(graph, rows_at(model, point), each, objective) for each in (first, second))

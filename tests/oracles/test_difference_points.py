@@ -22,7 +22,7 @@ from tiers import size
 import plumdp as pl
 from plumdp.certifying import difference as of_policies
 from plumdp.certifying.difference import difference
-from plumdp.solver.coupled import differences
+from plumdp.solver.coupled import terms
 from plumdp.solver.coupled.brackets import Approximation
 from plumdp.solver.coupled.gradient import policy_gradient
 
@@ -104,8 +104,8 @@ def test_the_remainder_over_steps_is_about_the_expressions_of_the_model():
 
 def expressions_are_numbered_anew(patch):
     """Nature moves expressions of a chain within the bounds of others of the model."""
-    right = differences.step_errors
-    patch.setattr(differences, "step_errors", lambda chain, *rest: right(chain.with_own_expressions()[0], *rest))
+    right = terms.step_errors
+    patch.setattr(terms, "step_errors", lambda chain, *rest: right(chain.with_own_expressions()[0], *rest))
 
 
 def remainders_cancel(patch):
@@ -120,11 +120,11 @@ def remainders_cancel(patch):
 
 def policies_change_places(patch):
     """The difference is that of the second policy less the first."""
-    right = of_policies.find_difference_bounds
+    right = of_policies.find_coupled_bounds
     patch.setattr(
         of_policies,
-        "find_difference_bounds",
-        lambda model, first, second, *rest, **options: right(model, second, first, *rest, **options),
+        "find_coupled_bounds",
+        lambda model, first, *rest, less, **options: right(model, less, *rest, less=first, **options),
     )
 
 

@@ -20,7 +20,6 @@ from plumdp.relaxation.relax import expression_wise, rectangular
 from plumdp.solver.coupled import by_cycles
 from plumdp.solver.coupled.bounds import find_coupled_bounds
 from plumdp.solver.coupled.brackets import Approximation
-from plumdp.solver.coupled.differences import find_difference_bounds
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.stages import evaluate, instantiate, solve
 
@@ -249,7 +248,7 @@ def wrong_difference(seed, seen):
     region = random_ellipsoid(rng, model.space, widest=0.1)
     uncertain, ends = rectangular(model, region), [*pairwise(model.graph.first_choice.tolist())]
     policies = [np.array([rng.integers(a, b) for a, b in ends]) for _ in range(2)]
-    bounds = find_difference_bounds(model, *policies, objective, region, uncertain)
+    bounds = find_coupled_bounds(model, policies[0], objective, region, uncertain, less=policies[1])
     if isinstance(bounds, str):
         return []
     alone = [find_coupled_bounds(model, policy, objective, region, uncertain) for policy in policies]

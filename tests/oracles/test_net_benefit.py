@@ -20,8 +20,8 @@ from plumdp.certifying.pipeline import relax
 from plumdp.certifying.weighing import Weighing
 from plumdp.model import Question, RewardStructure
 from plumdp.model.objective import Reward
-from plumdp.solver.coupled import differences
-from plumdp.solver.coupled.differences import find_differences
+from plumdp.solver.coupled import bounds
+from plumdp.solver.coupled.bounds import find_differences
 
 pytestmark = pytest.mark.slow
 N_CLAIMS, N_SUMS, N_MODELS = size(12, 4000), size(30, 10_000), size(3, 200)
@@ -124,12 +124,12 @@ def test_a_proof_at_one_weight_for_all_weights_is_found(monkeypatch):
 
 
 def test_sums_without_remainders_are_found(monkeypatch):
-    right = differences.weighted_sum
+    right = bounds.weighted_sum
 
     def wrong(parts, weights):
         return type(parts[0])(*list(vars(right(parts, weights)).values())[:3], 0.0, 0.0, 0.0)
 
-    monkeypatch.setattr(differences, "weighted_sum", wrong)
+    monkeypatch.setattr(bounds, "weighted_sum", wrong)
     assert all_wrong(wrong_sums, "sums", 200 * N_SUMS)
 
 

@@ -22,7 +22,6 @@ from plumdp.region.conflict import Conflict
 from plumdp.relaxation.relax import expression_wise, rectangular
 from plumdp.solver.coupled.bounds import find_coupled_bounds
 from plumdp.solver.coupled.chain import PolicyChain
-from plumdp.solver.coupled.differences import find_difference_bounds
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.evaluate import evaluate
 
@@ -98,7 +97,7 @@ def misses(seed):
     for case in cases(seed):
         shared = case.objective, case.region, case.uncertain
         coupled = find_coupled_bounds(case.model, case.policies[0], *shared)
-        apart = find_difference_bounds(case.model, *case.policies, *shared)
+        apart = find_coupled_bounds(case.model, case.policies[0], *shared, less=case.policies[1])
         worst, best = (
             evaluate(case.uncertain, case.policies[0], case.objective, nature=nature)
             for nature in ("robust", "optimistic")

@@ -74,7 +74,7 @@ def test_remainder_falls_by_four_and_by_eight_when_the_radius_is_halved():
         uncertain = rectangular(model, region)
         setting, errors = setting_of(model, chain, region, uncertain), error_model(chain, uncertain)
         equations = setting.equations()
-        both = brackets_of(setting, errors, 1e-12, orders=(1, 2)).found
+        both = brackets_of(setting, errors, 1e-12, orders=(1, 2))
         assert [each.low.kind for each in both] == ["first order", "second order"]
         quadratic = abs(setting_curvature(setting, equations))
         rest[radius] = both[0].remainder, both[1].remainder - quadratic

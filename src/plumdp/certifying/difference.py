@@ -17,7 +17,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, Status, outward, percent
 from plumdp.result.json_values import json_value
 from plumdp.result.printing import fact_lines
-from plumdp.solver.coupled.differences import find_difference_bounds
+from plumdp.solver.coupled.bounds import find_coupled_bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,9 +156,8 @@ def difference_of(
     if question.model.no_points:
         return Difference(lower, upper, one, other, names, question.model.no_points)
     uncertain = relax(learned, default_relaxation(learned), question.model)
-    bounds = find_difference_bounds(
-        question.model, one.policy, other.policy, question.objective, learned.region, uncertain, precision=precision
-    )
+    rest = question.objective, learned.region, uncertain
+    bounds = find_coupled_bounds(question.model, one.policy, *rest, less=other.policy, precision=precision)
     if isinstance(bounds, str):
         return Difference(lower, upper, one, other, names, bounds)
     inner = max(lower, bounds.lower), min(upper, bounds.upper)

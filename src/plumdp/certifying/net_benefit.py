@@ -31,7 +31,7 @@ from plumdp.result.certificate import Certificate, Status, assumptions_of, outwa
 from plumdp.result.json_values import json_value
 from plumdp.result.policy_table import PolicyTable
 from plumdp.result.printing import fact_lines
-from plumdp.solver.coupled.differences import find_differences
+from plumdp.solver.coupled.bounds import find_differences
 
 _MOST_FOUND = 8  # policies that a search proposes
 _HALVINGS = 24  # of the distance to the end of a range

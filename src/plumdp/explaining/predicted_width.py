@@ -32,7 +32,7 @@ from plumdp.model.policy import Policy
 from plumdp.model.question import Question
 from plumdp.region.conflict import Conflict
 from plumdp.result.advice import Prediction
-from plumdp.solver.coupled.differences import find_difference_bounds
+from plumdp.solver.coupled.bounds import find_coupled_bounds
 
 _TRIES = 8
 _NEAR = 0.02  # relative distance from the width that was asked for
@@ -124,7 +124,7 @@ class Predictor:
             width = valued.upper - valued.lower
         else:
             rest = question.objective, region, uncertain
-            bounds = find_difference_bounds(question.model, self.policy, self.rival, *rest)
+            bounds = find_coupled_bounds(question.model, self.policy, *rest, less=self.rival)
             width = inf if isinstance(bounds, str) else bounds.upper - bounds.lower
         return width if isfinite(width) else inf
 

@@ -20,63 +20,51 @@ import numpy as np
 
 from plumdp.base.rounding import UNIT, UP
 from plumdp.model.graph import BoolArray, FloatArray, Indices
-from plumdp.model.objective import Objective
-from plumdp.model.parametric import ParametricMDP
 from plumdp.region.ball import Ball
 from plumdp.region.shapes import Region
-from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.coupled.bounds import discount_of, fits, usable_chain
-from plumdp.solver.coupled.brackets import Approximation, Expandable, expandable, setting_of
+from plumdp.solver.coupled.brackets import Approximation, Expandable, no_change
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.coupled.expansion import Expansion, second_order
-from plumdp.solver.coupled.remainder import ErrorModel, error_model
+from plumdp.solver.coupled.remainder import ErrorModel
 from plumdp.solver.coupled.residuals import Residuals, residual_bounds
+from plumdp.solver.coupled.terms import Term, fits, term_of
 
 _PRECISION = 1e-3  # of bounds on the second policy's remainder, as a share
 
 
 def advantage_approximations(
-    model: ParametricMDP,
-    first: Indices,
-    second: Indices,
-    objective: Objective,
-    region: Region,
-    uncertain: IntervalMDP,
-    ball: Ball,
-    *,
-    precision: float,
+    first: Term, second: Term, region: Region, ball: Ball, *, precision: float
 ) -> list[Approximation | None]:
     """Return approximations of the first policy's value less the second's, of first and second order, if there are any.
 
-    There are none for a number of steps, unless both do the same, or if a run of the first policy is over where the
-    second one may go on.
+    There are none if one of them draws, for averages, for a number of steps, unless both do the same, or if a run of
+    the first policy is over where the second one may go on.
     """
-    chain, d = usable_chain(model, first, objective, uncertain), model.space.dimension
-    if isinstance(chain, str) or chain.n_open == 0:
+    model, chain = first.model, first.chain
+    if model is not second.model or not chain.n_open:
         return []
-    same = _does_the_same(model, objective, chain, first, second)
+    d, same, has_steps = model.space.dimension, _does_the_same(first, second), first.objective.n_steps is not None
     if same.all():  # so that there is one chain, and no difference
-        return [Approximation(0.0, np.zeros(d), np.zeros(size), 0.0, 0.0, 0.0) for size in (0, d * (d + 1) // 2)]
-    if objective.n_steps is not None:
-        return []
-    other = usable_chain(model, second, objective, uncertain, chain.state)
-    if isinstance(other, str) or other.initial >= other.n_open:
+        return [no_change(0.0, d, order) for order in (1, 2)]
+    other = "" if has_steps else term_of(second.problem, second.uncertain, starts=chain.state)
+    if isinstance(other, str) or other.chain.initial >= other.chain.n_open:
         return []
     node = np.full(model.graph.n_states, -1)
-    node[other.state] = np.arange(other.n_nodes)
+    node[other.chain.state] = np.arange(other.chain.n_nodes)
     at = node[chain.state]  # the other chain has all nodes of this one
-    closed = at[chain.n_open :]
-    if (closed < other.n_open).any() or not np.array_equal(other.known[closed - other.n_open], chain.known):
+    closed = at[chain.n_open :] - other.chain.n_open
+    if (closed < 0).any() or not np.array_equal(other.chain.known[closed], chain.known):
         return []
-    settings = [setting_of(model, each, region, uncertain, ball=ball) for each in (chain, other)]
-    starts = [expandable(each) for each in settings]
-    if not all(fits(each, d * (d + 1) // 2) for each in settings) or any(isinstance(each, str) for each in starts):
+    starts = [each.expandable(region, ball) for each in (first, other)]
+    one, its = (
+        each if isinstance(each, Expandable) and fits(each.setting, d * (d + 1) // 2) else None for each in starts
+    )
+    errors, rest = first.errors, other.errors
+    if one is None or its is None or not isinstance(errors, ErrorModel) or not isinstance(rest, ErrorModel):
         return []
-    one, its = (each for each in starts if not isinstance(each, str))
-    errors = [error_model(each, uncertain, discount_of(each)) for each in (chain, other)]
     return [
-        _approximation(one, guess, (rival, below[at], above[at]), at, same, errors[0], precision)
-        for guess, (rival, below, above) in zip(_orders(one), _bounded(its, errors[1], other), strict=True)
+        _approximation(one, guess, (rival, below[at], above[at]), at, same, errors, precision)
+        for guess, (rival, below, above) in zip(_orders(one), _bounded(its, rest, other.chain), strict=True)
     ]
 
 
@@ -138,15 +126,14 @@ def _largest(chain: PolicyChain, of_nodes: FloatArray) -> FloatArray:
     return np.asarray(np.maximum.reduceat(of_nodes[chain.successor], chain.first[:-1]))
 
 
-def _does_the_same(
-    model: ParametricMDP, objective: Objective, chain: PolicyChain, first: Indices, second: Indices
-) -> BoolArray:
+def _does_the_same(first: Term, second: Term) -> BoolArray:
     """Return the open nodes (n_open) in which both policies have the same row and the same reward.
 
     Choices with equal expressions have different rows if these may be off.
     """
-    graph, terms, open_states = model.graph, objective.terms(model.graph), chain.state[: chain.n_open]
-    one, other = (np.asarray(policy)[open_states] for policy in (first, second))
+    model, chain = first.model, first.chain
+    graph, terms, open_states = model.graph, first.objective.terms(model.graph), chain.state[: chain.n_open]
+    one, other = (np.asarray(each.problem.policy)[open_states] for each in (first, second))
     same = np.asarray(one == other)
     for node in [] if chain.misfit else np.flatnonzero(~same).tolist():
         row, its = (

@@ -1,4 +1,4 @@
-"""Bounds on the value of a policy that hold at every point of a region, with one point for all states of a run.
+"""Bounds on sums of policies' values that hold at every point of a region, with one point for all states of a run.
 
 Let W(s, x) = w⁰ + w¹·x (+ xᵀ W² x) be any functions on the points of a region, exact where runs are over, and let their
 residuals R = r + P W - W be at most e, with e > 0. If the expected sum of e until a run is over is at most M, nature
@@ -8,51 +8,59 @@ Now D = V - W satisfies D = R + P D, so that D is the sum of all Pⁿ R.
 
 If rows may be off by a misfit in total variation, the residual of a row is off by at most the misfit times the range of
 W over its successors. That is added to e, and nature may be off as well. See the page "Rows that are a little off".
+
+Values of two policies move together with the parameters. So both are expanded about one centre, with W and W' within
+the errors e and e' of them, and V - V' = (W - W') + (e - e'): slopes and curvatures are subtracted before the region is
+asked how far they lead, and only the remainders are added up, unless that of ``advantages.py`` is smaller. So it is
+with weighted sums of several objectives.
+
+Averages in the long run are g = c + D / T for each policy (see ``by_cycles``). With t about T, this is c + D / t plus
+D (1 / T - 1 / t), which is small, as D is about zero and T about t. So D / t is expanded for each policy of a
+difference, and what is small is bounded by the bounds on D and T.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from math import nextafter
+from itertools import chain, product
 
 import numpy as np
 
-from plumdp.base.rounding import ULP, UNIT
-from plumdp.model.graph import Indices
+from plumdp.base.rounding import UNIT, UP
 from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.text import one_line
-from plumdp.region.ball import ball_around, smaller_ball
+from plumdp.region.ball import Ball, ball_around, smaller_ball
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.coupled.advantages import advantage_approximations
 from plumdp.solver.coupled.brackets import (
+    ENDLESS,
+    Approximation,
     Bracket,
+    Expandable,
     Piece,
     Setting,
-    approximation_of,
+    as_brackets,
     bracket_of,
-    brackets_of,
     intersection,
-    setting_of,
+    weighted_sum,
 )
 from plumdp.solver.coupled.by_cycles import Cycles, average_of, cycles_of
 from plumdp.solver.coupled.by_slabs import bracket_by_slabs
-from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
-from plumdp.solver.coupled.chain import PolicyChain, policy_chain
-from plumdp.solver.coupled.forms import MAX_DEGREE
 from plumdp.solver.coupled.gradient import policy_gradient
-from plumdp.solver.coupled.remainder import ErrorModel, StepErrors, error_model, step_errors
-from plumdp.solver.draws import draw_first, stretched
+from plumdp.solver.coupled.linear_part import linear_range
+from plumdp.solver.coupled.remainder import ErrorModel
+from plumdp.solver.coupled.terms import Term, term_of
+from plumdp.solver.problem import Problem
+from plumdp.solver.reduce import one_minus, reduce
 
-_MAX_BYTES = 2e9  # of curvatures
-_MAX_WORK = 2e8  # steps times transitions
 _MAX_DIMENSION = 4  # for slabs
 _MAX_NODES = 50_000  # for slabs
 _LARGE = 0.25  # share of the remainder from which on another ball is tried
-MATTERS = 0.02  # share of the remainder from which on more is tried
+_MATTERS = 0.02  # share of the remainder from which on more is tried
 _NO_CYCLES = "nothing proves that runs of the policy come back to the state in which they are most often"
 
 
@@ -76,7 +84,7 @@ class Proof:
     low: tuple[Piece, ...] = field(default=(), compare=False)
     high: tuple[Piece, ...] = field(default=(), compare=False)
     is_complement: bool = False
-    cycle: CycleBounds | None = field(default=None, compare=False)  # of an average in the long run
+    cycle: Cycle | None = field(default=None, compare=False)  # of an average in the long run
 
     def __repr__(self) -> str:
         return one_line(self, f"{self.lower:.6g} to {self.upper:.6g}", self.kind)
@@ -89,64 +97,243 @@ def find_coupled_bounds(
     region: Region,
     uncertain: IntervalMDP,
     *,
+    less: Policy | None = None,
     precision: float = 1e-6,
 ) -> Proof | str:
     """Return bounds on the value of a policy that hold at every point of a region, or in words why there are none.
 
-    ``uncertain`` is a relaxation of the model that allows for all points of the region; if it tolerates a misfit, so do
-    the bounds. The remainder is bounded up to the precision.
+    If there is another policy, its value is subtracted (``less``). ``uncertain`` is a relaxation of the model that
+    allows for all points of the region. If it tolerates a misfit, so do the bounds. The remainder is bounded up to the
+    precision.
     """
-    chosen = check_policy(model.graph, policy)
-    if chosen.dtype.kind == "f":  # the value is that of the model in which the draw is a step, at every point
-        draws = draw_first(model.graph, chosen)
-        of_draws = draws.model(model), draws.only, stretched(objective, model.graph)
-        return find_coupled_bounds(*of_draws, region, draws.intervals(uncertain), precision=precision)
-    flipped = objective.flipped()
-    if flipped is not None:
-        bounds = find_coupled_bounds(model, policy, flipped, region, uncertain, precision=precision)
-        return bounds if isinstance(bounds, str) else _one_minus(bounds)
-    if objective.kind is Kind.AVERAGE:
-        return _by_cycles(model, chosen, objective, region, uncertain, precision)
-    chain = usable_chain(model, chosen, objective, uncertain)
-    if isinstance(chain, str):
-        return chain
-    if chain.n_open == 0:
-        value = known_value(chain, objective, model.graph.n_states)
-        return Proof(value, value, 0.0, 0.0, 0.0, "known")
-    setting = setting_of(model, chain, region, uncertain)
-    if not fits(setting, setting.forms.curvatures.shape[1]):
-        return "the products of so many parameters take too much memory"
-    too_long = steps_reason(objective, chain)
-    if too_long:
-        return too_long
-    if objective.n_steps is not None:
-        of_steps = step_errors(chain, uncertain, discount_of(chain))
-        brackets = _by_steps(setting, objective, model.graph.n_states, of_steps)
-    else:
-        errors = error_model(chain, uncertain, discount_of(chain))
-        brackets = _by_orders(setting, errors, precision)
-        ball = smaller_ball(region, setting.ball) if is_poor(brackets) else None
-        if ball is not None:
-            other = _by_orders(setting_of(model, chain, region, uncertain, ball=ball), errors, precision)
-            # brackets of both balls hold, so that the better ends do
-            brackets = joined(brackets, other)
-    if isinstance(brackets, str):
-        return brackets
+    if less is not None:
+        found = find_differences(model, policy, less, [objective], region, uncertain, precision=precision)
+        return found if isinstance(found, str) else found.bounds([1.0])
+    reduced = reduce(Problem(model, objective, check_policy(model.graph, policy)))
+    of_model = _of_average if objective.kind is Kind.AVERAGE else _of_value
+    proof = of_model(reduced.problem, region, reduced.like(uncertain), precision)
+    if isinstance(proof, str) or reduced.sign > 0:
+        return proof
+    lower, upper = one_minus(proof.lower, proof.upper)
+    return replace(proof, lower=lower, upper=upper, low=proof.high, high=proof.low, is_complement=True)
+
+
+def _of_value(problem: Problem[ParametricMDP], region: Region, uncertain: IntervalMDP, precision: float) -> Proof | str:
+    """Return bounds on the value of a reduced problem."""
+    term = term_of(problem, uncertain)
+    if isinstance(term, str):
+        return term
+    if term.known is not None:
+        return Proof(term.known, term.known, 0.0, 0.0, 0.0, "known")
+    brackets: list[Bracket] = []
+    reasons: list[str] = []
+    for ball in _balls(region, term.model):
+        found = _brackets_of_one(term, region, ball, precision)
+        if isinstance(found, str):
+            reasons.append(found)
+            continue
+        brackets += found  # those of both balls hold
+        if not _is_poor(found):
+            break
+    if not brackets:
+        return reasons[0]
     # the value of a probability is between zero and its cap
-    least = 0.0 if objective.cap < np.inf else -np.inf
-    return best_of(brackets, least=least, most=objective.cap)
+    least = 0.0 if problem.objective.cap < np.inf else -np.inf
+    return _best_of(brackets, least=least, most=problem.objective.cap)
 
 
-def _by_cycles(
+def _balls(region: Region, model: ParametricMDP) -> Iterator[Ball]:
+    """Yield a ball around a region, and a smaller one for whoever asks further, if there is one."""
+    ball = ball_around(region, model.space.dimension)
+    yield ball
+    smaller = smaller_ball(region, ball)
+    if smaller is not None:
+        yield smaller
+
+
+def _is_poor(brackets: Sequence[Bracket]) -> bool:
+    """Return whether the best of brackets is mostly remainder, so that another ball is worth a try."""
+    best = intersection(brackets)
+    return best.remainder > _LARGE * best.width
+
+
+def _brackets_of_one(term: Term, region: Region, ball: Ball, precision: float) -> list[Bracket] | str:
+    """Return brackets of first order, of second if the remainder is not negligible, and in slabs if it matters."""
+    start = term.expandable(region, ball)
+    if isinstance(start, str):
+        return start
+    errors, guesses = term.errors, term.guesses(start, precision)
+    if not isinstance(start, Expandable) or not isinstance(errors, ErrorModel):
+        assert isinstance(start, Setting)
+        return as_brackets(guesses, start, enough=_MATTERS) or ENDLESS
+    setting = start.setting
+    found = as_brackets(guesses, setting)
+    if not found:
+        return ENDLESS
+    best = min(found, key=lambda each: each.width)
+    is_small = 1 <= setting.forms.dimension <= _MAX_DIMENSION and setting.chain.n_open <= _MAX_NODES
+    if best.remainder <= _MATTERS * best.width or not is_small:
+        return found
+    order = 1 if best is found[0] else 2
+    slope = start.first.slopes[setting.chain.initial]
+    sliced = bracket_by_slabs(setting, slope, intersection(found), errors, precision, order=order)
+    return found if sliced is None else [*found, sliced]
+
+
+def _best_of(brackets: Sequence[Bracket], *, least: float, most: float) -> Proof:
+    """Return the best ends of brackets that all hold, cut to where the value is, such as [0, 1] for a probability."""
+    best = intersection(brackets)
+    low, high = best.low, best.high
+    kind = low.kind if low.kind == high.kind else f"{low.kind} below, {high.kind} above"
+    lower, upper = min(max(low.value, least), most), max(min(high.value, most), least)
+    parts = low.statistics + high.statistics, best.remainder, low.rounding + high.rounding
+    return Proof(lower, upper, *parts, kind, low.pieces, high.pieces)
+
+
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """The differences of two policies' values in some objectives, expanded about one or two centres of a region."""
+
+    region: Region
+    terms: tuple[tuple[Term, Term], ...]  # (n_objectives)
+    expanded: tuple[tuple[Ball, list[list[Approximation]]], ...]  # of each order there is one for each objective
+
+    def bounds(self, weights: Sequence[float]) -> Proof:
+        """Return bounds on the sum of the differences times these weights, at every point of the region."""
+        # (1 - V) - (1 - V') = V' - V
+        signed = [one.sign * weight for (one, _), weight in zip(self.terms, weights, strict=True)]
+        # brackets about all centres hold, so that the better ends do
+        brackets = [each for about in self.expanded for each in _brackets(self.region, *about, signed)]
+        sizes = ((abs(weight), one.objective.cap) for (one, _), weight in zip(self.terms, weights, strict=True))
+        most = sum(weight * cap for weight, cap in sizes if weight) * UP
+        return _moved(_best_of(brackets, least=-most, most=most), self.terms, weights)
+
+
+def _moved(proof: Proof, terms: Sequence[tuple[Term, Term]], weights: Sequence[float]) -> Proof:
+    """Return the bounds with what was taken from averages added again, and what was left out of them."""
+    every = [
+        (side * weight, term)
+        for both, weight in zip(terms, weights, strict=True)
+        for side, term in zip((1.0, -1.0), both, strict=True)
+        if term.per is not None
+    ]
+    if not every:
+        return proof
+    small = sum(abs(weight) * off for weight, term in every for off in term.off)
+    added = [weight * term.added for weight, term in every]
+    slack = 8 * UNIT * (sum(map(abs, added)) + abs(proof.lower) + abs(proof.upper))
+    wider = small * UP + slack
+    return replace(
+        proof,
+        lower=proof.lower + sum(added) - wider,
+        upper=proof.upper + sum(added) + wider,
+        remainder=proof.remainder + 2 * small,
+        rounding=proof.rounding + 2 * slack,
+    )
+
+
+def find_differences(
     model: ParametricMDP,
-    policy: Indices,
-    objective: Objective,
+    first: Policy,
+    second: Policy,
+    objectives: Sequence[Objective],
     region: Region,
     uncertain: IntervalMDP,
-    precision: float,
+    *,
+    precision: float = 1e-6,
+) -> Differences | str:
+    """Return the values of one policy less those of another in some objectives, or why they cannot be expanded."""
+    terms = []
+    for objective, policy in product(objectives, (first, second)):
+        reduced = reduce(Problem(model, objective, check_policy(model.graph, policy)))
+        problem, relaxed = reduced.problem, reduced.like(uncertain)
+        is_average = objective.kind is Kind.AVERAGE
+        term = _cycle_term(problem, region, relaxed, precision) if is_average else term_of(problem, relaxed)
+        if isinstance(term, str):
+            return term
+        terms.append(replace(term, sign=reduced.sign))
+    pairs = tuple(zip(terms[::2], terms[1::2], strict=True))
+    expanded: list[tuple[Ball, list[list[Approximation]]]] = []
+    reasons: list[str] = []
+    for ball in _balls(region, model):
+        orders = _expanded(pairs, region, ball, precision)
+        if isinstance(orders, str):
+            reasons.append(orders)
+            continue
+        expanded.append((ball, orders))
+        alone = np.eye(len(pairs)).tolist()
+        if not any(_is_poor(_brackets(region, ball, orders, weights)) for weights in alone):
+            break
+    return Differences(region, pairs, tuple(expanded)) if expanded else reasons[0]
+
+
+def _brackets(
+    region: Region, ball: Ball, of_orders: Sequence[Sequence[Approximation]], weights: Sequence[float]
+) -> list[Bracket]:
+    """Return brackets of a weighted sum of differences about the centre of a ball, one for each order."""
+    sums = [weighted_sum(of_order, weights) for of_order in of_orders]
+    return [bracket_of(each, linear_range(region, ball, each.slope)) for each in sums]
+
+
+def _expanded(
+    pairs: Sequence[tuple[Term, Term]], region: Region, ball: Ball, precision: float
+) -> list[list[Approximation]] | str:
+    """Return the difference of each pair, for each order that all terms have, or why there is none."""
+    of_terms = []
+    for term in chain.from_iterable(pairs):
+        guesses = term.orders(region, ball, precision)
+        if isinstance(guesses, str):
+            return guesses
+        of_terms.append(guesses)
+    orders = [[each for each in of_order if each is not None] for of_order in zip(*of_terms, strict=False)]
+    complete = [of_order for of_order in orders if len(of_order) == len(of_terms)]
+    differences = [[one - other for one, other in zip(each[::2], each[1::2], strict=True)] for each in complete]
+    for place, (one, other) in enumerate(pairs):
+        last = differences[-1][place] if differences else None
+        bracket = None if last is None else bracket_of(last, linear_range(region, ball, last.slope))
+        if bracket is None or bracket.remainder <= _MATTERS * bracket.width:
+            continue
+        better = advantage_approximations(one, other, region, ball, precision=precision)
+        for of_order, new in zip(differences, better, strict=False):
+            if new is not None and new.below + new.above < of_order[place].below + of_order[place].above:
+                of_order[place] = new  # both hold
+    return differences or ENDLESS
+
+
+@dataclass(frozen=True, eq=False)
+class Cycle:
+    """The cycles of a policy, the number c that its reward is less for each step, and bounds on D and T (by_cycles)."""
+
+    cycles: Cycles
+    relaxed: IntervalMDP
+    less: float
+    length: Proof
+    excess: Proof
+
+
+def _cycle(problem: Problem[ParametricMDP], region: Region, uncertain: IntervalMDP, precision: float) -> Cycle | str:
+    """Return bounds on length and reward of a cycle, or why there are none."""
+    model = problem.mdp
+    centre = ball_around(region, model.space.dimension).centre
+    assert problem.policy is not None
+    cycles = cycles_of(model, problem.policy, problem.objective, centre)
+    if isinstance(cycles, str):
+        return cycles
+    relaxed = cycles.relaxed(uncertain)
+    length = find_coupled_bounds(cycles.model, cycles.policy, cycles.length(), region, relaxed, precision=precision)
+    if isinstance(length, str):
+        return f"{_NO_CYCLES} ({length})"
+    middle, _ = policy_gradient(cycles.model, cycles.policy, cycles.total(0.0), centre)
+    less = 2 * middle / (length.lower + length.upper)
+    excess = find_coupled_bounds(cycles.model, cycles.policy, cycles.total(less), region, relaxed, precision=precision)
+    return excess if isinstance(excess, str) else Cycle(cycles, relaxed, less, length, excess)
+
+
+def _of_average(
+    problem: Problem[ParametricMDP], region: Region, uncertain: IntervalMDP, precision: float
 ) -> Proof | str:
     """Return bounds on an average reward in the long run."""
-    cycle = cycle_bounds(model, policy, objective, region, uncertain, precision)
+    cycle = _cycle(problem, region, uncertain, precision)
     if isinstance(cycle, str):
         return cycle
     excess = cycle.excess
@@ -158,140 +345,19 @@ def _by_cycles(
     return Proof(lower, upper, statistics, remainder, rounding + 2 * slack, excess.kind, cycle=cycle)
 
 
-@dataclass(frozen=True, eq=False)
-class CycleBounds:
-    """The cycles of a policy, the number c that its reward is less for each step, and bounds on D and T (by_cycles)."""
-
-    cycles: Cycles
-    relaxed: IntervalMDP
-    less: float
-    length: Proof
-    excess: Proof
-
-
-def cycle_bounds(
-    model: ParametricMDP,
-    policy: Indices,
-    objective: Objective,
-    region: Region,
-    uncertain: IntervalMDP,
-    precision: float,
-) -> CycleBounds | str:
-    """Return bounds on length and reward of a cycle, or why there are none."""
-    centre = ball_around(region, model.space.dimension).centre
-    cycles = cycles_of(model, policy, objective, centre)
-    if isinstance(cycles, str):
-        return cycles
-    relaxed = cycles.relaxed(uncertain)
-    length = find_coupled_bounds(cycles.model, cycles.policy, cycles.length(), region, relaxed, precision=precision)
-    if isinstance(length, str):
-        return f"{_NO_CYCLES} ({length})"
-    middle, _ = policy_gradient(cycles.model, cycles.policy, cycles.total(0.0), centre)
-    less = 2 * middle / (length.lower + length.upper)
-    excess = find_coupled_bounds(cycles.model, cycles.policy, cycles.total(less), region, relaxed, precision=precision)
-    return excess if isinstance(excess, str) else CycleBounds(cycles, relaxed, less, length, excess)
-
-
-def usable_chain(
-    model: ParametricMDP,
-    chosen: Indices,
-    objective: Objective,
-    uncertain: IntervalMDP,
-    starts: Indices | None = None,
-) -> PolicyChain | str:
-    """Return the chain of a policy, or the reason why it does not have coupled bounds."""
-    if uncertain.expression is not model.expression and not np.array_equal(uncertain.expression, model.expression):
-        return "the relaxation is not one of the model's expressions"
-    chain = policy_chain(model, chosen, objective, starts)
-    if isinstance(chain, str):
-        return chain
-    if model.expressions.degree[chain.expression].max(initial=0) > MAX_DEGREE:
-        return f"some expression is of a degree above {MAX_DEGREE}"
-    return replace(chain, misfit=uncertain.misfit)
-
-
-def steps_reason(objective: Objective, chain: PolicyChain) -> str:
-    """Return why a number of steps is too large for expansions, or nothing."""
-    is_long = objective.n_steps is not None and objective.n_steps * len(chain.successor) > _MAX_WORK
-    return "so many steps of so large a chain take too long" if is_long else ""
-
-
-def is_poor(brackets: list[Bracket] | str) -> bool:
-    """Return whether there are no brackets, or the best is mostly remainder, so that another ball is worth a try."""
-    if isinstance(brackets, str):
-        return True
-    best = intersection(brackets)
-    return best.remainder > _LARGE * best.width
-
-
-def joined(one: list[Bracket] | str, other: list[Bracket] | str) -> list[Bracket] | str:
-    """Return the brackets of both, or the reason why there are none."""
-    if isinstance(one, str):
-        return one if isinstance(other, str) else other
-    return one if isinstance(other, str) else [*one, *other]
-
-
-def _by_orders(setting: Setting, errors: ErrorModel, precision: float) -> list[Bracket] | str:
-    """Return brackets of first and second order, and in slabs if the remainder matters."""
-    d = setting.forms.dimension
-    orders = (1, 2) if fits(setting, d * (d + 1) // 2) else (1,)
-    brackets = brackets_of(setting, errors, precision, orders=orders)
-    if isinstance(brackets, str):
-        return brackets
-    best = min(brackets.found, key=lambda each: each.width)
-    if best.remainder <= MATTERS * best.width or not 1 <= d <= _MAX_DIMENSION or setting.chain.n_open > _MAX_NODES:
-        return brackets.found
-    order = 1 if best is brackets.found[0] else 2
-    sliced = bracket_by_slabs(setting, brackets.slope, intersection(brackets.found), errors, precision, order=order)
-    return brackets.found if sliced is None else [*brackets.found, sliced]
-
-
-def _by_steps(setting: Setting, objective: Objective, n_states: int, errors: StepErrors) -> list[Bracket] | str:
-    """Return brackets of first and, if the remainder matters, second order for a number of steps."""
-    d = setting.forms.dimension
-    brackets: list[Bracket] = []
-    for order in (1, 2):
-        is_enough = order == 2 and brackets[0].remainder <= MATTERS * brackets[0].width
-        if is_enough or not fits(setting, d * (d + 1) // 2 if order == 2 else 0):
-            break
-        steps = expand_by_steps(setting.chain, setting.forms, objective, n_states, errors, order=order)
-        if not np.isfinite([steps.below, steps.above]).all():
-            return "the remainder is not finite"
-        start = setting.chain.initial
-        guess = approximation_of(steps.expansion, start, steps.below, steps.above, steps.rounding)
-        brackets.append(bracket_of(guess, setting.linear_range(guess.slope)))
-    return brackets
-
-
-def fits(setting: Setting, width: int) -> bool:
-    """Return whether a packed matrix of some width for each node and each expression fits into memory."""
-    return 8 * width * (setting.chain.n_nodes + len(setting.forms.means)) <= _MAX_BYTES
-
-
-def discount_of(chain: PolicyChain) -> Fraction | None:
-    """Return a discount that is not below the chain's one before it was rounded, or None if there is none."""
-    # rounded up: a larger discount makes the sum of residuals larger, which is safe
-    return None if chain.discount == 1 else Fraction(min(nextafter(chain.discount, 1), 1 - UNIT))
-
-
-def best_of(brackets: Sequence[Bracket], *, least: float, most: float) -> Proof:
-    """Return the best ends of brackets that all hold, cut to where the value is, such as [0, 1] for a probability."""
-    best = intersection(brackets)
-    low, high = best.low, best.high
-    kind = low.kind if low.kind == high.kind else f"{low.kind} below, {high.kind} above"
-    lower, upper = min(max(low.value, least), most), max(min(high.value, most), least)
-    parts = low.statistics + high.statistics, best.remainder, low.rounding + high.rounding
-    return Proof(lower, upper, *parts, kind, low.pieces, high.pieces)
-
-
-def _one_minus(bounds: Proof) -> Proof:
-    """Return bounds on one minus a probability, rounded outward except for zero and one, which are exact."""
-    lower, upper = 1 - bounds.upper, 1 - bounds.lower
-    return replace(
-        bounds,
-        lower=max(lower - (ULP if 0 < bounds.upper < 1 else 0.0), 0.0),
-        upper=min(upper + (ULP if 0 < bounds.lower < 1 else 0.0), 1.0),
-        low=bounds.high,
-        high=bounds.low,
-        is_complement=True,
+def _cycle_term(
+    problem: Problem[ParametricMDP], region: Region, uncertain: IntervalMDP, precision: float
+) -> Term | str:
+    """Return an average reward as a term, D / t for a number t about T, and bounds on what that leaves out."""
+    cycle = _cycle(problem, region, uncertain, precision)
+    if isinstance(cycle, str):
+        return cycle
+    shortest, longest = max(cycle.length.lower, 1.0), max(cycle.length.upper, 1.0)
+    middle, cycles = (shortest + longest) / 2, cycle.cycles
+    most = max(abs(cycle.excess.lower), abs(cycle.excess.upper))
+    off = (  # |D (1 / T - 1 / t)|, and the rounding of rewards in D / t
+        most * ((longest - shortest) / 2 + UNIT * longest) / (shortest * middle),
+        cycles.rounding(cycle.less) * longest / middle,
     )
+    term = term_of(Problem(cycles.model, cycles.total(cycle.less), cycles.policy), cycle.relaxed)
+    return term if isinstance(term, str) else replace(term, per=middle, added=cycle.less, off=off)

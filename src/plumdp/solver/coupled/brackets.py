@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -179,6 +179,11 @@ def weighted_sum(parts: Sequence[Approximation], weights: Sequence[float]) -> Ap
     return Approximation(float(value), np.asarray(slope), np.asarray(curvature), *ends, rounding, terms)
 
 
+def no_change(value: float, d: int, order: int) -> Approximation:
+    """Return the approximation, of an order, of a value that is the same at all points."""
+    return Approximation(value, np.zeros(d), np.zeros(d * (d + 1) // 2 if order > 1 else 0), 0.0, 0.0, 0.0)
+
+
 def approximation_of(expansion: Expansion, node: int, below: float, above: float, rounding: float) -> Approximation:
     """Return the approximation that an expansion has in one node."""
     return Approximation(
@@ -236,28 +241,28 @@ def expandable(setting: Setting) -> Expandable | str:
     return Expandable(setting, equations, guess)
 
 
-def brackets_of(setting: Setting, errors: ErrorModel, precision: float, *, orders: Sequence[int]) -> Brackets | str:
-    """Return brackets of first order, second order or both, or the reason why there is none."""
+def brackets_of(setting: Setting, errors: ErrorModel, precision: float, *, orders: Sequence[int]) -> list[Bracket]:
+    """Return brackets of first order, second order or both, and none if there is no expansion."""
     start = expandable(setting)
-    if isinstance(start, str):
-        return start
-    limit = _NEGLIGIBLE[len(setting.chain.successor) > _LARGE]
+    guesses = () if isinstance(start, str) else start.approximations(errors, precision, orders=orders)
+    return as_brackets(guesses, setting)
+
+
+def as_brackets(
+    guesses: Iterable[Approximation | None], setting: Setting, *, enough: float | None = None
+) -> list[Bracket]:
+    """Return the brackets of approximations, up to the first one whose remainder is a share of it that is enough.
+
+    By default that is the share up to which second order is not worth its time.
+    """
+    enough = _NEGLIGIBLE[len(setting.chain.successor) > _LARGE] if enough is None else enough
     kept: list[Bracket] = []
-    for approximation in start.approximations(errors, precision, orders=orders):
-        if approximation is None:
-            continue
-        kept.append(bracket_of(approximation, setting.linear_range(approximation.slope)))
-        if kept[-1].remainder <= limit * kept[-1].width:  # second order is not worth its time
-            break
-    return Brackets(kept, start.first.slopes[setting.chain.initial]) if kept else ENDLESS
-
-
-@dataclass(frozen=True, eq=False)
-class Brackets:
-    """Brackets of one value that all hold, and its slope in the coordinates of the ball or slab."""
-
-    found: list[Bracket]
-    slope: FloatArray  # (d)
+    for guess in guesses:
+        if guess is not None:
+            kept.append(bracket_of(guess, setting.linear_range(guess.slope)))
+            if kept[-1].remainder <= enough * kept[-1].width:
+                break
+    return kept
 
 
 def _largest_sums(errors: ErrorModel, residuals: FloatArray, estimate: float, precision: float) -> FloatArray:

@@ -75,13 +75,13 @@ def _gain(before: list[_Part], after: list[_Part], side: Side) -> float:
 
 def _halves(setting: Setting, piece: _Part, errors: ErrorModel, precision: float, order: int) -> list[_Part]:
     """Return both halves of a piece with their brackets, or nothing if a half has none."""
-    parts = [brackets_of(setting.within(slab), errors, precision, orders=(order,)) for slab in halves(piece.slab)]
-    pieces = []
-    for slab, part in zip(halves(piece.slab), parts, strict=True):
-        if isinstance(part, str):
+    parts = []
+    for slab in halves(piece.slab):
+        found = brackets_of(setting.within(slab), errors, precision, orders=(order,))
+        if not found:
             return []
-        pieces.append(_Part(slab, _better(part.found[0], piece.bracket)))
-    return pieces
+        parts.append(_Part(slab, _better(found[0], piece.bracket)))
+    return parts
 
 
 def _better(inner: Bracket, outer: Bracket) -> Bracket:

@@ -17,8 +17,9 @@ from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.coupled.expansion import by_expression
 from plumdp.solver.coupled.forms import Forms, forms_on
-from plumdp.solver.draws import draw_first, stretched
 from plumdp.solver.equations import chain_equations
+from plumdp.solver.problem import Problem
+from plumdp.solver.reduce import reduce
 
 
 class Gradient(NamedTuple):
@@ -50,38 +51,38 @@ def policy_gradient(
 
 def find_gradient(model: ParametricMDP, policy: Policy, objective: Objective, point: FloatArray) -> Gradient:
     """Return the value and its gradient, and the states that the policy reaches before a run is over."""
-    chosen = check_policy(model.graph, policy)
-    if chosen.dtype.kind == "f":
-        draws, n_states = draw_first(model.graph, chosen), model.graph.n_states
-        found = find_gradient(draws.model(model), draws.only, stretched(objective, model.graph), point)
-        return found._replace(states=found.states[found.states < n_states])
-    flipped = objective.flipped()
-    if flipped is not None:
-        value, gradient, states = find_gradient(model, chosen, flipped, point)
-        return Gradient(1 - value, -gradient, states)
-    if objective.kind is Kind.AVERAGE:
-        return _average_gradient(model, chosen, objective, point)
     at, d = np.asarray(point, dtype=np.float64), model.space.dimension
     if at.shape != (d,):
         raise ModelError(f"a point has {d} numbers, one for each parameter, not shape {at.shape}")
-    chain = policy_chain(model, chosen, objective)
+    reduced = reduce(Problem(model, objective, check_policy(model.graph, policy)))
+    estimate = _of_cycles if objective.kind is Kind.AVERAGE else _of_chain
+    value, derivatives, states = estimate(reduced.problem, at)
+    return Gradient(reduced.value(value), reduced.sign * derivatives, states[states < model.graph.n_states])
+
+
+def _of_chain(problem: Problem[ParametricMDP], point: FloatArray) -> Gradient:
+    """Return the value of a reduced problem and its gradient."""
+    model, objective, d = problem.mdp, problem.objective, len(point)
+    assert problem.policy is not None
+    chain = policy_chain(model, problem.policy, objective)
     if isinstance(chain, str):
         return Gradient(np.inf, np.zeros(d), np.arange(model.graph.n_states, dtype=np.int32))
     if chain.n_open == 0:
         return Gradient(known_value(chain, objective, model.graph.n_states), np.zeros(d), chain.state)
     chain, used = chain.with_coins().with_own_expressions()
-    forms = forms_on(model.expressions, used, Ball(at, np.eye(d)), order=1).scaled(chain.discount)
+    forms = forms_on(model.expressions, used, Ball(point, np.eye(d)), order=1).scaled(chain.discount)
     if objective.n_steps is not None:
         expansion = expand_by_steps(chain, forms, objective, model.graph.n_states, None, order=1).expansion
         return Gradient(float(expansion.values[chain.initial]), expansion.slopes[chain.initial], chain.state)
     return Gradient(*_gradient(chain, forms), chain.state)
 
 
-def _average_gradient(model: ParametricMDP, policy: IntArray, objective: Objective, point: FloatArray) -> Gradient:
+def _of_cycles(problem: Problem[ParametricMDP], point: FloatArray) -> Gradient:
     """Return the average reward R / T of a step in the long run and its gradient, R and T being those of a cycle."""
-    cycles = cycles_of(model, policy, objective, np.asarray(point, dtype=np.float64))
+    assert problem.policy is not None
+    cycles = cycles_of(problem.mdp, problem.policy, problem.objective, point)
     if isinstance(cycles, str):
-        return Gradient(np.nan, np.zeros(model.space.dimension), np.arange(model.graph.n_states, dtype=np.int32))
+        return Gradient(np.nan, np.zeros(len(point)), np.arange(problem.mdp.graph.n_states, dtype=np.int32))
     total = find_gradient(cycles.model, cycles.policy, cycles.total(0.0), point)
     length = find_gradient(cycles.model, cycles.policy, cycles.length(), point)
     value = total.value / length.value

@@ -1,0 +1,142 @@
+"""The terms of a sum of values, each the value of one policy as that of a chain, ready to be expanded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from math import nextafter
+
+import numpy as np
+
+from plumdp.base.rounding import UNIT
+from plumdp.model.graph import Indices
+from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
+from plumdp.region.ball import Ball
+from plumdp.region.shapes import Region
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.coupled.brackets import (
+    Approximation,
+    Expandable,
+    Setting,
+    approximation_of,
+    expandable,
+    no_change,
+    setting_of,
+)
+from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
+from plumdp.solver.coupled.chain import PolicyChain, policy_chain
+from plumdp.solver.coupled.forms import MAX_DEGREE
+from plumdp.solver.coupled.remainder import ErrorModel, StepErrors, error_model, step_errors
+from plumdp.solver.problem import Problem
+
+_MAX_BYTES = 2e9  # of curvatures
+_MAX_WORK = 2e8  # steps times transitions
+_MEMORY = "the products of so many parameters take too much memory"
+_TOO_LONG = "so many steps of so large a chain take too long"
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """The value of a policy that draws nothing, by its chain, and a relaxation of the model that it is in.
+
+    A value of an average in the long run is that of the chain divided by ``per``, plus ``added``, up to the sum of
+    ``off`` (see ``by_cycles``).
+    """
+
+    problem: Problem[ParametricMDP]
+    uncertain: IntervalMDP
+    chain: PolicyChain
+    sign: float = 1.0  # -1 if the value that was asked for is one minus this one
+    per: float | None = None
+    added: float = 0.0
+    off: tuple[float, ...] = ()
+
+    @property
+    def model(self) -> ParametricMDP:
+        """The model, in which the policy is the choice of each state."""
+        return self.problem.mdp
+
+    @property
+    def objective(self) -> Objective:
+        """The objective, which is no complement."""
+        return self.problem.objective
+
+    @property
+    def known(self) -> float | None:
+        """The value of a run that is over at the start, or None."""
+        return known_value(self.chain, self.objective, self.model.graph.n_states) if not self.chain.n_open else None
+
+    @cached_property
+    def errors(self) -> ErrorModel | StepErrors:
+        """The part of the relaxation that the policy reaches, whose natures bound sums of residuals."""
+        make = error_model if self.objective.n_steps is None else step_errors
+        return make(self.chain, self.uncertain, _discount_of(self.chain))
+
+    def expandable(self, region: Region, ball: Ball) -> Expandable | Setting | str:
+        """Return the basis of expansions on a ball around a region, or why there are none.
+
+        A number of steps has an expansion for each, so that it starts from a setting alone.
+        """
+        setting = setting_of(self.model, self.chain, region, self.uncertain, ball=ball)
+        if not fits(setting, setting.forms.curvatures.shape[1]):
+            return _MEMORY
+        n_steps = self.objective.n_steps
+        if n_steps is None:
+            return expandable(setting)
+        return _TOO_LONG if n_steps * len(self.chain.successor) > _MAX_WORK else setting
+
+    def orders(self, region: Region, ball: Ball, precision: float) -> list[Approximation | None] | str:
+        """Return the approximations of first and second order, or why there are none."""
+        d, per, known = self.model.space.dimension, self.per, self.known
+        if known is not None:
+            return [no_change(known, d, order) for order in (1, 2)]
+        start = self.expandable(region, ball)
+        if isinstance(start, str):
+            return start
+        found = self.guesses(start, precision)
+        return [each if each is None or per is None else each.divided_by(per) for each in found]
+
+    def guesses(self, start: Expandable | Setting, precision: float) -> Iterator[Approximation | None]:
+        """Yield the approximations of first and second order, or None where no number bounds the remainder."""
+        setting = start if isinstance(start, Setting) else start.setting
+        d = setting.forms.dimension
+        orders, errors = (1, 2) if fits(setting, d * (d + 1) // 2) else (1,), self.errors
+        if isinstance(errors, ErrorModel):
+            assert isinstance(start, Expandable)
+            yield from start.approximations(errors, precision, orders=orders)
+            return
+        for order in orders:
+            # the chain of a setting numbers its expressions anew, so that the errors are those of the chain before that
+            n_states, chain = self.model.graph.n_states, setting.chain
+            steps = expand_by_steps(chain, setting.forms, self.objective, n_states, errors, order=order)
+            is_finite = np.isfinite([steps.below, steps.above]).all()
+            at_start = approximation_of(steps.expansion, chain.initial, steps.below, steps.above, steps.rounding)
+            yield at_start if is_finite else None
+
+
+def term_of(problem: Problem[ParametricMDP], uncertain: IntervalMDP, *, starts: Indices | None = None) -> Term | str:
+    """Return the term of a reduced problem, or the reason why it does not have coupled bounds."""
+    model, policy, objective = problem.mdp, problem.policy, problem.objective
+    assert policy is not None
+    if uncertain.expression is not model.expression and not np.array_equal(uncertain.expression, model.expression):
+        return "the relaxation is not one of the model's expressions"
+    chain = policy_chain(model, policy, objective, starts)
+    if isinstance(chain, str):
+        return chain
+    if model.expressions.degree[chain.expression].max(initial=0) > MAX_DEGREE:
+        return f"some expression is of a degree above {MAX_DEGREE}"
+    return Term(problem, uncertain, replace(chain, misfit=uncertain.misfit))
+
+
+def fits(setting: Setting, width: int) -> bool:
+    """Return whether a packed matrix of some width for each node and each expression fits into memory."""
+    return 8 * width * (setting.chain.n_nodes + len(setting.forms.means)) <= _MAX_BYTES
+
+
+def _discount_of(chain: PolicyChain) -> Fraction | None:
+    """Return a discount that is not below the chain's one before it was rounded, or None if there is none."""
+    # rounded up: a larger discount makes the sum of residuals larger, which is safe
+    return None if chain.discount == 1 else Fraction(min(nextafter(chain.discount, 1), 1 - UNIT))
