@@ -15,7 +15,7 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Intervals as Intervals
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction, HalfSpace
-from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
+from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding, widened
 from plumdp.confidence.event_counts import is_tried_once, pool
 from plumdp.confidence.sets import Guarantee, require_error
 from plumdp.data.counts import CountArray, EventCounts, Sampling, TransitionCounts, require_same_graph
@@ -54,6 +54,7 @@ class ExpressionBounds:
     directions: tuple[Direction, ...] = ()
     rests_on: tuple[str, ...] = ()
     ends: CountArray | None = None  # (2, 2, n_events): successes and trials that gave both ends, if others did
+    expressions: ExpressionTable | None = None  # of the model, if the intervals may be widened by a misfit
 
     @property
     def intervals(self) -> tuple[FloatArray, FloatArray]:
@@ -71,6 +72,12 @@ class ExpressionBounds:
                 sides.append(HalfSpace(row, high - float(constant), "intervals of expressions"))
                 sides.append(HalfSpace(-row, float(constant) - low, "intervals of expressions"))
         return sides
+
+    def widened(self, misfit: float) -> ExpressionBounds | None:
+        """Return the intervals moved outward by a misfit, or None if they are not made for rows that vary."""
+        if self.expressions is None:
+            return None
+        return with_intervals(self, *widened(self.event_lower, self.event_upper, misfit), self.expressions)
 
     def __repr__(self) -> str:
         sizes = number_of(len(self.lower), "expression"), number_of(len(self.events), "event")

@@ -16,13 +16,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from math import inf, log
-from typing import Literal, NamedTuple, TypeAlias
+from math import fsum, inf, log, nextafter
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from plumdp.base.error_budget import ErrorBudget, Share
-from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction, HalfSpace, sharpened, tangent_half_space, unit_steps
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.estimates import estimate_inside, information
@@ -32,11 +31,12 @@ from plumdp.confidence.full_likelihood import left_out_choices, search_maximum
 from plumdp.confidence.laws import SPACE_AS_DATA, Law, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import OF_SET, TESTS, Guarantee, graph_alone, require_error
-from plumdp.confidence.staged_bets import Bets, Stage, find_horizons, find_stages, staged_half_spaces
+from plumdp.confidence.sets import OF_SET, TESTS, Evidence, Guarantee, graph_alone, require_error
+from plumdp.confidence.staged_bets import Bets, Placed, Stage, find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import Pilot, TransitionCounts, require_same_graph
 from plumdp.data.pilots import pilot_assumption
-from plumdp.model.graph import FloatArray, read_only
+from plumdp.data.seen import Seen
+from plumdp.model.graph import BoolArray, FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 
 Directions: TypeAlias = Callable[[FloatArray], Sequence[Direction]]
@@ -66,41 +66,70 @@ _PERCENT: dict[Order, tuple[tuple[int, int, int, int], ...]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class LikelihoodSet:
-    """The points of a space whose log-likelihood is at least ``threshold`` and that lie in all half-spaces and strips.
-
-    The true point is one of them with probability at least 1 - ``error``.
-    """
+class Likelihood:
+    """The points whose log-likelihood Σ count ln f of some data is at least ``threshold``."""
 
     table: LikelihoodTable
-    outcome_counts: FloatArray  # (n_outcomes): how often each was seen in the data that the threshold is for
-    threshold: float  # of the log-likelihood Σ count ln f, rounded down; minus infinity if there is no evidence
-    rows: FloatArray  # (m, n_parameters): the half-spaces ``rows @ point <= offsets``, rounded outward
+    outcome_counts: FloatArray  # (n_outcomes): how often each was seen in these data
+    threshold: float  # rounded down; minus infinity if there is no evidence
+    law: Law  # of the parameters, fixed before these data, over which the evidence is the average
+    error: float
+    method: str
+    is_of_main: bool  # whether these are the data after the pilot
+    intervals: None = None
+
+    def half_spaces(self, names: tuple[str, ...]) -> tuple[HalfSpace, ...]:
+        """Return none: tangents that matter are constraints of their own."""
+        return ()
+
+    def widened(self, misfit: float) -> None:
+        """Return None: the ratios that it multiplies have no bound, so that nothing is proved for rows that are off."""
+
+
+class Range(NamedTuple):
+    """The range of the gains of bets on some of the data at each choice."""
+
+    share: float  # in the logarithm of a fortune
+    visits: FloatArray  # (n_choices)
+    ranges: FloatArray  # (n_choices), rounded up
+
+
+@dataclass(frozen=True, eq=False)
+class LinearConstraints:
+    """The points in all half-spaces ``rows @ point <= offsets``, rounded outward."""
+
+    rows: FloatArray  # (m, n_parameters)
     offsets: FloatArray  # (m)
     texts: tuple[str, ...]  # (m): the origin of each half-space, in words
-    strips: ExpressionBounds | None
     error: float
-    budget: ErrorBudget  # of the certificate, of whose error the set has its share
-    method: str
-    guarantee: Guarantee
-    directions: tuple[Direction, ...] = ()  # of the last bets
-    outcome_rows: FloatArray | None = None  # (l, n_parameters): half-spaces across outcomes, with many parameters
-    outcome_offsets: FloatArray | None = None  # (l)
-    estimate: FloatArray | None = None  # (n_parameters): where all data are most likely, about which nothing is claimed
-    rests_on: tuple[str, ...] = ()  # decisions that must have been taken before the data were looked at, in words
-    kind: Sets = "likelihood"
-    bets: Bets | None = None  # that the half-spaces across directions are left by
+    bets: Bets | None = None  # that those across directions are left by
+    ranges: tuple[tuple[Range, ...], ...] | None = None  # (m): of the bets of each; None if none are known
+    is_across_outcomes: bool = False  # across so many that they cut ellipsoids alone
+    intervals: None = None
 
-    @property
-    def intervals(self) -> tuple[FloatArray, FloatArray] | None:
-        """The lower and the upper bound of each expression, at the share of the error that strips have."""
-        return None if self.strips is None else self.strips.intervals
+    @staticmethod
+    def of(half_spaces: Sequence[HalfSpace], d: int, error: float, **others: Any) -> LinearConstraints:
+        """Return the constraints of some half-spaces in d parameters."""
+        rows = np.array([each.row for each in half_spaces], dtype=np.float64).reshape(len(half_spaces), d)
+        offsets = np.array([each.offset for each in half_spaces], dtype=np.float64)
+        texts = tuple(each.text for each in half_spaces)
+        return LinearConstraints(read_only(rows), read_only(offsets), texts, error, **others)
 
     def half_spaces(self, names: tuple[str, ...]) -> list[HalfSpace]:
-        """Return the half-spaces of the set, and both sides of intervals in the parameters with these names."""
+        """Return the half-spaces, but for those across outcomes."""
         texts = [text.removeprefix("the half-space that ").removesuffix(" left") for text in self.texts]
-        half_spaces = map(HalfSpace, self.rows, self.offsets.tolist(), texts)
-        return [*half_spaces, *(() if self.strips is None else self.strips.half_spaces(names))]
+        return [] if self.is_across_outcomes else [*map(HalfSpace, self.rows, self.offsets.tolist(), texts)]
+
+    def widened(self, misfit: float) -> LinearConstraints | None:
+        """Return the half-spaces moved outward by Σ share · visits · ln(1 + misfit · R), with R the ranges of bets."""
+        if self.ranges is None:
+            return None
+        offsets = []
+        for offset, of_one in zip(self.offsets.tolist(), self.ranges, strict=True):
+            parts = [fsum(part.visits * np.log1p(misfit * part.ranges)) * part.share for part in of_one]
+            tolerated = fsum(parts) * (1 + 1e-14)  # outward: more than the rounding of its terms
+            offsets.append(nextafter(offset + tolerated, inf) if tolerated else offset)
+        return replace(self, offsets=read_only(np.array(offsets, dtype=np.float64)))
 
 
 def likelihood_shares(
@@ -172,7 +201,7 @@ def likelihood_set(
     directions: Directions | None = None,
     cache: ModelCache | None = None,
     budget: ErrorBudget | None = None,
-) -> LikelihoodSet:
+) -> Evidence:
     """Return the points that explain the data, at all times with probability at least 1 - error.
 
     ``directions`` says in which directions to be narrow, given an estimate of the parameters. It must not look at the
@@ -184,8 +213,8 @@ def likelihood_set(
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
     >>> likely = likelihood_set(study.model, counts, directions=lambda point: [Direction(np.ones(1))])
-    >>> likely.guarantee, len(likely.offsets), bool(abs(likely.estimate[0] - 0.55) < 0.01)
-    ('finite-sample, planned', 2, True)
+    >>> likely.guarantee, likely.method, bool(abs(likely.estimate[0] - 0.55) < 0.01)
+    ('finite-sample, planned', 'likelihood after a pilot with half-spaces across the gradient', True)
     """
     require_error(error)
     require_same_graph(model.graph, counts.graph)
@@ -195,32 +224,30 @@ def likelihood_set(
     is_asked, has_time = directions is not None, counts.time is not None
     budget = budget or likelihood_budget(table, counts.pilot, has_directions=is_asked, has_time=has_time)
     spent = partial(budget.error_in_set, error=error)
-    likelihoods = _likelihoods(table, counts, space, spent)
-    last_directions, half_spaces, outcome_half_spaces, bets = _half_spaces(
-        table, counts, space, spent, best, directions
-    )
+    likelihoods = sorted(_likelihoods(table, counts, space, spent), key=partial(_log_volume, near=best))
+    of_bets = spent("half_spaces")
+    staged = None if directions is None else place_bets(table, counts, space, best, directions, of_bets)
+    last, half_spaces = ((), []) if staged is None else (staged.directions, [each.left for each in staged.placed])
+    across_outcomes = [] if staged is None else _across_outcomes(table, staged, spent("outcome_half_spaces"))
     for likelihood in likelihoods:
-        if likelihood.is_supporting:  # its half-spaces hold whenever the likelihood does, and spend nothing more
-            half_spaces += _supports(table, likelihood, best, last_directions)
-    smallest = _smallest(table, likelihoods, best)
-    rows, offsets = _stacked(half_spaces, len(table.names))
-    return LikelihoodSet(
-        table,
-        smallest.outcome_counts,
-        smallest.threshold,
-        rows,
-        offsets,
-        tuple(half_space.text for half_space in half_spaces),
-        _strips(cache, counts, spent("intervals")),
+        if not likelihood.is_of_main and counts.pilot is not None:  # of a share large enough for half-spaces
+            half_spaces += _supports(likelihood, best, last)  # they hold whenever it does, and spend nothing more
+    d = len(table.names)
+    return Evidence(
+        "likelihood",
+        likelihoods[0].method + (" with half-spaces across the gradient" if last else ""),
+        guarantee_of(counts),
         error,
         budget,
-        smallest.method + (" with half-spaces across the gradient" if last_directions else ""),
-        guarantee_of(counts),
-        last_directions,
-        *_stacked(outcome_half_spaces, len(table.names)),
+        (
+            *likelihoods,
+            LinearConstraints.of(half_spaces, d, of_bets, bets=staged and staged.bets),
+            LinearConstraints.of(across_outcomes, d, spent("outcome_half_spaces"), is_across_outcomes=True),
+            _strips(cache, counts, spent("intervals")),
+        ),
         estimate=read_only(best),
-        rests_on=decided_before(counts.pilot, last_directions),
-        bets=bets,
+        directions=last,
+        rests_on=decided_before(counts.pilot, last),
     )
 
 
@@ -249,29 +276,23 @@ def _strips(cache: ModelCache, counts: TransitionCounts, error: float) -> Expres
     return expression_bounds(cache.model, events, error=error, interval_method="beta-binomial", events=cache.events)
 
 
-class Threshold(NamedTuple):
-    """A threshold that the log-likelihood of some of the data does not fall below at the true point."""
-
-    outcome_counts: FloatArray  # (n_outcomes)
-    threshold: float
-    method: str
-    is_supporting: bool  # whether it has a share large enough for half-spaces across values
-
-
-def _likelihoods(table: LikelihoodTable, counts: TransitionCounts, space: Law, spent: _Spent) -> list[Threshold]:
+def _likelihoods(table: LikelihoodTable, counts: TransitionCounts, space: Law, spent: _Spent) -> list[Likelihood]:
     """Return the likelihood of all data against the space, and that of main data after the pilot, if they have shares.
 
     Both hold, each at its share.
     """
+
+    def level(seen: Seen, law: Law, error: float, method: str, *, is_of_main: bool) -> Likelihood:
+        pooled = table.pool_seen(seen).outcome_counts
+        return Likelihood(table, pooled, _threshold(table, pooled, law, error), law, error, method, is_of_main)
+
     likelihoods, pilot = [], counts.pilot
     if error := spent("likelihood_against_space"):
-        pooled, method = table.pool_seen(counts.seen).outcome_counts, "likelihood against the space"
-        likelihoods.append(Threshold(pooled, _threshold(table, pooled, space, error), method, pilot is not None))
+        likelihoods.append(level(counts.seen, space, error, "likelihood against the space", is_of_main=False))
     if (error := spent("likelihood_after_pilot")) and pilot is not None and pilot.total:
-        pooled, before = (table.pool_seen(seen).outcome_counts for seen in (counts.seen - pilot.seen, pilot.seen))
-        law = law_of_pilot(table, before, space)
-        threshold = _threshold(table, pooled, law, error * pilot.weight)
-        likelihoods.append(Threshold(pooled, threshold, "likelihood after a pilot", False))
+        law = law_of_pilot(table, table.pool_seen(pilot.seen).outcome_counts, space)
+        main, share = counts.seen - pilot.seen, error * pilot.weight
+        likelihoods.append(level(main, law, share, "likelihood after a pilot", is_of_main=True))
     return likelihoods
 
 
@@ -282,51 +303,58 @@ def _threshold(table: LikelihoodTable, outcome_counts: FloatArray, law: Law, err
     return evidence + log(error) * (1 + 1e-12) - 1e-12 * abs(evidence) if evidence > -inf else -inf
 
 
-def _smallest(table: LikelihoodTable, likelihoods: Sequence[Threshold], best: FloatArray) -> Threshold:
-    """Return the likelihood whose set has the smallest volume, estimated as that of an ellipsoid.
+def _log_volume(likelihood: Likelihood, near: FloatArray) -> float:
+    """Return an estimate of the logarithm of a volume: that of an ellipsoid about a point, up to a constant.
 
-    All of them hold jointly, so that the choice may depend on the data.
+    All likelihoods hold jointly, so that the choice of the smallest may depend on the data.
     """
-    basis, values = table.basis, table.values(best)[0]
-
-    def log_volume(likelihood: Threshold) -> float:
-        is_seen = likelihood.outcome_counts > 0
-        if likelihood.threshold == -inf or (values[is_seen] <= 0).any():
-            return inf
-        nats = float(likelihood.outcome_counts[is_seen] @ np.log(values[is_seen])) - likelihood.threshold
-        matrix = basis.T @ information(table, likelihood.outcome_counts, best) @ basis
-        sign, log_det = np.linalg.slogdet(matrix)
-        return basis.shape[1] * log(max(nats, 1e-9)) - float(log_det) if sign > 0 else inf
-
-    return min(likelihoods, key=log_volume)
+    table, is_seen = likelihood.table, likelihood.outcome_counts > 0
+    basis, values = table.basis, table.values(near)[0]
+    if likelihood.threshold == -inf or (values[is_seen] <= 0).any():
+        return inf
+    nats = float(likelihood.outcome_counts[is_seen] @ np.log(values[is_seen])) - likelihood.threshold
+    matrix = basis.T @ information(table, likelihood.outcome_counts, near) @ basis
+    sign, log_det = np.linalg.slogdet(matrix)
+    return basis.shape[1] * log(max(nats, 1e-9)) - float(log_det) if sign > 0 else inf
 
 
-def _half_spaces(
+class Staged(NamedTuple):
+    """Bets across directions that were renewed by what was seen before each stage of the data."""
+
+    directions: tuple[Direction, ...]  # of the last stage
+    placed: list[Placed]
+    bets: Bets
+    place: Callable[..., list[Placed]]  # places others by the same stages: (gradients, *, error, texts)
+
+
+def place_bets(
     table: LikelihoodTable,
     counts: TransitionCounts,
     space: Law,
-    spent: _Spent,
-    best: FloatArray,
-    directions: Directions | None,
-) -> tuple[tuple[Direction, ...], list[HalfSpace], list[HalfSpace], Bets | None]:
-    """Return the last directions, the half-spaces that bets across them and across all outcomes leave, and the bets."""
-    if directions is None or counts.pilot is None or not counts.pilot.moments:
-        return (), [], [], None
-    stages = find_stages(table, counts, space)
+    near: FloatArray,
+    directions: Directions,
+    error: float,
+    is_bet_on: BoolArray | None = None,
+) -> Staged | None:
+    """Return bets across directions, on both sides, or None if it is not known which data came first."""
+    if counts.pilot is None or not counts.pilot.moments:
+        return None
+    stages, horizons = find_stages(table, counts, space), find_horizons(counts.pilot, counts.total)
     last, gradients, texts = directions_of_stages(stages, directions)
-    horizons = find_horizons(counts.pilot, counts.total)
-    staged = partial(staged_half_spaces, table, stages, horizons=horizons, space=space, near=best)
-    placed = staged(gradients, error=spent("half_spaces"), texts=texts)
+    place = partial(staged_half_spaces, table, stages, horizons=horizons, space=space, near=near, is_bet_on=is_bet_on)
+    placed = place(gradients, error=error, texts=texts)
     points = np.array([stage.point for stage in stages])
-    bets = Bets(points, horizons.length, len(last), tuple(each.side for each in placed))
-    half_spaces = [each.left for each in placed]
-    if not (error := spent("outcome_half_spaces")):
-        return last, half_spaces, [], bets
+    return Staged(last, placed, Bets(points, horizons.length, len(last), tuple(each.side for each in placed)), place)
+
+
+def _across_outcomes(table: LikelihoodTable, staged: Staged, error: float) -> list[HalfSpace]:
+    """Return the half-spaces that bets across the probabilities of all outcomes leave, if these have an error."""
+    if not error:
+        return []
     _, first = np.unique(table.direction, return_index=True)
     across = table.coefficients[[j for j in first if table.direction[j] >= 0]]
-    every = np.broadcast_to(across, (len(stages), *across.shape))
-    of_outcomes = staged(every, error=error, texts=["an outcome"] * len(across))
-    return last, half_spaces, [each.left for each in of_outcomes], bets
+    every = np.broadcast_to(across, (len(staged.bets.points), *across.shape))
+    return [each.left for each in staged.place(every, error=error, texts=["an outcome"] * len(across))]
 
 
 def directions_of_stages(
@@ -342,35 +370,35 @@ def directions_of_stages(
     return chosen[-1], gradients, texts
 
 
-def _supports(
-    table: LikelihoodTable, likelihood: Threshold, best: FloatArray, directions: Sequence[Direction]
-) -> list[HalfSpace]:
+def _supports(likelihood: Likelihood, best: FloatArray, directions: Sequence[Direction]) -> list[HalfSpace]:
     """Return half-spaces around a likelihood set, across each direction, on both sides."""
     half_spaces: list[HalfSpace] = []
-    for direction in directions if likelihood.threshold > -inf else ():
+    table, seen, threshold = likelihood.table, likelihood.outcome_counts, likelihood.threshold
+    for direction in directions if threshold > -inf else ():
         text = f"the likelihood across {direction.text or 'a direction'}"
         for side in (1, -1):
-            near = furthest_point(table, likelihood, best, side * direction.gradient)
-            cut = tangent_half_space(table, likelihood.outcome_counts, likelihood.threshold, near=near, text=text)
-            half_spaces.append(cut)
+            near = furthest_point(table, seen, threshold, best, side * direction.gradient)
+            half_spaces.append(tangent_half_space(table, seen, threshold, near=near, text=text))
     return half_spaces
 
 
-def furthest_point(table: LikelihoodTable, likelihood: Threshold, best: FloatArray, gradient: FloatArray) -> FloatArray:
+def furthest_point(
+    table: LikelihoodTable, outcome_counts: FloatArray, threshold: float, best: FloatArray, gradient: FloatArray
+) -> FloatArray:
     """Return an estimate of the point of a likelihood set that is furthest along a gradient.
 
     There the gradient of the likelihood is a multiple of the given one. With the information I at the last point, the
     next one is on the ray along I⁻¹ g from the maximum. A tangent at any other point would be valid as well.
     """
-    is_seen, tried = likelihood.outcome_counts > 0, [best]
-    weights = likelihood.outcome_counts[is_seen]
+    is_seen, tried = outcome_counts > 0, [best]
+    weights = outcome_counts[is_seen]
 
     def is_inside(at: FloatArray) -> bool:
         values = table.values(at)[0][is_seen]
-        return bool((values > 0).all() and weights @ np.log(values) >= likelihood.threshold)
+        return bool((values > 0).all() and weights @ np.log(values) >= threshold)
 
     for _ in range(_TRIES):
-        matrix = information(table, likelihood.outcome_counts, tried[-1]) + SPACE_AS_DATA * np.eye(len(best))
+        matrix = information(table, outcome_counts, tried[-1]) + SPACE_AS_DATA * np.eye(len(best))
         (step,) = unit_steps(table, matrix, gradient[None, :])
         low, high = 0.0, 4.0
         while is_inside(best + high * step) and high < 1e3:
@@ -380,11 +408,6 @@ def furthest_point(table: LikelihoodTable, likelihood: Threshold, best: FloatArr
             low, high = (middle, high) if is_inside(best + middle * step) else (low, middle)
         tried.append(best + low * step)
     return max(tried, key=lambda at: float(gradient @ at))  # far out, where the information is lost, tries go back
-
-
-def _stacked(half_spaces: Sequence[HalfSpace], d: int) -> tuple[FloatArray, FloatArray]:
-    rows = np.array([half_space.row for half_space in half_spaces], dtype=np.float64).reshape(len(half_spaces), d)
-    return read_only(rows), read_only(np.array([half_space.offset for half_space in half_spaces], dtype=np.float64))
 
 
 def best_point(

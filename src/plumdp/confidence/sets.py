@@ -6,16 +6,18 @@ A new kind is a frozen dataclass with these members, a function that makes a reg
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from plumdp.base.error_budget import ErrorBudget, Share
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Sets
-from plumdp.confidence.bets import Direction
+from plumdp.confidence.bets import Direction, HalfSpace
 from plumdp.model.graph import FloatArray
+from plumdp.model.text import one_line
 
 TESTS = Fraction(1, 40)  # of the error, for tests of the model as a whole
 _NUMBERS = Fraction(1, 40)  # of the numbers that it fixes, once as intervals and once as predictions
@@ -68,6 +70,65 @@ class ConfidenceSet(Protocol):
     @property
     def rests_on(self) -> tuple[str, ...]:
         """The assumptions besides the model and the sampling, in words."""
+
+
+class Constraint(Protocol):
+    """A set that holds the true point with probability at least 1 - ``error``, as it follows from the data."""
+
+    @property
+    def error(self) -> float:
+        """The error that it spends."""
+
+    @property
+    def intervals(self) -> tuple[FloatArray, FloatArray] | None:
+        """The lower and the upper bound of each expression, or None if it does not bound single ones."""
+
+    def half_spaces(self, names: tuple[str, ...]) -> Sequence[HalfSpace]:
+        """Return half-spaces around the set in the parameters with these names, rounded outward."""
+
+    def widened(self, misfit: float) -> Constraint | None:
+        """Return the set if every row may be off by a misfit, or None if nothing is proved for it then."""
+
+
+OneKind = TypeVar("OneKind")
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What data say about the parameters, as constraints that hold jointly with probability at least 1 - ``error``."""
+
+    kind: Sets  # by its name in ``SETS``
+    method: str  # in words
+    guarantee: Guarantee
+    error: float
+    budget: ErrorBudget  # of the certificate, of whose error the constraints have their shares
+    constraints: tuple[Constraint, ...] = ()
+    estimate: FloatArray | None = None  # (n_parameters): where the data are most likely; nothing is claimed about it
+    directions: tuple[Direction, ...] = ()  # in which it was made narrow
+    rests_on: tuple[str, ...] = ()  # assumptions besides the model and the sampling, in words
+
+    def __repr__(self) -> str:
+        return one_line(self, self.method, f"error {self.error:g}", f"guarantee: {self.guarantee}")
+
+    @property
+    def intervals(self) -> tuple[FloatArray, FloatArray] | None:
+        """The lower and the upper bound of each expression, or None if no constraint bounds single ones."""
+        return next((each.intervals for each in self.constraints if each.intervals is not None), None)
+
+    def of_kind(self, kind: type[OneKind]) -> list[OneKind]:
+        """Return the constraints of one kind."""
+        return [each for each in self.constraints if isinstance(each, kind)]
+
+    def half_spaces(self, names: tuple[str, ...]) -> list[HalfSpace]:
+        """Return half-spaces around the points that it leaves, in the parameters with these names."""
+        return [side for each in self.constraints for side in each.half_spaces(names)]
+
+    def widened(self, misfit: float) -> Evidence | None:
+        """Return the evidence if every row may be off by a misfit, or None if some constraint does not allow for it."""
+        wider = [each.widened(misfit) for each in self.constraints]
+        kept = tuple(each for each in wider if each is not None)
+        method = f"{self.method} that allow for rows off by {misfit:g}"
+        return replace(self, constraints=kept, method=method) if len(kept) == len(wider) else None
 
 
 def require_error(error: float) -> None:

@@ -15,100 +15,37 @@ The page "Rows that are a little off" has the proofs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
-from math import fsum, inf, nextafter
-from typing import NamedTuple
+from math import inf
 
 import numpy as np
 
 from plumdp.base.error_budget import ErrorBudget, Share, equal_parts
 from plumdp.base.errors import DataError, Option
-from plumdp.confidence.bets import Direction
-from plumdp.confidence.binomial import tolerant_interval, widened
+from plumdp.confidence.binomial import tolerant_interval
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, with_intervals
 from plumdp.confidence.estimates import estimate_inside
 from plumdp.confidence.event_counts import sum_by
-from plumdp.confidence.laws import Law, law_of_space
-from plumdp.confidence.likelihood import Directions, LikelihoodSet, decided_before, directions_of_stages, guarantee_of
+from plumdp.confidence.laws import law_of_space
+from plumdp.confidence.likelihood import (
+    Directions,
+    LinearConstraints,
+    Range,
+    decided_before,
+    guarantee_of,
+    place_bets,
+)
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
-from plumdp.confidence.sets import OF_SET, TESTS, Guarantee, graph_alone, require_error
+from plumdp.confidence.sets import OF_SET, TESTS, Evidence, graph_alone, require_error
 from plumdp.confidence.space_moments import is_nonnegative
-from plumdp.confidence.staged_bets import Bets, find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import CountArray, Pilot, TransitionCounts, require_same_graph
 from plumdp.model.events import Events
-from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 
 _ROUNDING = 1e-9  # relative, of products of factors along a way; more than the rounding of sums of their logarithms
-
-
-class Range(NamedTuple):
-    """The range of the gains of bets on some of the data at each choice."""
-
-    share: float  # in the logarithm of a fortune
-    visits: FloatArray  # (n_choices)
-    ranges: FloatArray  # (n_choices), rounded up
-
-
-class Cut(NamedTuple):
-    """A half-space ``row @ v <= offset`` that holds for exact rows, and the ranges R that move it for others."""
-
-    row: FloatArray  # (n_parameters)
-    offset: float
-    ranges: tuple[Range, ...]
-    text: str
-
-    def moved(self, misfit: float) -> float:
-        """Return the offset if rows may be off, moved outward by Σ share · visits · ln(1 + misfit · R)."""
-        parts = [fsum(part.visits * np.log1p(misfit * part.ranges)) * part.share for part in self.ranges]
-        tolerated = fsum(parts) * (1 + 1e-14)  # outward: more than the rounding of its terms
-        return nextafter(self.offset + tolerated, inf) if tolerated else self.offset
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """The parts of a tolerant set that do not depend on the misfit, from which ``at`` makes the set for a misfit."""
-
-    table: LikelihoodTable
-    expressions: ExpressionTable
-    outcome_counts: FloatArray  # (n_outcomes): how often each outcome was seen after the pilot
-    cuts: tuple[Cut, ...]
-    directions: tuple[Direction, ...]
-    events: ExpressionBounds  # to be widened by the misfit
-    error: float
-    budget: ErrorBudget  # of the certificate, of whose error the set has its share
-    guarantee: Guarantee
-    estimate: FloatArray  # (n_parameters)
-    rests_on: tuple[str, ...]
-    bets: Bets | None = None  # that the cuts are left by
-
-    def at(self, misfit: float) -> LikelihoodSet:
-        """Return the points that explain the data if rows are off by at most the misfit, with which the set grows."""
-        rows = np.array([cut.row for cut in self.cuts]).reshape(len(self.cuts), len(self.table.names))
-        moved = [cut.moved(misfit) for cut in self.cuts]
-        ends = widened(self.events.event_lower, self.events.event_upper, misfit)
-        strips = with_intervals(self.events, *ends, self.expressions)
-        parts = "half-spaces across the gradient and intervals" if self.cuts else "intervals"
-        return LikelihoodSet(
-            self.table,
-            self.outcome_counts,
-            -inf,
-            read_only(rows),
-            read_only(np.array(moved, dtype=np.float64)),
-            tuple(cut.text for cut in self.cuts),
-            strips,
-            self.error,
-            self.budget,
-            f"{parts} that allow for rows off by {misfit:g}",
-            self.guarantee,
-            self.directions,
-            estimate=self.estimate,
-            rests_on=self.rests_on,
-            bets=self.bets,
-        )
 
 
 def tolerant_set(
@@ -119,7 +56,7 @@ def tolerant_set(
     misfit: float,
     directions: Directions | None = None,
     budget: ErrorBudget | None = None,
-) -> LikelihoodSet:
+) -> Evidence:
     """Return the points that explain the data if rows are off by at most ``misfit``, without a likelihood.
 
     The point of the space from which no row is further than the misfit is one of them, at all times, with probability
@@ -128,12 +65,15 @@ def tolerant_set(
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
+    >>> from plumdp.confidence.bets import Direction
     >>> directions = lambda point: [Direction(np.ones(1))]
     >>> tolerant_set(study.model, counts, misfit=0.01, directions=directions).method
     'half-spaces across the gradient and intervals that allow for rows off by 0.01'
     """
-    measured = measure_tolerantly(model, counts, error=error, directions=directions, budget=budget)
-    return measured.at(require_misfit(misfit))
+    exact = measure_tolerantly(model, counts, error=error, directions=directions, budget=budget)
+    tolerant = exact.widened(require_misfit(misfit))
+    assert tolerant is not None
+    return tolerant
 
 
 def tolerant_bounds(
@@ -148,9 +88,9 @@ def tolerant_bounds(
     'intervals that allow for rows off by 0.01'
     """
     strips = _intervals(model, counts, tolerant_shares(has_bets=False, has_drifts=False), error)
-    ends = widened(strips.event_lower, strips.event_upper, require_misfit(misfit))
-    method = f"intervals that allow for rows off by {misfit:g}"
-    return replace(with_intervals(strips, *ends, model.expressions), error=error, method=method)
+    tolerant = strips.widened(require_misfit(misfit))
+    assert tolerant is not None
+    return replace(tolerant, error=error, method=f"intervals that allow for rows off by {misfit:g}")
 
 
 def require_misfit(misfit: float) -> float:
@@ -193,64 +133,45 @@ def measure_tolerantly(
     error: float,
     directions: Directions | None = None,
     budget: ErrorBudget | None = None,
-) -> Measured:
-    """Return the parts of a tolerant set for all misfits, bets that the pilot places and intervals to be widened."""
+) -> Evidence:
+    """Return evidence to be widened by a misfit, from bets that the pilot places and from intervals."""
     require_error(error)
     require_same_graph(model.graph, counts.graph)
     table, space = likelihood_table(model), law_of_space(model)
     best = estimate_inside(table, table.pool(counts.counts), prior=space)[0]
-    last_directions: tuple[Direction, ...] = ()
-    cuts: list[Cut] = []
-    bets: Bets | None = None
     budget = budget or tolerant_budget(counts.pilot, has_directions=directions is not None)
-    if directions is not None and counts.pilot is not None and counts.pilot.moments:
-        of_bets = budget.error_in_set("half_spaces", error)
-        last_directions, cuts, bets = _half_spaces(model, counts, table, space, best, directions, of_bets)
-    return Measured(
-        table,
-        model.expressions,
-        table.pool(counts.main),
-        tuple(cuts),
-        last_directions,
-        _intervals(model, counts, budget, error),
+    of_bets = budget.error_in_set("half_spaces", error)
+    staged = None
+    if directions is not None:
+        is_safe = safe_groups(model, table)[table.group]
+        staged = place_bets(table, counts, space, best, directions, of_bets, is_safe)
+    placed = [] if staged is None else staged.placed
+    ends = [*counts.pilot.moments, counts.counts] if counts.pilot is not None else []
+    visits = [model.graph.sum_by_choice((after - before).astype(np.float64)) for before, after in pairwise(ends)]
+    ranges = tuple(
+        tuple(
+            Range(part.share, of_stage, range_of_bets(model.graph, table, part.factors))
+            for of_stage, parts in zip(visits, each.parts, strict=True)
+            for part in parts
+        )
+        for each in placed
+    )
+    half_spaces = [each.left for each in placed]
+    last = () if staged is None else staged.directions
+    return Evidence(
+        "likelihood",
+        "half-spaces across the gradient and intervals" if placed else "intervals",
+        guarantee_of(counts),
         error,
         budget,
-        guarantee_of(counts),
-        read_only(best),
-        decided_before(counts.pilot, last_directions),
-        bets,
+        (
+            LinearConstraints.of(half_spaces, len(table.names), of_bets, bets=staged and staged.bets, ranges=ranges),
+            _intervals(model, counts, budget, error),
+        ),
+        estimate=read_only(best),
+        directions=last,
+        rests_on=decided_before(counts.pilot, last),
     )
-
-
-def _half_spaces(
-    model: ParametricMDP,
-    counts: TransitionCounts,
-    table: LikelihoodTable,
-    space: Law,
-    best: FloatArray,
-    directions: Directions,
-    error: float,
-) -> tuple[tuple[Direction, ...], list[Cut], Bets]:
-    """Return the last directions, the half-spaces with ranges that bets leave on both sides, and the bets."""
-    assert counts.pilot is not None
-    stages, horizons = find_stages(table, counts, space), find_horizons(counts.pilot, counts.total)
-    last, gradients, texts = directions_of_stages(stages, directions)
-    is_safe = safe_groups(model, table)[table.group]
-    placed = staged_half_spaces(
-        table, stages, gradients, horizons, space, near=best, error=error, texts=texts, is_bet_on=is_safe
-    )
-    ends = [*counts.pilot.moments, counts.counts]
-    visits = [model.graph.sum_by_choice((after - before).astype(np.float64)) for before, after in pairwise(ends)]
-    cuts = []
-    for left, parts, _ in placed:
-        ranges = (
-            Range(part.share, visits[s], range_of_bets(model.graph, table, part.factors))
-            for s, of_stage in enumerate(parts)
-            for part in of_stage
-        )
-        cuts.append(Cut(left.row, left.offset, tuple(ranges), left.text))
-    points, sides = np.array([stage.point for stage in stages]), tuple(each.side for each in placed)
-    return last, cuts, Bets(points, horizons.length, len(last), sides)
 
 
 def safe_groups(model: ParametricMDP, table: LikelihoodTable) -> BoolArray:
@@ -313,7 +234,8 @@ def _intervals(model: ParametricMDP, counts: TransitionCounts, budget: ErrorBudg
     low, high = tolerant_interval(successes, trials, share)
     np.maximum.at(lower, event, low)
     np.minimum.at(upper, event, high)
-    return replace(with_intervals(pooled, lower, upper, model.expressions), error=of_events + of_choices)
+    found = with_intervals(pooled, lower, upper, model.expressions)
+    return replace(found, error=of_events + of_choices, expressions=model.expressions)
 
 
 def _by_choice(events: Events, counts: TransitionCounts) -> tuple[CountArray, CountArray]:

@@ -16,7 +16,7 @@ seen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import log, sqrt
 from typing import NamedTuple
@@ -26,11 +26,11 @@ import numpy as np
 from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.bets import LARGEST_BET, LEAST_PROBABILITY, HalfSpace, half_space
 from plumdp.confidence.contrasts import Contrast
-from plumdp.confidence.likelihood import LikelihoodSet
+from plumdp.confidence.likelihood import LinearConstraints, Range
 from plumdp.confidence.likelihood_table import CellCounts, LikelihoodTable, Outcomes
-from plumdp.confidence.tolerant import Cut, Range, range_of_bets, safe_groups
+from plumdp.confidence.tolerant import range_of_bets, safe_groups
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.model.graph import FloatArray, Indices, ranges, read_only
+from plumdp.model.graph import FloatArray, Indices, ranges
 from plumdp.model.parametric import ParametricMDP
 
 _MOST_AXES = 8  # parameters that are looked at one by one: with more, outcomes alone
@@ -230,14 +230,14 @@ def _factors(bets: FloatArray) -> FloatArray:
     return np.asarray(np.exp(bets.clip(-LARGEST_BET, LARGEST_BET)))
 
 
-def drift_cuts(
-    model: ParametricMDP, counts: TransitionCounts, table: LikelihoodTable, drifts: Sequence[Drift]
-) -> tuple[Cut, ...]:
-    """Return the half-spaces of drift tests, and the ranges of their bets at each choice.
+def drift_constraints(
+    model: ParametricMDP, counts: TransitionCounts, table: LikelihoodTable, drifts: Sequence[Drift], error: float
+) -> LinearConstraints:
+    """Return the half-spaces of drift tests, with the ranges of their bets at each choice, to be moved by a misfit.
 
     Drifts that bet on a group that is not safe are left out.
     """
-    is_safe, half_spaces = safe_groups(model, table)[table.group], []
+    is_safe, half_spaces, moved = safe_groups(model, table)[table.group], [], []
     visits = model.graph.sum_by_choice(counts.main.astype(np.float64))
     for drift in drifts:
         widths, cell = np.zeros(model.graph.n_choices), drift.contrast.cell
@@ -248,19 +248,6 @@ def drift_cuts(
             widths = np.where(cell == i, range_of_bets(model.graph, table, factors), widths)
         else:
             words = f"the half-space that bets on a drift with {drift.contrast.name} left"
-            half_spaces.append(Cut(drift.left.row, drift.left.offset, (Range(1.0, visits, widths),), words))
-    return tuple(half_spaces)
-
-
-def within_drifts(
-    model: ParametricMDP, counts: TransitionCounts, found: LikelihoodSet, drifts: Sequence[Drift], misfit: float
-) -> LikelihoodSet:
-    """Return a tolerant set cut by the half-spaces of drift tests that contradict the model without tolerance.
-
-    Each half-space is moved outward by what the misfit may have won.
-    """
-    cuts = drift_cuts(model, counts, found.table, drifts)
-    rows = np.vstack([found.rows, *(cut.row[None, :] for cut in cuts)])
-    moved = [cut.moved(misfit) for cut in cuts]
-    texts = (*found.texts, *(cut.text for cut in cuts))
-    return replace(found, rows=read_only(rows), offsets=read_only(np.append(found.offsets, moved)), texts=texts)
+            half_spaces.append(HalfSpace(drift.left.row, drift.left.offset, words))
+            moved.append((Range(1.0, visits, widths),))
+    return LinearConstraints.of(half_spaces, len(table.names), error, ranges=tuple(moved))

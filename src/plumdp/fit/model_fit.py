@@ -24,10 +24,10 @@ from plumdp.base.errors import DataError
 from plumdp.base.rounding import UNDERFLOW, UP
 from plumdp.confidence.constants import FixedNumbers, strongest_evidence
 from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
-from plumdp.confidence.likelihood import LikelihoodSet, likelihood_budget, likelihood_set
+from plumdp.confidence.likelihood import Likelihood, LinearConstraints, likelihood_budget, likelihood_set
 from plumdp.confidence.likelihood_table import CellCounts
 from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import with_fixed_numbers
+from plumdp.confidence.sets import Evidence, with_fixed_numbers
 from plumdp.data.counts import TransitionCounts
 from plumdp.fit.agreement import AffineTests, Agreement, find_agreement
 from plumdp.fit.cell_tests import NO_CELLS, CellTests, cell_tests, largest
@@ -83,7 +83,7 @@ def fit_model(
     counts: TransitionCounts,
     *,
     error: float = 0.001,
-    found: LikelihoodSet | None = None,
+    found: Evidence | None = None,
     fixed: FixedNumbers | None = None,
     cache: ModelCache | None = None,
 ) -> ModelFit:
@@ -111,7 +111,7 @@ def fit_model(
         )
     number = _against_numbers(fixed, counts, found.budget, error) if fixed is not None and len(fixed) else -inf
     tests = _Blocks(cache, counts, found, error, number)
-    find = partial(find_agreement, model.space, found.table, start=_start(model, found))
+    find = partial(find_agreement, model.space, cache.table, start=_start(cache, found))
     agreement = find(tests.affine, tests.cells)
     p_value = _p_value(agreement.least, error)
     about = agreement.point, tests.named(agreement), tests.needed(agreement)
@@ -155,17 +155,16 @@ def _against_numbers(fixed: FixedNumbers, counts: TransitionCounts, budget: Erro
     return strongest_evidence(fixed, counts, error=share)
 
 
-def _start(model: ParametricMDP, likelihood: LikelihoodSet) -> FloatArray:
+def _start(cache: ModelCache, found: Evidence) -> FloatArray:
     """Return a point inside the space where all that was seen can happen, close to the estimate."""
-    rows, limits = model.space.inequalities
-    middle, is_seen = likelihood.table.middle, likelihood.outcome_counts > 0
-    best = middle if likelihood.estimate is None else likelihood.estimate
+    space, table = cache.model.space, cache.table
+    rows, limits = space.inequalities
+    middle, is_seen = table.middle, found.of_kind(Likelihood)[0].outcome_counts > 0
+    best = middle if found.estimate is None else found.estimate
 
     def is_inside(point: FloatArray) -> bool:
-        in_box = (point > model.space.lower) & (point < model.space.upper)
-        return bool(
-            in_box.all() and (rows @ point < limits).all() and (likelihood.table.values(point)[0][is_seen] > 0).all()
-        )
+        in_box = (point > space.lower) & (point < space.upper)
+        return bool(in_box.all() and (rows @ point < limits).all() and (table.values(point)[0][is_seen] > 0).all())
 
     return next((p for p in (middle + t * (best - middle) for t in _TOWARDS_ESTIMATE) if is_inside(p)), middle)
 
@@ -174,12 +173,13 @@ class _Blocks:
     """All tests of a model, in units in which the model is contradicted at the error if none is left below zero."""
 
     def __init__(
-        self, cache: ModelCache, counts: TransitionCounts, likelihood: LikelihoodSet, error: float, number: float
+        self, cache: ModelCache, counts: TransitionCounts, likelihood: Evidence, error: float, number: float
     ) -> None:
-        self._model, self._likelihood, self._error = cache.model, likelihood, error
+        self._model, self._table, self._error = cache.model, cache.table, error
+        self._linear = likelihood.of_kind(LinearConstraints)
         has_pilot = counts.pilot is not None and counts.pilot.total > 0
         self._drifts = _drifts(cache, counts, likelihood, error) if has_pilot else []
-        table, budget = likelihood.table, likelihood.budget
+        table, budget = cache.table, likelihood.budget
         seen = table.pool(counts.counts)
         self.time: TimeTests | None = None
         if counts.time is not None and likelihood.estimate is not None:
@@ -189,11 +189,12 @@ class _Blocks:
         classes = cell_tests(table, CellCounts(table.group[is_seen], is_seen, seen[is_seen]))
         rows = cell_tests(table, table.pool_by_choice(counts.counts))
         self._blocks: list[tuple[TestKind, CellTests]] = [
-            ("likelihood", _likelihood_test(likelihood)),
+            ("likelihood", _likelihood_test(likelihood.of_kind(Likelihood)[0])),
             ("class", _at_share(classes, equal_parts(budget.error_of("classes", error), len(table.is_class)))),
             ("row", _at_share(rows, equal_parts(budget.error_of("rows", error), table.n_tied))),
         ]
-        others, joined = _affine_tests(likelihood, self._drifts, number), _joined([cells for _, cells in self._blocks])
+        others = _affine_tests(self._linear, self._drifts, number, len(table.names))
+        joined = _joined([cells for _, cells in self._blocks])
         of_time = NO_CELLS if self.time is None else self.time.cells
         proved = [] if self.time is None or self.time.constant == -inf else [self.time.constant]
         constant = AffineTests(np.zeros((len(proved), len(table.names))), np.array(proved))
@@ -223,9 +224,7 @@ class _Blocks:
         multiplier = agreement.affine.tolist()
         words: list[tuple[TestKind, str, str, int]]
         words = [("drift", drift.subject, drift.parameter, drift.side) for drift in self._drifts]
-        words += [("direction", subject, "", 0) for subject in self._likelihood.texts]
-        outcomes = self._likelihood.outcome_offsets
-        words += [("direction", "an outcome", "", 0)] * (0 if outcomes is None else len(outcomes))
+        words += [("direction", subject, "", 0) for each in self._linear for subject in each.texts]
         n_others = len(self.without_time[0].constants)
         words += [("number", "a number that the model fixes", "", 0)] * (n_others - len(words))
         words += [("time", "a change over time of tied rows", "", 0)] * (len(evidence) - n_others)
@@ -245,7 +244,7 @@ class _Blocks:
         if kind == "row":
             return self._model.graph.describe_choice(cell)
         if kind == "class":
-            table = self._likelihood.table
+            table = self._table
             expressions = [str(table.outcomes[j]) for j in np.flatnonzero(table.group == cell).tolist()]
             return f"rows with the probabilities {', '.join(expressions)}"
         if kind == "time":
@@ -254,9 +253,9 @@ class _Blocks:
         return "the likelihood of all data"
 
 
-def _drifts(cache: ModelCache, counts: TransitionCounts, likelihood: LikelihoodSet, error: float) -> list[Drift]:
+def _drifts(cache: ModelCache, counts: TransitionCounts, likelihood: Evidence, error: float) -> list[Drift]:
     """Return the half-spaces that bets on drifts with state variables and actions left, placed by the pilot."""
-    pilot, table, space = counts.pilot, likelihood.table, law_of_space(cache.model)
+    pilot, table, space = counts.pilot, cache.table, law_of_space(cache.model)
     assert pilot is not None
     assert likelihood.estimate is not None
     law = law_of_pilot(table, table.pool(pilot.counts), space)
@@ -266,21 +265,17 @@ def _drifts(cache: ModelCache, counts: TransitionCounts, likelihood: LikelihoodS
     return drift_tests(view, counts, cache.contrasts, near=likelihood.estimate, error=share)
 
 
-def _affine_tests(likelihood: LikelihoodSet, drifts: Sequence[Drift], number: float) -> AffineTests:
+def _affine_tests(linear: Sequence[LinearConstraints], drifts: Sequence[Drift], number: float, d: int) -> AffineTests:
     """Return the half-spaces ``row @ v <= offset`` as tests ``row @ v - offset``, and the evidence against numbers."""
-    d = len(likelihood.table.names)
-    rows = [*(drift.left.row[None, :] for drift in drifts), likelihood.rows]
-    offsets = [np.array([drift.left.offset for drift in drifts]), likelihood.offsets]
-    if likelihood.outcome_rows is not None and likelihood.outcome_offsets is not None:
-        rows.append(likelihood.outcome_rows)
-        offsets.append(likelihood.outcome_offsets)
+    rows = [*(drift.left.row[None, :] for drift in drifts), *(each.rows for each in linear)]
+    offsets = [np.array([drift.left.offset for drift in drifts]), *(each.offsets for each in linear)]
     if number > -inf:
         rows.append(np.zeros((1, d)))
         offsets.append(np.array([-number]))
     return AffineTests(read_only(np.vstack(rows)), read_only(-np.concatenate(offsets)))
 
 
-def _likelihood_test(likelihood: LikelihoodSet) -> CellTests:
+def _likelihood_test(likelihood: Likelihood) -> CellTests:
     """Return the likelihood against its threshold as the test of one cell, or none if there is no evidence."""
     outcomes = np.flatnonzero(likelihood.outcome_counts > 0)
     if not np.isfinite(likelihood.threshold) or not len(outcomes):

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from plumdp.confidence.constants import excluded_numbers, find_fixed_numbers
 from plumdp.confidence.likelihood import Directions
+from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.sets import with_fixed_numbers
 from plumdp.confidence.tolerant import measure_tolerantly, tolerant_budget
 from plumdp.data.counts import TransitionCounts
-from plumdp.fit.drift import Drift, drift_cuts
+from plumdp.fit.drift import Drift, drift_constraints
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.conflict import Conflict
 from plumdp.region.likelihood_region import build_likelihood_region
@@ -47,11 +48,14 @@ def smallest_misfit(
     budget = with_fixed_numbers(tolerant_budget(counts.pilot, has_directions=directions is not None))
     of_set, of_numbers = budget.error_of_set(error), budget.error_of("fixed_numbers", error)
     measured = measure_tolerantly(model, counts, error=of_set, directions=directions, budget=budget)
-    measured = replace(measured, cuts=(*measured.cuts, *drift_cuts(model, counts, measured.table, drifts)))
+    cuts = drift_constraints(model, counts, likelihood_table(model), drifts, budget.error_of("drifts", error))
+    measured = replace(measured, constraints=(*measured.constraints, cuts))
     fixed = find_fixed_numbers(model).constants_only()
 
     def is_contradicted(misfit: float) -> bool:
-        region = build_likelihood_region(model.space, model.expressions, measured.at(misfit))
+        tolerant = measured.widened(misfit)
+        assert tolerant is not None
+        region = build_likelihood_region(model.space, model.expressions, tolerant.constraints)
         return isinstance(region, Conflict) or bool(
             excluded_numbers(model, fixed, counts, error=of_numbers, confidence=1 - error, misfit=misfit)
         )

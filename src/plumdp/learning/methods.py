@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -15,12 +15,13 @@ from plumdp.base.vocabulary import Relaxation
 from plumdp.base.vocabulary import Sets as Sets
 from plumdp.confidence.bets import HalfSpace
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
-from plumdp.confidence.likelihood import LikelihoodSet, likelihood_budget, likelihood_set
+from plumdp.confidence.likelihood import likelihood_budget, likelihood_set
+from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import ConfidenceSet, whole_set, whole_set_of_updates
+from plumdp.confidence.sets import ConfidenceSet, Evidence, whole_set, whole_set_of_updates
 from plumdp.confidence.tolerant import tolerant_bounds, tolerant_budget, tolerant_set, tolerant_shares
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.fit.drift import Drift, within_drifts
+from plumdp.fit.drift import Drift, drift_constraints
 from plumdp.fit.model_fit import ModelFit
 from plumdp.learning.directions import Solvers, value_directions
 from plumdp.model.events import Events, find_events
@@ -88,7 +89,7 @@ class ConfidenceMethod(Generic[Measured]):
     budget: Division = _AT_ONCE
     tolerant: TolerantMethod[Measured] | None = None
     updates: Updates[Measured] | None = None
-    as_tests: Callable[[Measured], LikelihoodSet] | None = None  # if the parts of the set also test the model
+    as_tests: Callable[[Measured], Evidence] | None = None  # if the parts of the set also test the model
     half_spaces: Callable[[Measured, tuple[str, ...]], Sequence[HalfSpace]] | None = None  # for pictures
     options: tuple[str, ...] = ()  # further keywords of ``measure``
     has_intervals: bool = True  # of each expression, so that there is an interval-wise relaxation
@@ -134,6 +135,15 @@ def _published_update(
     return published_bounds(model, counts, error=error, events=events)
 
 
+def _within_drifts(
+    model: ParametricMDP, counts: TransitionCounts, found: Evidence, drifts: Sequence[Drift], misfit: float
+) -> Evidence:
+    """Return a tolerant set cut by the half-spaces of drift tests that contradict the model without tolerance."""
+    cuts = drift_constraints(model, counts, likelihood_table(model), drifts, found.error).widened(misfit)
+    assert cuts is not None
+    return replace(found, constraints=(*found.constraints, cuts))
+
+
 SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
     "interval": ConfidenceMethod(
         expression_bounds,
@@ -147,17 +157,17 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
     "ellipsoid": ConfidenceMethod(least_squares, _within_ellipsoid, has_intervals=False),
     "likelihood": ConfidenceMethod(
         likelihood_set,
-        lambda model, likelihood: build_likelihood_region(model.space, model.expressions, likelihood),
+        lambda model, likelihood: build_likelihood_region(model.space, model.expressions, likelihood.constraints),
         budget=lambda cache, counts, is_asked: likelihood_budget(
             cache.table, counts.pilot, has_directions=is_asked, has_time=counts.time is not None
         ),
         tolerant=TolerantMethod(
             tolerant_set,
             lambda _, counts, is_asked: tolerant_budget(counts.pilot, has_directions=is_asked),
-            within_drifts,
+            _within_drifts,
         ),
         as_tests=lambda likelihood: likelihood,
-        half_spaces=LikelihoodSet.half_spaces,
+        half_spaces=Evidence.half_spaces,
         has_directions=True,
         announce=lambda questions, solvers: {"directions": value_directions(questions, solvers)},
     ),

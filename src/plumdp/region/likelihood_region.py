@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.evidence import PSEUDO_COUNTS, estimate
-from plumdp.confidence.likelihood import LikelihoodSet
+from plumdp.confidence.likelihood import Likelihood, LinearConstraints
+from plumdp.confidence.sets import Constraint
 from plumdp.confidence.space_moments import simplified
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
@@ -48,22 +50,29 @@ class _Constraint(NamedTuple):
 
 
 def build_likelihood_region(
-    space: ParameterSpace, expressions: ExpressionTable, likelihood: LikelihoodSet
+    space: ParameterSpace, expressions: ExpressionTable, constraints: Sequence[Constraint]
 ) -> Region | Conflict:
-    """Return the points of the space within a likelihood set, or a region around them, or a conflict if there is none.
+    """Return the points of the space within constraints, or a region around them, or a conflict if there is none.
+
+    These are half-spaces, intervals of events, and a likelihood, of several the first one.
 
     It is an ``Ellipsoid`` of the parameters. If at most four directions are seen, and there are half-spaces or
     expressions with products, it is an ``Enclosed`` of an ellipsoid and a polytope. Without a likelihood it is a
     ``Polytope``.
     """
     space = simplified(space)
-    intervals, half_spaces = _strips(likelihood), _half_spaces(space, likelihood)
+    likelihood = next((each for each in constraints if isinstance(each, Likelihood)), None)
+    linear = [each for each in constraints if isinstance(each, LinearConstraints)]
+    intervals = [
+        item for each in constraints if isinstance(each, ExpressionBounds) for item in _strips(each, likelihood)
+    ]
+    half_spaces = _half_spaces(space, linear)
     # leaving out constraints with products makes the polytope larger, which is sound
     within = _within(space, [*intervals, *half_spaces])
     if isinstance(within, Conflict):
         return within
-    likely = _likely(likelihood, within)
-    if likely is None:
+    likely = None if likelihood is None else _likely(likelihood, within)
+    if likelihood is None or likely is None:
         return _polytope(space, expressions, [*intervals, *half_spaces])
     if isinstance(likely, Conflict):
         return _explained(space, likelihood, intervals, half_spaces)
@@ -71,7 +80,7 @@ def build_likelihood_region(
     rank, has_products = likelihood.table.basis.shape[1], not expressions.is_affine.all()
     is_small = rank <= _MAX_RANK and space.dimension <= _MAX_PARAMETERS
     if not is_small or not (has_products or half_spaces):
-        return _cut_by_outcomes(ellipsoid, likelihood)
+        return _cut_by_outcomes(ellipsoid, linear)
     around = _tangents(space, ellipsoid, _directions(ellipsoid, likelihood.table.basis, expressions))
     polytope = _polytope(space, expressions, [*around, *intervals, *half_spaces, *tangents], within=ellipsoid)
     if isinstance(polytope, Conflict):
@@ -79,37 +88,35 @@ def build_likelihood_region(
     return Enclosed(ellipsoid, polytope)
 
 
-def _cut_by_outcomes(ellipsoid: Ellipsoid, likelihood: LikelihoodSet) -> Ellipsoid | Conflict:
+def _cut_by_outcomes(ellipsoid: Ellipsoid, linear: Sequence[LinearConstraints]) -> Ellipsoid | Conflict:
     """Return the ellipsoid cut by the half-spaces across outcomes, if there are any."""
-    if likelihood.outcome_rows is None or likelihood.outcome_offsets is None or not len(likelihood.outcome_rows):
-        return ellipsoid
-    return cut_further(ellipsoid, likelihood.outcome_rows, likelihood.outcome_offsets)
+    across = next((each for each in linear if each.is_across_outcomes and len(each.rows)), None)
+    return ellipsoid if across is None else cut_further(ellipsoid, across.rows, across.offsets)
 
 
-def _strips(likelihood: LikelihoodSet) -> list[_Constraint]:
+def _strips(found: ExpressionBounds, likelihood: Likelihood | None) -> list[_Constraint]:
     """Return the constraints of the intervals, unless these or the parameters are many.
 
     Then they cost much, and the likelihood says more. To leave a constraint out is sound.
     """
-    if likelihood.strips is None:
-        return []
-    many = likelihood.table.basis.shape[1] > _MAX_RANK_OF_STRIPS or len(likelihood.strips.event_lower) > _MOST_STRIPS
-    if many and np.isfinite(likelihood.threshold) and not likelihood.table.left_out:
-        return []
-    ends = zip(likelihood.strips.event_lower.tolist(), likelihood.strips.event_upper.tolist(), strict=True)
+    if likelihood is not None and np.isfinite(likelihood.threshold) and not likelihood.table.left_out:
+        rank = likelihood.table.basis.shape[1]
+        if rank > _MAX_RANK_OF_STRIPS or len(found.event_lower) > _MOST_STRIPS:
+            return []
+    ends = zip(found.event_lower.tolist(), found.event_upper.tolist(), strict=True)
     return [
         _Constraint(f, low, high, f"{f} in [{low:.6g}, {high:.6g}]")
-        for f, (low, high) in zip(likelihood.strips.events.polynomials, ends, strict=True)
+        for f, (low, high) in zip(found.events.polynomials, ends, strict=True)
     ]
 
 
-def _half_spaces(space: ParameterSpace, likelihood: LikelihoodSet) -> list[_Constraint]:
+def _half_spaces(space: ParameterSpace, linear: Sequence[LinearConstraints]) -> list[_Constraint]:
     unknown = _parameters(space.names)
     return [
         _Constraint(combination(row, unknown), -np.inf, offset, words)
-        for row, offset, words in zip(
-            likelihood.rows.tolist(), likelihood.offsets.tolist(), likelihood.texts, strict=True
-        )
+        for each in linear
+        if not each.is_across_outcomes
+        for row, offset, words in zip(each.rows.tolist(), each.offsets.tolist(), each.texts, strict=True)
     ]
 
 
@@ -134,7 +141,7 @@ def _region(space: ParameterSpace, constraints: Sequence[_Constraint]) -> Polyto
     return _conflict([words for words in region.constraints if words not in as_intervals] + [one.text for one in used])
 
 
-def _likely(likelihood: LikelihoodSet, within: Polytope) -> tuple[Ellipsoid, list[_Constraint]] | Conflict | None:
+def _likely(likelihood: Likelihood, within: Polytope) -> tuple[Ellipsoid, list[_Constraint]] | Conflict | None:
     """Return an ellipsoid around the points of large likelihood in a polytope, and tangents, or None if that fails."""
     if not (likelihood.outcome_counts.any() and np.isfinite(likelihood.threshold)):
         return None
@@ -238,7 +245,7 @@ def _words(intervals: Sequence[_Constraint], half_spaces: Sequence[_Constraint])
 
 def _explained(
     space: ParameterSpace,
-    likelihood: LikelihoodSet,
+    likelihood: Likelihood,
     intervals: Sequence[_Constraint],
     half_spaces: Sequence[_Constraint],
 ) -> Conflict:

@@ -15,13 +15,13 @@ from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.estimates import marginal_precision
 from plumdp.confidence.event_counts import is_tried_once
 from plumdp.confidence.evidence import best_proof
-from plumdp.confidence.laws import Law, law_of_pilot, law_of_space
-from plumdp.confidence.likelihood import LikelihoodSet
+from plumdp.confidence.laws import law_of_space
+from plumdp.confidence.likelihood import Likelihood, LinearConstraints
 from plumdp.confidence.likelihood_table import LikelihoodTable
-from plumdp.data.counts import TransitionCounts
+from plumdp.confidence.sets import Evidence
+from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.learning.learned import Learned
 from plumdp.learning.studies import error_of_each
-from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp_verify.counts import CountedRows
 from plumdp_verify.intervals import ANYTIME, FIXED, TOLERANT, event_trials, trials_of
@@ -34,7 +34,6 @@ _INTERVALS = {
     "Hoeffding": "hoeffding",
     "tolerant": TOLERANT,
 }
-_LIKELIHOODS = ("likelihood_against_space", "likelihood_after_pilot")
 
 
 def set_part(learned: Learned, data: CountedRows | None) -> dict[str, Any]:
@@ -47,11 +46,12 @@ def set_part(learned: Learned, data: CountedRows | None) -> dict[str, Any]:
     return parts | KINDS[learned.kind](learned, learned.bounds, data) | studies_part(learned)
 
 
-def _likelihood_set(learned: Learned, found: Any, data: CountedRows | None) -> dict[str, Any]:
+def _likelihood_set(learned: Learned, found: Evidence, data: CountedRows | None) -> dict[str, Any]:
+    likelihoods = map(_likelihood, found.of_kind(Likelihood))
     return {
-        "likelihoods": likelihood_parts(learned.model, learned.counts, found),
-        "bets": bets_part(learned.counts, found),
-        "intervals": found.strips and _intervals(learned, found.strips, data, "intervals"),
+        "likelihoods": [part for part in likelihoods if part is not None],
+        "bets": bets_part(learned.counts.pilot, found.of_kind(LinearConstraints)[0]),
+        "intervals": _intervals(learned, found.of_kind(ExpressionBounds)[0], data, "intervals"),
     }
 
 
@@ -109,20 +109,6 @@ def _earlier(found: ExpressionBounds, event: int, tried: list[int]) -> dict[str,
     return {"earlier": earlier} if earlier else {}
 
 
-def likelihood_parts(model: ParametricMDP, counts: TransitionCounts, found: LikelihoodSet) -> list[dict[str, Any]]:
-    """Return each likelihood with its law, and the proof of its evidence."""
-    table, pilot, space, parts = found.table, counts.pilot, law_of_space(model), []
-    for part in _LIKELIHOODS:
-        error = found.budget.error_in_set(part, found.error)
-        if error and part == "likelihood_against_space":
-            parts.append(_likelihood(table, "all", space, table.pool_seen(counts.seen).outcome_counts, error))
-        elif error and pilot is not None and pilot.total:
-            before, main = (table.pool_seen(each).outcome_counts for each in (pilot.seen, counts.seen - pilot.seen))
-            law = law_of_pilot(table, before, space)
-            parts.append(_likelihood(table, "main", law, main, error * pilot.weight))
-    return [part for part in parts if part is not None]
-
-
 def space_law(model: ParametricMDP, table: LikelihoodTable) -> dict[str, Any]:
     """Return the law of the space, in the coordinates of a likelihood."""
     law = law_of_space(model)
@@ -130,11 +116,13 @@ def space_law(model: ParametricMDP, table: LikelihoodTable) -> dict[str, Any]:
     return {"mean": law.mean.tolist(), "basis": table.basis.tolist(), "precision": precision.tolist()}
 
 
-def _likelihood(table: LikelihoodTable, data: str, law: Law, seen: FloatArray, error: float) -> dict[str, Any] | None:
+def _likelihood(found: Likelihood) -> dict[str, Any] | None:
+    """Return a likelihood with its law, and the proof of its evidence, if it has any."""
+    table, law, seen = found.table, found.law, found.outcome_counts
     proof = best_proof(table, seen, law.mean, law.precision) if seen.any() else None
     return proof and {
-        "data": data,
-        "error": error,
+        "data": "main" if found.is_of_main else "all",
+        "error": found.error,
         "mean": law.mean.tolist(),
         "basis": table.basis.tolist(),
         "precision": marginal_precision(law.precision, table.basis).tolist(),
@@ -143,9 +131,9 @@ def _likelihood(table: LikelihoodTable, data: str, law: Law, seen: FloatArray, e
     }
 
 
-def bets_part(counts: TransitionCounts, found: LikelihoodSet) -> dict[str, Any] | None:
+def bets_part(pilot: Pilot | None, found: LinearConstraints) -> dict[str, Any] | None:
     """Return the bets across the directions that were announced."""
-    bets, pilot = found.bets, counts.pilot
+    bets = found.bets
     if bets is None or pilot is None or not bets.n_directions:
         return None
     first = 6 * pilot.lengths[0] if pilot.expected is None else pilot.expected
@@ -162,7 +150,7 @@ def bets_part(counts: TransitionCounts, found: LikelihoodSet) -> dict[str, Any] 
                 "near": side.near.tolist(),
             }
         )
-    error = equal_parts(found.budget.error_in_set("half_spaces", found.error), bets.n_directions)
+    error = equal_parts(found.error, bets.n_directions)
     return {"directions": bets.n_directions, "error": error, "points": bets.points.tolist(), "list": sides}
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from plumdp.base.errors import DataError, ModelError
 from plumdp.confidence.estimates import estimate_inside
 from plumdp.confidence.laws import law_of_space
-from plumdp.confidence.likelihood import Threshold, furthest_point
+from plumdp.confidence.likelihood import furthest_point
 from plumdp.confidence.sets import Guarantee
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray
@@ -273,9 +273,8 @@ def _tangents(
     ]
     for gradient in (each.sum(of_policies, of_policies) for each in wanted):
         for i, form in enumerate(forms):
-            threshold = Threshold(form.seen, form.threshold, "", False)
             for side in (1, -1) if np.isfinite(gradient).all() else ():
-                point = furthest_point(form.table, threshold, form.start, side * gradient)
+                point = furthest_point(form.table, form.seen, form.threshold, form.start, side * gradient)
                 if form.value(point) > -np.inf:
                     tangents.append({"likelihood": i, "point": point.tolist()})
     return tangents
