@@ -17,7 +17,8 @@ from support.verified_results import answered, compared, small_counts, witnessed
 import plumdp
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.certifying import difference, thresholds, valuation
-from plumdp.confidence import bets, bounds, evidence, likelihood, staged_bets, tolerant
+from plumdp.confidence import bets, bounds, evidence, likelihood, staged_bets
+from plumdp.confidence.likelihood import LinearConstraints
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.reward_coins import Pooled, RewardCoins
 from plumdp.confidence.studies import Study
@@ -276,7 +277,7 @@ def test_a_planted_error_of_learned_rewards_is_found(tmp_path, monkeypatch, plan
 
 
 def half_spaces_are_not_moved(patch):
-    patch.setattr(tolerant.Cut, "moved", lambda cut, misfit: cut.offset)
+    patch.setattr(LinearConstraints, "widened", lambda found, misfit: found)
 
 
 def residuals_have_half_of_the_range(patch):

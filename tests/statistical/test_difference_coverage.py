@@ -8,6 +8,7 @@ the data that they are about.
 
 import numpy as np
 import pytest
+from constraints import half_spaces_of, likelihood_of
 from evidence import until_refuted
 from tiers import size
 
@@ -50,8 +51,9 @@ def misses(seed, *, is_announced):
     counts = pl.simulate(MODEL, dict.fromkeys(NAMES, 0.5), RUNS, rng=seed, max_steps=N + 1)
     asked = slope_of_lucky_pair(counts) if is_announced else np.ones(N)  # as of the policy that throws all coins
     found = likelihood_set(MODEL, counts, error=ERROR, directions=lambda _: [Direction(asked)], cache=CACHE)
-    likelihood = found.outcome_counts @ np.log(found.table.values(truth)[0])
-    return likelihood < found.threshold or (found.rows @ truth > found.offsets).any()
+    likely, sides = likelihood_of(found), half_spaces_of(found)
+    likelihood = likely.outcome_counts @ np.log(likely.table.values(truth)[0])
+    return likelihood < likely.threshold or (sides.rows @ truth > sides.offsets).any()
 
 
 def test_a_pair_that_is_picked_after_looking_is_missed_seldom_enough():

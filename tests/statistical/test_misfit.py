@@ -9,10 +9,12 @@ from itertools import islice
 import misfit_game as game_of
 import numpy as np
 import pytest
+from constraints import half_spaces_of, strips_of
 from tiers import size
 
 from plumdp.confidence import tolerant
 from plumdp.confidence.bets import Direction
+from plumdp.confidence.likelihood import LinearConstraints
 from plumdp.confidence.tolerant import tolerant_set
 
 pytestmark = pytest.mark.slow
@@ -56,9 +58,9 @@ def excluded(name, side, seed):
     found = tolerant_set(
         model, counts, error=0.1, misfit=MISFIT, directions=lambda at: [Direction(d) for d in np.eye(len(at))]
     )
-    values = np.array([float(f.evaluate(model.space.point(point))) for f in found.strips.events.polynomials])
-    outside = (values < found.strips.event_lower) | (values > found.strips.event_upper)
-    return bool((found.rows @ truth > found.offsets).any()), bool(outside.any())
+    values = np.array([float(f.evaluate(model.space.point(point))) for f in strips_of(found).events.polynomials])
+    outside = (values < strips_of(found).event_lower) | (values > strips_of(found).event_upper)
+    return bool((half_spaces_of(found).rows @ truth > half_spaces_of(found).offsets).any()), bool(outside.any())
 
 
 @pytest.mark.parametrize("side", [1, -1])
@@ -68,7 +70,7 @@ def test_the_true_point_is_in_all_sets_if_all_rows_are_off_by_the_misfit(name, s
 
 
 def test_half_spaces_that_are_not_moved_are_caught(monkeypatch):
-    monkeypatch.setattr(tolerant.Cut, "moved", lambda cut, misfit: cut.offset)
+    monkeypatch.setattr(LinearConstraints, "widened", lambda found, misfit: found)
     assert sum(excluded(name, 1, 0)[0] for name in NAMES) >= 3
 
 

@@ -6,6 +6,7 @@ to 256 values.
 
 import numpy as np
 import pytest
+from constraints import half_spaces_of, likelihood_of
 from evidence import until_refuted
 from paid_models import counts_of, one_payment
 from tiers import size
@@ -32,8 +33,9 @@ def is_missed(mean, values):
     counts = counts_of(MODEL, values, expected=256)
     directions = [Direction(np.ones(1))]
     found = likelihood_set(MODEL, counts, error=ERROR, directions=lambda _: directions, cache=CACHE)
-    likelihood = found.outcome_counts @ np.log(found.table.values(np.array([mean]))[0])
-    return likelihood < found.threshold or (found.rows @ np.array([mean]) > found.offsets).any()
+    likely, sides = likelihood_of(found), half_spaces_of(found)
+    likelihood = likely.outcome_counts @ np.log(likely.table.values(np.array([mean]))[0])
+    return likelihood < likely.threshold or (sides.rows @ np.array([mean]) > sides.offsets).any()
 
 
 def misses(seed):

@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import numpy as np
 from coin_model import COIN
+from constraints import half_spaces_of
 from evidence import Evidence
 from opponent import ERROR, play_until_refuted
 from row_models import row_model
@@ -61,7 +62,8 @@ def excludes_truth(counts: TransitionCounts, cache: ModelCache, directions: Dire
     error = likelihood.likelihood_budget(cache.table, counts.pilot, has_directions=True).error_of_set(ERROR)
     with patch.object(likelihood, "log_evidence", lambda *_: -inf):
         made = likelihood.likelihood_set(cache.model, counts, error=error, directions=directions, cache=cache)
-    return bool((made.rows.sum(axis=1) / 2 > made.offsets).any())
+    sides = half_spaces_of(made)
+    return bool((sides.rows.sum(axis=1) / 2 > sides.offsets).any())
 
 
 def play_one(read: Callable[[Throws, int], TransitionCounts], share: float, n_games: int) -> Evidence:

@@ -4,6 +4,7 @@ A point belongs to a set if it lies in the space, makes every row a row, and sat
 in it say. A point is a dict from the names of the parameters to fractions.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import singledispatch
 from math import inf, log
@@ -12,8 +13,9 @@ import numpy as np
 from coupled_points import is_point_of
 
 from plumdp.confidence.bounds import ExpressionBounds
-from plumdp.confidence.likelihood import LikelihoodSet
-from plumdp.fit.drift import within_drifts
+from plumdp.confidence.likelihood import Likelihood, LinearConstraints
+from plumdp.confidence.sets import Evidence
+from plumdp.fit.drift import drift_constraints
 from plumdp.published.least_squares import LeastSquares
 from plumdp.published.multinomial import RowBounds
 from plumdp.solver.at_points import move_inside
@@ -24,9 +26,10 @@ _MARGIN = 1e-9  # of a sum of logarithms, relative to its size: more than floats
 def set_of(learned):
     """Return the set that a region was made of: with a misfit, cut by the drifts that were found."""
     found, drifts = learned.bounds, () if learned.fit is None else learned.fit.drifts
-    if not learned.misfit or not isinstance(found, LikelihoodSet) or not drifts:
+    if not learned.misfit or not drifts:
         return found
-    return within_drifts(learned.model, learned.counts, found, drifts, learned.misfit)
+    cuts = drift_constraints(learned.model, learned.counts, learned.table, drifts, learned.error)
+    return replace(found, constraints=(*found.constraints, cuts.widened(learned.misfit)))
 
 
 @singledispatch
@@ -67,16 +70,14 @@ def _(found: LeastSquares, point):
 
 
 @satisfies.register
-def _(found: LikelihoodSet, point):
-    at = list(point.values())
-    sides = [(found.rows, found.offsets)]
-    if found.outcome_rows is not None:
-        sides.append((found.outcome_rows, found.outcome_offsets))
-    cuts = (
-        (row, offset) for rows, offsets in sides for row, offset in zip(rows.tolist(), offsets.tolist(), strict=True)
-    )
-    is_inside = all(sum(Fraction(a) * x for a, x in zip(row, at, strict=True)) <= offset for row, offset in cuts)
-    return is_inside and is_in_strips(found.strips, point) and is_likely(found, point)
+def _(found: LinearConstraints, point):
+    at, cuts = list(point.values()), zip(found.rows.tolist(), found.offsets.tolist(), strict=True)
+    return all(sum(Fraction(a) * x for a, x in zip(row, at, strict=True)) <= offset for row, offset in cuts)
+
+
+@satisfies.register
+def _(found: Evidence, point):
+    return all(satisfies(each, point) for each in found.constraints)
 
 
 def is_in_strips(strips, point):
@@ -85,7 +86,8 @@ def is_in_strips(strips, point):
     return all(low <= f.evaluate(point) <= high for f, low, high in ends)
 
 
-def is_likely(found, point):
+@satisfies.register
+def is_likely(found: Likelihood, point):
     """Return whether a point surely has a log-likelihood above the threshold."""
     chances = [f.evaluate(point) for f in found.table.outcomes]
     terms = [k * (log(f) if f > 0 else -inf) for k, f in zip(found.outcome_counts.tolist(), chances, strict=True) if k]

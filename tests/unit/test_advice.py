@@ -99,7 +99,7 @@ def test_no_mixture_of_actions_beats_the_advised_one():
     """
     at = np.array([0.3, 0.8])
     probability = MODEL.expressions.evaluate(at[None, :])[:, 0][MODEL.expression]
-    table = pl.learn(MODEL, LEARNED.counts, confidence_set="likelihood").bounds.table
+    table = pl.learn(MODEL, LEARNED.counts, confidence_set="likelihood").table
     rewards = ExpectedRewards(table, table.values(at)[0], np.ones(len(table.is_class)), (), {})
     question = ValueQuestion(MODEL.graph, table, at, probability, at[::-1], 12 * np.eye(2), rewards)
     law = RunLaw(MODEL.graph, probability, MODEL.graph.states["at"] > 1, STEPS)

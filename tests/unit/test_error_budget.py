@@ -287,7 +287,6 @@ def spent(monkeypatch):
     record(likelihood, "staged_half_spaces", half_spaces)
     record(likelihood, "_threshold", threshold)
     record(likelihood, "_strips", lambda known, counts, error: place[0].add("intervals", error))
-    record(tolerant, "staged_half_spaces", half_spaces)
     record(tolerant, "equal_parts", tolerant_parts)
     record(fit, "strongest_evidence", lambda *_, error: place[0].add("predicted_numbers", error))
     record(fit, "drift_tests", drifts)

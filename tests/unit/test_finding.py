@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from constraints import half_spaces_of, likelihood_of, strips_of
 
 import plumdp as pl
 from plumdp.explaining.finding import (
@@ -39,7 +40,8 @@ def betting():
 
 def explaining_points(learned, n=400):
     """Return points of the space that the likelihood, the half-spaces and the strips allow, by their definitions."""
-    found, space, rng = learned.bounds, learned.model.space, np.random.default_rng(1)
+    found, space, rng = likelihood_of(learned.bounds), learned.model.space, np.random.default_rng(1)
+    sides, strips = half_spaces_of(learned.bounds), strips_of(learned.bounds)
     d = space.dimension
     low, high = learned.region.lower[:d], learned.region.upper[:d]
     points = np.vstack(
@@ -50,15 +52,14 @@ def explaining_points(learned, n=400):
         chances = found.table.constants + found.table.coefficients @ point
         events = [
             float(f.evaluate(dict(zip(space.names, map(_exact, point), strict=True))))
-            for f in found.strips.events.polynomials
+            for f in strips.events.polynomials
         ]
         rows, offsets = space.inequalities
         is_inside = (space.lower <= point).all() and (point <= space.upper).all() and (rows @ point <= offsets).all()
         is_seen = found.outcome_counts > 0
-        is_inside &= bool((found.rows @ point <= found.offsets).all() and (chances[is_seen] > 0).all())
+        is_inside &= bool((sides.rows @ point <= sides.offsets).all() and (chances[is_seen] > 0).all())
         is_inside &= bool(
-            (np.array(events) >= found.strips.event_lower).all()
-            and (np.array(events) <= found.strips.event_upper).all()
+            (np.array(events) >= strips.event_lower).all() and (np.array(events) <= strips.event_upper).all()
         )
         if is_inside and (found.outcome_counts[is_seen] * np.log(chances[is_seen])).sum() >= found.threshold:
             kept.append(point)

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from constraints import half_spaces_of, likelihood_of, strips_of
 from typer.testing import CliRunner
 
 import plumdp as pl
@@ -124,9 +125,9 @@ def test_halving_the_error_never_narrows(early):
             slack = 0.01 * (upper_before - lower_before)
             assert lower <= lower_before + slack
             assert upper >= upper_before - slack
-            assert found.threshold < before.threshold
-            assert (found.strips.event_lower < before.strips.event_lower).all()
-            assert (found.strips.event_upper > before.strips.event_upper).all()
+            assert likelihood_of(found).threshold < likelihood_of(before).threshold
+            assert (strips_of(found).event_lower < strips_of(before).event_lower).all()
+            assert (strips_of(found).event_upper > strips_of(before).event_upper).all()
         last = found, (lower, upper)
 
 
@@ -200,7 +201,7 @@ def test_a_value_that_does_not_depend_on_the_parameters_is_known():
     found = certify(model, counts, goal(model), **LIMIT)
     assert found.lower == pytest.approx(0.5, abs=1e-6)
     assert found.upper == pytest.approx(0.5, abs=1e-6)
-    assert not learn(model, counts, confidence_set="likelihood", objectives=[goal(model)]).bounds.texts
+    assert not half_spaces_of(learn(model, counts, confidence_set="likelihood", objectives=[goal(model)]).bounds).texts
 
 
 @pytest.mark.parametrize("space", [pl.ParameterSpace.unit(), UNIT])
@@ -336,9 +337,9 @@ def test_each_objective_that_is_announced_has_two_half_spaces_and_others_hold_as
     counts = counts_of(model, SEEN, EARLY)
     asked = [goal(model), Reward(model.rewards["throws"], "min", text="number of throws")]
     learned = learn(model, counts, confidence_set="likelihood", objectives=asked)
-    assert len(learned.bounds.texts) == 4
-    assert sum("goal" in text for text in learned.bounds.texts) == 2
-    assert sum("number of throws" in text for text in learned.bounds.texts) == 2
+    assert len(half_spaces_of(learned.bounds).texts) == 4
+    assert sum("goal" in text for text in half_spaces_of(learned.bounds).texts) == 2
+    assert sum("number of throws" in text for text in half_spaces_of(learned.bounds).texts) == 2
     third = pl.parse_property('Pmin=? [ F "trap" ]', model)
     for objective, value in zip([*asked, third], [0.75 * 0.4, 1 + 0.75, 1 - 0.75 * 0.4], strict=True):
         found = conclude(learned, objective, relaxation="coupled")
@@ -353,7 +354,7 @@ def test_without_objectives_or_without_a_pilot_there_are_no_half_spaces():
     model = throws(p, q, SQUARE)
     for early, objectives in (EARLY, []), (None, [goal(model)]):
         learned = learn(model, counts_of(model, SEEN, early), confidence_set="likelihood", objectives=objectives)
-        assert learned.bounds.texts == ()
+        assert half_spaces_of(learned.bounds).texts == ()
         found = conclude(learned, goal(model), relaxation="coupled")
         assert found.status == "certified"
         assert found.lower < 0.3 < found.upper

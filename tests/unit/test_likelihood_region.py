@@ -12,9 +12,9 @@ from row_models import row_model
 import plumdp as pl
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.likelihood import LikelihoodSet, likelihood_shares
+from plumdp.confidence.laws import Law
+from plumdp.confidence.likelihood import Likelihood, LinearConstraints
 from plumdp.confidence.likelihood_table import likelihood_table
-from plumdp.confidence.sets import Guarantee
 from plumdp.confidence.space_moments import moments
 from plumdp.region import likelihood_ellipsoid as ellipsoids
 from plumdp.region.build import project
@@ -40,13 +40,13 @@ STUDIES = {
 }
 
 
-BUDGET = likelihood_shares("unknown", is_asked=False)
-
-
 def likelihood_set(table, seen, threshold, *, rows=(), offsets=(), texts=(), strips=None):
     sides = np.array(rows, dtype=float).reshape(-1, len(table.names)), np.array(offsets, dtype=float)
     words = texts or tuple(f"half-space {i}" for i in range(len(offsets)))
-    return LikelihoodSet(table, seen, threshold, *sides, words, strips, 0.001, BUDGET, "likelihood", Guarantee.ANYTIME)
+    likelihood = Likelihood(
+        table, seen, threshold, Law(table.middle, np.eye(len(table.middle))), 0.001, "likelihood", is_of_main=False
+    )
+    return likelihood, LinearConstraints(*sides, words, 0.001), *(() if strips is None else (strips,))
 
 
 def threshold_of(table, seen, space, error=0.001):

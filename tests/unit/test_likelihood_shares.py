@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from constraints import across_outcomes_of, half_spaces_of, likelihood_of
 from tank import tank
 
 import plumdp as pl
@@ -90,10 +91,10 @@ def test_the_sets_of_all_ends_of_the_data_have_the_error_together(is_open, has_p
 @pytest.mark.slow
 def test_many_parameters_have_half_spaces_across_every_direction_of_an_outcome(made):
     found = learned(made)
-    n_directions = int(found.table.direction.max()) + 1
-    assert found.table.basis.shape[1] == 24
-    assert len(found.outcome_offsets) == 2 * n_directions
-    assert len(found.offsets) == 2
+    n_directions = int(likelihood_of(found).table.direction.max()) + 1
+    assert likelihood_of(found).table.basis.shape[1] == 24
+    assert len(across_outcomes_of(found).offsets) == 2 * n_directions
+    assert len(half_spaces_of(found).offsets) == 2
 
 
 @pytest.mark.slow
@@ -101,9 +102,9 @@ def test_many_parameters_have_half_spaces_across_every_direction_of_an_outcome(m
 def test_the_true_point_is_in_all_half_spaces_and_in_the_region(seed, made):
     """At an error of one in a thousand, five draws that miss would be five too many."""
     found, point = learned(made, seed=seed), truth(made)
-    assert (found.outcome_rows @ point <= found.outcome_offsets).all()
-    assert (found.rows @ point <= found.offsets).all()
-    region = build_likelihood_region(made.model.space, made.model.expressions, found)
+    assert (across_outcomes_of(found).rows @ point <= across_outcomes_of(found).offsets).all()
+    assert (half_spaces_of(found).rows @ point <= half_spaces_of(found).offsets).all()
+    region = build_likelihood_region(made.model.space, made.model.expressions, found.constraints)
     assert isinstance(region, Ellipsoid)
     assert (region.rows @ point <= region.offsets).all()
     directions = np.random.default_rng(seed).normal(size=(200, 24))
@@ -113,10 +114,10 @@ def test_the_true_point_is_in_all_half_spaces_and_in_the_region(seed, made):
 @pytest.mark.slow
 def test_half_spaces_across_outcomes_make_their_ranges_narrower(made):
     found = learned(made)
-    region = build_likelihood_region(made.model.space, made.model.expressions, found)
+    region = build_likelihood_region(made.model.space, made.model.expressions, found.constraints)
     box = made.model.space.lower, made.model.space.upper
     bare = replace(region, lower=box[0], upper=box[1], rows=region.rows[:0], offsets=region.offsets[:0])
-    slopes = np.ascontiguousarray(found.table.coefficients[found.table.direction >= 0])
+    slopes = np.ascontiguousarray(likelihood_of(found).table.coefficients[likelihood_of(found).table.direction >= 0])
     inside, outside = (-one.minimise(-slopes) - one.minimise(slopes) for one in (region, bare))
     assert (inside <= outside * (1 + 1e-9)).all()
     assert np.median(inside / outside) < 0.75
@@ -124,4 +125,4 @@ def test_half_spaces_across_outcomes_make_their_ranges_narrower(made):
 
 def test_without_a_pilot_there_are_no_bets(made):
     found = learned(made, pilot=False)
-    assert (len(found.offsets), len(found.outcome_offsets), found.directions) == (0, 0, ())
+    assert (len(half_spaces_of(found).offsets), len(across_outcomes_of(found).offsets), found.directions) == (0, 0, ())

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from constraints import half_spaces_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from random_models import model_of, random_bounds, random_case, random_masks, random_reward
@@ -259,8 +260,8 @@ def test_half_spaces_are_those_of_the_pilot_whatever_was_learned_before(better, 
         pl.conclude(before, objective)
     now = counts_of_rings(model, [(300, 200), (150, 350)], [(25, 25), (25, 25)])
     fresh, again = (pl.learn(model, now, objectives=[objective], **like) for like in ({}, {"like": before}))
-    assert fresh.bounds.rows.tobytes() == again.bounds.rows.tobytes()
-    assert fresh.bounds.offsets.tobytes() == again.bounds.offsets.tobytes()
+    assert half_spaces_of(fresh.bounds).rows.tobytes() == half_spaces_of(again.bounds).rows.tobytes()
+    assert half_spaces_of(fresh.bounds).offsets.tobytes() == half_spaces_of(again.bounds).offsets.tobytes()
     one, other = (pl.conclude(learned, objective) for learned in (fresh, again))
     assert (one.lower, one.upper, one.policy.choice.tolist()) == (
         other.lower,
@@ -284,8 +285,8 @@ def test_what_is_learned_after_something_else_is_the_same_bit_for_bit(seed):
     again, fresh = (
         pl.learn(study.model, other, objectives=[study.objective], **like) for like in ({"like": before}, {})
     )
-    assert again.bounds.rows.tobytes() == fresh.bounds.rows.tobytes()
-    assert again.bounds.offsets.tobytes() == fresh.bounds.offsets.tobytes()
+    assert half_spaces_of(again.bounds).rows.tobytes() == half_spaces_of(fresh.bounds).rows.tobytes()
+    assert half_spaces_of(again.bounds).offsets.tobytes() == half_spaces_of(fresh.bounds).offsets.tobytes()
 
 
 def _moved(study, point):

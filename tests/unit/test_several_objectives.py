@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from constraints import half_spaces_of
 
 import plumdp as pl
 from plumdp.confidence.bets import Direction
@@ -64,16 +65,16 @@ def test_each_objective_has_an_equal_part_of_the_error_of_half_spaces():
     """Half-spaces of three objectives at an error are those of each alone at a third of it: bets are the same."""
     confidence = 0.99
     learned = pl.learn(MODEL, COUNTS, confidence=confidence, objectives=TEXTS)
-    found = learned.bounds
+    found = half_spaces_of(learned.bounds)
     assert len(found.rows) == 6
     error = learned.budget.error_of_set(1 - confidence)
-    for number, (text, direction) in enumerate(zip(TEXTS, found.directions, strict=True)):
+    for number, (text, direction) in enumerate(zip(TEXTS, learned.bounds.directions, strict=True)):
         objective = pl.parse_property(text, MODEL)
 
         def same(point, direction=direction, objective=objective):
             return [Direction(policy_gradient(MODEL, direction.policy, objective, point)[1])]
 
-        alone = likelihood_set(MODEL, COUNTS, error=error / 3, directions=same)
+        alone = half_spaces_of(likelihood_set(MODEL, COUNTS, error=error / 3, directions=same))
         assert found.rows[2 * number : 2 * number + 2] == pytest.approx(alone.rows, rel=1e-9)
         assert found.offsets[2 * number : 2 * number + 2] == pytest.approx(alone.offsets, rel=1e-9)
 

@@ -8,6 +8,7 @@ from math import log
 import numpy as np
 import pytest
 from bet_tables import DIGITS, TABLES, decimal, exact_process, is_outside, random_counts
+from constraints import half_spaces_of
 
 import plumdp as pl
 from plumdp.confidence import staged_bets as method
@@ -145,7 +146,7 @@ def test_a_coin_is_bounded_as_tightly_as_the_mean_of_a_normal_law_allows():
     model, counts = coin_data([[8, 8], [4992, 4992]])
     counts = pl.TransitionCounts(model.graph, counts.counts, "adaptive", Pilot(counts.pilot.counts, ratio=624.0))
     learned = pl.learn(model, counts, objectives=["Pmax=? [ F x=1 ]"], confidence=0.999)
-    found = learned.bounds
+    found = half_spaces_of(learned.bounds)
     distance = [abs(offset / row[0] - 0.5) for row, offset in zip(found.rows, found.offsets, strict=True)]
     expected = np.sqrt(2 * log(1 / (0.001 * 0.8 * 0.8667 / 2))) * 0.5 / np.sqrt(9984)
     assert distance == pytest.approx([expected] * 2, rel=0.1)

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from constraints import half_spaces_of, strips_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model
@@ -16,14 +17,12 @@ from tiers import covering, examples
 import plumdp as pl
 from plumdp.base.errors import DataError
 from plumdp.confidence import tolerant
-from plumdp.confidence.bets import half_space
+from plumdp.confidence.bets import Direction, half_space
 from plumdp.confidence.binomial import beta_binomial, tolerant_interval, widened
 from plumdp.confidence.constants import excluded_numbers, find_fixed_numbers
-from plumdp.confidence.likelihood import likelihood_set
+from plumdp.confidence.likelihood import Likelihood, LinearConstraints, Range, likelihood_set
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.tolerant import (
-    Cut,
-    Range,
     measure_tolerantly,
     range_of_bets,
     tolerant_bounds,
@@ -198,8 +197,8 @@ def test_an_opponent_who_moves_the_coin_wins_bets_no_more_often_than_the_error(i
         seen = np.array([heads if f == p else n - heads for f in table.outcomes]).T
         cuts = [half_space(table, row, factors, near=np.array([chance]), error=error) for row in seen]
         visits = Range(1.0, np.array([float(n)]), ranges)
-        moved = [Cut(cut.row, cut.offset, (visits,), "").moved(misfit if is_moved else 0.0) for cut in cuts]
-        is_out.append(np.array([cut.row[0] * chance > offset for cut, offset in zip(cuts, moved, strict=True)]))
+        left = LinearConstraints.of(cuts, 1, error, ranges=((visits,),) * len(cuts)).widened(misfit * is_moved)
+        is_out.append(left.rows[:, 0] * chance > left.offsets)
     found = crossing_probability(is_out, chance, misfit)
     assert bool(found <= error) is is_moved
     assert found > error / 20
@@ -230,20 +229,20 @@ def test_sets_grow_with_the_misfit():
     measured = measure_tolerantly(
         study.model, counts, error=0.01, directions=lambda at: [pl_direction(len(study.model.space.names))]
     )
-    sets = [measured.at(misfit) for misfit in (0.0, 1e-6, 0.01, 0.1)]
-    assert len(sets[0].offsets) == 2
-    assert (sets[0].threshold, sets[3].threshold) == (-np.inf, -np.inf)
-    for one, other in pairwise(sets):
+    sets = [measured.widened(misfit) for misfit in (0.0, 1e-6, 0.01, 0.1)]
+    assert len(half_spaces_of(sets[0]).offsets) == 2
+    assert not sets[0].of_kind(Likelihood)
+    for (one, in_one), (other, in_other) in pairwise((half_spaces_of(each), strips_of(each)) for each in sets):
         assert (one.offsets < other.offsets).all()
         assert (one.rows == other.rows).all()
-        assert (one.strips.event_lower >= other.strips.event_lower).all()
-        assert (one.strips.event_upper <= other.strips.event_upper).all()
-        assert (one.strips.lower >= other.strips.lower).all()
-        assert (one.strips.upper <= other.strips.upper).all()
+        assert (in_one.event_lower >= in_other.event_lower).all()
+        assert (in_one.event_upper <= in_other.event_upper).all()
+        assert (in_one.lower >= in_other.lower).all()
+        assert (in_one.upper <= in_other.upper).all()
 
 
 def pl_direction(d):
-    return tolerant.Direction(np.ones(d))
+    return Direction(np.ones(d))
 
 
 @pytest.mark.slow
@@ -252,8 +251,8 @@ def test_without_a_misfit_half_spaces_are_those_of_the_likelihood_set():
     counts = data(study.model, study.true_point)
     options = {"error": 0.01, "directions": lambda at: [pl_direction(len(at))]}
     ours, theirs = (
-        tolerant_set(study.model, counts, misfit=0.0, **options),
-        likelihood_set(study.model, counts, **options),
+        half_spaces_of(tolerant_set(study.model, counts, misfit=0.0, **options)),
+        half_spaces_of(likelihood_set(study.model, counts, **options)),
     )
     assert (ours.rows == theirs.rows).all()
     assert (ours.offsets == theirs.offsets).all()
@@ -271,9 +270,11 @@ def test_the_share_of_intervals_does_not_depend_on_how_the_data_ended():
         "planned": Pilot(counts.counts // 20),
     }
     errors = {
-        name: measure_tolerantly(
-            study.model, replace(counts, pilot=pilot), error=0.925, directions=lambda at: [pl_direction(len(at))]
-        ).events.error
+        name: strips_of(
+            measure_tolerantly(
+                study.model, replace(counts, pilot=pilot), error=0.925, directions=lambda at: [pl_direction(len(at))]
+            )
+        ).error
         for name, pilot in ends.items()
     }
     assert errors == pytest.approx({"no order": 0.925, "empty": 0.125, "some": 0.125, "planned": 0.125})
