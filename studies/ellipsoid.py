@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from plumdp.learning.methods import Sets
-from studies.experiment import certified, paper_relaxations, prepare
+from studies.experiment import RELAXATIONS, bounded, prepare
 from studies.markdown import (
     SYMBOLS,
     brackets_held,
@@ -23,7 +22,7 @@ from studies.plots import draw_dots
 from studies.published import ELLIPSOIDS, INSTANCES, SMALL_INSTANCES
 from studies.study import Cell, Plan, Row, Study
 
-_SETS: Mapping[Sets, str] = {
+_SETS: Mapping[str, str] = {
     "interval": "intervals",
     "l1": "L1",
     "ellipsoid": "ellipsoid",
@@ -35,14 +34,14 @@ def _run(cell: Cell) -> list[Row]:
     """Return rows for all kinds of sets."""
     experiment = prepare(cell.instance)
     counts = experiment.draw(cell.runs, cell.seed)
-    return [row for sets in _SETS for row in certified(experiment, counts, sets)]
+    return [row for sets in _SETS for row in bounded(experiment, counts, sets)]
 
 
 def _describe(rows: Sequence[Row]) -> list[str]:
     """Return a table that compares the kinds of sets."""
     groups = grouped(rows, "sets", "instance", "relaxation")
     parts = []
-    for relaxation in paper_relaxations("ellipsoid"):
+    for relaxation in RELAXATIONS[1:]:
         lines = []
         for instance in distinct(rows, "instance"):
             ours = [short(middle(groups[kind, instance, relaxation], "gap")) for kind in _SETS]

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import process_time
-from typing import Any
 
 import numpy as np
 
@@ -15,12 +14,12 @@ from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.estimates import information
 from plumdp.data.counts import Pilot, PilotEnd
 from plumdp.data.simulate import simulate
-from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
 from plumdp.model.graph import FloatArray
+from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate
 from plumdp.solver.coupled.gradient import policy_gradient
-from studies.experiment import Experiment, held_against_truth, prepare
+from studies.experiment import Experiment, held_against_truth, learn_with, prepare
 from studies.markdown import distinct, grouped, markdown_table, mean, middle, short, short_seconds
 from studies.plots import WIDTH, finite, line, name_rows, new_figure
 from studies.published import INSTANCES, SMALL_INSTANCES
@@ -30,15 +29,15 @@ LIMIT_METHOD = "normal interval, not valid"
 _FEWER_RUNS = (1_000, 10_000)  # for the small instances, besides those of the plan
 _NOT_LARGE = 100  # times the limit: a gap beyond that is drawn at the edge
 
-_METHODS: Mapping[str, tuple[str, Mapping[str, Any], str]] = {  # name → what is known of order, options, relaxation
-    "published P_R": ("none", {"confidence_set": "published-interval"}, "rectangular"),
-    "intervals P_R": ("none", {"confidence_set": "interval"}, "rectangular"),
-    "ellipsoid P_R": ("none", {"confidence_set": "ellipsoid"}, "rectangular"),
-    "likelihood, no order": ("none", {"confidence_set": "likelihood"}, "coupled"),
-    "likelihood, in order": ("open", {"confidence_set": "likelihood"}, "coupled"),
-    "likelihood, expected": ("expected", {"confidence_set": "likelihood"}, "coupled"),
-    "likelihood P_R": ("planned", {"confidence_set": "likelihood"}, "rectangular"),
-    "likelihood, coupled": ("planned", {"confidence_set": "likelihood"}, "coupled"),
+_METHODS: Mapping[str, tuple[str, str, Relaxation]] = {  # name → what is known of order, set, relaxation
+    "published P_R": ("none", "published-interval", "rectangular"),
+    "intervals P_R": ("none", "interval", "rectangular"),
+    "ellipsoid P_R": ("none", "ellipsoid", "rectangular"),
+    "likelihood, no order": ("none", "likelihood", "coupled"),
+    "likelihood, in order": ("open", "likelihood", "coupled"),
+    "likelihood, expected": ("expected", "likelihood", "coupled"),
+    "likelihood P_R": ("planned", "likelihood", "rectangular"),
+    "likelihood, coupled": ("planned", "likelihood", "coupled"),
 }
 _LOOKS = {
     "published P_R": ("#999999", "s"),
@@ -63,11 +62,11 @@ def _rows(experiment: Experiment, runs: int, seed: int) -> list[Row]:
     study = experiment.study
     counts = simulate(study.model, study.true_point, runs, rng=seed, max_steps=study.max_steps + 1)
     rows, last = [], None
-    for method, (order, options, relaxation) in _METHODS.items():
+    for method, (order, sets, relaxation) in _METHODS.items():
         began = process_time()
         data = replace(counts, pilot=_known(counts.pilot, order, runs))
-        learned = learn(study.model, data, objectives=[study.objective], **options)
-        certificate = conclude(learned, study.objective, relaxation=relaxation)  # type: ignore[arg-type]
+        learned = learn_with(study.model, data, sets, objectives=[study.objective])
+        certificate = conclude(learned, study.objective, relaxation=relaxation)
         rows.append(_row(experiment, method, runs, certificate, process_time() - began))
         last = learned, certificate
     assert last is not None

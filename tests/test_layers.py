@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "plumdp"
 CHECKER = SOURCE.parent / "plumdp_verify"
 # all rooms, in the one order in which they may import each other; the root has no files but the public names
 ROOMS = (
-    *("base", "model", "case_studies", "data", "confidence", "region", "published", "fit", "relaxation", "solver"),
+    *("base", "model", "case_studies", "data", "confidence", "region", "fit", "relaxation", "solver"),
     *(
         "tables",
         "stages",

@@ -1,9 +1,9 @@
 """Intervals of events from their trials: an event is one or several outcomes of a row, and each visit tries it once.
 
 Equal probabilities are one event wherever they occur, so that the visits of several rows count together. Beta-binomial
-intervals hold at all times, whoever stops. Those of Clopper and Pearson, and of Hoeffding, need a number of trials that
-says nothing about the outcomes: samples that are independent, or runs of which each tries the event at most once.
-Tolerant ones hold at all times, for rows that may be off.
+intervals hold at all times, whoever stops. Those of Clopper and Pearson need a number of trials that says nothing
+about the outcomes: samples that are independent, or runs of which each tries the event at most once. Tolerant ones
+hold at all times, for rows that may be off.
 """
 
 from __future__ import annotations
@@ -172,24 +172,17 @@ def clopper_pearson(successes: int, trials: int, end: Exact, error: Exact, side:
     return k > 0 and bool(p.beta_lower(arb(k), arb(m + 1), regularized=1) <= arb(error) / 2)
 
 
-def _hoeffding(successes: int, trials: int, end: Exact, error: Exact, side: int) -> bool:
-    """Return whether an end is at least sqrt(ln(2 / error) / (2 trials)) away from the share of successes."""
-    away = side * (end * trials - successes)
-    return away > 0 and bool(arb(away * away) >= trials * (2 / arb(error)).log() / 2)
-
-
 def _tolerant(successes: int, trials: int, end: Exact, error: Exact, side: int) -> bool:
     """Return whether bets on shares beyond an end reach 1/error if no trial has a probability on its other side."""
     is_excluded = excludes_by_bets(successes, trials, end, tolerant_error(error), side)
     return is_excluded and is_posterior_enough(successes, trials, end, side)
 
 
-FIXED = ("clopper-pearson", "hoeffding")
+FIXED = ("clopper-pearson",)
 _EXCLUDED: dict[str, Callable[[int, int, Exact, Exact, int], bool]] = {
     ANYTIME: excludes_by_bets,
     TOLERANT: _tolerant,
     "clopper-pearson": clopper_pearson,
-    "hoeffding": _hoeffding,
 }
 
 

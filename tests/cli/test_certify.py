@@ -200,21 +200,6 @@ def test_no_data_end_with_4(tmp_path):
     assert result.output.startswith("Nothing certified")
 
 
-@pytest.mark.slow
-def test_published_constructions_are_estimates_and_end_with_4(folder):
-    arguments = [STUDY, str(folder / "counts.parquet"), "--confidence-set"]
-    for sets in ("published-interval", "published-ellipsoid"):
-        result = RUNNER.invoke(app, ["certify", *arguments, sets])
-        assert result.exit_code == 4
-        assert result.output.startswith("Estimate, no guarantee: ")
-        result = RUNNER.invoke(app, ["certify", *arguments, sets, "--json"])
-        assert result.exit_code == 4
-        assert json.loads(result.output)["status"] == "no guarantee"
-    table = RUNNER.invoke(app, ["compare", *arguments, "published-interval"]).output
-    assert table.count("no guarantee") == 5
-    assert "certified" not in table
-
-
 def test_the_printed_query_names_every_column():
     result = RUNNER.invoke(app, ["counts-sql", STUDY, "--dialect", "bigquery", "--table", "lake.flights"])
     assert result.exit_code == 0

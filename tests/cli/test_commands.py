@@ -90,7 +90,7 @@ def test_two_commands_take_the_same_option_alike():
 def test_a_command_takes_all_options_about_data_or_sets_or_none(name):
     """But advise, where intervals are not offered, and those that only name a confidence."""
     taken = [*shared_parameters(name)]
-    for group, needed in ((LogOptions, "data"), (SetOptions, "interval_method"), (ModelOptions, "space")):
+    for group, needed in ((LogOptions, "data"), (SetOptions, "confidence_set"), (ModelOptions, "space")):
         wanted = [each.name for each in fields(group) if each.name != "model"]
         assert needed not in taken or [each for each in taken if each in wanted] == wanted
 

@@ -99,7 +99,7 @@ def test_misuse_is_one_sentence_on_standard_error_or_an_object_and_ends_with_2(a
         ([Option("on_unmatched", "report")], "on_unmatched='report'", "--keep-going"),
         (["or: ", Option("pilot", False)], "or: pilot=False", "or: leave out --order and --sampling"),
         ([Option("force", True)], "force=True", "--force"),
-        ([Option("interval_method"), " is for"], "interval_method is for", "--interval-method is for"),
+        ([Option("confidence_set"), " is for"], "confidence_set is for", "--confidence-set is for"),
         ([Option("misfit", 0.3)], "misfit=0.3", "--misfit 0.3"),
         ([Option("expected", np.float64(100))], "expected=100.0", "--expected 100"),
         (["which ", Option("decide"), " answers"], "which decide answers", "which certify answers"),

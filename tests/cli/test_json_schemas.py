@@ -19,7 +19,7 @@ def with_fields(schema, version=1, **fields):
 
 CERTIFICATE = with_fields(
     "certificate",
-    status={"enum": ["certified", "nothing certified", "model contradicted", "no guarantee"]},
+    status={"enum": ["certified", "nothing certified", "model contradicted"]},
     lower=BOUND,
     upper=BOUND,
     objective=TEXT,
@@ -97,13 +97,7 @@ def several(schema, n):
     [
         (["info", "betting:5"], 0, INFO),
         (["certify", "betting:5", "COUNTS"], 0, CERTIFICATE),
-        (["certify", "betting:5", "COUNTS", "--confidence-set", "published-interval"], 4, CERTIFICATE),
         (["certify", "betting:5", "COUNTS", "-p", 'R>=1 [ F "end" ]'], 0, ANSWER),
-        (
-            ["certify", "betting:5", "COUNTS", "-p", 'R>=1 [ F "end" ]', "--confidence-set", "published-interval"],
-            4,
-            ANSWER,
-        ),
         (["certify", "betting:5", "COUNTS", "-p", 'R>=1 [ F "end" ]', "-p", "R>=99 [ C<=2 ]"], 1, several(ANSWER, 2)),
         (["compare", "betting:5", "COUNTS"], 0, several(CERTIFICATE, 5)),
         (["check-model", "betting:5", "COUNTS"], 0, with_fields("check", data_quality={"type": "object"})),

@@ -48,13 +48,8 @@ COUNTS = ["betting:5", "counts.parquet"]
             "--expected -2: give the number of runs, or of rows, that you expected, above 0",
         ),
         (
-            ["certify", *COUNTS, "--confidence-set", "l1", "--interval-method", "hoeffding"],
-            "--confidence-set l1: --interval-method is for --confidence-set interval",
-        ),
-        (
-            ["certify", *COUNTS, "--misfit", "0.1", "--confidence-set", "published-interval"],
-            "--misfit 0.1: there is no tolerant set of the kind 'published-interval'; choose 'interval' or "
-            "'likelihood'",
+            ["certify", *COUNTS, "--misfit", "0.1", "--confidence-set", "l1"],
+            "--misfit 0.1: there is no tolerant set of the kind 'l1'; choose 'interval' or 'likelihood'",
         ),
         (["certify", *COUNTS, "-o", "rows.csv"], "rows.csv is a file; name a folder for the result"),
         (["certify", *COUNTS, "--all-properties", "-p", "x"], "--all-properties and --property: choose one of them"),

@@ -93,13 +93,6 @@ def test_data_that_contradict_the_model_end_with_three_where_there_is_nothing_to
     assert run("policy", STUDY, "bad.parquet", "-o", "bad.png")[0] == 0
 
 
-def test_a_picture_of_published_sets_says_that_nothing_is_proved(run, place):
-    assert (
-        run("region", STUDY, "counts.parquet", "--confidence-set", "published-interval", "-o", "published.svg")[0] == 0
-    )
-    assert "Estimates: nothing proves these bounds" in (place / "published.svg").read_text()
-
-
 @pytest.mark.slow
 def test_records_of_learning_are_compared(run, place):
     assert run("online", "seed1.json", "seed2.json", "--truth", "12", "-o", "online.svg")[0] == 0

@@ -8,8 +8,8 @@ from flint import arb, ctx
 from random_pmdps import random_counts, random_problem
 
 import plumdp as pl
+from plumdp.confidence.least_squares import least_squares
 from plumdp.model.space import affine_coefficients
-from plumdp.published.least_squares import least_squares
 from plumdp.region.ellipsoid import build_ellipsoid
 from plumdp.relaxation.ellipsoidal import row_ellipsoid
 from plumdp.relaxation.relax import expression_wise

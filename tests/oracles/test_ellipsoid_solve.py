@@ -7,7 +7,7 @@ import pytest
 from random_pmdps import random_counts, random_problem
 
 import plumdp as pl
-from plumdp.published.least_squares import least_squares
+from plumdp.confidence.least_squares import least_squares
 from plumdp.region.ellipsoid import build_ellipsoid
 
 N_CASES = 60

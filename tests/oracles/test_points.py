@@ -26,8 +26,7 @@ import plumdp as pl
 from plumdp.certifying import pipeline, valuation
 from plumdp.certifying.pipeline import compare_learned
 from plumdp.model.objectives.reach import Reach
-from plumdp.published import ellipsoid_region, l1_region
-from plumdp.region import likelihood_region
+from plumdp.region import ellipsoid_region, l1_region, likelihood_region
 from plumdp.relaxation import relax
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.solver import component_bounds

@@ -13,11 +13,11 @@ import pytest
 from random_products import KINDS, random_product_problem
 
 import plumdp as pl
+from plumdp.confidence.least_squares import least_squares
+from plumdp.confidence.multinomial import row_bounds
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.published.ellipsoid_region import build_ellipsoid_region
-from plumdp.published.l1_region import build_l1_region
-from plumdp.published.least_squares import least_squares
-from plumdp.published.multinomial import row_bounds
+from plumdp.region.ellipsoid_region import build_ellipsoid_region
+from plumdp.region.l1_region import build_l1_region
 
 pytestmark = pytest.mark.slow
 

@@ -145,7 +145,7 @@ def stopped(model, method, n_rounds, rng):
         yield TransitionCounts(model.graph, until[time, repetition], "adaptive")
 
 
-def count_misses(model, data, *, error=ERROR, intervals=None, tamper=None):
+def count_misses(model, data, *, error=ERROR, tamper=None):
     """Return in how many repetitions some expression or event lies outside its bounds.
 
     ``tamper(events, counts)`` may return false counts in place of the true ones.
@@ -155,7 +155,7 @@ def count_misses(model, data, *, error=ERROR, intervals=None, tamper=None):
     missed = []
     for counts in data:
         given = counts if tamper is None else tamper(events, counts)
-        bounds = expression_bounds(model, given, error=error, interval_method=intervals, events=events)
+        bounds = expression_bounds(model, given, error=error, events=events)
         by_expression = (bounds.lower <= expressions) & (expressions <= bounds.upper)
         by_event = (bounds.event_lower <= truth) & (truth <= bounds.event_upper)
         missed.append(not (by_expression.all() and by_event.all()))

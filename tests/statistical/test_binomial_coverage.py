@@ -8,7 +8,7 @@ from scipy.stats import binom
 from tiers import size
 
 import plumdp as pl
-from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
+from plumdp.confidence.binomial import beta_binomial, clopper_pearson
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +40,7 @@ def ever_misses(method, n, probabilities, error):
     return missed
 
 
-@pytest.mark.parametrize("method", [clopper_pearson, hoeffding, beta_binomial])
+@pytest.mark.parametrize("method", [clopper_pearson, beta_binomial])
 @pytest.mark.parametrize("error", [0.1, 1e-3, 1e-6])
 def test_after_a_fixed_number_of_trials_an_interval_misses_with_at_most_its_error(method, error):
     for n in (1, 2, 5, 10, 50, 200, 1000, 5000):
@@ -59,10 +59,9 @@ def test_the_anytime_interval_ever_misses_with_at_most_its_error(error):
     assert ever[0] >= 0.2 * error  # neither is it too wide
 
 
-@pytest.mark.parametrize(("method", "n"), [(clopper_pearson, 150), (hoeffding, 500)])
-def test_other_intervals_miss_at_some_time_more_often(method, n):
+def test_other_intervals_miss_at_some_time_more_often():
     """The check can fail: an interval for a fixed number of trials is no anytime interval."""
-    assert ever_misses(method, n, [0.5], 1e-3) > 1.5e-3
+    assert ever_misses(clopper_pearson, 150, [0.5], 1e-3) > 1.5e-3
 
 
 # a coin, and someone who looks at the certificate after every run until it is false

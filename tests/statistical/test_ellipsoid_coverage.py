@@ -16,10 +16,11 @@ import pytest
 from tiers import size
 
 import plumdp as pl
+from plumdp.confidence import least_squares as method
+from plumdp.confidence.least_squares import least_squares
+from plumdp.confidence.observations import observations
 from plumdp.data.counts import TransitionCounts
-from plumdp.published import least_squares as method
-from plumdp.published.least_squares import least_squares, published_least_squares
-from plumdp.published.observations import observations
+from studies.published_sets import published_ellipsoid
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +67,7 @@ COINS = two_coins(slope=Fraction(1, 10))
 def ellipsoid(model, first, second, error, paper):
     counts = np.zeros(model.graph.n_transitions, dtype=np.int64)
     counts[:2] = first, second
-    measure = published_least_squares if paper else least_squares
+    measure = published_ellipsoid if paper else least_squares
     return measure(model, TransitionCounts(model.graph, counts, "adaptive"), error=error)
 
 

@@ -13,11 +13,11 @@ import numpy as np
 from coupled_points import is_point_of
 
 from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.confidence.least_squares import LeastSquares
 from plumdp.confidence.likelihood import Likelihood, LinearConstraints
+from plumdp.confidence.multinomial import RowBounds
 from plumdp.confidence.sets import Evidence
 from plumdp.fit.drift import drift_constraints
-from plumdp.published.least_squares import LeastSquares
-from plumdp.published.multinomial import RowBounds
 from plumdp.solver.at_points import move_inside
 
 _MARGIN = 1e-9  # of a sum of logarithms, relative to its size: more than floats can be off

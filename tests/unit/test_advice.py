@@ -235,14 +235,6 @@ def test_data_that_are_not_runs_need_a_length():
     assert [p.sampling for p in found.predictions] == ["uniform", "certified policy", "advised"]
 
 
-def test_sets_without_a_guarantee_are_refused():
-    with pytest.raises(pl.DataError) as error:
-        advise(pl.learn(MODEL, LEARNED.counts, confidence_set="published-interval"), DONE)
-    assert str(error.value) == (
-        "these sets have no guarantee, so that their width says nothing; choose another confidence_set"
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rover:10,10", "aircraft:20,10", "glider:11,9"])
 def test_predicted_widths_are_within_15_percent_of_measured_ones(name):

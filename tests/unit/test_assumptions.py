@@ -96,7 +96,6 @@ KINDS = {
     "rewards": lambda: (PAID, pl.read_log(PAID, LOG), "given rewards"),
     "evidence": lambda: (MODEL, pl.read_log(MODEL, LOG), "given evidence"),
     "misfit": lambda: (MODEL, pl.read_log(MODEL, LOG), "given misfit"),
-    "published": lambda: (MODEL, pl.read_log(MODEL, LOG), "given published"),
     "table": lambda: (TABLE, pl.read_log(TABLE, LOG), "given table"),
     "table in order": lambda: (TABLE, pl.read_log(TABLE, LOG, **ORDERED), "given table open runs"),
     "table of samples": lambda: (TABLE, pl.TransitionCounts(TABLE.graph, COUNTS, "independent"), "given table fixed"),
@@ -134,7 +133,6 @@ KINDS = {
 OPTIONS = {
     "evidence": {"evidence": {"p": (60, 100)}},
     "misfit": {"misfit": 0.01},
-    "published": {"confidence_set": "published-interval"},
 }
 
 BETS = {"planned", "open", "fixed"}
@@ -154,7 +152,6 @@ NEEDED = {  # sentence → when a claim needs it: where all these words hold, an
     "the model, with its parameters, .* all other options were chosen before these data were looked at": "",
     "you fixed the amount of data before you looked at any; .*": "planned",
     "you fixed the number of samples of each state and action before you looked at any": "fixed bets",
-    "what was sampled and when you stopped did not depend on the data .*": "published",
     FIRST: "bets -open",
     ".*; the runs are independent, all under one policy, and were numbered without looking at how they .*": "alike",
     ".*; both parts were planned before either was looked at, and neither depends on the other": "both",
@@ -306,7 +303,7 @@ def test_every_claim_has_the_assumptions_that_it_needs(case, verb, kind):
     of_kind = case(kind)
     result, more = VERBS[verb](of_kind)
     now = of_kind.now | {*more.split()}
-    now -= {"evidence", "misfit", "published"} if verb == "check_model" else set()
+    now -= {"evidence", "misfit"} if verb == "check_model" else set()
     now -= {"evidence"} if verb == "compare_models" else set()
     require_all(result, now, kind, verb)
 

@@ -13,9 +13,9 @@ from scipy.special import gammaln
 from scipy.stats import binom
 from tiers import TIER, examples
 
-from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding, likelihood_interval
+from plumdp.confidence.binomial import beta_binomial, clopper_pearson, likelihood_interval
 
-METHODS = [clopper_pearson, hoeffding, beta_binomial]
+METHODS = [clopper_pearson, beta_binomial]
 errors = st.floats(1e-12, 0.5)
 
 
@@ -151,17 +151,6 @@ def test_clopper_pearson_is_not_too_narrow_at_tiny_errors(error):
     for k, n in ((9_999_000, 10**7), (3, 10**6), (10, 20)):
         lower, upper = (float(end) for end in clopper_pearson(k, n, error))
         assert all(tail <= error / 2 for tail in tails(k, n, lower, upper))
-
-
-@given(counts(10**6), errors)
-def test_hoeffding_is_its_formula_within_the_unit_interval(pair, error):
-    k, n = pair
-    lower, upper = hoeffding(k, n, error)
-    radius = np.sqrt(np.log(2 / error) / (2 * n)) if n else 1
-    centre = k / n if n else 0.5
-    assert lower <= max(centre - radius, 0) <= lower + 1e-11
-    assert upper >= min(centre + radius, 1) >= upper - 1e-11
-    assert 0 <= lower <= upper <= 1
 
 
 @given(counts(10**4), errors)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import plumdp as pl
-from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding
+from plumdp.confidence.binomial import beta_binomial, clopper_pearson
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.event_counts import pool
 from plumdp.data.counts import EventCounts, TransitionCounts
@@ -66,30 +66,21 @@ def expression(model, polynomial):
 
 
 @pytest.mark.parametrize(
-    ("make", "sampling", "intervals", "method", "guarantee"),
+    ("make", "sampling", "method", "guarantee"),
     [
-        (again, "independent", None, "Clopper–Pearson", FIXED),
-        (once, "trajectories", None, "Clopper–Pearson", FIXED),
-        (again, "trajectories", None, "beta-binomial", ANYTIME),
-        (mixed, "trajectories", None, MIXED, FIXED),
-        (once, "adaptive", None, "beta-binomial", ANYTIME),
-        (again, "independent", "clopper-pearson", "Clopper–Pearson", FIXED),
-        (once, "trajectories", "clopper-pearson", "Clopper–Pearson", FIXED),
-        (again, "trajectories", "clopper-pearson", "Clopper–Pearson", "asymptotic"),
-        (mixed, "trajectories", "clopper-pearson", "Clopper–Pearson", "asymptotic"),
-        (once, "adaptive", "clopper-pearson", "Clopper–Pearson", "none"),
-        (once, "trajectories", "hoeffding", "Hoeffding", FIXED),
-        (again, "trajectories", "hoeffding", "Hoeffding", "asymptotic"),
-        (again, "adaptive", "hoeffding", "Hoeffding", "none"),
-        (again, "independent", "beta-binomial", "beta-binomial", ANYTIME),
-        (again, "adaptive", "beta-binomial", "beta-binomial", ANYTIME),
+        (again, "independent", "Clopper–Pearson", FIXED),
+        (once, "trajectories", "Clopper–Pearson", FIXED),
+        (again, "trajectories", "beta-binomial", ANYTIME),
+        (mixed, "trajectories", MIXED, FIXED),
+        (once, "adaptive", "beta-binomial", ANYTIME),
+        (again, "adaptive", "beta-binomial", ANYTIME),
     ],
 )
-def test_the_intervals_fit_the_data_and_the_guarantee_fits_both(make, sampling, intervals, method, guarantee):
+def test_the_intervals_fit_the_data_and_the_guarantee_fits_both(make, sampling, method, guarantee):
     model = make()
-    bounds = expression_bounds(model, counts_of(model, sampling), interval_method=intervals)
+    bounds = expression_bounds(model, counts_of(model, sampling))
     assert (bounds.method, bounds.guarantee) == (method, guarantee)
-    functions = {"Clopper–Pearson": clopper_pearson, "Hoeffding": hoeffding, "beta-binomial": beta_binomial}
+    functions = {"Clopper–Pearson": clopper_pearson, "beta-binomial": beta_binomial}
     if method in functions:
         expected = functions[method](bounds.successes, bounds.trials, 0.001 / len(bounds.events))
         np.testing.assert_array_equal([bounds.event_lower, bounds.event_upper], expected)
@@ -119,8 +110,8 @@ def test_as_in_the_paper_f_and_its_complement_have_an_interval_each():
     """With p and 1 - p kept apart the error is divided by two, and the two intervals mirror each other."""
     model = again()
     events = find_events(model, merge_complements=False)
-    counts = counts_of(model, "trajectories")
-    bounds = expression_bounds(model, counts, error=0.05, interval_method="clopper-pearson", events=events)
+    counts = counts_of(model, "independent")
+    bounds = expression_bounds(model, counts, error=0.05, events=events)
     n, k = counts.total, int(counts.counts[model.expression == expression(model, p)].sum())
     np.testing.assert_array_equal([bounds.event_lower[0], bounds.event_upper[0]], clopper_pearson(k, n, 0.025))
     np.testing.assert_array_equal([bounds.event_lower[1], bounds.event_upper[1]], clopper_pearson(n - k, n, 0.025))
@@ -186,10 +177,6 @@ def test_a_model_without_unknowns_needs_no_data():
         ({"error": 0}, "error=0: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %"),
         ({"error": 1.0}, "error=1.0: give a probability"),
         ({"error": float("nan")}, "error=nan: give a probability"),
-        (
-            {"interval_method": "wald"},
-            "interval_method='wald': choose one of 'clopper-pearson', 'hoeffding', 'beta-binomial'",
-        ),
     ],
 )
 def test_wrong_options_are_refused(options, message):

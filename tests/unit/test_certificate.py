@@ -145,14 +145,6 @@ def test_it_says_with_how_many_others_it_holds(others, words):
             "MODEL CONTRADICTED: no parameters explain the data. Without its expressions, on the graph alone, the "
             "policy's value lies between 0.25 and 0.5 with confidence 99.9 %.",
         ),
-        (
-            {"guarantee": "none", "status": "no guarantee"},
-            "Estimate, no guarantee: the policy's value may lie between 0.25 and 0.5.",
-        ),
-        (
-            {"guarantee": "asymptotic"},
-            "The policy's value lies between 0.25 and 0.5 with confidence 99.9 % (asymptotically).",
-        ),
     ],
 )
 def test_the_headline_says_what_kind_of_claim_it_is(changes, beginning):

@@ -64,7 +64,6 @@ OTHERS = {
     "exploration": {"exploration": 0.5},
     "precision": {"precision": 1e-3},
     "confidence": {"confidence": 0.9},
-    "as published": {"confidence_set": "published-interval"},
 }
 
 

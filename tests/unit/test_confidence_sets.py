@@ -57,11 +57,11 @@ def test_every_kind_says_what_the_stages_behind_it_ask(kind):
     bounds = learned.bounds
     assert bounds.kind == learned.kind == kind
     assert bounds.method
-    assert bounds.guarantee == ("none" if kind.startswith("published") else "finite-sample, anytime")
+    assert bounds.guarantee == "finite-sample, anytime"
     assert (bounds.estimate is not None) == (kind == "likelihood")
     assert (bounds.directions, bounds.rests_on) == ((), ())  # nothing is known of the order of the data
-    assert (learned.fit is not None) == SETS[kind].is_tested == (not kind.startswith("published"))
-    assert (bounds.intervals is not None) == SETS[kind].has_intervals
+    assert learned.fit is not None
+    assert (bounds.intervals is not None) == (kind != "ellipsoid")
     if bounds.intervals is not None:
         lower, upper = bounds.intervals
         assert lower.shape == upper.shape == (len(model.expressions),)
@@ -77,7 +77,7 @@ def test_a_set_says_what_it_rests_on_if_a_pilot_placed_it(kind):
     is_placed = kind == "likelihood"
     assert (len(learned.bounds.directions), len(learned.bounds.rests_on)) == ((1, 2) if is_placed else (0, 0))
     about_test = [text for text in learned.rests_on if text.startswith("for the test of the model: the first ")]
-    assert len(about_test) == (not is_placed and SETS[kind].is_tested)
+    assert len(about_test) == (not is_placed)
     assert len(learned.policies) == is_placed
 
 
@@ -117,7 +117,6 @@ def test_a_new_kind_of_set_is_one_entry_of_the_table(monkeypatch):
     box = ConfidenceMethod(
         lambda model, counts, *, error: KnownBox(),
         lambda model, found: build_region(model.space, [p, q], [3 / 8] * 2, [5 / 8] * 2),
-        has_intervals=False,
     )
     monkeypatch.setitem(SETS, "box", box)
     model, counts = two_coins()

@@ -185,11 +185,6 @@ def test_floats_beside_a_number_are_on_their_sides(number):
     assert Fraction(fixed.rest[i]) <= 1 - number
 
 
-def test_published_constructions_are_not_tested():
-    model = rows_model((0.5, 0.5), (p, 1 - p))
-    assert not is_contradicted(model, counts_of(model, (990, 10), (60, 40)), confidence_set="published-interval")
-
-
 # Rows that fix the same numbers
 
 
@@ -425,8 +420,6 @@ def test_learning_online_finds_a_number_that_is_wrong():
     records = list(pl.learn_online(model, environment, goal(model), episodes=2000))
     assert records[0].status != "model contradicted"
     assert records[-1].status == "model contradicted"
-    published = pl.learn_online(model, environment, goal(model), episodes=2000, confidence_set="published-interval")
-    assert {record.status for record in published} == {"no guarantee"}
 
 
 def test_testing_changes_nothing_but_the_share_if_all_numbers_are_right():

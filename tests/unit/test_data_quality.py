@@ -54,11 +54,10 @@ CONTRADICTIONS = {
 }
 
 
-@pytest.mark.parametrize("sets", [None, "published-interval"])
 @pytest.mark.parametrize("case", CONTRADICTIONS)
-def test_nothing_is_claimed_if_the_log_shows_what_the_graph_excludes(case, sets):
+def test_nothing_is_claimed_if_the_log_shows_what_the_graph_excludes(case):
     read, reason = CONTRADICTIONS[case]
-    certificate = pl.certify(COIN, read(), HEADS, confidence_set=sets)
+    certificate = pl.certify(COIN, read(), HEADS)
     assert (certificate.status, certificate.reason) == ("model contradicted", reason)
     assert (certificate.lower, certificate.upper) == (-math.inf, math.inf)
     assert certificate.assumptions == ()
@@ -196,8 +195,7 @@ def kept(counts, path):
     return pl.read_counts(COIN, path)
 
 
-@pytest.mark.parametrize("sets", [None, "published-interval"])
-def test_certificates_say_that_no_step_is_missing_because_of_its_outcome(sets, tmp_path):
+def test_certificates_say_that_no_step_is_missing_because_of_its_outcome(tmp_path):
     counts = [
         throws(*[1] * 60, *[2] * 40),
         runs_of_coin(100),
@@ -205,7 +203,7 @@ def test_certificates_say_that_no_step_is_missing_because_of_its_outcome(sets, t
     ]
     counts += [kept(counts[2], tmp_path / "counts.parquet"), SIMULATED["simulate"](1) + runs_of_coin(9)]
     for data in counts:
-        assert {COMPLETE, UNCONFOUNDED} <= {*pl.certify(COIN, data, HEADS, confidence_set=sets).assumptions}
+        assert {COMPLETE, UNCONFOUNDED} <= {*pl.certify(COIN, data, HEADS).assumptions}
 
 
 @pytest.mark.parametrize("way", SIMULATED)

@@ -10,12 +10,13 @@ from random_pmdps import random_counts, random_problem
 from row_models import row_model
 
 import plumdp as pl
+from plumdp.confidence.least_squares import least_squares
+from plumdp.confidence.observations import observations
 from plumdp.data.counts import TransitionCounts
-from plumdp.published.ellipsoid_region import build_ellipsoid_region
-from plumdp.published.least_squares import least_squares, published_least_squares
-from plumdp.published.observations import observations
 from plumdp.region import ellipsoid_kernels
 from plumdp.region.ellipsoid import build_ellipsoid
+from plumdp.region.ellipsoid_region import build_ellipsoid_region
+from studies.published_sets import published_ellipsoid
 
 ctx.prec = 300
 
@@ -56,7 +57,7 @@ def test_a_coin_counts_like_one_of_its_sides():
 def test_the_published_constants_count_both_sides_and_promise_nothing():
     """V = 0.01 + 20, centre (7 + (10 - 3)) / V, radius ½ sqrt(ln(V / 0.01) + 2 ln 1000) + 0.1 · 1."""
     model = one_row(p, 1 - p)
-    found = published_least_squares(model, counted(model, 7, 3), error=0.001)
+    found = published_ellipsoid(model, counted(model, 7, 3), error=0.001)
     assert found.matrix[0, 0] == pytest.approx(20.01, rel=1e-14)
     assert found.centre[0] == pytest.approx(14 / 20.01, rel=1e-14)
     assert found.radius == pytest.approx(0.5 * sqrt(log(2001) + 2 * log(1000)) + 0.1, rel=1e-9)

@@ -35,7 +35,6 @@ from studies.layered import layered_model
 SOURCE = Path(pl.__file__).parent
 FLAGS = (False, True)
 ERRORS = [0.5, 0.3, 0.05, 1 - 0.999, 1e-9]
-PUBLISHED = whole_set(Fraction(1), tests=Fraction(0))
 
 
 def budgets():
@@ -49,7 +48,7 @@ def budgets():
         found[f"misfit, {facts}"] = tolerant_shares(has_bets=facts[0], has_drifts=facts[1])
     tested = {f"{name}, fixed numbers": with_fixed_numbers(each) for name, each in found.items()}
     studies = {f"{name}, evidence": beside_studies(each) for name, each in (found | tested).items()}
-    return found | tested | studies | {"published": PUBLISHED}
+    return found | tested | studies
 
 
 BUDGETS = budgets()
@@ -79,11 +78,6 @@ def test_likelihood_sets_beside_fixed_numbers_spend_all_of_the_error():
     for name, budget in BUDGETS.items():
         if name.startswith("likelihood"):
             assert budget.total == (1 if "fixed numbers" in name else Fraction(19, 20)), name
-
-
-def test_published_sets_leave_nothing_for_tests_of_fixed_numbers():
-    with pytest.raises(ValueError, match="sum to at most one"):
-        with_fixed_numbers(PUBLISHED)
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.fractions(min_value=Fraction(-1, 10), max_value=Fraction(7, 10))))
@@ -431,15 +425,6 @@ def test_learning_while_acting_spends_what_the_budget_says_at_all_updates(spent,
         expected = by_part(budget, 1 - 0.99)
         del expected["graph_alone"]
         assert spent == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["published-interval", "published-ellipsoid"])
-def test_published_sets_have_all_of_the_error_and_nothing_is_tested(kind, spent, studies):
-    model, _, truth, steps = studies["fixed numbers"]
-    counts = pl.simulate(model, truth, 400, rng=1, max_steps=steps)
-    learned = learned_by(spent, model, counts, confidence_set=kind)
-    assert spent == {"whole_set": learned.error}
-    assert learned.budget == PUBLISHED
 
 
 # What certificates say

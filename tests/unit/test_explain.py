@@ -99,9 +99,7 @@ def test_parts_that_are_not_wanted_stay_empty(learned, certificate, findings):
 
 OPTIONS = {
     "intervals": {"confidence_set": "interval", "relaxation": "rectangular"},
-    "hoeffding": {"interval_method": "hoeffding"},
     "l1": {"confidence_set": "l1"},
-    "published": {"confidence_set": "published-interval"},
     "misfit": {"misfit": 0.01},
     "confidence": {"confidence": 0.3},
     "a policy": {"policy": STUDY.model.graph.first_choice[:-1]},

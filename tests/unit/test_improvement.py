@@ -141,12 +141,6 @@ def test_data_that_contradict_the_model_improve_nothing():
     assert "the data contradict the model" in found.sentence
 
 
-def test_sets_without_a_guarantee_improve_nothing():
-    found = improve(MODEL, data(2000), WINS, over="a", confidence_set="published-interval")
-    assert not found.is_better
-    assert "these sets have no guarantee" in found.sentence
-
-
 @pytest.mark.parametrize("options", [{"confidence_set": "interval"}, {"misfit": 0.01}, {"confidence_set": "l1"}])
 def test_every_set_with_a_guarantee_improves(options):
     found = improve(MODEL, data(5000), WINS, over="a", **options)

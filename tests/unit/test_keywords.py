@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.base.vocabulary import Intervals, Sets
+from plumdp.base.vocabulary import Sets
 from plumdp.cli import load
 
 LEARNERS = (pl.learn, pl.certify, pl.certify_all, pl.compare, pl.decisions.improve)
 KEYWORDS = [
     ("confidence", float, 0.999),
     ("confidence_set", Sets | None, None),
-    ("interval_method", Intervals | None, None),
     ("events", pl.model.Events | None, None),
     ("misfit", float, 0.0),
     ("evidence", Mapping[str, tuple[int, int]] | None, None),
@@ -79,8 +78,8 @@ def test_a_keyword_that_there_is_not_is_refused_by_the_function_that_was_called(
         ({"confidence_set": ""}, r"^confidence_set='': choose one of 'interval'"),
         ({"misfit": -0.1}, r"^misfit=-0\.1: give a number from 0"),
         (
-            {"confidence_set": "l1", "interval_method": "hoeffding"},
-            r"^confidence_set='l1': interval_method is for confidence_set='interval'$",
+            {"confidence_set": "l1", "events": ()},
+            r"^confidence_set='l1': events are for confidence_set='interval'$",
         ),
     ],
 )
@@ -95,8 +94,7 @@ def test_every_function_refuses_what_learning_refuses(function, study, counts, o
     [
         {"confidence": 0.9},
         {"confidence_set": "ellipsoid"},
-        {"interval_method": "hoeffding"},
-        {"confidence_set": "published-interval"},
+        {"confidence_set": "interval"},
         {"misfit": 0.01},
         {"evidence": {"p": (55_000, 100_000)}},
     ],

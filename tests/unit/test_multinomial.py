@@ -10,10 +10,10 @@ from random_pmdps import random_counts, random_problem
 from scipy.stats import multinomial
 
 import plumdp as pl
+from plumdp.confidence.multinomial import dirichlet, row_bounds, weissman
 from plumdp.confidence.tied_rows import KNOWN, find_tied_rows
 from plumdp.data.counts import TransitionCounts
-from plumdp.published.l1_region import build_l1_region
-from plumdp.published.multinomial import dirichlet, row_bounds, weissman
+from plumdp.region.l1_region import build_l1_region
 
 p, q = pl.parameters("p", "q")
 SQUARE = pl.ParameterSpace.box({"p": (0, 0.5), "q": (0, 0.5)})
@@ -129,28 +129,22 @@ def test_intervals_of_expressions_are_half_a_radius_wide_on_either_side():
 
 
 @pytest.mark.parametrize(
-    ("sampling", "balls", "guarantee"),
+    ("sampling", "guarantee"),
     [
-        ("independent", None, "finite-sample, fixed N"),
-        ("trajectories", None, "finite-sample, anytime"),
-        ("adaptive", None, "finite-sample, anytime"),
-        ("trajectories", "weissman", "asymptotic"),
-        ("adaptive", "weissman", "none"),
+        ("independent", "finite-sample, fixed N"),
+        ("trajectories", "finite-sample, anytime"),
+        ("adaptive", "finite-sample, anytime"),
     ],
 )
-def test_the_guarantee_fits_how_the_data_were_sampled(sampling, balls, guarantee):
+def test_the_guarantee_fits_how_the_data_were_sampled(sampling, guarantee):
     model = rows_model([p, q, 1 - p - q])
-    assert row_bounds(model, counted(model, [10, 20, 70], sampling), balls=balls).guarantee == guarantee
+    assert row_bounds(model, counted(model, [10, 20, 70], sampling)).guarantee == guarantee
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"error": 0}, "error=0: give a probability"), ({"balls": "round"}, "balls='round': choose one of 'weissman'")],
-)
-def test_impossible_options_are_refused(options, message):
+def test_an_impossible_error_is_refused():
     model = rows_model([p, q, 1 - p - q])
-    with pytest.raises(pl.DataError, match=message):
-        row_bounds(model, counted(model, [10, 20, 70]), **options)
+    with pytest.raises(pl.DataError, match="error=0: give a probability"):
+        row_bounds(model, counted(model, [10, 20, 70]), error=0)
 
 
 # The region

@@ -161,45 +161,23 @@ def test_two_rows_with_one_expression_and_clashing_frequencies_are_pooled_and_on
 
 
 @pytest.mark.parametrize(
-    ("sampling", "intervals", "guarantee", "sampled"),
+    ("sampling", "guarantee", "sampled"),
     [
         (
             "independent",
-            None,
             "finite-sample, fixed N",
             "you fixed the number of samples of each state and action before you looked at any",
         ),
-        ("trajectories", None, "finite-sample, anytime", None),
-        ("adaptive", None, "finite-sample, anytime", None),
-        (
-            "trajectories",
-            "clopper-pearson",
-            "asymptotic",
-            "runs are independent, all under one policy, and you fixed their number before you looked at any, and "
-            "there are so many that approximations for large samples hold (no number is proved to be enough)",
-        ),
-        (
-            "adaptive",
-            "hoeffding",
-            "none",
-            "what was sampled and when you stopped did not depend on the data (assumed, as nobody said so)",
-        ),
-        ("adaptive", "beta-binomial", "finite-sample, anytime", None),
+        ("trajectories", "finite-sample, anytime", None),
+        ("adaptive", "finite-sample, anytime", None),
     ],
 )
-def test_assumptions_fit_data_and_intervals(sampling, intervals, guarantee, sampled):
+def test_assumptions_fit_data_and_intervals(sampling, guarantee, sampled):
     model = two_coins()
     counts = counts_of(model, sampling, s0=(60, 40))
-    certificate = certify(model, counts, goal(model), confidence_set="interval", interval_method=intervals)
+    certificate = certify(model, counts, goal(model), confidence_set="interval")
     assert certificate.guarantee == guarantee
     assert certificate.assumptions == (STRUCTURE, TIED, CHOSEN, *filter(None, [sampled]), ONCE, UNCONFOUNDED, COMPLETE)
-
-
-def test_intervals_that_such_data_void_are_no_certificate():
-    model = two_coins()
-    certificate = certify(model, counts_of(model, "adaptive", s0=(60, 40)), goal(model), interval_method="hoeffding")
-    assert certificate.status == "no guarantee"
-    assert str(certificate).startswith("Estimate, no guarantee: ")
 
 
 def test_provenance_names_versions_the_model_and_the_size_of_the_data():
@@ -293,24 +271,14 @@ def test_the_likelihood_and_coupled_bounds_are_the_default():
     assert same(default, compare(model, counts, goal(model))[-1])
 
 
-@pytest.mark.parametrize("options", [{"interval_method": "beta-binomial"}, {"events": "of the model"}])
-def test_options_about_intervals_ask_for_intervals(options):
+def test_events_ask_for_intervals():
     model = gamble()
-    given = {name: pl.model.find_events(model) if name == "events" else value for name, value in options.items()}
+    given = {"events": pl.model.find_events(model)}
     counts, named = gamble_counts(model), {"confidence_set": "interval", "relaxation": "coupled"}
     default = certify(model, counts, goal(model), **given)
     assert same(default, certify(model, counts, goal(model), **given, **named))
     assert (default.confidence_set.startswith("likelihood"), default.relaxation) == (False, "coupled")
     assert same(default, conclude(learn(model, counts, objectives=[goal(model)], **given), goal(model)))
-
-
-@pytest.mark.parametrize("sets", ["published-interval", "published-ellipsoid"])
-def test_published_sets_are_rectangular_by_default_and_coupled_if_named(sets):
-    """What the paper publishes is rectangular at best, so that is what it is compared with."""
-    model = gamble()
-    for named, expected in (({}, "rectangular"), ({"relaxation": "coupled"}, "coupled")):
-        certificate = certify(model, gamble_counts(model), goal(model), confidence_set=sets, **named)
-        assert certificate.relaxation == expected
 
 
 # Compare
@@ -340,61 +308,6 @@ def test_one_set_serves_many_objectives(sets):
     learned = learn(model, counts_of(model, s0=(60, 40)), confidence_set=sets)
     best, worst = conclude(learned, goal(model)), conclude(learned, goal(model, "min"))
     assert (best.lower, best.upper) == (pytest.approx(worst.lower, abs=1e-6), pytest.approx(worst.upper, abs=1e-6))
-
-
-# What the paper publishes
-
-
-def test_published_intervals_are_one_for_each_expression_at_the_whole_error_and_guarantee_nothing():
-    """p and 1 - p have an interval each at half the error, of the same 1000 trials: those of 1 - p are no narrower."""
-    model = two_coins()
-    counts = counts_of(model, s0=(290, 210), s1=(310, 190))
-    certificate = certify(
-        model, counts, goal(model), confidence=0.99, confidence_set="published-interval", precision=1e-9
-    )
-    lower, upper = clopper_pearson(np.array([600]), np.array([1000]), (1 - 0.99) / 2)
-    assert certificate.parameters["p"] == (pytest.approx(lower[0]), pytest.approx(upper[0]))
-    assert certificate.lower == pytest.approx(lower[0] ** 2, abs=1e-9)
-    assert (certificate.guarantee, certificate.status) == ("none", "no guarantee")
-    assert certificate.headline.startswith("Estimate, no guarantee: the policy's value may lie between ")
-    assert "without a proof" in certificate._repr_html_()
-    assert certificate.to_dict()["status"] == "no guarantee"
-
-
-def test_published_intervals_know_no_factors():
-    model = products()
-    counts = products_counts(model)
-    published, ours = (learn(model, counts, confidence_set=sets) for sets in ("published-interval", "interval"))
-    assert len(published.bounds.events) == int(model.expressions.is_unknown.sum())
-    assert len(published.bounds.events.factors.event) == 0 < len(ours.bounds.events.factors.event)
-
-
-def test_the_published_ellipsoid_counts_every_transition_in_full_and_guarantees_nothing():
-    model = two_coins()
-    counts = counts_of(model, s0=(290, 210), s1=(310, 190))
-    learned = learn(model, counts, confidence_set="published-ellipsoid")
-    assert learned.bounds.matrix[0, 0] == pytest.approx(0.01 + 2 * 1000)
-    certificate = conclude(learned, goal(model))
-    assert (certificate.guarantee, certificate.status) == ("none", "no guarantee")
-
-
-def test_data_that_contradict_published_intervals_are_not_called_a_proof():
-    model = two_coins()
-    learned = learn(model, counts_of(model, s0=(90, 10)), confidence_set="published-interval")
-    clash = replace(learned.bounds, event_lower=np.array([0.8, 0.8]), event_upper=np.array([0.9, 0.9]))
-    certificate = conclude(learned_from(model, learned.counts, clash, learned.error, learned.budget), goal(model))
-    assert (certificate.guarantee, certificate.status) == ("none", "no guarantee")
-    assert certificate.reason.startswith("no parameters fit ")
-
-
-@pytest.mark.parametrize("sets", ["published-interval", "published-ellipsoid"])
-def test_published_sets_choose_intervals_and_events_themselves(sets):
-    model = two_coins()
-    for options in ({"interval_method": "hoeffding"}, {"events": pl.model.find_events(model)}):
-        message = f"^confidence_set='{sets}': {next(iter(options))} is for confidence_set='interval'$"
-        for ask in (certify, compare):
-            with pytest.raises(pl.DataError, match=message):
-                ask(model, counts_of(model), goal(model), confidence_set=sets, **options)
 
 
 # Products of parameters

@@ -95,7 +95,6 @@ def pages(certified_and_found, hostile_and_found, contradicted_and_found, proble
         "certified": certified_and_found,
         "hostile": hostile_and_found,
         "contradicted": contradicted_and_found,
-        "published": explained(*problem, confidence_set="published-interval"),
     }
     return {name: render(certificate, findings) for name, (certificate, findings) in shown.items()}
 
@@ -128,7 +127,7 @@ class Page(HTMLParser):
             self.texts.setdefault(self.open[-1], []).append(data)
 
 
-KINDS = ("certified", "hostile", "contradicted", "published")
+KINDS = ("certified", "hostile", "contradicted")
 
 
 @pytest.mark.slow
@@ -245,11 +244,8 @@ def test_other_statuses_look_different_and_claim_nothing(pages, contradicted):
     assert "do not rely on this policy" in pages["contradicted"]
     assert "not a claim about the model" in pages["contradicted"]
     assert "What each relaxation certifies" not in pages["contradicted"]
-    assert '<body class="estimate">' in pages["published"]
-    assert pages["published"].count("Nothing proves these numbers.") == 3  # bounds, parameters and probabilities
     for claim in ("The claim may be false if", "relaxation certifies", "with the confidence of the claim"):
         assert claim in pages["certified"]
-        assert claim not in pages["published"]
 
 
 @pytest.mark.slow

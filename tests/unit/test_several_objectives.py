@@ -105,11 +105,6 @@ def test_other_sets_hold_jointly_without_any_division(sets):
         assert len(each.jointly) == 2
 
 
-def test_estimates_and_contradictions_of_the_graph_claim_nothing_jointly():
-    for each in pl.certify_all(MODEL, COUNTS, TEXTS, confidence_set="published-interval"):
-        assert (each.status, each.jointly) == ("no guarantee", ())
-
-
 def test_a_contradicted_model_is_contradicted_for_all_jointly():
     """After p, q shows heads always; after q, a coin of 1 - q/2 does so too."""
     model = coins(after_q=1 - Q / 2)

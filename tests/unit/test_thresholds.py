@@ -246,16 +246,6 @@ def test_a_comparison_inside_the_brackets_is_not_a_threshold():
     assert is_threshold('R{"x>=2"}<=5 [ F "goal" ]')
 
 
-def test_nothing_is_known_from_sets_without_a_guarantee():
-    study = pl.case_study("betting:5")
-    counts = pl.simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
-    published = pl.learn(study.model, counts, confidence_set="published-interval")
-    answer = decide(published, 'R>=1 [ F "end" ]')
-    assert answer.verdict == "unknown"
-    assert answer.sentence == "Not yet known: these sets have no guarantee, so that nothing follows from them."
-    assert answer.to_dict()["limit"] is None
-
-
 @pytest.fixture(scope="module")
 def one_throw():
     """Return what data say of a coin with p = 0.6: action b wins with p, action a with half of it."""

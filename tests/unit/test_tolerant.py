@@ -434,14 +434,7 @@ def test_what_is_not_a_misfit_is_refused(misfit):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (
-            {"confidence_set": "published-interval"},
-            "misfit=0.01: there is no tolerant set of the kind 'published-interval'; choose 'interval' or 'likelihood'",
-        ),
-        (
-            {"interval_method": "hoeffding"},
-            "misfit=0.01 chooses intervals and events itself: leave out interval_method",
-        ),
+        ({"events": ()}, "misfit=0.01 chooses events itself: leave out events"),
         (
             {"confidence_set": "l1"},
             "misfit=0.01: there is no tolerant set of the kind 'l1'; choose 'interval' or 'likelihood'",

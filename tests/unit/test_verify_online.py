@@ -13,7 +13,7 @@ import plumdp
 from plumdp.base.errors import DataError
 from plumdp.cli import app
 from plumdp.cli.online import _with_one_end
-from plumdp.decisions import make_witness, verify
+from plumdp.decisions import verify
 
 
 @pytest.fixture(scope="module")
@@ -89,16 +89,6 @@ def test_tampering_is_rejected_in_its_layer(saved, tmp_path, kind):
     (folder / "witness.json").write_text(json.dumps(witness))
     rehash(folder, certificate)
     assert verify(folder).broken.layer == layer
-
-
-def test_a_record_as_published_has_no_witness_as_it_has_no_guarantee():
-    study = plumdp.case_study("betting:5")
-    environment = plumdp.online.simulator(study.model, study.true_point, rng=1, max_steps=6)
-    options = {"episodes": 20, "confidence_set": "published-interval"}
-    *_, record = plumdp.learn_online(study.model, environment, study.objective, **options)
-    certificate = plumdp.conclude(record.learned, study.objective, policy=record.policy)
-    with pytest.raises(DataError, match="verify does not know sets without a guarantee for any number of data"):
-        make_witness(record.learned, certificate)
 
 
 def test_a_certificate_of_a_record_is_explained_by_what_it_was_concluded_from_and_nothing_else(saved):

@@ -26,7 +26,6 @@ def independent():
 KINDS = {
     "once": {"confidence_set": "interval"},
     "walk": {"confidence_set": "interval"},
-    "hoeffding": {"confidence_set": "interval", "interval_method": "hoeffding", "counts": independent()},
     "fixed": {"confidence_set": "interval", "counts": independent()},
     "twins": {"confidence_set": "interval", "interval_method": "beta-binomial", "text": "Rmax=? [ C ]"},
 }
@@ -56,8 +55,8 @@ def test_the_witness_says_which_method_each_kind_has(saved):
     sets = {name: json.loads((saved / name / "witness.json").read_text())["set"] for name in KINDS}
     assert all(item["once"] for item in sets["once"]["intervals"]["list"])
     assert not any(item["once"] for item in sets["walk"]["intervals"]["list"])
-    methods = [sets[name]["intervals"]["method"] for name in ("once", "hoeffding", "fixed")]
-    assert methods == ["clopper-pearson", "hoeffding", "clopper-pearson"]
+    methods = [sets[name]["intervals"]["method"] for name in ("once", "fixed")]
+    assert methods == ["clopper-pearson", "clopper-pearson"]
 
 
 @pytest.mark.parametrize("kind", ["l1", "ellipsoid"])
@@ -117,7 +116,6 @@ INTERVALS = ("set", "intervals")
 ITEM = (*INTERVALS, "list", 0)
 TAMPERING = {
     "a narrower interval of runs": ("once", "set", at(*ITEM, "lower", to=lambda x: x + 0.02)),
-    "a narrower interval by Hoeffding": ("hoeffding", "set", at(*ITEM, "upper", to=lambda x: x - 0.001)),
     "a narrower interval of a fixed number": ("fixed", "set", at(*ITEM, "upper", to=lambda x: x - 0.001)),
     "runs that were not planned": ("once", "set", at("data", "sampling", to="adaptive")),
     "samples that were not fixed": ("fixed", "set", at("data", "sampling", to="trajectories")),
@@ -152,7 +150,7 @@ def test_tampering_is_rejected_in_its_layer(saved, tmp_path, kind):
     assert broken.layer == layer, broken
 
 
-@pytest.mark.parametrize("name", ["once", "hoeffding", "fixed"])
+@pytest.mark.parametrize("name", ["once", "fixed"])
 def test_numbers_that_were_fixed_need_a_certificate_that_says_so(saved, tmp_path, name):
     shutil.copytree(saved / name, tmp_path / "result")
     certificate = json.loads((tmp_path / "result" / "certificate.json").read_text())

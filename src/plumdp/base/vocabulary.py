@@ -34,15 +34,10 @@ LogForm: TypeAlias = Literal["transitions", "trajectories", "counts"]
 Dialect: TypeAlias = Literal["bigquery", "snowflake", "spark", "trino", "postgres", "duckdb"]
 """Whose SQL."""
 
-Sets: TypeAlias = Literal[
-    "interval", "l1", "ellipsoid", "likelihood", "table", "published-interval", "published-ellipsoid"
-]
+Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood", "table"]
 """What is drawn around the data: intervals of expressions, L1 balls of rows, an ellipsoid of parameters by least
 squares, the likelihood with half-spaces across what is asked, or, of a table of unknown rows, intervals and bets on
-values; or for comparison, without guarantee, what the paper publishes."""
-
-Intervals: TypeAlias = Literal["clopper-pearson", "hoeffding", "beta-binomial"]
-"""How an interval is made from trials and successes."""
+values."""
 
 Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular", "coupled"]
 """From loose to tight; ``RELAXATIONS`` says of each which parameters its bounds allow for."""
@@ -61,7 +56,6 @@ class Status(StrEnum):
     CERTIFIED = "certified"
     VACUOUS = "nothing certified"  # the bounds do not exclude the worst value
     CONTRADICTED = "model contradicted"  # no parameters explain the data
-    NO_GUARANTEE = "no guarantee"  # the bounds are an estimate
 
     __repr__ = str.__repr__  # at the prompt as in JSON: the text
 

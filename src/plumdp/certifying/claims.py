@@ -58,7 +58,7 @@ def make_certificate(
     policy = PolicyTable(model.graph, valued.policy, frozenset([learned.counts.fingerprint, *marks]))
     bound = valued.lower if objective.direction == "max" else valued.upper
     ends = [valued.lower, valued.upper] if limit is None else [valued.lower, valued.upper, limit]
-    is_contradicted, is_proved = learned.conflict is not None, learned.bounds.guarantee != Guarantee.NONE
+    is_contradicted = learned.conflict is not None
     certificate = Certificate(
         lower=valued.lower,
         upper=valued.upper,
@@ -68,7 +68,7 @@ def make_certificate(
         confidence=1 - learned.error,
         relaxation="untied" if is_contradicted else relaxation,
         confidence_set=_untied_set(model) if is_contradicted else learned.bounds.method,
-        guarantee=Guarantee.ANYTIME if is_contradicted and is_proved else learned.bounds.guarantee,
+        guarantee=Guarantee.ANYTIME if is_contradicted else learned.bounds.guarantee,
         assumptions=learned.assumptions_about(rewards=objective.cap > 1),
         status=status_of(learned, objective, min(ends), max(ends), is_given=is_given),
         parameters=learned.parameters,
@@ -165,8 +165,6 @@ def _not_in_likelihood(learned: Learned) -> str:
 
 def _other_objectives(learned: Learned, question: Question) -> tuple[str, ...]:
     """Return the other objectives that were announced, whose certificates hold jointly as they rest on one region."""
-    if learned.bounds.guarantee == Guarantee.NONE:
-        return ()
     others = [asked.objective for asked in learned.questions if asked.digest != question.digest]
     return tuple(other.text or "an objective without a text" for other in others)
 
@@ -248,8 +246,6 @@ def _not_excluded(certificate: Certificate) -> str:
 
 def status_of(learned: Learned, objective: Objective, lower: float, upper: float, *, is_given: bool = False) -> Status:
     """Return the status of bounds on the value of a policy, which the user gave or which was found."""
-    if learned.bounds.guarantee == Guarantee.NONE:
-        return Status.NO_GUARANTEE
     if learned.conflict is not None:
         return Status.CONTRADICTED
     is_low, is_high = (

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from plumdp.base.vocabulary import Verdict
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
-from plumdp.confidence.sets import Guarantee
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.policy import Policy, check_policy, memory_of
 from plumdp.model.question import Asked, Question, ask
@@ -42,15 +41,13 @@ class Difference:
     @property
     def is_claim(self) -> bool:
         """Whether the bounds are proved, under the assumptions of both certificates."""
-        return self.first.status != Status.CONTRADICTED and self.first.guarantee != Guarantee.NONE
+        return self.first.status != Status.CONTRADICTED
 
     @property
     def sentence(self) -> str:
         """Which policy is better and by how much, in words."""
         if not self.is_claim:
-            is_wrong = self.first.status == Status.CONTRADICTED
-            reason = "the data contradict the model" if is_wrong else "these sets have no guarantee"
-            return f"Not yet known: {reason}, so that nothing follows from them."
+            return "Not yet known: the data contradict the model, so that nothing follows from them."
         share = f"with confidence {percent(self.first.confidence)}"
         first, second = self.names
         if self.verdict == Verdict.UNKNOWN:

@@ -17,7 +17,6 @@ from plumdp.base.vocabulary import Verdict
 from plumdp.certifying.difference import Difference, difference_of
 from plumdp.certifying.pipeline import announcing, conclude, relax
 from plumdp.certifying.policy_search import search_policies
-from plumdp.confidence.bounds import Intervals
 from plumdp.data.counts import CountArray, TransitionCounts, counts_of
 from plumdp.data.logs import Log
 from plumdp.data.pilots import drawn_pilot
@@ -140,7 +139,6 @@ def improve(
     threads: int | None = None,
     confidence: float = 0.999,
     confidence_set: Sets | None = None,
-    interval_method: Intervals | None = None,
     events: Events | None = None,
     misfit: float = 0.0,
     evidence: Mapping[str, tuple[int, int]] | None = None,
@@ -157,7 +155,7 @@ def improve(
         default. In a table, practice is that of the first data, as bets on its value are placed on the rest.
     announced
         Say that you chose the baseline before you looked at these data, as of ``certify``. Practice needs no such word.
-    objective, precision, threads, confidence, confidence_set, interval_method, events, misfit, evidence
+    objective, precision, threads, confidence, confidence_set, events, misfit, evidence
         As of ``certify``.
 
     Examples
@@ -180,7 +178,6 @@ def improve(
             objectives=with_baseline([question], model, counts, over, announced=announced),
             confidence=confidence,
             confidence_set=confidence_set,
-            interval_method=interval_method,
             events=events,
             misfit=misfit,
             evidence=evidence,

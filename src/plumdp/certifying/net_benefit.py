@@ -211,7 +211,7 @@ def _checked(willingness: tuple[float, float]) -> Range:
 
 
 def _is_claim(certificate: Certificate) -> bool:
-    return certificate.is_proved and certificate.status != Status.CONTRADICTED
+    return certificate.status != Status.CONTRADICTED
 
 
 def _proposed(weighing: Weighing, start: float, end: float) -> list[IntArray]:

@@ -30,12 +30,11 @@ from plumdp.base.threads import one_blas_thread, thread_limit
 from plumdp.certifying.claims import make_certificate
 from plumdp.certifying.narrowing import on_its_own, worth_a_look
 from plumdp.certifying.valuation import best_of_all, best_valuation, is_worst, value_policy
-from plumdp.confidence.bounds import Intervals
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, require_learned
-from plumdp.learning.methods import SETS, Sets
+from plumdp.learning.methods import Sets
 from plumdp.model.events import Events
 from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP, require_model
@@ -63,7 +62,6 @@ def certify(
     threads: int | None = None,
     confidence: float = 0.999,
     confidence_set: Sets | None = None,
-    interval_method: Intervals | None = None,
     events: Events | None = None,
     misfit: float = 0.0,
     evidence: Mapping[str, tuple[int, int]] | None = None,
@@ -75,8 +73,7 @@ def certify(
     objective
         What is asked, or its text (see ``parse_property``). For several questions there is ``certify_all``.
     relaxation
-        What nature may do. By default the policy is sought, and valued, with one point for all states ("coupled"); for
-        published sets, it is "rectangular".
+        What nature may do. By default the policy is sought, and valued, with one point for all states ("coupled").
     policy
         Value this policy in place of the best one: a ``PolicyTable``, a function of the state that returns the name of
         an action or probabilities of several, or any other ``Policy``. It may have been made by looking at these data.
@@ -93,12 +90,9 @@ def certify(
     confidence
         How sure everything that follows must be, jointly.
     confidence_set
-        The kind of set around the data: "interval", "l1", "ellipsoid" or "likelihood", or for comparison one that the
-        paper publishes, without guarantee and without tests, "published-interval" or "published-ellipsoid"; "table"
-        sees rows as unknown. By default the likelihood, or intervals if one of the next two options is given, which are
-        about intervals, or a table if the model has unknown rows, or many parameters that tie no rows.
-    interval_method
-        For other intervals than the narrowest valid ones, see ``expression_bounds``.
+        The kind of set around the data: "interval", "l1", "ellipsoid" or "likelihood"; "table" sees rows as unknown. By
+        default the likelihood, or intervals if ``events`` are given, or a table if the model has unknown rows, or many
+        parameters that tie no rows.
     events
         For intervals of other events than those of the model, see ``find_events``.
     misfit
@@ -127,7 +121,6 @@ def certify(
             objectives=[question],
             confidence=confidence,
             confidence_set=confidence_set,
-            interval_method=interval_method,
             events=events,
             misfit=misfit,
             evidence=evidence,
@@ -154,7 +147,6 @@ def certify_all(
     threads: int | None = None,
     confidence: float = 0.999,
     confidence_set: Sets | None = None,
-    interval_method: Intervals | None = None,
     events: Events | None = None,
     misfit: float = 0.0,
     evidence: Mapping[str, tuple[int, int]] | None = None,
@@ -168,7 +160,7 @@ def certify_all(
     ----------
     objectives
         What is asked: properties, or their texts.
-    relaxation, memory, precision, threads, confidence, confidence_set, interval_method, events, misfit, evidence
+    relaxation, memory, precision, threads, confidence, confidence_set, events, misfit, evidence
         As of ``certify``.
 
     Examples
@@ -192,7 +184,6 @@ def certify_all(
             objectives=asked,
             confidence=confidence,
             confidence_set=confidence_set,
-            interval_method=interval_method,
             events=events,
             misfit=misfit,
             evidence=evidence,
@@ -215,7 +206,6 @@ def compare(
     threads: int | None = None,
     confidence: float = 0.999,
     confidence_set: Sets | None = None,
-    interval_method: Intervals | None = None,
     events: Events | None = None,
     misfit: float = 0.0,
     evidence: Mapping[str, tuple[int, int]] | None = None,
@@ -228,7 +218,7 @@ def compare(
         Those that are compared; by default all that there are for the confidence set, from loose to tight.
     objective, policy, announced, memory, precision, threads
         As of ``certify``.
-    confidence, confidence_set, interval_method, events, misfit, evidence
+    confidence, confidence_set, events, misfit, evidence
         As of ``certify``.
 
     Examples
@@ -253,7 +243,6 @@ def compare(
             objectives=[question],
             confidence=confidence,
             confidence_set=confidence_set,
-            interval_method=interval_method,
             events=events,
             misfit=misfit,
             evidence=evidence,
@@ -298,10 +287,8 @@ def _cut_to_looser(certificate: Certificate, others: Sequence[Certificate]) -> C
 
 
 def default_relaxation(learned: Learned) -> Relaxation:
-    """Return the relaxation that is taken if none is named: the tightest up to what the kind of set has as such."""
-    order = tuple(RELAXATIONS)
-    least = order.index(SETS[learned.kind].tightest)
-    return [name for name in relaxations_of(learned.model, learned.bounds) if order.index(name) <= least][-1]
+    """Return the relaxation that is taken if none is named: the tightest."""
+    return relaxations_of(learned.model, learned.bounds)[-1]
 
 
 def _may_count(memory: bool, policy: Policy | None) -> bool | Graph:
@@ -323,8 +310,8 @@ def conclude(
     """Return a policy for an objective, and bounds on its value, that follow from what was learned from the data.
 
     Nature at its worst makes the policy, and bounds its value on one side; nature at its best bounds it on the other.
-    If no relaxation is named, bounds are coupled, and those of published sets rectangular. All certificates from one
-    ``learn`` hold jointly with its confidence, whichever of them you choose in the end, and whoever chose the policy.
+    If no relaxation is named, bounds are coupled. All certificates from one ``learn`` hold jointly with its confidence,
+    whichever of them you choose in the end, and whoever chose the policy.
     A ``Question`` with a policy is about the value of that.
 
     >>> from plumdp import case_study, simulate

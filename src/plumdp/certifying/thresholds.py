@@ -14,7 +14,6 @@ from plumdp.base.progress import working
 from plumdp.base.vocabulary import Verdict as Verdict
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.valuation import best_of_all
-from plumdp.confidence.sets import Guarantee
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.model.policy import Policy
@@ -56,8 +55,7 @@ class Answer:
     def _said(self, write: Callable[[float, int], str]) -> str:
         """Return the answer with numbers as a function writes them, rounded to a side."""
         if not is_claim(self.certificate):
-            reason = "the data contradict the model" if self._is_contradicted else "these sets have no guarantee"
-            return f"Not yet known: {reason}, so that nothing follows from them."
+            return "Not yet known: the data contradict the model, so that nothing follows from them."
         graph, is_max = self.certificate.policy.graph, self.certificate.direction == "max"
         graph = graph if graph.memory is None else graph.memory.graph  # a product may have the policy's actions alone
         has_choices = graph.n_choices > graph.n_states
@@ -117,7 +115,7 @@ def decide(
     do not decide it yet. ``P<0.1`` without max or min asks for one policy, where PRISM asks it of all. A question such
     as ``Pmax<=0.9``, which is about all policies, has the opposite answer of ``Pmax>0.9``. Either answer is wrong with
     at most the error of ``learned``, jointly with everything else that follows from it; if the data contradict the
-    model, or sets have no guarantee, nothing is known. ``certificate`` is that of the objective of the question, if it
+    model, nothing is known. ``certificate`` is that of the objective of the question, if it
     is there already.
 
     With a policy, the question is about its value alone, whatever max and min say: yes, if it compares with the number
@@ -162,4 +160,4 @@ def _is_given(certificate: Certificate) -> bool:
 
 def is_claim(certificate: Certificate) -> bool:
     """Return whether the bounds of a certificate are proved, under its assumptions."""
-    return certificate.status in (Status.CERTIFIED, Status.VACUOUS) and certificate.guarantee != Guarantee.NONE
+    return certificate.status in (Status.CERTIFIED, Status.VACUOUS)

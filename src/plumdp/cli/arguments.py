@@ -201,13 +201,8 @@ ConfidenceSet = Annotated[
     typer.Option(
         "--confidence-set",
         metavar=f"[{'|'.join(get_args(vocabulary.Sets))}]",
-        help="The kind of confidence set made from the data. Default: likelihood; interval, if --interval-method is "
-        "given. Published ones are for comparison, without a guarantee.",
+        help="The kind of confidence set made from the data. Default: likelihood; table, if rows are unknown.",
     ),
-]
-IntervalMethod = Annotated[
-    vocabulary.Intervals | None,
-    typer.Option("--interval-method", help="Instead of the narrowest that are valid for the data; the result says so."),
 ]
 Announced = Annotated[
     bool,

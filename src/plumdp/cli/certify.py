@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Relaxing = Annotated[
     Relaxation | None,
-    typer.Option("--relaxation", "-r", help="What nature may do. Default: coupled; rectangular, of published sets."),
+    typer.Option("--relaxation", "-r", help="What nature may do. Default: coupled."),
 ]
 
 SubjectTo = Annotated[
@@ -57,7 +57,7 @@ def certify(
     partitions: args.Partitions = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
+    misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
     output: args.ResultFolder = None, explain: args.Explain = False, witness: args.Witness = False,
     force: args.ReplaceResult = False,
     relaxation: Relaxing = None, memory: args.Memory = True, subject_to: SubjectTo = None,
@@ -74,7 +74,7 @@ def certify(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
+    sets = SetOptions(confidence, confidence_set, misfit, evidence)
     folder = FolderOptions(output, explain, force, witness)
     about = ModelOptions(model, constant, space)
     decision = Decision(about, log, asked, sets, folder, as_json)
@@ -182,7 +182,7 @@ def compare(
     partitions: args.Partitions = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
+    misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
     memory: args.Memory = True, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
@@ -194,7 +194,7 @@ def compare(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
+    sets = SetOptions(confidence, confidence_set, misfit, evidence)
     compared: list[tuple[ModelOptions, list[plumdp.Certificate]]] = []
     for one in ModelOptions(model, constant, space).each():
         read, objectives = asked.load(one)

@@ -128,7 +128,7 @@ def export(
     force: args.ReplaceFiles = False, at: args.At = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
+    misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
     as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Write what was learned as an interval model for Storm or PRISM, and policy and values as files.
@@ -145,7 +145,7 @@ def export(
     )  # fmt: skip
     files = FileOptions(model_file, policy_file, values_file, force)
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
+    sets = SetOptions(confidence, confidence_set, misfit, evidence)
     if not data:
         if (Path(model) / CERTIFICATE).is_file():
             raise DataError(f"{model} is a result: name its model first, as in plumdp export MODEL {model}")

@@ -35,7 +35,7 @@ def improve(
     partitions: args.Partitions = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
+    misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
     output: args.ResultFolder = None, explain: args.Explain = False, witness: args.Witness = False,
     force: args.ReplaceResult = False,
     over: _Over = _PRACTICE, announced: args.Announced = False, as_json: args.AsJson = False,
@@ -52,7 +52,7 @@ def improve(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
+    sets = SetOptions(confidence, confidence_set, misfit, evidence)
     folder, of_model = FolderOptions(output, explain, force, witness), ModelOptions(model, constant, space)
     read, objectives = asked.load(of_model)
     is_practice = over == _PRACTICE

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import plumdp
 from plumdp.base.errors import DataError, ModelError
-from plumdp.base.vocabulary import CutOff, Intervals, LogForm, Order, Sampling, Sets, Steps
+from plumdp.base.vocabulary import CutOff, LogForm, Order, Sampling, Sets, Steps
 from plumdp.cli import arguments
 from plumdp.cli.arguments import pairs
 from plumdp.cli.counts import OF_LOGS, added_counts, claiming, refuse_option
@@ -200,7 +200,6 @@ class SetOptions:
 
     confidence: float
     confidence_set: str | None
-    interval_method: Intervals | None = None
     misfit: float = 0.0
     evidence: Sequence[str] | None = None
 
@@ -218,7 +217,6 @@ class SetOptions:
             objectives=objectives,
             confidence=self.confidence,
             confidence_set=cast("Sets | None", self.confidence_set),  # learn refuses what is not in its table
-            interval_method=self.interval_method,
             misfit=self.misfit,
             evidence=evidence_of(self.evidence or ()),
         )

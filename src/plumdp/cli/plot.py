@@ -48,7 +48,7 @@ def plot(
     partitions: args.Partitions = None,
     property: args.Property = None,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
+    misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
     output: _Output, force: args.ReplaceFile = False, x: _X = None, y: _Y = None, fix: _Fix = None,
     truth: _Truth = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
@@ -66,7 +66,7 @@ def plot(
         data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
         rejected, partitions,
     )  # fmt: skip
-    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
+    sets = SetOptions(confidence, confidence_set, misfit, evidence)
     require_format(output)
     require_new(output, force=force)
     _require_options(kind, {"--x": x, "--y": y, "--fix": fix}, truth)

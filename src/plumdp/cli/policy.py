@@ -44,7 +44,7 @@ def policy(
     partitions: args.Partitions = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
+    misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
     output: args.ResultFolder = None, explain: args.Explain = False, witness: args.Witness = False,
     force: args.ReplaceResult = False,
     policy: _Policy, against: _Against = None, announced: args.Announced = False, relaxation: Relaxing = None,
@@ -61,7 +61,7 @@ def policy(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
+    sets = SetOptions(confidence, confidence_set, misfit, evidence)
     folder = FolderOptions(output, explain, force, witness)
     if against is not None:
         both = Given(policy, announced), Given(against, announced)

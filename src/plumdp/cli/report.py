@@ -69,7 +69,7 @@ def report(
     partitions: args.Partitions = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
     confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    interval_method: args.IntervalMethod = None, misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
+    misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
     output: _Output = None, title: _Title = "", system: _System = "", author: _Author = "", force: _Force = False,
     show: _Show = False,
     relaxation: _Relaxation = None, as_json: args.AsJson = False,
@@ -87,7 +87,7 @@ def report(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, interval_method, misfit, evidence)
+    sets = SetOptions(confidence, confidence_set, misfit, evidence)
     about = About(title, system, author)
     if not data:
         _require_nothing_else(ctx)

@@ -56,7 +56,7 @@ def prose(text: str, style: str = "") -> Text:
     return Text(text.replace(" %", f"{_NO_BREAK}%"), style=style)
 
 
-EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4, Status.NO_GUARANTEE: 4}
+EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4}
 VERDICT_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.UNKNOWN: 4}
 _WORST_FIRST = (3, 1, 4, 0)
 

@@ -82,21 +82,6 @@ def _last_rejected(
     return rejected
 
 
-def hoeffding(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.ArrayLike) -> Interval:
-    """Return the share of successes ± sqrt(ln(2 / error) / (2 trials)), within [0, 1] (Hoeffding 1963).
-
-    Valid where Clopper–Pearson is, and wider: by a tenth near one half, several times near 0 and 1.
-
-    >>> lower, upper = hoeffding(50, 100, 0.05)
-    >>> float(lower.round(4)), float(upper.round(4))
-    (0.3642, 0.6358)
-    """
-    k, n, error = _arrays(successes, trials, error)
-    n = np.maximum(n, 1e-300)  # without trials the radius is huge
-    radius = np.sqrt(np.log(2 / error) / (2 * n)) * (1 + _OUTWARD) + _OUTWARD
-    return np.maximum(k / n - radius, 0.0), np.minimum(k / n + radius, 1.0)
-
-
 def beta_binomial(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.ArrayLike) -> Interval:
     """Return an interval that holds at all times at once, so that trials may stop for any reason seen in the data.
 

@@ -6,16 +6,14 @@ With probability at least 1 - error all intervals hold at once, whatever the tru
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import get_args
 
 import numpy as np
 
 from plumdp.base.error_budget import equal_parts
-from plumdp.base.errors import DataError, Option
-from plumdp.base.vocabulary import Intervals as Intervals
+from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction, HalfSpace
-from plumdp.confidence.binomial import beta_binomial, clopper_pearson, hoeffding, widened
+from plumdp.confidence.binomial import beta_binomial, clopper_pearson, widened
 from plumdp.confidence.event_counts import is_tried_once, pool
 from plumdp.confidence.sets import Guarantee, require_error
 from plumdp.data.counts import CountArray, EventCounts, Sampling, TransitionCounts, require_same_graph
@@ -26,13 +24,10 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
 from plumdp.model.text import number_of, one_line
 
-_METHOD = {"clopper-pearson": clopper_pearson, "hoeffding": hoeffding, "beta-binomial": beta_binomial}
-_NAME = {"clopper-pearson": "Clopper–Pearson", "hoeffding": "Hoeffding", "beta-binomial": "beta-binomial"}
-
 
 @dataclass(frozen=True, eq=False)
 class ExpressionBounds:
-    """Intervals that hold all at once with probability at least 1 - ``error``, as far as ``guarantee`` says.
+    """Intervals that hold all at once with probability at least 1 - ``error``.
 
     The data bound events, ``event_lower <= polynomial <= event_upper`` for the polynomials of ``events``. The bounds
     ``lower`` and ``upper`` of single expressions follow from these. An expression whose events were never tried lies in
@@ -89,12 +84,11 @@ def expression_bounds(
     counts: TransitionCounts | EventCounts,
     *,
     error: float = 0.001,
-    interval_method: Intervals | None = None,
     events: Events | None = None,
 ) -> ExpressionBounds:
     """Return bounds on every expression of the model from counts of its transitions.
 
-    By default each event gets the narrowest interval that is valid for how the data were sampled: Clopper–Pearson for
+    Each event gets the narrowest interval that is valid for how the data were sampled: Clopper–Pearson for
     independent samples, and for events that a run can try only once if whole runs were sampled, beta-binomial
     otherwise. The error is divided equally among all events of the model, tried or not. Give ``events`` to save finding
     them again, or those of ``find_events(model, merge_complements=False)`` to spend the error as the paper does.
@@ -107,15 +101,12 @@ def expression_bounds(
     ('beta-binomial', 'finite-sample, anytime')
     """
     require_error(error)
-    if interval_method is not None and interval_method not in get_args(Intervals):
-        names = ", ".join(map(repr, get_args(Intervals)))
-        raise DataError(Option("interval_method", interval_method), f": choose one of {names}")
     if events is None:
         events = find_events(model, factors=isinstance(counts, TransitionCounts))
     pooled = _pooled(model, events, counts)
     is_fixed = _is_fixed(model, events, pooled.sampling)
     part = equal_parts(error, len(events))  # union bound
-    event_lower, event_upper = _event_bounds(pooled, part, interval_method, is_fixed)
+    event_lower, event_upper = _event_bounds(pooled, part, is_fixed)
     lower, upper = _by_expression(model.expressions, events, event_lower, event_upper)
     return ExpressionBounds(
         read_only(lower),
@@ -126,8 +117,8 @@ def expression_bounds(
         pooled.trials,
         pooled.successes,
         error,
-        _method(interval_method, is_fixed),
-        _guarantee(interval_method, is_fixed, pooled.sampling),
+        _method(is_fixed),
+        Guarantee.FIXED if is_fixed.any() else Guarantee.ANYTIME,
     )
 
 
@@ -175,12 +166,8 @@ def _is_fixed(model: ParametricMDP, events: Events, sampling: Sampling) -> BoolA
     return np.full(len(events), sampling == "independent")
 
 
-def _event_bounds(
-    counts: EventCounts, error: float, interval_method: Intervals | None, is_fixed: BoolArray
-) -> tuple[FloatArray, FloatArray]:
+def _event_bounds(counts: EventCounts, error: float, is_fixed: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Return an interval for each event, each at the given error."""
-    if interval_method is not None:
-        return _METHOD[interval_method](counts.successes, counts.trials, error)
     lower, upper = np.empty(len(is_fixed)), np.empty(len(is_fixed))
     for method, which in ((clopper_pearson, is_fixed), (beta_binomial, ~is_fixed)):
         lower[which], upper[which] = method(counts.successes[which], counts.trials[which], error)
@@ -210,18 +197,8 @@ def _outward_where(
     return np.where(where, np.nextafter(new_low, 0), low), np.where(where, np.nextafter(new_high, 1), high)
 
 
-def _method(interval_method: Intervals | None, is_fixed: BoolArray) -> str:
-    if interval_method is not None:
-        return _NAME[interval_method]
+def _method(is_fixed: BoolArray) -> str:
     if is_fixed.all() or not is_fixed.any():
-        return "Clopper–Pearson" if is_fixed.all() else "beta-binomial"
+        return "Clopper–Pearson" if is_fixed.any() else "beta-binomial"
     once = f"{is_fixed.sum():,} of {len(is_fixed):,} events"
     return f"Clopper–Pearson for {once}, which a run tries at most once; beta-binomial for the others"
-
-
-def _guarantee(interval_method: Intervals | None, is_fixed: BoolArray, sampling: Sampling) -> Guarantee:
-    if interval_method == "beta-binomial" or (interval_method is None and not is_fixed.any()):
-        return Guarantee.ANYTIME
-    if interval_method is None or is_fixed.all():
-        return Guarantee.FIXED
-    return Guarantee.ASYMPTOTIC if sampling == "trajectories" else Guarantee.NONE

@@ -273,7 +273,7 @@ def guarantee_of(counts: TransitionCounts) -> Guarantee:
 def _strips(cache: ModelCache, counts: TransitionCounts, error: float) -> ExpressionBounds:
     """Return intervals of the expressions that hold at any time, however the data were sampled."""
     events = replace(pool(cache.events, counts), sampling="adaptive")
-    return expression_bounds(cache.model, events, error=error, interval_method="beta-binomial", events=cache.events)
+    return expression_bounds(cache.model, events, error=error, events=cache.events)
 
 
 def _likelihoods(table: LikelihoodTable, counts: TransitionCounts, space: Law, spent: _Spent) -> list[Likelihood]:

@@ -34,8 +34,7 @@ class Guarantee(StrEnum):
     ANYTIME = "finite-sample, anytime"  # the model alone
     PLANNED = "finite-sample, planned"  # the amount of data was fixed beforehand, though more may be added at will
     FIXED = "finite-sample, fixed N"  # the amount of data was not decided by looking at outcomes
-    ASYMPTOTIC = "asymptotic"  # there are many runs
-    NONE = "none"  # nothing is proved for data sampled in this way
+    NONE = "none"  # nothing is claimed, as the data contradict the graph
 
     __repr__ = str.__repr__  # the plain text at the prompt, as in JSON
 

@@ -225,7 +225,7 @@ def _intervals(model: ParametricMDP, counts: TransitionCounts, budget: ErrorBudg
     """Return intervals of events from all trials, cut to those from single choices, to be widened by a misfit."""
     of_events, of_choices = budget.error_in_set("intervals", error), budget.error_in_set("single_choices", error)
     adaptive = replace(counts, sampling="adaptive", pilot=None)
-    pooled = expression_bounds(model, adaptive, error=of_events, interval_method="beta-binomial")
+    pooled = expression_bounds(model, adaptive, error=of_events)
     events, n = pooled.events, len(pooled.events)
     lower, upper = tolerant_interval(pooled.successes, pooled.trials, equal_parts(of_events, n))
     is_tried_elsewhere = (np.bincount(events.tried, minlength=n) > 1)[events.tried]

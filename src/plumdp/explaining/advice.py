@@ -14,7 +14,6 @@ from plumdp.base.progress import working
 from plumdp.certifying.claims import shown_value
 from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.laws import law_of_space
-from plumdp.confidence.sets import Guarantee
 from plumdp.data.report import IngestionReport
 from plumdp.data.runs import require_positive
 from plumdp.explaining.design import Design, ValueQuestion, plan_sampling
@@ -134,9 +133,6 @@ def _require_sense(learned: Learned, runs: int | None, max_steps: int | None) ->
             require_positive(name, number)
     if learned.conflict is not None:
         raise DataError("the data contradict the model: more of them do not narrow the bounds; certify says why")
-    if learned.bounds.guarantee == Guarantee.NONE:
-        other = Option("confidence_set")
-        raise DataError("these sets have no guarantee, so that their width says nothing; choose another ", other)
 
 
 def _target(wanted: float | None, now: float) -> float:

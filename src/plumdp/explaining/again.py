@@ -21,7 +21,7 @@ from plumdp.model.question import Question, ask
 from plumdp.result.certificate import Certificate
 from plumdp.result.policy_table import PolicyTable
 
-_LEARNING, _CONCLUDING = ("confidence_set", "interval_method", "misfit"), ("relaxation", "precision")
+_LEARNING, _CONCLUDING = ("confidence_set", "misfit"), ("relaxation", "precision")
 _OF_ITS_TIME = ("seconds", "provenance", "narrower")  # may differ, as hashes were compared before, and words change
 _ALONE = "it cannot be learned again from model and counts: give explain what learn returned"
 

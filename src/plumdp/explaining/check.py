@@ -196,7 +196,7 @@ def _with_memory(check: ModelCheck, memory: ProposalTest) -> ModelCheck:
 def check_learned(learned: Learned) -> ModelCheck:
     """Return the check of the model that was learned with ``learn``, which has tested it."""
     if learned.fit is None:
-        raise DataError("the model was not tested: published sets come without a test of the model")
+        raise DataError("the model was not tested: learning while acting tests only the numbers that it fixes")
     if learned.model.is_table:
         return _check_of_table(learned, learned.fit)
     conflict, examination = learned.conflict, examine(learned.model, learned.counts, learned.best_point)

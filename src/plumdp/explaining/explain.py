@@ -10,7 +10,6 @@ from typing import Any, overload
 from plumdp.base.errors import DataError
 from plumdp.base.progress import tell, working
 from plumdp.certifying.pipeline import compare_learned
-from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.explaining.advice import advise
@@ -120,8 +119,8 @@ def _expressions(learned: Learned, question: Question, certificate: Certificate)
 
 def _advice(learned: Learned, question: Question, certificate: Certificate) -> Mapping[str, Any]:
     """Return the advice on more data with its sentences, or as ``none`` the reason why there is no advice."""
-    if certificate.status in (Status.CONTRADICTED, Status.NO_GUARANTEE):
-        return {"none": "first the model, or the confidence set, has to be changed"}
+    if certificate.status == Status.CONTRADICTED:
+        return {"none": "first the model has to be changed"}
     tell("finding where more data help")
     try:
         advice = advise(_without_memory(learned), question, policy=certificate.policy)
@@ -132,7 +131,7 @@ def _advice(learned: Learned, question: Question, certificate: Certificate) -> M
 
 def _residuals(learned: Learned, question: Question, certificate: Certificate) -> Mapping[str, Any]:
     """Return the test of the model with its residuals, or nothing if the model was not tested."""
-    if learned.fit is None or learned.bounds.guarantee == Guarantee.NONE:
+    if learned.fit is None:
         return {}
     check = check_learned(learned)
     return _as_read(check.to_dict() | {"cells": [_cells(cells) for cells in check.cells]})

@@ -43,7 +43,6 @@ _SAMPLED: dict[Sampling, str] = {
     "trajectories": "runs are independent, all under one policy, and you fixed their number before you looked at any",
     "adaptive": "what was sampled and when you stopped did not depend on the data (assumed, as nobody said so)",
 }
-_MANY = "and there are so many that approximations for large samples hold (no number is proved to be enough)"
 
 
 def assumptions_of_model(
@@ -88,9 +87,8 @@ def _of_steps_elsewhere(model: ParametricMDP) -> Iterator[str]:
 
 def _of_sampling(counts: TransitionCounts, guarantee: Guarantee) -> Iterator[str]:
     """Yield how the data came about, as far as the confidence set needs it: not if they may have ended at any time."""
-    planned = _SAMPLED[counts.sampling]
     if guarantee != Guarantee.ANYTIME:
-        yield {Guarantee.PLANNED: _PLANNED, Guarantee.ASYMPTOTIC: f"{planned}, {_MANY}"}.get(guarantee, planned)
+        yield _PLANNED if guarantee == Guarantee.PLANNED else _SAMPLED[counts.sampling]
 
 
 def _of_rewards(model: ParametricMDP) -> Iterator[str]:

@@ -12,7 +12,6 @@ from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
-from plumdp.confidence.bounds import Intervals
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.sets import ConfidenceSet, Guarantee, with_fixed_numbers
@@ -54,7 +53,6 @@ def learn(
     like: Learned | None = None,
     confidence: float = 0.999,
     confidence_set: Sets | None = None,
-    interval_method: Intervals | None = None,
     events: Events | None = None,
     misfit: float = 0.0,
     evidence: Mapping[str, tuple[int, int]] | None = None,
@@ -73,7 +71,7 @@ def learn(
     like
         An earlier result for the same model, from other data or with another confidence. Whatever depends on the model
         alone is taken from it, which saves time.
-    confidence, confidence_set, interval_method, events, misfit, evidence
+    confidence, confidence_set, events, misfit, evidence
         As of ``certify``.
 
     Examples
@@ -91,7 +89,7 @@ def learn(
     """
     error, clock, data = error_of(confidence), Clock(), counts_of(counts)
     require_same_graph(model.counted.graph, data.graph)
-    kind, measure = chosen_method(model, confidence_set, interval_method, events, misfit, evidence)
+    kind, measure = chosen_method(model, confidence_set, events, misfit, evidence)
     model = _view(model, kind, like)
     counted = model.counted
     _check_rewards(counted, data, kind, misfit)
@@ -126,21 +124,19 @@ def learn(
         region,
         clock.laps,
         solvers=solvers,
-        rests_on=_rests_on(method, measured, data if not misfit else replace(data, time=None)),
+        rests_on=_rests_on(measured, data if not misfit else replace(data, time=None)),
         questions=questions,
         misfit=float(misfit),
         studies=studies,
         cache=cache,
         options={
             "confidence_set": kind,
-            "interval_method": interval_method,
             "events": events is not None,  # the events themselves are not plain data
             "misfit": float(misfit),
             "evidence": {text: list(map(int, counts)) for text, counts in evidence.items()} if evidence else None,
         },
     )
-    if method.is_tested:
-        learned = check_fit(check_fixed_numbers(learned, cache.fixed), cache.fixed)
+    learned = check_fit(check_fixed_numbers(learned, cache.fixed), cache.fixed)
     return replace(
         with_studies(learned) if studies else learned, model=model
     )  # up to here it is the model of the counts
@@ -170,13 +166,13 @@ def _budget(
     """Return the division of the error, given the model, the order of the data, and whether values are asked for."""
     divide = method.tolerant.budget if misfit and method.tolerant is not None else method.budget
     budget = divide(cache, counts, is_asked)
-    return with_fixed_numbers(budget) if method.is_tested and len(cache.fixed) else budget
+    return with_fixed_numbers(budget) if len(cache.fixed) else budget
 
 
-def _rests_on(method: ConfidenceMethod[Any], measured: ConfidenceSet, counts: TransitionCounts) -> tuple[str, ...]:
+def _rests_on(measured: ConfidenceSet, counts: TransitionCounts) -> tuple[str, ...]:
     """Return the assumptions of a confidence set and of the test of the model besides model and sampling, in words."""
     said, pilot, time = measured.rests_on, counts.pilot, counts.time
-    if pilot is None or not method.is_tested:
+    if pilot is None:
         return said
     placed = pilot_assumption(pilot)
     said = said or ((f"for the test of the model: {placed}",) if placed else ())

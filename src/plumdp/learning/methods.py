@@ -4,37 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy.typing as npt
 
 from plumdp.base.error_budget import ErrorBudget
-from plumdp.base.vocabulary import Relaxation
 from plumdp.base.vocabulary import Sets as Sets
 from plumdp.confidence.bets import HalfSpace
-from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
+from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
+from plumdp.confidence.least_squares import LeastSquares, least_squares
 from plumdp.confidence.likelihood import likelihood_budget, likelihood_set
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import ConfidenceSet, Evidence, whole_set, whole_set_of_updates
+from plumdp.confidence.multinomial import row_bounds
+from plumdp.confidence.sets import ConfidenceSet, Evidence, whole_set
 from plumdp.confidence.tolerant import tolerant_bounds, tolerant_budget, tolerant_set, tolerant_shares
-from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.data.counts import TransitionCounts
 from plumdp.fit.drift import Drift, drift_constraints
 from plumdp.fit.model_fit import ModelFit
 from plumdp.learning.directions import Solvers, value_directions
-from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
-from plumdp.published.ellipsoid_region import build_ellipsoid_region
-from plumdp.published.intervals import published_bounds, published_events
-from plumdp.published.l1_region import build_l1_region
-from plumdp.published.least_squares import LeastSquares, least_squares, published_least_squares
-from plumdp.published.multinomial import row_bounds
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
+from plumdp.region.ellipsoid_region import build_ellipsoid_region
+from plumdp.region.l1_region import build_l1_region
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
 from plumdp.solver.coupled.bounds import Proof
@@ -52,11 +47,7 @@ def always(budget: ErrorBudget) -> Division:
     return lambda *_: budget
 
 
-Earlier: TypeAlias = tuple[FloatArray, FloatArray, CountArray]
-"""Both ends of the interval of each event, and the successes and trials that gave them (2, 2, n_events)."""
-
-
-_AT_ONCE, _AS_PUBLISHED = always(whole_set()), always(whole_set(Fraction(1), tests=Fraction(0)))
+_AT_ONCE = always(whole_set())
 
 
 @dataclass(frozen=True)
@@ -71,16 +62,6 @@ class TolerantMethod(Generic[Measured]):
 
 
 @dataclass(frozen=True)
-class Updates(Generic[Measured]):
-    """The functions that keep intervals of events up to date while data come in."""
-
-    initial: Callable[[ParametricMDP], Events]  # the events
-    update: Callable[[ParametricMDP, TransitionCounts, Events, Earlier, float], Measured]
-    # from all data so far, the events, their intervals in the last update, and the error
-    budget: ErrorBudget
-
-
-@dataclass(frozen=True)
 class ConfidenceMethod(Generic[Measured]):
     """The functions that make a kind of confidence set from counts, and the region of the parameters from the set."""
 
@@ -88,11 +69,9 @@ class ConfidenceMethod(Generic[Measured]):
     region: Callable[[ParametricMDP, Measured], Region | Conflict]
     budget: Division = _AT_ONCE
     tolerant: TolerantMethod[Measured] | None = None
-    updates: Updates[Measured] | None = None
     as_tests: Callable[[Measured], Evidence] | None = None  # if the parts of the set also test the model
     half_spaces: Callable[[Measured, tuple[str, ...]], Sequence[HalfSpace]] | None = None  # for pictures
     options: tuple[str, ...] = ()  # further keywords of ``measure``
-    has_intervals: bool = True  # of each expression, so that there is an interval-wise relaxation
     has_directions: bool = False  # ``measure`` places bets by the pilot, and takes ``budget`` and ``cache``
     announce: Callable[[Sequence[Question], Solvers], dict[str, Any]] | None = None  # more of these, from questions
     bounds_by_bets: Callable[[Measured, Question, Indices, FloatArray, FloatArray], Proof | str] | None = (
@@ -101,9 +80,6 @@ class ConfidenceMethod(Generic[Measured]):
     announced: Callable[[Measured, Question], Sequence[tuple[float, npt.NDArray[Any]]]] | None = (
         None  # the policies that such bets were placed on, with estimates of their values such that larger is better
     )
-    is_tested: bool = True  # the model, and the numbers that it fixes, are tested as well
-    tightest: Relaxation = "coupled"  # the default relaxation
-
     fit: Callable[[ParametricMDP, TransitionCounts], ModelFit] | None = None  # if the test of the model is another one
 
     @property
@@ -121,20 +97,6 @@ def _within_ellipsoid(model: ParametricMDP, fitted: LeastSquares) -> Region | Co
     return build_ellipsoid_region(model.space, model.expressions, fitted)
 
 
-def _updated_bounds(
-    model: ParametricMDP, counts: TransitionCounts, events: Events, earlier: Earlier, error: float
-) -> ExpressionBounds:
-    """Return beta-binomial intervals, which hold at all updates jointly, cut to those of earlier updates."""
-    bounds = expression_bounds(model, counts, error=error, interval_method="beta-binomial", events=events)
-    return intersect(bounds, *earlier, model.expressions)
-
-
-def _published_update(
-    model: ParametricMDP, counts: TransitionCounts, events: Events, _: Earlier, error: float
-) -> ExpressionBounds:
-    return published_bounds(model, counts, error=error, events=events)
-
-
 def _within_drifts(
     model: ParametricMDP, counts: TransitionCounts, found: Evidence, drifts: Sequence[Drift], misfit: float
 ) -> Evidence:
@@ -149,12 +111,11 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
         expression_bounds,
         within_intervals,
         tolerant=TolerantMethod(tolerant_bounds, always(tolerant_shares(has_bets=False, has_drifts=False))),
-        updates=Updates(partial(find_events, factors=True), _updated_bounds, whole_set_of_updates()),
         half_spaces=ExpressionBounds.half_spaces,
-        options=("interval_method", "events"),
+        options=("events",),
     ),
     "l1": ConfidenceMethod(row_bounds, lambda model, balls: build_l1_region(model.space, balls)),
-    "ellipsoid": ConfidenceMethod(least_squares, _within_ellipsoid, has_intervals=False),
+    "ellipsoid": ConfidenceMethod(least_squares, _within_ellipsoid),
     "likelihood": ConfidenceMethod(
         likelihood_set,
         lambda model, likelihood: build_likelihood_region(model.space, model.expressions, likelihood.constraints),
@@ -180,23 +141,6 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
         bounds_by_bets=bounds_of_policy,
         announced=announced_policies,
         fit=view_fit,
-    ),
-    "published-interval": ConfidenceMethod(
-        published_bounds,
-        within_intervals,
-        budget=_AS_PUBLISHED,
-        updates=Updates(published_events, _published_update, whole_set(Fraction(1), tests=Fraction(0))),
-        half_spaces=ExpressionBounds.half_spaces,
-        is_tested=False,
-        tightest="rectangular",
-    ),
-    "published-ellipsoid": ConfidenceMethod(
-        published_least_squares,
-        _within_ellipsoid,
-        budget=_AS_PUBLISHED,
-        has_intervals=False,
-        is_tested=False,
-        tightest="rectangular",
     ),
 }
 """The kinds of confidence sets by their names (Sections 2.3, 2.4, 3 and 3.4 of the paper)."""

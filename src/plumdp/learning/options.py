@@ -8,7 +8,6 @@ from numbers import Real
 from typing import Any
 
 from plumdp.base.errors import DataError, Option
-from plumdp.confidence.bounds import Intervals
 from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.tolerant import require_misfit
 from plumdp.data.counts import PLANNED_SUM, TransitionCounts
@@ -30,7 +29,7 @@ def error_of(confidence: float) -> float:
 def default_set(model: ParametricMDP, *, is_about_intervals: bool = False, is_about_parameters: bool = False) -> Sets:
     """Return the default confidence set, which the model and the options decide.
 
-    It is the likelihood, or intervals if options are about these (``interval_method``, ``events``). A model with
+    It is the likelihood, or intervals if options are about these (``events``). A model with
     unknown rows, or with many parameters that tie no rows, is seen as a table, unless options are about parameters
     (``misfit``, ``evidence``).
 
@@ -49,14 +48,12 @@ def default_set(model: ParametricMDP, *, is_about_intervals: bool = False, is_ab
 def chosen_method(
     model: ParametricMDP,
     confidence_set: Sets | None,
-    interval_method: Intervals | None,
     events: Events | None,
     misfit: float,
     evidence: Mapping[str, tuple[int, int]] | None,
 ) -> tuple[Sets, Callable[..., ConfidenceSet]]:
     """Return the kind of confidence set and the function that makes it, or refuse options that exclude each other."""
-    given = {"interval_method": interval_method, "events": events}
-    about_intervals = {name: value for name, value in given.items() if value is not None}
+    about_intervals = {} if events is None else {"events": events}
     kind = confidence_set
     if kind is None:
         about = {"is_about_intervals": bool(about_intervals), "is_about_parameters": bool(misfit or evidence)}
@@ -75,9 +72,8 @@ def chosen_method(
         seen = (": ", Option("confidence_set", kind), " sees no expressions in this model; leave out one of both")
         raise DataError(Option("misfit", misfit), *((why,) if model.counted.is_table else seen))
     if about_intervals and not method.options:
-        are = " are for " if len(about_intervals) > 1 else " is for "
         interval = Option("confidence_set", "interval")
-        raise DataError(Option("confidence_set", kind), ": ", *_listed(about_intervals), are, interval)
+        raise DataError(Option("confidence_set", kind), ": ", Option("events"), " are for ", interval)
     if misfit:
         return kind, _tolerant_measure(kind, about_intervals, float(misfit))
     return kind, partial(method.measure, **about_intervals)
@@ -110,13 +106,8 @@ def _tolerant_measure(kind: Sets, about_intervals: dict[str, Any], misfit: float
     """Return the function that makes the set if rows may be off, or refuse options for which nothing is proved."""
     off, tolerant = Option("misfit", misfit), SETS[kind].tolerant
     if about_intervals:
-        raise DataError(off, " chooses intervals and events itself: leave out ", *_listed(about_intervals))
+        raise DataError(off, " chooses events itself: leave out ", Option("events"))
     if tolerant is None:
         kinds = " or ".join(repr(name) for name, method in SETS.items() if method.tolerant is not None)
         raise DataError(off, f": there is no tolerant set of the kind {kind!r}; choose {kinds}")
     return partial(tolerant.measure, misfit=misfit)
-
-
-def _listed(names: dict[str, Any]) -> list[str | Option]:
-    """Return the names of options as parts of a message, with "and" between them."""
-    return [part for name in names for part in (" and ", Option(name))][1:]

@@ -34,8 +34,6 @@ def allowed_studies(
     if evidence and misfit:
         off = Option("misfit", misfit)
         raise DataError(off, ": rows that are off need not have the parameters of another study; leave out ", _OPTION)
-    if evidence and not SETS[kind].is_tested:
-        raise DataError(Option("confidence_set", kind), ": published sets have the whole error; leave out ", _OPTION)
     return studies_of(model, evidence)
 
 

@@ -14,18 +14,17 @@ from plumdp.base.errors import DataError, Option
 from plumdp.certifying.claims import status_of
 from plumdp.certifying.pipeline import relax
 from plumdp.certifying.valuation import with_looser
-from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
 from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
-from plumdp.confidence.sets import with_fixed_numbers
+from plumdp.confidence.sets import whole_set_of_updates, with_fixed_numbers
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.observing import Act, Observe
 from plumdp.data.runs import Rng
 from plumdp.data.same_files import new_parts
 from plumdp.learning.learn import check_fixed_numbers, learned_from
 from plumdp.learning.learned import Learned
-from plumdp.learning.methods import SETS, Sets, Updates
 from plumdp.learning.options import error_of
-from plumdp.model.events import Events
+from plumdp.model.events import Events, find_events
 from plumdp.model.graph import Graph, IntArray, read_only
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective, digest
@@ -76,7 +75,6 @@ def learn_online(
     growth: float = 2.0,
     spacing: float = 1.05,
     exploration: float = 0.0,
-    confidence_set: Sets = "interval",
     precision: float = 1e-6,
     checkpoint: str | Path | None = None,
     rng: Rng | None = None,
@@ -90,7 +88,7 @@ def learn_online(
     except for a share ``exploration`` of uniform choices. The intervals are updated when some choice has been taken
     ``growth`` times as often as at the last update, and the episodes are ``spacing`` times as many. Data are adaptive,
     so the intervals are beta-binomial and hold at all updates at once, and each update keeps the earlier intervals as
-    well. For comparison, ``confidence_set="published-interval"`` takes those of the paper, without guarantee.
+    well.
 
     Unlike ``certify``, learning while acting keeps intervals and the relaxations of the paper, by default rectangular.
     As every update looks at all data, there is no pilot, and ``relaxation="coupled"`` is refused.
@@ -121,18 +119,17 @@ def learn_online(
             Option("relaxation", relaxation), ": learning while acting does not have it; choose 'rectangular'"
         )
     error = error_of(confidence)
-    updates, is_tested = _updates(confidence_set), SETS[confidence_set].is_tested
-    events, fixed = updates.initial(model), find_fixed_numbers(model) if is_tested else None
+    events, fixed = find_events(model, factors=True), find_fixed_numbers(model)
     path = None if checkpoint is None else Path(checkpoint)
     settings = (
         f"objective {digest(objective)[:16]}, {relaxation=}, {growth=}, {spacing=}, {exploration=}, {precision=}, "
-        f"{confidence=}, {confidence_set=}"
+        f"{confidence=}"
     )
     state = _start(model, len(events), settings, path)
     prepared: Prepared | None = None
     while True:
         began = perf_counter()
-        learned, bounds = _learn(model, state, updates, events, fixed, error)
+        learned, bounds = _learn(model, state, events, fixed, error)
         uncertain = relax(learned, relaxation)
         best_start, worst_start = state.starts()
         prepared = prepare(uncertain, objective, "optimistic", like=prepared)
@@ -179,31 +176,17 @@ def _start(model: ParametricMDP, n_events: int, settings: str, path: Path | None
     return state
 
 
-def _updates(confidence_set: Sets) -> Updates[ExpressionBounds]:
-    """Return the functions that keep a kind of set up to date, or refuse a kind that has none."""
-    updates = SETS[confidence_set].updates if confidence_set in SETS else None
-    if updates is None:
-        kinds = " or ".join(repr(name) for name, method in SETS.items() if method.updates is not None)
-        raise DataError(f"confidence_set={confidence_set!r}: learning while acting keeps intervals; choose {kinds}")
-    return updates
-
-
 def _learn(
-    model: ParametricMDP,
-    state: OnlineState,
-    updates: Updates[ExpressionBounds],
-    events: Events,
-    fixed: FixedNumbers | None,
-    error: float,
+    model: ParametricMDP, state: OnlineState, events: Events, fixed: FixedNumbers, error: float
 ) -> tuple[Learned, ExpressionBounds]:
     """Return the region and the bounds after an update, with tests of the fixed numbers if there are any."""
     seen = new_parts(int(state.counts.sum()), is_simulated=True)
     counts = TransitionCounts(model.graph, state.counts, "adaptive", parts=seen)
-    budget = with_fixed_numbers(updates.budget) if fixed is not None and len(fixed) else updates.budget
-    earlier = state.event_lower, state.event_upper, state.ends
-    bounds = updates.update(model, counts, events, earlier, budget.error_of_set(error))
-    learned = learned_from(model, counts, bounds, error, budget)
-    return learned if fixed is None else check_fixed_numbers(learned, fixed), bounds
+    budget = with_fixed_numbers(whole_set_of_updates()) if len(fixed) else whole_set_of_updates()
+    now = expression_bounds(model, counts, error=budget.error_of_set(error), events=events)
+    # beta-binomial intervals hold at all updates at once, so that the earlier ones still hold
+    bounds = intersect(now, state.event_lower, state.event_upper, state.ends, model.expressions)
+    return check_fixed_numbers(learned_from(model, counts, bounds, error, budget), fixed), bounds
 
 
 def _safe(
@@ -261,7 +244,6 @@ def _record(
         questions=(Question(learned.model, objective),),
         options={
             "confidence_set": bounds.kind,
-            "interval_method": None,
             "events": False,
             "misfit": 0.0,
             "evidence": None,

@@ -29,7 +29,6 @@ _LOOKS = {  # colour, and what it means
     Status.CERTIFIED: (BLUE, "certified bounds"),
     Status.VACUOUS: (BLUE, "certified bounds"),
     Status.CONTRADICTED: (PURPLE, "bounds without the expressions"),
-    Status.NO_GUARANTEE: (GREY, "estimate, no guarantee"),
 }
 _LONGEST = 25  # times the tightest bar, on either side of it
 _ROOM = 0.36  # on either side of the bars, for numbers, relative to the width of all bars
@@ -131,8 +130,7 @@ def _digits(rung: Rung) -> int:
 
 def _label(rung: Rung) -> str:
     name = WORDS.get(rung.relaxation, rung.relaxation)
-    said = {Status.NO_GUARANTEE: "no guarantee", Status.CONTRADICTED: "model contradicted"}.get(Status(rung.status), "")
-    return f"{name}\n({said})" if said else name
+    return f"{name}\n(model contradicted)" if rung.status == Status.CONTRADICTED else name
 
 
 def _keep_probabilities(axes: Any, rungs: Sequence[Rung], objective: str) -> None:

@@ -12,7 +12,6 @@ from plumdp.model.text import cut, number_of
 from plumdp.plots.style import (
     BLACK,
     BLUE,
-    NO_GUARANTEE,
     ORANGE,
     PHONE,
     heading,
@@ -59,9 +58,7 @@ def plot_forest(axes: Any, expressions: Sequence[ExpressionRow]) -> Any:
     return axes
 
 
-def forest_figure(
-    expressions: Sequence[ExpressionRow], n_expressions: int | None = None, *, is_proved: bool = True
-) -> Any:
+def forest_figure(expressions: Sequence[ExpressionRow], n_expressions: int | None = None) -> Any:
     """Return a figure of the expressions that matter most.
 
     It says how many are left out, and if nothing is proved.
@@ -72,7 +69,7 @@ def forest_figure(
     plot_forest(figure.add_subplot(), rows)
     rest = max(n_expressions or 0, len(expressions)) - len(rows)
     left_out = f"{number_of(rest, 'expression')} left out, which matter less" if rest else ""
-    heading(figure, "" if is_proved else NO_GUARANTEE, left_out)
+    heading(figure, left_out)
     return figure
 
 

@@ -58,13 +58,13 @@ def _ladder(certificate: Certificate, findings: Findings, truth: float | None) -
 def _region(certificate: Certificate, findings: Findings, truth: Mapping[str, float] | None) -> Any:
     if not findings.outlines:
         raise DataError("there is no region to draw: the data contradict the model, or it has no parameters")
-    return region_figure(findings.outlines, certificate.parameters, truth=truth, is_proved=certificate.is_proved)
+    return region_figure(findings.outlines, certificate.parameters, truth=truth)
 
 
 def _expressions(certificate: Certificate, findings: Findings, _: Any) -> Any:
     if not findings.expressions:
         raise DataError("there are no expressions to draw: the data contradict the model, or it has no parameters")
-    return forest_figure(findings.expressions, findings.n_expressions, is_proved=certificate.is_proved)
+    return forest_figure(findings.expressions, findings.n_expressions)
 
 
 def _policy(

@@ -13,7 +13,6 @@ from plumdp.certifying.difference import Difference
 from plumdp.certifying.improvement import Improvement
 from plumdp.certifying.net_benefit import NetBenefit
 from plumdp.certifying.pipeline import conclude
-from plumdp.confidence.sets import Guarantee
 from plumdp.explaining.check import ModelCheck
 from plumdp.explaining.finding import count_expressions, drawing, expression_rows, outlines, telling_variables
 from plumdp.learning.learned import Learned, require_learned
@@ -121,11 +120,11 @@ def region(
     certificate there is only the box around the region, which is drawn for one or two parameters.
     """
     if isinstance(learned, Certificate):
-        shown, is_proved = _box_of(learned), learned.is_proved
+        shown = _box_of(learned)
     else:
         require_learned("plots.region", learned)
         asked = None if objective is None else as_objective(objective, learned.model)
-        shown, is_proved = outlines(learned, asked, policy), _is_proved(learned)
+        shown = outlines(learned, asked, policy)
     if not shown:
         raise DataError("there is no region to draw: the data contradict the model, or it has no parameters")
     if axes is not None and len(shown) > 1:
@@ -134,7 +133,7 @@ def region(
     if truth is not None:
         point = truth if isinstance(learned, Certificate) else learned.model.space.point(truth)
         true_point = {name: float(value) for name, value in point.items()}
-    make = partial(region_figure, shown, learned.parameters, truth=true_point, is_proved=is_proved)
+    make = partial(region_figure, shown, learned.parameters, truth=true_point)
     return _picture(make, plot_region, axes, shown[0], truth=pair_of(true_point, shown[0]))
 
 
@@ -165,7 +164,7 @@ def forest(learned: Learned, objective: Objective | str, *, policy: Policy | Non
     if not rows:
         why = "the data contradict the model" if learned.conflict is not None else "the model has no parameters"
         raise DataError(f"there are no expressions to draw: {why}")
-    make = partial(forest_figure, rows, count_expressions(learned), is_proved=_is_proved(learned))
+    make = partial(forest_figure, rows, count_expressions(learned))
     return _picture(make, plot_forest, axes, rows)
 
 
@@ -229,10 +228,6 @@ def residuals(check: ModelCheck) -> Picture:
     """Return the picture of differences between data and model, over each state variable and over the actions."""
     require_kind(check, ModelCheck, "plots.residuals takes what check_model(model, counts) returns")
     return Picture(residual_figure(check), "residuals")
-
-
-def _is_proved(learned: Learned) -> bool:
-    return learned.bounds.guarantee != Guarantee.NONE
 
 
 def _policy(learned: Learned, objective: Objective, policy: Policy | None) -> Policy:

@@ -12,7 +12,6 @@ from plumdp.plots.style import (
     BLUE,
     GREEN,
     GREY,
-    NO_GUARANTEE,
     ORANGE,
     PALE,
     PHONE,
@@ -67,7 +66,6 @@ def region_figure(
     parameters: Mapping[str, tuple[float, float]],
     *,
     truth: Mapping[str, float] | None = None,
-    is_proved: bool = True,
 ) -> Any:
     """Return a figure of the region with one panel for each pair of parameters, and words on those left out.
 
@@ -84,7 +82,7 @@ def region_figure(
     left_out = [name for name in parameters if name not in names]
     shown = ", ".join(left_out[:_NAMED]) + ("" if len(left_out) <= _NAMED else ", …")
     note = f"{number_of(len(left_out), 'parameter')} left out, which matter less: {shown}" if left_out else ""
-    heading(figure, "" if is_proved else NO_GUARANTEE, note)
+    heading(figure, note)
     return figure
 
 

@@ -33,7 +33,6 @@ RELAXATION_COLOURS = {
 }
 RELAXATION_MARKERS = {"interval": "s", "parameter": "D", "expression": "o", "rectangular": "^", "coupled": "P"}
 
-NO_GUARANTEE = "Estimates: nothing proves these bounds"  # a heading
 PHONE = 4.2  # inches: at 390 pixels, nine points are then twelve pixels
 STYLE = {
     "font.size": 9,

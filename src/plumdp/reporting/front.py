@@ -82,18 +82,15 @@ def _date(certificate: Certificate) -> str:
 
 def _claim(certificate: Certificate, value: str) -> str:
     """Return the claim in one sentence, with numbers as people write them."""
-    if certificate.status not in (Status.CERTIFIED, Status.NO_GUARANTEE) or not certificate.claims_bounds:
+    if certificate.status != Status.CERTIFIED or not certificate.claims_bounds:
         return certificate.headline
     share = is_probability(certificate.objective)
     low, high = plain_bounds(certificate.lower, certificate.upper, is_probability=share)
     under = f"under {_policy(certificate)}"
     value = value or "the value"
-    if not certificate.is_proved:
-        return sentence(f"estimate, no guarantee: {value} may be between {low} and {high}, {under}")
     how_sure = percent(certificate.confidence)
-    limited = " (asymptotically)" if certificate.guarantee == Guarantee.ASYMPTOTIC else ""
     lies = f"is {low}" if low == high else f"is between {low} and {high}"
-    return f"With a confidence of {how_sure}{limited}, {value} {lies}, {under}."
+    return f"With a confidence of {how_sure}, {value} {lies}, {under}."
 
 
 def _policy(certificate: Certificate) -> str:
@@ -147,8 +144,6 @@ def _would_be_false(certificate: Certificate) -> str:
     """Return the sentence before the list of assumptions."""
     if not certificate.assumptions:
         return ""
-    if certificate.status == Status.NO_GUARANTEE:
-        return "The estimate presumes all of this. Even if it is true, nothing proves how sure the numbers are:"
     chance = f"{100 * (1 - certificate.confidence):.6g} %"
     luck = f"otherwise only by bad luck, with a probability of at most {chance}"
     return f"The claim may be false if one of these is not true; {luck}:"

@@ -30,7 +30,7 @@ _SMALLEST = 1e-3  # share of the width that is worth a sentence
 
 def limits(certificate: Certificate, findings: Findings) -> list[str]:
     """Return what limits the result, the largest part first."""
-    if certificate.status in (Status.CONTRADICTED, Status.NO_GUARANTEE):
+    if certificate.status == Status.CONTRADICTED:
         return []
     parts = _parts_of_gap(certificate)
     parts += _tighter(certificate, findings.ladder)

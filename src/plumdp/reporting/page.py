@@ -44,9 +44,6 @@ _LOOKS = {
         "On the graph alone, whatever the probabilities of the model: not a claim about the model.",
     ),
     Status.VACUOUS: _Look("vacuous", "–", "Nothing certified", "These bounds do not exclude the worst value."),
-    Status.NO_GUARANTEE: _Look(
-        "estimate", "≈", "No guarantee: an estimate, nothing proves it", "Nothing proves these numbers."
-    ),
 }
 
 

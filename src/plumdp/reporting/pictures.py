@@ -47,7 +47,7 @@ def region(certificate: Certificate, findings: Findings) -> list[Picture]:
     if not outlines:
         return []
     names = {name for outline in outlines for name in outline.names}
-    draw = partial(plots.region_figure, outlines, certificate.parameters, is_proved=certificate.is_proved)
+    draw = partial(plots.region_figure, outlines, certificate.parameters)
     drawn = _drawn(draw, "region of the parameters")
     return [replace(drawn, is_wide=len(names) > 3)]
 
@@ -55,7 +55,7 @@ def region(certificate: Certificate, findings: Findings) -> list[Picture]:
 def forest(certificate: Certificate, findings: Findings) -> list[Picture]:
     """Return the bounds of the probabilities that matter most."""
     rows, n = findings.expressions[:_SHOWN], findings.n_expressions
-    draw = partial(plots.forest_figure, rows, n, is_proved=certificate.is_proved)
+    draw = partial(plots.forest_figure, rows, n)
     return [_drawn(draw, "bounds of unknown probabilities")] if rows else []
 
 

@@ -38,7 +38,6 @@ _AS_THEY_ARE = (
 _FINEST = 10**6  # more than the denominator of any share of the error: the fraction is the one that was written
 _OPTIONS = {
     "confidence_set": shapes.text,
-    "interval_method": shapes.nullable(shapes.text),
     "events": shapes.truth,
     "misfit": shapes.share,
     "evidence": shapes.nullable(shapes.each(shapes.listed(shapes.count, 2))),

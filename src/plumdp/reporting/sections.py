@@ -88,14 +88,13 @@ def ladder(certificate: Certificate, findings: Findings) -> Section | None:
     if any(rung.status != Status.CERTIFIED for rung in rungs):
         header, rows = (*header, "status"), [(*row, rung.status) for row, rung in zip(rows, rungs, strict=True)]
     table = TableOf("ladder-table", "Bounds of each relaxation", header, rows, header[1:4])
-    safe = "None has a proof" if certificate.status == Status.NO_GUARANTEE else "All of them hold with this confidence"
     intro = [
-        f"From the same data, from loose to tight. {safe}; the looser ones allow for cases that cannot happen. Each is "
-        "about the policy that is best for it."
+        "From the same data, from loose to tight. All of them hold with this confidence; the looser ones "
+        "allow for cases that cannot happen. Each is about the policy that is best for it."
     ]
     return Section(
         "ladder",
-        "What each relaxation gives" if certificate.status == Status.NO_GUARANTEE else "What each relaxation certifies",
+        "What each relaxation certifies",
         intro,
         pictures=pictures.ladder(certificate, findings),
         tables=[table],
@@ -167,7 +166,6 @@ def parameters(certificate: Certificate, findings: Findings) -> Section | None:
     note = f"{left_out:,} more parameters are in certificate.json." if left_out else ""
     table = TableOf("parameter-table", "Bounds of the parameters", header, rows, header[1:], note)
     intro = [
-        *_unproved(certificate),
         "The data leave a region of possible values; each parameter lies between these ends of it. The estimate is "
         "where the data are most likely, and not a bound.",
     ]
@@ -179,10 +177,6 @@ def region(certificate: Certificate, findings: Findings) -> Section | None:
     drawn = pictures.region(certificate, findings)
     intro = ["All parameters that explain the data, shown two at a time. The bounds hold for each point of it."]
     return Section("region", "The region of the parameters", intro, pictures=drawn, is_folded=True) if drawn else None
-
-
-def _unproved(certificate: Certificate) -> list[str]:
-    return ["Nothing proves these numbers."] if not certificate.is_proved else []
 
 
 def expressions(certificate: Certificate, findings: Findings) -> Section | None:
@@ -207,9 +201,7 @@ def expressions(certificate: Certificate, findings: Findings) -> Section | None:
     table = TableOf(
         "expression-table", "Unknown probabilities", header, cells, header[1:], note, is_searchable=len(cells) > _LONG
     )
-    intro = _unproved(certificate) or [
-        "The unknown probabilities of the model. All bounds hold at once, with the confidence of the claim."
-    ]
+    intro = ["The unknown probabilities of the model. All bounds hold at once, with the confidence of the claim."]
     drawn = pictures.forest(certificate, findings)
     return Section(
         "expressions", "What is known of the probabilities", intro, pictures=drawn, tables=[table], is_folded=True

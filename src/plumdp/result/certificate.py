@@ -45,10 +45,9 @@ class Certificate:
     """With the given confidence the value of the policy lies between ``lower`` and ``upper``, if the assumptions hold.
 
     ``status`` is "certified"; "nothing certified" if the bound that the policy was chosen for does not exclude the
-    worst value there can be, or, for a policy of your own, neither bound excludes any value; "model contradicted" if no
-    point of the parameter space explains the data: the bounds then rest on the graph alone, and ``reason`` says which
-    expressions disagree; or "no guarantee" if nothing proves the confidence, as with the published constructions, so
-    that the bounds are an estimate. ``guarantee`` says what the confidence itself rests on.
+    worst value there can be, or, for a policy of your own, neither bound excludes any value; or "model contradicted" if
+    no point of the parameter space explains the data: the bounds then rest on the graph alone, and ``reason`` says
+    which expressions disagree. ``guarantee`` says what the confidence itself rests on.
 
     If the log shows what the graph says cannot happen, the model is contradicted as well, and no bound is claimed:
     ``lower`` and ``upper`` are infinite, and null in JSON. ``data_quality`` says what became of the rows of the log.
@@ -91,14 +90,9 @@ class Certificate:
 
     @property
     def claims_bounds(self) -> bool:
-        """Whether bounds are a claim or at least an estimate; not if data contradict the graph, or rows changed."""
+        """Whether bounds are a claim; not if data contradict the graph, or rows changed."""
         is_of_graph = self.data_quality is None or not self.data_quality.contradicting
         return is_of_graph and (self.status != Status.CONTRADICTED or CHANGED not in self.reason)
-
-    @property
-    def is_proved(self) -> bool:
-        """Whether something proves the confidence; if not, the bounds are an estimate."""
-        return self.guarantee != Guarantee.NONE
 
     def __post_init__(self) -> None:
         if not self.lower <= self.upper:
@@ -155,7 +149,7 @@ class Certificate:
     @property
     def headline(self) -> str:
         """The claim in one sentence."""
-        share = percent(self.confidence) + (" (asymptotically)" if self.guarantee == Guarantee.ASYMPTOTIC else "")
+        share = percent(self.confidence)
         between = "between {} and {}".format(*self.printed_bounds)
         data = self.data_quality
         if data is not None and data.contradicting:
@@ -167,8 +161,6 @@ class Certificate:
             return f"MODEL CONTRADICTED: {rows} what the model says cannot happen. No bound is claimed."
         if not self.claims_bounds:
             return f"MODEL CONTRADICTED: {CHANGED}. No bound is claimed."
-        if self.guarantee == Guarantee.NONE:
-            return f"Estimate, no guarantee: the policy's value may lie {between}."
         if self.status == Status.CERTIFIED:
             low, high = self.printed_bounds
             value = f"lies {between}" if low != high else f"is {low.replace('infinity', 'infinite')}"

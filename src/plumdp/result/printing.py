@@ -15,7 +15,6 @@ GUARANTEES = {
     Guarantee.PLANNED: "proved for the amount of data that you fixed beforehand, and for whatever you add to it, "
     "whenever you stop adding",
     Guarantee.FIXED: "proved for any number of samples that was fixed beforehand",
-    Guarantee.ASYMPTOTIC: "proved in the limit of many samples, not for any number of them",
     Guarantee.NONE: "without a proof",
 }
 

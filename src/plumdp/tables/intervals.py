@@ -84,9 +84,8 @@ def table_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: fl
         lower, upper = row_intervals(model, counts.counts, error=of_each * n_others, is_asked=is_other)
         found = expression_bounds(
             part,
-            visits_of(counts, is_kept),
+            replace(visits_of(counts, is_kept), sampling="adaptive"),  # to hold at any time, as those of rows do
             error=of_each * len(events),
-            interval_method="beta-binomial",  # holds at any time, as those of rows do
             events=events,
         )
         region = build_region(space, events.polynomials, found.event_lower, found.event_upper)

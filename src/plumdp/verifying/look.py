@@ -29,7 +29,7 @@ from plumdp_verify.reading import Rejected, require
 
 _MOST_BYTES = 2**29  # of the data of a result with a witness, unpacked
 _MOST_COUNTS = 200  # arrays of counts, one for each moment, and sums of rewards
-_LEARNING = ("confidence_set", "interval_method", "misfit", "evidence")
+_LEARNING = ("confidence_set", "misfit", "evidence")
 
 ModelAt = Callable[[Mapping[str, Fraction]], ParametricMDP]
 """A function from values of all parameters to a model, which is read with these in their place."""

@@ -31,7 +31,6 @@ from plumdp_verify.reading import Part
 _INTERVALS = {
     "beta-binomial": ANYTIME,
     "Clopper–Pearson": "clopper-pearson",
-    "Hoeffding": "hoeffding",
     "tolerant": TOLERANT,
 }
 

@@ -18,7 +18,6 @@ from plumdp.base.errors import DataError, ModelError
 from plumdp.confidence.estimates import estimate_inside
 from plumdp.confidence.laws import law_of_space
 from plumdp.confidence.likelihood import furthest_point
-from plumdp.confidence.sets import Guarantee
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray
 from plumdp.model.objective import Kind, digest
@@ -44,8 +43,6 @@ from plumdp_verify.enclosure import make_enclosure
 from plumdp_verify.evidence import Likelihood, read_likelihood
 from plumdp_verify.half_spaces import HalfSpace, half_spaces_from_tangents, is_inside
 from plumdp_verify.reading import Part, Rejected, read_json, require
-
-_UNPROVED = (Guarantee.ASYMPTOTIC, Guarantee.NONE)
 
 
 def make_witness(learned: Learned, certificate: Certificate) -> str:
@@ -149,8 +146,6 @@ def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any
     unknown = {
         "models on disk": learned.model.graph.levels is not None,
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
-        "sets without a guarantee for any number of data (published ones have none)": learned.bounds.guarantee
-        in _UNPROVED,
         f"{learned.kind!r} sets (those of the kinds 'likelihood' and 'interval', and tables, have witnesses)": (
             learned.kind not in (*KINDS, "table")
         ),

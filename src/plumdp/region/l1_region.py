@@ -18,11 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumdp.base.rounding import UNIT
+from plumdp.confidence.multinomial import RowBounds
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, owners_of
 from plumdp.model.space import ParameterSpace
-from plumdp.published.multinomial import RowBounds
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
 from plumdp.region.half_spaces import affine_forms, in_variables
@@ -43,7 +43,7 @@ def build_l1_region(space: ParameterSpace, bounds: RowBounds) -> Polytope | Conf
     With products of parameters it is a polytope of parameters and products around these points.
 
     >>> from plumdp import case_study, simulate
-    >>> from plumdp.published.multinomial import row_bounds
+    >>> from plumdp.confidence.multinomial import row_bounds
     >>> study = case_study("engagement:10")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=study.max_steps)
     >>> region = build_l1_region(study.model.space, row_bounds(study.model, counts))

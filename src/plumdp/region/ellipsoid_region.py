@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from plumdp.confidence.least_squares import LeastSquares
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.space import ParameterSpace
-from plumdp.published.least_squares import LeastSquares
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import Ellipsoid, about, build_ellipsoid
@@ -31,7 +31,7 @@ def build_ellipsoid_region(
     If some expression has a product of parameters, this is a polytope of parameters and products around these points.
 
     >>> from plumdp import case_study, simulate
-    >>> from plumdp.published.least_squares import least_squares
+    >>> from plumdp.confidence.least_squares import least_squares
     >>> study = case_study("parallel:5")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
     >>> region = build_ellipsoid_region(study.model.space, study.model.expressions, least_squares(study.model, counts))

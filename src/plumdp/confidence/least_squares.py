@@ -24,12 +24,12 @@ from plumdp.base.linear_algebra import inverse_root
 from plumdp.base.rounding import UNIT, UP
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction
+from plumdp.confidence.observations import Observations, observations
 from plumdp.confidence.sets import Guarantee, require_error
 from plumdp.data.counts import TransitionCounts, require_same_graph
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
-from plumdp.published.observations import Observations, observations, observed
 
 RIDGE = 0.01  # the weight of the middle of the space
 _NOISE = 0.5
@@ -39,8 +39,8 @@ _NOISE = 0.5
 class LeastSquares:
     """The points v with ``(v - centre) @ matrix @ (v - centre) <= radius**2``, taken exactly as these floats say.
 
-    The true point is one of them with probability at least 1 - ``error``, as far as ``guarantee`` says. Its coordinates
-    are the parameters and, behind them, products of powers of parameters.
+    The true point is one of them with probability at least 1 - ``error``. Its coordinates are the
+    parameters and, behind them, products of powers of parameters.
     """
 
     exponents: IntArray  # (d, n_parameters): the powers that make up each coordinate
@@ -72,39 +72,13 @@ def least_squares(
     >>> found.guarantee, bool(abs(found.centre[0] - float(study.true_point["p"])) < 0.01)
     ('finite-sample, anytime', True)
     """
-    _require_sense(model, counts, error, ridge)
-    seen = observations(model, counts)
-    fitted = fit(seen, *_before(model.space, seen.exponents), error=error, ridge=ridge)
-    return LeastSquares(seen.exponents, *fitted, error, "self-normalised least squares", Guarantee.ANYTIME)
-
-
-def published_least_squares(
-    model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001, ridge: float = RIDGE
-) -> LeastSquares:
-    """Return the ellipsoid with the constants that the paper publishes, for comparison: without guarantee."""
-    _require_sense(model, counts, error, ridge)
-    seen = published_observations(model, counts)
-    d = len(seen.exponents)
-    fitted = fit(seen, np.zeros(d), sqrt(d), error=error, ridge=ridge)
-    method = "least squares with the published constants, whose proof fails"
-    return LeastSquares(seen.exponents, *fitted, error, method, Guarantee.NONE, "published-ellipsoid")
-
-
-def _require_sense(model: ParametricMDP, counts: TransitionCounts, error: float, ridge: float) -> None:
-    """Refuse what no ellipsoid can be made of."""
     require_error(error)
     if not ridge > 0:
         raise DataError(f"ridge={ridge}: give a number above 0, such as 0.01")
     require_same_graph(model.graph, counts.graph)
-
-
-def published_observations(model: ParametricMDP, counts: TransitionCounts) -> Observations:
-    """Return every transition out of a visited choice as a trial of its expression, as the paper does."""
-    visits = counts.visits[model.graph.choice_of_transition()]
-    trials, successes = np.zeros((2, len(model.expressions)))
-    np.add.at(trials, model.expression, visits)
-    np.add.at(successes, model.expression, counts.counts)
-    return observed(model.expressions, trials, successes)
+    seen = observations(model, counts)
+    fitted = fit(seen, *_before(model.space, seen.exponents), error=error, ridge=ridge)
+    return LeastSquares(seen.exponents, *fitted, error, "self-normalised least squares", Guarantee.ANYTIME)
 
 
 def _before(space: ParameterSpace, exponents: IntArray) -> tuple[FloatArray, float]:

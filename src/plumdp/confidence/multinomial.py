@@ -6,30 +6,26 @@ The sum of |probability - share of the visits| over the outcomes of a row is at 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.error_budget import equal_parts
-from plumdp.base.errors import DataError
 from plumdp.base.rounding import UNIT, UP
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.sets import Guarantee, require_error
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
-from plumdp.data.counts import CountArray, Sampling, TransitionCounts, require_same_graph
+from plumdp.data.counts import CountArray, TransitionCounts, require_same_graph
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import FloatArray, Indices, IntArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
 
-Balls: TypeAlias = Literal["weissman", "dirichlet"]
-
 
 @dataclass(frozen=True, eq=False)
 class RowBounds:
-    """L1 balls that hold all at once with probability at least 1 - ``error``, as far as ``guarantee`` says.
+    """L1 balls that hold all at once with probability at least 1 - ``error``.
 
     Class ``c`` has the outcomes ``first[c]`` up to ``first[c + 1]``. ``lower`` and ``upper`` are what follows for
     single expressions: as shares and probabilities both sum to one, no outcome is off by more than half a radius.
@@ -56,14 +52,11 @@ class RowBounds:
         return self.lower, self.upper
 
 
-def row_bounds(
-    model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001, balls: Balls | None = None
-) -> RowBounds:
+def row_bounds(model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001) -> RowBounds:
     """Return an L1 ball for each class of tied rows, at an equal share of the error.
 
-    Weissman's radius (2003) is for numbers of visits that were fixed beforehand; in trajectories, where they are not,
-    it holds in the limit of many runs only. Dirichlet's holds at all times, however the data were sampled. By default
-    independent samples have the former and all others the latter.
+    Weissman's radius (2003) is for numbers of visits that were fixed beforehand, as in independent samples. All others
+    have Dirichlet's, which holds at all times, however the data were sampled.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("engagement:10")
@@ -73,21 +66,18 @@ def row_bounds(
     ('L1 balls, Dirichlet mixture', 'finite-sample, anytime')
     """
     require_error(error)
-    if balls is not None and balls not in get_args(Balls):
-        raise DataError(f"balls={balls!r}: choose one of {', '.join(map(repr, get_args(Balls)))}")
     require_same_graph(model.graph, counts.graph)
-    chosen: Balls = balls or ("weissman" if counts.sampling == "independent" else "dirichlet")
+    radius_of, method, guarantee = _FIXED if counts.sampling == "independent" else _ANYTIME
     rows = find_tied_rows(model)
     trials, successes = rows.pool(counts)
     sizes = np.diff(rows.first)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(np.repeat(trials, sizes) > 0, successes / np.repeat(trials, sizes), 0.0)
-    radius = _RADIUS[chosen](successes, trials, rows.first, equal_parts(error, len(trials)))
+    radius = radius_of(successes, trials, rows.first, equal_parts(error, len(trials)))
     radius = np.where(trials > 0, np.minimum(radius * UP + 4 * sizes * UNIT, 2.0), 2.0)
     lower, upper = _by_expression(model, rows, shares, np.repeat(radius, sizes))
     return RowBounds(
-        rows.outcomes, rows.first, read_only(shares), trials, read_only(radius), lower, upper, error, _NAME[chosen],
-        _guarantee(chosen, counts.sampling),
+        rows.outcomes, rows.first, read_only(shares), trials, read_only(radius), lower, upper, error, method, guarantee,
     )  # fmt: skip
 
 
@@ -121,19 +111,8 @@ def dirichlet(successes: npt.ArrayLike, trials: npt.ArrayLike, first: Indices, e
     return radius
 
 
-_RADIUS = {"weissman": weissman, "dirichlet": dirichlet}
-_NAME = {"weissman": "L1 balls, Weissman", "dirichlet": "L1 balls, Dirichlet mixture"}
-
-
-def _guarantee(balls: Balls, sampling: Sampling) -> Guarantee:
-    if balls == "dirichlet":
-        return Guarantee.ANYTIME
-    by_sampling: dict[Sampling, Guarantee] = {
-        "independent": Guarantee.FIXED,
-        "trajectories": Guarantee.ASYMPTOTIC,
-        "adaptive": Guarantee.NONE,
-    }
-    return by_sampling[sampling]
+_FIXED = weissman, "L1 balls, Weissman", Guarantee.FIXED
+_ANYTIME = dirichlet, "L1 balls, Dirichlet mixture", Guarantee.ANYTIME
 
 
 def _by_expression(
