@@ -88,9 +88,9 @@ def test_two_commands_take_the_same_option_alike():
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_takes_all_options_about_data_or_sets_or_none(name):
-    """But advise, where intervals are not offered, and those that only name a confidence."""
+    """But commands without evidence, and those that only name a confidence."""
     taken = [*shared_parameters(name)]
-    for group, needed in ((LogOptions, "data"), (SetOptions, "confidence_set"), (ModelOptions, "space")):
+    for group, needed in ((LogOptions, "data"), (SetOptions, "evidence"), (ModelOptions, "space")):
         wanted = [each.name for each in fields(group) if each.name != "model"]
         assert needed not in taken or [each for each in taken if each in wanted] == wanted
 
