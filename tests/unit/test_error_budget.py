@@ -27,8 +27,8 @@ from plumdp.confidence.tolerant import tolerant_shares
 from plumdp.data.counts import PilotEnd
 from plumdp.fit import model_fit as fit
 from plumdp.learning import learn as learning
-from plumdp.learning import methods as confidence_methods
 from plumdp.learning import storage
+from plumdp.online import loop
 from plumdp.tables.table_set import table_shares
 from studies.layered import layered_model
 
@@ -288,7 +288,7 @@ def spent(monkeypatch):
     record(fit, "equal_parts", cells)
     record(learning, "excluded_numbers", lambda *_, error, **__: found.add("fixed_numbers", error))
     record(storage, "untied_bounds", lambda *_, error: found.add("graph_alone", error))
-    record(confidence_methods, "expression_bounds", lambda *_, error, **__: found.add("whole_set", error))
+    record(loop, "expression_bounds", lambda *_, error, **__: found.add("whole_set", error))
     monkeypatch.setattr(likelihood, "law_of_pilot", law_of_pilot)
     monkeypatch.setattr(learning, "fit_model", fit_model)
     monkeypatch.setattr(learning, "smallest_misfit", lambda *_, **__: 0.0)  # says what other certificates would spend
