@@ -333,8 +333,10 @@ def about_sets() -> Iterator[tuple[str, Case]]:
     for kind in SETS[:-1]:
         yield f"set {kind} products", partial(pl.certify, *coins(), "Rmax=? [ C ]", confidence_set=kind)
     asked = 'Pmax=? [ F "goal" ]'
-    for method in ("clopper-pearson", "beta-binomial"):
-        yield f"intervals {method}", partial(pl.certify, *walk(), asked, interval_method=method)
+    model, counts = walk()
+    for sampling in ("independent", "adaptive"):
+        data = replace(counts, sampling=sampling, pilot=None)
+        yield f"intervals {sampling}", partial(pl.certify, model, data, asked, confidence_set="interval")
     for kind in ("interval", "likelihood", "ellipsoid"):
         yield f"misfit {kind}", partial(pl.certify, *walk(), asked, misfit=0.01, confidence_set=kind)
     evidence = {"p": (5_900, 10_000), "1 - q": (700, 1_000)}

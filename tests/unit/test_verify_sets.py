@@ -27,7 +27,7 @@ KINDS = {
     "once": {"confidence_set": "interval"},
     "walk": {"confidence_set": "interval"},
     "fixed": {"confidence_set": "interval", "counts": independent()},
-    "twins": {"confidence_set": "interval", "interval_method": "beta-binomial", "text": "Rmax=? [ C ]"},
+    "twins": {"confidence_set": "interval", "text": "Rmax=? [ C ]"},
 }
 
 
@@ -39,7 +39,8 @@ def saved(tmp_path_factory):
         if name in models:
             true = {"p": 0.6, "q": 0.3} if name == "once" else {"p": 0.5, "q": 0.5}
             counts = plumdp.simulate(models[name], true, 2_000, rng=1, max_steps=4)
-            options |= {"model": models[name], "counts": counts}
+            sampling = "trajectories" if name == "once" else "adaptive"
+            options |= {"model": models[name], "counts": replace(counts, sampling=sampling)}
         witnessed(folder / name, **options)
     return folder
 
