@@ -23,7 +23,7 @@ from plumdp.region.images import AffineMap, images
 from plumdp.region.redundancy import Contradiction
 from plumdp.region.shapes import intersection
 from plumdp.relaxation import row_polytopes
-from plumdp.relaxation.rectangular import RowRegion
+from plumdp.relaxation.relax import RowRegion
 from plumdp.relaxation.row_polytopes import RowPolytopes
 from studies.layered import layered_model
 

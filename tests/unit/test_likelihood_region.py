@@ -18,8 +18,7 @@ from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.space_moments import moments
 from plumdp.region import likelihood_ellipsoid as ellipsoids
 from plumdp.region.build import project
-from plumdp.region.ellipsoid import Ellipsoid
-from plumdp.region.enclosed import Enclosed
+from plumdp.region.ellipsoid import Ellipsoid, Enclosed
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Polytope
 from plumdp.relaxation.relax import rectangular

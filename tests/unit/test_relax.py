@@ -16,7 +16,6 @@ from plumdp.confidence.bounds import expression_bounds
 from plumdp.region.build import build_region
 from plumdp.region.shapes import Box
 from plumdp.relaxation.intervals import check_rows
-from plumdp.relaxation.rectangular import row_region
 from plumdp.relaxation.relax import (
     RELAXATIONS,
     Relaxation,
@@ -24,6 +23,7 @@ from plumdp.relaxation.relax import (
     interval_wise,
     parameter_wise,
     rectangular,
+    row_region,
     seen_from,
 )
 from plumdp.solver.nature import loops_for

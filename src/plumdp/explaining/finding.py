@@ -20,8 +20,7 @@ from plumdp.model.policy import Policy, memory_of, policy_weights
 from plumdp.model.question import Asked, ask
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
-from plumdp.region.ellipsoid import Ellipsoid
-from plumdp.region.enclosed import Enclosed
+from plumdp.region.ellipsoid import Ellipsoid, Enclosed
 from plumdp.region.shapes import Polytope, Region
 from plumdp.result.findings import Cut, Drawing, Edge, ExpressionRow, Outline, Point
 from plumdp.result.policy_table import PolicyTable

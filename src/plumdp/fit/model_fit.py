@@ -11,7 +11,7 @@ w)), or one if that is larger. The minimum is bounded from below (``agreement``)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import exp, inf, log, sqrt
@@ -35,7 +35,7 @@ from plumdp.fit.drift import Drift, PilotView, drift_tests
 from plumdp.fit.time_tests import TimeTests, time_tests
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.text import number_of, one_line
+from plumdp.model.text import one_line
 
 TestKind: TypeAlias = Literal["direction", "likelihood", "class", "row", "drift", "number", "time"]
 
@@ -64,18 +64,23 @@ class ModelFit:
 
     p_value: float
     point: FloatArray  # (n_parameters): where the tests agree best
-    tests: tuple[FitTest, ...]  # those with the most evidence, these first
+    name_tests: Callable[[], tuple[FitTest, ...]]  # those with the most evidence, these first, once they are asked for
     drifts: tuple[Drift, ...] = ()  # those that the proof of a contradiction needs
     p_of_time: float = 1.0  # by tests of changes over time alone, if there is a contradiction
     p_without_time: float = 1.0  # by all others
     change: str = ""  # how rows seem to have changed, if tests over time contradict that they did not
+
+    @property
+    def tests(self) -> tuple[FitTest, ...]:
+        """The tests with the most evidence, these first."""
+        return self.name_tests()
 
     def is_over_time(self, error: float) -> bool:
         """Return whether the model is contradicted at an error as rows changed, or as nothing else contradicts it."""
         return self.p_value <= error and (self.p_of_time <= error or self.p_without_time > error)
 
     def __repr__(self) -> str:
-        return one_line(self, f"p = {self.p_value:.3g}", number_of(len(self.tests), "test"))
+        return one_line(self, f"p = {self.p_value:.3g}")
 
 
 def fit_model(
@@ -114,7 +119,7 @@ def fit_model(
     find = partial(find_agreement, model.space, cache.table, start=_start(cache, found))
     agreement = find(tests.affine, tests.cells)
     p_value = _p_value(agreement.least, error)
-    about = agreement.point, tests.named(agreement), tests.needed(agreement)
+    about = agreement.point, partial(tests.named, agreement), tests.needed(agreement)
     fit = ModelFit(p_value, *about, p_without_time=p_value)
     if p_value > error or tests.time is None:
         return fit

@@ -10,8 +10,7 @@ import numpy as np
 
 from plumdp.base.rounding import UNDERFLOW, UNIT, UP
 from plumdp.model.graph import FloatArray, read_only
-from plumdp.region.ellipsoid import Ellipsoid
-from plumdp.region.enclosed import Enclosed
+from plumdp.region.ellipsoid import Ellipsoid, Enclosed
 from plumdp.region.shapes import Polytope, Region
 from plumdp.region.smallest_ellipsoid import smallest_ellipsoid
 

@@ -25,8 +25,7 @@ from plumdp.model.space import ParameterSpace
 from plumdp.model.text import listing
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
-from plumdp.region.ellipsoid import Ellipsoid, build_ellipsoid, cut_further
-from plumdp.region.enclosed import Enclosed
+from plumdp.region.ellipsoid import Ellipsoid, Enclosed, build_ellipsoid, cut_further
 from plumdp.region.likelihood_ellipsoid import LikelihoodEllipsoid, likelihood_ellipsoids
 from plumdp.region.mccormick import Lift
 from plumdp.region.redundancy import Contradiction

@@ -7,8 +7,7 @@ from functools import singledispatch
 import numpy as np
 
 from plumdp.model.graph import FloatArray
-from plumdp.region.ellipsoid import Ellipsoid
-from plumdp.region.enclosed import Enclosed
+from plumdp.region.ellipsoid import Ellipsoid, Enclosed
 from plumdp.region.shapes import Polytope, Region
 
 _ROUNDING = 1e-9  # relative to the size of a parameter

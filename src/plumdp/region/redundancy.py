@@ -17,7 +17,7 @@ import numpy as np
 from plumdp.model.graph import FloatArray, Indices, IntArray
 from plumdp.region import kernels
 from plumdp.region.kernels import RELAXATION
-from plumdp.region.vertices import MANY, VertexGraph, relax
+from plumdp.region.vertices import MANY, VertexGraph
 
 _TOLERANCE = 4 * RELAXATION  # rows that are passed by less do not matter
 _MAX_ROUNDS = 50
@@ -40,7 +40,8 @@ def essential_part(rows: FloatArray, offsets: FloatArray) -> VertexGraph | Contr
 
     The first ``2 d`` rows are a box, and are always kept.
     """
-    d, relaxed = rows.shape[1], relax(offsets)
+    d = rows.shape[1]
+    relaxed = offsets + RELAXATION * np.random.default_rng(1).uniform(1, 2, len(offsets))  # the same in each call
     if d >= MANY:
         return _bounded_part(rows, offsets, relaxed)
     corners = _corners(rows, offsets, relaxed, _directions(d))
@@ -57,8 +58,11 @@ def essential_part(rows: FloatArray, offsets: FloatArray) -> VertexGraph | Contr
         # -best.values is at least the maximum: a row may count as passed though it is not, which costs time only
         is_passed = -best.values > offsets[left] + _TOLERANCE
         left = left[is_passed]
-        ends = _sample_rows(np.unique(best.position[is_passed]))
-        hit = _first_hits(graph.found.points[ends] - centre, rows[left], slack[left])
+        # rays from the centre to some of the vertices beyond rows, the same in each call
+        ends = np.random.default_rng(3).permutation(np.unique(best.position[is_passed]))[:_MAX_RAYS]
+        first = np.empty(len(ends), dtype=np.int64)
+        kernels.shoot(graph.found.points[ends] - centre, rows[left], slack[left], first)
+        hit = np.unique(first[first >= 0])
         if not len(hit):
             break
         kept, left = np.union1d(kept, left[hit]), np.delete(left, hit)
@@ -156,14 +160,3 @@ def excess(proof: Contradiction, rows: FloatArray, offsets: FloatArray) -> float
     d = rows.shape[1]
     box = (-offsets[:d], offsets[d : 2 * d])
     return float(kernels.safe_minimum(np.zeros(d), proof.rows, proof.multipliers, rows, offsets, *box))
-
-
-def _sample_rows(vertices: IntArray) -> IntArray:
-    """Return at most ``_MAX_RAYS`` of the rows of points that rays are shot at, the same in each call."""
-    return np.random.default_rng(3).permutation(vertices)[:_MAX_RAYS]
-
-
-def _first_hits(directions: FloatArray, rows: FloatArray, slack: FloatArray) -> IntArray:
-    hit = np.empty(len(directions), dtype=np.int64)
-    kernels.shoot(directions, rows, slack, hit)
-    return np.unique(hit[hit >= 0])

@@ -13,8 +13,7 @@ from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.space import independent_blocks
 from plumdp.model.text import number_of, one_line
 from plumdp.region.redundancy import Contradiction, essential_part
-from plumdp.region.vertex_table import VertexTable, vertex_table
-from plumdp.region.vertices import MANY, VertexGraph
+from plumdp.region.vertices import MANY, VertexGraph, VertexTable, vertex_table
 
 
 class Region(Protocol):

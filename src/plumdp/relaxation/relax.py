@@ -15,16 +15,16 @@ from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.untied import untied_bounds
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import lifted_transitions
 from plumdp.region.build import project
-from plumdp.region.ellipsoid import Ellipsoid
-from plumdp.region.enclosed import Enclosed
+from plumdp.region.ellipsoid import Ellipsoid, Enclosed
+from plumdp.region.half_spaces import affine_forms, in_variables
 from plumdp.region.shapes import Box, Polytope, Region, bounding_box
+from plumdp.region.vertices import VertexTable
 from plumdp.relaxation.ellipsoidal import row_ellipsoid
 from plumdp.relaxation.intervals import IntervalMDP, RowNature
-from plumdp.relaxation.rectangular import row_region
 from plumdp.relaxation.row_polytopes import row_polytopes
 
 
@@ -102,7 +102,7 @@ def rectangular(model: ParametricMDP, region: Region, *, within: IntervalMDP | N
     # too many vertices to list: each kind of row has a polytope around its image, which is an outer one
     if isinstance(polytope, Polytope) and not polytope.has_few_vertices:
         return replace(imdp, region=row_polytopes(polytope, model.expressions, imdp))
-    return replace(imdp, region=seen_from(region, model.expressions, imdp.lower, imdp.upper))
+    return replace(imdp, region=seen_from(polytope, model.expressions, imdp.lower, imdp.upper))
 
 
 def tolerating(imdp: IntervalMDP, misfit: float) -> IntervalMDP:
@@ -118,6 +118,46 @@ def tolerating(imdp: IntervalMDP, misfit: float) -> IntervalMDP:
     return replace(imdp, lower=lower, upper=upper, region=None, misfit=misfit)
 
 
+@dataclass(frozen=True, eq=False)
+class RowRegion:
+    """The vertices of a region that nature picks points of, and the values of expressions at its points.
+
+    Expression ``f`` is ``constants[f] + coefficients[f] @ x``, where ``x`` is a point of the region with each variable
+    divided by its scale.
+    """
+
+    coefficients: FloatArray  # (n_expressions, d)
+    constants: FloatArray  # (n_expressions)
+    sizes: FloatArray  # (n_expressions): largest sum of the absolute values of the terms, for rounding
+    vertices: VertexTable
+
+    @property
+    def tables(self) -> tuple[FloatArray | IntArray, ...]:
+        """All arrays, as the kernels take them."""
+        of, none = self.vertices, np.empty(0, dtype=np.int32)
+        arrays = (of.vertices, of.edges, of.neighbours, of.margin, of.reach)
+        return self.coefficients, self.constants, self.sizes, *arrays, none, none, none  # there is one kind of row
+
+    def at_vertices(self, expressions: IntArray, margin: float) -> FloatArray | None:
+        """Return the values of a row's expressions at each vertex, (n, k), or None if their margin is too large."""
+        table = self.vertices
+        # values at some of the vertices would say too little: nature may be at the others
+        if not table.is_complete or not table.margin.max(initial=0) <= margin:
+            return None
+        values: FloatArray = self.constants[expressions] + table.vertices @ self.coefficients[expressions].T
+        return values
+
+    def with_constants(self, values: FloatArray) -> RowRegion:
+        """Return the region with known probabilities as further expressions."""
+        nothing = np.zeros((len(values), self.coefficients.shape[1]))
+        return replace(
+            self,
+            coefficients=read_only(np.vstack([self.coefficients, nothing])),
+            constants=read_only(np.concatenate([self.constants, values])),
+            sizes=read_only(np.concatenate([self.sizes, values])),
+        )
+
+
 @singledispatch
 def seen_from(region: Region, expressions: ExpressionTable, lower: FloatArray, upper: FloatArray) -> RowNature:
     """Return a region as rows see it, through the values of expressions at its points, given bounds on these.
@@ -127,13 +167,20 @@ def seen_from(region: Region, expressions: ExpressionTable, lower: FloatArray, u
     raise TypeError(f"nature cannot pick points of a {type(region).__name__}: choose the relaxation 'expression'")
 
 
-seen_from.register(Polytope, row_region)
-seen_from.register(Ellipsoid, row_ellipsoid)
-
-
 @seen_from.register
-def _(region: Enclosed, expressions: ExpressionTable, lower: FloatArray, upper: FloatArray) -> RowNature:
-    return row_region(region.polytope, expressions, lower, upper)
+def row_region(region: Polytope, expressions: ExpressionTable, *bounds: FloatArray) -> RowRegion:
+    """Return the vertices of a region, and the values of affine expressions of its variables at its points.
+
+    Bounds on the expressions are not needed, and there for ``seen_from`` alone.
+    """
+    constants, matrix = affine_forms(in_variables(expressions, region.names))
+    coefficients = matrix * region.scale
+    reach = np.maximum(np.abs(region.lower), np.abs(region.upper)) / region.scale
+    sizes = np.abs(constants) + np.abs(coefficients) @ reach
+    return RowRegion(read_only(coefficients), read_only(constants), read_only(sizes), region.table)
+
+
+seen_from.register(Ellipsoid, row_ellipsoid)
 
 
 def _interval_mdp(model: ParametricMDP, lower: FloatArray, upper: FloatArray) -> IntervalMDP:

@@ -23,8 +23,7 @@ from plumdp.region.half_spaces import affine_forms, in_variables
 from plumdp.region.images import MAX_DIMENSION, AffineMap, Image, images
 from plumdp.region.redundancy import Contradiction, essential_part
 from plumdp.region.shapes import Polytope
-from plumdp.region.vertex_table import VertexTable, joined_tables, vertex_table
-from plumdp.region.vertices import VertexGraph
+from plumdp.region.vertices import VertexGraph, VertexTable, joined_tables, vertex_table
 from plumdp.relaxation.intervals import IntervalMDP
 
 _WORK = 5e7  # products of two numbers that are spent on images, for each variable of the region

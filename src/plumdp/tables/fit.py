@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate
 from math import log
 
@@ -53,7 +54,7 @@ def table_fit(model: ParametricMDP, counts: TransitionCounts) -> ModelFit:
     return ModelFit(
         p_value,
         read_only(np.zeros(0)),
-        strongest,
+        partial(tuple, strongest),
         p_of_time=p_value_of(log_mean([changes]) - log(2)),
         p_without_time=p_value_of(log_mean([by_choice]) - log(2)) if len(changes) else p_value,
         change=_change(model, pooled, names, where, int(free[np.argmax(changes)])) if len(changes) else "",
@@ -120,7 +121,7 @@ def view_fit(model: ParametricMDP, counts: TransitionCounts) -> ModelFit:
     )
     change = own.change if own.p_of_time < fit.p_of_time else fit.change
     told = {"p_value": p_value, "p_of_time": of_time, "p_without_time": without, "change": change}
-    return replace(fit, **told, tests=tuple(strongest))
+    return replace(fit, **told, name_tests=partial(tuple, strongest))
 
 
 def _words(test: FitTest) -> str:

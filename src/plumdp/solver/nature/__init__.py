@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from plumdp.model.graph import FloatArray
 from plumdp.relaxation.ellipsoidal import RowEllipsoid
-from plumdp.relaxation.rectangular import RowRegion
+from plumdp.relaxation.relax import RowRegion
 from plumdp.relaxation.row_polytopes import RowPolytopes
 from plumdp.solver.nature import ellipsoid, interval, vertices
 
