@@ -214,7 +214,7 @@ OBJECTIVE = '''
 from dataclasses import dataclass, replace
 import numpy as np
 from plumdp.base.errors import ModelError
-from plumdp.model.objective import Kind, Terms
+from plumdp.model.objective import Kind, Payoff
 
 @dataclass(frozen=True, eq=False)
 class Prize:
@@ -233,7 +233,7 @@ class Prize:
     def cap(self):
         return float(self.prize.max())
     def terms(self, graph):
-        return Terms(np.zeros(graph.n_choices), 1.0, self.target, self.prize)
+        return Payoff(np.zeros(graph.n_choices), 1.0, self.target, self.prize)
     def at_step(self, values, step):
         return np.where(self.target, self.prize, values)
     def is_vacuous(self, bound):

@@ -23,7 +23,7 @@ from plumdp.confidence.staged_bets import find_stages, steps_of_stage
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.directions import value_directions
 from plumdp.model.expressions.polynomial import Polynomial, from_terms, polynomial
-from plumdp.model.objectives.protocol import Terms
+from plumdp.model.objectives.protocol import Payoff
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
@@ -224,7 +224,7 @@ class _Row:
         return self.ways == other.ways and (not off or is_near)
 
 
-def _paid(terms: Terms, choice: int, known: Sequence[Polynomial]) -> Polynomial:
+def _paid(terms: Payoff, choice: int, known: Sequence[Polynomial]) -> Polynomial:
     """Return the reward of a choice, or its mean."""
     reward, learned = polynomial(Fraction(float(terms.reward[choice]))), terms.learned
     coin = -1 if learned is None else int(learned.coin[choice])

@@ -27,7 +27,7 @@ class Kind(StrEnum):
     AVERAGE = "the average reward of a step in the long run"
 
 
-class Terms(NamedTuple):
+class Payoff(NamedTuple):
     """The worth of the steps and of the states of a graph to an objective."""
 
     reward: FloatArray  # (n_choices): the reward of a step
@@ -71,7 +71,7 @@ class Objective(Protocol):
     def cap(self) -> float:
         """The largest value there can be."""
 
-    def terms(self, graph: Graph) -> Terms:
+    def terms(self, graph: Graph) -> Payoff:
         """Return the worth of the steps and of the states of the graph."""
 
     def at_step(self, values: FloatArray, step: int) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
 from plumdp.model.objectives.checks import check_states, check_words, set_fields, state_mask, window
-from plumdp.model.objectives.protocol import Direction, Kind, Nature, Terms
+from plumdp.model.objectives.protocol import Direction, Kind, Nature, Payoff
 from plumdp.model.text import one_line
 
 
@@ -69,9 +69,9 @@ class Reach:
         """The largest value there can be, which is 1."""
         return 1.0
 
-    def terms(self, graph: Graph) -> Terms:
+    def terms(self, graph: Graph) -> Payoff:
         """Return no rewards, and the targets and the states to avoid, where runs end."""
-        return Terms(np.zeros(graph.n_choices), 1.0, self.target | self.avoid, self.target.astype(np.float64))
+        return Payoff(np.zeros(graph.n_choices), 1.0, self.target | self.avoid, self.target.astype(np.float64))
 
     def at_step(self, values: FloatArray, step: int) -> FloatArray:
         """Return the values at a step, where a target counts within its window, and a state to avoid ends the run."""

@@ -19,7 +19,7 @@ from plumdp.model.objectives.checks import (
     state_mask,
     whole_number,
 )
-from plumdp.model.objectives.protocol import Direction, Kind, Nature, Terms
+from plumdp.model.objectives.protocol import Direction, Kind, Nature, Payoff
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.text import number_of, one_line
 
@@ -87,7 +87,7 @@ class Reward:
         """The largest value there can be, which is infinity."""
         return np.inf
 
-    def terms(self, graph: Graph) -> Terms:
+    def terms(self, graph: Graph) -> Payoff:
         """Return the rewards of all choices, those of their states included. Runs end in targets, at 0."""
         total = np.zeros(graph.n_choices)
         if self.reward.state is not None:
@@ -97,7 +97,7 @@ class Reward:
         self._check_rewards(total, graph)
         nowhere = np.zeros(graph.n_states, dtype=np.bool_)
         is_end = nowhere if self.target is None else self.target
-        return Terms(total, float(self.discount or 1), is_end, np.zeros(graph.n_states), self.reward.learned)
+        return Payoff(total, float(self.discount or 1), is_end, np.zeros(graph.n_states), self.reward.learned)
 
     def at_step(self, values: FloatArray, step: int) -> FloatArray:
         """Return the values at a step, where nothing more is collected in a target."""

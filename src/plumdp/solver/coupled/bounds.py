@@ -139,7 +139,7 @@ def _of_value(problem: Problem[ParametricMDP], region: Region, uncertain: Interv
         return reasons[0]
     # the value of a probability is between zero and its cap
     least = 0.0 if problem.objective.cap < np.inf else -np.inf
-    return _best_of(brackets, least=least, most=problem.objective.cap)
+    return best_of(brackets, least=least, most=problem.objective.cap)
 
 
 def _balls(region: Region, model: ParametricMDP) -> Iterator[Ball]:
@@ -180,7 +180,7 @@ def _brackets_of_one(term: Term, region: Region, ball: Ball, precision: float) -
     return found if sliced is None else [*found, sliced]
 
 
-def _best_of(brackets: Sequence[Bracket], *, least: float, most: float) -> Proof:
+def best_of(brackets: Sequence[Bracket], *, least: float, most: float) -> Proof:
     """Return the best ends of brackets that all hold, cut to where the value is, such as [0, 1] for a probability."""
     best = intersection(brackets)
     low, high = best.low, best.high
@@ -206,7 +206,7 @@ class Differences:
         brackets = [each for about in self.expanded for each in _brackets(self.region, *about, signed)]
         sizes = ((abs(weight), one.objective.cap) for (one, _), weight in zip(self.terms, weights, strict=True))
         most = sum(weight * cap for weight, cap in sizes if weight) * UP
-        return _moved(_best_of(brackets, least=-most, most=most), self.terms, weights)
+        return _moved(best_of(brackets, least=-most, most=most), self.terms, weights)
 
 
 def _moved(proof: Proof, terms: Sequence[tuple[Term, Term]], weights: Sequence[float]) -> Proof:

@@ -9,7 +9,7 @@ import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
 from plumdp.model.learned_rewards import LearnedRewards
-from plumdp.model.objective import Kind, Objective, Terms
+from plumdp.model.objective import Kind, Objective, Payoff
 from plumdp.model.parametric import ParametricMDP
 from plumdp.solver.by_steps import first_alike
 from plumdp.solver.coupled import kernels
@@ -127,7 +127,7 @@ def policy_chain(
 
 
 def reached_chain(
-    model: ParametricMDP, policy: Indices, terms: Terms, is_over: BoolArray, starts: Indices | None = None
+    model: ParametricMDP, policy: Indices, terms: Payoff, is_over: BoolArray, starts: Indices | None = None
 ) -> PolicyChain:
     """Return the chain with only those states closed in which a run is over."""
     graph, n = model.graph, model.graph.n_states
