@@ -33,7 +33,6 @@ ROOT = {"__init__.py", "__main__.py"}
 COMMANDS = {f"cli/{path.name}" for path in (SOURCE / "cli").glob("*.py")}
 DOORS = {
     "stormpy": {"model/readers/storm.py"},
-    "spot": {"model/missions/spot_formulas.py"},
     "numba": {"base/compiled.py", "base/prefetch.py"},
     "threadpoolctl": {"base/threads.py"},
     "typer": COMMANDS,

@@ -7,9 +7,10 @@ from plumdp import ModelError
 from plumdp.model.language.property import parse_property
 
 ENDLESS = (
-    "this formula has F or U inside of G, W or R, or the other way round, in a way that takes Spot, which is not "
-    "installed; join by & and | what is decided in finite time, G before what has no G, W or R, and F before what has "
-    'no F or U (once negations are moved inwards), or give an automaton, HOA: {"spec.hoa"}'
+    "this formula has F or U inside of G, W or R, or the other way round, in a way that is not translated here; join "
+    "by & and | what is decided in finite time, G before what has no G, W or R, and F before what has no F or U (once "
+    "negations are moved inwards), or write its automaton by another tool, as in ltl2tgba -D -G 'F(a & GF b)' > "
+    'spec.hoa, and give that: HOA: {"spec.hoa"}'
 )
 NEVER_DONE = "a reward is collected until a mission is done, and this one never is in finite time"
 VARIABLE = f"x is a state variable; {NUMBER}"

@@ -16,11 +16,8 @@ from plumdp.exchange import write_policy
 from plumdp.explaining.audit import audit
 from plumdp.model import Question, ask
 from plumdp.model.language.constraint import cut_model
-from plumdp.model.language.path import PathReader
 from plumdp.model.language.property import parse_property
 from plumdp.model.language.quantile import parse_quantile
-from plumdp.model.language.tokens import Tokens
-from plumdp.model.missions.spot_formulas import for_spot
 from plumdp.relaxation.intervals import instantiate
 from plumdp.result.policy_table import read_policy
 from plumdp.stages import solve
@@ -425,29 +422,6 @@ def test_transitions_that_the_data_do_not_show_are_refused_and_a_smaller_space_h
         pl.certify(patrol, counts, PATROL)
     smaller = cut_model(patrol, ["0.1 <= p <= 0.9"])
     assert pl.certify(smaller, pl.simulate(smaller, {"p": "0.5", "q": "0.8"}, 3, rng=1, max_steps=1), PATROL).upper <= 1
-
-
-def test_other_formulas_are_translated_by_spot_if_it_is_there(patrol):
-    pytest.importorskip("spot", reason="Spot is not installed, which conda-forge has")
-    product = ask('Pmax=? [ F ("left" & G F "right") ]', patrol).model.graph
-    assert product.memory.relies_on is not None
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("F[1,2] p0", "((1) & X(((p0) | ((1) & X((p0))))))"),
-        ("G<=1 p0", "((p0) & ((0) | X((p0))))"),
-        ("p0 U<=1 p1", "((p1) | ((p0) & X((p1))))"),
-    ],
-)
-def test_windows_of_steps_are_written_for_spot(text, expected, patrol):
-    """By hand: a U[i,j] b is b, or a now and the same one step later."""
-    states = {name: f'"{label}"' for name, label in (("p0", "left"), ("p1", "right"))}
-    for name, label in states.items():
-        text = text.replace(name, label)
-    tokens = Tokens(text)
-    assert for_spot(PathReader(tokens, patrol).read(), {}) == expected
 
 
 # Rewards, finite traces and quantiles

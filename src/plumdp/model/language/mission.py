@@ -21,7 +21,7 @@ from plumdp.model.missions.budget import budget_of
 from plumdp.model.missions.hoa import read_hoa
 from plumdp.model.missions.instant import Instant
 from plumdp.model.missions.logic import Path
-from plumdp.model.missions.spot_formulas import translated
+from plumdp.model.missions.recurrence import Recurrence
 from plumdp.model.objective import Direction, Nature, Reach, Reward
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import RewardStructure
@@ -29,9 +29,10 @@ from plumdp.model.parametric import RewardStructure
 Quantifier: TypeAlias = tuple[Direction, Nature | None]
 
 _ENDLESS = (
-    "this formula has F or U inside of G, W or R, or the other way round, in a way that takes Spot, which is not "
-    "installed; join by & and | what is decided in finite time, G before what has no G, W or R, and F before what has "
-    'no F or U (once negations are moved inwards), or give an automaton, HOA: {"spec.hoa"}'
+    "this formula has F or U inside of G, W or R, or the other way round, in a way that is not translated here; join "
+    "by & and | what is decided in finite time, G before what has no G, W or R, and F before what has no F or U (once "
+    "negations are moved inwards), or write its automaton by another tool, as in ltl2tgba -D -G 'F(a & GF b)' > "
+    'spec.hoa, and give that: HOA: {"spec.hoa"}'
 )
 _NEVER_DONE = "a reward is collected until a mission is done, and this one never is in finite time"
 
@@ -84,11 +85,8 @@ def _located(tokens: Tokens, first: Token, make: Callable[[], Reach | Mission]) 
 
 def _mission(path: Path, reader: PredicateReader, quantifier: Quantifier) -> Mission:
     n_states, is_max, is_open = reader.model.graph.n_states, quantifier[0] == "max", ELSEWHERE in reader.model.labels
-    found = (
-        mission_automaton(path, n_states, is_open=is_open)
-        or recurrence_of(path, n_states, is_max=is_max, is_open=is_open)
-        or (None if is_open else translated(path, n_states, is_max=is_max))
-    )
+    found: tuple[Automaton | Recurrence, bool] | None = mission_automaton(path, n_states, is_open=is_open)
+    found = found or recurrence_of(path, n_states, is_max=is_max, is_open=is_open)
     if found is None:
         raise ModelError(_ENDLESS)
     return Mission(*found, *quantifier)
