@@ -468,8 +468,8 @@ def test_a_candidate_is_worth_a_proof_if_nothing_bounds_the_cost_of_the_one_befo
     promising, hopeless = (
         Candidate(np.array([1, 2]), bound, -1.0, np.zeros(1), np.arange(2)) for bound in (-2.0, -np.inf)
     )
-    assert promises_more(promising, endless, cost)
-    assert not promises_more(hopeless, endless, cost)
+    assert promises_more(promising.bound, endless, cost)
+    assert not promises_more(hopeless.bound, endless, cost)
 
 
 def test_brackets_that_do_not_meet_leave_those_against_nature(monkeypatch):

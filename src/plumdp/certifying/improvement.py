@@ -23,7 +23,7 @@ from plumdp.data.pilots import drawn_pilot
 from plumdp.data.practice import practice_of, taken_choices
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, require_learned
-from plumdp.learning.methods import SETS, Sets
+from plumdp.learning.methods import Sets
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, as_choices, check_policy
@@ -34,6 +34,7 @@ from plumdp.result.certificate import Certificate, outward, percent
 from plumdp.result.json_values import json_value
 from plumdp.result.policy_table import PolicyTable
 from plumdp.result.printing import Fact, fact_lines
+from plumdp.tables.table_set import announced_policies
 
 PRACTICE = "practice"
 _MOST_CERTIFIED = 3  # policies whose differences are proved, of all that a search proposes
@@ -270,12 +271,10 @@ def _candidates(learned: Learned, question: Question, baseline: Certificate, pre
     are the one that is best against nature, and all that bets were placed on.
     """
     graph, rival = question.model.graph, check_policy(question.model.graph, baseline.policy)
-    announced = SETS[learned.kind].announced
+    announced = announced_policies(learned.bounds, question)
     if announced is not None and not isinstance(learned.region, Conflict):
         robust = learned.at_points(question).robust(relax(learned, "interval", question.model), precision).policy
-        policies = {
-            each.tobytes(): each for each in (robust, *(each for _, each in announced(learned.bounds, question)))
-        }
+        policies = {each.tobytes(): each for each in (robust, *(each for _, each in announced))}
         others = [policy for policy in policies.values() if not np.array_equal(policy, rival)]
         return [conclude(learned, question, policy=policy, precision=precision) for policy in others]
     best = conclude(learned, question, precision=precision)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.certifying.policy_search import Candidate, search_policies
+from plumdp.certifying.policy_search import search_policies
 from plumdp.learning.learned import Learned
-from plumdp.learning.methods import SETS
 from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy, check_policy
@@ -22,6 +20,7 @@ from plumdp.solver.coupled.bounds import Proof, find_coupled_bounds
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.problem import Solution, SolverStatus, status_at
 from plumdp.solver.solve import solve
+from plumdp.tables.table_set import announced_policies, by_bets
 
 _MOST_CERTIFIED = 3  # policies whose bounds are proved, of all that a search proposes
 _WORTHWHILE = 0.02  # share of the distance of the bounds that an estimate must promise
@@ -72,10 +71,8 @@ def value_policy(
     valued = Valuation(chosen, float(low.lower[start]), float(high.upper[start]), status, nature=by_nature)
     if not is_coupled or isinstance(learned.region, Conflict):
         return valued
-    by_bets = SETS[learned.kind].bounds_by_bets
-    if by_bets is not None:
-        coupled = by_bets(learned.bounds, question, chosen, *by_nature)
-    else:
+    coupled = by_bets(learned.bounds, question, chosen, *by_nature)
+    if coupled is None:
         coupled = find_coupled_bounds(model, chosen, objective, learned.region, uncertain, precision=precision)
     if isinstance(coupled, str):
         return replace(valued, not_coupled=coupled)
@@ -90,48 +87,24 @@ def best_valuation(
 ) -> Valuation:
     """Return the robust policy, or one that a search found, with the best bound by one point for all states.
 
-    Bounds are proved for the candidate with the best estimate, for others whose estimates leave room for a better
-    bound, and for the robust policy if its bound against nature is better than all of these.
+    Bounds are proved for the policy with the best estimate, of those that bets were placed on or that a search found,
+    for others whose estimates leave room for a better bound, and for the robust policy if its bound against nature is
+    better than all of these. They hold jointly, so that the best may be picked.
     """
     model, objective, region = question.model, question.objective, learned.region
     assert not isinstance(region, Conflict)
     start = model.graph.initial_state
     against_nature = float(robust.lower[start]) if objective.direction == "max" else -float(robust.upper[start])
-    announced = SETS[learned.kind].announced
-    if announced is not None:
-        found = announced(learned.bounds, question)
-        return _best_announced(learned, uncertain, [*found, (against_nature, robust.policy)], question, precision)
-    given = [robust.policy, *(policy for policy in learned.policies if _is_policy_of(model.graph, policy))]
-    candidates = search_policies(model, objective, region, given, learned.at_points(question))
+    announced, share = announced_policies(learned.bounds, question), 0.0
+    if announced is None:
+        given = [robust.policy, *(policy for policy in learned.policies if _is_policy_of(model.graph, policy))]
+        found = search_policies(model, objective, region, given, learned.at_points(question))[:_MOST_CERTIFIED]
+        announced, share = [(candidate.bound, candidate.policy) for candidate in found], _WORTHWHILE
     best: Valuation | None = None
-    for candidate in candidates[:_MOST_CERTIFIED]:
-        if best is None or promises_more(candidate, best, objective):
-            new = value_policy(learned, uncertain, candidate.policy, question, is_coupled=True, precision=precision)
-            best = new if best is None or new.bound(objective) > best.bound(objective) else best
-    assert best is not None
-    if against_nature <= best.bound(objective):
-        return best
-    of_robust = value_policy(learned, uncertain, robust.policy, question, is_coupled=True, precision=precision)
-    return of_robust if of_robust.bound(objective) > best.bound(objective) else best
-
-
-def _best_announced(
-    learned: Learned,
-    uncertain: IntervalMDP,
-    policies: Sequence[tuple[float, npt.NDArray[Any]]],
-    question: Question,
-    precision: float,
-) -> Valuation:
-    """Return the policy with the best bound, of those that bets were placed on and the robust one, which is the last.
-
-    The bounds of all of them hold jointly, so that the best may be picked. Those whose estimates, which come with them,
-    are no better than a bound that is proved are left out.
-    """
-    best: Valuation | None = None
-    for estimate, policy in policies:
-        if best is None or estimate > best.bound(question.objective):
+    for estimate, policy, worthwhile in (*((*each, share) for each in announced), (against_nature, robust.policy, 0.0)):
+        if best is None or promises_more(estimate, best, objective, worthwhile):
             new = value_policy(learned, uncertain, policy, question, is_coupled=True, precision=precision)
-            best = new if best is None or new.bound(question.objective) > best.bound(question.objective) else best
+            best = new if best is None or new.bound(objective) > best.bound(objective) else best
     assert best is not None
     return best
 
@@ -160,10 +133,10 @@ def best_of_all(uncertain: IntervalMDP, objective: Objective, *, precision: floa
     return min(ends) if is_max else max(ends)
 
 
-def promises_more(candidate: Candidate, best: Valuation, objective: Objective) -> bool:
-    """Return whether the estimated bound is so much better than a proved one that it is worth a proof."""
-    width, bound = best.upper - best.lower, best.bound(objective)
-    return candidate.bound > bound + (_WORTHWHILE * width if np.isfinite(width) else 0.0)
+def promises_more(estimate: float, best: Valuation, objective: Objective, share: float = _WORTHWHILE) -> bool:
+    """Return whether an estimated bound is better than a proved one by a share of the width, and so worth a proof."""
+    width = best.upper - best.lower
+    return estimate > best.bound(objective) + (share * width if np.isfinite(width) else 0.0)
 
 
 def with_looser(uncertain: IntervalMDP) -> list[IntervalMDP]:

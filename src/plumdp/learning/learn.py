@@ -30,7 +30,7 @@ from plumdp.learning.studies import allowed_studies, with_studies
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Asked, ask_all
-from plumdp.model.views import as_parametric, as_table, seen_as
+from plumdp.model.views import seen_as
 from plumdp.region.conflict import CHANGED, NOTHING_FITS, Conflict, with_numbers
 from plumdp.region.shapes import Region
 
@@ -144,11 +144,9 @@ def learn(
 
 def _view(model: ParametricMDP, kind: Sets, like: Learned | None) -> ParametricMDP:
     """Return a model as a kind of set sees it, as a table or with parameters in place of unknown rows."""
-    counted, is_table = model.counted, SETS[kind].is_for_tables
-    known = None if like is None else like.model.counted
-    if known is not None and known.source is counted and known.is_table == is_table:
-        return seen_as(model, known)
-    return seen_as(model, as_table(counted) if is_table else as_parametric(counted))
+    counted, view = model.counted, SETS[kind].view
+    known = None if like is None or SETS[like.kind].view is not view else like.model.counted
+    return seen_as(model, known if known is not None and known.source is counted else view(counted))
 
 
 def _check_rewards(model: ParametricMDP, counts: TransitionCounts, kind: Sets, misfit: float) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
-import numpy.typing as npt
-
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.vocabulary import Sets as Sets
 from plumdp.confidence.bets import HalfSpace
@@ -23,18 +21,17 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.fit.drift import Drift, drift_constraints
 from plumdp.fit.model_fit import ModelFit
 from plumdp.learning.directions import Solvers, value_directions
-from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
+from plumdp.model.views import as_parametric, as_table
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid_region import build_ellipsoid_region
 from plumdp.region.l1_region import build_l1_region
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Region
-from plumdp.solver.coupled.bounds import Proof
 from plumdp.tables.fit import view_fit
-from plumdp.tables.table_set import announced_policies, bounds_of_policy, table_budget, table_set
+from plumdp.tables.table_set import table_budget, table_set
 
 Measured = TypeVar("Measured", bound=ConfidenceSet)
 
@@ -74,18 +71,13 @@ class ConfidenceMethod(Generic[Measured]):
     options: tuple[str, ...] = ()  # further keywords of ``measure``
     has_directions: bool = False  # ``measure`` places bets by the pilot, and takes ``budget`` and ``cache``
     announce: Callable[[Sequence[Question], Solvers], dict[str, Any]] | None = None  # more of these, from questions
-    bounds_by_bets: Callable[[Measured, Question, Indices, FloatArray, FloatArray], Proof | str] | None = (
-        None  # of the value of a policy, given bounds (n_states) by intervals: for tables, which have no parameters
-    )
-    announced: Callable[[Measured, Question], Sequence[tuple[float, npt.NDArray[Any]]]] | None = (
-        None  # the policies that such bets were placed on, with estimates of their values such that larger is better
-    )
+    view: Callable[[ParametricMDP], ParametricMDP] = as_parametric  # the model, as the set sees it
     fit: Callable[[ParametricMDP, TransitionCounts], ModelFit] | None = None  # if the test of the model is another one
 
     @property
     def is_for_tables(self) -> bool:
         """Whether it is for models whose rows are unknown, without parameters, and for no others."""
-        return self.bounds_by_bets is not None
+        return self.view is as_table
 
 
 def within_intervals(model: ParametricMDP, bounds: ExpressionBounds) -> Region | Conflict:
@@ -138,8 +130,7 @@ SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
         budget=lambda _, counts, is_asked: table_budget(counts.pilot, is_asked=is_asked),
         has_directions=True,
         announce=lambda questions, _: {"questions": questions},
-        bounds_by_bets=bounds_of_policy,
-        announced=announced_policies,
+        view=as_table,
         fit=view_fit,
     ),
 }

@@ -16,7 +16,7 @@ from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.likelihood import ANNOUNCED, guarantee_of
 from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import OF_SET, TESTS, Guarantee, graph_alone
+from plumdp.confidence.sets import OF_SET, TESTS, ConfidenceSet, Guarantee, graph_alone
 from plumdp.data.counts import N_TABLE_PILOTS, Pilot, TransitionCounts
 from plumdp.data.pilots import pilot_assumption
 from plumdp.model.graph import FloatArray, read_only
@@ -195,13 +195,15 @@ def moments_of(model: ParametricMDP, counts: TransitionCounts, pilot: Pilot, fir
     return Moments(tuple(kept), tuple(later_lengths[: len(kept) - 1]), float(planned))
 
 
-def bounds_of_policy(
-    bounds: TableSet, question: Question, policy: npt.NDArray[Any], lower: FloatArray, upper: FloatArray
-) -> Proof | str:
-    """Return bounds on the value of a policy by bets, or in words why there are none.
+def by_bets(
+    bounds: ConfidenceSet, question: Question, policy: npt.NDArray[Any], lower: FloatArray, upper: FloatArray
+) -> Proof | str | None:
+    """Return bounds on the value of a policy by bets, or in words why there are none; None of sets that place none.
 
     ``lower`` and ``upper`` (n_states) are bounds on its values by the intervals of the set.
     """
+    if not isinstance(bounds, TableSet):
+        return None
     if bounds.moments is None:
         return "no bets were placed, as it is not known which data came first"
     errors = [each.errors for each in bounds.about(question) if np.array_equal(each.policy, policy)]
@@ -211,17 +213,16 @@ def bounds_of_policy(
     return value_bounds(bounds.moments, largest, question.model, policy, question.objective, lower, upper)
 
 
-def announced_policies(bounds: TableSet, question: Question) -> list[tuple[float, npt.NDArray[Any]]]:
+def announced_policies(bounds: ConfidenceSet, question: Question) -> list[tuple[float, npt.NDArray[Any]]] | None:
     """Return the policies that bets were placed on for a question, and estimates of their values by all data.
 
     The sign of an estimate is such that larger ones are better, and the best comes first. If there is none, it is
-    infinite.
+    infinite. None of sets that place no bets on values.
     """
+    if not isinstance(bounds, TableSet):
+        return None
     if bounds.moments is None:
         return []
-    seen, policies = (
-        bounds.moments.counts[-1],
-        {each.policy.tobytes(): each.policy for each in bounds.about(question)},
-    )
+    seen, policies = bounds.moments.counts[-1], {each.policy.tobytes(): each.policy for each in bounds.about(question)}
     found = [(estimate_value(question, policy, seen), policy) for policy in policies.values()]
     return sorted(found, key=lambda pair: -pair[0])

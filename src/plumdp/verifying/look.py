@@ -21,7 +21,6 @@ from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question, ask
-from plumdp.model.views import as_parametric, as_table
 from plumdp.result.data_file import read_data
 from plumdp.result.folder import CERTIFICATE, DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable, read_policy
@@ -89,8 +88,7 @@ class Look:
         if self.own is None:
             assert self.saved is not None
             return self.saved[0]
-        is_table = SETS[self.certificate["options"]["confidence_set"]].is_for_tables
-        return as_table(self.own.model) if is_table else as_parametric(self.own.model)
+        return SETS[self.certificate["options"]["confidence_set"]].view(self.own.model)
 
     @property
     def counts(self) -> TransitionCounts:
