@@ -49,7 +49,7 @@ def backup(imdp, rows, values, agent, nature, side, *, reward=None):
     longest = int(np.diff(graph.first_transition).max())
     ellipsoid_kernels.backup(
         0, graph.n_states, 1, rows_of(imdp, agent, nature, reward), side, 0.0, np.inf, values, result, best_row,
-        np.empty(longest), rows.tables,
+        np.zeros(0, dtype=np.int32), np.empty(rows.tables[1].shape[1]), np.empty(longest), rows.tables,
     )  # fmt: skip
     return result
 
@@ -190,7 +190,8 @@ def test_the_chain_of_best_moves_is_worth_what_the_backup_says(agent, nature):
         column, entry = np.empty(graph.n_transitions, dtype=np.int32), np.empty(graph.n_transitions)
         used = ellipsoid_kernels.chain_of_best(
             0, n, rows_of(imdp, agent, nature), values, values, values, graph.first_choice[:-1].astype(np.int32),
-            offset, column, entry, constants, np.empty(int(np.diff(graph.first_transition).max())), rows.tables,
+            offset, column, entry, constants, np.zeros(0, dtype=np.int32), np.empty(rows.tables[1].shape[1]),
+            np.empty(int(np.diff(graph.first_transition).max())), rows.tables,
         )  # fmt: skip
         row = np.repeat(np.arange(n), np.diff(offset))
         worth = np.bincount(row, entry[:used] * values[column[:used]], n)

@@ -51,7 +51,7 @@ def test_every_call_of_a_kernel_writes_the_same_bits_both_ways():
     modules = {name.rpartition(".")[0].removeprefix("plumdp.") for name in compared}
     assert modules == {
         "data.kernels", "model.kernels", "region.kernels", "region.vertex_kernels", "region.ellipsoid_kernels",
-        "solver.graph_kernels", "solver.layout_kernels", "solver.coupled.kernels", "solver.coupled.residual_kernels",
+        "solver.chain_kernels", "solver.graph_kernels", "solver.coupled.kernels", "solver.coupled.residual_kernels",
         "solver.nature.interval", "solver.nature.vertices", "solver.nature.ellipsoid",
     }  # fmt: skip
     assert sum(compared.values()) > 1000

@@ -141,7 +141,7 @@ class RowBox:
 
 def loops(region, rows, longest, n_kept):
     room = np.empty(2 * longest)
-    return Loops(interval, (room, np.full(n_kept, -1.0)), room)
+    return Loops(interval, (room, np.full(n_kept, -1.0)), (room,))
 '''
 
 

@@ -48,12 +48,12 @@ class Loops(NamedTuple):
 
     module: ModuleType
     extra: tuple[Any, ...]
-    room: FloatArray  # the one of ``extra`` that is used anew for each row
+    rooms: tuple[FloatArray, ...]  # those of ``extra`` that are used anew for each row
 
     def apart(self) -> Loops:
-        """Return the same loops with a room of their own, for another thread, which never has the same row."""
-        room = np.empty_like(self.room)
-        return self._replace(extra=tuple(room if each is self.room else each for each in self.extra), room=room)
+        """Return the same loops with rooms of their own, for another thread, which never has the same row."""
+        new = {id(room): np.empty_like(room) for room in self.rooms}
+        return self._replace(extra=tuple(new.get(id(each), each) for each in self.extra), rooms=tuple(new.values()))
 
 
 @singledispatch
@@ -68,23 +68,23 @@ def loops_for(region: object, rows: Rows, longest: int, n_kept: int) -> Loops:
 @loops_for.register(type(None))
 def _(region: None, rows: Rows, longest: int, n_kept: int) -> Loops:
     room = np.empty(2 * longest)
-    return Loops(interval, (room, np.full(n_kept, -1.0)), room)
+    return Loops(interval, (room, np.full(n_kept, -1.0)), (room,))
 
 
 @loops_for.register
 def _(region: RowRegion, rows: Rows, longest: int, n_kept: int) -> Loops:
     positions = np.zeros(len(rows.first) - 1, dtype=np.int32)  # the vertex where nature was last, in each row
-    room = np.empty(longest)
-    return Loops(vertices, (positions, room, region.tables), room)
+    rooms = np.empty(region.tables[0].shape[1]), np.empty(longest)
+    return Loops(vertices, (positions, *rooms, region.tables), rooms)
 
 
 @loops_for.register
 def _(region: RowPolytopes, rows: Rows, longest: int, n_kept: int) -> Loops:
-    room = np.empty(longest)
-    return Loops(vertices, (region.first_vertices(rows.first, rows.expression), room, region.tables), room)
+    rooms = np.empty(region.tables[0].shape[1]), np.empty(longest)
+    return Loops(vertices, (region.first_vertices(rows.first, rows.expression), *rooms, region.tables), rooms)
 
 
 @loops_for.register
 def _(region: RowEllipsoid, rows: Rows, longest: int, n_kept: int) -> Loops:
-    room = np.empty(longest)
-    return Loops(ellipsoid, (room, region.tables), room)
+    rooms = np.empty(region.tables[1].shape[1]), np.empty(longest)
+    return Loops(ellipsoid, (np.zeros(0, dtype=np.int32), *rooms, region.tables), rooms)

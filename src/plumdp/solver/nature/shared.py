@@ -1,13 +1,19 @@
-"""Compiled helpers for loops in which nature picks points of a region, for short rows, interval moves and rewards."""
+"""Compiled loops in which nature picks points of a region, made of the value of a row, and of nature's move there."""
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from plumdp.base.compiled import compiled_leaf
 from plumdp.base.rounding import UNDERFLOW, UNIT
+from plumdp.solver.chain_kernels import add_entry
+
+row_value: Any = None  # of the nature that loops are made for, as are the others
+best_move: Any = None
+LEAST = 0.0
 
 
 @compiled_leaf
@@ -93,3 +99,68 @@ def settled(old: float, best: float, side: float, lift: float, cap: float, chang
     if new != old and not abs(new - old) <= change * scale:
         change = abs(new - old) / scale
     return new, new > old, change
+
+
+def make_loops(module: str, row_value: Any, best_move: Any, *, least: float, small: int) -> tuple[Any, Any]:
+    """Return the kernels ``backup`` and ``chain_of_best`` of a nature, given those of one row.
+
+    ``least`` bounds the error of products too small for a float. They allocate nothing, so that no references to arrays
+    are counted, which takes longer than the sums of a row.
+    """
+    names = {"row_value": row_value, "best_move": best_move, "LEAST": least}
+
+    def bound(loop: Any, **options: Any) -> Any:
+        made = FunctionType(loop.__code__, {**globals(), **names, "__name__": module}, loop.__name__)
+        made.__module__, made.__doc__ = module, loop.__doc__
+        return compiled_leaf(made, is_helper=False, **options)
+
+    return bound(backup, small=small), bound(chain_of_best)
+
+
+def backup(
+    start: int, end: int, step: int, rows: Any, side: float, lift: float, cap: float, source: Any, result: Any,
+    best_row: Any, position: Any, room: Any, buffer: Any, tables: Any,
+) -> tuple[int, float]:  # fmt: skip
+    """Write one more step of both players at their best, as ``interval.backup`` does."""
+    first_choice, first, successor, expression, lower, upper, reward, discount, agent, nature = rows
+    n_larger, change = 0, 0.0
+    for k in range(end - start):
+        i = start + k if step > 0 else end - 1 - k
+        best, chosen = -agent * np.inf, first_choice[i]
+        for c in range(first_choice[i], first_choice[i + 1]):
+            a, b = np.int64(first[c]), np.int64(first[c + 1])
+            if b - a == 1:
+                value = source[successor[a]]
+            elif b - a == 2:
+                value = pair_row(a, successor, expression, lower, upper, source, nature, side)
+            else:
+                value = row_value(
+                    a, b, c, successor, expression, lower, upper, source, nature, side, position, room, buffer, tables
+                )
+            value = with_reward(value, reward[c], discount, side, LEAST)
+            if agent * value > agent * best:
+                best, chosen = value, c
+        result[i], is_larger, change = settled(result[i], best, side, lift, cap, change)
+        n_larger += is_larger
+        if (agent > 0.0 and side < 0.0 and is_larger) or (agent < 0.0 and side > 0.0):
+            best_row[i] = chosen
+    return n_larger, change
+
+
+def chain_of_best(
+    start: int, end: int, rows: Any, judge: Any, low: Any, high: Any, best_row: Any, offset: Any, column: Any,
+    entry: Any, constants: Any, position: Any, room: Any, buffer: Any, tables: Any,
+) -> int:  # fmt: skip
+    """Write the Markov chain of the given rows and nature's best moves, as ``interval.chain_of_best`` does."""
+    _, first, successor, expression, lower, upper, reward, _, _, nature = rows
+    n_entries = 0
+    for i in range(start, end):
+        c = best_row[i]
+        a, b = np.int64(first[c]), np.int64(first[c + 1])
+        constants[i - start, 0] = constants[i - start, 1] = reward[c]
+        best_move(a, b, c, successor, expression, lower, upper, judge, nature, position, room, buffer, tables)
+        for t in range(a, b):
+            p, target = buffer[t - a], np.int64(successor[t])
+            n_entries = add_entry(p, target, i, start, end, low, high, column, entry, constants, n_entries)
+        offset[i - start + 1] = n_entries
+    return n_entries

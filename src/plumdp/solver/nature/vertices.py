@@ -9,17 +9,15 @@ best value of the row, found by walking along edges from the vertex of the last 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from plumdp.base.compiled import compiled, compiled_leaf
+from plumdp.base.compiled import compiled_leaf
 from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.region.kernels import LEVEL
-from plumdp.solver.chain_kernels import add_entry
 from plumdp.solver.nature.interval import infinite_row
-from plumdp.solver.nature.shared import interval_move, pair_row, settled, with_reward
+from plumdp.solver.nature.shared import interval_move, make_loops
 
 MAX_STEPS = 10_000
 
@@ -142,104 +140,34 @@ def touches_zero(a: int, b: int, expression: Any, lower: Any) -> bool:
     return touches
 
 
-@partial(compiled, small=100_000)
-def backup(
-    start: int,
-    end: int,
-    step: int,
-    rows: Any,
-    side: float,
-    lift: float,
-    cap: float,
-    source: Any,
-    result: Any,
-    best_row: Any,
-    position: Any,
-    buffer: Any,
-    tables: Any,
-) -> tuple[int, float]:
-    """Write one more step of both players at their best, as ``interval.backup`` does."""
-    first_choice, first, successor, expression, lower, upper, reward, discount, agent, nature = rows
-    objective = np.empty(tables[0].shape[1])
-    n_larger, change = 0, 0.0
-    for k in range(end - start):
-        i = start + k if step > 0 else end - 1 - k
-        best, chosen = -agent * np.inf, first_choice[i]
-        for c in range(first_choice[i], first_choice[i + 1]):
-            a, b = np.int64(first[c]), np.int64(first[c + 1])
-            if b - a == 1:
-                value = source[successor[a]]
-            elif b - a == 2:
-                value = pair_row(a, successor, expression, lower, upper, source, nature, side)
-            else:
-                value = region_row(
-                    a, b, c, successor, expression, lower, upper, source, nature, side, position, objective, buffer,
-                    tables,
-                )  # fmt: skip
-            value = with_reward(value, reward[c], discount, side, UNDERFLOW)
-            if agent * value > agent * best:
-                best, chosen = value, c
-        result[i], is_larger, change = settled(result[i], best, side, lift, cap, change)
-        n_larger += is_larger
-        if (agent > 0.0 and side < 0.0 and is_larger) or (agent < 0.0 and side > 0.0):
-            best_row[i] = chosen
-    return n_larger, change
-
-
-@compiled
-def chain_of_best(
-    start: int,
-    end: int,
-    rows: Any,
-    judge: Any,
-    low: Any,
-    high: Any,
-    best_row: Any,
-    offset: Any,
-    column: Any,
-    entry: Any,
-    constants: Any,
-    position: Any,
-    buffer: Any,
-    tables: Any,
-) -> int:
-    """Write the Markov chain of the given rows and nature's best moves, as ``interval.chain_of_best`` does."""
-    _, first, successor, expression, lower, upper, reward, _, _, nature = rows
-    coefficients, of_place, sizes, vertices, edges, neighbours, _, reach, kind, first_member, members = tables
-    d = coefficients.shape[1]
-    objective = np.empty(d)
-    n_entries = 0
-    for i in range(start, end):
-        c = best_row[i]
-        a, b = np.int64(first[c]), np.int64(first[c + 1])
-        constants[i - start, 0] = constants[i - start, 1] = reward[c]
-        vertex = 0
-        if b - a > 2 and position[c] < 0:
-            interval_move(a, b, successor, expression, lower, upper, judge, nature, buffer)
-        elif b - a > 2:
-            reference = judge[successor[a]] if abs(judge[successor[a]]) < np.inf else 0.0
-            row_objective(
-                a, b, position[c], successor, expression, judge, reference, nature, coefficients, of_place, sizes, kind,
-                first_member, members, objective,
-            )  # fmt: skip
-            vertex, _, _ = best_vertex(objective, position[c], edges, neighbours, reach)
+@compiled_leaf
+def best_move(
+    a: int, b: int, row: int, successor: Any, expression: Any, lower: Any, upper: Any, judge: Any, nature: float,
+    position: Any, objective: Any, move: Any, tables: Any,
+) -> None:  # fmt: skip
+    """Write nature's best probabilities in a row, as the row's value has them."""
+    coefficients, constants, sizes, vertices, edges, neighbours, _, reach, kind, first_member, members = tables
+    if b - a == 1:
+        move[0] = 1.0
+    elif b - a == 2:
+        is_first = nature * judge[successor[a]] >= nature * judge[successor[a + 1]]
+        f, g = (expression[a], expression[a + 1]) if is_first else (expression[a + 1], expression[a])
+        other = max(1.0 - upper[f], lower[g])
+        move[0], move[1] = (1.0 - other, other) if is_first else (other, 1.0 - other)
+    elif position[row] < 0:
+        interval_move(a, b, successor, expression, lower, upper, judge, nature, move)
+    else:
+        reference = judge[successor[a]] if abs(judge[successor[a]]) < np.inf else 0.0
+        row_objective(
+            a, b, position[row], successor, expression, judge, reference, nature, coefficients, constants, sizes, kind,
+            first_member, members, objective,
+        )  # fmt: skip
+        vertex, _, _ = best_vertex(objective, position[row], edges, neighbours, reach)
         for t in range(a, b):
-            f = expression[t]
-            if b - a == 1:
-                p = 1.0
-            elif b - a == 2:
-                is_first = nature * judge[successor[a]] >= nature * judge[successor[a + 1]]
-                g = expression[a + 1] if is_first else expression[a]
-                other = max(1.0 - upper[expression[a] if is_first else expression[a + 1]], lower[g])
-                p = 1.0 - other if (t == a) == is_first else other
-            elif position[c] < 0:
-                p = buffer[t - a]
-            else:
-                place = place_of(np.int64(f), vertex, kind, first_member, members)
-                p = of_place[place] if place >= 0 else 0.0
-                for j in range(d if place >= 0 else 0):
-                    p += coefficients[place, j] * vertices[vertex, j]
-            target = np.int64(successor[t])
-            n_entries = add_entry(p, target, i, start, end, low, high, column, entry, constants, n_entries)
-        offset[i - start + 1] = n_entries
-    return n_entries
+            place = place_of(np.int64(expression[t]), vertex, kind, first_member, members)
+            move[t - a] = constants[place] if place >= 0 else 0.0
+            for j in range(len(objective) if place >= 0 else 0):
+                move[t - a] += coefficients[place, j] * vertices[vertex, j]
+
+
+backup, chain_of_best = make_loops(__name__, region_row, best_move, least=UNDERFLOW, small=100_000)
