@@ -79,7 +79,7 @@ def table_intervals(model: ParametricMDP, counts: TransitionCounts, *, error: fl
         part, is_kept = with_expressions_alone(source)
         events = find_events(part, factors=True)
         is_other = source.is_free_row[source.rows.number[model.rows.representative]]
-        n_others = int(events_of_rows(model.rows.first, _counted(model, is_other)).sum())
+        n_others = int(events_of_rows(model.rows.first, counted_rows(model, is_other)).sum())
         of_each = equal_parts(error, n_others + len(events))
         lower, upper = row_intervals(model, counts.counts, error=of_each * n_others, is_asked=is_other)
         found = expression_bounds(
@@ -129,7 +129,7 @@ def row_intervals(
     numbers, rows, is_counted = (
         [f.constant for f in model.expressions.polynomials],
         model.rows,
-        _counted(model, is_asked),
+        counted_rows(model, is_asked),
     )
     low, high = bounds_of_rows(rows.sum_by_place(counts), rows.first, is_counted, error=error)
     lower = np.array([*map(float_below, numbers), *np.zeros(model.expressions.n_free)])
@@ -139,7 +139,7 @@ def row_intervals(
     return read_only(lower), read_only(upper)
 
 
-def _counted(model: ParametricMDP, is_asked: BoolArray | None = None) -> BoolArray:
+def counted_rows(model: ParametricMDP, is_asked: BoolArray | None = None) -> BoolArray:
     """Return which rows are asked for, unknown, and counted (n_rows): of what happens elsewhere nothing ever is."""
     is_counted = model.is_free_row.copy() if is_asked is None else model.is_free_row & is_asked
     elsewhere = elsewhere_of(model)

@@ -16,21 +16,19 @@ from plumdp.confidence.likelihood import order_of
 from plumdp.confidence.untied import events_of_rows
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learned import Learned
-from plumdp.model.elsewhere import elsewhere_of
-from plumdp.model.graph import BoolArray
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.policy import policy_weights
+from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import Question
-from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
 from plumdp.tables.bracket import Moments
 from plumdp.tables.chain import pooled
+from plumdp.tables.intervals import counted_rows
 from plumdp.tables.table_set import TableSet
-from plumdp.verifying.chain_part import KINDS, Ends, relied_on, shares_in
+from plumdp.verifying.chain_part import Ends, relied_on, value_part
 
-Key: TypeAlias = tuple[int, int, int]
-"""A state, the choice that was drawn in it or -1, and a step."""
+Key: TypeAlias = tuple[int, int]
+"""A state, of the model in which the policy draws in steps of their own, and a step."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +43,13 @@ class TableRows:
         rows, n_known = model.rows, len(model.expressions.polynomials)
         expression = np.asarray(model.expression)[rows.transition]
         each = np.split(expression - n_known, rows.first[1:-1])
-        return TableRows([places.tolist() for places, is_free in zip(each, _is_counted(model), strict=True) if is_free])
+        return TableRows(
+            [places.tolist() for places, is_free in zip(each, counted_rows(model), strict=True) if is_free]
+        )
 
     def number(self) -> dict[int, int]:
         """Return the number of the row of each place that is the first of one."""
         return {places[0]: i for i, places in enumerate(self.places)}
-
-
-def _is_counted(model: ParametricMDP) -> BoolArray:
-    """Return which rows are unknown and counted: of what happens elsewhere nothing ever is."""
-    is_counted, elsewhere = model.is_free_row.copy(), elsewhere_of(model)
-    if elsewhere is not None:
-        is_counted[model.rows.number[model.graph.first_choice[elsewhere]]] = False
-    return is_counted
 
 
 def data_part(model: ParametricMDP, counts: TransitionCounts, moments: Moments | None, rows: TableRows) -> Any:
@@ -79,7 +71,7 @@ def intervals_part(learned: Learned, found: TableSet, rows: TableRows, used: set
     """Return the intervals of the rows that are used, and among how many events their error is divided."""
     model, lower, upper = learned.model, found.lower, found.upper
     n_known = len(model.expressions.polynomials)
-    number = int(events_of_rows(model.rows.first, _is_counted(model)).sum())
+    number = int(events_of_rows(model.rows.first, counted_rows(model)).sum())
     listed = []
     for row in sorted(used):
         at = n_known + np.array(rows.places[row])
@@ -95,66 +87,45 @@ def support_part(model: ParametricMDP, rows: TableRows) -> list[list[int]]:
     return [place_of[f - n_known] for f in relied_on(model) if f >= n_known]
 
 
-def table_chain_part(question: Question, policy: PolicyTable, rows: TableRows) -> tuple[dict[str, Any], list[Key]]:
+def table_chain_part(question: Question, policy: Policy, rows: TableRows) -> tuple[dict[str, Any], list[Key]]:
     """Return the chain of the policy with all states that it reaches, and what each of its nodes is."""
-    model, graph, objective = question.model, question.model.graph, question.objective
-    weights, draws = policy_weights(graph, policy), policy.weights is not None
-    reduced, drawn = (reduce(Problem(model, objective, given)) for given in (None, weights if draws else None))
-    asked, steps = reduced.problem.objective, drawn.problem
-    ends = Ends(asked, model)
-    row_of, n_known, elsewhere = rows.number(), len(model.expressions.polynomials), elsewhere_of(model)
-    reward = steps.objective.terms(steps.mdp.graph).reward
-    found: list[Key] = [(graph.initial_state, -1, 0)]
+    graph = question.model.graph
+    given = as_choices(graph, check_policy(graph, policy))
+    problem = reduce(Problem(question.model, question.objective, given)).problem
+    assert problem.policy is not None
+    steps, expressions, ends = problem.mdp.graph, problem.mdp.expressions, Ends(problem.objective, problem.mdp)
+    row_of, n_known, reward = rows.number(), len(expressions.polynomials), problem.objective.terms(steps).reward
+    found: list[Key] = [(graph.initial_state, 0)]
     numbers = {found[0]: 0}
-
-    def number(key: Key) -> int:
-        if key not in numbers:
-            numbers[key] = len(found)
-            found.append(key)
-        return numbers[key]
-
     written: list[list[Any] | None] = []
     over: dict[bool, list[int]] = {True: [], False: []}
-    for node, (state, choice, step) in enumerate(found):  # which grows on the way
-        if choice < 0 and ends.is_over(state, step):
+    for node, (state, step) in enumerate(found):  # which grows on the way
+        if ends.is_over(state, step):
             written.append(None)
             over[ends.is_target(state, step)].append(node)
             continue
-        shares = dict(shares_in(model, weights, state))
-        if choice < 0 and draws:
-            taken = [number((state, drawn, step)) for drawn in shares]
-            written.append([float(reward[state]), taken, [str(share) for share in shares.values()]])
-            continue
-        if state == elsewhere:
+        choice = int(problem.policy[state])
+        places = slice(*steps.first_transition[choice : choice + 2].tolist())
+        first, *others = problem.mdp.expression[places].tolist()
+        if first >= n_known and first - n_known not in row_of:  # of what happens elsewhere nothing is known
             written.append([0.0, [], "any"])
             continue
-        (taken_choice,) = shares if choice < 0 else (choice,)
-        first, last = graph.first_transition[taken_choice : taken_choice + 2].tolist()
-        expressions = np.asarray(model.expression)[first:last].tolist()
-        after = step + 1 if ends.counts else 0
-        successors = [number((successor, -1, after)) for successor in graph.successor[first:last].tolist()]
-        row: int | list[str] = (
-            row_of[expressions[0] - n_known]
-            if expressions[0] >= n_known
-            else [str(model.expressions.polynomials[f].constant) for f in expressions]
-        )
-        paid = reward[graph.n_states + taken_choice if draws else taken_choice]
-        written.append([float(paid), successors, row])
-    kind, discount = KINDS[asked.kind], getattr(asked, "discount", None)
-    states = np.array([state for state, _, _ in found])
+        ahead = [(successor, step + ends.counts) for successor in steps.successor[places].tolist()]
+        for key in ahead:
+            if key not in numbers:
+                numbers[key] = len(found)
+                found.append(key)
+        known = [str(expressions.polynomials[f].constant) for f in (first, *others) if f < n_known]
+        written.append([float(reward[choice]), [numbers[key] for key in ahead], known or row_of[first - n_known]])
+    states, n = np.array([state for state, _ in found]), graph.n_states
+    names = [graph.action_names[action] for action in graph.action]
     return {
-        "kind": "until" if kind == "total" and ends.counts else kind,
-        "complement": reduced.sign < 0,
-        "discount": "1" if discount is None else str(discount),
+        **value_part(question),
         "initial": 0,
         "target": over[True],
         "avoid": over[False],
         "rows": written,
-        "states": {name: values[states].tolist() for name, values in graph.states.items()},
-        "choices": [_action(model, choice) for _, choice, _ in found] if draws else None,
-        "step": [step for _, _, step in found] if ends.counts else None,
+        "states": {name: values[states].tolist() for name, values in steps.states.items()},
+        "choices": None if steps is graph else [None if s < n else names[s - n] for s in states.tolist()],
+        "step": [step for _, step in found] if ends.counts else None,
     }, found
-
-
-def _action(model: ParametricMDP, choice: int) -> str | None:
-    return None if choice < 0 else model.graph.action_names[model.graph.action[choice]]

@@ -89,7 +89,7 @@ def check_table_bets(look: Look) -> None:
     numbers = read_table_chain(part["chain"], read_counts(part)).numbers
     named = table_chain_part(question, table_policy, rows)[1]
     keys = [key for key, number in zip(named, numbers, strict=True) if number is not None]
-    order = order_of_nodes(bounded.table, question, keys)
+    order = order_of_nodes(bounded.table, keys)
     _check_bets(bets, bounded.table, moments, of_one, order)
 
 

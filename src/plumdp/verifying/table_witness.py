@@ -133,7 +133,7 @@ def _bets_part(
     chosen, table = max(same, key=lambda each: each.errors.of_side), bounded.table
     if table.n > MOST_IN_BETS:
         raise unknown_error(f"bets on chains of tables with more than {MOST_IN_BETS:,} open nodes")
-    order = order_of_nodes(table, question, keys)
+    order = order_of_nodes(table, keys)
     low, high = (read_only(each[np.argsort(order)]) for each in start)
     made = table_bounds(table, found.moments, chosen.errors, low, high)
     if isinstance(made, str):
@@ -150,14 +150,10 @@ def _bets_part(
     }
 
 
-def order_of_nodes(table: TableChain, question: Question, keys: Sequence[Key]) -> Indices:
+def order_of_nodes(table: TableChain, keys: Sequence[Key]) -> Indices:
     """Return the number in a table's chain of each open node of the checker."""
-    graph, number = question.model.graph, {}
-    owner = graph.state_of_choice()
-    for node, state in enumerate(table.chain.state[: table.n].tolist()):
-        choice = state - graph.n_states  # of a node after a draw
-        number[(state, -1, 0) if choice < 0 else (int(owner[choice]), choice, 0)] = node
-    return np.array([number[key] for key in keys])
+    number = {state: node for node, state in enumerate(table.chain.state[: table.n].tolist())}
+    return np.array([number[state] for state, _ in keys])
 
 
 def reference_rows(reference: Reference, table: TableChain, order: Indices) -> list[list[float]]:
