@@ -170,7 +170,7 @@ def test_exploration_goes_on_where_one_batch_ends(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["states", "layers"])
 def test_exploring_tells_how_many_states_there_are(kind, caplog, monkeypatch):
-    monkeypatch.setattr("plumdp.model.telling._SECONDS", 0.0)
+    monkeypatch.setattr("plumdp.base.progress._SECONDS", 0.0)
     with caplog.at_level(logging.INFO, logger="plumdp"):
         if kind == "states":
             model = pl.explore(

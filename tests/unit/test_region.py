@@ -9,9 +9,8 @@ import plumdp as pl
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region import vertices
 from plumdp.region.build import build_region, project
-from plumdp.region.conflict import Conflict
+from plumdp.region.conflict import Conflict, estimate_multipliers
 from plumdp.region.ellipsoid import build_ellipsoid
-from plumdp.region.linear_program import estimate_multipliers
 from plumdp.region.membership import holds, moved_into
 from plumdp.region.shapes import Box, Polytope, bounding_box, intersection
 

@@ -22,6 +22,7 @@ SWITCH = "PLUMDP_PROGRESS"
 _LOGGER = logging.getLogger("plumdp")
 _CLEAR = "\r\x1b[2K"
 _PATIENCE = 0.5  # seconds before something is shown, and between updates
+_SECONDS = 0.3  # between two lines of a ``Teller``
 
 
 class Place(Protocol):
@@ -141,6 +142,20 @@ def tell_part(text: str) -> None:
         work.part = text
 
 
+class Teller:
+    """Logs how many things were found, at INFO, but no more than a few times per second and not at once."""
+
+    def __init__(self, doing: str, things: str) -> None:
+        self._doing, self._things, self._last = doing, things, monotonic()
+
+    def tell(self, n: int) -> None:
+        """Log that so many were found, if the last line is long enough ago."""
+        now = monotonic()
+        if now - self._last >= _SECONDS:
+            self._last = now
+            tell(f"{self._doing}: {n:,} {self._things}")
+
+
 def is_shown() -> bool:
     """Return whether someone shows what is done."""
     return _current.get() is not None
@@ -150,13 +165,8 @@ def _place() -> Place | None:
     """Return where a line can be shown, if anywhere."""
     if os.environ.get(SWITCH) == "0":
         return None
-    if _is_notebook():
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if getattr(shell, "kernel", None) is not None:  # a notebook, rather than IPython on a terminal
         return Output()
     is_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     return Line(sys.stderr) if is_terminal else None
-
-
-def _is_notebook() -> bool:
-    """Return whether the code runs in the kernel of a notebook, rather than in IPython on a terminal."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    return getattr(shell, "kernel", None) is not None

@@ -92,9 +92,9 @@ def run_parallel(calls: Sequence[Callable[[], T]], work: int) -> list[T]:
 
     An interrupt from the keyboard reaches all of them, at their next ``check_interrupt``.
     """
-    threads = n_threads()
-    if work < LARGE or min(threads, len(calls)) < 2:
+    if work < LARGE or len(calls) < 2 or n_threads() < 2:
         return [call() for call in calls]
+    threads = n_threads()
     share, stop = max(1, threads // len(calls)), _stop.get() or Event()
     with ThreadPoolExecutor(min(threads, len(calls))) as pool:
         futures = [pool.submit(copy_context().run, _with_share, call, share, stop) for call in calls]

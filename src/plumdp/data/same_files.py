@@ -38,8 +38,8 @@ class Part:
 
         If it is not all of it, how many runs or rows came first, and of which parts together, if of several, are added.
         """
-        _, is_first, n = self.key.partition(_FIRST)
-        return _mark(self.origin) + (f":{n.replace(' ', ':')}" if is_first else "")
+        origin, is_first, n = self.key.partition(_FIRST)
+        return _mark(origin) + (f":{n.replace(' ', ':')}" if is_first else "")
 
     @property
     def is_known(self) -> bool:

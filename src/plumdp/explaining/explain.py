@@ -15,9 +15,15 @@ from plumdp.data.logs import Log
 from plumdp.explaining.advice import advise
 from plumdp.explaining.again import learn_again, question_of, require_origin
 from plumdp.explaining.check import check_learned
-from plumdp.explaining.finding import count_expressions, drawing, expression_rows, outlines, telling_variables
+from plumdp.explaining.finding import (
+    count_expressions,
+    drawing,
+    expression_rows,
+    outlines,
+    table_rows,
+    telling_variables,
+)
 from plumdp.explaining.residual_table import CellResiduals
-from plumdp.explaining.table_finding import table_rows
 from plumdp.fit.residuals import Residuals
 from plumdp.learning.learned import Learned
 from plumdp.model.parametric import ParametricMDP

@@ -8,16 +8,18 @@ from math import cos, pi
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError
 from plumdp.confidence.event_counts import pool
 from plumdp.confidence.space_moments import simplified
 from plumdp.explaining.plane import clipped, directions_around
 from plumdp.explaining.sensitivity import expression_weights
+from plumdp.explaining.table_design import table_question
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.policy import Policy, memory_of, policy_weights
-from plumdp.model.question import Asked, ask
+from plumdp.model.question import Asked, Question, ask
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import Ellipsoid, Enclosed
@@ -27,6 +29,7 @@ from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.tables.candidates import smoothed
 from plumdp.tables.chain import pooled
+from plumdp.tables.table_set import TableSet
 
 MOST_PARAMETERS = 6  # in a picture
 MOST_STATES = 400  # likewise
@@ -262,3 +265,35 @@ def _entropy(action: IntArray, known: list[npt.NDArray[np.intp]]) -> float:
 def _information(numbers: npt.NDArray[np.intp]) -> float:
     share = numbers / max(1, numbers.sum())
     return float(-(share * np.log(share)).sum())
+
+
+def table_rows(learned: Learned, asked: Question, policy: Policy, *, most: int = 200) -> tuple[ExpressionRow, ...]:
+    """Return bounds on the probabilities of unknown rows, first those of rows that limit the width most."""
+    model, bounds = learned.model.counted, learned.bounds
+    assert isinstance(bounds, TableSet)
+    graph, rows = model.graph, model.rows
+    seen = rows.sum_by_place(learned.counts.counts)
+    visits = rows.sum_by_row(seen)
+    found = []
+    for row in np.argsort(-_share_of_rows(learned, asked, policy, visits), kind="stable").tolist():
+        if not model.is_free_row[row]:
+            continue
+        choice = graph.describe_choice(int(rows.representative[row]))
+        for place in range(rows.first[row], rows.first[row + 1]):
+            transition = rows.transition[place]
+            f, to = int(model.expression[transition]), graph.describe_state(int(graph.successor[transition]))
+            ends = float(bounds.lower[f]), float(bounds.upper[f])
+            share = float(np.clip(seen[place] / visits[row], *ends)) if visits[row] else None
+            found.append(ExpressionRow(f"{choice}, to ({to})", *ends, share, int(visits[row]), int(seen[place])))
+        if len(found) >= most:
+            break
+    return tuple(found[:most])
+
+
+def _share_of_rows(learned: Learned, asked: Question, policy: Policy, visits: FloatArray) -> FloatArray:
+    """Return the share of the variance of each row (n_rows), or its visits where the value says nothing about rows."""
+    try:
+        question = table_question(learned, asked, policy)
+    except DataError:
+        return visits
+    return np.asarray(question.class_rates(visits) * (visits + 1))

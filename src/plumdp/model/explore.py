@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
+from plumdp.base.progress import Teller
 from plumdp.model.assemble import assemble
 from plumdp.model.batches import (
     BatchReward,
@@ -37,7 +38,6 @@ from plumdp.model.graph import BoolArray, Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
 from plumdp.model.state_store import StateStore, kind_of
-from plumdp.model.telling import Teller
 
 Variable: TypeAlias = Any
 """The value of a state variable, or a whole column of values: what the fields of a batch state are."""

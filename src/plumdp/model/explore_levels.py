@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
+from plumdp.base.progress import Teller
 from plumdp.model.assemble import drop_zero_transitions, merge_equal_successors
 from plumdp.model.batches import (
     BatchReward,
@@ -36,7 +37,6 @@ from plumdp.model.row_classes import find_row_classes
 from plumdp.model.space import ParameterSpace
 from plumdp.model.state_store import StateStore, kind_of
 from plumdp.model.stored_files import Description, open_stored, write_description
-from plumdp.model.telling import Teller
 
 LevelOf: TypeAlias = Callable[[State], npt.NDArray[Any]]
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import linprog
 
 from plumdp.base.errors import ModelError
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.graph import FloatArray, read_only
+from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.space import ParameterSpace
 from plumdp.model.text import one_line
 from plumdp.region.half_spaces import HalfSpaces
-from plumdp.region.linear_program import estimate_multipliers
 from plumdp.region.redundancy import Contradiction, excess
 from plumdp.region.shapes import Region
 
+_MISSED = 1e-9  # rows missed by less are taken as met
+_ROWS_AT_ONCE = 50
+_MAX_ROUNDS = 1000
+_TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 CHANGED = "rows changed while the data were collected, or tied rows differ and were visited at different times"
 
 
@@ -125,3 +129,28 @@ def _least_stretch(proof: Contradiction, half_spaces: HalfSpaces) -> list[Contra
     first = np.union1d(np.arange(2 * d), proof.rows)
     estimate = estimate_multipliers(np.append(np.zeros(d), 1.0), rows, half_spaces.offsets, first)
     return [] if estimate is None else [Contradiction(estimate[0].astype(np.int32), estimate[1])]
+
+
+def estimate_multipliers(
+    objective: FloatArray, rows: FloatArray, offsets: FloatArray, first: IntArray
+) -> tuple[IntArray, FloatArray] | None:
+    """Return rows and multipliers that come close to proving the minimum of ``objective @ x``, or None.
+
+    The minimum is over ``rows @ x <= offsets``. The solver gets the first rows, which must bound the objective, and
+    then those that its point misses most until none is missed. It is None if HiGHS fails.
+    """
+    given = first
+    for _ in range(_MAX_ROUNDS):
+        solution = linprog(
+            objective, A_ub=rows[given], b_ub=offsets[given], bounds=(None, None), method="highs", options=_TOLERANCES
+        )
+        if solution.status != 0:
+            return None
+        missed = rows @ solution.x - offsets
+        missed[given] = 0  # the solver meets them, up to its tolerance
+        worst = np.argsort(-missed)[:_ROWS_AT_ONCE]
+        worst = worst[missed[worst] > _MISSED]
+        if not len(worst):
+            return given, np.maximum(-solution.ineqlin.marginals, 0)
+        given = np.append(given, worst)
+    return None

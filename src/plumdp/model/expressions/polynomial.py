@@ -110,7 +110,7 @@ class Polynomial:
     @property
     def is_affine(self) -> bool:
         """Whether no monomial is of degree two or more."""
-        return self.degree <= 1
+        return bool(self._value.total_degree() <= 1)
 
     @property
     def constant(self) -> Fraction:
@@ -296,9 +296,6 @@ def _refuse_large_power(base: Polynomial, exponent: int) -> None:
 def from_terms(names: tuple[str, ...], terms: dict[tuple[int, ...], Fraction]) -> Polynomial:
     """Return the polynomial of the given terms, exponents in the order of the sorted names → coefficient."""
     return Polynomial(_context(names).from_dict({key: _fmpq(value) for key, value in terms.items()}))
-
-
-_restore = from_terms  # its name in what was pickled before
 
 
 @cache
