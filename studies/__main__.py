@@ -60,7 +60,7 @@ def _listed() -> Iterator[str]:
     yield f"  {'paper':<16} {', '.join(PAPER[:-1])} and {PAPER[-1]}"
     for study in STUDIES:
         yield f"  {study.name:<16} {study.summary}"
-    yield "\nmeasurements, each with options of its own (python -m studies.NAME -h):"
+    yield "\nmeasurements, each run by python -m studies.NAME, as the head of its file says:"
     for file in sorted(Path(__file__).parent.glob("*.py")):
         source = file.read_text(encoding="utf-8")
         if file.stem != "__main__" and "__main__" in source:

@@ -1,4 +1,6 @@
-"""Makes every kind of picture, from models with few and many parameters, states and actions: python pictures.py FOLDER.
+"""Makes every kind of picture, from models with few and many parameters, states and actions.
+
+    python -m studies.pictures FOLDER
 
 Each is written as it is, and with ``--phone`` also at 390 pixels, to be looked at; ``--only region`` makes some. With
 ``--studies`` it draws the figures of studies again, such as those in docs/results, from their stored rows.

@@ -437,7 +437,7 @@ MUTANTS = {
             "test_an_opponent_who_moves_the_coin_wins_bets_no_more_often_than_the_error[False]"
         ),
     },
-    "unit/test_performance_history": {"a slow-down": "test_the_command_fails_on_a_real_slow_down_that_is_planted"},
+    "studies/test_performance_history": {"a slow-down": "test_the_command_fails_on_a_real_slow_down_that_is_planted"},
     "unit/test_pictures": {"a text outside of a picture": "test_a_planted_text_outside_is_found"},
     "unit/test_error_budget": {
         "an error divided elsewhere": "test_a_planted_division_is_found",

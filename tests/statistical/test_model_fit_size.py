@@ -1,7 +1,7 @@
 """The test of a model rejects right ones at most as often as it says, p-values are not too small, mutants are found.
 
 Refuted is what happens in so many repetitions that this has a probability of at most 1 %. Seeds are fixed, so that a
-test passes always or never. ``studies/fit_size.py`` has more repetitions and more models.
+test passes always or never.
 """
 
 from dataclasses import replace

@@ -144,7 +144,7 @@ BY_DAY = {
 }
 
 NIGHTLY = {
-    "cli/test_bench": (
+    "studies/test_command": (
         "test_cells_of_a_job_array_come_together_in_one_report",
         "test_misuse_says_what_to_write[arguments2-message2]",
     ),
@@ -248,7 +248,7 @@ NIGHTLY = {
     ),
     "unit/test_report": ("test_a_saved_result_has_the_same_report_with_and_without_findings[False]",),
     "unit/test_stored_models": ("test_a_given_policy_is_valued_as_in_memory[aircraft]",),
-    "unit/test_studies": (
+    "studies/test_studies": (
         "test_the_numbers_are_the_same_in_this_process_and_in_two_others",
         "test_a_report_has_tables_and_pictures[table-cells0-The true value lies in 24 of 24 brackets.-figures0]",
         "test_a_report_has_tables_and_pictures[online-cells1-Medians over 2 seeds-figures1]",
