@@ -70,7 +70,7 @@ class PointSolver:
         mdp = self.at(point)
         prepared, objective = self._prepared_for(mdp), self._objective
         if is_open_everywhere(objective) or reduce(Problem(mdp, objective)).steps:
-            self.last = self._solve(mdp, _PRECISION, _MAX_SWEEPS)
+            self.last = self.robust(mdp, _PRECISION, _MAX_SWEEPS)
         else:
             of_point = prepare(mdp, objective, like=prepared)
             self.last = propose_solution(
@@ -89,11 +89,8 @@ class PointSolver:
         probabilities = read_only(self._model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1))
         return IntervalMDP(self._model.graph, self._model.expression, probabilities, probabilities)
 
-    def robust(self, uncertain: IntervalMDP, precision: float) -> Solution:
+    def robust(self, imdp: IntervalMDP, precision: float, max_sweeps: int = _MAX_ROBUST_SWEEPS) -> Solution:
         """Return the solution of a relaxation of the model, with nature at its worst, starting from the last one."""
-        return self._solve(uncertain, precision, _MAX_ROBUST_SWEEPS)
-
-    def _solve(self, imdp: IntervalMDP, precision: float, max_sweeps: int) -> Solution:
         options: Any = {"precision": precision, "max_sweeps": max_sweeps, "start": self.last}
         return solve(imdp, self._objective, nature="robust", prepared=self._prepared_for(imdp), **options)
 
@@ -103,8 +100,6 @@ class PointSolver:
         The first relaxation in the model's own expressions prepares it.
         """
         is_of_model = imdp.expression is self._model.expression and not imdp.known_support
-        if (
-            self.prepared is None and is_of_model and imdp.graph.levels is None
-        ):  # what is on disk is not laid out in memory
+        if self.prepared is None and is_of_model and imdp.graph.levels is None:  # what is on disk is not laid out
             self.prepared = prepare(imdp, self._objective)
         return self.prepared

@@ -208,17 +208,14 @@ def _part_of(objective: Objective, graph: Graph, states: slice, choices: slice) 
 
     def cut(value: Any) -> Any:
         if isinstance(value, RewardStructure):
-            of_state, of_choice = (None if v is None else v[s] for v, s in zip(_parts(value), slices, strict=True))
-            return RewardStructure(of_state, of_choice)
+            of_state, of_choice = value.state, value.choice
+            return RewardStructure(
+                None if of_state is None else of_state[states], None if of_choice is None else of_choice[choices]
+            )
         return value[states] if isinstance(value, np.ndarray) and value.shape == (graph.n_states,) else value
 
-    slices = (states, choices)
     changed = {field.name: cut(getattr(objective, field.name)) for field in fields(objective) if field.init}
     return replace(objective, **changed)
-
-
-def _parts(reward: RewardStructure) -> tuple[FloatArray | None, FloatArray | None]:
-    return reward.state, reward.choice
 
 
 def _refuse_endless_rewards(objective: Objective, reward: FloatArray, stays: BoolArray, first_choice: Indices) -> None:

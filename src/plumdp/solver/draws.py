@@ -17,7 +17,7 @@ from plumdp.base.errors import ModelError
 from plumdp.model.expressions.polynomial import polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, read_only
-from plumdp.model.objective import Kind, Objective
+from plumdp.model.objective import Kind
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import likeliest
 from plumdp.relaxation.intervals import IntervalMDP
@@ -29,21 +29,21 @@ def draw(problem: Problem[MDP]) -> Step[MDP] | None:
     weights, graph = problem.policy, problem.mdp.graph
     if weights is None or weights.dtype.kind != "f":
         return None
-    draws, chosen = draw_first(graph, weights), likeliest(graph, weights)
-    objective = stretched(problem.objective, graph)
-    simpler = replace(problem, mdp=draws.carry(problem.mdp), objective=objective, policy=draws.only, start=None)
-    return Step(simpler, slice(graph.n_states), policy=lambda _: chosen, carry=draws.carry)
-
-
-def stretched(objective: Objective, graph: Graph) -> Objective:
-    """Return the objective on the model in which a policy draws first, so that each step takes two."""
-    if objective.kind is Kind.DISCOUNTED:
+    if problem.objective.kind is Kind.DISCOUNTED:
         raise ModelError(
             "a policy that draws its choices cannot be evaluated with a discount; give one choice per state, ask for "
             "rewards within a number of steps, such as C<=100, or let every step of the model end the run with the "
             "probability of one minus the discount, and ask for all rewards, C"
         )
-    return objective.stretched(graph)
+    draws, chosen = draw_first(graph, weights), likeliest(graph, weights)
+    simpler = replace(
+        problem,
+        mdp=draws.carry(problem.mdp),
+        objective=problem.objective.stretched(graph),
+        policy=draws.graph.first_choice[:-1],  # there is nothing to choose any more
+        start=None,
+    )
+    return Step(simpler, slice(graph.n_states), policy=lambda _: chosen, carry=draws.carry)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +53,6 @@ class Draws:
     graph: Graph
     constant: IntArray  # (n_draws): index into probability, for the first transitions, which are the draws
     probability: tuple[Fraction, ...]  # distinct, exact
-
-    @property
-    def only(self) -> IntArray:
-        """The policy on this graph, which has nothing to choose (n_states)."""
-        return self.graph.first_choice[:-1]
 
     def carry(self, mdp: IntervalMDP | ParametricMDP) -> Any:
         """Return a model with the draws."""

@@ -81,15 +81,12 @@ def evaluate_all(
     if is_shared:
         is_within = within is not None and asked.keeps_states and within.game.imdp.graph is mdp.graph
         options["prepared"] = prepare(chain, of_chain, within=within if is_within else None)
-    calls = [partial(_solve_each, chains, of_chain, nature, options) for nature in natures]
-    of_natures = run_parallel(calls, work=chain.graph.n_transitions)
+
+    def solve_each(nature: Nature) -> list[Solution]:
+        return [solve(each, of_chain, nature=nature, **options) for each in chains]
+
+    of_natures = run_parallel([partial(solve_each, nature) for nature in natures], work=chain.graph.n_transitions)
     return [_tightest([asked.invert(solution) for solution in of_nature], precision) for of_nature in of_natures]
-
-
-def _solve_each(
-    chains: Sequence[IntervalMDP], objective: Objective, nature: Nature, options: dict[str, Any]
-) -> list[Solution]:
-    return [solve(chain, objective, nature=nature, **options) for chain in chains]
 
 
 def _evaluate_stored(

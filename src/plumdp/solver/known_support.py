@@ -190,7 +190,8 @@ def reduce_known_support(imdp: IntervalMDP, objective: Objective, nature: Nature
     may_stay = np.arange(n_components if objective.kind is Kind.FOREVER and game.agent > 0 else 0)
     added = np.vstack([[(end, end), (trap, trap)], np.column_stack([may_stay, np.full_like(may_stay, end)])])
     # a row that may lead to infinity is infinite itself, under every nature
-    kept = game.is_undecided[source] & ~inner & ~_may_lead_to(imdp.graph, np.isinf(game.known))
+    leads_there = np.logical_or.reduceat(np.isinf(game.known)[imdp.graph.successor], imdp.graph.first_transition[:-1])
+    kept = game.is_undecided[source] & ~inner & ~leads_there
     quotient, choice = _rebuild(imdp, state, end + 2, kept, added.astype(np.int32))
     sinks = np.arange(end + 2)
     reward = np.concatenate([game.reward, added[:, 1] == trap])[choice]
@@ -217,12 +218,6 @@ def _without_impossible(imdp: IntervalMDP) -> IntervalMDP:
         return imdp
     shorter = graph.keep(possible)
     return replace(imdp, graph=shorter, expression=read_only(imdp.expression[possible]))
-
-
-def _may_lead_to(graph: Graph, states: BoolArray) -> BoolArray:
-    """Return for each choice whether it has a transition to one of the states."""
-    result: BoolArray = np.logical_or.reduceat(states[graph.successor], graph.first_transition[:-1])
-    return result
 
 
 def _rebuild(

@@ -75,7 +75,13 @@ def prepare(
     True
     """
     objective = reduce(Problem(imdp, objective)).problem.objective
-    if like is None or not _is_about(like, imdp, objective):
+    if (
+        like is None
+        or like.objective is not objective
+        or like.game.imdp.graph is not imdp.graph
+        or like.game.imdp.expression is not imdp.expression
+        or like.game.has_learned_rewards
+    ):
         game = _decided(imdp, objective, nature, within)
         return Prepared(objective, game, lay_out(game))
     if is_decided_alike(like.game.imdp, imdp, objective):
@@ -94,12 +100,6 @@ def is_decided_alike(one: IntervalMDP, other: IntervalMDP, objective: Objective)
         return True
     is_fixed = one.has_fixed_support() and other.has_fixed_support()
     return is_fixed and bool(((one.upper == 0) == (other.upper == 0)).all())
-
-
-def _is_about(prepared: Prepared, imdp: IntervalMDP, objective: Objective) -> bool:
-    earlier = prepared.game.imdp
-    is_same = objective is prepared.objective and imdp.graph is earlier.graph
-    return is_same and imdp.expression is earlier.expression and not prepared.game.has_learned_rewards
 
 
 def _decided(imdp: IntervalMDP, objective: Objective, nature: Nature, earlier: Prepared | None) -> Game:
