@@ -24,7 +24,7 @@ from tiers import size
 import plumdp as pl
 from plumdp.certifying.pipeline import compare_learned, relax
 from plumdp.relaxation.relax import RELAXATIONS
-from plumdp.solver import draws
+from plumdp.solver import reduce as reductions
 from plumdp.solver.coupled.bounds import find_coupled_bounds
 from plumdp.solver.coupled.gradient import policy_gradient
 
@@ -92,7 +92,7 @@ def test_values_of_policies_that_draw_lie_within_their_bounds_at_points_of_confi
 
 def one_weight_is_wrong(patch):
     """Of two actions that are drawn in a state, the second is taken a tenth less often than the policy says."""
-    right = draws.exact_shares
+    right = reductions.exact_shares
 
     def wrong(graph, weights, taken):
         shares, owner = right(graph, weights, taken), graph.state_of_choice()[taken].tolist()
@@ -102,14 +102,14 @@ def one_weight_is_wrong(patch):
                 shares[second] *= Fraction(9, 10)
         return shares
 
-    patch.setattr(draws, "exact_shares", wrong)
+    patch.setattr(reductions, "exact_shares", wrong)
 
 
 def weights_of_coupled_bounds_are_turned(patch):
     """The coupled bracket has the probabilities of draws in another order; the other relaxations have them right."""
-    right = draws.Draws.model
+    right = reductions.Draws.model
     patch.setattr(
-        draws.Draws,
+        reductions.Draws,
         "model",
         lambda draws, model: right(replace(draws, probability=draws.probability[::-1]), model),
     )

@@ -8,7 +8,7 @@ import pytest
 from near_ties import misses, near_tie, policy_value
 from tiers import size
 
-from plumdp.solver import by_components, component, component_bounds
+from plumdp.solver import component, component_bounds
 from plumdp.solver.solve import solve
 
 pytestmark = pytest.mark.slow
@@ -39,5 +39,5 @@ def rows_of_the_first_proof(bounds, rows, new, new_rows, side):
 def test_bounds_with_the_rows_of_another_proof_are_found_out(monkeypatch):
     for module in (component_bounds, component):
         monkeypatch.setattr(module, "keep_tighter", rows_of_the_first_proof)
-    monkeypatch.setattr(by_components, "improve_rows", lambda *_: None)  # which would repair some of them
+    monkeypatch.setattr("plumdp.solver.solve.improve_rows", lambda *_: None)  # which would repair some of them
     assert [seed for seed in CAUGHT if not missed(seed)] == []

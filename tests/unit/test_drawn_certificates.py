@@ -8,7 +8,7 @@ import pytest
 import plumdp as pl
 from plumdp.model.objective import Reward
 from plumdp.model.policy import check_policy
-from plumdp.solver.draws import draw_first, exact_shares
+from plumdp.solver.reduce import draw_first, exact_shares
 
 STUDY = pl.case_study("betting:5")
 GRAPH = STUDY.model.graph

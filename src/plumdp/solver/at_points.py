@@ -14,12 +14,11 @@ from plumdp.model.memory import Kept
 from plumdp.model.objective import Objective, is_open_everywhere
 from plumdp.model.parametric import ParametricMDP
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.by_components import propose_solution
 from plumdp.solver.by_steps import keep_best
 from plumdp.solver.prepared import Prepared, prepare
 from plumdp.solver.problem import Problem, Solution
 from plumdp.solver.reduce import reduce
-from plumdp.solver.solve import solve
+from plumdp.solver.solve import propose_solution, solve
 
 _MAX_SWEEPS = 1000  # in a component: a proposal need not be optimal
 _MAX_ROBUST_SWEEPS = 100_000

@@ -12,12 +12,12 @@ from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.by_components import solve_game
 from plumdp.solver.by_sweeps import solve_discounted
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.game import Game, plain_game
 from plumdp.solver.layout import SweepLayout, lay_out
 from plumdp.solver.qualitative import make_game
+from plumdp.solver.solve import solve_game
 
 _LEAST = UNDERFLOW
 _MAX_SWEEPS = 20_000
