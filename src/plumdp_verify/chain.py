@@ -96,17 +96,31 @@ def read_chain(part: Part, names: list[str], more: Part | None = None) -> Chain:
 
     ``more`` has pairs of a state and a row of something else that may be done there.
     """
-    kind, complement = part["kind"].text(), part["complement"].truth()
-    require(kind in KINDS, f"{part.place}: verify does not know values of the kind {kind!r}")
-    require(not complement or kind == "reach", f"{part.place}: one minus a reward is not a value")
-    discount = part["discount"].fraction()
-    is_discounted = kind == "discounted"
-    require(0 < discount < 1 if is_discounted else discount == 1, f"{part.place}: the discount does not fit the kind")
+    kind, complement, discount = read_kind(part, KINDS)
     expressions = [parse(text.text(), names) for text in part["expressions"]]
     n = len(part["rows"])
     steps = [_step(row, n, len(expressions), names) for row in part["rows"]]
     others = [_other(item, steps, len(expressions), names) for item in more or ()]
-    targets, avoided = ({node.whole(n) for node in part[name]} for name in ("target", "avoid"))
+    targets = read_targets(part, kind, steps, others)
+    _check_rows([*steps, *(step for _, step in others)], expressions, len(names), part.place)
+    known = known_values(kind, steps, targets, part.place, others)
+    return Chain(kind, complement, discount, part["initial"].whole(n), expressions, steps, known, others)
+
+
+def read_kind(part: Part, kinds: Sequence[str]) -> tuple[str, bool, Exact]:
+    """Return what a run is worth, whether one minus that is asked for, and the discount."""
+    kind, complement = part["kind"].text(), part["complement"].truth()
+    require(kind in kinds, f"{part.place}: verify does not know values of the kind {kind!r}")
+    require(not complement or kind == "reach", f"{part.place}: one minus a reward is not a value")
+    discount = part["discount"].fraction()
+    fits = 0 < discount < 1 if kind == "discounted" else discount == 1
+    require(fits, f"{part.place}: the discount does not fit the kind")
+    return kind, complement, discount
+
+
+def read_targets(part: Part, kind: str, steps: Sequence[Any], others: Sequence[tuple[int, Any]] = ()) -> set[int]:
+    """Return the targets, after checks that runs are over in them and in states to avoid, and that rewards fit."""
+    targets, avoided = ({node.whole(len(steps)) for node in part[name]} for name in ("target", "avoid"))
     ends = {node for node, step in enumerate(steps) if step is None}
     is_end = ends == targets | avoided and not targets & avoided
     require(is_end, f"{part.place}: runs must be over in targets and states to avoid, and nowhere else")
@@ -115,10 +129,7 @@ def read_chain(part: Part, names: list[str], more: Part | None = None) -> Chain:
     for node, step in [*enumerate(steps), *others]:
         is_free = kind != "reach" or step is None or not step.reward
         require(is_free, f"{part.place}: state {node} has a reward, and a probability has none")
-    _check_rows([*steps, *(step for _, step in others)], expressions, len(names), part.place)
-    known = known_values(kind, steps, targets, part.place, others)
-    known |= dict.fromkeys(avoided, fmpq(0)) | dict.fromkeys(targets, fmpq(int(kind == "reach")))
-    return Chain(kind, complement, discount, part["initial"].whole(n), expressions, steps, known, others)
+    return targets
 
 
 def _other(item: Part, steps: list[Step | None], n_expressions: int, names: list[str]) -> tuple[int, Step]:
@@ -154,12 +165,13 @@ def _check_rows(steps: list[Step | None], expressions: list[Polynomial], n: int,
 def known_values(
     kind: str, steps: Sequence[Any], targets: set[int], place: str, others: Sequence[tuple[int, Step]] = ()
 ) -> dict[int, Exact]:
-    """Return the states from which nothing counts any more, along all transitions, with the value zero.
+    """Return the values of states in which runs are over, and zero where nothing counts any more on any transition.
 
     A step has a reward and successors, and is None where the run is over.
     """
+    known = {s: fmpq(int(kind == "reach" and s in targets)) for s, step in enumerate(steps) if step is None}
     if kind in ("discounted", "average"):
-        return {}
+        return known
     ahead = set(targets) if kind != "total" else {s for s, step in enumerate(steps) if step and step.reward}
     ahead |= {node for node, step in others if kind == "total" and step.reward}
     before: list[list[int]] = [[] for _ in steps]
@@ -174,4 +186,4 @@ def known_values(
                 stack.append(node)
     never = [node for node, step in enumerate(steps) if step and node not in ahead]
     require(kind != "until" or not never, f"{place}: a state cannot reach the target, so that the value is infinite")
-    return dict.fromkeys(never, fmpq(0))
+    return known | dict.fromkeys(never, fmpq(0))

@@ -136,10 +136,7 @@ def read_data(witness: Part) -> CountedRows:
     names = [name.text() for name in witness["parameters"]]
     require(len(set(names)) == len(names) and all(name.isidentifier() for name in names), "parameters need names")
     about = witness["data"]
-    order, sampling = about["order"].text(), about["sampling"].text()
-    require(order in _ORDERS, f"data: the order {order!r} is not known")
-    lengths = about["lengths"].numbers(len(about["lengths"]))
-    require(all(a < b for a, b in zip([fmpq(0), *lengths], lengths, strict=False)), "data: lengths do not grow")
+    sampling, (order, lengths) = about["sampling"].text(), read_moments(about)
     expected = None if about["expected"].value is None else about["expected"].number()
     require(expected is None or expected > 0, "data: the expected length is not positive")
     classes = [[parse(text.text(), names) for text in members] for members in witness["classes"]]
@@ -153,6 +150,15 @@ def read_data(witness: Part) -> CountedRows:
     require(0 <= misfit < 1, "misfit: it is not from 0 to less than 1")
     sure = sure_classes([row.ways for row in rows], classes, _box(witness["space"], names)) if misfit else set()
     return CountedRows(names, members, rows, order, sampling, lengths, expected, rewards, misfit, sure)
+
+
+def read_moments(about: Part) -> tuple[str, list[Exact]]:
+    """Return what is known of the order of the data, and their lengths until each moment."""
+    order = about["order"].text()
+    require(order in _ORDERS, f"data: the order {order!r} is not known")
+    lengths = about["lengths"].numbers(len(about["lengths"]))
+    require(all(a < b for a, b in pairwise([fmpq(0), *lengths])), "data: lengths do not grow")
+    return order, lengths
 
 
 def sure_classes(

@@ -17,7 +17,7 @@ from flint import arb, fmpq
 from .arithmetic import curvature, max_of, root, square, sums, upper_end
 from .claim import Claim
 from .reading import Ball, Exact, Part, Rejected, require
-from .table_chain import Counts, TableChain
+from .table_chain import TableChain, TableCounts
 from .table_deviation import ValueDeviation, column
 from .table_joint import Joint
 
@@ -58,7 +58,7 @@ class Stage:
     seen: dict[int, list[int]]
 
 
-def read_stages(part: Part, chain: TableChain, counts: Counts) -> list[Stage]:
+def read_stages(part: Part, chain: TableChain, counts: TableCounts) -> list[Stage]:
     """Return the stages of one side."""
     require(len(part["weights"]) == counts.n_stages, f"{part.place}: each stage needs weights")
     n, rows = len(chain.nodes), chain.tied()

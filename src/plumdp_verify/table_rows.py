@@ -14,7 +14,7 @@ from flint import arb, fmpq
 
 from .arithmetic import curvature, max_of, root, square, upper_end
 from .reading import Ball, Exact, Part, require
-from .table_chain import ANY, Counts, Node, TableChain
+from .table_chain import ANY, Node, TableChain, TableCounts
 
 _MOST_SIZES = 10
 _ROUNDS = 8
@@ -97,7 +97,7 @@ def read_plan(part: Part, chain: TableChain) -> Plan:
     )
 
 
-def read_row_bounds(part: Part, chain: TableChain, counts: Counts, plan: Plan) -> RowBounds:
+def read_row_bounds(part: Part, chain: TableChain, counts: TableCounts, plan: Plan) -> RowBounds:
     """Return the bounds on rows that follow from what was seen after the pilot."""
     n = len(chain.nodes)
     known, ball = nodes_of(part["known"], n), nodes_of(part["ball"], n)

@@ -22,19 +22,19 @@ from flint import fmpq
 
 from .intervals import excludes_by_bets
 from .reading import Exact, Part, require
-from .table_chain import ANY, Counts, Node, TableChain
+from .table_chain import ANY, Node, TableChain, TableCounts
 
 Intervals: TypeAlias = dict[int, tuple[list[Exact], list[Exact]]]
 """The lower and the upper ends of the places of unknown rows."""
 
 
-def n_events(counts: Counts) -> int:
+def n_events(counts: TableCounts) -> int:
     """Return how many intervals all rows of a table have: one of each place, but one of two."""
     sizes = (len(row[0]) for row in counts.seen)
     return sum(0 if size == 1 else 1 if size == 2 else size for size in sizes)
 
 
-def read_intervals(part: Part, counts: Counts, chain: TableChain) -> Intervals:
+def read_intervals(part: Part, counts: TableCounts, chain: TableChain) -> Intervals:
     """Return the intervals of the rows of the chain, each of which follows from its counts."""
     error = part["error"].number()
     enough = part["number"].whole() >= n_events(counts)
