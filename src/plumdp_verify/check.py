@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from flint import ctx
@@ -33,97 +32,15 @@ from .intervals import ONCE, check_once, earlier_counts, half_spaces_from_interv
 from .laws import check_laws, check_points
 from .misfit import check_parts
 from .reading import Part, Rejected, limited_work, require
+from .report import ALONE, AUTOMATON, CHAIN, COUNTS, SETTINGS, SPACE, TABLE_ROWS, Report
 from .studies import check_studies, half_spaces_from_studies
-from .table_check import TABLE_LAYERS, TABLE_ROWS, check_table
+from .table_check import check_table
 from .values import check_functions, read_functions
 
 _BITS = 128
 
-LAYERS = {
-    "files": "files are those that were written, and the kind of result is known",
-    "budget": "the error is divided, and no part spends more than its share",
-    "counts": "rows and classes have probabilities that sum to one, and are counted once",
-    "bets": "bets and laws follow from what was seen before the data they are used on",
-    "set": "the set of parameters follows from the counts",
-    "values": "the functions are below and above the policy's value at every point of the set",
-    "bracket": "the bracket follows from the functions and the set",
-    "sentence": "the printed sentence follows from the bracket",
-    "data": "counts, space and law are those of the data and the model in the folder",
-    "log": "counts, their order and all settings are those that your data lead to, counted again by your model",
-    "directions": "bets are along gradients that were found before the data they are used on",
-    "trials": "no run of the model tries an event twice whose interval rests on that",
-    "model": "space, rows, direction and the chain of the policy are those of your model, which was read again",
-}
-CHAIN = "that the chain is that of the property, the model and the policy in policy.csv"
-SPACE = "that rows and parameter space are those of the model"
-ALONE = "that there is no other policy, as the answer says what the value is"
-COUNTS = "that the counts are those of the data"
-SETTINGS = "that the settings of the method were fixed before the data (list in verify.md)"
-AUTOMATON = "that the file with the automaton, which the objective names, is the one that was meant"
-TRUSTED = (CHAIN, SPACE, COUNTS, SETTINGS)
-ASKED = "that property, options and announced policies were chosen before the data were looked at"
-SETTLED = {
-    "model": (CHAIN, SPACE, TABLE_ROWS, ALONE, "policy.csv", "rival.csv"),
-    "data": ("data.npz",),
-    "log": ("data.npz", COUNTS, SETTINGS),
-}
-"""What need not be trusted, and is not unchecked any more, if a layer holds that not all reports have."""
-
-OTHER_ENTRIES = "entries of certificate.json that are not printed here"
 OFF = "those of one point of the space, in total variation, in the data as where the policy is run"
 PAID = "the sums of rewards: that values lie within their ranges, with the means of the chain, wherever a step leads"
-
-
-@dataclass
-class Report:
-    """The layers that hold, and the first step that does not."""
-
-    passed: list[str] = field(default_factory=list)
-    broken: Rejected | None = None
-    sentence: str = ""
-    objective: str = ""
-    assumed: list[str] = field(default_factory=list)
-    trusted: list[str] = field(default_factory=list)
-    unchecked: list[str] = field(default_factory=list)  # files, and what else a reader might take for checked
-    kind: str = "parameters"  # of the witness
-
-    def hold(self, name: str) -> None:
-        """Note that a layer holds, and what it settles."""
-        self.passed.append(name)
-        self.trusted = [text for text in self.trusted if text not in SETTLED.get(name, ())]
-        self.trusted += [ASKED] if name == "log" else []
-        self.unchecked = [text for text in self.unchecked if text not in SETTLED.get(name, ())]
-
-    def layer(self, name: str) -> AbstractContextManager[None]:
-        """Return a context in which a step that does not hold is one of a layer, which holds otherwise."""
-        return _layer(name, self)
-
-    def to_dict(self) -> dict[str, object]:
-        """Return it ready for JSON."""
-        told = self.broken
-        return {
-            "schema": "plumdp/verification/1",
-            "verified": self.broken is None,
-            "passed": list(self.passed),
-            "broken": None if told is None or not told.is_broken else {"layer": told.layer, "step": str(told)},
-            "not_compared": None if told is None or told.is_broken else {"layer": told.layer, "step": str(told)},
-            "sentence": self.sentence,
-            "objective": self.objective,
-            "assumed": list(self.assumed),
-            "trusted": list(self.trusted),
-            "not_checked": list(self.unchecked),
-        }
-
-    def __str__(self) -> str:
-        argument = ARGUMENTS[self.kind]
-        lines = [f"{name:10} ok  {argument.layers[name]}" for name in self.passed]
-        if self.broken is not None:
-            verdict = "BROKEN " if self.broken.is_broken else "could not compare:"
-            return "\n".join([*lines, f"{self.broken.layer:10} {verdict} {self.broken}"])
-        lines += [f"verified: {self.sentence}", f"of: {self.objective}"]
-        lines += [f"assuming: {text}" for text in self.assumed]
-        lines += [f"trusted: {text}" for text in self.trusted]
-        return "\n".join([*lines, f"not checked: {', '.join([*self.unchecked, OTHER_ENTRIES])}"])
 
 
 def verify(folder: Path | str) -> Report:
@@ -149,16 +66,6 @@ def exactly() -> Iterator[None]:
         ctx.prec = bits
 
 
-@contextmanager
-def _layer(name: str, report: Report) -> Iterator[None]:
-    try:
-        yield
-    except Rejected as error:
-        error.layer = error.layer or name
-        raise
-    report.hold(name)
-
-
 def _verify(folder: Path, report: Report) -> None:
     with report.layer("files"):
         claim, witness = read_files(folder)
@@ -171,10 +78,11 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
     kind = witness["kind"].text() if "kind" in witness else "parameters"
     if kind not in ARGUMENTS:
         raise Rejected(f"verify does not know witnesses of the kind {kind[:40]!r}", "files")
-    report.kind, report.trusted, report.objective = kind, list(ARGUMENTS[kind].trusted), about(claim)
+    prove, trusted = ARGUMENTS[kind]
+    report.kind, report.trusted, report.objective = kind, list(trusted), about(claim)
     report.trusted += [AUTOMATON] if "HOA" in report.objective else []
     with limited_work():
-        proved = ARGUMENTS[kind].check(claim, witness, report)
+        proved = prove(claim, witness, report)
     with report.layer("sentence"):
         report.sentence = check_sentence(proved, witness)
 
@@ -262,17 +170,8 @@ def half_spaces_of(witness: Part, data: CountedRows, likelihoods: Sequence[Likel
     return [*half_spaces_from_space(witness, data.names), *drawn, *studies, *bets, *tangents]
 
 
-@dataclass(frozen=True)
-class Argument:
-    """A function that proves the bracket of a claim layer by layer, the words of its layers, and what it trusts."""
-
-    check: Callable[[Claim, Part, Report], Claim]
-    layers: Mapping[str, str]
-    trusted: Sequence[str]
-
-
-ARGUMENTS = {
-    "parameters": Argument(check_parameters, LAYERS, TRUSTED),
-    "table": Argument(check_table, LAYERS | TABLE_LAYERS, (CHAIN, TABLE_ROWS, COUNTS, SETTINGS)),
+ARGUMENTS: dict[str, tuple[Callable[[Claim, Part, Report], Claim], tuple[str, ...]]] = {
+    "parameters": (check_parameters, (CHAIN, SPACE, COUNTS, SETTINGS)),
+    "table": (check_table, (CHAIN, TABLE_ROWS, COUNTS, SETTINGS)),
 }
-"""The arguments by the kind of a witness, which is one of parameters if it does not say so."""
+"""What proves the bracket of a claim layer by layer, and what that trusts, by the kind of a witness."""

@@ -142,9 +142,7 @@ def _expand(
                 of_square[s][place] += together
             else:
                 by_reach += together * square(reach[s])
-    largest = [_largest(row, p) if known else arb(0) for row, p, known in zip(
-        of_square, near.rows.frequency, is_known, strict=True
-    )]  # fmt: skip
+    largest = [_largest(of_square[s], near.rows.frequency[s]) if is_known[s] else arb(0) for s in range(len(nodes))]
     squares = zip(largest, _variances(near), near.size, strict=True)
     first = upper_end(sums([f * (variance + size * size) for f, variance, size in squares]))
     if joint is not None:

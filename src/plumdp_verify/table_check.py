@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from typing import Protocol
 
 from flint import fmpq
 
 from .claim import Claim, check_budget, check_guarantee
 from .reading import Ball, Exact, Part, Rejected, require
+from .report import Report
 from .table_bracket import check_ends, end_by_bets, read_stages
 from .table_chain import TableChain, read_counts, read_table_chain
 from .table_deviation import MOST_NODES, read_deviation
@@ -20,31 +19,10 @@ from .table_values import check_lower, check_possible, check_upper, read_interva
 N_TABLE_PILOTS = 12  # that data which may have ended at will might have had; each has an equal part of the error
 SIDES = {"lower": -1, "upper": 1}
 
-TABLE_LAYERS = {
-    "counts": "rows are counted once, and known ones have probabilities that sum to one",
-    "bets": "bets are never negative, and no mixture is over rows that are tied",
-    "set": "intervals, and bounds on temporal differences, follow from the counts",
-    "values": "values are bounded by intervals, and by how far they are from those of the frequencies",
-    "bracket": "the bracket follows from the bets and the bounds on values",
-    "data": "counts are those of the data and the model in the folder",
-    "directions": "the policy and all bets are those that the data before them lead to",
-    "model": "the chain is that of the model, which was read again",
-}
 ANNOUNCED = "that the policy in policy.csv was chosen before the data, as bets are on it"
-TABLE_ROWS = "that its unknown rows are all that the model has"
 
 
-class Layers(Protocol):
-    """A report that notes the layers that hold."""
-
-    assumed: list[str]
-    trusted: list[str]
-
-    def layer(self, name: str) -> AbstractContextManager[None]:
-        """Return a context in which a step that does not hold is one of a layer, which holds otherwise."""
-
-
-def check_table(claim: Claim, witness: Part, report: Layers) -> Claim:
+def check_table(claim: Claim, witness: Part, report: Report) -> Claim:
     """Return the claim that is proved by intervals and bets in a table of unknown rows."""
     _refuse_unknown(claim, witness)
     bets = witness["bets"] if witness["bets"].value is not None else None
@@ -74,14 +52,14 @@ def check_table(claim: Claim, witness: Part, report: Layers) -> Claim:
             near = read_deviation(bets, chain, plan, rows, lower, upper)
             joint = read_joint(bets["joint"], near) if bets["joint"].value is not None else None
     with report.layer("bracket"):
-        low, high = _by_intervals(chain, lower, upper)
+        ends = _by_intervals(chain, lower, upper)
         if bets is not None and near is not None:
-            at = chain.initial or 0
-            low, high = [*low, near.values[at] - near.distance[at]], [*high, near.values[at] + near.distance[at]]
+            for side, found in ends.items():
+                found.append(near.values[chain.initial or 0] + SIDES[side] * near.distance[chain.initial or 0])
             near = near if joint is None else joint.near
-            found = {n: end_by_bets(part, stages[n], near, joint, SIDES[n]) for n, part in _sides(bets)}
-            low, high = [*low, *_only(found, "lower")], [*high, *_only(found, "upper")]
-        return check_ends(claim, chain, low, high)
+            for side, part in _sides(bets):
+                ends[side].append(end_by_bets(part, stages[side], near, joint, SIDES[side]))
+        return check_ends(claim, chain, ends["lower"], ends["upper"])
 
 
 def _refuse_unknown(claim: Claim, witness: Part) -> None:
@@ -111,18 +89,11 @@ def _sides(bets: Part) -> Iterator[tuple[str, Part]]:
             yield name, bets["sides"][name]
 
 
-def _only(found: dict[str, Ball], name: str) -> list[Ball]:
-    return [found[name]] if name in found else []
-
-
-def _by_intervals(
-    chain: TableChain, lower: list[Exact], upper: list[Exact | None]
-) -> tuple[list[Ball | Exact], list[Ball | Exact]]:
+def _by_intervals(chain: TableChain, lower: list[Exact], upper: list[Exact | None]) -> dict[str, list[Ball | Exact]]:
     """Return what intervals say of the value of the first node, from below and from above."""
     if chain.initial is None:
-        return [chain.initial_value], [chain.initial_value]
-    highest = upper[chain.initial]
-    return [lower[chain.initial]], [] if highest is None else [highest]
+        return {"lower": [chain.initial_value], "upper": [chain.initial_value]}
+    return {"lower": [lower[chain.initial]], "upper": [end for end in (upper[chain.initial],) if end is not None]}
 
 
 def _spent(claim: Claim, witness: Part, bets: Part | None) -> Iterator[tuple[str, int, Exact]]:

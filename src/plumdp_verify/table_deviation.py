@@ -17,7 +17,7 @@ from flint import arb, arb_mat
 
 from .arithmetic import root, square, sums, upper_end
 from .reading import Ball, Exact, Part, Rejected, require
-from .table_chain import Node, TableChain
+from .table_chain import TableChain
 from .table_rows import Plan, RowBounds
 
 MOST_NODES = 800  # of which an inverse is found within a minute
@@ -44,7 +44,7 @@ class ValueDeviation:
     def of_truth(self) -> list[Ball]:
         """Bounds on σ(V): at most half of the range."""
         each = zip(self.of_values, self.deviation, self.largest_range, strict=True)
-        return [(mine + more).min(whole / 2) for mine, more, whole in each]
+        return [(of_frequencies + more).min(whole / 2) for of_frequencies, more, whole in each]
 
     @property
     def of_ball(self) -> list[Ball]:
@@ -116,45 +116,30 @@ def read_deviation(
     n, discount = len(chain.nodes), arb(chain.discount)
     require(n <= MOST_NODES, f"verify knows bets on chains of tables with up to {MOST_NODES:,} open nodes")
     low, high = part["start"]["lower"].numbers(n), part["start"]["upper"].numbers(n)
-    holds = all(a <= b for a, b in zip(low, lower, strict=True)) and all(
-        b is not None and a >= b for a, b in zip(high, upper, strict=True)
-    )
-    require(holds, f"{part.place}: the iteration starts from bounds that are not proved")
+    is_low = all(a <= b for a, b in zip(low, lower, strict=True))
+    is_high = all(b is not None and a >= b for a, b in zip(high, upper, strict=True))
+    require(is_low and is_high, f"{part.place}: the iteration starts from bounds that are not proved")
     identity = arb_mat([[int(i == j) for j in range(n)] for i in range(n)])
     try:
         inverse = (identity - discount * arb_mat(moves_of(chain, rows.frequency))).inv()
     except ZeroDivisionError:
         raise Rejected("the frequencies of known rows have no proved solution") from None
-    right = [
-        arb(node.reward) + discount * sums([p * v for p, v in zip(row, _closed(node), strict=False)])
-        if is_known
-        else arb((a + b) / 2)
-        for node, row, is_known, a, b in zip(chain.nodes, rows.frequency, rows.is_known, low, high, strict=True)
-    ]
+    right = [arb((a + b) / 2) for a, b in zip(low, high, strict=True)]
+    for s, node in enumerate(chain.nodes):
+        if rows.is_known[s]:
+            closed = sums([p * arb(value) for p, value in zip(rows.frequency[s], node.known, strict=False)])
+            right[s] = arb(node.reward) + discount * closed
     values = (inverse * column(right)).entries()
     of_values = [
-        deviation_of(p, _ahead(node, values), chain.discount)
+        deviation_of(p, [arb(value) for value in node.ahead(values)], chain.discount)
         for node, p in zip(chain.nodes, plan.reference, strict=True)
     ]
-    ranges = [_range(node, low, high, chain.discount) for node in chain.nodes]
+    ranges = [arb(chain.discount * (max(node.ahead(high)) - min(node.ahead(low)))) for node in chain.nodes]
     ends = zip(map(arb, low), map(arb, high), values, strict=True)
     far = [upper_end((b - v).max(v - a).max(arb(0))) for a, b, v in ends]
     spread = _deviations(chain, plan, far)
     first = ValueDeviation(chain, plan, rows, inverse, values, of_values, ranges, far, spread, far)
     return _iterated(replace(first, size=_sizes(first, far)), far)
-
-
-def _closed(node: Node) -> list[Ball]:
-    """Return the known values of closed successors, and 0 for open ones."""
-    return [arb(value) for value in node.known]
-
-
-def _ahead(node: Node, values: Sequence[Ball]) -> list[Ball]:
-    return [arb(value) if s is None else values[s] for s, value in zip(node.successors, node.known, strict=True)]
-
-
-def _range(node: Node, low: Sequence[Exact], high: Sequence[Exact], discount: Exact) -> Ball:
-    return arb(discount * (max(node.ahead(high)) - min(node.ahead(low))))
 
 
 def _deviations(chain: TableChain, plan: Plan, distance: Sequence[Ball]) -> list[Ball]:

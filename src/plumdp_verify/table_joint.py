@@ -18,7 +18,7 @@ from flint import arb, arb_mat
 
 from .arithmetic import max_of, root, square, sums, upper_end
 from .reading import Ball, Part, require
-from .table_deviation import ValueDeviation, in_ball, least, moves_of, norm, times
+from .table_deviation import ValueDeviation, column, in_ball, moves_of, norm, times
 from .table_rows import nodes_of
 
 MOST_NODES = 300  # of which eigenvalues are bounded within a minute
@@ -38,18 +38,14 @@ class Joint:
 
     def functional(self, weight: Sequence[Ball]) -> Ball:
         """Return a bound on |Σ weight · δ|: the largest parts row by row, the others by the ball and this norm."""
-        near, rows = self.near, self.near.rows
-        of_values = [abs(a) * b for a, b in zip(weight, in_ball(rows, near.of_values), strict=True)]
-        of_deviation = [
-            abs(a) * beta * unit if inside else arb(0)
-            for a, beta, unit, inside in zip(weight, rows.beta, self.unit, rows.in_ball, strict=True)
-        ]
-        return near.partly_by_rows(
-            weight,
-            lambda rest: (
-                rows.radius * norm([of_values[s] for s in rest]) + self.relative * norm([of_deviation[s] for s in rest])
-            ),
-        )
+        near, rows, of_values = self.near, self.near.rows, in_ball(self.near.rows, self.near.of_values)
+
+        def by_ball(rest: Sequence[int]) -> Ball:
+            of_deviation = [abs(weight[s]) * rows.beta[s] * self.unit[s] for s in rest if rows.in_ball[s]]
+            of_ball = rows.radius * norm([abs(weight[s]) * of_values[s] for s in rest])
+            return of_ball + self.relative * norm(of_deviation)
+
+        return near.partly_by_rows(weight, by_ball)
 
     def square(self, weight: Sequence[Ball]) -> Ball:
         """Return a bound on Σ weight · (variance of discounted D ahead, by the frequencies, + δ²), of known rows."""
@@ -65,10 +61,7 @@ class Joint:
             if own is not None:
                 spread, of_reference = spread.min(own), of_reference.min(own)
         beta = [b if inside else arb(0) for b, inside in zip(rows.beta, self.core, strict=True)]
-        sizes = [
-            b * value if inside else size
-            for b, value, size, inside in zip(beta, near.of_values, near.size, self.core, strict=True)
-        ]
+        sizes = [beta[s] * near.of_values[s] if self.core[s] else near.size[s] for s in range(n)]
         mean = _weighted(weight, sizes) + of_reference * max_of(beta)
         mean = mean.min(_weighted(weight, near.size))
         return upper_end(spread * spread + mean * mean)
@@ -98,8 +91,9 @@ def read_joint(part: Part, near: ValueDeviation) -> Joint:
     weight = [1 / (u * u) if known else arb(0) for u, known in zip(unit, rows.is_known, strict=True)]
     relative = _relative(near, core, weight, unit)
     require(relative is not None, f"{part.place}: the norm of all rows does not contract")
-    bounds = [relative * u if known else d for u, known, d in zip(unit, rows.is_known, near.deviation, strict=True)]
-    return Joint(replace(near, deviation=least(near.deviation, bounds)), core, unit, relative)
+    each = zip(near.deviation, unit, rows.is_known, strict=True)
+    deviation = [d.min(relative * u) if is_known else d for d, u, is_known in each]
+    return Joint(replace(near, deviation=deviation), core, unit, relative)
 
 
 def _relative(near: ValueDeviation, core: Sequence[bool], weight: Sequence[Ball], unit: Sequence[Ball]) -> Ball | None:
@@ -120,22 +114,16 @@ def _norms(
 ) -> tuple[Ball, Ball]:
     """Return bounds on the norms of what the ball, and what σ(D) / unit in the core, contribute to D."""
     form = _form(near, probability, weight)
-    beta = zip(near.rows.beta, unit, core, strict=True)
-    of_core = [b * u if inside else arb(0) for b, u, inside in beta]
+    of_core = [b * u if inside else arb(0) for b, u, inside in zip(near.rows.beta, unit, core, strict=True)]
     return _largest_root(form, in_ball(near.rows, near.of_values)), _largest_root(form, of_core)
 
 
-def _form(near: ValueDeviation, probability: Sequence[Sequence[Ball]], weight: Sequence[Ball]) -> list[list[Ball]]:
+def _form(near: ValueDeviation, probability: Sequence[Sequence[Ball]], weight: Sequence[Ball]) -> Any:
     """Return the matrix of Σ weight · variance of discounted values ahead of each row, as a function of δ."""
-    n, inverse = len(weight), near.inverse
-    moves = arb_mat(moves_of(near.chain, probability))
-    of_state = (moves.transpose() * arb_mat(n, 1, list(weight))).entries()
-    means = moves * inverse
-    mean_part = means.transpose() * _scaled(weight, means)
-    form: list[list[Ball]] = (
-        (inverse.transpose() * _scaled(of_state, inverse) - mean_part) * square(arb(near.chain.discount))
-    ).tolist()
-    return form
+    moves, inverse = arb_mat(moves_of(near.chain, probability)), near.inverse
+    of_state, means = (moves.transpose() * column(weight)).entries(), moves * inverse
+    squares = inverse.transpose() * _scaled(of_state, inverse)
+    return (squares - means.transpose() * _scaled(weight, means)) * square(arb(near.chain.discount))
 
 
 def _scaled(weight: Sequence[Ball], matrix: Any) -> Any:
@@ -143,12 +131,12 @@ def _scaled(weight: Sequence[Ball], matrix: Any) -> Any:
     return arb_mat([[w * x for x in row] for w, row in zip(weight, matrix.tolist(), strict=True)])
 
 
-def _largest_root(form: list[list[Ball]], scale: Sequence[Ball]) -> Ball:
+def _largest_root(form: Any, scale: Sequence[Ball]) -> Ball:
     """Return a bound on the root of the largest eigenvalue of a positive semidefinite form with scaled coordinates."""
     used = [s for s, a in enumerate(scale) if not a.is_zero()]
     if not used:
         return arb(0)
-    power = arb_mat([[scale[i] * form[i][j] * scale[j] for j in used] for i in used])
+    power = arb_mat([[scale[i] * form[i, j] * scale[j] for j in used] for i in used])
     best, k = upper_end(power.trace()), 1
     for _ in range(_POWERS):
         power, k = power * power, 2 * k
@@ -164,13 +152,9 @@ def _far(
     near: ValueDeviation, probability: Sequence[Sequence[Ball]], weight: Sequence[Ball], core: Sequence[bool]
 ) -> Ball:
     """Return a bound on the norm of what other rows contribute, by the sum of their sizes."""
-    rows, rest = near.rows, []
-    for s, size in enumerate(near.size):
-        cut = size.min(rows.beta[s] * near.of_values[s])
-        rest.append(arb(0) if rows.in_ball[s] else cut if core[s] else size)
-    inverse = arb_mat([[abs(x) for x in row] for row in near.inverse.tolist()])
-    distance = times(inverse, rest)
-    total = arb(0)
+    rest = [size.min(near.rows.beta[s] * near.of_values[s]) if core[s] else size for s, size in enumerate(near.size)]
+    rest = [arb(0) if inside else size for inside, size in zip(near.rows.in_ball, rest, strict=True)]
+    distance, total = times(arb_mat([[abs(x) for x in row] for row in near.inverse.tolist()]), rest), arb(0)
     for node, p, w in zip(near.chain.nodes, probability, weight, strict=True):
         total += w * sums([q * x * x for q, x in zip(p, node.ahead(distance, arb(0)), strict=False)])
     return upper_end(arb(near.chain.discount) * root(total))

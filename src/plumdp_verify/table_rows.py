@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from flint import arb, fmpq
 
 from .arithmetic import curvature, max_of, root, square, upper_end
-from .reading import Ball, Exact, Part, require
-from .table_chain import ANY, Node, TableChain, TableCounts
+from .reading import Ball, Part, require
+from .table_chain import ANY, TableChain, TableCounts
 
 _MOST_SIZES = 10
 _ROUNDS = 8
@@ -83,18 +83,8 @@ def read_plan(part: Part, chain: TableChain) -> Plan:
         fits = bool(spread[s] > 0) and bool(cut[s] > 0) and bool(cut[s] * largest[s] < 1)
         require(fits, f"node {s}: bets of the mixture are too large")
     n_bets = 2 * n_sizes * max(len(kept), 1)
-    return Plan(
-        kept,
-        [[arb(p) for p in row] for row in reference],
-        largest,
-        sizes,
-        spread,
-        cut,
-        mixed,
-        (n_bets / arb(errors["rows"].number())).log(),
-        -arb(errors["ball"].number()).log(),
-        -arb(errors["side"].number()).log(),
-    )
+    logs = [(m / arb(errors[name].number())).log() for name, m in (("rows", n_bets), ("ball", 1), ("side", 1))]
+    return Plan(kept, [[arb(p) for p in row] for row in reference], largest, sizes, spread, cut, mixed, *logs)
 
 
 def read_row_bounds(part: Part, chain: TableChain, counts: TableCounts, plan: Plan) -> RowBounds:
@@ -107,21 +97,16 @@ def read_row_bounds(part: Part, chain: TableChain, counts: TableCounts, plan: Pl
         is_kept = chain.nodes[s].row is None or (s in plan.kept and visits[s] > 0)
         require(is_kept, f"node {s}: its row is not one that bets were placed on, or was never visited")
     require(ball <= known & plan.mixed, f"{part.place}: a row of the ball is not one of the mixture")
-    frequency = [_frequency(node, seen[s]) if s in known else [] for s, node in enumerate(chain.nodes)]
-    beta, psi = [arb(0)] * n, [arb(1)] * n
+    frequency, beta, psi = [list[Ball]() for _ in range(n)], [arb(0)] * n, [arb(1)] * n
     for s in known:
+        is_unknown = chain.nodes[s].row is not None
+        exact = [fmpq(k, visits[s]) for k in seen[s]] if is_unknown else chain.nodes[s].numbers
+        frequency[s] = [arb(p) for p in exact]
         psi[s] = max_of([p / r for p, r in zip(frequency[s], plan.reference[s], strict=True)])
-        if chain.nodes[s].row is not None:
-            beta[s] = _beta(plan, s, visits[s], psi[s])
+        beta[s] = _beta(plan, s, visits[s], psi[s]) if is_unknown else arb(0)
     mu, radius = _ball(plan, ball, visits, beta, psi)
-    return RowBounds(
-        visits, frequency, [s in known for s in range(n)], beta, psi, [s in ball for s in range(n)], mu, radius
-    )
-
-
-def _frequency(node: Node, seen: Sequence[int]) -> list[Ball]:
-    exact: Sequence[Exact] = node.numbers if node.row is None else [fmpq(k, sum(seen)) for k in seen]
-    return [arb(p) for p in exact]
+    is_known, in_ball = ([s in nodes for s in range(n)] for nodes in (known, ball))
+    return RowBounds(visits, frequency, is_known, beta, psi, in_ball, mu, radius)
 
 
 def _square(plan: Plan, s: int, beta: Ball, psi: Ball) -> Ball:

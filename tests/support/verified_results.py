@@ -10,9 +10,10 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.model.language.threshold import parse_threshold
 from plumdp.result.folder import digest, digest_of_content
 from plumdp.verifying.witness import propose_witness
-from plumdp_verify.check import Report, check_claim, exactly
+from plumdp_verify.check import check_claim, exactly
 from plumdp_verify.claim import read_claim
 from plumdp_verify.reading import Part, Rejected
+from plumdp_verify.report import Report
 
 PROPERTY, COST = 'Pmax=? [ F "goal" ]', 'Rmin=? [ F "end" ]'
 

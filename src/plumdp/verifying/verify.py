@@ -30,8 +30,8 @@ from plumdp.verifying.table_second_look import (
     check_table_settings,
 )
 from plumdp_verify import check
-from plumdp_verify.check import Report
 from plumdp_verify.reading import Rejected, require
+from plumdp_verify.report import Report
 
 _MAIN = "import sys\n\nfrom plumdp_verify.__main__ import main\n\nsys.exit(main(sys.argv[1:]))\n"
 

@@ -36,13 +36,14 @@ from plumdp.verifying.set_proof import KINDS, set_part
 from plumdp.verifying.table_witness import refuse_unknown_tables, table_content
 from plumdp_verify.all_policies import read_all
 from plumdp_verify.chain import Chain, read_chain
-from plumdp_verify.check import Report, check_claim, exactly, half_spaces_of, policies_of
+from plumdp_verify.check import check_claim, exactly, half_spaces_of, policies_of
 from plumdp_verify.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
 from plumdp_verify.counts import CountedRows, read_data
 from plumdp_verify.enclosure import make_enclosure
 from plumdp_verify.evidence import Likelihood, read_likelihood
 from plumdp_verify.half_spaces import HalfSpace, half_spaces_from_tangents, is_inside
 from plumdp_verify.reading import Part, Rejected, read_json, require
+from plumdp_verify.report import Report
 
 
 def make_witness(learned: Learned, certificate: Certificate) -> str:
