@@ -5,6 +5,7 @@ points.
 """
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from itertools import count
 from math import inf
@@ -120,11 +121,11 @@ def remainders_cancel(patch):
 
 def policies_change_places(patch):
     """The difference is that of the second policy less the first."""
-    right = of_policies.find_coupled_bounds
+    right = of_policies.prove
     patch.setattr(
         of_policies,
-        "find_coupled_bounds",
-        lambda model, first, *rest, less, **options: right(model, less, *rest, less=first, **options),
+        "prove",
+        lambda sought, apart: right(replace(sought, policy=sought.less, less=sought.policy), apart),
     )
 
 

@@ -26,7 +26,8 @@ from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.decisions import verify
 from plumdp.learning import learn, methods, studies
 from plumdp.solver.at_points import PointSolver
-from plumdp.solver.coupled import brackets, differences, residual_kernels
+from plumdp.solver.coupled import bounds as coupled_bounds
+from plumdp.solver.coupled import brackets, residual_kernels
 from plumdp.verifying import set_proof
 from plumdp.verifying.verify import look_again
 
@@ -149,12 +150,12 @@ def test_a_planted_error_is_found_in_its_layer(tmp_path, monkeypatch, plant):
 
 def remainders_are_said_to_cancel(patch):
     """The errors of both expansions are thought to be the same, so that none is left of a difference."""
-    honest = differences.advantage_approximations
+    honest = coupled_bounds.advantage_approximations
 
     def approximations(*args, **kwargs):
         return [each and replace(each, below=0.0, above=0.0) for each in honest(*args, **kwargs)]
 
-    patch.setattr(differences, "advantage_approximations", approximations)
+    patch.setattr(coupled_bounds, "advantage_approximations", approximations)
 
 
 def the_slope_of_the_rival_has_the_wrong_sign(patch):

@@ -14,6 +14,7 @@ from command_line import plumdp
 from typer.testing import CliRunner
 
 import plumdp as pl
+from plumdp.certifying import valuation
 from plumdp.cli import COMMANDS, Command, app
 from plumdp.cli.arguments import load
 from plumdp.learning.methods import SETS, ConfidenceMethod
@@ -210,6 +211,52 @@ def test_a_reduction_is_one_file_and_one_entry(tmp_path, monkeypatch, nature):
     assert new.without_copies(step.problem) is None
 
 
+PROVER = '''
+from itertools import pairwise
+import numpy as np
+from plumdp.region.shapes import Box
+from plumdp.relaxation.relax import expression_wise
+from plumdp.solver.coupled.bounds import Proof
+from plumdp.solver.evaluate import evaluate_all
+
+def in_pieces(sought, proofs):
+    """Bound a value in each of many pieces of the only parameter's range, one of which has the point."""
+    region, (model, objective) = sought.learned.region, (sought.question.model, sought.question.objective)
+    if sought.less is not None or model.space.dimension != 1:
+        return ""
+    start, ends = model.graph.initial_state, []
+    for piece in pairwise(np.linspace(region.lower[0], region.upper[0], 101)):
+        box = Box(region.names, *(np.array([end]) for end in piece))
+        relaxed = [expression_wise(model, box)]
+        both = evaluate_all(relaxed, sought.policy, objective, ("robust", "optimistic"), precision=1e-9)
+        ends.append((min(each.lower[start] for each in both), max(each.upper[start] for each in both)))
+    return Proof(float(min(ends)[0]), float(max(upper for _, upper in ends)), 0.0, 0.0, 0.0, "in pieces")
+'''
+
+
+@pytest.mark.slow
+def test_a_prover_is_one_file_and_one_entry(tmp_path, monkeypatch):
+    """Heads and then tails of one coin has the probability p (1 - p), which is 1/4 at most, and least at one end."""
+    new = load_file(tmp_path, "in_pieces", PROVER)
+    (p,) = pl.parameters("p")
+    rows = {0: [(p, 1), (1 - p, 3)], 1: [(1 - p, 2), (p, 3)]}
+    model = pl.explore(
+        lambda s: {"toss": [(f, s._replace(x=x)) for f, x in rows.get(s.x, [(1, s.x)])]},
+        {"x": 0},
+        space=pl.ParameterSpace.unit("p"),
+    )
+    counts = pl.simulate(model, {"p": 0.45}, 500, rng=1, max_steps=3)
+    learned = pl.learn(model, counts, objectives=["Pmax=? [ F x=2 ]"])
+    monkeypatch.delitem(valuation.PROVERS, "expansion")
+    monkeypatch.setitem(valuation.PROVERS, "pieces", new.in_pieces)
+    found = pl.conclude(learned, "Pmax=? [ F x=2 ]")
+    low, high = (float(end[0]) for end in (learned.region.lower, learned.region.upper))
+    assert low < 0.5 < high
+    least = min(low * (1 - low), high * (1 - high))
+    assert low * (1 - high) < least - (high - low) / 50 < found.lower <= least
+    assert 0.25 <= found.upper < 0.25 + (high - low) / 50 < high * (1 - low)
+
+
 OBJECTIVE = '''
 from dataclasses import dataclass, replace
 import numpy as np
@@ -403,6 +450,7 @@ def test_a_study_with_its_picture_is_one_file_and_one_line(tmp_path, monkeypatch
 def test_what_was_added_is_gone_after_its_test():
     assert "everything" not in SETS
     assert ".coin" not in read.READERS
+    assert "pieces" not in valuation.PROVERS
     assert "sizes" not in COMMANDS
     assert [study.name for study in registry.STUDIES] == [
         "table",

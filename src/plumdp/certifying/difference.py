@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 from plumdp.base.vocabulary import Verdict
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
+from plumdp.certifying.valuation import Sought, best_ends, prove
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.policy import Policy, check_policy, memory_of
 from plumdp.model.question import Asked, Question, ask
-from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, Status, outward, percent
 from plumdp.result.json_values import json_value
 from plumdp.result.printing import fact_lines
-from plumdp.solver.coupled.bounds import find_coupled_bounds
+from plumdp.solver.coupled.bounds import Proof
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,19 +148,11 @@ def difference_of(
 ) -> Difference:
     """Return bounds on the value of one policy less that of another, given the certificates of both."""
     lower, upper = _less(one.lower, other.upper, -inf), _less(one.upper, other.lower, inf)
-    if isinstance(learned.region, Conflict):
-        return Difference(lower, upper, one, other, names)
-    if question.model.no_points:
-        return Difference(lower, upper, one, other, names, question.model.no_points)
+    apart = {"both": Proof(lower, upper, 0.0, 0.0, 0.0, "of both")}
     uncertain = relax(learned, default_relaxation(learned), question.model)
-    rest = question.objective, learned.region, uncertain
-    bounds = find_coupled_bounds(question.model, one.policy, *rest, less=other.policy, precision=precision)
-    if isinstance(bounds, str):
-        return Difference(lower, upper, one, other, names, bounds)
-    inner = max(lower, bounds.lower), min(upper, bounds.upper)
-    if inner[0] > inner[1]:  # all hold at every point of the region, so it is empty, which rounding has hidden so far
-        return Difference(lower, upper, one, other, names)
-    return Difference(*inner, one, other, names)
+    sought = Sought(learned, question, uncertain, one.policy, other.policy, precision)
+    proofs, reason = prove(sought, apart)
+    return Difference(*best_ends(proofs.values()), one, other, names, reason if len(proofs) == 1 else "")
 
 
 def _less(one: float, other: float, side: float) -> float:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp.certifying.policy_search import search_policies
 from plumdp.learning.learned import Learned
-from plumdp.model.graph import FloatArray, Graph, IntArray
+from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.question import Question
@@ -20,7 +21,7 @@ from plumdp.solver.coupled.bounds import Proof, find_coupled_bounds
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.problem import Solution, SolverStatus, status_at
 from plumdp.solver.solve import solve
-from plumdp.tables.table_set import announced_policies, by_bets
+from plumdp.tables.table_set import announced_policies, bounds_by_bets
 
 _MOST_CERTIFIED = 3  # policies whose bounds are proved, of all that a search proposes
 _WORTHWHILE = 0.02  # share of the distance of the bounds that an estimate must promise
@@ -43,6 +44,89 @@ class Valuation:
         return self.lower if objective.direction == "max" else -self.upper
 
 
+@dataclass(frozen=True, eq=False)
+class Sought:
+    """The policy whose value is to be bounded, less that of another one if there is one, and what a prover may know."""
+
+    learned: Learned
+    question: Question
+    uncertain: IntervalMDP  # a relaxation of the question's model that allows for all points of the region
+    policy: Policy
+    less: Policy | None = None
+    precision: float = 1e-6
+
+
+Proofs: TypeAlias = Mapping[str, Proof]
+Prover: TypeAlias = Callable[[Sought, Proofs], Proof | str]
+"""From what is sought and the proofs so far to another one, or to why there is none, which may go without saying."""
+
+
+def against_nature(sought: Sought, _: Proofs) -> Proof | str:
+    """Return bounds by induction, with nature at its worst and at its best in the relaxation.
+
+    They are proved anew for this policy, as those of a solver are for a choice of policies.
+    """
+    if sought.less is not None:
+        return ""
+    question, precision, start = sought.question, sought.precision, sought.question.model.graph.initial_state
+    asked, within = (sought.policy, question.objective), sought.learned.at_points(question).prepared
+    worst, best = evaluate_all(
+        with_looser(sought.uncertain), *asked, ("robust", "optimistic"), precision=precision, within=within
+    )
+    low, high = (worst, best) if question.objective.direction == "max" else (best, worst)
+    ended = [status_at(solution, start, precision) for solution in (worst, best)]
+    status = next((status for status in ended if status != SolverStatus.CONVERGED), SolverStatus.CONVERGED)
+    ends = float(low.lower[start]), float(high.upper[start])
+    return Proof(*ends, 0.0, 0.0, 0.0, "against nature", values=(low.lower, high.upper), solver=status)
+
+
+def by_expansion(sought: Sought, _: Proofs) -> Proof | str:
+    """Return bounds with one point for all states, by expansions in the parameters."""
+    question, region = sought.question, sought.learned.region
+    assert not isinstance(region, Conflict)
+    if question.model.no_points:
+        return question.model.no_points
+    rest = question.objective, region, sought.uncertain
+    return find_coupled_bounds(question.model, sought.policy, *rest, less=sought.less, precision=sought.precision)
+
+
+def by_bets(sought: Sought, proofs: Proofs) -> Proof | str:
+    """Return bounds by bets on temporal differences, if the set has placed any."""
+    if sought.less is not None:
+        return ""
+    bounds = proofs["nature"].values
+    assert bounds is not None
+    policy = check_policy(sought.question.model.graph, sought.policy)
+    return bounds_by_bets(sought.learned.bounds, sought.question, policy, *bounds)
+
+
+PROVERS: dict[str, Prover] = {"nature": against_nature, "expansion": by_expansion, "bets": by_bets}
+
+
+def prove(sought: Sought, so_far: Proofs, *, is_coupled: bool = True) -> tuple[Proofs, str]:
+    """Return the proofs so far and those of all provers, and the last reason why one has none.
+
+    Without coupling, nature may pick another point in each state, so that only bounds against it count.
+    """
+    found, reason = dict(so_far), ""
+    is_possible = is_coupled and not isinstance(sought.learned.region, Conflict)
+    for name in PROVERS if is_possible else ("nature",):
+        new = PROVERS[name](sought, found)
+        if isinstance(new, str):
+            reason = new or reason
+            continue
+        lower, upper = best_ends([*found.values(), new])
+        if lower <= upper or not found:  # else the region is empty, as all hold, which rounding has hidden so far
+            found[name] = new
+    return found, reason
+
+
+def best_ends(proofs: Iterable[Proof]) -> tuple[float, float]:
+    """Return the best end of each side, as all bounds hold."""
+    ends = [(proof.lower, proof.upper) for proof in proofs]
+    return max(lower for lower, _ in ends), min(upper for _, upper in ends)
+
+
 def value_policy(
     learned: Learned,
     uncertain: IntervalMDP,
@@ -52,34 +136,15 @@ def value_policy(
     is_coupled: bool = False,
     precision: float = 1e-6,
 ) -> Valuation:
-    """Return the tightest bounds on the value of a policy that are proved, each end by itself.
-
-    Bounds against nature are proved anew for this policy, as those of a solver are for a choice of policies.
-    """
-    model, objective = question.model, question.objective
-    within = learned.at_points(question).prepared
-    worst, best = evaluate_all(
-        with_looser(uncertain), policy, objective, ("robust", "optimistic"), precision=precision, within=within
-    )
-    start = model.graph.initial_state
-    low, high = (worst, best) if objective.direction == "max" else (best, worst)
-    ended = [status_at(solution, start, precision) for solution in (worst, best)]
-    status = next((status for status in ended if status != SolverStatus.CONVERGED), SolverStatus.CONVERGED)
-    checked = check_policy(model.graph, policy)
-    chosen = checked if checked.dtype.kind == "f" else worst.policy
-    by_nature = low.lower, high.upper
-    valued = Valuation(chosen, float(low.lower[start]), float(high.upper[start]), status, nature=by_nature)
-    if not is_coupled or isinstance(learned.region, Conflict):
-        return valued
-    coupled = by_bets(learned.bounds, question, chosen, *by_nature)
-    if coupled is None:
-        coupled = find_coupled_bounds(model, chosen, objective, learned.region, uncertain, precision=precision)
-    if isinstance(coupled, str):
-        return replace(valued, not_coupled=coupled)
-    lower, upper = max(valued.lower, coupled.lower), min(valued.upper, coupled.upper)
-    if lower > upper:  # both hold at every point of the region, so it is empty, which rounding has hidden so far
-        return valued
-    return replace(valued, lower=lower, upper=upper, coupled=coupled)
+    """Return the tightest bounds on the value of a policy that are proved, each end by itself."""
+    checked = check_policy(question.model.graph, policy)
+    chosen = checked if checked.dtype.kind == "f" else read_only(checked.astype(np.int32))
+    sought = Sought(learned, question, uncertain, chosen, precision=precision)
+    proofs, reason = prove(sought, {}, is_coupled=is_coupled)
+    nature, coupled = proofs["nature"], [proof for name, proof in proofs.items() if name != "nature"]
+    best = min(coupled, key=lambda proof: proof.upper - proof.lower, default=None)
+    ends = best_ends(proofs.values())
+    return Valuation(chosen, *ends, nature.solver, best, reason if best is None else "", nature.values)
 
 
 def best_valuation(

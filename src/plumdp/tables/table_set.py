@@ -195,15 +195,15 @@ def moments_of(model: ParametricMDP, counts: TransitionCounts, pilot: Pilot, fir
     return Moments(tuple(kept), tuple(later_lengths[: len(kept) - 1]), float(planned))
 
 
-def by_bets(
+def bounds_by_bets(
     bounds: ConfidenceSet, question: Question, policy: npt.NDArray[Any], lower: FloatArray, upper: FloatArray
-) -> Proof | str | None:
-    """Return bounds on the value of a policy by bets, or in words why there are none; None of sets that place none.
+) -> Proof | str:
+    """Return bounds on the value of a policy by bets, or in words why there are none; no words if sets place none.
 
     ``lower`` and ``upper`` (n_states) are bounds on its values by the intervals of the set.
     """
     if not isinstance(bounds, TableSet):
-        return None
+        return ""
     if bounds.moments is None:
         return "no bets were placed, as it is not known which data came first"
     errors = [each.errors for each in bounds.about(question) if np.array_equal(each.policy, policy)]

@@ -28,6 +28,7 @@ from itertools import chain, product
 import numpy as np
 
 from plumdp.base.rounding import UNIT, UP
+from plumdp.model.graph import FloatArray
 from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
@@ -54,7 +55,7 @@ from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.coupled.linear_part import linear_range
 from plumdp.solver.coupled.remainder import ErrorModel
 from plumdp.solver.coupled.terms import Term, term_of
-from plumdp.solver.problem import Problem
+from plumdp.solver.problem import Problem, SolverStatus
 from plumdp.solver.reduce import one_minus, reduce
 
 _MAX_DIMENSION = 4  # for slabs
@@ -85,6 +86,8 @@ class Proof:
     high: tuple[Piece, ...] = field(default=(), compare=False)
     is_complement: bool = False
     cycle: Cycle | None = field(default=None, compare=False)  # of an average in the long run
+    values: tuple[FloatArray, FloatArray] | None = field(default=None, compare=False)  # (n_states) each: by induction
+    solver: SolverStatus = SolverStatus.CONVERGED
 
     def __repr__(self) -> str:
         return one_line(self, f"{self.lower:.6g} to {self.upper:.6g}", self.kind)
