@@ -32,10 +32,12 @@ def values_part(chain: TableChain, intervals: Intervals) -> dict[str, Any]:
     is_positive = is_open & (lower > 0) if chain.is_never_negative else is_open
     least = float(reward[is_positive].min(initial=np.inf))
     paid = 2 / least if chain.is_never_negative and least > 0 else 0.0
-    ends = chain.kind == "discounted" or paid > 0, chain.kind != "until" and chain.is_never_negative
-    inside = is_positive, is_open & np.isfinite(upper)
-    steps = [np.zeros(len(reward)) if each else _steps(mdp, ~nodes) for each, nodes in zip(ends, inside, strict=True)]
-    written = {"steps_lower": steps[0], "lower": lower, "steps_upper": steps[1], "upper": upper}
+    steps, more, is_discounted = np.zeros(len(reward)), np.zeros(len(reward)), chain.kind == "discounted"
+    if not is_discounted and paid == 0:
+        steps = _steps(mdp, ~is_positive)
+    if not is_discounted and not (chain.kind in ("reach", "total") and chain.is_never_negative):
+        more = _steps(mdp, ~(is_open & np.isfinite(upper)))
+    written = {"steps_lower": steps, "lower": lower, "steps_upper": more, "upper": upper}
     return {"paid": paid} | {
         name: [x if np.isfinite(x) else None for x in values[is_open].tolist()] for name, values in written.items()
     }
@@ -47,7 +49,8 @@ def _interval_mdp(chain: TableChain, intervals: Intervals) -> IntervalMDP:
     lower, upper = list[float](), list[float]()
     for node in chain.nodes:
         low, high = (node.numbers, node.numbers) if node.row is None else intervals[node.row]
-        lower, upper = [*lower, *map(as_float, low)], [*upper, *map(as_float, high)]
+        lower += map(as_float, low)
+        upper += map(as_float, high)
         successor += [n + (x == 0) if s is None else s for s, x in zip(node.successors, node.known, strict=True)]
         first.append(len(successor))
     first, successor = [*first, first[-1] + 1, first[-1] + 2], [*successor, n, n + 1]
