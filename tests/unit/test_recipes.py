@@ -164,7 +164,7 @@ REDUCTION = '''
 from dataclasses import replace
 import numpy as np
 from plumdp.model.graph import read_only
-from plumdp.solver.problem import Problem, Step
+from plumdp.solver.problem import Problem, Reduction
 
 def without_copies(problem):
     """Keep one of the choices of a state that have the same row and the same reward."""
@@ -184,7 +184,7 @@ def without_copies(problem):
         return replace(mdp, graph=smaller, expression=read_only(mdp.expression[transitions]))
 
     asked = problem.objective.restricted_to(kept)
-    return Step(Problem(carry(problem.mdp), asked, nature=problem.nature), policy=kept.__getitem__, carry=carry)
+    return Reduction(Problem(carry(problem.mdp), asked, nature=problem.nature), policy=kept.__getitem__, carry=carry)
 '''
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from plumdp.base.rounding import UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
-from plumdp.solver.chains import Chain, chain_of, is_cheap, solve_chain
+from plumdp.solver.chains import ComponentChain, chain_of, is_cheap, solve_chain
 from plumdp.solver.component import MARGIN, Component, keep_tighter
 from plumdp.solver.equations import equations_of, factorised
 from plumdp.solver.game import Game
@@ -100,7 +100,9 @@ def _sweep(layout: SweepLayout, sides: Sides) -> float:
     return change
 
 
-def _solved(layout: SweepLayout, values: FloatArray, solve: Callable[[Chain], FloatArray | None]) -> FloatArray:
+def _solved(
+    layout: SweepLayout, values: FloatArray, solve: Callable[[ComponentChain], FloatArray | None]
+) -> FloatArray:
     """Return about the values of both players' best moves, by policy iteration from the given ones.
 
     Nothing is proved, as both players move at once, which may go round in circles. Where a factorisation has too many
@@ -118,7 +120,7 @@ def _solved(layout: SweepLayout, values: FloatArray, solve: Callable[[Chain], Fl
     return values
 
 
-def _discounted_values(chain: Chain, *, discount: float) -> FloatArray | None:
+def _discounted_values(chain: ComponentChain, *, discount: float) -> FloatArray | None:
     """Return the values of a chain, gains and costs by themselves as solutions must not be negative, or None."""
     reward = chain.constants[:, 0]
     gains_and_costs = np.column_stack([np.maximum(reward, 0.0), np.maximum(-reward, 0.0), np.ones(len(reward))])
@@ -219,7 +221,7 @@ def is_reached(graph: Graph) -> BoolArray:
     return reached
 
 
-def _relative_values_of(chain: Chain) -> FloatArray | None:
+def _relative_values_of(chain: ComponentChain) -> FloatArray | None:
     """Return about the values of the states of a chain less that of the first, or None if they are not unique.
 
     With the average reward g they solve g + h = r + P h, if the chain has one recurrent class.

@@ -34,7 +34,7 @@ _SYMMETRIC: dict[
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class ComponentChain:
     """Rows of a sparse matrix P within the component, and the contribution of states outside it.
 
     The columns of ``constants`` are the rewards plus the lower values outside, the same with the upper values outside,
@@ -56,7 +56,7 @@ class Chain:
         return csr_array((self.entry, self.column, self.offset), shape=(n, n))
 
 
-def chain_of(component: Component, judge: FloatArray, best_row: IntArray) -> Chain:
+def chain_of(component: Component, judge: FloatArray, best_row: IntArray) -> ComponentChain:
     """Return the chain of the given rows and nature's best moves for the values ``judge``.
 
     Rows must be in nature's order.
@@ -69,16 +69,16 @@ def chain_of(component: Component, judge: FloatArray, best_row: IntArray) -> Cha
     used = component.layout.write_chain(
         component.start, component.end, judge, component.low, component.high, best_row, offset, column, entry, constants
     )
-    return Chain(offset, column[:used], entry[:used], constants)
+    return ComponentChain(offset, column[:used], entry[:used], constants)
 
 
-def approach(chain: Chain, values: FloatArray, n_sweeps: int) -> None:
+def approach(chain: ComponentChain, values: FloatArray, n_sweeps: int) -> None:
     """Move values, in place, towards the chain's lower values by some sweeps."""
     entry, constants = _without_loops(chain, chain.constants[:, :1])
     _follow(chain, entry, constants[:, 0].copy(), values, n_sweeps)
 
 
-def solve_chain(chain: Chain) -> FloatArray | None:
+def solve_chain(chain: ComponentChain) -> FloatArray | None:
     """Return lower values, upper values and expected steps (n, 3) up to rounding, or None if the chain may not end."""
     n = len(chain.constants)
     solution = _factorised(chain) if n * n <= _MAX_FILL or fill(chain) <= _MAX_FILL else _swept(chain)
@@ -88,7 +88,7 @@ def solve_chain(chain: Chain) -> FloatArray | None:
     return solution if is_sane else None
 
 
-def _factorised(chain: Chain) -> FloatArray | None:
+def _factorised(chain: ComponentChain) -> FloatArray | None:
     from scipy.sparse import csc_array
 
     n, end = len(chain.constants), chain.offset[1:]
@@ -109,19 +109,19 @@ def _factorised(chain: Chain) -> FloatArray | None:
     return solution
 
 
-def _is_solution(chain: Chain, solution: FloatArray) -> bool:
+def _is_solution(chain: ComponentChain, solution: FloatArray) -> bool:
     if not np.isfinite(solution).all():
         return False
     residual = np.abs(chain.constants + chain.matrix @ solution - solution).max(axis=0)
     return bool((residual <= _RESIDUAL * np.abs(solution).max(axis=0)).all())
 
 
-def is_cheap(chain: Chain) -> bool:
+def is_cheap(chain: ComponentChain) -> bool:
     """Return whether equations of such chains may be solved again and again, in place of sweeps."""
     return fill(chain) <= max(_CHEAP_FILL, _THIN * len(chain.constants))
 
 
-def fill(chain: Chain) -> int:
+def fill(chain: ComponentChain) -> int:
     """Return a bound on the entries of a factorisation, which are few if the reordered matrix has a small bandwidth."""
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
@@ -135,7 +135,7 @@ def fill(chain: Chain) -> int:
     return n * min(2 * bandwidth, n)
 
 
-def _swept(chain: Chain) -> FloatArray | None:
+def _swept(chain: ComponentChain) -> FloatArray | None:
     entry, solution = _without_loops(chain, chain.constants)
     for column in range(solution.shape[1]):
         constant, values = solution[:, column].copy(), solution[:, column].copy()
@@ -148,13 +148,13 @@ def _swept(chain: Chain) -> FloatArray | None:
     return solution
 
 
-def _without_loops(chain: Chain, constants: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _without_loops(chain: ComponentChain, constants: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return entries and constants of the same equations, solved for the states on their left-hand sides."""
     entry, divided = chain.entry.copy(), constants.copy()
     chain_kernels.divide_loops_out(chain.offset, chain.column, entry, divided)
     return entry, divided
 
 
-def _follow(chain: Chain, entry: FloatArray, constant: FloatArray, values: FloatArray, n_sweeps: int) -> float:
+def _follow(chain: ComponentChain, entry: FloatArray, constant: FloatArray, values: FloatArray, n_sweeps: int) -> float:
     offset, column = chain.offset.view(np.uint32), chain.column.view(np.uint32)
     return float(chain_kernels.follow(offset, column, entry, constant, values, n_sweeps))

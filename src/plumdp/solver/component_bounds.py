@@ -37,7 +37,7 @@ from plumdp.solver.component import (
 )
 from plumdp.solver.policy_iteration import (
     Candidates,
-    Moves,
+    JointMoves,
     better_moves,
     candidates_of,
     evaluate_moves,
@@ -61,7 +61,8 @@ def tighten_swept(component: Component, precision: float) -> None:
     high = component.high[component.part]
     if len(component) > _FEW or _is_close(component, _TIGHT) or not np.isfinite(high).all():
         return
-    moves = Moves(component.high.copy(), component.best_row.copy())  # rows are in nature's order by the upper bounds
+    # rows are in nature's order by the upper bounds
+    moves = JointMoves(component.high.copy(), component.best_row.copy())
     solution = evaluate_moves(component, moves)
     if solution is not None:
         _prove_any(component, candidates_of(component, precision, moves, solution))
@@ -111,11 +112,11 @@ def _prove_discounted(component: Component) -> None:
         greedy = component.greedy(judge)
         if (greedy[part] == moves.best_row[part]).all() and (judge[part] == moves.judge[part]).all():
             return
-        moves = Moves(judge, greedy)
+        moves = JointMoves(judge, greedy)
 
 
 def _prove_candidates(
-    component: Component, precision: float, moves: Moves, *, solves_often: bool, at_once: bool = True
+    component: Component, precision: float, moves: JointMoves, *, solves_often: bool, at_once: bool = True
 ) -> bool:
     """Return whether both sides are proved, close to each other.
 

@@ -11,7 +11,7 @@ from plumdp.solver.graph_kernels import add
 N_LOST, N_EVENTS, N_PARTS, N_SEARCHES = 0, 1, 2, 3  # places of the counters
 
 
-class Rows(NamedTuple):
+class EdgeRows(NamedTuple):
     """The graph, and the rows that are still inner, which lead to states of one part only."""
 
     first_choice: Any
@@ -24,7 +24,7 @@ class Rows(NamedTuple):
     n_inner: Any  # (n_states): inner rows of each state
 
 
-class Parts(NamedTuple):
+class Partition(NamedTuple):
     """A partition of the states that is being refined, and the states that are still to be examined."""
 
     part: Any  # (n_states): number of the part, or -1 for states that were removed

@@ -15,9 +15,9 @@ from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, 
 from plumdp.model.objective import Kind, Nature, Objective, Reach, is_open_everywhere
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import end_component_kernels, graph_kernels
-from plumdp.solver.end_component_kernels import N_LOST, N_PARTS, Parts, Rows, refine
+from plumdp.solver.end_component_kernels import N_LOST, N_PARTS, EdgeRows, Partition, refine
 from plumdp.solver.game import Game, plain_game
-from plumdp.solver.problem import Problem, Step
+from plumdp.solver.problem import Problem, Reduction
 from plumdp.solver.qualitative import decide_certain, make_game
 
 _BUDGET = 256  # steps of a search for a disconnected set of states
@@ -48,7 +48,7 @@ def end_components(graph: Graph, allowed: BoolArray) -> tuple[IntArray, BoolArra
     return component.astype(np.int32), rows.inner
 
 
-def _start(graph: Graph, allowed: BoolArray) -> tuple[Rows, Parts]:
+def _start(graph: Graph, allowed: BoolArray) -> tuple[EdgeRows, Partition]:
     """Return the rows that are left when those that may lead to a state without rows are dropped, again and again.
 
     With them comes the partition into one part of all states.
@@ -59,10 +59,10 @@ def _start(graph: Graph, allowed: BoolArray) -> tuple[Rows, Parts]:
     graph_kernels.predecessors(every_choice, graph.first_transition, graph.successor, offset, incoming)
     source = graph.state_of_choice()
     n_inner = np.bincount(source[allowed], minlength=n_states)
-    rows = Rows(
+    rows = EdgeRows(
         graph.first_choice, graph.first_transition, graph.successor, source, offset, incoming, allowed.copy(), n_inner
     )
-    parts = Parts(
+    parts = Partition(
         part=np.empty(n_states, dtype=np.int32),
         size=np.empty(2 * n_states, dtype=np.int64),
         is_open=np.empty(2 * n_states, dtype=np.bool_),
@@ -79,7 +79,7 @@ def _start(graph: Graph, allowed: BoolArray) -> tuple[Rows, Parts]:
     return rows, parts
 
 
-def _set_parts(parts: Parts, states: Indices, number: IntArray) -> None:
+def _set_parts(parts: Partition, states: Indices, number: IntArray) -> None:
     n_parts = int(number.max()) + 1
     parts.part[states] = number
     parts.size[:n_parts] = np.bincount(number, minlength=n_parts)
@@ -87,7 +87,7 @@ def _set_parts(parts: Parts, states: Indices, number: IntArray) -> None:
     parts.counters[N_PARTS] = n_parts
 
 
-def _strong_parts(rows: Rows, states: Indices) -> tuple[IntArray, Indices]:
+def _strong_parts(rows: EdgeRows, states: Indices) -> tuple[IntArray, Indices]:
     """Return the number of each state's strongly connected part, and the inner rows that leave theirs."""
     n_states = len(states)
     position = np.empty(len(rows.n_inner), dtype=np.int32)
@@ -147,7 +147,7 @@ class Quotient:
         return of_state, rows
 
 
-def known_support(problem: Problem[IntervalMDP]) -> Step[IntervalMDP] | None:
+def known_support(problem: Problem[IntervalMDP]) -> Reduction[IntervalMDP] | None:
     """Return a problem of the same values in which nature may drop transitions, or None if that makes no difference."""
     mdp, objective, nature, start = problem.mdp, problem.objective, problem.nature, problem.start
     if not (mdp.known_support and is_support_relevant(mdp, objective, nature)):
@@ -156,7 +156,9 @@ def known_support(problem: Problem[IntervalMDP]) -> Step[IntervalMDP] | None:
     if start is not None:
         values, policy = reduced.hint(start.lower, start.policy)
         start = replace(start, lower=values, upper=values, policy=policy)
-    return Step(Problem(reduced.imdp, reduced.objective, None, nature, start), reduced.state, policy=reduced.policy)
+    return Reduction(
+        Problem(reduced.imdp, reduced.objective, None, nature, start), reduced.state, policy=reduced.policy
+    )
 
 
 def is_support_relevant(imdp: IntervalMDP, objective: Objective, nature: Nature) -> bool:

@@ -101,7 +101,7 @@ _SETTLED = 100.0  # of the precision: change at which unchanged rows are taken a
 
 
 @dataclass(frozen=True, eq=False)
-class Moves:
+class JointMoves:
     """The moves of both players, rows of the agent, and values ``judge`` that nature optimises."""
 
     judge: FloatArray  # the values that nature optimises, by position of the whole layout
@@ -112,7 +112,7 @@ class Moves:
 class Candidates:
     """Values that may be lower (-1.0) and upper bounds (+1.0), the widest first, and what moves them outward."""
 
-    moves: Moves  # whose values they are
+    moves: JointMoves  # whose values they are
     solution: FloatArray  # of ``evaluate_moves`` for them
     values: dict[float, list[FloatArray]]
     judge: dict[float, FloatArray]  # by which the next moves are found
@@ -120,7 +120,7 @@ class Candidates:
 
 
 def improve_policies(
-    component: Component, precision: float, moves: Moves, solution: FloatArray, *, side: float, at_once: bool
+    component: Component, precision: float, moves: JointMoves, solution: FloatArray, *, side: float, at_once: bool
 ) -> Iterator[Candidates]:
     """Yield candidates for bounds, better and better for the side -1 of lower or +1 of upper bounds.
 
@@ -142,27 +142,27 @@ def improve_policies(
         is_answered = change <= 1e-14
         if is_answered and (at_once or (greedy[part] == moves.best_row[part]).all()):
             return
-        moves = Moves(judge, greedy if at_once or is_answered else moves.best_row)
+        moves = JointMoves(judge, greedy if at_once or is_answered else moves.best_row)
         next_solution = evaluate_moves(component, moves)
         if next_solution is None and component.is_reward:  # nature would stay forever: make it leave
-            moves = Moves(first_moves(component).judge, moves.best_row)
+            moves = JointMoves(first_moves(component).judge, moves.best_row)
             next_solution = evaluate_moves(component, moves)
         if next_solution is None:
             return
         solution = next_solution
 
 
-def evaluate_moves(component: Component, moves: Moves) -> FloatArray | None:
+def evaluate_moves(component: Component, moves: JointMoves) -> FloatArray | None:
     """Return lower values, upper values and expected steps (n, 3) under the moves, or None if they may not end."""
     return solve_chain(chain_of(component, moves.judge, moves.best_row))
 
 
-def expected_sums(component: Component, moves: Moves, amounts: FloatArray) -> FloatArray | None:
+def expected_sums(component: Component, moves: JointMoves, amounts: FloatArray) -> FloatArray | None:
     """Return the expected sums of three amounts (n, 3) until the component is left, or None if it may not be."""
     return solve_chain(replace(chain_of(component, moves.judge, moves.best_row), constants=amounts))
 
 
-def candidates_of(component: Component, precision: float, moves: Moves, solution: FloatArray) -> Candidates:
+def candidates_of(component: Component, precision: float, moves: JointMoves, solution: FloatArray) -> Candidates:
     """Return the values if each step costs a little (below) or pays a little more (above), the widest first.
 
     What a step costs or pays is as much as the precision allows, or little more than rounding. With the former, players
@@ -183,7 +183,7 @@ def candidates_of(component: Component, precision: float, moves: Moves, solution
     return Candidates(moves, solution, candidates, judge, most)
 
 
-def hinted_moves(component: Component, hint: Hint) -> Moves | None:
+def hinted_moves(component: Component, hint: Hint) -> JointMoves | None:
     """Return the moves of a similar game, or None if its values were infinite."""
     judge = component.low.copy()
     judge[component.part] = hint.values[component.part]
@@ -192,10 +192,10 @@ def hinted_moves(component: Component, hint: Hint) -> Moves | None:
     component.greedy(judge)  # leaves rows in nature's order
     best_row = component.best_row.copy()
     best_row[component.part] = hint.best_row[component.part]
-    return Moves(judge, best_row)
+    return JointMoves(judge, best_row)
 
 
-def first_moves(component: Component) -> Moves:
+def first_moves(component: Component) -> JointMoves:
     """Return moves to start from.
 
     For rewards nature optimises ranks, which are zero outside, so that it leaves if it helps. An agent who wants small
@@ -212,10 +212,10 @@ def first_moves(component: Component) -> Moves:
         best_row = component.layout.first_row
     elif not component.is_reward and component.agent > 0:
         best_row = component.best_row.copy()  # the rows that raised the values, not those that merely keep them
-    return Moves(judge, best_row)
+    return JointMoves(judge, best_row)
 
 
-def better_moves(component: Component, moves: Moves, *, at_most: int = _MAX_POLICIES) -> Moves:
+def better_moves(component: Component, moves: JointMoves, *, at_most: int = _MAX_POLICIES) -> JointMoves:
     """Return moves improved, so many times at most, by sweeps that start from the exact values of the last ones.
 
     Policy iteration alone changes one state after the other along a chain. Sweeps propagate changes along it, and long
@@ -235,13 +235,13 @@ def better_moves(component: Component, moves: Moves, *, at_most: int = _MAX_POLI
         if number >= _SETTLING:
             follow_fronts(component, values, best_row, moves.best_row)
         is_settled = bool((best_row[part] == moves.best_row[part]).all())
-        moves = Moves(values, best_row)
+        moves = JointMoves(values, best_row)
         if is_settled:
             break
     return moves
 
 
-def good_moves(component: Component, precision: float, moves: Moves) -> Moves:
+def good_moves(component: Component, precision: float, moves: JointMoves) -> JointMoves:
     """Return moves that are close to the best, by modified policy iteration (Puterman and Shin, 1978).
 
     Some sweeps over the chain of the moves alternate with two over all rows, which improve the moves.
@@ -260,4 +260,4 @@ def good_moves(component: Component, precision: float, moves: Moves) -> Moves:
         is_settled = change <= _SETTLED * precision and (best_row[component.part] == rows).all()
         if is_settled or change <= _ACCURATE * precision:
             break
-    return Moves(values, component.greedy(values))
+    return JointMoves(values, component.greedy(values))

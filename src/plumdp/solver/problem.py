@@ -1,4 +1,4 @@
-"""The Problem and the Solution, which are input and output of the solver, and the Step that a reduction takes."""
+"""The Problem and the Solution, which are input and output of the solver, and the Reduction that a reduction takes."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Problem(Generic[MDP]):
 
 
 @dataclass(frozen=True, eq=False)
-class Step(Generic[MDP]):
+class Reduction(Generic[MDP]):
     """A simpler problem, and how its solution is one of the problem that it was made of."""
 
     problem: Problem[MDP]

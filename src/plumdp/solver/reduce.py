@@ -28,10 +28,10 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import likeliest
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.known_support import known_support
-from plumdp.solver.problem import MDP, Problem, Solution, Step
+from plumdp.solver.problem import MDP, Problem, Reduction, Solution
 
 
-def draw(problem: Problem[MDP]) -> Step[MDP] | None:
+def draw(problem: Problem[MDP]) -> Reduction[MDP] | None:
     """Return the problem in which a policy that draws does so in steps of their own.
 
     A row of the policy is a mixture of rows of its choices. Here each state has one row, with the exact probabilities
@@ -55,7 +55,7 @@ def draw(problem: Problem[MDP]) -> Step[MDP] | None:
         policy=draws.graph.first_choice[:-1],  # there is nothing to choose any more
         start=None,
     )
-    return Step(simpler, slice(graph.n_states), policy=lambda _: chosen, carry=draws.carry)
+    return Reduction(simpler, slice(graph.n_states), policy=lambda _: chosen, carry=draws.carry)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,17 +139,17 @@ def exact_shares(graph: Graph, weights: FloatArray, taken: Indices) -> list[Frac
 Bounds = TypeVar("Bounds", float, FloatArray)
 
 
-def complement(problem: Problem[MDP]) -> Step[MDP] | None:
+def complement(problem: Problem[MDP]) -> Reduction[MDP] | None:
     """Return the problem of reaching the target, optimised in the other direction, if it is never to be reached."""
     flipped, start = problem.objective.flipped(), problem.start
     if flipped is None:
         return None
     if start is not None:
         start = _with_bounds(start, *one_minus(start.lower, start.upper))
-    return Step(replace(problem, objective=flipped, start=start), is_complement=True)
+    return Reduction(replace(problem, objective=flipped, start=start), is_complement=True)
 
 
-def given(problem: Problem[MDP]) -> Step[MDP] | None:
+def given(problem: Problem[MDP]) -> Reduction[MDP] | None:
     """Return the problem on the model that has only the rows of a given policy."""
     if problem.policy is None:
         return None
@@ -167,13 +167,13 @@ def given(problem: Problem[MDP]) -> Step[MDP] | None:
         nature=problem.nature,
         start=None if start is None else replace(start, policy=graph.first_choice[:-1]),
     )
-    return Step(simpler, policy=lambda _: policy, carry=carry)
+    return Reduction(simpler, policy=lambda _: policy, carry=carry)
 
 
-Reduction = Callable[[Problem[Any]], Step[Any] | None]
-REDUCTIONS: tuple[Reduction, ...] = (draw, complement)
-TO_CHAIN: tuple[Reduction, ...] = (*REDUCTIONS, given)
-TO_GAME: tuple[Reduction, ...] = (*TO_CHAIN, known_support)
+Reducer = Callable[[Problem[Any]], Reduction[Any] | None]
+REDUCTIONS: tuple[Reducer, ...] = (draw, complement)
+TO_CHAIN: tuple[Reducer, ...] = (*REDUCTIONS, given)
+TO_GAME: tuple[Reducer, ...] = (*TO_CHAIN, known_support)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +181,7 @@ class Reduced(Generic[MDP]):
     """A problem to which no reduction applies, and the steps that led to it."""
 
     problem: Problem[MDP]
-    steps: tuple[Step[MDP], ...] = ()
+    steps: tuple[Reduction[MDP], ...] = ()
 
     @property
     def sign(self) -> float:
@@ -222,9 +222,9 @@ class Reduced(Generic[MDP]):
         return solution
 
 
-def reduce(problem: Problem[MDP], reductions: Sequence[Reduction] = REDUCTIONS) -> Reduced[MDP]:
+def reduce(problem: Problem[MDP], reductions: Sequence[Reducer] = REDUCTIONS) -> Reduced[MDP]:
     """Return the problem after all reductions that apply, of which the first one is taken each time."""
-    steps: list[Step[MDP]] = []
+    steps: list[Reduction[MDP]] = []
     while True:
         found = (reduction(problem) for reduction in reductions)
         step = next((each for each in found if each is not None), None)
