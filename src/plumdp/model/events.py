@@ -145,7 +145,10 @@ def find_events(model: ParametricMDP, *, merge_complements: bool = True, factors
     rows = model.rows
     groups = _group(model, rows.representative)
     table, number = _multiples(model, groups)
-    partner = _partners(groups, number, len(table), merge_complements)
+    partner = np.full(len(table), -1, dtype=np.int32)  # of each polynomial f the number of 1 - f, if they make up a row
+    if merge_complements:
+        left, right = number[groups.is_pair].reshape(-1, 2).T
+        partner[left], partner[right] = right, left
     event_of = _number_events(groups, number, partner)
     event = event_of[number]
     is_trial = _first_of_row(groups.row, event)  # a row with both f and two halves of f tries f once
@@ -199,15 +202,6 @@ def _multiples(model: ParametricMDP, groups: _Groups) -> tuple[tuple[Polynomial,
         number[several] = number_in(polynomials, tabulate(operator.mul, single, groups.multiple[several]))
         table = tuple(polynomials)
     return table, number
-
-
-def _partners(groups: _Groups, number: Indices, n_polynomials: int, merge_complements: bool) -> IntArray:
-    """Return for each polynomial f the number of 1 - f, if they make up a row, otherwise -1."""
-    partner = np.full(n_polynomials, -1, dtype=np.int32)
-    if merge_complements:
-        left, right = number[groups.is_pair].reshape(-1, 2).T
-        partner[left], partner[right] = right, left
-    return partner
 
 
 def _number_events(groups: _Groups, number: Indices, partner: IntArray) -> IntArray:

@@ -53,13 +53,6 @@ def policy_by_name(graph: Graph, actions: Any, states: Any = None) -> npt.NDArra
     )
 
 
-def is_named(policy: Any) -> bool:
-    """Return whether a policy names its actions, as a function, a dict or a table does, and an array does not."""
-    if isinstance(policy, np.ndarray | list | tuple | str):
-        return False
-    return callable(policy) or isinstance(policy, Mapping) or _is_frame(policy)
-
-
 def python_names(graph: Graph) -> list[str]:
     """Return the names of the state variables as Python can have them as parameters."""
     names = [re.sub(r"\W|^(?=\d)", "_", name) for name in graph.states]
@@ -139,7 +132,7 @@ def _columns_of_table(source: Any) -> Columns | None:
     """Return the columns of a mapping or a data frame, or None if it is neither."""
     if isinstance(source, Mapping):
         return {name: np.asarray(values) for name, values in source.items()}
-    if not _is_frame(source):
+    if not is_frame(source):
         return None
     if hasattr(source, "fetchnumpy"):  # of DuckDB; None is masked
         found = source.fetchnumpy().items()
@@ -151,7 +144,7 @@ def _columns_of_table(source: Any) -> Columns | None:
     return {str(name): _values(frame[name]) for name in names}
 
 
-def _is_frame(source: Any) -> bool:
+def is_frame(source: Any) -> bool:
     """Return whether this is a data frame of pandas, Polars, PyArrow, DuckDB or Spark, by what it can do."""
     kind = type(source)
     return hasattr(kind, "columns") and (hasattr(kind, "__getitem__") or hasattr(kind, "fetchnumpy"))

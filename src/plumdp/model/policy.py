@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from plumdp.base.errors import ModelError, Option
 from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, Memory, read_only
-from plumdp.model.named_policy import FORMS, is_named, policy_by_name
+from plumdp.model.named_policy import FORMS, is_frame, policy_by_name
 from plumdp.model.policy_rows import checked_weights
 from plumdp.model.text import listing
 
@@ -59,7 +59,7 @@ def check_policy(graph: Graph, policy: Policy) -> npt.NDArray[Any]:
     elif isinstance(policy, str):
         _require_any_choice(graph.memory)
         return _by_word(graph, policy)
-    elif is_named(policy):
+    elif _is_named(policy):
         _require_any_choice(graph.memory)
         return policy_by_name(graph, policy)
     given = _as_array(policy)
@@ -136,6 +136,13 @@ def _with_memory(graph: Graph, memory: Memory, choice: IntArray, weights: FloatA
             "value it alone, with memory=False"
         )
     return read_only(taken.astype(np.int32))
+
+
+def _is_named(policy: Any) -> bool:
+    """Return whether a policy names its actions, as a function, a dict or a table does, and an array does not."""
+    if isinstance(policy, np.ndarray | list | tuple | str):
+        return False
+    return callable(policy) or isinstance(policy, Mapping) or is_frame(policy)
 
 
 def _as_array(policy: Any) -> npt.NDArray[Any]:

@@ -17,10 +17,17 @@ from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.space import ParameterSpace
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
-from plumdp.region.ellipsoid import Ellipsoid, about, build_ellipsoid
+from plumdp.region.ellipsoid import (
+    Ellipsoid,
+    about,
+    build_ellipsoid,
+    combination,
+    normalised,
+    slopes,
+    spread_directions,
+)
 from plumdp.region.mccormick import Lift
 from plumdp.region.shapes import Polytope
-from plumdp.region.tangents import combination, normalised, slopes, spread_directions
 
 
 def build_ellipsoid_region(

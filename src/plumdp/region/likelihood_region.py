@@ -25,12 +25,20 @@ from plumdp.model.space import ParameterSpace
 from plumdp.model.text import listing
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
-from plumdp.region.ellipsoid import Ellipsoid, Enclosed, build_ellipsoid, cut_further
+from plumdp.region.ellipsoid import (
+    Ellipsoid,
+    Enclosed,
+    build_ellipsoid,
+    combination,
+    cut_further,
+    normalised,
+    slopes,
+    spread_directions,
+)
 from plumdp.region.likelihood_ellipsoid import LikelihoodEllipsoid, likelihood_ellipsoids
 from plumdp.region.mccormick import Lift
 from plumdp.region.redundancy import Contradiction
 from plumdp.region.shapes import Polytope, Region, intersection
-from plumdp.region.tangents import combination, normalised, slopes, spread_directions
 
 _MAX_RANK = 4  # of the likelihood: with more, tangents are too many for a polytope
 _MAX_PARAMETERS = 8  # of a polytope
