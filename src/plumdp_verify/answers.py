@@ -11,18 +11,16 @@ from dataclasses import dataclass
 
 from .reading import Exact, Part, Rejected, require
 
-_BY_ONE = re.compile(
-    r"(Yes|No|Not yet known): (the policy found has|this policy has|the value is) (at least|at most) (\S+?)"
-    r"(?: and (at least|at most) (\S+?))?, with confidence (\S+) %(?:\.|; more data may decide it\.)"
-)
-_FOUND = re.compile(
-    r"(Yes), under (the policy found): it has (at least|at most) (\S+?), with confidence (\S+) %\. "
-    r'Other policies may do worse: ask (?:P|R(?:\{"[^"]{0,60}"\})?)(?:max|min)(?:<=|>=|<|>) *[0-9.e+-]+ '
-    r"for all policies\."
-)
-_ALL = re.compile(
-    r"(Yes|No|Not yet known): (?:the policy found has (at least|at most) (\S+?), and )?no policy has (more|less) than "
-    r"(\S+?), with confidence (\S+) %(?:\.|; more data may decide it\.)"
+_END = r"%(?:\.|; more data may decide it\.)"
+_SENTENCES = (  # of one policy, of one that was found and is not the worst, and of all
+    rf"(?P<verdict>Yes|No|Not yet known): (?P<who>the policy found has|this policy has|the value is) "
+    rf"(?P<side>at least|at most) (?P<number>\S+?)(?: and (?P<side_2>at least|at most) (?P<number_2>\S+?))?, "
+    rf"with confidence (?P<confidence>\S+) {_END}",
+    r"(?P<verdict>Yes), under (?P<who>the policy found): it has (?P<side>at least|at most) (?P<number>\S+?), "
+    r"with confidence (?P<confidence>\S+) %\. Other policies may do worse: "
+    r'ask (?:P|R(?:\{"[^"]{0,60}"\})?)(?:max|min)(?:<=|>=|<|>) *[0-9.e+-]+ for all policies\.',
+    rf"(?P<verdict>Yes|No|Not yet known): (?:the policy found has (?P<side>at least|at most) (?P<number>\S+?), and )?"
+    rf"no policy has (?P<more>more|less) than (?P<limit>\S+?), with confidence (?P<confidence>\S+) {_END}",
 )
 _QUESTION = re.compile(r'(P|R(?:\{"[^"]*"\})?) *(max|min)? *(<=|>=|<|>) *([^ \[]+) *(\[.*)', re.DOTALL)
 
@@ -45,20 +43,14 @@ def read_answer(answer: Part, objective: str, is_given: bool) -> Answer:
     is_short = max(len(sentence), len(question), len(objective)) <= _MAX_TEXT
     is_printable = (sentence + " ".join(question.split())).isprintable()
     require(is_short and is_printable, f"{place}: a text is too long, or cannot be printed")
-    found, by_one, by_all = _FOUND.fullmatch(sentence), _BY_ONE.fullmatch(sentence), _ALL.fullmatch(sentence)
-    limit = None
-    if found is not None:
-        verdict, who, said, confidence = found[1], found[2], [(found[3], found[4])], found[5]
-    elif by_one is not None:
-        verdict, who, confidence = by_one[1], by_one[2], by_one[7]
-        said = [(by_one[3], by_one[4]), *([(by_one[5], by_one[6])] if by_one[5] else [])]
-    elif by_all is not None:
-        verdict, who, confidence = by_all[1], "no policy", by_all[6]
-        said = [(by_all[2], by_all[3])] if by_all[2] else []
-        limit = "at most" if by_all[4] == "more" else "at least", by_all[5]
-    else:
+    matches = [match.groupdict() for pattern in _SENTENCES if (match := re.fullmatch(pattern, sentence))]
+    if not matches:
         raise Rejected(f"{place}: the sentence is not one that verify knows")
-    word = {"Yes": "yes", "No": "no", "Not yet known": "unknown"}[verdict]
+    told = matches[0]
+    said = [(told[f"side{i}"], told[f"number{i}"]) for i in ("", "_2") if told.get(f"side{i}")]
+    limit = ("at most" if told["more"] == "more" else "at least", told["limit"]) if "limit" in told else None
+    who, confidence = told.get("who", "no policy"), told["confidence"]
+    word = {"Yes": "yes", "No": "no", "Not yet known": "unknown"}[told["verdict"]]
     require(answer["verdict"].text() == word, f"{place}: the verdict is not that of the sentence")
     require(not who.startswith("this policy") or is_given, f"{place}: the policy was not given")
     value, best, comparison, _, states = _asked(answer["question"])
