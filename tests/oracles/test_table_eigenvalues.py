@@ -5,8 +5,7 @@ import pytest
 
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.tables import joint
-from plumdp.tables.chain import TableChain
-from plumdp.tables.equations import regular_equations
+from plumdp.tables.chain import TableChain, regular_equations
 from plumdp.tables.joint import is_above, largest_norm
 
 

@@ -17,8 +17,8 @@ from tiers import size
 
 from plumdp.tables import bracket
 from plumdp.tables.bracket import Moments, table_bounds
+from plumdp.tables.chain import regular_equations
 from plumdp.tables.contraction import _leads_out
-from plumdp.tables.equations import regular_equations
 from plumdp.tables.rows import curvature
 
 HALF = Fraction(1, 2)

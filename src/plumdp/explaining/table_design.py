@@ -20,8 +20,7 @@ from plumdp.model.question import Question
 from plumdp.model.row_classes import RowClasses
 from plumdp.result.advice import ClassAdvice, Prediction
 from plumdp.tables.candidates import smoothed
-from plumdp.tables.chain import PRIOR, pooled
-from plumdp.tables.equations import regular_equations, values_of
+from plumdp.tables.chain import PRIOR, pooled, regular_equations
 from plumdp.tables.plan import row_variances
 from plumdp.tables.values import chain_of_policy
 
@@ -103,7 +102,7 @@ def table_question(learned: Learned, asked: Question, policy: Policy) -> TableQu
     equations = regular_equations(table, probability)
     if equations is None:
         raise DataError("there is no advice on rows: by what was seen, runs need not end")
-    values = values_of(table, equations, probability, table.chain.reward)
+    values = equations.values()
     occupancy = np.maximum(equations.solve_transposed(table.start), 0.0)
     found = row_variances(table, probability, occupancy, table.ahead(values))
     rows, n_known = counted.rows, len(counted.expressions.polynomials)

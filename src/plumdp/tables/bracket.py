@@ -20,9 +20,8 @@ import numpy as np
 
 from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import FloatArray
-from plumdp.tables.chain import TableChain
+from plumdp.tables.chain import TableChain, regular_equations
 from plumdp.tables.contraction import Contraction, contract
-from plumdp.tables.equations import regular_equations, values_of
 from plumdp.tables.joint import Joint, joined
 from plumdp.tables.plan import Plan, Stage, make_plan, next_weights, tilted_rows
 from plumdp.tables.rows import curvature, make_reference
@@ -192,7 +191,7 @@ def _centre(table: TableChain, stages: Sequence[Stage], near: Contraction) -> Fl
         equations = regular_equations(table, tilted)
         if equations is None:
             return near.values
-        centre = values_of(table, equations, tilted, np.where(near.is_known, table.chain.reward, near.values))
+        centre = equations.values(np.where(near.is_known, table.chain.reward, near.values))
         low, high = near.values - near.distance, near.values + near.distance
         centre = np.clip(centre, low, high)
     is_safe = all((1 + stage.payoffs(table, centre)).min(initial=1.0) >= _LEAST_FACTOR for stage in stages)

@@ -6,17 +6,21 @@ are tied share their places, so that each visit of one of them is a visit of all
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from plumdp.base.rounding import UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Indices, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.solver.coupled.chain import PolicyChain
+from plumdp.solver.equations import Equations, equations_of
 
 KNOWN = -1
 PRIOR = 0.5  # visits that a row is smoothed by
+_TRIALS = 4  # to raise a solution until it is an upper bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,3 +144,82 @@ def pooled(model: ParametricMDP, counts: Indices) -> FloatArray:
     n_known = len(table.polynomials)
     is_free = expression >= n_known
     return np.bincount(expression[is_free] - n_known, counts[is_free], table.n_free).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class RegularEquations:
+    """The equations of a chain for probabilities, with a matrix I - M that is proved to be regular.
+
+    For M >= 0, if some h >= 0 has (I - M) h >= 1/2, then I - M is regular and its inverse is not negative. So every x
+    with (I - M) x >= b is an upper bound on the exact solution, whatever x was calculated by: the inequality is checked
+    with all its roundings.
+    """
+
+    table: TableChain
+    probability: FloatArray  # (n_transitions), 0 in rows that are closed
+    moves: Any  # (n, n): M, sparse
+    equations: Equations
+    witness: FloatArray  # (n): h
+    n_terms: int  # that the sums of a row or a column have, at most
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return about the solution of (I - M) x = right."""
+        return self.equations.solve(right)
+
+    def solve_transposed(self, right: FloatArray) -> FloatArray:
+        """Return about the solution of x (I - M) = right."""
+        return self.equations.solve_transposed(right)
+
+    @property
+    def closed(self) -> FloatArray:
+        """What closed successors contribute to each row."""
+        return self.table.discount * self.table.sums(self.probability * self.table.ahead(np.zeros(self.table.n)))
+
+    def values(self, reward: FloatArray | None = None) -> FloatArray:
+        """Return about the values of the open nodes, given the rewards of their rows, by default those of the chain."""
+        return self.solve((self.table.chain.reward if reward is None else reward) + self.closed)
+
+    def applied(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return (I - M) x in floats, and a bound on its rounding, for vectors or matrices."""
+        return x - self.moves @ x, self._rounding(np.abs(x) + self.moves @ np.abs(x))
+
+    def applied_transposed(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return x (I - M) in floats, and a bound on its rounding."""
+        return x - self.moves.T @ x, self._rounding(np.abs(x) + self.moves.T @ np.abs(x))
+
+    def _rounding(self, size: FloatArray) -> FloatArray:
+        return (self.n_terms + 8) * UNIT * size
+
+    def above(self, right: FloatArray) -> FloatArray | None:
+        """Return an upper bound on the solution for a right-hand side that is not negative, or None if that fails."""
+        x = np.maximum(self.solve(right), 0.0)
+        for _ in range(_TRIALS):
+            value, rounding = self.applied(x)
+            lacking = float((right * (1 + 4 * UNIT) - value + rounding).max(initial=0.0))
+            if not np.isfinite(lacking):
+                return None
+            if lacking <= 0:
+                return x
+            x = x + 4 * lacking * self.witness
+        return None
+
+
+def regular_equations(table: TableChain, probability: FloatArray) -> RegularEquations | None:
+    """Return the equations for probabilities (n_transitions), 0 in rows that are closed; None if not proved regular."""
+    from scipy.sparse import csr_array
+
+    n, is_open = table.n, table.successor < table.n
+    entries = (table.discount * probability)[is_open], (table.owner[is_open], table.successor[is_open])
+    moves = csr_array(entries, shape=(n, n))  # equal successors of a row are added up
+    equations = equations_of(moves)
+    if equations is None:
+        return None
+    most = max(int(np.bincount(axis, minlength=1).max(initial=0)) for axis in entries[1])
+    plain = RegularEquations(table, probability, moves, equations, np.zeros(n), most)
+    witness = np.maximum(plain.solve(np.ones(n)), 0.0)
+    if not np.isfinite(witness).all():
+        return None
+    value, rounding = plain.applied(witness)
+    if not (value - rounding >= 0.5).all():
+        return None
+    return replace(plain, witness=witness)

@@ -20,8 +20,7 @@ import numpy as np
 from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Indices, read_only
 from plumdp.solver.coupled import kernels
-from plumdp.tables.chain import TableChain
-from plumdp.tables.equations import RegularEquations, regular_equations, right_side, values_of
+from plumdp.tables.chain import RegularEquations, TableChain, regular_equations
 from plumdp.tables.plan import Plan
 from plumdp.tables.rows import Reference, RowBounds, row_bounds
 
@@ -93,18 +92,21 @@ def contract(
     if equations is None:
         return None
     reward = np.where(is_known, table.chain.reward, (lower + upper) / 2)
-    values = values_of(table, equations, frequency, reward)
+    values = equations.values(reward)
     rows = row_bounds(plan, reference, counts, is_known & table.is_free)
     ahead = table.ahead(values)
     scale = float(max(np.abs(ahead).max(), np.abs(lower).max(), np.abs(upper).max()))
     of_values = table.deviations(reference.probability, ahead) * _UP + 8 * UNIT * scale
     start = np.maximum(np.maximum(upper - values, values - lower), 0.0) * _UP
-    rounding = _rounding(table, equations, frequency, values, reward, scale)
+    value, error = equations.applied(values)
+    size = table.n_successors * (scale + np.abs(reward))
+    # δ is off as neither frequencies nor values are exact
+    rounding = (np.abs(value - reward - equations.closed) + error + 16 * UNIT * size) * _UP
     plain = Contraction(
         table, equations, frequency, np.maximum(visits, 1.0), is_known, rows, values, of_values, rounding, reference,
         _largest_range(table, lower, upper), start, _deviation(table, reference, start), np.full(table.n, np.inf),
     )  # fmt: skip
-    return _iterated(plain, reference, start)
+    return _iterated(plain, start)
 
 
 def _leads_out(table: TableChain, counts: FloatArray, is_known: BoolArray) -> BoolArray:
@@ -122,21 +124,6 @@ def _leads_out(table: TableChain, counts: FloatArray, is_known: BoolArray) -> Bo
     return is_known & leads[: table.n]
 
 
-def _rounding(
-    table: TableChain,
-    equations: RegularEquations,
-    frequency: FloatArray,
-    values: FloatArray,
-    reward: FloatArray,
-    scale: float,
-) -> FloatArray:
-    """Return a bound (n) on what δ is off because neither frequencies nor values are exact."""
-    value, error = equations.applied(values)
-    residual = np.abs(value - reward - right_side(table, frequency)) + error
-    size = table.n_successors * (scale + np.abs(reward))
-    return np.asarray((residual + 16 * UNIT * size) * _UP)
-
-
 def _largest_range(table: TableChain, lower: FloatArray, upper: FloatArray) -> FloatArray:
     """Return the range of discounted values ahead of each row for all values within bounds."""
     starts, known = table.chain.first[:-1], table.chain.known
@@ -151,9 +138,9 @@ def _deviation(table: TableChain, reference: Reference, distance: FloatArray) ->
     return np.asarray(table.discount * np.sqrt(square) * _UP)
 
 
-def _iterated(plain: Contraction, reference: Reference, start: FloatArray) -> Contraction:
+def _iterated(plain: Contraction, start: FloatArray) -> Contraction:
     """Return the bounds after the iteration, or as far as it got."""
-    table, equations = plain.table, plain.equations
+    table, equations, reference = plain.table, plain.equations, plain.reference
     beta = np.where(plain.is_known & table.is_free, plain.rows.beta, 0.0)  # rows of known numbers are exact
 
     def sizes(deviation: FloatArray) -> FloatArray:
@@ -162,7 +149,7 @@ def _iterated(plain: Contraction, reference: Reference, start: FloatArray) -> Co
 
     distance, deviation = start, plain.deviation
     size = sizes(deviation)
-    columns = _columns(plain, reference, size) if table.n <= LARGEST_DENSE else None
+    columns = _columns(plain, size) if table.n <= LARGEST_DENSE else None
     for _ in range(_ROUNDS):
         before = np.log(deviation + UNDERFLOW).sum()
         above = equations.above(size)
@@ -199,7 +186,7 @@ class _Columns:
         return (distance + self.slack) * _UP, (spread + plain.table.discount * margin) * _UP
 
 
-def _columns(plain: Contraction, reference: Reference, size: FloatArray) -> _Columns | None:
+def _columns(plain: Contraction, size: FloatArray) -> _Columns | None:
     """Return all columns of the inverse, given bounds on δ; None if its residual is not small."""
     table, n = plain.table, plain.table.n
     inverse = plain.equations.solve(np.eye(n))
@@ -208,7 +195,7 @@ def _columns(plain: Contraction, reference: Reference, size: FloatArray) -> _Col
     slack = plain.equations.above(residual @ size * _UP)
     if slack is None:
         return None
-    moves = plain.table.chain.rows(reference.probability, table.successor, table.chain.n_nodes)[:, :n]
+    moves = plain.table.chain.rows(plain.reference.probability, table.successor, table.chain.n_nodes)[:, :n]
     mean, square = moves @ inverse, moves @ inverse**2
     # the difference is off by the roundings of both sums
     variance = np.maximum(square - mean**2, 0.0) + 8 * (plain.equations.n_terms + 8) * UNIT * square

@@ -21,9 +21,8 @@ import numpy as np
 from plumdp.base.rounding import UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Indices
 from plumdp.solver.equations import factorised
-from plumdp.tables.chain import TableChain
+from plumdp.tables.chain import RegularEquations
 from plumdp.tables.contraction import Contraction
-from plumdp.tables.equations import RegularEquations
 
 _CORES = (0.2, 1.0)  # rows with a larger relative error count by the sum of their sizes
 _LEAST_UNIT = 1e-3  # of the mean
@@ -141,7 +140,7 @@ def largest_norm(near: Contraction, probability: FloatArray, weight: FloatArray,
         return 0.0
     table = near.table
     moves = table.chain.rows(probability, table.successor, table.chain.n_nodes)[:, : table.n].tocsr()
-    proposal = _proposed(table, near.equations, moves, weight, scale)
+    proposal = _proposed(near.equations, moves, weight, scale)
     if not np.isfinite(proposal):
         return np.inf
     for factor in _ABOVE:
@@ -150,13 +149,11 @@ def largest_norm(near: Contraction, probability: FloatArray, weight: FloatArray,
     return np.inf
 
 
-def _proposed(
-    table: TableChain, equations: RegularEquations, moves: Any, weight: FloatArray, scale: FloatArray
-) -> float:
+def _proposed(equations: RegularEquations, moves: Any, weight: FloatArray, scale: FloatArray) -> float:
     """Return about the largest eigenvalue, by Lanczos' method."""
     from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
-    n, of_state = table.n, moves.T @ weight
+    table, n, of_state = equations.table, equations.table.n, moves.T @ weight
 
     def apply(x: FloatArray) -> FloatArray:
         v = equations.solve(scale * x.ravel())

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray
-from plumdp.tables.chain import TableChain
-from plumdp.tables.equations import RegularEquations, regular_equations, values_of
+from plumdp.tables.chain import RegularEquations, TableChain, regular_equations
 
 _LEFT_OUT = 0.02  # of the width that is aimed at: what rows that hardly matter may add
 _TILTS = 4
@@ -75,7 +74,7 @@ def make_plan(table: TableChain, counts: FloatArray, ratio: float, log_error: fl
     if equations is None:
         return None
     occupancy = np.maximum(equations.solve_transposed(table.start), 0.0)
-    values = values_of(table, equations, probability, table.chain.reward)
+    values = equations.values()
     visits = table.visits(counts)
     planned = (visits + 0.5) * ratio
     spread = _spread(table, probability, occupancy, table.ahead(values), planned)
@@ -137,7 +136,7 @@ def _least_favourable(plan: Plan, probability: FloatArray, stage: Stage) -> tupl
         equations = regular_equations(table, tilted)
         if equations is None:
             return None
-        values = values_of(table, equations, tilted, table.chain.reward)
+        values = equations.values()
         found, tilted = (equations, values), tilted_rows(table, [(probability, stage)], values)
     return found
 

@@ -24,8 +24,7 @@ from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import Reduced, reduce
 from plumdp.tables.bracket import Errors, Moments, TableBounds, table_bounds
-from plumdp.tables.chain import KNOWN, TableChain, table_chain
-from plumdp.tables.equations import regular_equations, values_of
+from plumdp.tables.chain import KNOWN, TableChain, regular_equations, table_chain
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +60,7 @@ class ChainOfPolicy:
         equations = regular_equations(table, probability)
         if equations is None:
             return None
-        values = values_of(table, equations, probability, table.chain.reward)
+        values = equations.values()
         return self.reduced.value(float(values[table.chain.initial]))
 
 
