@@ -448,6 +448,7 @@ MUTANTS = {
     "test_layers": {
         "an import of a later stage": "test_a_planted_violation_is_found",
         "a circle of imports": "test_a_planted_circle_is_found",
+        "a circle of relative imports": "test_a_planted_circle_of_relative_imports_is_found",
     },
 }
 FOUND = [(f"tests/{file}.py", test) for file, tests in MUTANTS.items() for test in tests.values()]
