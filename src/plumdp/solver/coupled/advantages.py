@@ -22,7 +22,7 @@ from plumdp.base.rounding import UNIT, UP
 from plumdp.model.graph import BoolArray, FloatArray, Indices
 from plumdp.region.ball import Ball
 from plumdp.region.shapes import Region
-from plumdp.solver.coupled.brackets import Approximation, Expandable, no_change
+from plumdp.solver.coupled.brackets import Approximation, Expandable, expandable, no_change
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.coupled.expansion import Expansion, second_order
 from plumdp.solver.coupled.remainder import ErrorModel
@@ -55,13 +55,16 @@ def advantage_approximations(
     closed = at[chain.n_open :] - other.chain.n_open
     if (closed < 0).any() or not np.array_equal(other.chain.known[closed], chain.known):
         return []
-    starts = [each.expandable(region, ball) for each in (first, other)]
-    one, its = (
-        each if isinstance(each, Expandable) and fits(each.setting, d * (d + 1) // 2) else None for each in starts
-    )
-    errors, rest = first.errors, other.errors
-    if one is None or its is None or not isinstance(errors, ErrorModel) or not isinstance(rest, ErrorModel):
-        return []
+    starts = []
+    for term in (first, other):
+        setting = term.setting(region, ball)
+        start = "" if isinstance(setting, str) or not fits(setting, d * (d + 1) // 2) else expandable(setting)
+        if isinstance(start, str):
+            return []
+        starts.append(start)
+    (one, its), errors, rest = starts, first.errors, other.errors
+    assert isinstance(errors, ErrorModel)
+    assert isinstance(rest, ErrorModel)
     return [
         _approximation(one, guess, (rival, below[at], above[at]), at, same, errors, precision)
         for guess, (rival, below, above) in zip(_orders(one), _bounded(its, rest, other.chain), strict=True)

@@ -41,9 +41,7 @@ from plumdp.solver.coupled.brackets import (
     ENDLESS,
     Approximation,
     Bracket,
-    Expandable,
     Piece,
-    Setting,
     as_brackets,
     bracket_of,
     intersection,
@@ -52,8 +50,8 @@ from plumdp.solver.coupled.brackets import (
 from plumdp.solver.coupled.by_cycles import Cycles, average_of, cycles_of
 from plumdp.solver.coupled.by_slabs import bracket_by_slabs
 from plumdp.solver.coupled.gradient import policy_gradient
-from plumdp.solver.coupled.linear_part import linear_range
-from plumdp.solver.coupled.remainder import ErrorModel
+from plumdp.solver.coupled.remainder import StepErrors
+from plumdp.solver.coupled.slabs import linear_range
 from plumdp.solver.coupled.terms import Term, term_of
 from plumdp.solver.problem import Problem, SolverStatus
 from plumdp.solver.reduce import one_minus, reduce
@@ -162,23 +160,18 @@ def _is_poor(brackets: Sequence[Bracket]) -> bool:
 
 def _brackets_of_one(term: Term, region: Region, ball: Ball, precision: float) -> list[Bracket] | str:
     """Return brackets of first order, of second if the remainder is not negligible, and in slabs if it matters."""
-    start = term.expandable(region, ball)
-    if isinstance(start, str):
-        return start
-    errors, guesses = term.errors, term.guesses(start, precision)
-    if not isinstance(start, Expandable) or not isinstance(errors, ErrorModel):
-        assert isinstance(start, Setting)
-        return as_brackets(guesses, start, enough=_MATTERS) or ENDLESS
-    setting = start.setting
-    found = as_brackets(guesses, setting)
-    if not found:
-        return ENDLESS
+    setting, errors = term.setting(region, ball), term.errors
+    guesses = setting if isinstance(setting, str) else term.guesses(setting, precision)
+    if isinstance(setting, str) or isinstance(guesses, str):
+        return str(guesses)
+    found = as_brackets(guesses, setting, enough=_MATTERS if isinstance(errors, StepErrors) else None)
+    if not found or isinstance(errors, StepErrors):
+        return found or ENDLESS
     best = min(found, key=lambda each: each.width)
     is_small = 1 <= setting.forms.dimension <= _MAX_DIMENSION and setting.chain.n_open <= _MAX_NODES
     if best.remainder <= _MATTERS * best.width or not is_small:
         return found
-    order = 1 if best is found[0] else 2
-    slope = start.first.slopes[setting.chain.initial]
+    order, slope = 1 if best is found[0] else 2, found[0].low.pieces[0].guess.slope
     sliced = bracket_by_slabs(setting, slope, intersection(found), errors, precision, order=order)
     return found if sliced is None else [*found, sliced]
 

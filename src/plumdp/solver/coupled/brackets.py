@@ -16,11 +16,10 @@ from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
 from plumdp.solver.coupled.forms import Forms, forms_on
-from plumdp.solver.coupled.linear_part import Range, linear_range
 from plumdp.solver.coupled.norms import extreme_eigenvalues
 from plumdp.solver.coupled.remainder import ErrorModel
 from plumdp.solver.coupled.residuals import Residuals, residual_bounds
-from plumdp.solver.coupled.slabs import Slab, forms_in, linear_range_in
+from plumdp.solver.coupled.slabs import Range, Slab, forms_in, linear_range, linear_range_in
 from plumdp.solver.equations import Equations, chain_equations
 
 _SINGULAR = "runs of the policy need not end at the centre of the region, so that its equations are singular there"

@@ -21,7 +21,7 @@ _WORTH = 0.003  # share of the width by which an end must have moved for a halvi
 
 _ATTEMPTS = 2  # halvings in a row that may gain nothing: a slab's ellipsoid is larger than the slab
 
-Side: TypeAlias = Literal["low", "high"]
+_Side: TypeAlias = Literal["low", "high"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ def bracket_by_slabs(
     if first is None:
         return None
     pieces, n_made = [_Part(first, whole)], 0
-    attempts: dict[Side, int] = {"low": _ATTEMPTS, "high": _ATTEMPTS}
+    attempts: dict[_Side, int] = {"low": _ATTEMPTS, "high": _ATTEMPTS}
     while n_made < _MAX_SLABS and any(attempts.values()):
         chosen = [_extreme(pieces, side) for side, left in attempts.items() if left]
         halved = [_halves(setting, piece, errors, precision, order) if piece in chosen else [] for piece in pieces]
@@ -58,17 +58,17 @@ def bracket_by_slabs(
     return _union(pieces, whole.middle, f"{name} order in {len(pieces)} slabs") if len(pieces) > 1 else None
 
 
-def _extreme(pieces: list[_Part], side: Side) -> _Part:
+def _extreme(pieces: list[_Part], side: _Side) -> _Part:
     """Return the piece that holds one end of the bracket of all."""
     pick = min if side == "low" else max
     return pick(pieces, key=lambda piece: _end(piece, side))
 
 
-def _end(piece: _Part, side: Side) -> float:
+def _end(piece: _Part, side: _Side) -> float:
     return piece.bracket.low.value if side == "low" else piece.bracket.high.value
 
 
-def _gain(before: list[_Part], after: list[_Part], side: Side) -> float:
+def _gain(before: list[_Part], after: list[_Part], side: _Side) -> float:
     """Return the distance by which one end of the bracket has moved inward."""
     return abs(_end(_extreme(after, side), side) - _end(_extreme(before, side), side))
 

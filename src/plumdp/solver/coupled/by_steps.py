@@ -8,7 +8,7 @@ sums further apart than they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,21 +17,12 @@ from plumdp.base.rounding import UP
 from plumdp.model.graph import BoolArray, FloatArray
 from plumdp.model.objective import Objective
 from plumdp.solver.by_steps import NEGLIGIBLE, first_alike
+from plumdp.solver.coupled.brackets import Approximation, approximation_of
 from plumdp.solver.coupled.chain import PolicyChain, fixed_states
 from plumdp.solver.coupled.expansion import Expansion, by_expression, quadratic_part
 from plumdp.solver.coupled.forms import Forms
 from plumdp.solver.coupled.remainder import StepErrors
 from plumdp.solver.coupled.residuals import residuals_of
-
-
-@dataclass(frozen=True, eq=False)
-class StepsExpansion:
-    """The expansion at step zero, and bounds on how far the value of the initial state is below and above it."""
-
-    expansion: Expansion
-    below: float
-    above: float
-    rounding: float  # about the part of both that is due to rounding
 
 
 def known_value(chain: PolicyChain, objective: Objective, n_states: int) -> float:
@@ -63,8 +54,8 @@ class _Steps:
 
 def expand_by_steps(
     chain: PolicyChain, forms: Forms, objective: Objective, n_states: int, errors: StepErrors | None, *, order: int
-) -> StepsExpansion:
-    """Return the expansion at step zero of first or second order, as an estimate if there are no errors."""
+) -> Approximation:
+    """Return the approximation of first or second order at step zero, as an estimate if there are no errors."""
     n, d = chain.n_open, forms.dimension
     steps, n_steps = _Steps(objective, chain, n_states), objective.n_steps
     assert n_steps is not None
@@ -94,7 +85,8 @@ def expand_by_steps(
         if is_settled and growth <= NEGLIGIBLE * np.abs(after.values).max(initial=0.0):
             below, above, step = (below + growth) * UP, (above + growth) * UP, alike
     start = chain.initial if chain.initial < n else n
-    return StepsExpansion(after, float(below[start]), float(above[start]), float(rounding[start]))
+    errors_at = (float(each[start]) for each in (below, above, rounding))
+    return approximation_of(after, chain.initial, *errors_at)
 
 
 def _step_back(chain: PolicyChain, forms: Forms, moves: Any, after: Expansion, is_fixed: BoolArray) -> Expansion:

@@ -72,8 +72,8 @@ def _of_chain(problem: Problem[ParametricMDP], point: FloatArray) -> Gradient:
     chain, used = chain.with_coins().with_own_expressions()
     forms = forms_on(model.expressions, used, Ball(point, np.eye(d)), order=1).scaled(chain.discount)
     if objective.n_steps is not None:
-        expansion = expand_by_steps(chain, forms, objective, model.graph.n_states, None, order=1).expansion
-        return Gradient(float(expansion.values[chain.initial]), expansion.slopes[chain.initial], chain.state)
+        found = expand_by_steps(chain, forms, objective, model.graph.n_states, None, order=1)
+        return Gradient(found.value, found.slope, chain.state)
     return Gradient(*_gradient(chain, forms), chain.state)
 
 

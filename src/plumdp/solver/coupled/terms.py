@@ -17,15 +17,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.region.ball import Ball
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.coupled.brackets import (
-    Approximation,
-    Expandable,
-    Setting,
-    approximation_of,
-    expandable,
-    no_change,
-    setting_of,
-)
+from plumdp.solver.coupled.brackets import Approximation, Setting, expandable, no_change, setting_of
 from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.coupled.forms import MAX_DEGREE
@@ -34,8 +26,6 @@ from plumdp.solver.problem import Problem
 
 _MAX_BYTES = 2e9  # of curvatures
 _MAX_WORK = 2e8  # steps times transitions
-_MEMORY = "the products of so many parameters take too much memory"
-_TOO_LONG = "so many steps of so large a chain take too long"
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,46 +65,35 @@ class Term:
         make = error_model if self.objective.n_steps is None else step_errors
         return make(self.chain, self.uncertain, _discount_of(self.chain))
 
-    def expandable(self, region: Region, ball: Ball) -> Expandable | Setting | str:
-        """Return the basis of expansions on a ball around a region, or why there are none.
-
-        A number of steps has an expansion for each, so that it starts from a setting alone.
-        """
-        setting = setting_of(self.model, self.chain, region, self.uncertain, ball=ball)
+    def setting(self, region: Region, ball: Ball) -> Setting | str:
+        """Return the basis of expansions on a ball around a region, or why there are none."""
+        setting, n_steps = setting_of(self.model, self.chain, region, self.uncertain, ball=ball), self.objective.n_steps
         if not fits(setting, setting.forms.curvatures.shape[1]):
-            return _MEMORY
-        n_steps = self.objective.n_steps
-        if n_steps is None:
-            return expandable(setting)
-        return _TOO_LONG if n_steps * len(self.chain.successor) > _MAX_WORK else setting
+            return "the products of so many parameters take too much memory"
+        is_long = n_steps is not None and n_steps * len(self.chain.successor) > _MAX_WORK
+        return "so many steps of so large a chain take too long" if is_long else setting
+
+    def guesses(self, setting: Setting, precision: float) -> Iterator[Approximation | None] | str:
+        """Return the approximations of first and second order, each None if its remainder has no bound, or a reason."""
+        d, errors = setting.forms.dimension, self.errors
+        orders = (1, 2) if fits(setting, d * (d + 1) // 2) else (1,)
+        if isinstance(errors, ErrorModel):
+            start = expandable(setting)
+            return start if isinstance(start, str) else start.approximations(errors, precision, orders=orders)
+        # the chain of a setting numbers its expressions anew, so that the errors are those of the chain before that
+        asked = setting.chain, setting.forms, self.objective, self.model.graph.n_states, errors
+        found = (expand_by_steps(*asked, order=order) for order in orders)
+        return (each if np.isfinite([each.below, each.above]).all() else None for each in found)
 
     def orders(self, region: Region, ball: Ball, precision: float) -> list[Approximation | None] | str:
         """Return the approximations of first and second order, or why there are none."""
-        d, per, known = self.model.space.dimension, self.per, self.known
-        if known is not None:
-            return [no_change(known, d, order) for order in (1, 2)]
-        start = self.expandable(region, ball)
-        if isinstance(start, str):
-            return start
-        found = self.guesses(start, precision)
+        if self.known is not None:
+            return [no_change(self.known, self.model.space.dimension, order) for order in (1, 2)]
+        setting, per = self.setting(region, ball), self.per
+        found = setting if isinstance(setting, str) else self.guesses(setting, precision)
+        if isinstance(found, str):
+            return found
         return [each if each is None or per is None else each.divided_by(per) for each in found]
-
-    def guesses(self, start: Expandable | Setting, precision: float) -> Iterator[Approximation | None]:
-        """Yield the approximations of first and second order, or None where no number bounds the remainder."""
-        setting = start if isinstance(start, Setting) else start.setting
-        d = setting.forms.dimension
-        orders, errors = (1, 2) if fits(setting, d * (d + 1) // 2) else (1,), self.errors
-        if isinstance(errors, ErrorModel):
-            assert isinstance(start, Expandable)
-            yield from start.approximations(errors, precision, orders=orders)
-            return
-        for order in orders:
-            # the chain of a setting numbers its expressions anew, so that the errors are those of the chain before that
-            n_states, chain = self.model.graph.n_states, setting.chain
-            steps = expand_by_steps(chain, setting.forms, self.objective, n_states, errors, order=order)
-            is_finite = np.isfinite([steps.below, steps.above]).all()
-            at_start = approximation_of(steps.expansion, chain.initial, steps.below, steps.above, steps.rounding)
-            yield at_start if is_finite else None
 
 
 def term_of(problem: Problem[ParametricMDP], uncertain: IntervalMDP, *, starts: Indices | None = None) -> Term | str:
