@@ -230,12 +230,12 @@ def _bound(space: _Space, tests: _Tests, point: FloatArray, multipliers: FloatAr
     multipliers = multipliers / multipliers.sum()
     slack = space.offsets - space.rows @ point
     eta = s / slack
-    values, sizes = _terms(tests, point)
+    values, sizes, of_gradients = _terms(tests, point)
     of_tests, pull = float(multipliers @ values), -float(eta @ slack)
     slope = multipliers @ tests.gradients(point) + space.rows.T @ eta
     left = np.minimum(slope * (space.lower - point), slope * (space.upper - point))  # least at a corner of the box
     reach = np.abs(point) + np.maximum(np.abs(space.lower), np.abs(space.upper))
-    gradients = np.abs(multipliers) @ _gradient_sizes(tests, point) + np.abs(space.rows).T @ eta
+    gradients = np.abs(multipliers) @ of_gradients + np.abs(space.rows).T @ eta
     n = 2 * (len(values) + len(tests.owner) + len(eta) + len(point) + 32)  # multipliers sum to one but for as many
     rounding = (
         n * UNIT * (float(multipliers @ sizes) + float(eta @ np.abs(space.offsets)) * 2 + float(gradients @ reach) * 2)
@@ -245,28 +245,22 @@ def _bound(space: _Space, tests: _Tests, point: FloatArray, multipliers: FloatAr
     return bound - rounding - 4 * UNIT * abs(bound)
 
 
-def _terms(tests: _Tests, point: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the tests at a point, and the sums of the absolute values of their terms.
+def _terms(tests: _Tests, point: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the tests at a point, and the sums of the absolute values of the terms of each, and of its gradient.
 
     A probability f is rounded by some units of the size of its terms, so that ln f is off by as much relative to f.
     """
-    f = tests.probabilities(point)
+    f, outcome, seen = tests.probabilities(point), tests.renumbered.outcome, tests.renumbered.seen
     size = np.abs(tests.constants) + np.abs(tests.slopes) @ np.abs(point)
-    terms = (
-        (tests.renumbered.seen * (np.abs(np.log(f)) + 1 + size / f)[tests.renumbered.outcome])
-        if len(f)
-        else np.zeros(0)
-    )
+    terms = (seen * (np.abs(np.log(f)) + 1 + size / f)[outcome]) if len(f) else np.zeros(0)
     cells = np.bincount(tests.owner, terms, len(tests.renumbered)) + np.abs(tests.renumbered.gained)
     affine = np.abs(tests.affine.slopes) @ np.abs(point) + np.abs(tests.affine.constants)
-    return tests.values(point), np.concatenate([affine, cells])
-
-
-def _gradient_sizes(tests: _Tests, point: FloatArray) -> FloatArray:
-    """Return the sums of the absolute values of the terms of each gradient (m, d)."""
-    f = tests.probabilities(point)
-    size = np.abs(tests.constants) + np.abs(tests.slopes) @ np.abs(point)
     relative = np.abs(tests.slopes) / f[:, None] * (1 + size / f)[:, None]
-    terms = relative[tests.renumbered.outcome] * tests.renumbered.seen[:, None]
-    cells = np.add.reduceat(terms, tests.renumbered.first[:-1]) if len(tests.renumbered) else np.zeros((0, len(point)))
-    return np.vstack([np.abs(tests.affine.slopes), cells])
+    first, gradients = tests.renumbered.first, np.zeros((0, len(point)))
+    if len(tests.renumbered):
+        gradients = np.add.reduceat(relative[outcome] * seen[:, None], first[:-1])
+    return (
+        tests.values(point),
+        np.concatenate([affine, cells]),
+        np.vstack([np.abs(tests.affine.slopes), gradients]),
+    )

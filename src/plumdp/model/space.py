@@ -85,8 +85,14 @@ class ParameterSpace:
     def inequalities(self) -> tuple[FloatArray, FloatArray]:
         """The constraints as ``A @ point <= b`` in floats, rounded outward, so that no point of the space is lost."""
         matrix, offsets = np.zeros((len(self.constraints), self.dimension)), np.zeros(len(self.constraints))
-        for i, constraint in enumerate(self.constraints):
-            offsets[i] = self._write_outward_row(matrix[i], constraint)
+        for row, constraint in enumerate(self.constraints):
+            offset, coefficients = affine_entries(constraint, self.names)
+            for place, coefficient in coefficients:
+                matrix[row, place] = float(-coefficient)
+                low, high = self.bounds[place]
+                # outward: how far the rounded row may be off anywhere in the box
+                offset += abs(Fraction(matrix[row, place]) + coefficient) * max(abs(low), abs(high))
+            offsets[row] = float_above(offset)
         return matrix, offsets
 
     def cut(self, constraints: Iterable[Polynomial]) -> ParameterSpace:
@@ -183,16 +189,6 @@ class ParameterSpace:
             for side in (gens[name] - low, high - gens[name])
         ]
         return box + list(self.constraints)
-
-    def _write_outward_row(self, row: FloatArray, constraint: Polynomial) -> float:
-        """Write the coefficients of a constraint into a row of zeros, and return its offset."""
-        offset, coefficients = affine_entries(constraint, self.names)
-        for place, coefficient in coefficients:
-            row[place] = float(-coefficient)
-            low, high = self.bounds[place]
-            # outward: how far the rounded row may be off anywhere in the box
-            offset += abs(Fraction(row[place]) + coefficient) * max(abs(low), abs(high))
-        return float_above(offset)
 
 
 def _coordinate(value: Any) -> Fraction:

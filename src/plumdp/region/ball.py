@@ -176,8 +176,11 @@ def fitted(centre: FloatArray, factor: FloatArray, reach: Callable[[FloatArray, 
     n = len(factor)
     gamma = (2 * n + 16) * UNIT
     for _ in range(_ATTEMPTS):
-        inverse = _inverse(factor)
-        if inverse is None:
+        try:
+            inverse = np.linalg.inv(factor).astype(np.float64)
+        except np.linalg.LinAlgError:
+            return None
+        if not np.isfinite(inverse).all():
             return None
         size = np.linalg.norm(np.abs(inverse) @ np.abs(factor))
         defect = float(np.linalg.norm(np.eye(n) - inverse @ factor) + gamma * size)
@@ -188,14 +191,6 @@ def fitted(centre: FloatArray, factor: FloatArray, reach: Callable[[FloatArray, 
             return Ball(read_only(centre), read_only(factor))
         factor = factor * (needed * (1 + 1e-9))
     return None
-
-
-def _inverse(factor: FloatArray) -> FloatArray | None:
-    try:
-        inverse = np.linalg.inv(factor).astype(np.float64)
-    except np.linalg.LinAlgError:
-        return None
-    return inverse if np.isfinite(inverse).all() else None
 
 
 def _root(matrix: FloatArray) -> FloatArray:

@@ -65,7 +65,7 @@ def parameter_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP 
     lower, upper = bounding_box(region)
     names = model.space.names  # the first variables of the region; the others are products of them
     box = Box(names, lower[: len(names)], upper[: len(names)])
-    return _cut(_interval_mdp(model, *project(box, model.expressions)), within)
+    return _interval_mdp(model, *project(box, model.expressions), within)
 
 
 def expression_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:
@@ -81,7 +81,7 @@ def expression_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP
     >>> bool((imdp.upper <= bounds.upper + 1e-12).all())
     True
     """
-    return _cut(_interval_mdp(model, *project(region, model.expressions)), within)
+    return _interval_mdp(model, *project(region, model.expressions), within)
 
 
 def rectangular(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:
@@ -183,20 +183,15 @@ def row_region(region: Polytope, expressions: ExpressionTable, *bounds: FloatArr
 seen_from.register(Ellipsoid, row_ellipsoid)
 
 
-def _interval_mdp(model: ParametricMDP, lower: FloatArray, upper: FloatArray) -> IntervalMDP:
-    """Return the interval MDP of bounds on expressions, cut to [0, 1], as these are probabilities."""
-    return IntervalMDP(
-        model.graph, model.expression, read_only(np.maximum(lower, 0.0)), read_only(np.minimum(upper, 1.0))
-    )
-
-
-def _cut(imdp: IntervalMDP, within: IntervalMDP | None) -> IntervalMDP:
-    """Return the model with the intersections of its intervals and those of another."""
-    if within is None:
-        return imdp
-    # both hold the true values, and so does their intersection
-    lower, upper = np.maximum(imdp.lower, within.lower), np.minimum(imdp.upper, within.upper)
-    return replace(imdp, lower=read_only(lower), upper=read_only(upper))
+def _interval_mdp(
+    model: ParametricMDP, lower: FloatArray, upper: FloatArray, within: IntervalMDP | None = None
+) -> IntervalMDP:
+    """Return the interval MDP of bounds on expressions, cut to [0, 1], as these are probabilities, and to another."""
+    lower, upper = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
+    if within is not None:
+        # both hold the true values, and so does their intersection
+        lower, upper = np.maximum(lower, within.lower), np.minimum(upper, within.upper)
+    return IntervalMDP(model.graph, model.expression, read_only(lower), read_only(upper))
 
 
 def untied(model: ParametricMDP, counts: TransitionCounts, error: float) -> IntervalMDP:
