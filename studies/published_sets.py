@@ -18,10 +18,11 @@ import numpy as np
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.least_squares import RIDGE, LeastSquares, fit
 from plumdp.confidence.observations import observed
-from plumdp.confidence.sets import Guarantee, whole_set
+from plumdp.confidence.sets import Evidence, Guarantee, whole_set
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learn import learned_from
 from plumdp.learning.learned import Learned
+from plumdp.learning.methods import Sets
 from plumdp.model.events import find_events
 from plumdp.model.parametric import ParametricMDP
 
@@ -58,5 +59,6 @@ def learn_as_published(model: ParametricMDP, counts: TransitionCounts, kind: str
     began = perf_counter()
     measured = PUBLISHED_SETS[kind](model, counts, error)
     seconds = {"intervals": perf_counter() - began}
-    learned = learned_from(model, counts, measured, error, whole_set(Fraction(1), tests=Fraction(0)))
+    name: Sets = "ellipsoid" if isinstance(measured, LeastSquares) else "interval"
+    learned = learned_from(model, counts, Evidence.of(name, measured, whole_set(Fraction(1), tests=Fraction(0))), error)
     return replace(learned, seconds={**seconds, **learned.seconds})

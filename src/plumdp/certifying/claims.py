@@ -17,7 +17,6 @@ from plumdp.confidence.full_likelihood import left_out_choices
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learned import Learned
-from plumdp.learning.methods import SETS
 from plumdp.model.graph import read_only
 from plumdp.model.objective import Objective, digest
 from plumdp.model.parametric import ParametricMDP
@@ -153,7 +152,7 @@ def _remark(policy: PolicyTable, question: Question) -> str:
 
 def _not_in_likelihood(learned: Learned) -> str:
     """Return, in words, the number of steps that have no part in the likelihood of the region, and the reason."""
-    if learned.conflict is not None or SETS[learned.kind].as_tests is None or not learned.table.left_out:
+    if learned.conflict is not None or learned.kind != "likelihood" or not learned.table.left_out:
         return ""
     table, visits = learned.table, learned.counts.visits
     n_steps = int(visits[left_out_choices(table)].sum())

@@ -9,7 +9,7 @@ from plumdp.base.vocabulary import NoBets, Status
 from plumdp.data.columns import EPISODE
 from plumdp.data.pilots import ROWS_PER_RUN, SIZES
 from plumdp.learning.learned import Learned
-from plumdp.learning.methods import SETS
+from plumdp.learning.methods import PLACED
 from plumdp.result.certificate import Certificate
 from plumdp.result.data_quality import DataQuality
 from plumdp.tables.table_set import NOT_ANNOUNCED
@@ -47,7 +47,7 @@ def to_narrow(learned: Learned, certificate: Certificate) -> Advice:
     if absence and (report is None or report.no_bets != "shared names"):
         return (f"give data: {absence}",)
     has_bets = pilot is not None and pilot.moments
-    if SETS[learned.kind].announce is not None and not has_bets and report is not None and report.no_bets is not None:
+    if learned.kind in PLACED and not has_bets and report is not None and report.no_bets is not None:
         return _NO_BETS[report.no_bets]
     if certificate.not_coupled == NOT_ANNOUNCED and certificate.options["policy"] == "given":
         return "say ", Option("announced", True), " if these data did not choose the policy; then bets are placed on it"

@@ -15,10 +15,10 @@ however many parameters there are (see the page "Certificates at the statistical
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import fsum, inf, log
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -41,6 +41,10 @@ class Direction:
     policy: IntArray | None = None  # (n_states)
     text: str = ""  # which value it is the gradient of, in words
     has_policies: bool = False  # whether policies belong to the question that it is chosen for
+
+
+Directions: TypeAlias = Callable[[FloatArray], Sequence[Direction]]
+"""A function from an estimate of the parameters to the directions that matter there."""
 
 
 @dataclass(frozen=True, eq=False)

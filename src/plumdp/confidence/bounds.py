@@ -6,13 +6,13 @@ With probability at least 1 - error all intervals hold at once, whatever the tru
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError
-from plumdp.base.vocabulary import Sets
-from plumdp.confidence.bets import Direction, HalfSpace
+from plumdp.confidence.bets import HalfSpace
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson, widened
 from plumdp.confidence.event_counts import is_tried_once, pool
 from plumdp.confidence.sets import Guarantee, require_error
@@ -34,8 +34,7 @@ class ExpressionBounds:
     [0, 1]. A lower bound above its upper bound says that data and model disagree.
     """
 
-    lower: FloatArray  # (n_expressions)
-    upper: FloatArray  # (n_expressions)
+    expressions: ExpressionTable
     events: Events
     event_lower: FloatArray  # (n_events)
     event_upper: FloatArray  # (n_events)
@@ -44,17 +43,24 @@ class ExpressionBounds:
     error: float
     method: str
     guarantee: Guarantee
-    kind: Sets = "interval"
-    estimate: FloatArray | None = None
-    directions: tuple[Direction, ...] = ()
-    rests_on: tuple[str, ...] = ()
     ends: CountArray | None = None  # (2, 2, n_events): successes and trials that gave both ends, if others did
-    expressions: ExpressionTable | None = None  # of the model, if the intervals may be widened by a misfit
+    is_tolerant: bool = False  # whether they hold if probabilities vary from trial to trial, once widened by a misfit
 
-    @property
+    @cached_property
     def intervals(self) -> tuple[FloatArray, FloatArray]:
         """The lower and the upper bound of each expression."""
-        return self.lower, self.upper
+        lower, upper = _by_expression(self.expressions, self.events, self.event_lower, self.event_upper)
+        return read_only(lower), read_only(upper)
+
+    @property
+    def lower(self) -> FloatArray:
+        """The lower bound of each expression (n_expressions)."""
+        return self.intervals[0]
+
+    @property
+    def upper(self) -> FloatArray:
+        """The upper bound of each expression (n_expressions)."""
+        return self.intervals[1]
 
     def half_spaces(self, names: tuple[str, ...]) -> list[HalfSpace]:
         """Return both sides of the interval of each event that is affine, in the parameters with these names."""
@@ -70,12 +76,14 @@ class ExpressionBounds:
 
     def widened(self, misfit: float) -> ExpressionBounds | None:
         """Return the intervals moved outward by a misfit, or None if they are not made for rows that vary."""
-        if self.expressions is None:
-            return None
-        return with_intervals(self, *widened(self.event_lower, self.event_upper, misfit), self.expressions)
+        return self.moved_to(*widened(self.event_lower, self.event_upper, misfit)) if self.is_tolerant else None
+
+    def moved_to(self, event_lower: FloatArray, event_upper: FloatArray) -> ExpressionBounds:
+        """Return the bounds with other intervals of the same events."""
+        return replace(self, event_lower=read_only(event_lower), event_upper=read_only(event_upper))
 
     def __repr__(self) -> str:
-        sizes = number_of(len(self.lower), "expression"), number_of(len(self.events), "event")
+        sizes = number_of(len(self.expressions), "expression"), number_of(len(self.events), "event")
         return one_line(self, *sizes, f"error {self.error:g}", self.method, f"guarantee: {self.guarantee}")
 
 
@@ -107,10 +115,8 @@ def expression_bounds(
     is_fixed = _is_fixed(model, events, pooled.sampling)
     part = equal_parts(error, len(events))  # union bound
     event_lower, event_upper = _event_bounds(pooled, part, is_fixed)
-    lower, upper = _by_expression(model.expressions, events, event_lower, event_upper)
     return ExpressionBounds(
-        read_only(lower),
-        read_only(upper),
+        model.expressions,
         events,
         read_only(event_lower),
         read_only(event_upper),
@@ -123,7 +129,7 @@ def expression_bounds(
 
 
 def intersect(
-    bounds: ExpressionBounds, event_lower: FloatArray, event_upper: FloatArray, ends: CountArray, table: ExpressionTable
+    bounds: ExpressionBounds, event_lower: FloatArray, event_upper: FloatArray, ends: CountArray
 ) -> ExpressionBounds:
     """Return the bounds cut to other intervals of the same events, which is sound if both hold at all times.
 
@@ -133,21 +139,7 @@ def intersect(
     low, high = np.maximum(bounds.event_lower, event_lower), np.minimum(bounds.event_upper, event_upper)
     is_other = np.stack([event_lower > bounds.event_lower, event_upper < bounds.event_upper])
     kept = np.where(is_other[:, None], ends, np.stack([bounds.successes, bounds.trials]))
-    return replace(with_intervals(bounds, low, high, table), ends=read_only(kept))
-
-
-def with_intervals(
-    bounds: ExpressionBounds, event_lower: FloatArray, event_upper: FloatArray, table: ExpressionTable
-) -> ExpressionBounds:
-    """Return the bounds with other intervals of the same events, and the bounds on expressions that follow."""
-    lower, upper = _by_expression(table, bounds.events, event_lower, event_upper)
-    return replace(
-        bounds,
-        lower=read_only(lower),
-        upper=read_only(upper),
-        event_lower=read_only(event_lower),
-        event_upper=read_only(event_upper),
-    )
+    return replace(bounds.moved_to(low, high), ends=read_only(kept))
 
 
 def _pooled(model: ParametricMDP, events: Events, counts: TransitionCounts | EventCounts) -> EventCounts:

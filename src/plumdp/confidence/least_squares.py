@@ -22,8 +22,7 @@ import numpy as np
 from plumdp.base.errors import DataError
 from plumdp.base.linear_algebra import inverse_root
 from plumdp.base.rounding import UNIT, UP
-from plumdp.base.vocabulary import Sets
-from plumdp.confidence.bets import Direction
+from plumdp.confidence.bets import HalfSpace
 from plumdp.confidence.observations import Observations, observations
 from plumdp.confidence.sets import Guarantee, require_error
 from plumdp.data.counts import TransitionCounts, require_same_graph
@@ -50,11 +49,14 @@ class LeastSquares:
     error: float
     method: str
     guarantee: Guarantee
-    kind: Sets = "ellipsoid"
     intervals: None = None  # an ellipsoid has none of its own
-    estimate: FloatArray | None = None
-    directions: tuple[Direction, ...] = ()
-    rests_on: tuple[str, ...] = ()
+
+    def half_spaces(self, names: tuple[str, ...]) -> tuple[HalfSpace, ...]:
+        """Return none: no picture draws them."""
+        return ()
+
+    def widened(self, misfit: float) -> None:
+        """Return None: nothing is proved for rows that are off."""
 
 
 def least_squares(

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from plumdp.base.error_budget import ErrorBudget, Share
-from plumdp.confidence.bets import Direction, HalfSpace, sharpened, tangent_half_space, unit_steps
+from plumdp.confidence.bets import Direction, Directions, HalfSpace, sharpened, tangent_half_space, unit_steps
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.estimates import estimate_inside, information
 from plumdp.confidence.event_counts import pool
@@ -38,9 +38,6 @@ from plumdp.data.pilots import pilot_assumption
 from plumdp.data.seen import Seen
 from plumdp.model.graph import BoolArray, FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
-
-Directions: TypeAlias = Callable[[FloatArray], Sequence[Direction]]
-"""A function from an estimate of the parameters to the directions that matter there."""
 
 _Spent: TypeAlias = Callable[[str], float]
 """A function from a part of the set to its error."""

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.rounding import UNIT, UP
-from plumdp.base.vocabulary import Sets
-from plumdp.confidence.bets import Direction
+from plumdp.confidence.bets import HalfSpace
 from plumdp.confidence.sets import Guarantee, require_error
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray, TransitionCounts, require_same_graph
@@ -41,15 +40,18 @@ class RowBounds:
     error: float
     method: str
     guarantee: Guarantee
-    kind: Sets = "l1"
-    estimate: FloatArray | None = None
-    directions: tuple[Direction, ...] = ()
-    rests_on: tuple[str, ...] = ()
 
     @property
     def intervals(self) -> tuple[FloatArray, FloatArray]:
         """The lower and the upper bound of each expression."""
         return self.lower, self.upper
+
+    def half_spaces(self, names: tuple[str, ...]) -> tuple[HalfSpace, ...]:
+        """Return none: no picture draws them."""
+        return ()
+
+    def widened(self, misfit: float) -> None:
+        """Return None: nothing is proved for rows that are off."""
 
 
 def row_bounds(model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001) -> RowBounds:

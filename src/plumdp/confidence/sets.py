@@ -1,7 +1,7 @@
-"""Defines the members that every confidence set has, and the guarantees that a set may come with.
+"""Defines what data say about a model: ``Evidence``, made of constraints, from what was ``Counted``.
 
-A new kind is a frozen dataclass with these members, a function that makes a region of it, and an entry in the table
-``plumdp.learning.methods.SETS``.
+A confidence set is a function from ``Counted`` to ``Evidence``, and an entry in the table
+``plumdp.learning.methods.SETS``. It brings the shares of the error that its constraints spend.
 """
 
 from __future__ import annotations
@@ -15,8 +15,13 @@ from typing import Protocol, TypeVar
 from plumdp.base.error_budget import ErrorBudget, Share
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Sets
-from plumdp.confidence.bets import Direction, HalfSpace
+from plumdp.confidence.bets import Direction, Directions, HalfSpace
+from plumdp.confidence.model_cache import ModelCache
+from plumdp.data.counts import TransitionCounts
+from plumdp.model.events import Events
 from plumdp.model.graph import FloatArray
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.question import Question
 from plumdp.model.text import one_line
 
 TESTS = Fraction(1, 40)  # of the error, for tests of the model as a whole
@@ -39,38 +44,6 @@ class Guarantee(StrEnum):
     __repr__ = str.__repr__  # the plain text at the prompt, as in JSON
 
 
-class ConfidenceSet(Protocol):
-    """The probabilities, or the parameters, that the data leave possible, all at once."""
-
-    @property
-    def kind(self) -> Sets:
-        """The kind of set, by its name in ``SETS``."""
-
-    @property
-    def method(self) -> str:
-        """The method by which the set was made, in words."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The assumption that its confidence rests on."""
-
-    @property
-    def intervals(self) -> tuple[FloatArray, FloatArray] | None:
-        """The lower and the upper bound of each expression, or None if the set has no intervals."""
-
-    @property
-    def estimate(self) -> FloatArray | None:
-        """The parameters at which the data are most likely, if they are known; nothing is claimed about them."""
-
-    @property
-    def directions(self) -> tuple[Direction, ...]:
-        """The directions of parameters in which the set was made narrow."""
-
-    @property
-    def rests_on(self) -> tuple[str, ...]:
-        """The assumptions besides the model and the sampling, in words."""
-
-
 class Constraint(Protocol):
     """A set that holds the true point with probability at least 1 - ``error``, as it follows from the data."""
 
@@ -89,6 +62,18 @@ class Constraint(Protocol):
         """Return the set if every row may be off by a misfit, or None if nothing is proved for it then."""
 
 
+class DrawnAtOnce(Constraint, Protocol):
+    """A constraint that is a confidence set by itself."""
+
+    @property
+    def method(self) -> str:
+        """The method by which it was made, in words."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The assumption that its confidence rests on."""
+
+
 OneKind = TypeVar("OneKind")
 
 
@@ -105,6 +90,11 @@ class Evidence:
     estimate: FloatArray | None = None  # (n_parameters): where the data are most likely; nothing is claimed about it
     directions: tuple[Direction, ...] = ()  # in which it was made narrow
     rests_on: tuple[str, ...] = ()  # assumptions besides the model and the sampling, in words
+
+    @staticmethod
+    def of(kind: Sets, found: DrawnAtOnce, budget: ErrorBudget) -> Evidence:
+        """Return the evidence of one constraint, which has all of the error of the set."""
+        return Evidence(kind, found.method, found.guarantee, found.error, budget, (found,))
 
     def __repr__(self) -> str:
         return one_line(self, self.method, f"error {self.error:g}", f"guarantee: {self.guarantee}")
@@ -128,6 +118,30 @@ class Evidence:
         kept = tuple(each for each in wider if each is not None)
         method = f"{self.method} that allow for rows off by {misfit:g}"
         return replace(self, constraints=kept, method=method) if len(kept) == len(wider) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What a confidence set is made from: counts of a model, and what was said before they were looked at."""
+
+    cache: ModelCache  # of the model
+    counts: TransitionCounts
+    error: float  # of the certificate
+    questions: tuple[Question, ...] = ()  # that were announced
+    directions: Directions | None = None  # in which to be narrow, for the questions
+    misfit: float = 0.0  # constraints are widened by it later, and must be made for that
+    has_studies: bool = False  # whether evidence of other studies takes a share
+    events: Events | None = None  # to be counted, if others than those of the model
+
+    @property
+    def model(self) -> ParametricMDP:
+        """The model that was counted."""
+        return self.cache.model
+
+    def divided(self, budget: ErrorBudget) -> ErrorBudget:
+        """Return the budget of a set beside tests of the numbers that the model fixes, and beside other studies."""
+        budget = with_fixed_numbers(budget) if len(self.cache.fixed) else budget
+        return beside_studies(budget) if self.has_studies else budget
 
 
 def require_error(error: float) -> None:
@@ -163,3 +177,12 @@ def with_fixed_numbers(budget: ErrorBudget) -> ErrorBudget:
     intervals = Share("fixed_numbers", _NUMBERS, "intervals of fixed numbers")
     if_wrong = graph_alone(budget["graph_alone"] / 2)  # half of it beside tests of fixed numbers
     return replace(budget, beside=(*budget.beside, *predictions, intervals), if_wrong=if_wrong)
+
+
+def beside_studies(budget: ErrorBudget) -> ErrorBudget:
+    """Return the budget beside evidence from other studies, which has half of the largest part of the set."""
+    largest = max(budget.of_set, key=lambda share: share.fraction)
+    half = largest.fraction / 2
+    of_set = tuple(share._replace(fraction=half) if share is largest else share for share in budget.of_set)
+    evidence = Share("evidence", half, "evidence from other studies")
+    return replace(budget, of_set=of_set, beside=(evidence, *budget.beside))

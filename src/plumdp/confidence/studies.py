@@ -12,15 +12,15 @@ is a p-value: at the true point it is at most a only if R misses the point, or i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 from numbers import Integral
 from typing import Any
 
-from plumdp.base.error_budget import ErrorBudget, Share
 from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.base.rounding import UP
+from plumdp.confidence.bets import HalfSpace
 from plumdp.confidence.binomial import clopper_pearson
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.language.constraint import parse_expression
@@ -38,16 +38,26 @@ class Study:
     expression: Polynomial
     successes: int
     trials: int
+    error: float = 0.0  # of its interval, once the error is divided
+    intervals: None = None
 
     def interval(self, error: float) -> tuple[float, float]:
         """Return bounds on the expression that miss it with at most this error, rounded outward."""
         lower, upper = clopper_pearson([self.successes], [self.trials], error)
         return float(lower[0]), float(upper[0])
 
-    def sides(self, error: float) -> tuple[Polynomial, Polynomial]:
-        """Return the polynomials that are at least zero within the interval, exactly."""
-        lower, upper = self.interval(error)
+    @property
+    def sides(self) -> tuple[Polynomial, Polynomial]:
+        """The polynomials that are at least zero within the interval, exactly."""
+        lower, upper = self.interval(self.error)
         return self.expression - Fraction(lower), Fraction(upper) - self.expression
+
+    def half_spaces(self, names: tuple[str, ...]) -> tuple[HalfSpace, ...]:
+        """Return none: a study cuts the space itself."""
+        return ()
+
+    def widened(self, misfit: float) -> None:
+        """Return None: rows that are off need not have the parameters of another study."""
 
     def p_value(self, lower: float, upper: float, error: float) -> float:
         """Return a p-value for the agreement with data by which the expression has these bounds, with this error."""
@@ -57,15 +67,6 @@ class Study:
             low, high = self.interval(level)
             kept, rejected = (kept, level) if high < lower or upper < low else (level, rejected)
         return min(1.0, (rejected + error) * UP)  # up: it claims less
-
-
-def beside_studies(budget: ErrorBudget) -> ErrorBudget:
-    """Return the budget beside evidence from other studies, which has half of the largest part of the set."""
-    largest = max(budget.of_set, key=lambda share: share.fraction)
-    half = largest.fraction / 2
-    of_set = tuple(share._replace(fraction=half) if share is largest else share for share in budget.of_set)
-    evidence = Share("evidence", half, "evidence from other studies")
-    return replace(budget, of_set=of_set, beside=(evidence, *budget.beside))
 
 
 def studies_of(model: ParametricMDP, evidence: Mapping[str, tuple[int, int]] | None) -> tuple[Study, ...]:

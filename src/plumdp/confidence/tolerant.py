@@ -24,13 +24,13 @@ import numpy as np
 
 from plumdp.base.error_budget import ErrorBudget, Share, equal_parts
 from plumdp.base.errors import DataError, Option
+from plumdp.confidence.bets import Directions
 from plumdp.confidence.binomial import tolerant_interval
-from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, with_intervals
+from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.estimates import estimate_inside
 from plumdp.confidence.event_counts import sum_by
 from plumdp.confidence.laws import law_of_space
 from plumdp.confidence.likelihood import (
-    Directions,
     LinearConstraints,
     Range,
     decided_before,
@@ -48,49 +48,20 @@ from plumdp.model.parametric import ParametricMDP
 _ROUNDING = 1e-9  # relative, of products of factors along a way; more than the rounding of sums of their logarithms
 
 
-def tolerant_set(
-    model: ParametricMDP,
-    counts: TransitionCounts,
-    *,
-    error: float = 0.001,
-    misfit: float,
-    directions: Directions | None = None,
-    budget: ErrorBudget | None = None,
-) -> Evidence:
-    """Return the points that explain the data if rows are off by at most ``misfit``, without a likelihood.
-
-    The point of the space from which no row is further than the misfit is one of them, at all times, with probability
-    at least 1 - error. ``directions`` and ``budget`` are as in ``likelihood_set``.
-
-    >>> from plumdp import case_study, simulate
-    >>> study = case_study("betting:25")
-    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
-    >>> from plumdp.confidence.bets import Direction
-    >>> directions = lambda point: [Direction(np.ones(1))]
-    >>> tolerant_set(study.model, counts, misfit=0.01, directions=directions).method
-    'half-spaces across the gradient and intervals that allow for rows off by 0.01'
-    """
-    exact = measure_tolerantly(model, counts, error=error, directions=directions, budget=budget)
-    tolerant = exact.widened(require_misfit(misfit))
-    assert tolerant is not None
-    return tolerant
-
-
 def tolerant_bounds(
-    model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001, misfit: float
+    model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001, budget: ErrorBudget | None = None
 ) -> ExpressionBounds:
-    """Return the intervals of a tolerant set, which hold for all expressions if rows are off by at most ``misfit``.
+    """Return the intervals of a tolerant set, to be widened by a misfit, which then hold for all expressions.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
-    >>> tolerant_bounds(study.model, counts, misfit=0.01).method
-    'intervals that allow for rows off by 0.01'
+    >>> exact = tolerant_bounds(study.model, counts)
+    >>> bool((exact.widened(0.01).lower < exact.lower).any())
+    True
     """
-    strips = _intervals(model, counts, tolerant_shares(has_bets=False, has_drifts=False), error)
-    tolerant = strips.widened(require_misfit(misfit))
-    assert tolerant is not None
-    return replace(tolerant, error=error, method=f"intervals that allow for rows off by {misfit:g}")
+    budget = budget or tolerant_shares(has_bets=False, has_drifts=False)
+    return replace(_intervals(model, counts, budget, error), error=error)
 
 
 def require_misfit(misfit: float) -> float:
@@ -126,15 +97,27 @@ def tolerant_shares(*, has_bets: bool, has_drifts: bool) -> ErrorBudget:
     return ErrorBudget(of_set, (drifts,), graph_alone())
 
 
-def measure_tolerantly(
+def tolerant_set(
     model: ParametricMDP,
     counts: TransitionCounts,
     *,
-    error: float,
+    error: float = 0.001,
     directions: Directions | None = None,
     budget: ErrorBudget | None = None,
 ) -> Evidence:
-    """Return evidence to be widened by a misfit, from bets that the pilot places and from intervals."""
+    """Return the points that explain the data if rows are off by at most a misfit, without a likelihood.
+
+    Once the evidence is widened by the misfit, the point of the space from which no row is further is one of them, at
+    all times, with probability at least 1 - error. ``directions`` and ``budget`` are as in ``likelihood_set``.
+
+    >>> from plumdp import case_study, simulate
+    >>> from plumdp.confidence.bets import Direction
+    >>> study = case_study("betting:25")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
+    >>> directions = lambda point: [Direction(np.ones(1))]
+    >>> tolerant_set(study.model, counts, directions=directions).widened(0.01).method
+    'half-spaces across the gradient and intervals that allow for rows off by 0.01'
+    """
     require_error(error)
     require_same_graph(model.graph, counts.graph)
     table, space = likelihood_table(model), law_of_space(model)
@@ -234,8 +217,7 @@ def _intervals(model: ParametricMDP, counts: TransitionCounts, budget: ErrorBudg
     low, high = tolerant_interval(successes, trials, share)
     np.maximum.at(lower, event, low)
     np.minimum.at(upper, event, high)
-    found = with_intervals(pooled, lower, upper, model.expressions)
-    return replace(found, error=of_events + of_choices, expressions=model.expressions)
+    return replace(pooled.moved_to(lower, upper), error=of_events + of_choices, method="intervals", is_tolerant=True)
 
 
 def _by_choice(events: Events, counts: TransitionCounts) -> tuple[CountArray, CountArray]:

@@ -15,7 +15,6 @@ from plumdp.explaining.plane import clipped, directions_around
 from plumdp.explaining.sensitivity import expression_weights
 from plumdp.explaining.table_design import table_question
 from plumdp.learning.learned import Learned
-from plumdp.learning.methods import SETS
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.policy import Policy, memory_of, policy_weights
@@ -131,8 +130,7 @@ def _ellipse(region: Region, i: int, j: int) -> tuple[Point, ...]:
 
 def _cuts(learned: Learned, region: Region) -> tuple[Cut, ...]:
     """Return the half-spaces in two parameters that touch the region, each with its origin in words."""
-    half_spaces_of = SETS[learned.kind].half_spaces
-    half_spaces = () if half_spaces_of is None else half_spaces_of(learned.bounds, learned.model.space.names)
+    half_spaces = learned.bounds.half_spaces(learned.model.space.names)
     cuts = [Cut((float(side.row[0]), float(side.row[1])), side.offset, side.text) for side in half_spaces]
     rows = np.zeros((len(cuts), len(region.names)))
     rows[:, :2] = [cut.normal for cut in cuts] if cuts else np.zeros((0, 2))

@@ -9,15 +9,15 @@ is expected at the estimate, with all that pilots, intervals and remainders cost
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from math import inf, isfinite, sqrt
-from typing import Any
 
 from plumdp.certifying.pipeline import relax
 from plumdp.certifying.valuation import value_policy
 from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.confidence.model_cache import ModelCache
+from plumdp.confidence.sets import Counted
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import moments_of, planned_pilot
 from plumdp.data.seen import Seen
@@ -26,11 +26,11 @@ from plumdp.explaining.expected_runs import whole_counts
 from plumdp.learning.directions import value_directions
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS
-from plumdp.learning.studies import region_within
 from plumdp.model.graph import FloatArray
 from plumdp.model.policy import Policy
 from plumdp.model.question import Question
 from plumdp.region.conflict import Conflict
+from plumdp.region.find import find_region
 from plumdp.result.advice import Prediction
 from plumdp.solver.coupled.bounds import find_coupled_bounds
 
@@ -103,15 +103,13 @@ class Predictor:
 
     def _width(self, counts: TransitionCounts) -> float:
         """Return the distance of the bounds that counts would give, or infinity if they give none."""
-        learned, method = self.learned, SETS[self.learned.kind]
-        measure: Callable[..., Any] = method.measure
-        question = self.question
+        learned, question = self.learned, self.question
         solvers = {(question.model, question.objective): learned.at_points(question)}
-        options: dict[str, Any] = {}
-        if method.has_directions:
-            options = {"directions": value_directions([question], solvers), "cache": learned.cache}
-        measured = measure(learned.model, counts, error=learned.budget.error_of_set(learned.error), **options)
-        region = region_within(learned, measured, learned.studies)
+        cache, directions = learned.cache or ModelCache(learned.model), value_directions([question], solvers)
+        given = Counted(cache, counts, learned.error, (question,), directions, has_studies=bool(learned.studies))
+        measured = SETS[learned.kind](given)
+        constraints = (*measured.constraints, *learned.studies)
+        region = find_region(learned.model.space, learned.model.expressions, constraints)
         ahead = replace(learned, counts=counts, bounds=measured, region=region, solvers=solvers, fit=None)
         if ahead.conflict is not None:
             return inf

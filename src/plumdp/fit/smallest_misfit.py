@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from plumdp.confidence.bets import Directions
 from plumdp.confidence.constants import excluded_numbers, find_fixed_numbers
-from plumdp.confidence.likelihood import Directions
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.sets import with_fixed_numbers
-from plumdp.confidence.tolerant import measure_tolerantly, tolerant_budget
+from plumdp.confidence.tolerant import tolerant_budget, tolerant_set
 from plumdp.data.counts import TransitionCounts
 from plumdp.fit.drift import Drift, drift_constraints
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.conflict import Conflict
-from plumdp.region.likelihood_region import build_likelihood_region
+from plumdp.region.find import find_region
 
 _TWO_DIGITS = tuple(float(f"{digits}e{power}") for power in (-6, -5, -4, -3, -2) for digits in range(10, 100))
 
@@ -47,7 +47,7 @@ def smallest_misfit(
     """
     budget = with_fixed_numbers(tolerant_budget(counts.pilot, has_directions=directions is not None))
     of_set, of_numbers = budget.error_of_set(error), budget.error_of("fixed_numbers", error)
-    measured = measure_tolerantly(model, counts, error=of_set, directions=directions, budget=budget)
+    measured = tolerant_set(model, counts, error=of_set, directions=directions, budget=budget)
     cuts = drift_constraints(model, counts, likelihood_table(model), drifts, budget.error_of("drifts", error))
     measured = replace(measured, constraints=(*measured.constraints, cuts))
     fixed = find_fixed_numbers(model).constants_only()
@@ -55,7 +55,7 @@ def smallest_misfit(
     def is_contradicted(misfit: float) -> bool:
         tolerant = measured.widened(misfit)
         assert tolerant is not None
-        region = build_likelihood_region(model.space, model.expressions, tolerant.constraints)
+        region = find_region(model.space, model.expressions, tolerant.constraints)
         return isinstance(region, Conflict) or bool(
             excluded_numbers(model, fixed, counts, error=of_numbers, confidence=1 - error, misfit=misfit)
         )

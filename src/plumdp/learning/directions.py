@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from plumdp.confidence.bets import Direction
-from plumdp.confidence.likelihood import Directions
+from plumdp.confidence.bets import Direction, Directions
 from plumdp.confidence.space_moments import moments
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.memory import no_choices

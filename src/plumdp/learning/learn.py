@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 from plumdp.base.clock import Clock
-from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
+from plumdp.confidence.likelihood import Likelihood
 from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import ConfidenceSet, Guarantee, with_fixed_numbers
-from plumdp.confidence.studies import beside_studies
+from plumdp.confidence.sets import Counted, Evidence, Guarantee
 from plumdp.data.counts import ADDED, TransitionCounts, counts_of, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import drawn_pilot, pilot_assumption
 from plumdp.fit.diagnosis import ADVICE, diagnose
+from plumdp.fit.drift import drift_constraints
 from plumdp.fit.model_fit import ModelFit, fit_model
 from plumdp.fit.smallest_misfit import smallest_misfit
-from plumdp.learning.directions import solver_of
+from plumdp.learning.directions import solver_of, value_directions
 from plumdp.learning.learned import Learned
-from plumdp.learning.methods import SETS, ConfidenceMethod, Sets
-from plumdp.learning.options import chosen_method, error_of, refuse_chosen
-from plumdp.learning.studies import allowed_studies, with_studies
+from plumdp.learning.methods import PLACED, SETS, TABLE, Sets, view_of
+from plumdp.learning.options import chosen_kind, error_of, refuse_chosen
+from plumdp.learning.studies import allowed_studies, with_errors, with_studies
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Asked, ask_all
 from plumdp.model.views import seen_as
 from plumdp.region.conflict import CHANGED, NOTHING_FITS, Conflict, with_numbers
+from plumdp.region.find import find_region
 from plumdp.region.shapes import Region
+from plumdp.tables.fit import view_fit
 
 _MOST = 3  # findings
 _SAME = {
@@ -89,45 +89,40 @@ def learn(
     """
     error, clock, data = error_of(confidence), Clock(), counts_of(counts)
     require_same_graph(model.counted.graph, data.graph)
-    kind, measure = chosen_method(model, confidence_set, events, misfit, evidence)
+    kind = chosen_kind(model, confidence_set, events, misfit, evidence)
     model = _view(model, kind, like)
     counted = model.counted
     _check_rewards(counted, data, kind, misfit)
-    method, cache = SETS[kind], _model_cache(counted, like)
-    studies = allowed_studies(counted, evidence, kind, misfit)
+    cache, studies = _model_cache(counted, like), allowed_studies(counted, evidence, kind, misfit)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
     questions = ask_all(objectives, model)
-    if method.has_directions and data.pilot is None:
+    is_asked = kind in PLACED and bool(questions) and model.graph.levels is None
+    if kind in PLACED and data.pilot is None:
         data = replace(data, pilot=drawn_pilot(data, is_table=counted.is_table))
-    is_asked = method.announce is not None and bool(questions) and model.graph.levels is None
-    budget = _budget(method, cache, data, is_asked=is_asked, misfit=misfit)  # before the outcomes are looked at
-    budget = beside_studies(budget) if studies else budget
-    announced = method.announce
-    if announced is not None and is_asked:
-        for question in questions:
-            if question.chosen_by:
-                refuse_chosen(question, data, method)
-            solver_of(question, solvers)
-        measure = partial(measure, **announced(questions, solvers))
-    if method.has_directions:
-        measure = partial(measure, budget=budget) if misfit else partial(measure, budget=budget, cache=cache)
-    measured = measure(counted, data, error=budget.error_of_set(error))  # stage 3 (Section 2.3)
+    for question in questions if is_asked else ():
+        if question.chosen_by:
+            refuse_chosen(question, data, kind)
+        solver_of(question, solvers)
+    directions = value_directions(questions, solvers) if is_asked else None
+    announced = questions if is_asked else ()
+    given = Counted(cache, data, error, announced, directions, float(misfit), bool(studies), events)
+    found = SETS[kind](given)  # stage 3 (Section 2.3); it divides the error before it looks at outcomes
+    found = _widened(found, misfit) if misfit else found
     clock.lap("intervals")
-    region = method.region(counted, measured)  # stage 4 (Section 3, Theorem 1)
+    region = find_region(counted.space, counted.expressions, found.constraints)  # stage 4 (Section 3, Theorem 1)
     clock.lap("region")
     learned = Learned(
         counted,
         data,
         error,
-        budget,
-        measured,
+        found,
         region,
         clock.laps,
         solvers=solvers,
-        rests_on=_rests_on(measured, data if not misfit else replace(data, time=None)),
+        rests_on=_rests_on(found, data if not misfit else replace(data, time=None)),
         questions=questions,
         misfit=float(misfit),
-        studies=studies,
+        studies=with_errors(studies, found.budget.error_of("evidence", error)),
         cache=cache,
         options={
             "confidence_set": kind,
@@ -143,10 +138,10 @@ def learn(
 
 
 def _view(model: ParametricMDP, kind: Sets, like: Learned | None) -> ParametricMDP:
-    """Return a model as a kind of set sees it, as a table or with parameters in place of unknown rows."""
-    counted, view = model.counted, SETS[kind].view
-    known = None if like is None or SETS[like.kind].view is not view else like.model.counted
-    return seen_as(model, known if known is not None and known.source is counted else view(counted))
+    """Return a model as a kind of set sees it, that of an earlier result if it is of the same kind."""
+    counted, known = model.counted, None if like is None else like.model.counted
+    is_known = known is not None and known.source is counted and known.is_table == (kind == TABLE)
+    return seen_as(model, known if is_known and known is not None else view_of(counted, kind))
 
 
 def _check_rewards(model: ParametricMDP, counts: TransitionCounts, kind: Sets, misfit: float) -> None:
@@ -158,18 +153,18 @@ def _check_rewards(model: ParametricMDP, counts: TransitionCounts, kind: Sets, m
         raise DataError(wrong, ": rewards that depend on parameters are learned by likelihood sets alone; leave it out")
 
 
-def _budget(
-    method: ConfidenceMethod[Any], cache: ModelCache, counts: TransitionCounts, *, is_asked: bool, misfit: float
-) -> ErrorBudget:
-    """Return the division of the error, given the model, the order of the data, and whether values are asked for."""
-    divide = method.tolerant.budget if misfit and method.tolerant is not None else method.budget
-    budget = divide(cache, counts, is_asked)
-    return with_fixed_numbers(budget) if len(cache.fixed) else budget
+def _widened(found: Evidence, misfit: float) -> Evidence:
+    """Return evidence widened by a misfit, or refuse a kind for which nothing is proved then."""
+    wider = found.widened(misfit)
+    if wider is None:
+        none = f": there is no tolerant set of the kind {found.kind!r}; choose 'interval' or 'likelihood'"
+        raise DataError(Option("misfit", misfit), none)
+    return wider
 
 
-def _rests_on(measured: ConfidenceSet, counts: TransitionCounts) -> tuple[str, ...]:
+def _rests_on(found: Evidence, counts: TransitionCounts) -> tuple[str, ...]:
     """Return the assumptions of a confidence set and of the test of the model besides model and sampling, in words."""
-    said, pilot, time = measured.rests_on, counts.pilot, counts.time
+    said, pilot, time = found.rests_on, counts.pilot, counts.time
     if pilot is None:
         return said
     placed = pilot_assumption(pilot)
@@ -190,20 +185,18 @@ def _model_cache(model: ParametricMDP, like: Learned | None) -> ModelCache:
     return like.cache
 
 
-def learned_from(
-    model: ParametricMDP, counts: TransitionCounts, bounds: ConfidenceSet, error: float, budget: ErrorBudget
-) -> Learned:
-    """Return the region of the parameters that lie within a confidence set."""
+def learned_from(model: ParametricMDP, counts: TransitionCounts, found: Evidence, error: float) -> Learned:
+    """Return the region of the parameters that evidence leaves, without a test of the model."""
     clock = Clock()
-    region = SETS[bounds.kind].region(model, bounds)
+    region = find_region(model.space, model.expressions, found.constraints)
     clock.lap("region")
-    return Learned(model, counts, error, budget, bounds, region, clock.laps)
+    return Learned(model, counts, error, found, region, clock.laps)
 
 
 def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
     """Return the result after tests of the numbers that the model fixes, a conflict if the data exclude one of them.
 
-    The tests have their own share of the error (``with_fixed_numbers``).
+    The tests have their own share of the error (``Counted.divided``).
     """
     if not len(fixed):
         return learned
@@ -225,13 +218,13 @@ def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
     ``model_test``. If rows may be off by a misfit, the p-value is still that of the model without one. Then the drift
     tests that contradict the model cut the region, after what the misfit may have won is taken off.
     """
-    clock, error, as_tests = Clock(dict(learned.seconds)), learned.error, SETS[learned.kind].as_tests
-    likelihood = as_tests(learned.bounds) if as_tests is not None and not learned.misfit else None
+    clock, error = Clock(dict(learned.seconds)), learned.error
+    likelihood = learned.bounds if learned.bounds.of_kind(Likelihood) else None  # itself some of the tests
     rejects_at = error if likelihood is not None else learned.budget.error_of("model_test", error)
     # rows that may be off may be off at some times only: with a misfit, nothing is tested over time
-    of_kind, counts = SETS[learned.kind].fit, replace(learned.counts, time=None) if learned.misfit else learned.counts
-    if of_kind is not None:
-        fit = of_kind(learned.model, counts)
+    counts = replace(learned.counts, time=None) if learned.misfit else learned.counts
+    if learned.model.is_table:
+        fit = view_fit(learned.model, counts)
     else:
         fit = fit_model(learned.model, counts, error=error, found=likelihood, fixed=fixed, cache=learned.cache)
     if learned.misfit:
@@ -251,23 +244,23 @@ def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
 
 def _within_drifts(learned: Learned, fit: ModelFit) -> Region | Conflict:
     """Return the region of a tolerant set, cut by drift tests that contradict the model without tolerance."""
-    method = SETS[learned.kind]
-    cut = None if method.tolerant is None else method.tolerant.within_drifts
-    if cut is None or learned.conflict is not None or not fit.drifts:
+    share = learned.budget.error_of("drifts", learned.error)
+    if not share or learned.conflict is not None or not fit.drifts:
         return learned.region
-    return method.region(learned.model, cut(learned.model, learned.counts, learned.bounds, fit.drifts, learned.misfit))
+    cuts = drift_constraints(learned.model, learned.counts, learned.table, fit.drifts, share).widened(learned.misfit)
+    assert cuts is not None
+    return find_region(learned.model.space, learned.model.expressions, (*learned.bounds.constraints, cuts))
 
 
 def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:
     """Return the differences of model and data, what to try, and how far rows would have to be off, in words."""
-    if SETS[learned.kind].fit is not None:
+    if learned.model.is_table:
         strongest = (test for test in fit.tests if test.evidence > 0)
         return tuple(f"the data contradict {_SAME[test.kind]}: {test.subject}" for test in strongest)[:_MOST]
-    model, counts, announce = learned.model, learned.counts, SETS[learned.kind].announce
+    model, counts = learned.model, learned.counts
     findings = diagnose(model, counts, fit, point=learned.best_point)
-    directions = None
-    if announce is not None and learned.bounds.directions:  # by new solvers, so that no stage knows what came later
-        directions = announce(learned.questions, {})["directions"]
+    # by new solvers, so that no stage knows what came later
+    directions = value_directions(learned.questions, {}) if learned.bounds.directions else None
     off = smallest_misfit(model, counts, error=learned.error, directions=directions, drifts=fit.drifts)
     if not learned.misfit < off < 1:
         return findings

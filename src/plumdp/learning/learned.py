@@ -12,7 +12,7 @@ from plumdp.base.errors import require_kind
 from plumdp.confidence.likelihood import best_point, best_point_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import ConfidenceSet
+from plumdp.confidence.sets import Evidence
 from plumdp.confidence.space_moments import moments
 from plumdp.confidence.studies import Study
 from plumdp.data.counts import TransitionCounts
@@ -45,8 +45,7 @@ class Learned:
     model: ParametricMDP
     counts: TransitionCounts
     error: float
-    budget: ErrorBudget  # how the error is divided
-    bounds: ConfidenceSet
+    bounds: Evidence
     region: Region | Conflict
     seconds: dict[str, float]
     solvers: Solvers = field(default_factory=dict)  # of questions that were announced or asked
@@ -62,6 +61,11 @@ class Learned:
     def conflict(self) -> Conflict | None:
         """The reason why no parameters explain the data, or None if some do."""
         return self.region if isinstance(self.region, Conflict) else None
+
+    @property
+    def budget(self) -> ErrorBudget:
+        """How the error is divided."""
+        return self.bounds.budget
 
     @property
     def kind(self) -> Sets:

@@ -1,137 +1,79 @@
-"""Lists all kinds of confidence sets in the table ``SETS``, with everything that the package asks of a kind."""
+"""Lists all kinds of confidence sets in the table ``SETS``: functions from what was counted to evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
-from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.vocabulary import Sets as Sets
-from plumdp.confidence.bets import HalfSpace
-from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
-from plumdp.confidence.least_squares import LeastSquares, least_squares
+from plumdp.confidence.bounds import expression_bounds
+from plumdp.confidence.least_squares import least_squares
 from plumdp.confidence.likelihood import likelihood_budget, likelihood_set
-from plumdp.confidence.likelihood_table import likelihood_table
-from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.multinomial import row_bounds
-from plumdp.confidence.sets import ConfidenceSet, Evidence, whole_set
+from plumdp.confidence.sets import Counted, Evidence, whole_set
 from plumdp.confidence.tolerant import tolerant_bounds, tolerant_budget, tolerant_set, tolerant_shares
-from plumdp.data.counts import TransitionCounts
-from plumdp.fit.drift import Drift, drift_constraints
-from plumdp.fit.model_fit import ModelFit
-from plumdp.learning.directions import Solvers, value_directions
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.question import Question
 from plumdp.model.views import as_parametric, as_table
-from plumdp.region.build import build_region
-from plumdp.region.conflict import Conflict
-from plumdp.region.ellipsoid_region import build_ellipsoid_region
-from plumdp.region.l1_region import build_l1_region
-from plumdp.region.likelihood_region import build_likelihood_region
-from plumdp.region.shapes import Region
-from plumdp.tables.fit import view_fit
-from plumdp.tables.table_set import table_budget, table_set
+from plumdp.tables.table_set import table_evidence
 
-Measured = TypeVar("Measured", bound=ConfidenceSet)
+ConfidenceMethod: TypeAlias = Callable[[Counted], Evidence]
 
-Division: TypeAlias = Callable[[ModelCache, TransitionCounts, bool], ErrorBudget]
-"""A function from the model, the order of the data, and whether values are asked for, to the division of the error."""
+TABLE: Sets = "table"
+PLACED: tuple[Sets, ...] = ("likelihood", TABLE)  # kinds with bets, which a pilot places on what is announced
 
 
-def always(budget: ErrorBudget) -> Division:
-    """Return the division that is the same for all models, pilots and questions."""
-    return lambda *_: budget
+def view_of(model: ParametricMDP, kind: Sets) -> ParametricMDP:
+    """Return a model as a kind of set sees it, as a table or with parameters in place of unknown rows."""
+    return as_table(model) if kind == TABLE else as_parametric(model)
 
 
-_AT_ONCE = always(whole_set())
+def _intervals(given: Counted) -> Evidence:
+    if given.misfit:
+        budget = given.divided(tolerant_shares(has_bets=False, has_drifts=False))
+        error = budget.error_of_set(given.error)
+        return Evidence.of("interval", tolerant_bounds(given.model, given.counts, error=error), budget)
+    budget = given.divided(whole_set())
+    error = budget.error_of_set(given.error)
+    found = expression_bounds(given.model, given.counts, error=error, events=given.events)
+    return Evidence.of("interval", found, budget)
 
 
-@dataclass(frozen=True)
-class TolerantMethod(Generic[Measured]):
-    """The functions that make a kind of set if every row may be off by a misfit."""
+def _balls(given: Counted) -> Evidence:
+    budget = given.divided(whole_set())
+    return Evidence.of("l1", row_bounds(given.model, given.counts, error=budget.error_of_set(given.error)), budget)
 
-    measure: Callable[..., Measured]  # (model, counts, *, error, misfit)
-    budget: Division
-    within_drifts: Callable[[ParametricMDP, TransitionCounts, Measured, Sequence[Drift], float], Measured] | None = (
-        None  # cuts the set by drift tests
+
+def _ellipsoid(given: Counted) -> Evidence:
+    budget = given.divided(whole_set())
+    found = least_squares(given.model, given.counts, error=budget.error_of_set(given.error))
+    return Evidence.of("ellipsoid", found, budget)
+
+
+def _likelihood(given: Counted) -> Evidence:
+    counts, is_asked = given.counts, given.directions is not None
+    if given.misfit:
+        budget = given.divided(tolerant_budget(counts.pilot, has_directions=is_asked))
+        error = budget.error_of_set(given.error)
+        return tolerant_set(given.model, counts, error=error, directions=given.directions, budget=budget)
+    shares = likelihood_budget(
+        given.cache.table, counts.pilot, has_directions=is_asked, has_time=counts.time is not None
+    )
+    budget = given.divided(shares)
+    return likelihood_set(
+        given.model,
+        counts,
+        error=budget.error_of_set(given.error),
+        directions=given.directions,
+        cache=given.cache,
+        budget=budget,
     )
 
 
-@dataclass(frozen=True)
-class ConfidenceMethod(Generic[Measured]):
-    """The functions that make a kind of confidence set from counts, and the region of the parameters from the set."""
-
-    measure: Callable[..., Measured]  # (model, counts, *, error)
-    region: Callable[[ParametricMDP, Measured], Region | Conflict]
-    budget: Division = _AT_ONCE
-    tolerant: TolerantMethod[Measured] | None = None
-    as_tests: Callable[[Measured], Evidence] | None = None  # if the parts of the set also test the model
-    half_spaces: Callable[[Measured, tuple[str, ...]], Sequence[HalfSpace]] | None = None  # for pictures
-    options: tuple[str, ...] = ()  # further keywords of ``measure``
-    has_directions: bool = False  # ``measure`` places bets by the pilot, and takes ``budget`` and ``cache``
-    announce: Callable[[Sequence[Question], Solvers], dict[str, Any]] | None = None  # more of these, from questions
-    view: Callable[[ParametricMDP], ParametricMDP] = as_parametric  # the model, as the set sees it
-    fit: Callable[[ParametricMDP, TransitionCounts], ModelFit] | None = None  # if the test of the model is another one
-
-    @property
-    def is_for_tables(self) -> bool:
-        """Whether it is for models whose rows are unknown, without parameters, and for no others."""
-        return self.view is as_table
-
-
-def within_intervals(model: ParametricMDP, bounds: ExpressionBounds) -> Region | Conflict:
-    """Return the region of the parameters that lie within the given intervals."""
-    return build_region(model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
-
-
-def _within_ellipsoid(model: ParametricMDP, fitted: LeastSquares) -> Region | Conflict:
-    return build_ellipsoid_region(model.space, model.expressions, fitted)
-
-
-def _within_drifts(
-    model: ParametricMDP, counts: TransitionCounts, found: Evidence, drifts: Sequence[Drift], misfit: float
-) -> Evidence:
-    """Return a tolerant set cut by the half-spaces of drift tests that contradict the model without tolerance."""
-    cuts = drift_constraints(model, counts, likelihood_table(model), drifts, found.error).widened(misfit)
-    assert cuts is not None
-    return replace(found, constraints=(*found.constraints, cuts))
-
-
-SETS: Mapping[Sets, ConfidenceMethod[Any]] = {
-    "interval": ConfidenceMethod(
-        expression_bounds,
-        within_intervals,
-        tolerant=TolerantMethod(tolerant_bounds, always(tolerant_shares(has_bets=False, has_drifts=False))),
-        half_spaces=ExpressionBounds.half_spaces,
-        options=("events",),
-    ),
-    "l1": ConfidenceMethod(row_bounds, lambda model, balls: build_l1_region(model.space, balls)),
-    "ellipsoid": ConfidenceMethod(least_squares, _within_ellipsoid),
-    "likelihood": ConfidenceMethod(
-        likelihood_set,
-        lambda model, likelihood: build_likelihood_region(model.space, model.expressions, likelihood.constraints),
-        budget=lambda cache, counts, is_asked: likelihood_budget(
-            cache.table, counts.pilot, has_directions=is_asked, has_time=counts.time is not None
-        ),
-        tolerant=TolerantMethod(
-            tolerant_set,
-            lambda _, counts, is_asked: tolerant_budget(counts.pilot, has_directions=is_asked),
-            _within_drifts,
-        ),
-        as_tests=lambda likelihood: likelihood,
-        half_spaces=Evidence.half_spaces,
-        has_directions=True,
-        announce=lambda questions, solvers: {"directions": value_directions(questions, solvers)},
-    ),
-    "table": ConfidenceMethod(
-        table_set,
-        lambda _, bounds: bounds.region,
-        budget=lambda _, counts, is_asked: table_budget(counts.pilot, is_asked=is_asked),
-        has_directions=True,
-        announce=lambda questions, _: {"questions": questions},
-        view=as_table,
-        fit=view_fit,
-    ),
+SETS: Mapping[Sets, ConfidenceMethod] = {
+    "interval": _intervals,
+    "l1": _balls,
+    "ellipsoid": _ellipsoid,
+    "likelihood": _likelihood,
+    TABLE: table_evidence,
 }
 """The kinds of confidence sets by their names (Sections 2.3, 2.4, 3 and 3.4 of the paper)."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from numbers import Real
-from typing import Any
 
 from plumdp.base.errors import DataError, Option
-from plumdp.confidence.sets import ConfidenceSet
 from plumdp.confidence.tolerant import require_misfit
 from plumdp.data.counts import PLANNED_SUM, TransitionCounts
 from plumdp.data.same_files import together
-from plumdp.learning.methods import SETS, ConfidenceMethod, Sets
+from plumdp.learning.methods import SETS, TABLE, Sets
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
@@ -45,46 +42,43 @@ def default_set(model: ParametricMDP, *, is_about_intervals: bool = False, is_ab
     return "likelihood" if is_about_parameters or not is_best_as_table(model) else "table"
 
 
-def chosen_method(
+def chosen_kind(
     model: ParametricMDP,
     confidence_set: Sets | None,
     events: Events | None,
     misfit: float,
     evidence: Mapping[str, tuple[int, int]] | None,
-) -> tuple[Sets, Callable[..., ConfidenceSet]]:
-    """Return the kind of confidence set and the function that makes it, or refuse options that exclude each other."""
-    about_intervals = {} if events is None else {"events": events}
-    kind = confidence_set
-    if kind is None:
-        about = {"is_about_intervals": bool(about_intervals), "is_about_parameters": bool(misfit or evidence)}
-        kind = default_set(model, **about)
+) -> Sets:
+    """Return the kind of confidence set, or refuse options that exclude each other."""
+    about = {"is_about_intervals": events is not None, "is_about_parameters": bool(misfit or evidence)}
+    kind = default_set(model, **about) if confidence_set is None else confidence_set
     require_misfit(misfit)
     if kind not in tuple(SETS):
         raise DataError(Option("confidence_set", kind), f": choose one of {', '.join(map(repr, SETS))}")
-    method = SETS[kind]
-    if model.counted.is_table and not method.is_for_tables:  # also: data of a table have more pilots (``weight``)
+    is_table = kind == TABLE
+    if model.counted.is_table and not is_table:  # also: data of a table have more pilots (``weight``)
         unknown = ": the rows of this model are unknown, without parameters; leave it out"
         raise DataError(Option("confidence_set", kind), unknown)
-    if method.is_for_tables and model.graph.levels is not None:
+    if is_table and model.graph.levels is not None:
         raise DataError(Option("confidence_set", kind), ": this is for models in memory; leave it out")
-    if misfit and method.is_for_tables:
+    if misfit and is_table:
         why = ": the rows of this model are unknown, and cannot be off; leave it out"
         seen = (": ", Option("confidence_set", kind), " sees no expressions in this model; leave out one of both")
         raise DataError(Option("misfit", misfit), *((why,) if model.counted.is_table else seen))
-    if about_intervals and not method.options:
+    if events is not None and kind != "interval":
         interval = Option("confidence_set", "interval")
         raise DataError(Option("confidence_set", kind), ": ", Option("events"), " are for ", interval)
-    if misfit:
-        return kind, _tolerant_measure(kind, about_intervals, float(misfit))
-    return kind, partial(method.measure, **about_intervals)
+    if events is not None and misfit:
+        raise DataError(Option("misfit", misfit), " chooses events itself: leave out ", Option("events"))
+    return kind
 
 
-def refuse_chosen(question: Question, counts: TransitionCounts, method: ConfidenceMethod[Any]) -> None:
+def refuse_chosen(question: Question, counts: TransitionCounts, kind: Sets) -> None:
     """Refuse to announce policies that these counts led to, unless it was those of a table before the first bets.
 
     Bets of a stage must not know what came later (Statement 7b), and those of parameters begin with the first runs.
     """
-    pilot, parts = counts.pilot if method.is_for_tables else None, counts.parts
+    pilot, parts = counts.pilot if kind == TABLE else None, counts.parts
     first = None if pilot is None else pilot.first_bets
     most = 0.0 if first is None or pilot is None else pilot.lengths[first]
     # the pilot is that of the parts that came first, but for a planned sum, whose is that of all
@@ -100,14 +94,3 @@ def refuse_chosen(question: Question, counts: TransitionCounts, method: Confiden
                 "Its value is bounded without that; to have bets on a policy, give one that you chose before, as you "
                 "made it, or choose it by the data before the first bets (counts.before_bets())"
             )
-
-
-def _tolerant_measure(kind: Sets, about_intervals: dict[str, Any], misfit: float) -> Callable[..., ConfidenceSet]:
-    """Return the function that makes the set if rows may be off, or refuse options for which nothing is proved."""
-    off, tolerant = Option("misfit", misfit), SETS[kind].tolerant
-    if about_intervals:
-        raise DataError(off, " chooses events itself: leave out ", Option("events"))
-    if tolerant is None:
-        kinds = " or ".join(repr(name) for name, method in SETS.items() if method.tolerant is not None)
-        raise DataError(off, f": there is no tolerant set of the kind {kind!r}; choose {kinds}")
-    return partial(tolerant.measure, misfit=misfit)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from plumdp.base.clock import Clock
 from plumdp.base.error_budget import equal_parts
-from plumdp.base.errors import DataError, ModelError, Option
-from plumdp.confidence.sets import ConfidenceSet
+from plumdp.base.errors import DataError, Option
 from plumdp.confidence.studies import Study, studies_of
 from plumdp.learning.learned import Learned
-from plumdp.learning.methods import SETS, Sets
+from plumdp.learning.methods import TABLE, Sets
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.build import project
 from plumdp.region.conflict import NOTHING_FITS, Conflict
-from plumdp.region.shapes import Region
+from plumdp.region.find import find_region
 from plumdp.result.certificate import outward
 
 _OPTION = Option("evidence")
@@ -27,7 +27,7 @@ def allowed_studies(
     model: ParametricMDP, evidence: Mapping[str, tuple[int, int]] | None, kind: Sets, misfit: float
 ) -> tuple[Study, ...]:
     """Return the studies that evidence is about, or refuse evidence for sets beside which nothing is proved for it."""
-    if evidence and SETS[kind].is_for_tables:
+    if evidence and kind == TABLE:
         why = ": the rows of this model have no parameters; leave it out"
         seen = (": ", Option("confidence_set", kind), " sees no parameters in this model; leave out one of both")
         raise DataError(Option("evidence", evidence), *((why,) if model.source is None else seen))
@@ -37,14 +37,9 @@ def allowed_studies(
     return studies_of(model, evidence)
 
 
-def region_within(learned: Learned, measured: ConfidenceSet, studies: Sequence[Study]) -> Region | Conflict:
-    """Return the region of a confidence set in the space that studies leave, each at an equal part of their share."""
-    method, model, error = SETS[learned.kind], learned.model, error_of_each(learned)
-    try:
-        space = model.space.cut(side for study in studies for side in study.sides(error))
-        return method.region(replace(model, space=space), measured)
-    except ModelError:  # nothing is left of the space
-        return NOTHING_FITS
+def with_errors(studies: Sequence[Study], error: float) -> tuple[Study, ...]:
+    """Return studies that divide an error equally."""
+    return tuple(replace(study, error=equal_parts(error, len(studies))) for study in studies)
 
 
 def with_studies(learned: Learned) -> Learned:
@@ -57,21 +52,17 @@ def with_studies(learned: Learned) -> Learned:
     ranges = [*zip(lower.tolist(), upper.tolist(), strict=True)]
     of_data = float(1 - learned.budget["evidence"]) * learned.error
     p_values = [study.p_value(low, high, of_data) for study, (low, high) in zip(studies, ranges, strict=True)]
-    region = region_within(learned, learned.bounds, studies)
+    find = partial(find_region, learned.model.space, learned.model.expressions)
+    region = find((*learned.bounds.constraints, *studies))
     clock.lap("region")
     if not isinstance(region, Conflict):
         words = tuple(map(_assumption, studies, p_values))
         return replace(learned, region=region, rests_on=(*learned.rests_on, *words), seconds=clock.laps)
     each = [*zip(studies, ranges, p_values, strict=True)]
-    alone = [one for one in each if isinstance(region_within(learned, learned.bounds, one[:1]), Conflict)]
-    found = _conflict(alone or each, error_of_each(learned))
+    alone = [one for one in each if isinstance(find((*learned.bounds.constraints, one[0])), Conflict)]
+    found = _conflict(alone or each)
     findings = tuple(_disagreement(study, p_value) for study, _, p_value in alone) or (_TOGETHER,)
     return replace(learned, region=replace(found, findings=findings), seconds=clock.laps)
-
-
-def error_of_each(learned: Learned) -> float:
-    """Return the error of the interval of each study."""
-    return equal_parts(learned.budget.error_of("evidence", learned.error), len(learned.studies))
 
 
 def _assumption(study: Study, p_value: float) -> str:
@@ -81,11 +72,11 @@ def _assumption(study: Study, p_value: float) -> str:
     return f"{same} ({agrees}), {trials}, and it was chosen without looking at these data"
 
 
-def _conflict(each: Sequence[tuple[Study, tuple[float, float], float]], error: float) -> Conflict:
+def _conflict(each: Sequence[tuple[Study, tuple[float, float], float]]) -> Conflict:
     """Return the conflict of studies and data, with what each says about the expression."""
     words = []
     for study, (low, high), _ in each:
-        lower, upper = study.interval(error)
+        lower, upper = study.interval(study.error)
         words.append(f"{study.text} in [{lower:.6g}, {upper:.6g}] ({_counts(study)} in the other study)")
         words.append(f"{study.text} in [{low:.6g}, {high:.6g}] (these data)")
     return replace(NOTHING_FITS, constraints=tuple(words))

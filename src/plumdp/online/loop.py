@@ -15,8 +15,8 @@ from plumdp.certifying.claims import status_of
 from plumdp.certifying.pipeline import relax
 from plumdp.certifying.valuation import with_looser
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
-from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
-from plumdp.confidence.sets import whole_set_of_updates, with_fixed_numbers
+from plumdp.confidence.model_cache import ModelCache
+from plumdp.confidence.sets import Counted, Evidence, whole_set_of_updates
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.observing import Act, Observe
 from plumdp.data.runs import Rng
@@ -24,7 +24,6 @@ from plumdp.data.same_files import new_parts
 from plumdp.learning.learn import check_fixed_numbers, learned_from
 from plumdp.learning.learned import Learned
 from plumdp.learning.options import error_of
-from plumdp.model.events import Events, find_events
 from plumdp.model.graph import Graph, IntArray, read_only
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Objective, digest
@@ -119,17 +118,17 @@ def learn_online(
             Option("relaxation", relaxation), ": learning while acting does not have it; choose 'rectangular'"
         )
     error = error_of(confidence)
-    events, fixed = find_events(model, factors=True), find_fixed_numbers(model)
+    cache = ModelCache(model)
     path = None if checkpoint is None else Path(checkpoint)
     settings = (
         f"objective {digest(objective)[:16]}, {relaxation=}, {growth=}, {spacing=}, {exploration=}, {precision=}, "
         f"{confidence=}"
     )
-    state = _start(model, len(events), settings, path)
+    state = _start(model, len(cache.events), settings, path)
     prepared: Prepared | None = None
     while True:
         began = perf_counter()
-        learned, bounds = _learn(model, state, events, fixed, error)
+        learned, bounds = _learn(cache, state, error)
         uncertain = relax(learned, relaxation)
         best_start, worst_start = state.starts()
         prepared = prepare(uncertain, objective, "optimistic", like=prepared)
@@ -176,17 +175,16 @@ def _start(model: ParametricMDP, n_events: int, settings: str, path: Path | None
     return state
 
 
-def _learn(
-    model: ParametricMDP, state: OnlineState, events: Events, fixed: FixedNumbers, error: float
-) -> tuple[Learned, ExpressionBounds]:
+def _learn(cache: ModelCache, state: OnlineState, error: float) -> tuple[Learned, ExpressionBounds]:
     """Return the region and the bounds after an update, with tests of the fixed numbers if there are any."""
-    seen = new_parts(int(state.counts.sum()), is_simulated=True)
+    model, seen = cache.model, new_parts(int(state.counts.sum()), is_simulated=True)
     counts = TransitionCounts(model.graph, state.counts, "adaptive", parts=seen)
-    budget = with_fixed_numbers(whole_set_of_updates()) if len(fixed) else whole_set_of_updates()
-    now = expression_bounds(model, counts, error=budget.error_of_set(error), events=events)
+    budget = Counted(cache, counts, error).divided(whole_set_of_updates())
+    now = expression_bounds(model, counts, error=budget.error_of_set(error), events=cache.events)
     # beta-binomial intervals hold at all updates at once, so that the earlier ones still hold
-    bounds = intersect(now, state.event_lower, state.event_upper, state.ends, model.expressions)
-    return check_fixed_numbers(learned_from(model, counts, bounds, error, budget), fixed), bounds
+    bounds = intersect(now, state.event_lower, state.event_upper, state.ends)
+    learned = learned_from(model, counts, Evidence.of("interval", bounds, budget), error)
+    return check_fixed_numbers(replace(learned, cache=cache), cache.fixed), bounds
 
 
 def _safe(
@@ -243,7 +241,7 @@ def _record(
         learned,
         questions=(Question(learned.model, objective),),
         options={
-            "confidence_set": bounds.kind,
+            "confidence_set": learned.kind,
             "events": False,
             "misfit": 0.0,
             "evidence": None,

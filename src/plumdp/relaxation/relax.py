@@ -11,7 +11,8 @@ import numpy as np
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Relaxation as Relaxation
 from plumdp.confidence.binomial import widened
-from plumdp.confidence.sets import ConfidenceSet
+from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.confidence.sets import Evidence
 from plumdp.confidence.untied import untied_bounds
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.expressions.table import ExpressionTable
@@ -28,7 +29,7 @@ from plumdp.relaxation.intervals import IntervalMDP, RowNature
 from plumdp.relaxation.row_polytopes import row_polytopes
 
 
-def interval_wise(model: ParametricMDP, bounds: ConfidenceSet) -> IntervalMDP:
+def interval_wise(model: ParametricMDP, bounds: Evidence | ExpressionBounds) -> IntervalMDP:
     """Return P_I, in which each transition has the interval of its expression, whatever the others do.
 
     >>> from plumdp import case_study, simulate
@@ -216,7 +217,7 @@ class RelaxationMethod:
 
     words: str  # how certificates call it
     meaning: str  # which parameters its bounds allow for, as reports say it
-    build: Callable[[ParametricMDP, ConfidenceSet, Region], IntervalMDP]
+    build: Callable[[ParametricMDP, Evidence, Region], IntervalMDP]
     looser: tuple[Relaxation, ...] = ()  # those that allow for every nature of this one, whatever the model (Theorem 2)
     needs_intervals: bool = False  # of the confidence set itself
     needs_parameters: bool = False
@@ -276,21 +277,21 @@ def refusal(relaxation: Relaxation, model: ParametricMDP) -> str:
     return f"{model.no_points}; choose 'expression'" if method.picks_points and model.graph.levels is not None else ""
 
 
-def relaxations_of(model: ParametricMDP, bounds: ConfidenceSet) -> tuple[Relaxation, ...]:
+def relaxations_of(model: ParametricMDP, bounds: Evidence) -> tuple[Relaxation, ...]:
     """Return the relaxations that there are of a model and a set, from loose to tight."""
     has_intervals = bounds.intervals is not None
     names = (name for name, method in RELAXATIONS.items() if has_intervals or not method.needs_intervals)
     return tuple(name for name in names if not refusal(name, model))
 
 
-def _for_each_row(model: ParametricMDP, bounds: ConfidenceSet, region: Region) -> IntervalMDP:
+def _for_each_row(model: ParametricMDP, bounds: Evidence, region: Region) -> IntervalMDP:
     """Return what nature may do in each row, whatever one point for all states, or bets, say besides."""
     if model.counted.is_table:
         return interval_wise(model, bounds)
     return rectangular(model, region, within=_intervals_and_box(model, bounds, region))
 
 
-def _intervals_and_box(model: ParametricMDP, bounds: ConfidenceSet, region: Region) -> IntervalMDP:
+def _intervals_and_box(model: ParametricMDP, bounds: Evidence, region: Region) -> IntervalMDP:
     """Return P_Θ, cut to P_I if the set has intervals.
 
     A tighter relaxation stays within both, also after rounding.

@@ -12,11 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.error_budget import ErrorBudget, Share, equal_parts, favoured_parts
-from plumdp.base.vocabulary import Sets
-from plumdp.confidence.bets import Direction
+from plumdp.confidence.bets import Direction, HalfSpace
 from plumdp.confidence.likelihood import ANNOUNCED, guarantee_of
-from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import OF_SET, TESTS, ConfidenceSet, Guarantee, graph_alone
+from plumdp.confidence.sets import OF_SET, TESTS, Counted, Evidence, Guarantee, graph_alone
 from plumdp.data.counts import N_TABLE_PILOTS, Pilot, TransitionCounts
 from plumdp.data.pilots import pilot_assumption
 from plumdp.model.graph import FloatArray, read_only
@@ -24,6 +22,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import FIRST_DATA, Question
 from plumdp.region.conflict import Conflict
+from plumdp.region.find import enclose
 from plumdp.region.shapes import Box, Region
 from plumdp.solver.coupled.bounds import Proof
 from plumdp.tables.bracket import Errors, Moments
@@ -64,8 +63,6 @@ class TableSet:
     announced: tuple[Announced, ...] = ()
     rests_on: tuple[str, ...] = ()
     conflict: Conflict | None = None  # if the model is a view, and the data exclude the space of its parameters
-    kind: Sets = "table"
-    estimate: None = None
 
     def about(self, question: Question) -> list[Announced]:
         """Return the policies that bets were placed on for a question."""
@@ -81,10 +78,12 @@ class TableSet:
         """The lower and the upper bound of each expression."""
         return self.lower, self.upper
 
-    @property
-    def region(self) -> Region | Conflict:
-        """The region of the parameters, of which there are none."""
-        return self.conflict or Box((), read_only(np.zeros(0)), read_only(np.zeros(0)))
+    def half_spaces(self, names: tuple[str, ...]) -> tuple[HalfSpace, ...]:
+        """Return none, as there are no parameters."""
+        return ()
+
+    def widened(self, misfit: float) -> None:
+        """Return None: rows that are unknown cannot be off."""
 
     @property
     def directions(self) -> tuple[Direction, ...]:
@@ -92,6 +91,21 @@ class TableSet:
         nothing = read_only(np.zeros(0))
         texts = (f"the value of {each.question.objective.text or 'the objective'}" for each in self.announced)
         return tuple(Direction(nothing, each.policy, text) for each, text in zip(self.announced, texts, strict=True))
+
+
+@enclose.register
+def _region(found: TableSet, *_: object) -> Region | Conflict:
+    """Return the region of the parameters, of which there are none."""
+    return found.conflict or Box((), read_only(np.zeros(0)), read_only(np.zeros(0)))
+
+
+def table_evidence(given: Counted) -> Evidence:
+    """Return what counts say about a table: intervals of all rows, and bets on the values of what was announced."""
+    budget = given.divided(table_budget(given.counts.pilot, is_asked=bool(given.questions)))
+    error = budget.error_of_set(given.error)
+    found = table_set(given.model, given.counts, error=error, budget=budget, questions=given.questions)
+    evidence = Evidence.of("table", found, budget)
+    return replace(evidence, directions=found.directions, rests_on=found.rests_on)
 
 
 def table_budget(pilot: Pilot | None, *, is_asked: bool) -> ErrorBudget:
@@ -125,11 +139,9 @@ def table_set(
     *,
     error: float,
     budget: ErrorBudget,
-    cache: ModelCache,
     questions: Sequence[Question] = (),
 ) -> TableSet:
     """Return intervals of all rows, and bets on the values of the questions' policies, from counts of a table."""
-    assert cache.model is model  # all that is kept of it are its distinct rows
     of_intervals = budget.error_in_set("intervals", error)
     found = table_intervals(model, counts, error=of_intervals)
     plain = TableSet(found.lower, found.upper, error, Guarantee.ANYTIME, None, conflict=found.conflict)
@@ -196,13 +208,14 @@ def moments_of(model: ParametricMDP, counts: TransitionCounts, pilot: Pilot, fir
 
 
 def bounds_by_bets(
-    bounds: ConfidenceSet, question: Question, policy: npt.NDArray[Any], lower: FloatArray, upper: FloatArray
+    evidence: Evidence, question: Question, policy: npt.NDArray[Any], lower: FloatArray, upper: FloatArray
 ) -> Proof | str:
     """Return bounds on the value of a policy by bets, or in words why there are none; no words if sets place none.
 
     ``lower`` and ``upper`` (n_states) are bounds on its values by the intervals of the set.
     """
-    if not isinstance(bounds, TableSet):
+    bounds = next(iter(evidence.of_kind(TableSet)), None)
+    if bounds is None:
         return ""
     if bounds.moments is None:
         return "no bets were placed, as it is not known which data came first"
@@ -213,13 +226,14 @@ def bounds_by_bets(
     return value_bounds(bounds.moments, largest, question.model, policy, question.objective, lower, upper)
 
 
-def announced_policies(bounds: ConfidenceSet, question: Question) -> list[tuple[float, npt.NDArray[Any]]] | None:
+def announced_policies(evidence: Evidence, question: Question) -> list[tuple[float, npt.NDArray[Any]]] | None:
     """Return the policies that bets were placed on for a question, and estimates of their values by all data.
 
     The sign of an estimate is such that larger ones are better, and the best comes first. If there is none, it is
     infinite. None of sets that place no bets on values.
     """
-    if not isinstance(bounds, TableSet):
+    bounds = next(iter(evidence.of_kind(TableSet)), None)
+    if bounds is None:
         return None
     if bounds.moments is None:
         return []

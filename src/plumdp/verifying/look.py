@@ -18,7 +18,7 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import drawn_pilot
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
-from plumdp.learning.methods import SETS
+from plumdp.learning.methods import PLACED, view_of
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question, ask
 from plumdp.result.data_file import read_data
@@ -88,7 +88,7 @@ class Look:
         if self.own is None:
             assert self.saved is not None
             return self.saved[0]
-        return SETS[self.certificate["options"]["confidence_set"]].view(self.own.model)
+        return view_of(self.own.model, self.certificate["options"]["confidence_set"])
 
     @property
     def counts(self) -> TransitionCounts:
@@ -96,8 +96,8 @@ class Look:
         if self.own is not None and self.own.counts is not None:
             return self.learned.counts
         assert self.saved is not None
-        counts, method = self.saved[1], SETS[self.certificate["options"]["confidence_set"]]
-        is_whole = counts.pilot is not None or not method.has_directions
+        counts = self.saved[1]
+        is_whole = counts.pilot is not None or self.certificate["options"]["confidence_set"] not in PLACED
         return counts if is_whole else replace(counts, pilot=drawn_pilot(counts, is_table=self.model.is_table))
 
     @cached_property

@@ -21,7 +21,6 @@ from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.sets import Evidence
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.learning.learned import Learned
-from plumdp.learning.studies import error_of_each
 from plumdp.model.parametric import ParametricMDP
 from plumdp_verify.counts import CountedRows
 from plumdp_verify.intervals import ANYTIME, FIXED, TOLERANT, event_trials, trials_of
@@ -66,7 +65,9 @@ def _intervals(learned: Learned, found: ExpressionBounds, data: CountedRows | No
 
 KINDS: dict[str, Callable[[Learned, Any, CountedRows | None], dict[str, Any]]] = {
     "likelihood": _likelihood_set,
-    "interval": lambda learned, found, data: {"intervals": _intervals(learned, found, data, "whole_set")},
+    "interval": lambda learned, found, data: {
+        "intervals": _intervals(learned, found.of_kind(ExpressionBounds)[0], data, "whole_set")
+    },
 }
 """The parts of a witness that say how a set follows from rows, as they are written and as a checker reads them."""
 
@@ -155,16 +156,15 @@ def bets_part(pilot: Pilot | None, found: LinearConstraints) -> dict[str, Any] |
 
 def studies_part(learned: Learned) -> dict[str, Any]:
     """Return the part of evidence from other studies, each with its interval, or nothing if there are none."""
-    error = error_of_each(learned)
     studies = [
         {
             "text": study.text,
             "polynomial": str(study.expression),
             "successes": study.successes,
             "trials": study.trials,
-            "lower": study.interval(error)[0],
-            "upper": study.interval(error)[1],
+            "lower": study.interval(study.error)[0],
+            "upper": study.interval(study.error)[1],
         }
         for study in learned.studies
     ]
-    return {"studies": {"error": error, "list": studies}} if studies else {}
+    return {"studies": {"error": learned.studies[0].error, "list": studies}} if studies else {}

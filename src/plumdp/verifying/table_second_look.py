@@ -6,7 +6,7 @@ Policy, references and weights are made again, each from counts that end where t
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +61,7 @@ def check_table_data(look: Look) -> None:
 
 def check_table_settings(look: Look) -> None:
     """Require that errors of intervals and bets are those that model and options decide."""
-    found, bets = cast("TableSet", look.learned.bounds), look.witness["bets"]
+    found, bets = look.learned.bounds.of_kind(TableSet)[0], look.witness["bets"]
     mine, own = look.witness["intervals"], intervals_part(look.learned, found, TableRows.of(look.model), set())
     errors = {"intervals": (mine["error"], own["error"]), "events": (mine["number"], own["number"])}
     if bets is not None:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from fractions import Fraction
 from math import inf, isfinite
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +61,7 @@ def refuse_unknown_tables(learned: Learned, question: Question) -> None:
 
 def table_content(learned: Learned, question: Question, certificate: Certificate) -> dict[str, Any]:
     """Return the parts of a witness that are about a table: counts, chain, intervals, values and bets."""
-    found, rows = cast("TableSet", learned.bounds), TableRows.of(learned.model)
+    found, rows = learned.bounds.of_kind(TableSet)[0], TableRows.of(learned.model)
     chain, keys = table_chain_part(question, certificate.policy, rows)
     support = support_part(question.model, rows)
     used = {row[2] for row in chain["rows"] if row is not None and isinstance(row[2], int)} | {
@@ -121,7 +121,7 @@ def _bets_part(
 
     ``keys`` are the open nodes of the checker, and ``start`` (2, n) the bounds on them that intervals prove.
     """
-    found = cast("TableSet", learned.bounds)
+    found = learned.bounds.of_kind(TableSet)[0]
     if found.moments is None:
         return None
     if len(places_elsewhere(question.model)):
