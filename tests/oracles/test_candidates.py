@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.confidence.model_cache import ModelCache
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.model.question import ask
 from plumdp.tables import candidates, table_set
@@ -106,14 +105,14 @@ ALL = []  # all data of the moment, for the mutant that looks at them
 def expectations():
     """Return the exact expectation of what bets won, for the first and the last candidate, and how many there were."""
     question, budget = ask('Pmax=? [ F "goal" ]', model()), table_set.table_shares(has_bets=True)
-    cache, means, numbers = ModelCache(model()), dict.fromkeys(product(("first", "last"), (-1, 1)), Fraction(0)), set()
+    means, numbers = dict.fromkeys(product(("first", "last"), (-1, 1)), Fraction(0)), set()
     for batches in product(*(list(all_batches(visits)) for visits in VISITS)):
         (a, b, c), chance = (each[0] for each in batches), prod(each[1] for each in batches)
         lengths = (float(a.sum()), float((a + b).sum()))
         pilot = Pilot(a, moments=(a, a + b), lengths=lengths, expected=PLANNED * float((a + b + c).sum()))
         ALL[:] = [a + b + c]
         counts = TransitionCounts(model().graph, a + b + c, "adaptive", pilot)
-        found = table_set.table_set(model(), counts, error=0.1, budget=budget, cache=cache, questions=[question])
+        found = table_set.table_set(model(), counts, error=0.1, budget=budget, questions=[question])
         numbers.add((len(found.announced), *(each.policy.dtype.kind for each in found.announced)))
         for which, each in (("first", found.announced[0]), ("last", found.announced[-1])):
             for sign, product_of_bets in zip((-1, 1), winnings(each, found.moments), strict=True):

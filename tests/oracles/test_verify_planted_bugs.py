@@ -211,13 +211,13 @@ def test_a_limit_of_all_policies_that_is_too_small_is_found(tmp_path, monkeypatc
 
 def earlier_intervals_are_too_narrow(patch):
     """What is kept of earlier updates has lost a tenth of its width at both ends."""
-    honest = methods.intersect
+    honest = loop.intersect
 
     def narrow(bounds, lower, upper, *rest):
         off = 0.1 * (upper - lower) * (upper - lower < 0.5)
         return honest(bounds, lower + off, upper - off, *rest)
 
-    patch.setattr(methods, "intersect", narrow)
+    patch.setattr(loop, "intersect", narrow)
 
 
 @pytest.mark.parametrize("plant", [earlier_intervals_are_too_narrow, intervals_have_the_whole_error])

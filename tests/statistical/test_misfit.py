@@ -12,8 +12,8 @@ import pytest
 from constraints import half_spaces_of, strips_of
 from tiers import size
 
-from plumdp.confidence import tolerant
 from plumdp.confidence.bets import Direction
+from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.likelihood import LinearConstraints
 from plumdp.confidence.tolerant import tolerant_set
 
@@ -56,8 +56,8 @@ def excluded(name, side, seed):
     rows = game_of.moved_against(game, game.policy, MISFIT, side)
     counts = game_of.data_of(game, rows, 20_000, rng)
     found = tolerant_set(
-        model, counts, error=0.1, misfit=MISFIT, directions=lambda at: [Direction(d) for d in np.eye(len(at))]
-    )
+        model, counts, error=0.1, directions=lambda at: [Direction(d) for d in np.eye(len(at))]
+    ).widened(MISFIT)
     values = np.array([float(f.evaluate(model.space.point(point))) for f in strips_of(found).events.polynomials])
     outside = (values < strips_of(found).event_lower) | (values > strips_of(found).event_upper)
     return bool((half_spaces_of(found).rows @ truth > half_spaces_of(found).offsets).any()), bool(outside.any())
@@ -75,5 +75,5 @@ def test_half_spaces_that_are_not_moved_are_caught(monkeypatch):
 
 
 def test_intervals_that_are_not_widened_are_caught(monkeypatch):
-    monkeypatch.setattr(tolerant, "widened", lambda lower, upper, misfit: (lower, upper))
+    monkeypatch.setattr(ExpressionBounds, "widened", lambda found, misfit: found)
     assert sum(excluded(name, 1, 0)[1] for name in NAMES) >= 3

@@ -19,13 +19,13 @@ import numpy as np
 import plumdp as pl
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.constants import find_fixed_numbers
-from plumdp.confidence.sets import whole_set_of_updates, with_fixed_numbers
+from plumdp.confidence.sets import Evidence, whole_set_of_updates, with_fixed_numbers
 from plumdp.learning.learn import Learned, check_fixed_numbers, learned_from
-from plumdp.learning.methods import SETS
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import read_only
 from plumdp.model.parametric import ParametricMDP
+from plumdp.region.find import find_region
 from plumdp.relaxation.intervals import IntervalMDP
 
 N_LOOKS = 4000  # runs that say which row is visited most
@@ -206,10 +206,10 @@ def learned_by(wrong: Wrong, counts, *, error: float = 0.001) -> dict[str, Learn
     model, fixed = wrong.case.model, find_fixed_numbers(wrong.case.model)
     budget = with_fixed_numbers(whole_set_of_updates()) if len(fixed) else whole_set_of_updates()
     bounds = expression_bounds(model, counts, error=budget.error_of_set(error))
-    intervals = learned_from(model, counts, bounds, error, budget)
+    intervals = learned_from(model, counts, Evidence.of("interval", bounds, budget), error)
     objectives = [wrong.case.objective]
     tested = pl.learn(model, counts, confidence=1 - error, confidence_set="likelihood", objectives=objectives)
-    untested = replace(tested, region=SETS["likelihood"].region(model, tested.bounds), fit=None)
+    untested = replace(tested, region=find_region(model.space, model.expressions, tested.bounds.constraints), fit=None)
     return {
         OLD: check_fixed_numbers(intervals, fixed),
         UNTESTED: check_fixed_numbers(untested, fixed),

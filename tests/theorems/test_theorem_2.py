@@ -16,7 +16,7 @@ from tiers import size
 import plumdp as pl
 from plumdp.certifying.pipeline import conclude, relax
 from plumdp.confidence.bounds import expression_bounds
-from plumdp.confidence.sets import whole_set
+from plumdp.confidence.sets import Evidence, whole_set
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
@@ -236,13 +236,11 @@ def with_intervals(model, intervals):
     nothing = TransitionCounts(model.graph, np.zeros(model.graph.n_transitions, dtype=np.int64), "independent")
     bounds = expression_bounds(model, nothing, events=find_events(model, merge_complements=False))
     by_event = [intervals.get(f, (0, 1)) for f in bounds.events.polynomials]
-    by_expression = [intervals.get(f, (0, 1)) for f in model.expressions.polynomials]
     event_lower, event_upper = np.array(by_event, dtype=float).T
-    lower, upper = np.array(by_expression, dtype=float).T
-    bounds = replace(bounds, event_lower=event_lower, event_upper=event_upper, lower=lower, upper=upper)
+    bounds = bounds.moved_to(event_lower, event_upper)
     region = build_region(model.space, bounds.events.polynomials, event_lower, event_upper)
     assert not isinstance(region, Conflict)
-    return Learned(model, nothing, 0.001, whole_set(), bounds, region, {})
+    return Learned(model, nothing, 0.001, Evidence.of("interval", bounds, whole_set()), region, {})
 
 
 def interval_of(learned, relaxation, expression):

@@ -1,7 +1,6 @@
 """Every confidence set answers the same questions, and a new kind is one entry of a table."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
@@ -10,10 +9,11 @@ import pytest
 
 import plumdp as pl
 from plumdp.certifying.pipeline import compare, conclude
+from plumdp.confidence.likelihood import LinearConstraints
+from plumdp.confidence.sets import Evidence, Guarantee, whole_set
 from plumdp.learning.learn import learn
-from plumdp.learning.methods import SETS, ConfidenceMethod, Sets
+from plumdp.learning.methods import SETS, TABLE, Sets
 from plumdp.model import free_rows
-from plumdp.region.build import build_region
 from plumdp.relaxation.relax import relaxations_of
 
 p, q = pl.parameters("p", "q")
@@ -36,7 +36,7 @@ def test_the_table_has_every_kind_that_users_may_name():
     assert tuple(SETS) == get_args(Sets)
 
 
-KINDS = [kind for kind, method in SETS.items() if not method.is_for_tables]  # of a model with parameters
+KINDS = [kind for kind in SETS if kind != TABLE]  # of a model with parameters
 
 
 def test_tables_have_sets_of_tables_alone():
@@ -81,10 +81,10 @@ def test_a_set_says_what_it_rests_on_if_a_pilot_placed_it(kind):
     assert len(learned.policies) == is_placed
 
 
-def test_nobody_asks_for_the_type_of_a_confidence_set():
-    types = r"isinstance\([^)]*(LeastSquares|RowBounds)"
+def test_only_regions_and_the_files_that_define_them_ask_for_the_type_of_a_constraint():
+    types = r"isinstance\([^)]*(Likelihood|LinearConstraints|ExpressionBounds|LeastSquares|RowBounds|TableSet)\b"
     files = {path: path.read_text("utf-8") for path in Path(pl.__file__).parent.rglob("*.py")}
-    assert [path.name for path, text in files.items() if re.search(types, text)] == []
+    assert [path.name for path, text in files.items() if re.search(types, text)] == ["likelihood_region.py"]
 
 
 def test_a_set_without_intervals_has_no_interval_wise_relaxation():
@@ -99,26 +99,16 @@ def test_a_set_without_intervals_has_no_interval_wise_relaxation():
         conclude(learned, 'Pmax=? [ F "won" ]', relaxation="interval")
 
 
-@dataclass(frozen=True)
-class KnownBox:
-    """A set of a kind that the package does not know: each parameter is within 1/8 of 1/2."""
-
-    kind: str = "box"
-    method: str = "a box that is known"
-    guarantee: str = "finite-sample, anytime"
-    intervals: None = None
-    estimate: None = None
-    directions: tuple = ()
-    rests_on: tuple = ()
+def known_box(given):
+    """Return evidence of a kind that the package does not know: each parameter is within 1/8 of 1/2."""
+    sides = LinearConstraints(np.vstack([np.eye(2), -np.eye(2)]), np.repeat([5 / 8, -3 / 8], 2), ("",) * 4, 0.0)
+    guarantee = Guarantee.ANYTIME
+    return Evidence("box", "a box that is known", guarantee, 0.0, given.divided(whole_set()), (sides,))
 
 
 def test_a_new_kind_of_set_is_one_entry_of_the_table(monkeypatch):
     """Both coins are tossed: the value lies between 3/8 squared and 5/8 squared, whichever relaxation is taken."""
-    box = ConfidenceMethod(
-        lambda model, counts, *, error: KnownBox(),
-        lambda model, found: build_region(model.space, [p, q], [3 / 8] * 2, [5 / 8] * 2),
-    )
-    monkeypatch.setitem(SETS, "box", box)
+    monkeypatch.setitem(SETS, "box", known_box)
     model, counts = two_coins()
     found = compare(model, counts, 'Pmax=? [ F "won" ]', confidence_set="box")
     assert [each.relaxation for each in found] == ["parameter", "expression", "rectangular", "coupled"]

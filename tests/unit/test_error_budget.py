@@ -21,8 +21,7 @@ from plumdp.base.error_budget import ErrorBudget, Share, equal_parts
 from plumdp.confidence import likelihood, tolerant
 from plumdp.confidence.likelihood import Order, likelihood_shares
 from plumdp.confidence.likelihood_table import likelihood_table
-from plumdp.confidence.sets import whole_set, whole_set_of_updates, with_fixed_numbers
-from plumdp.confidence.studies import beside_studies
+from plumdp.confidence.sets import beside_studies, whole_set, whole_set_of_updates, with_fixed_numbers
 from plumdp.confidence.tolerant import tolerant_shares
 from plumdp.data.counts import PilotEnd
 from plumdp.fit import model_fit as fit

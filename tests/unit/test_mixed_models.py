@@ -236,7 +236,7 @@ class TestIntervals:
         """In jumps and in even states p is tried; the table alone would not know that both are one number."""
         table, alone = (pl.learn(m, data(), confidence_set="table") for m in (mixed(), as_table(mixed())))
         apart = pl.learn(replace(as_table(mixed()), source=None), data())
-        of = lambda learned: learned.bounds.upper - learned.bounds.lower  # noqa: E731
+        of = lambda learned: np.subtract(*learned.bounds.intervals[::-1])  # noqa: E731
         half = as_table(mixed()).expression[mixed().expression == mixed().expressions.polynomials.index(p / 2)][0]
         assert of(table)[half] < 0.8 * of(apart)[half]
         assert np.array_equal(of(table), of(alone))

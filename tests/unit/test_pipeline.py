@@ -6,10 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from constraints import strips_of
 
 import plumdp as pl
 from plumdp.certifying.pipeline import certify, compare, conclude, relax
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
+from plumdp.confidence.sets import Evidence
 from plumdp.learning.learn import learn, learned_from
 from plumdp.model.objective import Reach, Reward
 from plumdp.region.conflict import Conflict
@@ -151,7 +153,7 @@ def test_two_rows_with_one_expression_and_clashing_frequencies_are_pooled_and_on
     """One expression is one event, so that all its trials count together: no intervals exclude each other."""
     model = two_coins()
     learned = learn(model, counts_of(model, s0=(900, 100), s1=(100, 900)), confidence_set="interval")
-    assert learned.bounds.successes.tolist() == [1000]
+    assert strips_of(learned.bounds).successes.tolist() == [1000]
     assert isinstance(learned.region, Conflict)
     assert learned.region.constraints == ()
     assert learned.fit.p_value < 1e-100
@@ -367,8 +369,8 @@ def test_a_model_without_unknowns_needs_no_data(relaxation):
 def test_a_region_of_one_point_is_known():
     model = two_coins()
     learned = learn(model, counts_of(model, s0=(1, 1)), confidence_set="interval")
-    point = replace(learned.bounds, event_lower=np.array([0.5]), event_upper=np.array([0.5]))
-    known = learned_from(model, learned.counts, point, learned.error, learned.budget)
+    point = strips_of(learned.bounds).moved_to(np.array([0.5]), np.array([0.5]))
+    known = learned_from(model, learned.counts, Evidence.of("interval", point, learned.budget), learned.error)
     for relaxation in ("expression", "rectangular", "parameter", "coupled"):
         certificate = conclude(known, goal(model), relaxation=relaxation)
         assert certificate.lower <= 0.25 <= certificate.upper

@@ -17,7 +17,7 @@ import plumdp as pl
 from plumdp.certifying import valuation
 from plumdp.cli import COMMANDS, Command, app
 from plumdp.cli.arguments import load
-from plumdp.learning.methods import SETS, ConfidenceMethod
+from plumdp.learning.methods import SETS
 from plumdp.model.objective import Reach
 from plumdp.model.readers import read
 from plumdp.relaxation.intervals import IntervalMDP
@@ -45,33 +45,26 @@ def study():
 
 
 CONFIDENCE_SET = '''
-from dataclasses import dataclass
 import numpy as np
-from plumdp.confidence.sets import Guarantee
+from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.confidence.sets import Evidence, Guarantee, whole_set
 
-@dataclass(frozen=True, eq=False)
-class Everything:
+def everything(given):
     """All distributions: what is known without any data."""
-    intervals: tuple
-    kind: str = "everything"
-    method: str = "no data used"
-    guarantee: Guarantee = Guarantee.ANYTIME
-    estimate: None = None
-    directions: tuple = ()
-    rests_on: tuple = ()
-
-def everything(model, counts, *, error):
-    n = len(model.expressions)
-    return Everything((np.zeros(n), np.ones(n)))
+    budget, events = given.divided(whole_set()), given.cache.events
+    n, error = len(events), budget.error_of_set(given.error)
+    nothing, guarantee = np.zeros(n, dtype=np.int64), Guarantee.ANYTIME
+    whole = ExpressionBounds(
+        given.model.expressions, events, np.zeros(n), np.ones(n), nothing, nothing, error, "no data used", guarantee
+    )
+    return Evidence.of("everything", whole, budget)
 '''
 
 
 @pytest.fixture
 def everything(tmp_path, monkeypatch):
     """Add a set whose region is the whole space."""
-    new = load_file(tmp_path, "everything", CONFIDENCE_SET)
-    entry = ConfidenceMethod(new.everything, lambda model, _: pl.stages.build_region(model.space, [], [], []))
-    monkeypatch.setitem(SETS, "everything", entry)
+    monkeypatch.setitem(SETS, "everything", load_file(tmp_path, "everything", CONFIDENCE_SET).everything)
     return "everything"
 
 

@@ -9,6 +9,7 @@ import plumdp as pl
 from plumdp.base.error_budget import favoured_parts
 from plumdp.decisions import improve
 from plumdp.model.policy import policy_weights
+from plumdp.tables.table_set import TableSet
 
 REACH = 'Pmax=? [ F "goal" ]'
 GOOD = {"often": 0.6, "seldom": 0.7, "bad": 0.3}  # chance of the goal by action, from each of three places
@@ -44,7 +45,7 @@ def value(model, point, policy):
 
 
 def announced(counts, model):
-    return pl.learn(model, counts, objectives=[REACH], confidence=0.95).bounds.announced
+    return pl.learn(model, counts, objectives=[REACH], confidence=0.95).bounds.of_kind(TableSet)[0].announced
 
 
 def test_rows_that_all_data_visit_leave_one_candidate_with_the_whole_share():

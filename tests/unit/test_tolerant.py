@@ -23,7 +23,6 @@ from plumdp.confidence.constants import excluded_numbers, find_fixed_numbers
 from plumdp.confidence.likelihood import Likelihood, LinearConstraints, Range, likelihood_set
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.tolerant import (
-    measure_tolerantly,
     range_of_bets,
     tolerant_bounds,
     tolerant_set,
@@ -226,7 +225,7 @@ def data(model, point, runs=2000, pilot=True, seed=1):
 def test_sets_grow_with_the_misfit():
     study = pl.case_study("parallel:5")
     counts = data(study.model, study.true_point)
-    measured = measure_tolerantly(
+    measured = tolerant_set(
         study.model, counts, error=0.01, directions=lambda at: [pl_direction(len(study.model.space.names))]
     )
     sets = [measured.widened(misfit) for misfit in (0.0, 1e-6, 0.01, 0.1)]
@@ -251,7 +250,7 @@ def test_without_a_misfit_half_spaces_are_those_of_the_likelihood_set():
     counts = data(study.model, study.true_point)
     options = {"error": 0.01, "directions": lambda at: [pl_direction(len(at))]}
     ours, theirs = (
-        half_spaces_of(tolerant_set(study.model, counts, misfit=0.0, **options)),
+        half_spaces_of(tolerant_set(study.model, counts, **options)),
         half_spaces_of(likelihood_set(study.model, counts, **options)),
     )
     assert (ours.rows == theirs.rows).all()
@@ -271,7 +270,7 @@ def test_the_share_of_intervals_does_not_depend_on_how_the_data_ended():
     }
     errors = {
         name: strips_of(
-            measure_tolerantly(
+            tolerant_set(
                 study.model, replace(counts, pilot=pilot), error=0.925, directions=lambda at: [pl_direction(len(at))]
             )
         ).error
@@ -450,6 +449,6 @@ def test_what_has_no_proof_with_a_misfit_is_refused(options, text):
 
 def test_intervals_alone_have_the_whole_error():
     model = two_coins()
-    found = tolerant_bounds(model, counts_of(model, (500, 500), (510, 490), (245, 755)), error=0.01, misfit=0.01)
+    found = tolerant_bounds(model, counts_of(model, (500, 500), (510, 490), (245, 755)), error=0.01)
     assert found.error == 0.01
     assert found.guarantee == "finite-sample, anytime"
