@@ -24,7 +24,8 @@ from plumdp.confidence.reward_coins import Pooled, RewardCoins
 from plumdp.confidence.studies import Study
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.decisions import verify
-from plumdp.learning import learn, methods, studies
+from plumdp.learning import learn, studies
+from plumdp.online import loop
 from plumdp.solver.at_points import PointSolver
 from plumdp.solver.coupled import bounds as coupled_bounds
 from plumdp.solver.coupled import brackets, residual_kernels
