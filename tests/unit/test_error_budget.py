@@ -26,8 +26,8 @@ from plumdp.confidence.tolerant import tolerant_shares
 from plumdp.data.counts import PilotEnd
 from plumdp.fit import model_fit as fit
 from plumdp.learning import learn as learning
-from plumdp.learning import storage
 from plumdp.online import loop
+from plumdp.relaxation import relax
 from plumdp.tables.table_set import table_shares
 from studies.layered import layered_model
 
@@ -286,7 +286,7 @@ def spent(monkeypatch):
     record(fit, "time_tests", lambda *_, error, **__: place[0].add("time", error))
     record(fit, "equal_parts", cells)
     record(learning, "excluded_numbers", lambda *_, error, **__: found.add("fixed_numbers", error))
-    record(storage, "untied_bounds", lambda *_, error: found.add("graph_alone", error))
+    record(relax, "untied_bounds", lambda *_, error: found.add("graph_alone", error))
     record(loop, "expression_bounds", lambda *_, error, **__: found.add("whole_set", error))
     monkeypatch.setattr(likelihood, "law_of_pilot", law_of_pilot)
     monkeypatch.setattr(learning, "fit_model", fit_model)
