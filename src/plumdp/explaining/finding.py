@@ -267,8 +267,7 @@ def _information(numbers: npt.NDArray[np.intp]) -> float:
 
 def table_rows(learned: Learned, asked: Question, policy: Policy, *, most: int = 200) -> tuple[ExpressionRow, ...]:
     """Return bounds on the probabilities of unknown rows, first those of rows that limit the width most."""
-    model, bounds = learned.model.counted, learned.bounds
-    assert isinstance(bounds, TableSet)
+    model, (bounds,) = learned.model.counted, learned.bounds.of_kind(TableSet)
     graph, rows = model.graph, model.rows
     seen = rows.sum_by_place(learned.counts.counts)
     visits = rows.sum_by_row(seen)

@@ -122,7 +122,7 @@ def learn(
         rests_on=_rests_on(found, data if not misfit else replace(data, time=None)),
         questions=questions,
         misfit=float(misfit),
-        studies=with_errors(studies, found.budget.error_of("evidence", error)),
+        studies=with_errors(studies, found.budget.error_of("evidence", error)) if studies else (),
         cache=cache,
         options={
             "confidence_set": kind,

@@ -27,7 +27,8 @@ def view_of(model: ParametricMDP, kind: Sets) -> ParametricMDP:
     return as_table(model) if kind == TABLE else as_parametric(model)
 
 
-def _intervals(given: Counted) -> Evidence:
+def interval_evidence(given: Counted) -> Evidence:
+    """Return evidence of intervals of the events of a model, made for rows that vary if there is a misfit."""
     if given.misfit:
         budget = given.divided(tolerant_shares(has_bets=False, has_drifts=False))
         error = budget.error_of_set(given.error)
@@ -38,18 +39,21 @@ def _intervals(given: Counted) -> Evidence:
     return Evidence.of("interval", found, budget)
 
 
-def _balls(given: Counted) -> Evidence:
+def l1_evidence(given: Counted) -> Evidence:
+    """Return evidence of L1 balls of the rows of a model."""
     budget = given.divided(whole_set())
     return Evidence.of("l1", row_bounds(given.model, given.counts, error=budget.error_of_set(given.error)), budget)
 
 
-def _ellipsoid(given: Counted) -> Evidence:
+def ellipsoid_evidence(given: Counted) -> Evidence:
+    """Return evidence of an ellipsoid about the least-squares estimate."""
     budget = given.divided(whole_set())
     found = least_squares(given.model, given.counts, error=budget.error_of_set(given.error))
     return Evidence.of("ellipsoid", found, budget)
 
 
-def _likelihood(given: Counted) -> Evidence:
+def likelihood_evidence(given: Counted) -> Evidence:
+    """Return evidence of the likelihood, bets and intervals, and with a misfit bets and intervals alone."""
     counts, is_asked = given.counts, given.directions is not None
     if given.misfit:
         budget = given.divided(tolerant_budget(counts.pilot, has_directions=is_asked))
@@ -70,10 +74,10 @@ def _likelihood(given: Counted) -> Evidence:
 
 
 SETS: Mapping[Sets, ConfidenceMethod] = {
-    "interval": _intervals,
-    "l1": _balls,
-    "ellipsoid": _ellipsoid,
-    "likelihood": _likelihood,
+    "interval": interval_evidence,
+    "l1": l1_evidence,
+    "ellipsoid": ellipsoid_evidence,
+    "likelihood": likelihood_evidence,
     TABLE: table_evidence,
 }
 """The kinds of confidence sets by their names (Sections 2.3, 2.4, 3 and 3.4 of the paper)."""
