@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from flint import arb
+from flint import arb, arb_mat
 from support.tiers import TIER, size
 from support.verified_results import rewrite
 from support.verified_tables import PROPERTY, counts_of, few_rows, many_rows, proposed, saved, walk
@@ -187,7 +187,7 @@ def test_largest_eigenvalues_are_bounded_from_above_and_closely():
         root = rng.standard_normal((int(rng.integers(1, 12)),) * 2)
         form, scale = root @ root.T, np.abs(rng.standard_normal(len(root))) * (rng.random(len(root)) < 0.8)
         with exactly():
-            bound = table_joint._largest_root([[arb(x) for x in row] for row in form], [arb(x) for x in scale])
+            bound = table_joint._largest_root(arb_mat(form.tolist()), [arb(x) for x in scale])
         truth = np.sqrt(np.linalg.eigvalsh(scale[:, None] * form * scale)[-1].clip(0))
         assert truth * (1 - 1e-12) <= float(bound) <= truth * 1.01 + 1e-12
 
