@@ -12,6 +12,7 @@ import numpy.typing as npt
 from plumdp.certifying.policy_search import search_policies
 from plumdp.learning.learned import Learned
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
+from plumdp.model.levels import is_mapped
 from plumdp.model.objective import Objective
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.question import Question
@@ -138,7 +139,8 @@ def value_policy(
 ) -> Valuation:
     """Return the tightest bounds on the value of a policy that are proved, each end by itself."""
     checked = check_policy(question.model.graph, policy)
-    chosen = checked if checked.dtype.kind == "f" else read_only(checked.astype(np.int32))
+    is_kept = checked.dtype.kind == "f" or is_mapped(checked)  # what is on disk stays there
+    chosen = checked if is_kept else read_only(checked.astype(np.int32))
     sought = Sought(learned, question, uncertain, chosen, precision=precision)
     proofs, reason = prove(sought, {}, is_coupled=is_coupled)
     nature, coupled = proofs["nature"], [proof for name, proof in proofs.items() if name != "nature"]
