@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.data.counts import TransitionCounts
-from plumdp.model.graph import FloatArray, Indices
+from plumdp.model.graph import Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
@@ -31,7 +31,7 @@ from plumdp.verifying.table_chain_part import (
     support_part,
     table_chain_part,
 )
-from plumdp.verifying.table_witness import order_of_nodes, reference_rows
+from plumdp.verifying.table_witness import fixed_part, order_of_nodes
 from plumdp_verify.reading import Part, Rejected, require
 from plumdp_verify.table_chain import read_counts, read_table_chain
 
@@ -129,32 +129,18 @@ def _check_bets(bets: dict[str, Any], table: TableChain, moments: Moments, error
     plan = plan_of(table, moments, errors)
     if plan is None:
         raise Rejected("the pilot leaves nothing to bet on")
-    reference = make_reference(plan, errors.rows, errors.ball)
-    sets = {"kept": plan.is_kept & table.is_free, "mixed": reference.is_mixed}
-    for name, chosen in sets.items():
-        fits = np.flatnonzero(chosen[order]).tolist() == sorted(bets[name])
-        require(fits, f"{name}: other rows than those that the pilot leads to")
-    numbers = {
-        "spread": reference.spread[order],
-        "cut": reference.cut[order],
-        "sizes": np.array(reference.sizes).T[order],
-    }
-    numbers["reference"] = np.concatenate(reference_rows(reference, table, order))
-    given = {name: bets[name] for name in numbers} | {"reference": np.concatenate(bets["reference"])}
-    for name, found in numbers.items():
-        _require_close(found, given[name], f"{name}: other numbers than those that the pilot leads to")
+    for name, own in fixed_part(plan, make_reference(plan, errors.rows, errors.ball), order).items():
+        _require_close(own, bets[name], f"{name}: others than those that the pilot leads to")
     for name, sign in (("lower", -1), ("upper", 1)):
         side = bets["sides"][name]
         for b in range(len(moments.lengths)) if side is not None else ():
             until = Moments((*moments.counts[: b + 1], moments.counts[b]), moments.lengths[: b + 1], moments.planned)
             found = make_stages(plan, until, sign)[b].weight[order]
-            _require_close(
-                found, side["weights"][b], f"the weights of stage {b} are not what the data before it lead to"
-            )
+            what = f"the weights of stage {b} are not what the data before it lead to"
+            _require_close(found, side["weights"][b], what)
 
 
-def _require_close(found: FloatArray, given: Any, what: str) -> None:
-    other = np.array(given, dtype=np.float64)
-    scale = max(float(np.abs(found).max(initial=0.0)), float(np.abs(other).max(initial=0.0)))
-    is_close = found.shape == other.shape and bool((np.abs(found - other) <= _CLOSE * scale).all())
-    require(is_close, what)
+def _require_close(found: Any, given: Any, what: str) -> None:
+    mine, theirs = (np.concatenate([np.zeros(0), *map(np.atleast_1d, each)]) for each in (found, given))
+    scale = max(float(np.abs(each).max(initial=0.0)) for each in (mine, theirs))
+    require(mine.shape == theirs.shape and bool((np.abs(mine - theirs) <= _CLOSE * scale).all()), what)

@@ -28,6 +28,7 @@ from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
 from plumdp.tables.bracket import Errors, TableBounds, table_bounds
 from plumdp.tables.chain import TableChain
+from plumdp.tables.plan import Plan
 from plumdp.tables.rows import Reference
 from plumdp.tables.table_set import TableSet
 from plumdp.tables.values import chain_of_policy
@@ -145,7 +146,7 @@ def _bets_part(
         "shares": [str(Fraction(share).limit_denominator(10_000)) for share in shares],
         "policy": announced.index(chosen),
         "start": {"lower": start[0].tolist(), "upper": start[1].tolist()},
-        "reference": reference_rows(made.near.reference, table, order),
+        **fixed_part(made.plan, made.near.reference, order),
         **_written(made, chosen.errors, order, claimed),
     }
 
@@ -156,15 +157,22 @@ def order_of_nodes(table: TableChain, keys: Sequence[Key]) -> Indices:
     return np.array([number[state] for state, _ in keys])
 
 
-def reference_rows(reference: Reference, table: TableChain, order: Indices) -> list[list[float]]:
-    """Return the reference of each open node."""
-    first = table.chain.first
-    return [reference.probability[first[s] : first[s + 1]].tolist() for s in order.tolist()]
+def fixed_part(plan: Plan, reference: Reference, order: Indices) -> dict[str, Any]:
+    """Return what the pilot fixed of the bets on each open node."""
+    first, probability = plan.table.chain.first, reference.probability
+    return {
+        "kept": np.flatnonzero((plan.is_kept & plan.table.is_free)[order]).tolist(),
+        "reference": [probability[first[s] : first[s + 1]].tolist() for s in order.tolist()],
+        "sizes": np.array(reference.sizes).T[order].tolist(),
+        "spread": reference.spread[order].tolist(),
+        "cut": reference.cut[order].tolist(),
+        "mixed": np.flatnonzero(reference.is_mixed[order]).tolist(),
+    }
 
 
 def _written(made: TableBounds, errors: Errors, order: Indices, claimed: tuple[float, float]) -> dict[str, Any]:
     """Return what a bracket was made with; the norm of all rows only if it is needed."""
-    near, plan, joint, reference = made.near, made.plan, made.joint, made.near.reference
+    near, plan, joint = made.near, made.plan, made.joint
 
     def nodes(chosen: BoolArray) -> list[int]:
         return np.flatnonzero(chosen[order]).tolist()
@@ -190,11 +198,6 @@ def _written(made: TableBounds, errors: Errors, order: Indices, claimed: tuple[f
     }
     return {
         "errors": {"side": errors.of_side, "rows": errors.rows, "ball": errors.ball},
-        "kept": nodes(plan.is_kept & plan.table.is_free),
-        "sizes": [[float(size[s]) for size in reference.sizes] for s in order],
-        "spread": numbers(reference.spread),
-        "cut": numbers(reference.cut),
-        "mixed": nodes(reference.is_mixed),
         "known": nodes(near.is_known),
         "ball": nodes(near.rows.in_ball),
         "joint": {"core": nodes(joint.core), "unit": numbers(joint.unit)} if joint and needs_joint else None,
