@@ -29,7 +29,7 @@ from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread, thread_limit
 from plumdp.certifying.claims import make_certificate
 from plumdp.certifying.narrowing import on_its_own, worth_a_look
-from plumdp.certifying.valuation import best_of_all, best_valuation, is_worst, value_policy
+from plumdp.certifying.valuation import best_of_all, best_valuation, value_policy
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.learning.learn import learn
@@ -345,7 +345,8 @@ def conclude(
         else:
             valued = value_policy(learned, uncertain, robust.policy, question, precision=precision)
     limit = None
-    if policy is None and learned.conflict is None and is_worst(valued, question.objective):
+    is_worst = valued.lower == valued.upper and question.objective.is_vacuous(valued.lower)
+    if policy is None and learned.conflict is None and is_worst:
         limit = best_of_all(of_all, whole.objective, precision=precision)
     if question is not whole:
         question, valued = on_its_own(whole, question, valued)

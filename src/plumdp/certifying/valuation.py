@@ -183,11 +183,6 @@ def _is_policy_of(graph: Graph, policy: IntArray) -> bool:
     return bool(((graph.first_choice[:-1] <= policy) & (policy < graph.first_choice[1:])).all())
 
 
-def is_worst(valued: Valuation, objective: Objective) -> bool:
-    """Return whether the value of a policy is proved to be the worst possible one."""
-    return valued.lower == valued.upper and objective.is_vacuous(valued.lower)
-
-
 def best_of_all(uncertain: IntervalMDP, objective: Objective, *, precision: float) -> float:
     """Return a bound that no policy beats at any point of the region, from above if larger values are better.
 

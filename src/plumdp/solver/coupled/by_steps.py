@@ -22,7 +22,7 @@ from plumdp.solver.coupled.chain import PolicyChain, fixed_states
 from plumdp.solver.coupled.expansion import Expansion, by_expression, quadratic_part
 from plumdp.solver.coupled.forms import Forms
 from plumdp.solver.coupled.remainder import StepErrors
-from plumdp.solver.coupled.residuals import residuals_of
+from plumdp.solver.coupled.residuals import residual_bounds
 
 
 def known_value(chain: PolicyChain, objective: Objective, n_states: int) -> float:
@@ -73,7 +73,7 @@ def expand_by_steps(
         is_settled = step > alike and after.is_near(here)
         here = after if is_settled else here  # W may be any numbers: those that only rounding changes are kept
         if errors is not None:
-            residuals = residuals_of(chain, forms, after, here, exact_eigenvalues=False)
+            residuals = residual_bounds(chain, forms, after, here, exact_eigenvalues=False)
             goes_on = ~is_fixed[:n]
             # M_k = e_k + P M_{k+1}, with nature at its worst
             below, above = (

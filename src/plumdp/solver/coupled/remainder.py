@@ -47,7 +47,8 @@ class ErrorModel:
         if not np.isfinite(largest):
             return unknown
         # a power of two, so that dividing by it rounds nothing
-        size = _power_of_two(estimate if 0 < estimate < np.inf else max(largest, _LEAST))
+        about = estimate if 0 < estimate < np.inf else max(largest, _LEAST)
+        size = float(2.0 ** np.clip(np.floor(np.log2(about)), -1000, 1000))
         rewards = np.append(residuals / size, 0.0)
         if not np.isfinite(rewards).all():
             return unknown
@@ -134,7 +135,3 @@ def _part(chain: PolicyChain, uncertain: IntervalMDP) -> IntervalMDP:
     lower, upper = (read_only(np.append(bounds, 1.0)) for bounds in (uncertain.lower, uncertain.upper))
     region = None if uncertain.region is None else uncertain.region.with_constants(np.ones(1))
     return IntervalMDP(graph, read_only(expression), lower, upper, region=region)
-
-
-def _power_of_two(size: float) -> float:
-    return float(2.0 ** np.clip(np.floor(np.log2(size)), -1000, 1000))

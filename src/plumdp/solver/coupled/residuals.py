@@ -39,17 +39,13 @@ class Residuals:
     quadratic: FloatArray  # (n_open, d (d + 1) / 2): the matrices Q, packed, as they round
 
 
-def residual_bounds(chain: PolicyChain, forms: Forms, guess: Expansion, *, exact_eigenvalues: bool = True) -> Residuals:
-    """Return bounds on the residuals of an expansion, whatever numbers it has."""
-    return residuals_of(chain, forms, guess, guess, exact_eigenvalues=exact_eigenvalues)
-
-
-def residuals_of(
-    chain: PolicyChain, forms: Forms, after: Expansion, here: Expansion, *, exact_eigenvalues: bool = True
+def residual_bounds(
+    chain: PolicyChain, forms: Forms, after: Expansion, here: Expansion | None = None, *, exact_eigenvalues: bool = True
 ) -> Residuals:
-    """Return bounds on r + Σ_t f_t W(s_t) - W(s), with one expansion of the successors and one of the nodes themselves.
+    """Return bounds on r + Σ_t f_t W(s_t) - W(s), whatever numbers an expansion has.
 
-    They are the same, unless there is one for each step. Without exact eigenvalues, bounds on them will do.
+    If there is one for each step, that of the nodes themselves (``here``) is another than that of their successors.
+    Without exact eigenvalues, bounds on them will do.
 
     Rounding: a sum of m products is off by at most (m + 8) UNIT times the sum of absolute values. Coefficients that are
     off by ``errors`` change the residual by that times the size of the successor's value, and times that of the mean
@@ -62,7 +58,7 @@ def residuals_of(
     of_spreads, of_bends = lengths(forms.spreads), packed_norms(forms.curvatures, d)
     means, spreads, curvatures, errors = _as_read_only(forms.means, forms.spreads, forms.curvatures, forms.errors)
     parts = means, spreads, curvatures, np.abs(means) + of_spreads + of_bends, errors
-    later, of_nodes = _parts(after, d), _parts(here, d)
+    later, of_nodes = _parts(after, d), _parts(after if here is None else here, d)
     constant, linear, higher, rounding = (np.zeros(n) for _ in range(4))
     quadratic = np.zeros((n, d * (d + 1) // 2))
     mean = np.zeros(n), np.zeros((n, d)), np.zeros((n, after.curvatures.shape[1]))

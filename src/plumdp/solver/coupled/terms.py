@@ -62,8 +62,10 @@ class Term:
     @cached_property
     def errors(self) -> ErrorModel | StepErrors:
         """The part of the relaxation that the policy reaches, whose natures bound sums of residuals."""
-        make = error_model if self.objective.n_steps is None else step_errors
-        return make(self.chain, self.uncertain, _discount_of(self.chain))
+        make, discount = error_model if self.objective.n_steps is None else step_errors, self.chain.discount
+        # rounded up: a larger discount makes the sum of residuals larger, which is safe
+        above = None if discount == 1 else Fraction(min(nextafter(discount, 1), 1 - UNIT))
+        return make(self.chain, self.uncertain, above)
 
     def setting(self, region: Region, ball: Ball) -> Setting | str:
         """Return the basis of expansions on a ball around a region, or why there are none."""
@@ -113,9 +115,3 @@ def term_of(problem: Problem[ParametricMDP], uncertain: IntervalMDP, *, starts: 
 def fits(setting: Setting, width: int) -> bool:
     """Return whether a packed matrix of some width for each node and each expression fits into memory."""
     return 8 * width * (setting.chain.n_nodes + len(setting.forms.means)) <= _MAX_BYTES
-
-
-def _discount_of(chain: PolicyChain) -> Fraction | None:
-    """Return a discount that is not below the chain's one before it was rounded, or None if there is none."""
-    # rounded up: a larger discount makes the sum of residuals larger, which is safe
-    return None if chain.discount == 1 else Fraction(min(nextafter(chain.discount, 1), 1 - UNIT))
