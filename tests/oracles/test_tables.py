@@ -19,7 +19,7 @@ from plumdp.tables import bracket
 from plumdp.tables.bracket import Moments, table_bounds
 from plumdp.tables.chain import regular_equations
 from plumdp.tables.contraction import _leads_out
-from plumdp.tables.rows import curvature
+from plumdp.tables.plan import curvature
 
 HALF = Fraction(1, 2)
 # nodes 0 and 1 lead to each other, to the target and to a dead end

@@ -23,8 +23,7 @@ from plumdp.model.graph import FloatArray
 from plumdp.tables.chain import TableChain, regular_equations
 from plumdp.tables.contraction import Contraction, contract
 from plumdp.tables.joint import Joint, joined
-from plumdp.tables.plan import Plan, Stage, make_plan, next_weights, tilted_rows
-from plumdp.tables.rows import curvature, make_reference
+from plumdp.tables.plan import Plan, Stage, curvature, make_plan, make_reference, next_weights, tilted_rows
 
 _LOOSE = 0.05  # of the statistics
 _LEAST_SHARE = 0.05  # of the data so far, that a stage is planned for at least

@@ -21,8 +21,7 @@ from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Indices, read_only
 from plumdp.solver.coupled import kernels
 from plumdp.tables.chain import RegularEquations, TableChain, regular_equations
-from plumdp.tables.plan import Plan
-from plumdp.tables.rows import Reference, RowBounds, row_bounds
+from plumdp.tables.plan import Plan, Reference, RowBounds, row_bounds
 
 LARGEST_DENSE = 3000  # nodes for which all columns of the inverse are used
 _LEAST_VISITS = 4

@@ -19,7 +19,7 @@ from plumdp.model.question import Question
 from plumdp.tables.bracket import Errors, Moments, make_stages, plan_of
 from plumdp.tables.candidates import Outlook, candidates_of
 from plumdp.tables.chain import TableChain
-from plumdp.tables.rows import make_reference
+from plumdp.tables.plan import make_reference
 from plumdp.tables.table_set import TableSet, moments_of
 from plumdp.tables.values import chain_of_policy
 from plumdp.verifying.look import Look

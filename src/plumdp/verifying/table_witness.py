@@ -28,8 +28,7 @@ from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
 from plumdp.tables.bracket import Errors, TableBounds, table_bounds
 from plumdp.tables.chain import TableChain
-from plumdp.tables.plan import Plan
-from plumdp.tables.rows import Reference
+from plumdp.tables.plan import Plan, Reference
 from plumdp.tables.table_set import TableSet
 from plumdp.tables.values import chain_of_policy
 from plumdp.verifying.model_parts import shares_part
