@@ -19,8 +19,8 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 66_600,
-    "files of src/plumdp": 418,
+    "lines of src/plumdp": 66_450,
+    "files of src/plumdp": 416,
     "lines of src/plumdp_verify": 4_501,
     "files of src/plumdp_verify": 31,
     "public names": 112,

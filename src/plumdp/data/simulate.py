@@ -18,7 +18,7 @@ from plumdp.base.threads import n_threads
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray, Sampling, TransitionCounts
 from plumdp.data.pilots import is_wanted, moments_for, planned_pilot
-from plumdp.data.runs import Plan, Rng, make_plan, require_positive, split
+from plumdp.data.runs import Rng, make_plan, require_positive, split
 from plumdp.data.same_files import new_parts
 from plumdp.data.seen import SQUARES, Seen
 from plumdp.data.time_parts import Recorder, runs_of_parts
@@ -79,7 +79,7 @@ def simulate(
 
     graph = model.counted.graph
     n_workers = _n_workers(threads, graph.n_transitions)
-    size = _fair_size(plan, n_workers)
+    size = min(plan.block_size, -(-plan.trajectories // n_workers))  # of a block: no thread is left without one
     ends = runs_of_parts(n, moments, graph.n_transitions)
     stages, recorder = [np.zeros(graph.n_transitions, dtype=np.int64) for _ in range(len(moments) + 1)], Recorder(ends)
     for start, end in pairwise([0, *sorted({*ends, *moments}), n]):
@@ -116,11 +116,6 @@ def _n_workers(threads: int | None, n_transitions: int) -> int:
         return max(1, min(n_threads(), _MAX_COUNT_BYTES // max(1, 8 * n_transitions)))
     require_positive("threads", threads)
     return threads
-
-
-def _fair_size(plan: Plan, threads: int) -> int:
-    """Return the number of runs in a block, such that no thread is left without one."""
-    return min(plan.block_size, -(-plan.trajectories // threads))
 
 
 def _sum_over(

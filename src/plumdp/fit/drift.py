@@ -91,8 +91,26 @@ class PilotView:
 
     @cached_property
     def of_outcomes(self) -> list[tuple[str, FloatArray]]:
-        """The scores (n) of outcomes that become more likely, by their place in the class, without names."""
-        return [("", score) for score in _of_outcomes(self.table, self.inverse)]
+        """The scores (n) of the first outcome of every class becoming more likely, of the second one, and so on.
+
+        Its probability f grows by one, as it were, and those of the others shrink by their share of the rest. Of two
+        outcomes, the second says what the first does. They have no names.
+        """
+        group, inverse = self.table.group, self.inverse
+        first = np.searchsorted(group, np.arange(len(self.table.is_class)))
+        size, place = np.bincount(group, minlength=len(first)), np.arange(len(group)) - first[group]
+        probability = 1 / np.where(inverse > 0, inverse, np.inf)
+        all_scores = []
+        for i in range(min(int(size.max(initial=0)), _MOST_PLACES)):
+            which = np.flatnonzero(size > (i if i != 1 else 2))
+            rest, of_place = np.zeros(len(size)), inverse[first[which] + i]
+            left = 1 - probability[first[which] + i]
+            is_split = (left > LEAST_PROBABILITY) & (of_place > 0)
+            rest[which] = np.where(is_split, -1 / np.maximum(left, LEAST_PROBABILITY), 0.0)
+            score = np.where(place == i, inverse, rest[group]) * np.isin(group, which) * (inverse > 0)
+            if score.any():
+                all_scores.append(("", score))
+        return all_scores
 
 
 class _Plan(NamedTuple):
@@ -174,29 +192,6 @@ def _plans(pilot: PilotView, seen: CellCounts, contrast: Contrast) -> list[_Plan
         if left > _LEAST_SHARE * plain:
             plans.append(_Plan(contrast, name, slope, rest + middle * slope, sqrt(pilot.ratio * left)))
     return plans
-
-
-def _of_outcomes(table: LikelihoodTable, inverse: FloatArray) -> list[FloatArray]:
-    """Return the scores (n) of the first outcome of every class becoming more likely, of the second one, and so on.
-
-    Its probability f grows by one, as it were, and those of the others shrink by their share of the rest. Of two
-    outcomes, the second says what the first does.
-    """
-    first = np.searchsorted(table.group, np.arange(len(table.is_class)))
-    size, place = np.bincount(table.group, minlength=len(first)), np.arange(len(table.group)) - first[table.group]
-    probability = 1 / np.where(inverse > 0, inverse, np.inf)
-    all_scores = []
-    for i in range(min(int(size.max(initial=0)), _MOST_PLACES)):
-        which = np.flatnonzero(size > (i if i != 1 else 2))
-        rest, of_place = np.zeros(len(size)), inverse[first[which] + i]
-        left = 1 - probability[first[which] + i]
-        rest[which] = np.where(
-            (left > LEAST_PROBABILITY) & (of_place > 0), -1 / np.maximum(left, LEAST_PROBABILITY), 0.0
-        )
-        score = np.where(place == i, inverse, rest[table.group]) * np.isin(table.group, which) * (inverse > 0)
-        if score.any():
-            all_scores.append(score)
-    return all_scores
 
 
 class _Split(NamedTuple):

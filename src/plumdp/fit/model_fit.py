@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from plumdp.base.error_budget import ErrorBudget, equal_parts
+from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError
 from plumdp.base.rounding import UNDERFLOW, UP
 from plumdp.confidence.constants import FixedNumbers, strongest_evidence
@@ -114,7 +114,10 @@ def fit_model(
             f"found has the error {found.error:.6g}, and its share of {error:.6g} is {of_set:.6g}: tests would have "
             f"more than the whole error; make it with likelihood_set(..., error={of_set:.6g})"
         )
-    number = _against_numbers(fixed, counts, found.budget, error) if fixed is not None and len(fixed) else -inf
+    number = -inf
+    if fixed is not None and len(fixed):
+        share = with_fixed_numbers(found.budget).error_of("predicted_numbers", error)
+        number = strongest_evidence(fixed, counts, error=share)
     tests = _Blocks(cache, counts, found, error, number)
     find = partial(find_agreement, model.space, cache.table, start=_start(cache, found))
     agreement = find(tests.affine, tests.cells)
@@ -153,11 +156,6 @@ def _p_value(least: float, error: float) -> float:
     """
     # up: a p-value that is too large claims less
     return min(1.0, max(exp(min(log(error) - least, 0.0)) * UP, _LEAST_P_VALUE))
-
-
-def _against_numbers(fixed: FixedNumbers, counts: TransitionCounts, budget: ErrorBudget, error: float) -> float:
-    share = with_fixed_numbers(budget).error_of("predicted_numbers", error)
-    return strongest_evidence(fixed, counts, error=share)
 
 
 def _start(cache: ModelCache, found: Evidence) -> FloatArray:

@@ -134,7 +134,7 @@ class Advice:
         if self.enough:
             parts = [f"{p.amount} {by.get(p.sampling, p.sampling)}{_how(p)}" for p in self.enough]
             first, *others = parts
-            found.append(f"To {aim}, about {first.replace(' ', ' more runs ', 1)}" + _joined(others) + ".")
+            found.append(f"To {aim}, about {'; '.join([first.replace(' ', ' more runs ', 1), *others])}.")
         elif isfinite(self.width):
             found.append(f"No number of runs up to 10^12 is predicted to {aim}.")
         for p in self.predictions:
@@ -240,7 +240,3 @@ def _rounded(number: float) -> str:
 
 def _how(prediction: Prediction) -> str:
     return ", if you certify from the new runs only" if prediction.is_alone else ""
-
-
-def _joined(parts: list[str]) -> str:
-    return "".join(f"; {part}" for part in parts)

@@ -43,7 +43,7 @@ def formula(expression: Any, shared: dict[str, Formula]) -> Formula:
         elif expression.has_integer_type():
             shared[text] = literal(int(expression.evaluate_as_int()))
         else:
-            shared[text] = literal(_fraction(expression.evaluate_as_rational()))
+            shared[text] = literal(Fraction(str(expression.evaluate_as_rational())))
     return shared[text]
 
 
@@ -58,7 +58,3 @@ def _is_large(exponent: Formula) -> bool:
     """Return whether an exponent is beyond all that polynomials have, as Storm would calculate such powers."""
     value = exponent.value
     return isinstance(value, int | Fraction) and not -MAX_DEGREE <= value <= MAX_DEGREE
-
-
-def _fraction(number: Any) -> Fraction:
-    return Fraction(str(number))
