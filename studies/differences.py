@@ -87,7 +87,7 @@ def _rivals(experiment: Experiment, pilot: npt.NDArray[np.int64] | None) -> Mapp
     rivals: dict[str, npt.NDArray[Any]] = {"uniform": check_policy(model.graph, "uniform")}
     rivals["middle"] = solver.policy_at(move_inside(model, middle, middle))
     if pilot is not None and pilot.any():
-        from plumdp.confidence.laws import law_of_pilot, law_of_space
+        from plumdp.confidence.estimates import law_of_pilot, law_of_space
         from plumdp.confidence.likelihood_table import likelihood_table
 
         table = likelihood_table(model)

@@ -21,7 +21,7 @@ from unittest import mock
 import numpy as np
 
 import plumdp as pl
-from plumdp.confidence import untied
+from plumdp.confidence import bounds
 from plumdp.model.parametric import ParametricMDP
 
 GAPS, GROWTH, CONFIDENCE = (0.1, 0.05), 1.25, 0.95
@@ -138,7 +138,7 @@ def main() -> None:
         ours, theirs = (steps_until(table, with_bets=bets) for bets in (True, False))
         tuned = [nan] * len(GAPS)
         if has_confseq:
-            with mock.patch.object(untied, "beta_binomial", of_confseq):
+            with mock.patch.object(bounds, "beta_binomial", of_confseq):
                 tuned = [float(steps) for steps in steps_until(table, with_bets=False)]
         rows, seconds = int(table[0].is_free_row.sum()), process_time() - began
         for gap, one, other, third in zip(GAPS, ours, theirs, tuned, strict=True):

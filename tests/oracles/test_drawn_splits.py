@@ -13,8 +13,8 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.confidence.bets import factors_along
-from plumdp.confidence.laws import law_of_space
-from plumdp.confidence.model_cache import ModelCache
+from plumdp.confidence.estimates import law_of_space
+from plumdp.confidence.sets import ModelCache
 from plumdp.confidence.staged_bets import find_horizons, find_stages, steps_of_stage
 from plumdp.data import pilots
 from plumdp.data.counts import Pilot, TransitionCounts

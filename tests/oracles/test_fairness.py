@@ -58,7 +58,7 @@ def powers_are_forgotten(patch):
     """A factor of a square is counted once."""
     table = likelihood_table.likelihood_table
     patch.setattr(
-        "plumdp.confidence.model_cache.likelihood_table",
+        "plumdp.confidence.sets.likelihood_table",
         lambda model: replace(found := table(model), multiple=np.minimum(found.multiple, 1)),
     )
 
@@ -73,7 +73,7 @@ def outcomes_are_counted_for_each_other(patch):
         counts_for[found.counts_for < 2] = swapped[found.counts_for[found.counts_for < 2]]
         return replace(found, counts_for=counts_for)
 
-    patch.setattr("plumdp.confidence.model_cache.likelihood_table", mistaken)
+    patch.setattr("plumdp.confidence.sets.likelihood_table", mistaken)
 
 
 def one_outcome_is_not_predicted(patch):

@@ -17,7 +17,7 @@ from support.verified_results import answered, compared, small_counts, witnessed
 import plumdp
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.certifying import difference, thresholds, valuation
-from plumdp.confidence import bets, bounds, evidence, likelihood, staged_bets
+from plumdp.confidence import bets, binomial, bounds, evidence, likelihood, staged_bets
 from plumdp.confidence.likelihood import LinearConstraints
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.reward_coins import Pooled, RewardCoins
@@ -114,8 +114,7 @@ def intervals_are_those_of_a_fixed_number(patch):
         off = np.sqrt(share * (1 - share) / np.maximum(trials, 1))
         return share - off, share + off
 
-    patch.setattr(bounds, "beta_binomial", narrow)
-    patch.setitem(bounds._METHOD, "beta-binomial", narrow)
+    patch.setattr(binomial, "beta_binomial", narrow)
 
 
 def every_event_is_tried_once(patch):

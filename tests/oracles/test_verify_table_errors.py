@@ -15,7 +15,7 @@ from support.verified_results import rewrite
 from support.verified_tables import PROPERTY, counts_of, few_rows, many_rows, proposed, saved, walk
 
 import plumdp
-from plumdp.confidence import untied
+from plumdp.confidence import bounds
 from plumdp.decisions import verify
 from plumdp.tables import bracket, contraction, joint, table_set
 from plumdp.tables.plan import Stage
@@ -60,8 +60,8 @@ def norms_are_too_small(patch):
 
 
 def intervals_are_too_narrow(patch):
-    honest = untied.beta_binomial
-    patch.setattr(untied, "beta_binomial", lambda k, n, error: honest(k, n, 100 * error))
+    honest = bounds.beta_binomial
+    patch.setattr(bounds, "beta_binomial", lambda k, n, error: honest(k, n, 100 * error))
 
 
 def both_sides_have_all_of_the_error(patch):

@@ -15,7 +15,7 @@ from tiers import size
 import plumdp as pl
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.likelihood import likelihood_set
-from plumdp.confidence.model_cache import ModelCache
+from plumdp.confidence.sets import ModelCache
 
 pytestmark = pytest.mark.slow
 ERROR, REPETITIONS, N, RUNS = 0.1, size(8, 2000), 20, 300

@@ -16,8 +16,7 @@ from coverage_game import critical_value
 from tiers import size
 
 import plumdp as pl
-from plumdp.confidence.estimates import information
-from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
+from plumdp.confidence.estimates import SPACE_AS_DATA, information, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 
 pytestmark = pytest.mark.slow

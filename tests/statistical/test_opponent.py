@@ -18,7 +18,7 @@ from twin_outcomes import equal_outcomes_are_merged_once
 
 from plumdp.base.error_budget import ErrorBudget
 from plumdp.confidence import likelihood
-from plumdp.confidence.laws import law_of_pilot
+from plumdp.confidence.estimates import law_of_pilot
 from plumdp.data import counts, pilots
 
 pytestmark = pytest.mark.slow

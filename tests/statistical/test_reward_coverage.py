@@ -13,8 +13,8 @@ from tiers import size
 
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.likelihood import likelihood_set
-from plumdp.confidence.model_cache import ModelCache
 from plumdp.confidence.reward_coins import Pooled, RewardCoins
+from plumdp.confidence.sets import ModelCache
 
 pytestmark = pytest.mark.slow
 ERROR, REPETITIONS = 0.1, size(30, 2000)

@@ -20,9 +20,8 @@ from scipy.sparse import csr_array
 from scipy.stats import binom
 
 import plumdp as pl
-from plumdp.confidence.estimates import information, marginal_precision
+from plumdp.confidence.estimates import SPACE_AS_DATA, information, law_of_pilot, law_of_space, marginal_precision
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.data.runs import make_plan as plan_runs
 from plumdp.data.trajectories import recorded_blocks

@@ -5,8 +5,7 @@ from math import log
 import numpy as np
 from coverage_game import ERROR, Game, Plan, Played, evidence_above_truth, gains
 
-from plumdp.confidence.estimates import estimate_inside, information
-from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot
+from plumdp.confidence.estimates import SPACE_AS_DATA, estimate_inside, information, law_of_pilot
 
 
 def bets_from_main_data(game: Game, played: Played, *, in_hindsight: bool = True) -> np.ndarray:

@@ -19,9 +19,9 @@ from cell_models import cell_model
 
 import plumdp as pl
 from plumdp.confidence import constants, event_counts, tolerant
-from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
+from plumdp.confidence.estimates import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import CellCounts
-from plumdp.confidence.model_cache import ModelCache
+from plumdp.confidence.sets import ModelCache
 from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
 from plumdp.fit import model_fit as fit
 from plumdp.fit.cell_tests import cell_tests

@@ -21,8 +21,7 @@ from wrong_models import true_probabilities
 
 import plumdp as pl
 from plumdp.confidence.contrasts import find_contrasts
-from plumdp.confidence.estimates import information
-from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
+from plumdp.confidence.estimates import SPACE_AS_DATA, information, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.data.runs import make_plan as plan_runs

@@ -13,9 +13,8 @@ from scipy.sparse import csr_array
 from scipy.special import gammaln
 
 from plumdp.confidence.constants import find_fixed_numbers, strongest_evidence
-from plumdp.confidence.estimates import estimate
+from plumdp.confidence.estimates import SPACE_AS_DATA, estimate, law_of_pilot
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot
 from plumdp.fit.drift import PilotView, _plans
 
 

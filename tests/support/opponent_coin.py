@@ -23,7 +23,7 @@ import plumdp as pl
 from plumdp.confidence import likelihood
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.likelihood import Directions
-from plumdp.confidence.model_cache import ModelCache
+from plumdp.confidence.sets import ModelCache
 from plumdp.data import pilots
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.data.seen import Seen

@@ -10,7 +10,7 @@ from coin_model import COIN
 from row_models import row_model
 
 import plumdp as pl
-from plumdp.confidence.laws import law_of_space
+from plumdp.confidence.estimates import law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.data.pilots import moments_of, open_pilot
 from plumdp.data.seen import Seen

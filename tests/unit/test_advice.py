@@ -10,7 +10,7 @@ import pytest
 import tank
 
 import plumdp as pl
-from plumdp.confidence.model_cache import ModelCache
+from plumdp.confidence.sets import ModelCache
 from plumdp.explaining.advice import advise
 from plumdp.explaining.design import ENOUGH, UNIFORM_SHARE, ValueQuestion, plan_sampling
 from plumdp.explaining.expected_rewards import ExpectedRewards

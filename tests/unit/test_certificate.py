@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tank import BAD, TRUTH, tank
 
 import plumdp as pl
-from plumdp.confidence import full_likelihood
+from plumdp.confidence import estimates
 from plumdp.confidence.likelihood import best_point
 from plumdp.confidence.sets import Guarantee
 from plumdp.explaining.finding import drawing, expression_rows, outlines
@@ -492,7 +492,7 @@ def test_a_check_of_the_model_has_its_estimate_and_residuals_at_the_same_point(c
 @pytest.mark.slow
 def test_an_estimate_outside_of_the_region_is_not_shown(monkeypatch, certified_tank, tmp_path, blank_pictures):
     """A model that is too large has no search: what is left is the middle of the space, which the data exclude."""
-    monkeypatch.setattr(full_likelihood, "_MOST_WORK", 0)
+    monkeypatch.setattr(estimates, "_MOST_WORK", 0)
     learned = pl.learn(TANK, RUNS, objectives=[BAD])
     found = pl.conclude(learned, BAD)
     assert learned.shown_estimate is None

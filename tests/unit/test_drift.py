@@ -12,7 +12,7 @@ from tiers import examples
 
 import plumdp as pl
 from plumdp.confidence.contrasts import find_contrasts
-from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
+from plumdp.confidence.estimates import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.fit.drift import PilotView, _factors, _plans, _split, drift_tests, parameter_axes
 

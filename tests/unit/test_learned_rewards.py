@@ -18,7 +18,7 @@ from plumdp.base.rounding import UNIT
 from plumdp.confidence import staged_bets
 from plumdp.confidence.bets import factors_along, log_gains, sharpness_of
 from plumdp.confidence.bounded_means import Tally, mean_bounds
-from plumdp.confidence.laws import law_of_space
+from plumdp.confidence.estimates import law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.reward_coins import Pooled, RewardCoins
 from plumdp.confidence.staged_bets import find_stages

@@ -11,8 +11,8 @@ from row_models import row_model
 
 import plumdp as pl
 from plumdp.confidence.bounds import expression_bounds
+from plumdp.confidence.estimates import Law
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.laws import Law
 from plumdp.confidence.likelihood import Likelihood, LinearConstraints
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.space_moments import moments

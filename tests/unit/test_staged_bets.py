@@ -13,7 +13,7 @@ from constraints import half_spaces_of
 import plumdp as pl
 from plumdp.confidence import staged_bets as method
 from plumdp.confidence.bets import tangent_half_space
-from plumdp.confidence.laws import Law, law_of_space
+from plumdp.confidence.estimates import Law, law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.staged_bets import Horizons, Stage, find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import Pilot, PilotEnd

@@ -12,8 +12,8 @@ from time_games import read_over_time
 
 import plumdp as pl
 from plumdp.certifying.pipeline import relax
+from plumdp.confidence.estimates import law_of_pilot, law_of_space
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.laws import law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.tolerant import tolerant_shares
 from plumdp.data.counts import ADDED

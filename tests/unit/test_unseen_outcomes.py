@@ -9,9 +9,8 @@ from row_models import row_model
 
 import plumdp as pl
 from plumdp.confidence.bets import half_space
-from plumdp.confidence.estimates import information
+from plumdp.confidence.estimates import SPACE_AS_DATA, information, law_of_pilot, law_of_space
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 
 p, q = pl.parameters("p", "q")

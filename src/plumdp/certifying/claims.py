@@ -13,7 +13,7 @@ import numpy.typing as npt
 from plumdp import __version__
 from plumdp.certifying.to_narrow import to_narrow
 from plumdp.certifying.valuation import Valuation
-from plumdp.confidence.full_likelihood import left_out_choices
+from plumdp.confidence.estimates import left_out_choices
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learned import Learned

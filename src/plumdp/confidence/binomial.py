@@ -7,12 +7,13 @@ it is [0, 1].
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.rounding import ULP
-from plumdp.model.graph import FloatArray
+from plumdp.model.graph import BoolArray, FloatArray
 
 _OUTWARD = 1e-12  # relative; rounding moves log-odds y by some 4 (1 + |y|) units of 1e-16, and |y| is at most 700
 _ULPS = 2 * ULP  # rounding of the last two operations
@@ -96,6 +97,19 @@ def beta_binomial(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.Ar
     """
     k, n, m, error = _arrays(successes, trials, _failures(successes, trials), error)
     return likelihood_interval(successes, trials, -np.log(error) + _log_regret(k, m, n))
+
+
+def sampled_interval(
+    successes: npt.NDArray[Any], trials: npt.NDArray[Any], error: float, is_fixed: BoolArray
+) -> Interval:
+    """Return the narrowest intervals that are valid for how trials came about, each at the given error.
+
+    They are Clopper–Pearson where the number of trials says nothing about outcomes, and beta-binomial elsewhere.
+    """
+    lower, upper = np.empty(len(is_fixed)), np.empty(len(is_fixed))
+    for method, which in ((clopper_pearson, is_fixed), (beta_binomial, ~is_fixed)):
+        lower[which], upper[which] = method(successes[which], trials[which], error)
+    return lower, upper
 
 
 def tolerant_interval(successes: npt.ArrayLike, trials: npt.ArrayLike, error: npt.ArrayLike) -> Interval:

@@ -1,6 +1,7 @@
 """Bounds each expression of a model by confidence intervals of its events, each at an equal share of the error.
 
 With probability at least 1 - error all intervals hold at once, whatever the true point is (Theorem 1 of the paper).
+Without the expressions of a model, outcomes of rows are bounded by their own trials, trusting where rows lead alone.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import numpy as np
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError
 from plumdp.confidence.bets import HalfSpace
-from plumdp.confidence.binomial import beta_binomial, clopper_pearson, widened
+from plumdp.confidence.binomial import beta_binomial, sampled_interval, widened
 from plumdp.confidence.event_counts import is_tried_once, pool
 from plumdp.confidence.sets import Guarantee, require_error
 from plumdp.data.counts import CountArray, EventCounts, Sampling, TransitionCounts, require_same_graph
 from plumdp.model.events import Events, find_events
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.graph import BoolArray, FloatArray, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Indices, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
 from plumdp.model.text import number_of, one_line
@@ -114,7 +115,7 @@ def expression_bounds(
     pooled = _pooled(model, events, counts)
     is_fixed = _is_fixed(model, events, pooled.sampling)
     part = equal_parts(error, len(events))  # union bound
-    event_lower, event_upper = _event_bounds(pooled, part, is_fixed)
+    event_lower, event_upper = sampled_interval(pooled.successes, pooled.trials, part, is_fixed)
     return ExpressionBounds(
         model.expressions,
         events,
@@ -158,14 +159,6 @@ def _is_fixed(model: ParametricMDP, events: Events, sampling: Sampling) -> BoolA
     return np.full(len(events), sampling == "independent")
 
 
-def _event_bounds(counts: EventCounts, error: float, is_fixed: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Return an interval for each event, each at the given error."""
-    lower, upper = np.empty(len(is_fixed)), np.empty(len(is_fixed))
-    for method, which in ((clopper_pearson, is_fixed), (beta_binomial, ~is_fixed)):
-        lower[which], upper[which] = method(counts.successes[which], counts.trials[which], error)
-    return lower, upper
-
-
 def _by_expression(
     table: ExpressionTable, events: Events, event_lower: FloatArray, event_upper: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -194,3 +187,49 @@ def _method(is_fixed: BoolArray) -> str:
         return "Clopper–Pearson" if is_fixed.any() else "beta-binomial"
     once = f"{is_fixed.sum():,} of {len(is_fixed):,} events"
     return f"Clopper–Pearson for {once}, which a run tries at most once; beta-binomial for the others"
+
+
+def untied_bounds(counts: TransitionCounts, *, error: float) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on the probability of each transition that hold with probability at least 1 - error all at once.
+
+    They hold whether or not the expressions of the model are right, as long as its transitions are. As the intervals
+    are beta-binomial, they hold however the data were sampled. The error is divided equally among all transitions of
+    choices with at least two. In a choice with two, both are one event.
+
+    >>> from plumdp import case_study
+    >>> graph = case_study("betting:25").model.graph
+    >>> counts = TransitionCounts(graph, np.full(graph.n_transitions, 10), "trajectories")
+    >>> lower, upper = untied_bounds(counts, error=0.001)
+    >>> bool((lower <= upper).all())
+    True
+    """
+    graph = counts.graph
+    lower, upper = bounds_of_rows(
+        counts.counts, graph.first_transition, np.ones(graph.n_choices, dtype=np.bool_), error=error
+    )
+    return read_only(lower), read_only(upper)
+
+
+def bounds_of_rows(
+    counts: Indices, first: Indices, is_unknown: BoolArray, *, error: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on the probability of each place, given its counts, and where the places of each row begin.
+
+    The error is divided equally among all places of unknown rows with at least two. Elsewhere both bounds are one.
+    """
+    owner, is_event = owners(first), events_of_rows(first, is_unknown)
+    visits = np.add.reduceat(counts, first[:-1])[owner]
+    lower, upper = np.ones(len(owner)), np.ones(len(owner))
+    share = equal_parts(error, int(is_event.sum()))  # union bound
+    lower[is_event], upper[is_event] = beta_binomial(counts[is_event], visits[is_event], share)
+    second = np.flatnonzero((is_unknown & (np.diff(first) > 1))[owner] & ~is_event)
+    lower[second] = np.maximum(np.nextafter(1 - upper[second - 1], 0), 0)
+    upper[second] = np.minimum(np.nextafter(1 - lower[second - 1], 1), 1)
+    return lower, upper
+
+
+def events_of_rows(first: Indices, is_unknown: BoolArray) -> BoolArray:
+    """Return which places of unknown rows have bounds of their own: all of two or more, but the second of two."""
+    size, owner = np.diff(first), owners(first)
+    is_second = (size[owner] == 2) & (np.arange(len(owner)) == first[owner] + 1)
+    return np.asarray((is_unknown & (size > 1))[owner] & ~is_second)

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from plumdp.base.error_budget import equal_parts
-from plumdp.confidence.binomial import beta_binomial, clopper_pearson, tolerant_interval, widened
+from plumdp.confidence.binomial import sampled_interval, tolerant_interval, widened
 from plumdp.confidence.event_counts import sum_by, tried_once
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
@@ -353,13 +353,10 @@ def _failures(fixed: FixedNumbers, counts: TransitionCounts, tests: _Tests, erro
     is_suspect = surprise + doubt > -np.log(error)
     suspect, surprise = tried[is_suspect], surprise[is_suspect]
     number, trials, successes = tests.number[suspect], tests.trials[suspect], tests.successes[suspect]
-    lower, upper = np.empty(len(suspect)), np.empty(len(suspect))
     if misfit:
         lower, upper = widened(*tolerant_interval(successes, trials, error), misfit)
     else:
-        is_fixed = _is_fixed_sample(counts, tests, suspect)
-        for method, part in ((clopper_pearson, is_fixed), (beta_binomial, ~is_fixed)):
-            lower[part], upper[part] = method(successes[part], trials[part], error)
+        lower, upper = sampled_interval(successes, trials, error, _is_fixed_sample(counts, tests, suspect))
     is_out = (fixed.above[number] < lower) | (fixed.below[number] > upper)
     return _Failures(*(column[is_out] for column in (suspect, trials, successes, lower, upper, surprise)))
 

@@ -3,31 +3,49 @@
 The functions maximise ℓ(v) + c Σ ln f[j](v) - |v - mean|² / 2, where the sum is over outcomes never seen of groups that
 were seen. Without it (c = 0) there may be no maximum. A coin that has always come up heads has the likelihood p^N,
 which grows beyond p = 1.
+
+For rows that a likelihood table leaves out, the likelihood Σ count[f] ln f(v) over all expressions need not be concave.
+Then a search ends at some maximum, and nothing proves that there is no larger one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
+from warnings import catch_warnings
 
 import numpy as np
 
 from plumdp.base.linear_algebra import solve_nearly
 from plumdp.base.rounding import UNIT
 from plumdp.confidence.likelihood_table import LikelihoodTable
-from plumdp.model.graph import BoolArray, FloatArray
+from plumdp.confidence.space_moments import moments, simplified
+from plumdp.data.counts import TransitionCounts
+from plumdp.model.expressions.table import ExpressionTable
+from plumdp.model.graph import BoolArray, FloatArray, read_only
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.space import ParameterSpace
 
 _MAX_STEPS = 100
 _MAX_WIDTHS = 10.0  # distance from the middle, in widths of the space, beyond which there is no maximum
 _SHORTEST = 2.0**-60  # part of a Newton step
 _ENOUGH = 1e-11  # twice the gain that is left in the second-order model, at which the search ends
 _RANK = 1e-9  # relative size of an eigenvalue below which a direction is not in the span
+_MOST_WORK = 200_000  # multiplications for one step, beyond which there is no search
+_LEAST = 1e-9  # probability below which the logarithm is continued by its tangent, so that it is finite everywhere
+_MAX_SEARCH_STEPS = 200
+SPACE_AS_DATA = 1e-3  # weight of the space's precision in the information, so that it is never singular
 
-Prior = tuple[FloatArray, FloatArray]
-"""Mean (d) and precision (d, d) of a normal law."""
+
+class Law(NamedTuple):
+    """A normal law of the parameters."""
+
+    mean: FloatArray  # (d)
+    precision: FloatArray  # (d, d)
 
 
 def estimate(
-    table: LikelihoodTable, outcome_counts: FloatArray, *, prior: Prior | None = None, pseudo: float = 0.0
+    table: LikelihoodTable, outcome_counts: FloatArray, *, prior: Law | None = None, pseudo: float = 0.0
 ) -> FloatArray:
     """Return a point (d) of large likelihood, the maximum or the last one before Newton's method diverged.
 
@@ -48,7 +66,7 @@ def estimate(
 
 
 def find_estimate(
-    table: LikelihoodTable, outcome_counts: FloatArray, *, prior: Prior | None = None, pseudo: float = 0.0
+    table: LikelihoodTable, outcome_counts: FloatArray, *, prior: Law | None = None, pseudo: float = 0.0
 ) -> FloatArray | None:
     """Return the maximum, if all outcomes of groups that were seen have positive probabilities there, or None.
 
@@ -61,7 +79,7 @@ def find_estimate(
 
 
 def estimate_inside(
-    table: LikelihoodTable, outcome_counts: FloatArray, *, prior: Prior | None = None
+    table: LikelihoodTable, outcome_counts: FloatArray, *, prior: Law | None = None
 ) -> tuple[FloatArray, float]:
     """Return a point at which all outcomes of groups that were seen have positive probabilities, and its pseudo count.
 
@@ -134,7 +152,7 @@ class _Function(NamedTuple):
 
 
 def _maximise(
-    table: LikelihoodTable, outcome_counts: FloatArray, prior: Prior | None, pseudo: float
+    table: LikelihoodTable, outcome_counts: FloatArray, prior: Law | None, pseudo: float
 ) -> tuple[FloatArray, bool]:
     """Return the last point of Newton's method, and whether it is a maximum."""
     weights, start = with_pseudo_counts(table, outcome_counts, pseudo), table.middle
@@ -188,3 +206,90 @@ def span_of(slopes: FloatArray) -> FloatArray:
     sizes, axes = np.linalg.eigh(rows.T @ rows)
     kept: FloatArray = axes[:, sizes > _RANK * sizes.max()]
     return np.eye(d) if kept.shape[1] == d else np.ascontiguousarray(kept)
+
+
+def law_of_space(model: ParametricMDP) -> Law:
+    """Return the normal law with the mean and the covariance of the uniform law on the space."""
+    mean, covariance = moments(model.space)
+    return Law(mean, np.asarray(np.linalg.inv(covariance), dtype=np.float64))
+
+
+def law_of_pilot(table: LikelihoodTable, pilot: FloatArray, space: Law) -> Law:
+    """Return the normal law about the estimate of a pilot (n_outcomes), with its precision and the space as a prior."""
+    mean, pseudo = estimate_inside(table, pilot, prior=space)
+    weights = with_pseudo_counts(table, pilot, pseudo)
+    return Law(read_only(mean), information(table, weights, mean) + space.precision)
+
+
+def left_out_choices(table: LikelihoodTable) -> BoolArray:
+    """Return which choices (n_choices) have unknown outcomes and no part in the likelihood of a table."""
+    n_ways = np.diff(table.first)[table.tied_place]
+    starts = table.rows.first[:-1]
+    is_unknown = np.logical_or.reduceat(table.tied_place > 0, starts)
+    is_used = np.logical_or.reduceat(n_ways > 0, starts)
+    return np.asarray((is_unknown & ~is_used)[table.rows.number])
+
+
+def search_maximum(
+    model: ParametricMDP, counts: TransitionCounts, near: Sequence[FloatArray], prior: Law
+) -> FloatArray:
+    """Return the most likely point of the space (d) that searches near some points find, with a weak prior.
+
+    Outcomes that were never seen of choices that were visited count once if the maximum makes one of them impossible,
+    as in ``estimate_inside``. If the model is too large, the result is the first of the points.
+    """
+    space, table = simplified(model.space), model.expressions
+    if space.dimension**2 * (len(table.monomials) + len(space.constraints)) > _MOST_WORK:
+        return near[0]
+    starts = [_in_space(space, point, prior[0]) for point in near]
+    outcome_counts = np.bincount(model.expression, counts.counts, len(table)).astype(np.float64)
+    visited = np.unique(model.expression[counts.visits[model.graph.choice_of_transition()] > 0])
+    unknown = visited[table.is_unknown[visited]]
+    best = starts[0]
+    for pseudo in (0.0, 1.0):
+        weights = np.zeros(len(table))
+        weights[unknown] = np.where(outcome_counts[unknown] > 0, outcome_counts[unknown], pseudo)
+        best = min((_search(table, space, weights, start, prior) for start in starts), key=lambda maximum: maximum[0])[
+            1
+        ]
+        if (table.evaluate(best[None, :])[unknown, 0] > _LEAST).all():
+            break
+    return best
+
+
+def _in_space(space: ParameterSpace, point: FloatArray, inner: FloatArray) -> FloatArray:
+    """Return the last point of the space on the way from an inner point to another one."""
+    rows, offsets = space.inequalities
+    axes = np.eye(space.dimension)
+    rows, offsets = np.vstack([rows, axes, -axes]), np.concatenate([offsets, space.upper, -space.lower])
+    speed, room = rows @ (point - inner), np.maximum(offsets - rows @ inner, 0.0)
+    share = np.min(room[speed > 0] / speed[speed > 0], initial=1.0)
+    return np.asarray((inner + share * (point - inner)).clip(space.lower, space.upper))
+
+
+def _search(
+    table: ExpressionTable, space: ParameterSpace, weights: FloatArray, start: FloatArray, prior: Law
+) -> tuple[float, FloatArray]:
+    """Return the least negative log-likelihood per step that a search finds, and its point."""
+    from scipy.optimize import minimize
+
+    rows, offsets = space.inequalities
+    used, total = np.flatnonzero(weights), max(float(weights.sum()), 1.0)
+
+    def function(v: FloatArray) -> tuple[float, FloatArray]:
+        values, slopes = table.value_and_gradient(v)
+        positive = np.maximum(values[used], _LEAST)
+        logs = np.log(positive) + (values[used] - positive) / _LEAST
+        pull = prior[1] @ (v - prior[0])
+        gradient = (weights[used] / positive) @ slopes[used] - pull
+        return -float(weights[used] @ logs - (v - prior[0]) @ pull / 2) / total, -gradient / total
+
+    half_spaces = {"type": "ineq", "fun": lambda v: offsets - rows @ v, "jac": lambda _: -rows}
+    box = list(zip(space.lower.tolist(), space.upper.tolist(), strict=True))
+    constraints = [half_spaces] if len(rows) else []
+    options = {"method": "SLSQP", "options": {"maxiter": _MAX_SEARCH_STEPS, "ftol": 1e-14}}
+    with catch_warnings(action="ignore"):  # of steps that rounding takes out of the box, where they are put back
+        maximum = minimize(function, start, jac=True, bounds=box, constraints=constraints, **options)
+    point = np.asarray(maximum.x, dtype=np.float64).clip(space.lower, space.upper)
+    is_better = np.isfinite(point).all() and not function(point)[0] > function(start)[0]
+    return (function(point)[0], point) if is_better else (function(start)[0], start)

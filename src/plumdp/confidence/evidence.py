@@ -32,7 +32,7 @@ import numpy as np
 from plumdp.base.linear_algebra import inverse_root, solve_nearly
 from plumdp.base.rounding import SQUARES_UNDERFLOW, UNIT, UP
 from plumdp.confidence.estimates import (
-    Prior,
+    Law,
     find_estimate,
     information,
     is_in_seen_group,
@@ -94,7 +94,7 @@ def best_proof(
 ) -> Proof | None:
     """Return the proof of the best lower bound that is found, or None if there is none."""
     precision, best = marginal_precision(prior_precision, table.basis), None
-    for point in _points(table, outcome_counts, (prior_mean, prior_precision)):
+    for point in _points(table, outcome_counts, Law(prior_mean, prior_precision)):
         expansion = _expand(table, outcome_counts, prior_mean, precision, point)
         bound, widths = (-np.inf, None) if expansion is None else _best_bound(expansion)
         if widths is not None and (best is None or bound > best.bound):
@@ -104,7 +104,7 @@ def best_proof(
     return best
 
 
-def _points(table: LikelihoodTable, outcome_counts: FloatArray, prior: Prior) -> Iterator[FloatArray]:
+def _points(table: LikelihoodTable, outcome_counts: FloatArray, prior: Law) -> Iterator[FloatArray]:
     """Yield points to expand about, the maxima for all pseudo counts and one near the mean of the posterior law.
 
     If there is no maximum, the middle of the space is the only point.
@@ -120,7 +120,7 @@ def _points(table: LikelihoodTable, outcome_counts: FloatArray, prior: Prior) ->
         yield from [] if balanced is None else [balanced]
 
 
-def _leverages(table: LikelihoodTable, outcome_counts: FloatArray, prior: Prior, point: FloatArray) -> FloatArray:
+def _leverages(table: LikelihoodTable, outcome_counts: FloatArray, prior: Law, point: FloatArray) -> FloatArray:
     """Return count |b|²_{A⁻¹} / f² for each outcome at a point, which added to the counts turn a mode into a mean.
 
     A coin that came up K times of N has the mode K/N and, with a flat prior, the mean (K + 1)/(N + 2).

@@ -24,14 +24,20 @@ import numpy as np
 from plumdp.base.error_budget import ErrorBudget, Share
 from plumdp.confidence.bets import Direction, Directions, HalfSpace, sharpened, tangent_half_space, unit_steps
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
-from plumdp.confidence.estimates import estimate_inside, information
+from plumdp.confidence.estimates import (
+    SPACE_AS_DATA,
+    Law,
+    estimate_inside,
+    information,
+    law_of_pilot,
+    law_of_space,
+    left_out_choices,
+    search_maximum,
+)
 from plumdp.confidence.event_counts import pool
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.full_likelihood import left_out_choices, search_maximum
-from plumdp.confidence.laws import SPACE_AS_DATA, Law, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
-from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import OF_SET, TESTS, Evidence, Guarantee, graph_alone, require_error
+from plumdp.confidence.sets import OF_SET, TESTS, Evidence, Guarantee, ModelCache, graph_alone, require_error
 from plumdp.confidence.staged_bets import Bets, Placed, Stage, find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import Pilot, TransitionCounts, require_same_graph
 from plumdp.data.pilots import pilot_assumption

@@ -10,15 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 from typing import Protocol, TypeVar
 
 from plumdp.base.error_budget import ErrorBudget, Share
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction, Directions, HalfSpace
-from plumdp.confidence.model_cache import ModelCache
+from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
+from plumdp.confidence.contrasts import Contrast, find_contrasts, parts_by_action
+from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.data.counts import TransitionCounts
-from plumdp.model.events import Events
+from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
@@ -118,6 +121,34 @@ class Evidence:
         kept = tuple(each for each in wider if each is not None)
         method = f"{self.method} that allow for rows off by {misfit:g}"
         return replace(self, constraints=kept, method=method) if len(kept) == len(wider) else None
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCache:
+    """Parts that depend on a model alone, each of which is found when it is first asked for, and kept."""
+
+    model: ParametricMDP
+
+    @cached_property
+    def events(self) -> Events:
+        """The events of the model, with factors."""
+        return find_events(self.model, factors=True)
+
+    @cached_property
+    def table(self) -> LikelihoodTable:
+        """The likelihood as a table of affine outcomes."""
+        return likelihood_table(self.model)
+
+    @cached_property
+    def fixed(self) -> FixedNumbers:
+        """The numbers that the model fixes."""
+        return find_fixed_numbers(self.model)
+
+    @cached_property
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """The ways in which rows may differ, also for single actions."""
+        contrasts = find_contrasts(self.model)
+        return (*contrasts, *parts_by_action(self.model, contrasts))
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,8 +35,7 @@ from plumdp.confidence.bets import (
     sharpness_of,
     unit_steps,
 )
-from plumdp.confidence.estimates import information
-from plumdp.confidence.laws import SPACE_AS_DATA, Law, law_of_pilot
+from plumdp.confidence.estimates import SPACE_AS_DATA, Law, information, law_of_pilot
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.data.seen import Seen

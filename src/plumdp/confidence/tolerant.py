@@ -27,9 +27,8 @@ from plumdp.base.errors import DataError, Option
 from plumdp.confidence.bets import Directions
 from plumdp.confidence.binomial import tolerant_interval
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
-from plumdp.confidence.estimates import estimate_inside
+from plumdp.confidence.estimates import estimate_inside, law_of_space
 from plumdp.confidence.event_counts import sum_by
-from plumdp.confidence.laws import law_of_space
 from plumdp.confidence.likelihood import (
     LinearConstraints,
     Range,

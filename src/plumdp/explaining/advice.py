@@ -13,7 +13,7 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.certifying.claims import shown_value
 from plumdp.certifying.pipeline import conclude
-from plumdp.confidence.laws import law_of_space
+from plumdp.confidence.estimates import law_of_space
 from plumdp.data.report import IngestionReport
 from plumdp.data.runs import require_positive
 from plumdp.explaining.design import Design, ValueQuestion, plan_sampling

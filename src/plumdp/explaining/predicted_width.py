@@ -16,8 +16,7 @@ from math import inf, isfinite, sqrt
 from plumdp.certifying.pipeline import relax
 from plumdp.certifying.valuation import value_policy
 from plumdp.confidence.likelihood_table import LikelihoodTable
-from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import Counted
+from plumdp.confidence.sets import Counted, ModelCache
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import moments_of, planned_pilot
 from plumdp.data.seen import Seen

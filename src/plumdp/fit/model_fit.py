@@ -23,11 +23,10 @@ from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError
 from plumdp.base.rounding import UNDERFLOW, UP
 from plumdp.confidence.constants import FixedNumbers, strongest_evidence
-from plumdp.confidence.laws import SPACE_AS_DATA, law_of_pilot, law_of_space
+from plumdp.confidence.estimates import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood import Likelihood, LinearConstraints, likelihood_budget, likelihood_set
 from plumdp.confidence.likelihood_table import CellCounts
-from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import Evidence, with_fixed_numbers
+from plumdp.confidence.sets import Evidence, ModelCache, with_fixed_numbers
 from plumdp.data.counts import TransitionCounts
 from plumdp.fit.agreement import AffineTests, Agreement, find_agreement
 from plumdp.fit.cell_tests import NO_CELLS, CellTests, cell_tests, largest

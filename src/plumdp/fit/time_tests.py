@@ -21,8 +21,8 @@ from math import log
 
 import numpy as np
 
+from plumdp.confidence.estimates import Law, law_of_pilot
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.laws import Law, law_of_pilot
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.data.time_parts import TimeParts
 from plumdp.fit.cell_tests import NO_CELLS, CellTests, largest

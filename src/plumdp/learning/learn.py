@@ -11,8 +11,7 @@ from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.likelihood import Likelihood
-from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import Counted, Evidence, Guarantee
+from plumdp.confidence.sets import Counted, Evidence, Guarantee, ModelCache
 from plumdp.data.counts import ADDED, TransitionCounts, counts_of, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import drawn_pilot, pilot_assumption

@@ -11,8 +11,7 @@ from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.errors import require_kind
 from plumdp.confidence.likelihood import best_point, best_point_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable
-from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import Evidence
+from plumdp.confidence.sets import Evidence, ModelCache
 from plumdp.confidence.space_moments import moments
 from plumdp.confidence.studies import Study
 from plumdp.data.counts import TransitionCounts

@@ -15,8 +15,7 @@ from plumdp.certifying.claims import status_of
 from plumdp.certifying.pipeline import relax
 from plumdp.certifying.valuation import with_looser
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
-from plumdp.confidence.model_cache import ModelCache
-from plumdp.confidence.sets import Counted, Evidence, whole_set_of_updates
+from plumdp.confidence.sets import Counted, Evidence, ModelCache, whole_set_of_updates
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.observing import Act, Observe
 from plumdp.data.runs import Rng

@@ -11,9 +11,8 @@ import numpy as np
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Relaxation as Relaxation
 from plumdp.confidence.binomial import widened
-from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.confidence.bounds import ExpressionBounds, untied_bounds
 from plumdp.confidence.sets import Evidence
-from plumdp.confidence.untied import untied_bounds
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, IntArray, read_only

@@ -17,7 +17,7 @@ from math import log
 import numpy as np
 
 from plumdp.base.rounding import UP
-from plumdp.confidence.model_cache import ModelCache
+from plumdp.confidence.sets import ModelCache
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.fit.model_fit import FitTest, ModelFit, TestKind, fit_model
 from plumdp.fit.same_rows import Parts, log_mean, over_time, p_value_of

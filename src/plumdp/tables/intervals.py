@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from plumdp.base.error_budget import equal_parts
-from plumdp.confidence.bounds import expression_bounds
-from plumdp.confidence.untied import bounds_of_rows, events_of_rows
+from plumdp.confidence.bounds import bounds_of_rows, events_of_rows, expression_bounds
 from plumdp.data.counts import CountArray, Pilot, TransitionCounts
 from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.events import find_events

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.confidence.laws import law_of_space
+from plumdp.confidence.estimates import law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.space_moments import moments
 from plumdp.confidence.staged_bets import find_stages, steps_of_stage

@@ -12,10 +12,9 @@ import numpy as np
 from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.binomial import tolerant_interval
 from plumdp.confidence.bounds import ExpressionBounds
-from plumdp.confidence.estimates import marginal_precision
+from plumdp.confidence.estimates import law_of_space, marginal_precision
 from plumdp.confidence.event_counts import is_tried_once
 from plumdp.confidence.evidence import best_proof
-from plumdp.confidence.laws import law_of_space
 from plumdp.confidence.likelihood import Likelihood, LinearConstraints
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.sets import Evidence

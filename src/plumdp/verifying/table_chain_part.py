@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plumdp.base.error_budget import equal_parts
+from plumdp.confidence.bounds import events_of_rows
 from plumdp.confidence.likelihood import order_of
-from plumdp.confidence.untied import events_of_rows
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learned import Learned
 from plumdp.model.parametric import ParametricMDP

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError, ModelError
-from plumdp.confidence.estimates import estimate_inside
-from plumdp.confidence.laws import law_of_space
+from plumdp.confidence.estimates import estimate_inside, law_of_space
 from plumdp.confidence.likelihood import furthest_point
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray
