@@ -41,7 +41,7 @@ def test_the_ends_that_a_record_keeps_are_those_of_their_counts(saved):
     from plumdp.base.error_budget import equal_parts
     from plumdp.confidence.binomial import beta_binomial
 
-    found = saved[1].learned.bounds
+    (found,) = saved[1].learned.bounds.constraints
     error = equal_parts(found.error, len(found.events))
     for side, ends in enumerate((found.event_lower, found.event_upper)):
         assert (beta_binomial(*found.ends[side], error)[side] == ends).all()
