@@ -19,13 +19,13 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 66_450,
-    "files of src/plumdp": 416,
+    "lines of src/plumdp": 66_400,
+    "files of src/plumdp": 415,
     "lines of src/plumdp_verify": 4_501,
     "files of src/plumdp_verify": 31,
     "public names": 112,
-    "functions that certify enters": 698,
-    "files that certify enters": 118,
+    "functions that certify enters": 697,
+    "files that certify enters": 119,
 }
 
 
