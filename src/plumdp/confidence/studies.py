@@ -12,7 +12,7 @@ is a p-value: at the true point it is at most a only if R misses the point, or i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import sqrt
 from numbers import Integral
@@ -38,8 +38,8 @@ class Study:
     expression: Polynomial
     successes: int
     trials: int
-    error: float = 0.0  # of its interval, once the error is divided
-    intervals: None = None
+    error: float = field(default=0.0, repr=False)  # of its interval, once the error is divided
+    intervals: None = field(default=None, repr=False)
 
     def interval(self, error: float) -> tuple[float, float]:
         """Return bounds on the expression that miss it with at most this error, rounded outward."""
