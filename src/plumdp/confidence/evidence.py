@@ -81,7 +81,7 @@ def log_evidence(
     return -np.inf if proof is None else proof.bound
 
 
-class Proof(NamedTuple):
+class EvidenceBound(NamedTuple):
     """A lower bound on the logarithm of the evidence, the point it is proved about, and the widths of a set there."""
 
     bound: float
@@ -91,7 +91,7 @@ class Proof(NamedTuple):
 
 def best_proof(
     table: LikelihoodTable, outcome_counts: FloatArray, prior_mean: FloatArray, prior_precision: FloatArray
-) -> Proof | None:
+) -> EvidenceBound | None:
     """Return the proof of the best lower bound that is found, or None if there is none."""
     precision, best = marginal_precision(prior_precision, table.basis), None
     for point in _points(table, outcome_counts, Law(prior_mean, prior_precision)):
@@ -100,7 +100,7 @@ def best_proof(
         if widths is not None and (best is None or bound > best.bound):
             of_all = np.zeros(len(outcome_counts))
             of_all[is_in_seen_group(table, outcome_counts) & (table.direction >= 0)] = widths
-            best = Proof(bound, table.basis.T @ (point - prior_mean), of_all)
+            best = EvidenceBound(bound, table.basis.T @ (point - prior_mean), of_all)
     return best
 
 

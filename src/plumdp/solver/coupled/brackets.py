@@ -19,7 +19,7 @@ from plumdp.solver.coupled.forms import Forms, forms_on
 from plumdp.solver.coupled.norms import extreme_eigenvalues
 from plumdp.solver.coupled.remainder import ErrorModel
 from plumdp.solver.coupled.residuals import Residuals, residual_bounds
-from plumdp.solver.coupled.slabs import Range, Slab, forms_in, linear_range, linear_range_in
+from plumdp.solver.coupled.slabs import LinearRange, Slab, forms_in, linear_range, linear_range_in
 from plumdp.solver.equations import Equations, chain_equations
 
 _SINGULAR = "runs of the policy need not end at the centre of the region, so that its equations are singular there"
@@ -29,7 +29,7 @@ _LARGE = 300_000  # transitions of a chain on which it takes about a second
 
 
 @dataclass(frozen=True)
-class End:
+class BracketEnd:
     """One end of a bracket, its value, and the parts of its distance from the middle."""
 
     value: float
@@ -44,8 +44,8 @@ class End:
 class Bracket:
     """A lower and an upper bound, and the value in the middle that they were made from."""
 
-    low: End
-    high: End
+    low: BracketEnd
+    high: BracketEnd
     middle: float
 
     @property
@@ -73,7 +73,7 @@ class Setting:
         """Return the equations at the centre, or None if they are singular."""
         return chain_equations(self.chain, self.forms.means[self.chain.expression])
 
-    def linear_range(self, slope: FloatArray) -> Range:
+    def linear_range(self, slope: FloatArray) -> LinearRange:
         """Return bounds on a linear function of the ball's or slab's coordinates over the points of the region."""
         if self.slab is None:
             return linear_range(self.region, self.ball, slope)
@@ -152,7 +152,7 @@ class Piece:
     """An approximation on a ball or slab, and the range of its linear part over the points of the region in it."""
 
     guess: Approximation
-    linear: Range
+    linear: LinearRange
 
 
 def _times(factor: float, terms: Sequence[Expanded]) -> tuple[Expanded, ...]:
@@ -270,7 +270,7 @@ def _largest_sums(errors: ErrorModel, residuals: FloatArray, estimate: float, pr
     return errors.largest_sums(residuals, estimate, tolerance)
 
 
-def bracket_of(guess: Approximation, linear: Range) -> Bracket:
+def bracket_of(guess: Approximation, linear: LinearRange) -> Bracket:
     """Return the bracket of a value from an approximation of it and the range of the linear part over the region.
 
     To them comes the range of the quadratic part over the ball.
@@ -288,7 +288,7 @@ def bracket_of(guess: Approximation, linear: Range) -> Bracket:
         value = middle + side * (reach + curvature + rest + slack)
         of_floats = min(max(guess.rounding, 0.0), rest)
         parts = reach - linear.rounding, curvature + rest - of_floats, of_floats + linear.rounding + slack
-        ends.append(End(value, *parts, name, (Piece(guess, linear),)))
+        ends.append(BracketEnd(value, *parts, name, (Piece(guess, linear),)))
     return Bracket(ends[0], ends[1], middle)
 
 

@@ -19,7 +19,7 @@ _SHARE = 0.5  # θ: with less, the ellipsoid is too long across the slab, with m
 
 
 @dataclass(frozen=True)
-class Range:
+class LinearRange:
     """Bounds on a linear function, and the share of rounding in them."""
 
     lower: float
@@ -28,7 +28,7 @@ class Range:
     direction: FloatArray | None = None  # (d): about its gradient in the variables of the region, if that was asked
 
 
-def linear_range(region: Region, ball: Ball, slope: FloatArray) -> Range:
+def linear_range(region: Region, ball: Ball, slope: FloatArray) -> LinearRange:
     """Return bounds on ``slope @ x`` over all x for which ``centre + factor @ x`` is a point of the region.
 
     For any direction g of the parameters, slope·x = g·(v - centre) + (slope - factorᵀ g)·x, where |x| <= 1.
@@ -36,7 +36,7 @@ def linear_range(region: Region, ball: Ball, slope: FloatArray) -> Range:
     length = float(np.sqrt((slope**2).sum())) * UP + SQUARES_UNDERFLOW
     direction = np.linalg.lstsq(ball.factor.T, slope, rcond=None)[0]
     if not np.isfinite(direction).all():
-        return Range(-length, length)
+        return LinearRange(-length, length)
     n, d = len(slope), len(region.names)
     gamma = (n + 8) * UNIT
     mismatch = float(np.sqrt(((slope - ball.factor.T @ direction) ** 2).sum())) * UP
@@ -48,7 +48,7 @@ def linear_range(region: Region, ball: Ball, slope: FloatArray) -> Range:
     least, most = region.minimise(objectives) * np.array([1.0, -1.0])
     slack += 4 * UNIT * float(abs(least) + abs(most) + abs(offset))
     lower, upper = max(float(least) - offset - slack, -length), min(float(most) - offset + slack, length)
-    return Range(lower, upper, slack, objectives[0])
+    return LinearRange(lower, upper, slack, objectives[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ def forms_in(slab: Slab, forms: Forms) -> Forms:
     return Forms(means, spreads, curvatures, errors * UP, forms.tails, forms.lower, forms.upper)
 
 
-def linear_range_in(slab: Slab, region: Region, ball: Ball, slope: FloatArray) -> Range:
+def linear_range_in(slab: Slab, region: Region, ball: Ball, slope: FloatArray) -> LinearRange:
     """Return bounds on ``slope @ y`` over the points of a region that lie in a slab.
 
     For any q, slope·y = q·(x - centre) + (slope - factor q)·y. Over the region, q·x is as ``linear_range`` says. Over
@@ -129,4 +129,4 @@ def linear_range_in(slab: Slab, region: Region, ball: Ball, slope: FloatArray) -
     # the points are in the region and in the slab, so that both bounds hold
     lower = max(whole.lower, min(ends) - across) - shift - slack
     upper = min(whole.upper, max(ends) + across) - shift + slack
-    return Range(max(lower, -length), min(upper, length), whole.rounding + slack, whole.direction)
+    return LinearRange(max(lower, -length), min(upper, length), whole.rounding + slack, whole.direction)
