@@ -191,6 +191,13 @@ def test_studies_that_contradict_each_other_are_all_named():
     assert "(400 of 1,000 in the other study)" in text
 
 
+@pytest.mark.parametrize("kind", ["likelihood", "interval", "l1", "ellipsoid"])
+def test_studies_that_exclude_each_other_only_together_are_a_conflict_in_every_set(kind):
+    evidence, model = {"p": (100, 1000), "q": (100, 1000), "p + q": (900, 1000)}, two_coins()
+    learned = pl.learn(model, tossed(model, 1), confidence_set=kind, evidence=evidence)
+    assert str(learned.conflict).count("in the other study)") >= 1
+
+
 # What is refused
 
 

@@ -40,12 +40,14 @@ def find_region(
     True
     """
     studies = [each for each in constraints if isinstance(each, Study)]
+    others = [each for each in constraints if not isinstance(each, Study)]
     try:
         space = space.cut(side for study in studies for side in study.sides) if studies else space
-    except ModelError:  # nothing is left of the space
-        return NOTHING_FITS
-    others = [each for each in constraints if not isinstance(each, Study)]
-    return enclose(others[0], space, expressions, others) if others else build_region(space, (), (), ())
+        return enclose(others[0], space, expressions, others) if others else build_region(space, (), (), ())
+    except ModelError:
+        if not studies:
+            raise
+        return NOTHING_FITS  # of the space, studies leave nothing
 
 
 @singledispatch
