@@ -80,9 +80,9 @@ def pytest_unconfigure() -> None:
 def blank_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the pictures of reports empty, for tests that are not about what they show: drawing takes longest."""
     from plumdp.reporting import pictures
-    from plumdp.reporting.parts import Picture
+    from plumdp.reporting.parts import InlinePicture
 
-    monkeypatch.setattr(pictures, "_drawn", lambda draw, label: Picture("<svg></svg>"))
+    monkeypatch.setattr(pictures, "_drawn", lambda draw, label: InlinePicture("<svg></svg>"))
 
 
 @contextmanager

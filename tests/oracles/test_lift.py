@@ -23,7 +23,7 @@ from plumdp.region import lift as lifting
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
 from plumdp.region.half_spaces import in_variables
-from plumdp.region.mccormick import Lift
+from plumdp.region.mccormick import ProductVariables
 from plumdp.region.shapes import Box, Polytope
 
 pytestmark = pytest.mark.slow
@@ -231,7 +231,7 @@ def test_more_factorisations_than_a_chain_are_used():
 
 def test_high_powers_need_few_variables():
     """p^64 in [0.5, 1] makes p at least 0.5^(1/64) = 0.98923; half the exponent again and again is enough to see it."""
-    lift = Lift.of(ExpressionTable.build([P**64], ("p",)))
+    lift = ProductVariables.of(ExpressionTable.build([P**64], ("p",)))
     assert lift.names == ("p", "p^2", "p^4", "p^8", "p^16", "p^32", "p^64")
     region = region_of(("p",), [P**64], [0.5], [1])
     assert 0.9 < region.lower[0] <= 0.5 ** (1 / 64)
@@ -239,7 +239,7 @@ def test_high_powers_need_few_variables():
 
 def test_every_product_of_a_lift_has_factors_in_it():
     expressions = [P**3 * Q**2, P * Q * R * S**2, Q**7 * S, (P + Q + R + S) ** 3]
-    lift = Lift.of(ExpressionTable.build(expressions, NAMES))
+    lift = ProductVariables.of(ExpressionTable.build(expressions, NAMES))
     made = {tuple(map(sum, zip(lift.variables[i], lift.variables[j], strict=True))) for i, j in lift.factorisations}
     assert set(lift.variables[4:]) <= made
     assert {tuple(e) for f in expressions for e in f.terms(NAMES)} <= {*lift.variables}
@@ -250,7 +250,7 @@ def test_every_product_of_a_lift_has_factors_in_it():
 def test_envelopes_are_at_least_zero_exactly_wherever_variables_are_within_bounds(n, data):
     names = NAMES[:n]
     table = ExpressionTable.build([data.draw(polynomials(n, 4)), P * P], names)
-    lift = Lift.of(table)
+    lift = ProductVariables.of(table)
     sides = [sorted((data.draw(fractions), data.draw(fractions))) for _ in names]
     bounds = lift.bounds(tuple((a, b) for a, b in sides))
     point = {name: a + (b - a) * data.draw(st.fractions(0, 1)) for name, (a, b) in zip(names, sides, strict=True)}

@@ -16,7 +16,7 @@ from table_cases import ERRORS, draw, make_table, random_case, row_of_place, val
 from tiers import size
 
 from plumdp.tables import bracket
-from plumdp.tables.bracket import Moments, table_bounds
+from plumdp.tables.bracket import BetMoments, table_bounds
 from plumdp.tables.chain import regular_equations
 from plumdp.tables.contraction import _leads_out
 from plumdp.tables.plan import curvature
@@ -146,7 +146,7 @@ def expectations(name):
     ):
         lengths = (float(a.sum()), float((a + b).sum()))
         ALL[:] = [a + b + c]
-        seen = placed(table, Moments((a, a + b, a + b + c), lengths, planned * float((a + b + c).sum())))
+        seen = placed(table, BetMoments((a, a + b, a + b + c), lengths, planned * float((a + b + c).sum())))
         chance = chance_a * chance_b * chance_c
         total += chance
         won = {} if seen is None else dict(_winnings(table, seen, difference, ranges, values, b + c))
@@ -276,7 +276,9 @@ def test_rows_that_never_lead_out_by_what_was_seen_are_closed():
 def bracket_of(table, cumulative, lower, upper):
     """Return the bracket of the first node, cut to the bounds that it started from."""
     lengths = tuple(max(float(each.sum()), 1.0) for each in cumulative[:-1])
-    found = table_bounds(table, Moments(tuple(cumulative), lengths, float(cumulative[-1].sum())), ERRORS, lower, upper)
+    found = table_bounds(
+        table, BetMoments(tuple(cumulative), lengths, float(cumulative[-1].sum())), ERRORS, lower, upper
+    )
     start = table.chain.initial
     if isinstance(found, str):
         return lower[start], upper[start]
@@ -338,7 +340,7 @@ def test_data_that_are_longer_than_planned_cost_width_alone(factor):
     case = random_case(3)
     counts, lengths = case.moments.counts, case.moments.lengths
     value = values_at(case.table, case.truth)[case.table.chain.initial]
-    moments = Moments(counts, lengths, factor * lengths[0])
+    moments = BetMoments(counts, lengths, factor * lengths[0])
     found = table_bounds(case.table, moments, ERRORS, np.zeros(case.table.n), np.ones(case.table.n))
     assert not isinstance(found, str)
     for end, sign in ((found.low, -1), (found.high, 1)):

@@ -18,7 +18,7 @@ import plumdp
 from plumdp.confidence import bounds
 from plumdp.decisions import verify
 from plumdp.tables import bracket, contraction, joint, table_set
-from plumdp.tables.plan import Stage
+from plumdp.tables.plan import BettingStage
 from plumdp.verifying.look import Own
 from plumdp.verifying.verify import look_again
 from plumdp_verify import table_deviation, table_joint
@@ -89,7 +89,7 @@ def weights_look_at_all_data(patch):
         for before, after in pairwise(moments.counts):
             planned = plan.table.visits(after - before) + 0.5
             weight = bracket.next_weights(plan, moments.counts[-1], made, sign, planned)
-            made.append(Stage(weight, after - before))
+            made.append(BettingStage(weight, after - before))
         return made
 
     patch.setattr(bracket, "make_stages", stages)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumdp.solver.coupled.chain import PolicyChain
-from plumdp.tables.bracket import Errors, Moments
+from plumdp.tables.bracket import BetMoments, Errors
 from plumdp.tables.chain import KNOWN, TableChain
 
 ERRORS = Errors(of_side=0.025, rows=0.005, ball=0.005)
@@ -43,7 +43,7 @@ class Case:
 
     table: TableChain
     truth: np.ndarray  # (n_transitions)
-    moments: Moments
+    moments: BetMoments
 
     @property
     def later(self):
@@ -141,7 +141,7 @@ def random_case(seed, *, make=random_table, least=3e3, most=1e6, few=False):
         counts = counts + draw(table, truth, dict(zip(firsts.tolist(), each.tolist(), strict=True)), rng)
         cumulative.append(counts)
     lengths = [float(each.sum()) for each in cumulative]
-    return Case(table, truth, Moments(tuple(cumulative), tuple(lengths[:-1]), lengths[-1]))
+    return Case(table, truth, BetMoments(tuple(cumulative), tuple(lengths[:-1]), lengths[-1]))
 
 
 def values_at(table, probability):
@@ -216,4 +216,4 @@ def small_case(seed):
         visits = {int(first): np.ceil(part * steps * rng.uniform(0.3, 1)) for first in firsts}
         cumulative.append(cumulative[-1] + draw(table, probability, visits, rng))
     lengths = [float(each.sum()) for each in cumulative]
-    return Case(table, probability, Moments(tuple(cumulative), tuple(lengths[:-1]), lengths[-1]))
+    return Case(table, probability, BetMoments(tuple(cumulative), tuple(lengths[:-1]), lengths[-1]))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.confidence.coin_trees import Node, affine_factors, find_tree, is_tree
+from plumdp.confidence.coin_trees import TreeNode, affine_factors, find_tree, is_tree
 from plumdp.model.expressions.polynomial import Polynomial
 
 a, b, c, d, e = pl.parameters("a", "b", "c", "d", "e")
@@ -80,7 +80,7 @@ def test_the_check_refuses_what_is_not_a_tree_of_the_row():
         (replace(first, probabilities=(1 - b, b)), root),  # another outcome
         (first, replace(root, probabilities=(a, 1 - a))),  # likewise, at the root
         (replace(first, members=(0, 0)), root),
-        (Node((0, 1, 2), tuple(row)),),  # not affine
+        (TreeNode((0, 1, 2), tuple(row)),),  # not affine
     ]
     assert is_tree(row, tree)
     assert not any(is_tree(row, nodes) for nodes in wrong)

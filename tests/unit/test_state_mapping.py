@@ -20,7 +20,7 @@ from plumdp.data.duckdb_tables import column_types
 from plumdp.data.frames import FRAME as TABLE
 from plumdp.data.frames import register_frame
 from plumdp.data.logs import read_log
-from plumdp.data.mapping_language import Term, parse_mapping
+from plumdp.data.mapping_language import MappingNode, parse_mapping
 from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.mappings import OUTSIDE
 from plumdp.data.sql import counts_query
@@ -100,7 +100,7 @@ def test_every_engine_evaluates_expressions_as_plain_python_does(expression, row
     text, evaluate = expression
     table, term = pyarrow.Table.from_pylist(rows, schema=SCHEMA), parse_mapping(text)
     if term.kind == "any":  # a bare column is handed over as it is
-        term = Term("column", value=term.value, kind="number")
+        term = MappingNode("column", value=term.value, kind="number")
     expected = [known(evaluate(cleaned(row))) for row in rows]
     for name, engine in ENGINES.items():
         found = [None if pd.isna(value) else known(float(value)) for value in engine(table, term)]
@@ -113,7 +113,7 @@ def test_every_engine_evaluates_expressions_as_plain_python_does(expression, row
 def test_every_engine_finds_the_bin_that_the_definition_names(values, edges):
     edges = sorted(edges)
     table = pyarrow.table({"lon": pyarrow.array(values, pyarrow.float64())})
-    term = Term("bins", (Term("column", value="lon"),), tuple(map(float, edges)))
+    term = MappingNode("bins", (MappingNode("column", value="lon"),), tuple(map(float, edges)))
     expected = [{"below": -OUTSIDE, "above": OUTSIDE}.get(found, found) for found in (bin_of(v, edges) for v in values)]
     for name, engine in ENGINES.items():
         assert [None if pd.isna(v) else v for v in engine(table, term)] == expected, name

@@ -77,10 +77,6 @@ class Answer:
         return f"{'Yes' if is_yes else 'No'}: {found if is_yes != self.question.is_negated else other}, {confidence}."
 
     @property
-    def _is_contradicted(self) -> bool:
-        return self.certificate.status == Status.CONTRADICTED
-
-    @property
     def answered(self) -> Certificate:
         """The certificate with question, verdict and sentence, also in plain numbers, as folders keep it."""
         plain = self._said(partial(plain_number, is_probability=self.question.objective.cap == 1))

@@ -125,7 +125,7 @@ def log_gains(
     return gains
 
 
-class Part(NamedTuple):
+class PartialBets(NamedTuple):
     """Bets on some of the data, and their share in the logarithm of a fortune."""
 
     share: float
@@ -141,11 +141,13 @@ def half_space(
 
     ``near`` is the point at which the tangents to the logarithm are taken, such as the best estimate.
     """
-    return common_half_space(table, [Part(1.0, outcome_counts, factors)], near=near, bound=-log(error), text=text)
+    return common_half_space(
+        table, [PartialBets(1.0, outcome_counts, factors)], near=near, bound=-log(error), text=text
+    )
 
 
 def common_half_space(
-    table: Outcomes, parts: Sequence[Part], *, near: FloatArray, bound: float, text: str = ""
+    table: Outcomes, parts: Sequence[PartialBets], *, near: FloatArray, bound: float, text: str = ""
 ) -> HalfSpace:
     """Return a half-space around all points at which the sum of ln fortune · share over parts is at most a bound.
 

@@ -37,7 +37,7 @@ _Quotients: TypeAlias = list[tuple[int, Polynomial]]
 
 
 @dataclass(frozen=True)
-class Node:
+class TreeNode:
     """A node of a tree, with its members and their conditional probabilities once it is reached.
 
     Members are outcomes of the row or, numbered after these, nodes that come earlier in the list of nodes.
@@ -47,7 +47,7 @@ class Node:
     probabilities: tuple[Polynomial, ...]  # of the members: affine, with the sum one
 
 
-def find_tree(row: Sequence[Polynomial], factored: Factorise = Polynomial.factors) -> tuple[Node, ...] | None:
+def find_tree(row: Sequence[Polynomial], factored: Factorise = Polynomial.factors) -> tuple[TreeNode, ...] | None:
     """Return the nodes of a tree of coins whose leaves are the outcomes of a row, root last, or None without a tree.
 
     >>> from plumdp import parameters
@@ -64,7 +64,7 @@ def find_tree(row: Sequence[Polynomial], factored: Factorise = Polynomial.factor
     return nodes if nodes is not None and is_tree(row, nodes) else None  # only the exact check is trusted
 
 
-def _two_coins(row: Sequence[Polynomial]) -> tuple[Node, ...] | None:
+def _two_coins(row: Sequence[Polynomial]) -> tuple[TreeNode, ...] | None:
     """Return the tree of two independent coins a and b, without a search, if a row has their four outcomes.
 
     The first outcome is a b, and with a second and a third one it adds up to a and b. As the row sums to one, nothing
@@ -76,11 +76,11 @@ def _two_coins(row: Sequence[Polynomial]) -> tuple[Node, ...] | None:
         a, b = row[0] + row[second], row[0] + row[third]
         if a.is_affine and b.is_affine and a * b == row[0]:
             coin = b, b.complement
-            return Node((0, second), coin), Node((third, last), coin), Node((4, 5), (a, a.complement))
+            return TreeNode((0, second), coin), TreeNode((third, last), coin), TreeNode((4, 5), (a, a.complement))
     return None
 
 
-def is_tree(row: Sequence[Polynomial], nodes: Sequence[Node]) -> bool:
+def is_tree(row: Sequence[Polynomial], nodes: Sequence[TreeNode]) -> bool:
     """Return whether nodes are a tree of a row, exactly.
 
     Every outcome and every node but the last is a member once, the probabilities of each node are affine with the sum
@@ -118,10 +118,10 @@ class _Search:
         self._without_tree: set[frozenset[Polynomial]] = set()
         self._tries, self._divisions = _MAX_TRIES, _MAX_DIVISIONS
 
-    def find(self, live: _Outcomes, nodes: tuple[Node, ...], fresh: int) -> tuple[Node, ...] | None:
+    def find(self, live: _Outcomes, nodes: tuple[TreeNode, ...], fresh: int) -> tuple[TreeNode, ...] | None:
         """Return nodes that join the live outcomes, the root last and the first with the number ``fresh``."""
         if all(f.is_affine for f in live.values()):
-            return (*nodes, Node(tuple(live), tuple(live.values())))
+            return (*nodes, TreeNode(tuple(live), tuple(live.values())))
         outcomes = frozenset(live.values())
         if outcomes in self._without_tree:
             return None
@@ -132,7 +132,7 @@ class _Search:
                     return None
                 self._tries -= 1
                 total = _sum([f for _, f in chosen])
-                node = Node(tuple(i for i, _ in chosen), tuple(f / total for _, f in chosen))
+                node = TreeNode(tuple(i for i, _ in chosen), tuple(f / total for _, f in chosen))
                 rest = {i: f for i, f in live.items() if i not in node.members} | {fresh: parent * total}
                 tree = self.find(rest, (*nodes, node), fresh + 1)
                 if tree is not None:

@@ -28,7 +28,7 @@ from flint import fmpz_mat
 
 from plumdp.base.errors import ModelError
 from plumdp.base.rounding import UNIT
-from plumdp.confidence.coin_trees import Factorise, Node, affine_factors, find_tree
+from plumdp.confidence.coin_trees import Factorise, TreeNode, affine_factors, find_tree
 from plumdp.confidence.reward_coins import Pooled, RewardCoins
 from plumdp.confidence.space_moments import is_nonnegative, moments
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows, integers
@@ -326,7 +326,7 @@ def _ways(
     for first, last in zip(rows.first[:-1].tolist(), rows.first[1:].tolist(), strict=True):
         row = rows.outcomes[first:last]
         is_affine = all(f.is_affine for f in row)  # tied rows have an outcome for all known numbers, so the sum is one
-        tree = (Node(tuple(range(len(row))), row),) if is_affine else find_tree(row, factored)
+        tree = (TreeNode(tuple(range(len(row))), row),) if is_affine else find_tree(row, factored)
         way = _ways_in_tree(row, tree, groups) if tree is not None else _ways_of_factors(row, space, groups, factored)
         if way is None:
             left_out.append(row)
@@ -334,7 +334,7 @@ def _ways(
     return ways, tuple(left_out)
 
 
-def _ways_in_tree(row: Sequence[Polynomial], tree: Sequence[Node], groups: _Groups) -> list[_Way]:
+def _ways_in_tree(row: Sequence[Polynomial], tree: Sequence[TreeNode], groups: _Groups) -> list[_Way]:
     """Return the members of nodes on the way to each outcome of a row."""
     ways: dict[int, _Way] = {len(row) + len(tree) - 1: []}
     for number, node in reversed(list(enumerate(tree, start=len(row)))):

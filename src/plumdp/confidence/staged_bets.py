@@ -27,7 +27,7 @@ import numpy as np
 from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.bets import (
     HalfSpace,
-    Part,
+    PartialBets,
     common_half_space,
     factors_along,
     log_gains,
@@ -66,7 +66,7 @@ class Horizons(NamedTuple):
     log_weight: FloatArray  # (M)
 
 
-class Side(NamedTuple):
+class BetsOnOneSide(NamedTuple):
     """What the bets on one side of a direction are made of, for somebody who makes the half-space again."""
 
     direction: int
@@ -81,15 +81,15 @@ class Bets(NamedTuple):
     points: FloatArray  # (S, d): estimates when stages begin
     lengths: FloatArray  # (M): horizons
     n_directions: int
-    sides: tuple[Side, ...]
+    sides: tuple[BetsOnOneSide, ...]
 
 
 class Placed(NamedTuple):
     """The half-space that bets leave, the bets of each stage that it is made of, and what these are made of."""
 
     left: HalfSpace
-    parts: list[list[Part]]  # (S)
-    side: Side
+    parts: list[list[PartialBets]]  # (S)
+    side: BetsOnOneSide
 
 
 def find_stages(table: LikelihoodTable, counts: TransitionCounts, space: Law) -> list[Stage]:
@@ -173,7 +173,7 @@ def staged_half_spaces(
             )
             factors = factors if is_bet_on is None else np.where(is_bet_on, factors, 1.0)
             left, parts, shares, at = _half_space(table, stages, factors, of_side, near, -side * rays[j], share, text)
-            half_spaces.append(Placed(left, parts, Side(j, scaled, shares, at)))
+            half_spaces.append(Placed(left, parts, BetsOnOneSide(j, scaled, shares, at)))
     return half_spaces
 
 
@@ -203,7 +203,7 @@ def _half_space(
     ray: FloatArray,
     error: float,
     text: str,
-) -> tuple[HalfSpace, list[list[Part]], FloatArray, FloatArray]:
+) -> tuple[HalfSpace, list[list[PartialBets]], FloatArray, FloatArray]:
     """Return the half-space with tangents where the fortune reaches 1 / error on a ray, its parts, shares and point.
 
     Tangents at any other point, and any other shares, would give a half-space that holds as well.
@@ -213,7 +213,7 @@ def _half_space(
     share = fortune.shares(t)
     used = np.flatnonzero(share)
     parts = [
-        [Part(float(share[m]), stage.outcome_counts, factors[s, m], stage.mixed) for m in used.tolist()]
+        [PartialBets(float(share[m]), stage.outcome_counts, factors[s, m], stage.mixed) for m in used.tolist()]
         for s, stage in enumerate(stages)
     ]
     spent = float(share[used] @ (np.log(share[used]) - horizons.log_weight[used]))

@@ -9,12 +9,12 @@ from typing import TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import LogForm as LogForm
-from plumdp.data.mapping_language import Term
+from plumdp.data.mapping_language import MappingNode
 from plumdp.data.mappings import StateMapping
 from plumdp.data.reward_values import Rewards
 from plumdp.model.graph import Graph
 
-Source: TypeAlias = str | Term
+Source: TypeAlias = str | MappingNode
 """Where a column that plumdp needs comes from: a column of the log, or a mapping of some of them."""
 
 
@@ -176,7 +176,7 @@ def without_actions(
     is_chain = graph.n_choices == graph.n_states and mapping.names_no_action
     if not is_chain or _located([ACTION], available, columns or {})[ACTION] is not None:
         return mapping
-    return replace(mapping, action=Term("text", value=ONLY_ACTION, kind="text"))
+    return replace(mapping, action=MappingNode("text", value=ONLY_ACTION, kind="text"))
 
 
 def find_runs(available: Sequence[str], columns: Mapping[str, str] | None) -> str | None:

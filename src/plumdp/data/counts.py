@@ -18,7 +18,7 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.vocabulary import Sampling as Sampling
 from plumdp.data.report import IngestionReport
-from plumdp.data.same_files import Part, first_of, new_parts, refuse_same_parts
+from plumdp.data.same_files import DataPart, first_of, new_parts, refuse_same_parts
 from plumdp.data.seen import CountArray as CountArray
 from plumdp.data.seen import Seen, no_rewards
 from plumdp.data.time_parts import TimeParts
@@ -206,7 +206,7 @@ class TransitionCounts:
     sampling: Sampling
     pilot: Pilot | None = None  # an array (n_transitions) becomes a pilot whose end was planned
     report: IngestionReport | None = None
-    parts: tuple[Part, ...] = ()  # by default one that no other counts have, if there are data
+    parts: tuple[DataPart, ...] = ()  # by default one that no other counts have, if there are data
     rewards: CountArray = field(default_factory=no_rewards)  # (n_learned, 3, n_transitions), as those of ``Seen``
     time: TimeParts | None = None  # none without a pilot, as nothing is then known of the order
 

@@ -45,11 +45,11 @@ _Value: TypeAlias = float | str | bool | tuple[float, ...] | None
 
 
 @dataclass(frozen=True)
-class Term:
+class MappingNode:
     """A node: an operator with operands, a literal, a column by name, or the bins of a column."""
 
     operator: str
-    operands: tuple[Term, ...] = ()
+    operands: tuple[MappingNode, ...] = ()
     value: _Value = None
     kind: Kind = "number"
     position: int = field(default=0, compare=False)  # where it starts in the text
@@ -59,7 +59,7 @@ class Term:
         name_of_column = [str(self.value)] if self.operator == "column" else []
         return [*dict.fromkeys([*name_of_column, *(name for operand in self.operands for name in operand.columns())])]
 
-    def renamed(self, names: dict[str, str]) -> Term:
+    def renamed(self, names: dict[str, str]) -> MappingNode:
         """Return the term with other names of columns."""
         if self.operator == "column":
             return replace(self, value=names[str(self.value)])
@@ -78,7 +78,7 @@ class _Token:
         return _SAME.get(self.text, self.text.lower()) if self.kind in ("word", "symbol") else ""
 
 
-def parse_mapping(text: str) -> Term:
+def parse_mapping(text: str) -> MappingNode:
     """Return the expression that a text writes.
 
     >>> parse_mapping("floor(lon / 0.5)").columns()
@@ -99,7 +99,7 @@ class _Reader:
         self._tokens = _tokenize(text)
         self._index = self._size = self._depth = 0
 
-    def whole(self) -> Term:
+    def whole(self) -> MappingNode:
         """Return the only expression in the text."""
         if self._next.kind == "end":
             raise DataError("the expression is empty; write for example floor(lon / 0.5)")
@@ -128,7 +128,7 @@ class _Reader:
         problem = "the text ends" if self._next.kind == "end" else f"found {self._next.text}"
         return _error(f"{problem} {where}", self._text, self._next.position)
 
-    def _conditional(self) -> Term:
+    def _conditional(self) -> MappingNode:
         """Read ``if … then … else …``, ``case when … end``, ``… ? … : …``, or what has none of them around it."""
         start = self._next
         self._depth += 1
@@ -146,7 +146,7 @@ class _Reader:
         self._depth -= 1
         return term
 
-    def _choice(self, start: _Token, condition: Term, then: str, *otherwise: str) -> Term:
+    def _choice(self, start: _Token, condition: MappingNode, then: str, *otherwise: str) -> MappingNode:
         condition = self._as("truth", condition)
         self._expect(then)
         one = self._conditional()
@@ -156,7 +156,7 @@ class _Reader:
         kind = _common(one, other)
         return self._make("if", start, condition, self._as(kind, one), self._as(kind, other), kind=kind)
 
-    def _operation(self, loosest: int) -> Term:
+    def _operation(self, loosest: int) -> MappingNode:
         """Read operators that bind at least as tightly as a level, from left to right; comparisons do not follow on."""
         start, limit = self._next, _TIGHTEST
         left = self._prefixed(loosest)
@@ -166,7 +166,7 @@ class _Reader:
             limit = level if operator in COMPARISONS else limit
         return left
 
-    def _prefixed(self, loosest: int) -> Term:
+    def _prefixed(self, loosest: int) -> MappingNode:
         start = self._next
         if loosest <= _LEVEL["="] and self._accept("not"):
             return self._apply("not", start, self._operation(_LEVEL["="]))
@@ -179,7 +179,7 @@ class _Reader:
             return replace(term, value=-term.value, position=start.position)
         return self._apply("-", start, term)
 
-    def _primary(self) -> Term:
+    def _primary(self) -> MappingNode:
         token = self._next
         if self._accept("("):
             term = self._conditional()
@@ -202,7 +202,7 @@ class _Reader:
             return self._make("truth", token, value=token.word == "true", kind="truth")
         return self._make("column", token, value=token.text, kind="any")
 
-    def _function(self, token: _Token) -> Term:
+    def _function(self, token: _Token) -> MappingNode:
         name = token.word
         if name not in _FUNCTIONS:
             sentence = f"{token.text} is not a function that can be used here; there are {', '.join(_FUNCTIONS)}"
@@ -217,20 +217,20 @@ class _Reader:
             raise _error(f"{name} takes {values}, not {n_operands}", self._text, token.position)
         return self._date_part(token, *operands) if name == "date_part" else self._apply(name, token, *operands)
 
-    def _date_part(self, token: _Token, part: Term, time: Term) -> Term:
+    def _date_part(self, token: _Token, part: MappingNode, time: MappingNode) -> MappingNode:
         if part.operator != "text" or part.value not in DATE_PARTS:
             parts = ", ".join(map(repr, DATE_PARTS))
             raise _error(f"the first value of date_part is one of {parts}", self._text, part.position)
         return self._make("date_part", token, self._as("time", time), value=part.value, kind="number")
 
-    def _apply(self, operator: str, start: _Token, *operands: Term) -> Term:
+    def _apply(self, operator: str, start: _Token, *operands: MappingNode) -> MappingNode:
         takes: Kind = "truth" if operator in _CONNECTIVES else "text" if operator in OF_TEXTS else "number"
         takes = _common(*operands) if operator in ("=", "!=") else takes
         gives: Kind = "truth" if operator in (*_CONNECTIVES, *COMPARISONS) else takes
         terms = [self._as(takes, operand) for operand in operands]
         return self._make("mod" if operator == "%" else operator, start, *terms, kind=gives)
 
-    def _as(self, kind: Kind, term: Term) -> Term:
+    def _as(self, kind: Kind, term: MappingNode) -> MappingNode:
         """Return a term as what is asked of it; a column is read as that."""
         if term.kind == "any":
             return replace(term, kind=kind)
@@ -238,14 +238,16 @@ class _Reader:
             raise _error(f"found {_SHOWN[term.kind]} where {_SHOWN[kind]} is expected", self._text, term.position)
         return term
 
-    def _make(self, operator: str, start: _Token, *operands: Term, value: _Value = None, kind: Kind) -> Term:
+    def _make(
+        self, operator: str, start: _Token, *operands: MappingNode, value: _Value = None, kind: Kind
+    ) -> MappingNode:
         self._size += 1
         if self._size > _LARGEST:
             raise DataError(f"the expression has more than {_LARGEST} parts")
-        return Term(operator, operands, value, kind, start.position)
+        return MappingNode(operator, operands, value, kind, start.position)
 
 
-def _common(*terms: Term) -> Kind:
+def _common(*terms: MappingNode) -> Kind:
     """Return what terms are read as if they must be alike; columns alone as numbers."""
     return next((term.kind for term in terms if term.kind != "any"), "number")
 

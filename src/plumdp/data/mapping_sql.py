@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from plumdp.base.errors import DataError
 from plumdp.data.columns import LARGEST_STEP, STEP, LogForm, Source, not_steps, quoted
-from plumdp.data.mapping_language import COMPARISONS, OF_TEXTS, Kind, Term
+from plumdp.data.mapping_language import COMPARISONS, OF_TEXTS, Kind, MappingNode
 from plumdp.data.mappings import OUTSIDE
 
 _LARGEST = "1.7976931348623157e308"  # of all finite numbers
@@ -76,7 +76,7 @@ def is_time(type_name: str) -> bool:
     return type_name.startswith(_TIMES)
 
 
-def mapped_sql(term: Term, types: Mapping[str, str], *, is_warehouse: bool = False) -> str:
+def mapped_sql(term: MappingNode, types: Mapping[str, str], *, is_warehouse: bool = False) -> str:
     """Return a mapping as SQL; in a warehouse, types of columns may not be known, and engines differ on NaN."""
 
     def column(name: str, kind: Kind) -> str:
@@ -98,14 +98,14 @@ class _Writer:
     def __init__(self, column: Column, *, is_strange: bool) -> None:
         self._column, self._is_strange = column, is_strange
 
-    def write(self, term: Term, *, is_checked: bool = False) -> str:
+    def write(self, term: MappingNode, *, is_checked: bool = False) -> str:
         """Return a term as SQL; ``is_checked``: null where it is not finite."""
         text = self._write(term, is_checked)
         if len(text) > _LONGEST:
             raise DataError("an expression of the mapping is too large: minima and conditions are nested too deeply")
         return text
 
-    def _write(self, term: Term, is_checked: bool) -> str:
+    def _write(self, term: MappingNode, is_checked: bool) -> str:
         if term.operator == "number":
             return _literal(term.value)
         if term.operator == "text":
@@ -128,14 +128,14 @@ class _Writer:
             text = self._date_part(term) if term.operator == "date_part" else self._arithmetic(term)
         return finite(text) if is_checked and term.kind == "number" else text
 
-    def _truth(self, term: Term) -> str:
+    def _truth(self, term: MappingNode) -> str:
         """Comparisons and connectives; null where it is not known what holds."""
         parts = [self.write(operand, is_checked=True) for operand in term.operands]
         if term.operator == "not":
             return f"(NOT {parts[0]})"
         return f"({parts[0]} {'<>' if term.operator == '!=' else term.operator.upper()} {parts[1]})"
 
-    def _date_part(self, term: Term) -> str:
+    def _date_part(self, term: MappingNode) -> str:
         """A part of a date or time as a number; weekdays are 1 to 7 from Monday on, as 5 January 1970 was one."""
         time, part = self.write(term.operands[0]), str(term.value)
         if part == "microseconds":
@@ -146,7 +146,7 @@ class _Writer:
         days = f"CAST(date_diff('day', DATE '1970-01-05', CAST({time} AS DATE)) AS DOUBLE)"
         return days if part == "days" else f"({days} - 7e0 * floor({days} / 7e0) + 1e0)"
 
-    def _arithmetic(self, term: Term) -> str:
+    def _arithmetic(self, term: MappingNode) -> str:
         if term.operator in ("min", "max"):
             parts = [self.write(operand, is_checked=True) for operand in term.operands]
             chosen = "least" if term.operator == "min" else "greatest"
@@ -171,12 +171,12 @@ class _Writer:
         rounded = f"{function}({number})"
         return f"CASE WHEN abs({number}) < {OUTSIDE} THEN {rounded} ELSE {number} END" if self._is_strange else rounded
 
-    def _denominator(self, term: Term) -> str:
+    def _denominator(self, term: MappingNode) -> str:
         if term.operator == "number" and term.value:
             return self.write(term)
         return f"NULLIF({self.write(term, is_checked=True)}, 0e0)"
 
-    def _bins(self, term: Term) -> str:
+    def _bins(self, term: MappingNode) -> str:
         """The number of the bin; null for what is not finite: NaN compares as the largest number, or not at all."""
         value, edges = self._column(str(term.operands[0].value), "number"), term.value
         assert isinstance(edges, tuple)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
-from plumdp.data.mapping_language import Term, parse_mapping
+from plumdp.data.mapping_language import MappingNode, parse_mapping
 from plumdp.data.values import shown
 from plumdp.model.graph import Graph
 
@@ -28,8 +28,8 @@ OUTSIDE = 2**53  # numbers from here on are what bins give to values outside, an
 class StateMapping:
     """What makes state variables, and action names, of the columns of a log; what it does not name is a column."""
 
-    variables: Mapping[str, Term] = field(default_factory=dict)
-    action: Term | None = None
+    variables: Mapping[str, MappingNode] = field(default_factory=dict)
+    action: MappingNode | None = None
     action_names: Mapping[str, int] = field(default_factory=dict)  # what a log calls actions, with their positions
 
     @property
@@ -67,7 +67,7 @@ def read_mapping(graph: Graph, states: StateMaps | None, actions: Actions | None
     return StateMapping(variables, None if actions is None else _action(actions))
 
 
-def _variable(graph: Graph, name: str, given: Any) -> Term:
+def _variable(graph: Graph, name: str, given: Any) -> MappingNode:
     if name not in graph.states:
         variables = ", ".join(graph.states)
         raise DataError(
@@ -89,11 +89,11 @@ def _variable(graph: Graph, name: str, given: Any) -> Term:
         return term
     if is_text:
         raise DataError(where, f": bins give numbers, but the values of {name} in the model are texts")
-    column = Term("column", value=name, kind="number")
-    return Term("bins", (column,), _edges(where, given), "number")
+    column = MappingNode("column", value=name, kind="number")
+    return MappingNode("bins", (column,), _edges(where, given), "number")
 
 
-def _action(given: Any) -> Term:
+def _action(given: Any) -> MappingNode:
     where = Option("actions", given)
     if not isinstance(given, str):
         raise DataError(where, ": give an expression such as if thrust > 0 then 'climb' else 'descend'")
@@ -116,7 +116,7 @@ def _action_names(graph: Graph, given: Mapping[str, str] | Sequence[str]) -> dic
     return {str(called).strip(): graph.action_names.index(name) for called, name in table.items()}
 
 
-def _parsed(where: Option, text: str) -> Term:
+def _parsed(where: Option, text: str) -> MappingNode:
     try:
         return parse_mapping(text)
     except DataError as error:

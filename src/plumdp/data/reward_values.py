@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError
-from plumdp.data.mapping_language import Term, parse_mapping
+from plumdp.data.mapping_language import MappingNode, parse_mapping
 from plumdp.data.seen import SQUARES, CountArray
 from plumdp.model.graph import Graph, Indices
 from plumdp.model.learned_rewards import LearnedRewards
@@ -46,7 +46,7 @@ class Rewards(NamedTuple):
         """Return what the columns of values are called in a log that has others besides."""
         return {name: f"reward_{name}" if name in others else name for name in self.per_unit}
 
-    def sources(self, columns: Mapping[str, str]) -> dict[str, Term]:
+    def sources(self, columns: Mapping[str, str]) -> dict[str, MappingNode]:
         """Return values in units, given the columns that have them."""
         return {
             _VALUE + name: parse_mapping(f"value * {n}").renamed({"value": columns[name]})

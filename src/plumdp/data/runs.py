@@ -29,7 +29,7 @@ _MAX_BLOCK = 1 << 22  # steps in a block of runs, if they need not be fewer than
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class RunPlan:
     """All that decides the runs: tables of a model at a point, a policy, where runs end, and a key for randomness."""
 
     graph: Graph
@@ -82,7 +82,7 @@ def make_plan(
     stop: npt.ArrayLike | None,
     *,
     by_row: bool = False,
-) -> Plan:
+) -> RunPlan:
     """Return the plan of the runs, with every argument checked.
 
     Runs of a model that is stored on disk can only be counted ``by_row``: as transitions of its distinct rows.
@@ -95,7 +95,7 @@ def make_plan(
     walked = _walked(model, policy)
     tables = _tables(model, walked, point, policy, stop)
     key = generator_of(rng).integers(0, 2**64, size=2, dtype=np.uint64)
-    return Plan(model.graph, tables, key, int(trajectories), int(max_steps), walked.initial_state)
+    return RunPlan(model.graph, tables, key, int(trajectories), int(max_steps), walked.initial_state)
 
 
 def _walked(model: ParametricMDP, policy: Policy) -> Graph:

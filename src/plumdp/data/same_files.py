@@ -19,7 +19,7 @@ _START = 1 << 16  # bytes that are compared first: most files of one size differ
 
 
 @dataclass(frozen=True)
-class Part:
+class DataPart:
     """Data that counts are made of: what people call them, and a key that they have wherever they are counted."""
 
     name: str
@@ -52,14 +52,14 @@ class Part:
         return self.key.startswith(OF_FRAME)
 
 
-def first_of(parts: Sequence[Part], words: str, n: float) -> tuple[Part, ...]:
+def first_of(parts: Sequence[DataPart], words: str, n: float) -> tuple[DataPart, ...]:
     """Return what came first of all parts together, n runs or rows, as a part of each; in ``words``, what that is."""
     name = f"{words} of {listing([part.name for part in parts])}"
     keys = (f"{part.origin}{_FIRST}{n!r} {together(parts)}".strip() for part in parts)
     return tuple(replace(part, name=name, key=key) for part, key in zip(parts, keys, strict=True))
 
 
-def together(parts: Sequence[Part]) -> str:
+def together(parts: Sequence[DataPart]) -> str:
     """Return a mark of several parts in their order, or nothing for one."""
     return _mark(" ".join(part.origin for part in parts)) if len(parts) > 1 else ""
 
@@ -68,30 +68,30 @@ def _mark(text: str) -> str:
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def part_of_file(file: LogFile) -> Part:
+def part_of_file(file: LogFile) -> DataPart:
     """Return a file of a log as a part of counts; of one far away, only the name is known."""
     if file.hashed == FAR:
-        return Part(f"{file.name} (known by its name only)", file.name, is_file=True)
-    return Part(f"{file.name} (hash {file.hash[:8]})", f"{file.hash} {file.size}", is_file=True)
+        return DataPart(f"{file.name} (known by its name only)", file.name, is_file=True)
+    return DataPart(f"{file.name} (hash {file.hash[:8]})", f"{file.hash} {file.size}", is_file=True)
 
 
-def new_parts(steps: int, *, key: str = "", is_simulated: bool = False) -> tuple[Part, ...]:
+def new_parts(steps: int, *, key: str = "", is_simulated: bool = False) -> tuple[DataPart, ...]:
     """Return data that come from no file as a part of counts; nothing if there are no steps.
 
     ``key`` is that of a data frame, or of the random numbers of a simulation, whatever the number of its runs. Without
     one, no other counts have this part.
     """
     name = number_of(steps, "simulated step") if is_simulated else f"{number_of(steps, 'step')} not read from a file"
-    return (Part(name, key or uuid4().hex, is_simulated=is_simulated),) if steps else ()
+    return (DataPart(name, key or uuid4().hex, is_simulated=is_simulated),) if steps else ()
 
 
-def part_from(given: Any) -> Part:
+def part_from(given: Any) -> DataPart:
     """Return the part that ``asdict`` made this of; anything else is refused."""
     kinds = {"name": str, "key": str, "is_file": bool, "is_simulated": bool}
-    return Part(**checked_record(given, kinds, "the parts of the counts"))
+    return DataPart(**checked_record(given, kinds, "the parts of the counts"))
 
 
-def refuse_same_parts(parts: Sequence[Part], others: Sequence[Part]) -> None:
+def refuse_same_parts(parts: Sequence[DataPart], others: Sequence[DataPart]) -> None:
     """Refuse to add counts that have data in common."""
     keys = {part.origin for part in others}
     both = [part for part in parts if part.origin in keys]

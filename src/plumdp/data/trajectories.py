@@ -15,8 +15,8 @@ from plumdp.base.vocabulary import Form as Form
 from plumdp.data.columns import needed_columns, next_columns, state_column
 from plumdp.data.counts import CountArray, EventCounts, TransitionCounts, require_same_graph
 from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
-from plumdp.data.runs import Plan, Rng, make_plan, split
-from plumdp.data.same_files import Part, new_parts
+from plumdp.data.runs import Rng, RunPlan, make_plan, split
+from plumdp.data.same_files import DataPart, new_parts
 from plumdp.data.seen import Seen
 from plumdp.data.time_parts import Recorder, runs_of_parts
 from plumdp.model.events import find_events
@@ -67,7 +67,7 @@ class Trajectories:
         return TransitionCounts(self.graph, counts, "trajectories", kept, parts=self._parts, time=time)
 
     @cached_property
-    def _parts(self) -> tuple[Part, ...]:
+    def _parts(self) -> tuple[DataPart, ...]:
         """What counts of these runs are made of, however often they are counted."""
         return new_parts(len(self), key=self.seed, is_simulated=True)
 
@@ -168,7 +168,7 @@ def joined(blocks: Sequence[Trajectories]) -> Trajectories:
     return Trajectories(blocks[0].graph, episode, step, transition, blocks[0].seed)
 
 
-def recorded_blocks(plan: Plan) -> Iterator[Trajectories]:
+def recorded_blocks(plan: RunPlan) -> Iterator[Trajectories]:
     """Yield the runs of a plan block by block: whole runs, about a million steps at most."""
     for block in split(0, plan.trajectories, max(1, min(plan.block_size, _MAX_BLOCK // plan.max_steps))):
         parts = []

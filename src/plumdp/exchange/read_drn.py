@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
-from plumdp.exchange.rows import Place, Rows, bounds, build, column_of, reward_of, whole
+from plumdp.exchange.rows import FileLine, FileRows, bounds, build, column_of, reward_of, whole
 from plumdp.model.graph import read_only
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.text import cut, number_of
@@ -30,7 +30,7 @@ class _Content:
     """What the lines of a file have said so far."""
 
     file: Path
-    rows: Rows
+    rows: FileRows
     header: dict[str, str] = field(default_factory=dict)
     placeholders: dict[str, str] = field(default_factory=dict)
     labels: list[list[str]] = field(default_factory=list)  # of each state
@@ -48,7 +48,7 @@ def read_drn(path: str | Path) -> IntervalModel:
     State variables are read from the comments ``//[x=1\t& y=2]`` that Storm puts below the states.
     """
     file = Path(path)
-    content = _Content(file, Rows(file))
+    content = _Content(file, FileRows(file))
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
@@ -57,7 +57,7 @@ def read_drn(path: str | Path) -> IntervalModel:
     _check_header(content, start)
     for line in range(start, len(lines)):
         if text := lines[line].strip():
-            _read_line(content, text, Place(file, line + 1))
+            _read_line(content, text, FileLine(file, line + 1))
     return _assemble(content)
 
 
@@ -89,11 +89,11 @@ def _check_header(content: _Content, start: int) -> None:
     if header.get("value_type", "double") not in _NUMBERS:
         raise ModelError(f"{file}: values of type {header['value_type']} cannot be read; write double-interval")
     if not header.get("nr_states", "").isdecimal():
-        raise Place(file, start).wrong("the number of states is missing; write it below @nr_states")
+        raise FileLine(file, start).wrong("the number of states is missing; write it below @nr_states")
     content.n_states = int(header["nr_states"])
 
 
-def _read_line(content: _Content, text: str, place: Place) -> None:
+def _read_line(content: _Content, text: str, place: FileLine) -> None:
     if text[0].isdecimal():  # most lines are transitions
         _read_transition(content, text, place)
     elif text.startswith("//"):
@@ -107,7 +107,7 @@ def _read_line(content: _Content, text: str, place: Place) -> None:
         raise _unexpected(text, place)
 
 
-def _read_transition(content: _Content, text: str, place: Place) -> None:
+def _read_transition(content: _Content, text: str, place: FileLine) -> None:
     successor, colon, value = text.partition(":")
     if not (colon and content.n_choices):
         raise _unexpected(text, place)
@@ -116,11 +116,11 @@ def _read_transition(content: _Content, text: str, place: Place) -> None:
     content.rows.add(place.line, state, choice, target, content.placeholders.get(value, value), content.action)
 
 
-def _unexpected(text: str, place: Place) -> ModelError:
+def _unexpected(text: str, place: FileLine) -> ModelError:
     return place.wrong(f"{cut(text, 40)!r}: a state, an action or a transition such as 3 : [0.1, 0.4] is expected")
 
 
-def _read_state(content: _Content, text: str, place: Place) -> None:
+def _read_state(content: _Content, text: str, place: FileLine) -> None:
     match = _STATE.fullmatch(text)
     if match is None:
         raise place.wrong(f"{cut(text, 40)!r}: write state, its number, its rewards in brackets, and its labels")
@@ -133,7 +133,7 @@ def _read_state(content: _Content, text: str, place: Place) -> None:
     content.n_choices = 0
 
 
-def _read_action(content: _Content, text: str, place: Place) -> None:
+def _read_action(content: _Content, text: str, place: FileLine) -> None:
     if not content.labels:
         raise place.wrong("an action before the first state")
     before, bracket, rest = text.removeprefix("action").partition("[")
@@ -143,7 +143,7 @@ def _read_action(content: _Content, text: str, place: Place) -> None:
     content.n_choices += 1
 
 
-def _numbers(text: str | None, place: Place, placeholders: Mapping[str, str]) -> list[float]:
+def _numbers(text: str | None, place: FileLine, placeholders: Mapping[str, str]) -> list[float]:
     """Return the rewards in brackets: numbers, or intervals that are numbers."""
     if not text:
         return []

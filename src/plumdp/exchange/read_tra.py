@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
-from plumdp.exchange.rows import Place, Rows, build, column_of, number, reward_of, whole
+from plumdp.exchange.rows import FileLine, FileRows, build, column_of, number, reward_of, whole
 from plumdp.model.graph import BoolArray, Graph, read_only
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.text import cut, number_of
@@ -52,24 +52,24 @@ def read_tra(path: str | Path) -> IntervalModel:
     return replace(model, rewards=_rewards(file, model.graph, sizes))
 
 
-def _lines(file: Path) -> Iterator[tuple[Place, str]]:
+def _lines(file: Path) -> Iterator[tuple[FileLine, str]]:
     """Yield the lines that are neither empty nor a comment."""
     for place, text in _all_lines(file):
         if text and not text.startswith("#"):
             yield place, text
 
 
-def _all_lines(file: Path) -> Iterator[tuple[Place, str]]:
+def _all_lines(file: Path) -> Iterator[tuple[FileLine, str]]:
     try:
         with file.open(encoding="utf-8-sig") as opened:
             for line, text in enumerate(opened, 1):
-                yield Place(file, line), text.strip()
+                yield FileLine(file, line), text.strip()
     except UnicodeDecodeError:
         raise ModelError(f"{file}: this is not a text in UTF-8") from None
 
 
-def _header(lines: Iterator[tuple[Place, str]], file: Path) -> _Sizes:
-    place, text = next(lines, (Place(file, 1), ""))
+def _header(lines: Iterator[tuple[FileLine, str]], file: Path) -> _Sizes:
+    place, text = next(lines, (FileLine(file, 1), ""))
     fields = text.split()
     if len(fields) not in (2, 3) or not all(word.isdecimal() for word in fields):
         raise place.wrong(
@@ -80,8 +80,8 @@ def _header(lines: Iterator[tuple[Place, str]], file: Path) -> _Sizes:
     return _Sizes(int(fields[0]), len(fields) == 3, int(fields[-1]))
 
 
-def _rows(lines: Iterator[tuple[Place, str]], file: Path, sizes: _Sizes) -> Rows:
-    rows, n_columns = Rows(file), 4 if sizes.has_choices else 3
+def _rows(lines: Iterator[tuple[FileLine, str]], file: Path, sizes: _Sizes) -> FileRows:
+    rows, n_columns = FileRows(file), 4 if sizes.has_choices else 3
     shape = "state choice successor" if sizes.has_choices else "state successor"
     for place, text in lines:
         fields = (text.replace(", ", ",") if "[" in text else text).split()
@@ -103,7 +103,7 @@ def _labels(file: Path, n_states: int) -> dict[str, BoolArray]:
     if not file.is_file():
         return {}
     lines = _lines(file)
-    place, text = next(lines, (Place(file, 1), ""))
+    place, text = next(lines, (FileLine(file, 1), ""))
     names = {int(number): name for number, name in _LABEL.findall(text)}
     if not names or _LABEL.sub("", text).strip():
         raise place.wrong(f'{cut(text, 40)!r} is not a list of labels; write 0="init" 1="goal"')
@@ -126,7 +126,7 @@ def _states(file: Path, n_states: int) -> Mapping[str, npt.NDArray[Any]] | None:
     if not file.is_file():
         return None
     lines = _lines(file)
-    place, text = next(lines, (Place(file, 1), ""))
+    place, text = next(lines, (FileLine(file, 1), ""))
     names = _in_parentheses(text, place)
     values: dict[int, list[str]] = {}
     for place, text in lines:
@@ -141,7 +141,7 @@ def _states(file: Path, n_states: int) -> Mapping[str, npt.NDArray[Any]] | None:
     return {name: column_of([row[i] for row in rows]) for i, name in enumerate(names)}
 
 
-def _in_parentheses(text: str, place: Place) -> list[str]:
+def _in_parentheses(text: str, place: FileLine) -> list[str]:
     if not (text.startswith("(") and text.endswith(")")):
         raise place.wrong(f"{cut(text, 40)!r} is not in parentheses")
     return [part.strip() for part in text[1:-1].split(",")] if text[1:-1].strip() else []
@@ -195,7 +195,7 @@ def _add_choice_rewards(file: Path, graph: Graph, sizes: _Sizes, rewards: npt.ND
     """Add rewards of transitions, which must be the same for all transitions of a choice."""
     n_columns, by_edge = 4 if sizes.has_choices else 3, np.zeros(graph.n_transitions)
     lines = _lines(file)
-    place, _ = next(lines, (Place(file, 1), ""))
+    place, _ = next(lines, (FileLine(file, 1), ""))
     for place, text in lines:
         fields = text.split()
         if len(fields) != n_columns:

@@ -20,7 +20,7 @@ from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import IntervalMDP, first_fault
 
 
-class Place(NamedTuple):
+class FileLine(NamedTuple):
     """A line of a file, for messages."""
 
     file: Path
@@ -32,7 +32,7 @@ class Place(NamedTuple):
 
 
 @dataclass
-class Rows:
+class FileRows:
     """The transitions of a file, in its order, as one list for each column; ``choice`` counts from 0 in every state."""
 
     file: Path
@@ -46,7 +46,7 @@ class Rows:
 
     def add(self, line: int, state: int, choice: int, successor: int, value: str, action: str) -> None:
         """Add a transition whose probability is a number or an interval."""
-        lower, upper = bounds(value, Place(self.file, line))
+        lower, upper = bounds(value, FileLine(self.file, line))
         self.line.append(line)
         self.state.append(state)
         self.choice.append(choice)
@@ -56,7 +56,7 @@ class Rows:
         self.action.append(action)
 
 
-def number(text: str, place: Place) -> float:
+def number(text: str, place: FileLine) -> float:
     """Return a decimal number or a fraction such as ``1/3`` as the nearest float."""
     try:
         value = float(Fraction(text)) if "/" in text else float(text)
@@ -67,7 +67,7 @@ def number(text: str, place: Place) -> float:
     return value
 
 
-def whole(text: str, place: Place, thing: str, size: int | None = None) -> int:
+def whole(text: str, place: FileLine, thing: str, size: int | None = None) -> int:
     """Return the number of a thing, from 0 up to how many there are if that is known."""
     if not text.isdecimal() or len(text) > 9:
         raise place.wrong(f"{cut(text, 40)!r} is not the number of a {thing}; give 0, 1, 2, …")
@@ -77,7 +77,7 @@ def whole(text: str, place: Place, thing: str, size: int | None = None) -> int:
     return value
 
 
-def bounds(text: str, place: Place) -> tuple[float, float]:
+def bounds(text: str, place: FileLine) -> tuple[float, float]:
     """Return both bounds of an interval ``[0.5,0.8]``, or a number twice."""
     if not text.startswith("["):
         value = number(text, place)
@@ -89,7 +89,7 @@ def bounds(text: str, place: Place) -> tuple[float, float]:
 
 
 def build(
-    rows: Rows,
+    rows: FileRows,
     n_states: int,
     *,
     initial_state: int = 0,
@@ -119,7 +119,7 @@ def build(
     mdp = IntervalMDP(graph, identity, read_only(np.array(rows.lower)[order]), read_only(np.array(rows.upper)[order]))
     fault = first_fault(mdp)
     if fault is not None:
-        raise Place(rows.file, int(line[fault[0]])).wrong(fault[1])
+        raise FileLine(rows.file, int(line[fault[0]])).wrong(fault[1])
     return IntervalModel(mdp, labels)
 
 
@@ -138,12 +138,12 @@ def _check_choices(
     expected = np.arange(len(state)) - first_choice[state]
     if (choice != expected).any():
         wrong = int(np.argmax(choice != expected))
-        raise Place(file, int(line[wrong])).wrong(
+        raise FileLine(file, int(line[wrong])).wrong(
             f"state {state[wrong]} has a choice {choice[wrong]}, but no choice {expected[wrong]}"
         )
 
 
-def _actions(rows: Rows, order: npt.NDArray[Any], is_first: BoolArray) -> tuple[tuple[str, ...], IntArray]:
+def _actions(rows: FileRows, order: npt.NDArray[Any], is_first: BoolArray) -> tuple[tuple[str, ...], IntArray]:
     """Return the names of actions, and that of each choice; all transitions of a choice must have the same."""
     names = tuple(dict.fromkeys(rows.action)) or ("",)
     number_of_name = {name: i for i, name in enumerate(names)}
@@ -153,7 +153,7 @@ def _actions(rows: Rows, order: npt.NDArray[Any], is_first: BoolArray) -> tuple[
     if differs.any():
         wrong = int(np.argmax(differs))
         other = names[of_choice[np.cumsum(is_first)[wrong] - 1]]
-        place = Place(rows.file, rows.line[order[wrong]])
+        place = FileLine(rows.file, rows.line[order[wrong]])
         raise place.wrong(f"action {names[action[wrong]]!r} in a choice whose other transitions have {other!r}")
     return names, read_only(of_choice)
 

@@ -154,18 +154,18 @@ def _as_good(explanations: tuple[Explanation, ...], best: Explanation) -> list[C
     return [e.contrast for e in alike if e.contrast is not None and e.evidence > best.evidence - _AS_GOOD]
 
 
-def _side(examination: Examination, explanation: Explanation) -> Side | None:
+def _side(examination: Examination, explanation: Explanation) -> ResidualContrast | None:
     """Return the change that differs most on the one side of a contrast, or in the pilot, with its residuals."""
     rows = examination.rows
     if explanation.contrast is not None and explanation.cells is not None:
         cell = explanation.contrast.at(rows.choice)
         is_inside = np.where(cell >= 0, explanation.cells[cell], -1)
         split = examination.split(is_inside, explanation)
-        return None if split is None else Side(*split)
+        return None if split is None else ResidualContrast(*split)
     return _early_side(examination) if explanation.kind == "early" else None
 
 
-def _early_side(examination: Examination) -> Side | None:
+def _early_side(examination: Examination) -> ResidualContrast | None:
     """Return the change that differs most in the pilot from what the model says at the estimate from all data."""
     whole, pilot = examination.rows, examination.rows.counts.pilot
     assert pilot is not None
@@ -174,7 +174,7 @@ def _early_side(examination: Examination) -> Side | None:
     candidates = [(change, cell_residuals(rows, change, inside, 2)) for change in _visible(find_changes(rows))]
     sizes = [float(residuals.difference[1] ** 2 * residuals.observations[1]) for _, residuals in candidates]
     best = first_of_best(candidates, sizes)
-    return None if best is None else Side(*best)
+    return None if best is None else ResidualContrast(*best)
 
 
 class Words(NamedTuple):
@@ -184,7 +184,7 @@ class Words(NamedTuple):
     advice: str
 
 
-class Side(NamedTuple):
+class ResidualContrast(NamedTuple):
     """A change, and its residuals outside and inside of the place that an explanation is about."""
 
     change: Change
@@ -192,7 +192,11 @@ class Side(NamedTuple):
 
 
 def words_for(
-    rows: FittedRows, fixed: FixedNumbers, explanation: Explanation, side: Side | None, as_good: Sequence[Contrast]
+    rows: FittedRows,
+    fixed: FixedNumbers,
+    explanation: Explanation,
+    side: ResidualContrast | None,
+    as_good: Sequence[Contrast],
 ) -> Words:
     """Return an explanation in words, where ``as_good`` are contrasts that explain as much."""
     if explanation.kind == "variable":
@@ -204,7 +208,9 @@ def words_for(
     return _of_early_data(rows, side) if explanation.kind == "early" else _of_row(rows, explanation)
 
 
-def _of_variable(rows: FittedRows, explanation: Explanation, side: Side | None, as_good: Sequence[Contrast]) -> Words:
+def _of_variable(
+    rows: FittedRows, explanation: Explanation, side: ResidualContrast | None, as_good: Sequence[Contrast]
+) -> Words:
     contrast, cells = explanation.contrast, explanation.cells
     assert contrast is not None
     assert cells is not None
@@ -217,7 +223,9 @@ def _of_variable(rows: FittedRows, explanation: Explanation, side: Side | None, 
     return Words(finding, f"{advice}; or add a state variable that matters there and that {name} only stands for")
 
 
-def _of_action(rows: FittedRows, explanation: Explanation, side: Side | None, as_good: Sequence[Contrast]) -> Words:
+def _of_action(
+    rows: FittedRows, explanation: Explanation, side: ResidualContrast | None, as_good: Sequence[Contrast]
+) -> Words:
     assert explanation.contrast is not None
     name = explanation.contrast.name
     what, subject = _freed(rows, explanation)
@@ -274,7 +282,7 @@ def _of_number(rows: FittedRows, fixed: FixedNumbers, explanation: Explanation) 
     return Words(finding, "check this number, or make it a parameter")
 
 
-def _of_early_data(rows: FittedRows, side: Side | None) -> Words:
+def _of_early_data(rows: FittedRows, side: ResidualContrast | None) -> Words:
     pilot = rows.counts.pilot
     assert pilot is not None
     later = rows.counts.total - pilot.total
@@ -316,7 +324,7 @@ def _values_in(rows: FittedRows, contrast: Contrast, cells: Indices) -> Indices:
     return values
 
 
-def _amount(side: Side | None, inside: str, outside: str) -> str:
+def _amount(side: ResidualContrast | None, inside: str, outside: str) -> str:
     """Return the difference of a change's probability from the model's, inside and outside, or nothing."""
     if side is None or not side.residuals.observations[1]:
         return ""

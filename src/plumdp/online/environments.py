@@ -12,7 +12,7 @@ from plumdp.base.errors import DataError
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray
 from plumdp.data.observing import Act, Observe
-from plumdp.data.runs import Plan, Rng, make_plan, running_sums
+from plumdp.data.runs import Rng, RunPlan, make_plan, running_sums
 from plumdp.data.simulators import gym_environment, is_gymnasium
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.objective import Objective
@@ -41,7 +41,7 @@ class Environment(Protocol):
 class Simulator:
     """A model at a point as an environment, in which an episode is always the same under the same policy."""
 
-    plan: Plan
+    plan: RunPlan
     choice_of: IntArray
     truth: IntervalMDP
 

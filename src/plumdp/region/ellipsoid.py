@@ -20,7 +20,7 @@ from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.text import listing, one_line
 from plumdp.region import ellipsoid_kernels
 from plumdp.region.conflict import Conflict
-from plumdp.region.mccormick import Lift
+from plumdp.region.mccormick import ProductVariables
 from plumdp.region.shapes import Polytope, bounding_box
 
 _SPREAD = {2: 24, 3: 100, 4: 150}  # pairs of tangents, by the number of variables
@@ -205,7 +205,7 @@ def _perturbed_start(d: int) -> FloatArray:
     return np.random.default_rng(4).uniform(1, 2, d)
 
 
-def combination(coefficients: Sequence[float], of: Lift) -> Polynomial:
+def combination(coefficients: Sequence[float], of: ProductVariables) -> Polynomial:
     """Return the sum of the variables of a lift times floats, exactly."""
     order = sorted(range(len(of.parameters)), key=of.parameters.__getitem__)
     terms = zip(of.variables, coefficients, strict=True)
@@ -234,7 +234,7 @@ def spread_directions(d: int) -> FloatArray:
     return np.eye(d)
 
 
-def slopes(ellipsoid: Ellipsoid, expressions: ExpressionTable, lift: Lift) -> FloatArray:
+def slopes(ellipsoid: Ellipsoid, expressions: ExpressionTable, lift: ProductVariables) -> FloatArray:
     """Return the slope of expressions in each variable.
 
     It is that at the centre if they have products that are not variables.

@@ -26,7 +26,7 @@ from plumdp.region.ellipsoid import (
     slopes,
     spread_directions,
 )
-from plumdp.region.mccormick import Lift
+from plumdp.region.mccormick import ProductVariables
 from plumdp.region.shapes import Polytope
 
 
@@ -45,7 +45,7 @@ def build_ellipsoid_region(
     >>> region.names
     ('p1', 'p2', 'p1*p2')
     """
-    lift = Lift(space.names, tuple(map(tuple, found.exponents.tolist())))
+    lift = ProductVariables(space.names, tuple(map(tuple, found.exponents.tolist())))
     whole = build_region(ParameterSpace(lift.names, lift.bounds(space.bounds), space.constraints), (), (), ())
     assert isinstance(whole, Polytope)
     ellipsoid = build_ellipsoid(found.centre, found.matrix, found.radius, within=whole)
@@ -62,7 +62,7 @@ def build_ellipsoid_region(
     return region
 
 
-def _directions(ellipsoid: Ellipsoid, expressions: ExpressionTable, lift: Lift) -> FloatArray:
+def _directions(ellipsoid: Ellipsoid, expressions: ExpressionTable, lift: ProductVariables) -> FloatArray:
     """Return the axes, directions spread evenly over the ellipsoid, and with many variables those of expressions."""
     d = len(ellipsoid.names)
     spread = np.linalg.solve(ellipsoid.root.T, (spread_directions(d) if d < 4 else np.eye(d)).T).T

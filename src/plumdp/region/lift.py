@@ -24,7 +24,7 @@ from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.space import ParameterSpace
 from plumdp.region.conflict import Conflict, explain
 from plumdp.region.half_spaces import HalfSpaces, affine_forms, half_spaces, in_variables
-from plumdp.region.mccormick import Bounds, Lift
+from plumdp.region.mccormick import Bounds, ProductVariables
 from plumdp.region.redundancy import Contradiction
 from plumdp.region.shapes import Polytope, intersection
 
@@ -42,7 +42,7 @@ def lifted_region(
 
     Its variables are the parameters, in the order of the space, and products as polynomials print them: ``p*q``.
     """
-    lift = Lift.of(table)
+    lift = ProductVariables.of(table)
     whole = ParameterSpace(lift.names, lift.bounds(space.bounds), space.constraints)
     envelopes = lift.envelopes(whole.bounds)
     all_expressions = _joined(table, envelopes)
@@ -57,7 +57,7 @@ def lifted_region(
     return _conflict_by_cases(region, constraints, table, lower, upper) if tight is None else tight
 
 
-def _tightened(lift: Lift, region: Polytope) -> Polytope | None:
+def _tightened(lift: ProductVariables, region: Polytope) -> Polytope | None:
     """Return a smaller polytope around the same points, or None if there are none.
 
     Bounds of the variables make envelopes, and envelopes make tighter bounds.
@@ -73,7 +73,7 @@ def _tightened(lift: Lift, region: Polytope) -> Polytope | None:
     return region
 
 
-def _part(lift: Lift, region: Polytope, bounds: Bounds) -> Polytope | None:
+def _part(lift: ProductVariables, region: Polytope, bounds: Bounds) -> Polytope | None:
     """Return the points of a region within bounds, cut by the envelopes of these bounds, or None if there are none."""
     table = in_variables(ExpressionTable.build(lift.envelopes(bounds), lift.parameters), lift.names)
     added = half_spaces(ParameterSpace(lift.names, bounds), table, np.zeros(len(table)), np.full(len(table), np.inf))
@@ -86,7 +86,7 @@ def _part(lift: Lift, region: Polytope, bounds: Bounds) -> Polytope | None:
     return _unless_empty(intersection(lift.names, rows, offsets))
 
 
-def _cut_by_cells(lift: Lift, region: Polytope, directions: FloatArray) -> Polytope | None:
+def _cut_by_cells(lift: ProductVariables, region: Polytope, directions: FloatArray) -> Polytope | None:
     """Return a smaller polytope around the same points, by the closer envelopes of the cells of a grid.
 
     Every point lies in a cell. The half-spaces of the region are moved in as far as all cells allow, and so are those
@@ -112,7 +112,7 @@ def _unless_empty(region: Polytope | Contradiction) -> Polytope | None:
     return None if isinstance(region, Contradiction) else region
 
 
-def _grid(lift: Lift, region: Polytope, per_parameter: int) -> Iterator[Bounds]:
+def _grid(lift: ProductVariables, region: Polytope, per_parameter: int) -> Iterator[Bounds]:
     """Yield the bounds of all variables in each cell of a grid over the bounds of the parameters."""
     whole = _bounds(region)
     ticks = [[low + (high - low) * Fraction(i, per_parameter) for i in range(per_parameter + 1)] for low, high in whole]

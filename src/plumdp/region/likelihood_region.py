@@ -36,7 +36,7 @@ from plumdp.region.ellipsoid import (
     spread_directions,
 )
 from plumdp.region.likelihood_ellipsoid import LikelihoodEllipsoid, likelihood_ellipsoids
-from plumdp.region.mccormick import Lift
+from plumdp.region.mccormick import ProductVariables
 from plumdp.region.redundancy import Contradiction
 from plumdp.region.shapes import Polytope, Region, intersection
 
@@ -234,9 +234,9 @@ def _tangents(space: ParameterSpace, ellipsoid: Ellipsoid, directions: FloatArra
     return [_Constraint(combination(row, unknown), low, high, "the likelihood of the data") for row, low, high in ends]
 
 
-def _parameters(names: tuple[str, ...]) -> Lift:
+def _parameters(names: tuple[str, ...]) -> ProductVariables:
     """Return the variables that are parameters, without products."""
-    return Lift(names, tuple(map(tuple, np.eye(len(names), dtype=int).tolist())))
+    return ProductVariables(names, tuple(map(tuple, np.eye(len(names), dtype=int).tolist())))
 
 
 def _conflict(words: Sequence[str]) -> Conflict:

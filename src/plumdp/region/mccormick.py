@@ -27,19 +27,19 @@ _MAX_PRODUCTS = 64  # of bound factors, for one monomial
 
 
 @dataclass(frozen=True)
-class Lift:
+class ProductVariables:
     """Parameters and products of parameters as variables, in which polynomials are affine."""
 
     parameters: tuple[str, ...]
     variables: tuple[Exponents, ...]  # the parameters, then products of them; the factors of each are there
 
     @staticmethod
-    def of(table: ExpressionTable) -> Lift:
+    def of(table: ExpressionTable) -> ProductVariables:
         """Return the variables in which all expressions of a table are affine."""
         n = len(table.names)
         units = [tuple(int(i == j) for j in range(n)) for i in range(n)]
         products = {tuple(e) for e in table.monomials.tolist() if sum(e) > 1}
-        return Lift(table.names, (*units, *_closed(products)))
+        return ProductVariables(table.names, (*units, *_closed(products)))
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from plumdp.base.errors import require_kind, require_path
 from plumdp.base.progress import working
 from plumdp.reporting.evidence import SECTIONS
 from plumdp.reporting.front import GLOSSARY, front_of
-from plumdp.reporting.parts import Picture, Section
+from plumdp.reporting.parts import InlinePicture, Section
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.findings import Findings
 from plumdp.result.folder import require_file, unwritable
@@ -155,7 +155,7 @@ def _drawn(section: Section) -> Section:
     """Return a section whose pictures are markup: they are ours, and their texts are escaped already."""
     from markupsafe import Markup
 
-    pictures: list[Picture] = [replace(picture, svg=Markup(picture.svg)) for picture in section.pictures]
+    pictures: list[InlinePicture] = [replace(picture, svg=Markup(picture.svg)) for picture in section.pictures]
     return replace(section, pictures=pictures)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Picture:
+class InlinePicture:
     """An inline SVG; ``svg`` is markup that we drew, everything else is text."""
 
     svg: str
@@ -36,7 +36,7 @@ class Section:
     title: str
     intro: Sequence[str] = ()
     points: Sequence[str] = ()
-    pictures: Sequence[Picture] = ()
+    pictures: Sequence[InlinePicture] = ()
     tables: Sequence[TableOf] = ()
     notes: Sequence[str] = ()
     is_folded: bool = False  # among the methods at the end, where it is opened on demand

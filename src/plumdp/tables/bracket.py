@@ -23,7 +23,15 @@ from plumdp.model.graph import FloatArray
 from plumdp.tables.chain import TableChain, regular_equations
 from plumdp.tables.contraction import Contraction, contract
 from plumdp.tables.joint import Joint, joined
-from plumdp.tables.plan import Plan, Stage, curvature, make_plan, make_reference, next_weights, tilted_rows
+from plumdp.tables.plan import (
+    BettingPlan,
+    BettingStage,
+    curvature,
+    make_plan,
+    make_reference,
+    next_weights,
+    tilted_rows,
+)
 
 _LOOSE = 0.05  # of the statistics
 _LEAST_SHARE = 0.05  # of the data so far, that a stage is planned for at least
@@ -34,7 +42,7 @@ _UP = 1 + 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class BetMoments:
     """What had been seen at the end of the pilot, at later moments, and in all, and after how many runs or rows."""
 
     counts: tuple[FloatArray, ...]  # (n_places) each, the last being all data
@@ -57,8 +65,8 @@ class TableBounds:
 
     low: End | None
     high: End | None
-    stages: Mapping[int, Sequence[Stage]]  # of the lower (-1) and upper (1) end
-    plan: Plan
+    stages: Mapping[int, Sequence[BettingStage]]  # of the lower (-1) and upper (1) end
+    plan: BettingPlan
     near: Contraction
     joint: Joint | None  # if it was asked for, and is proved
     by_rows: tuple[End | None, End | None]  # both ends without it
@@ -75,7 +83,7 @@ class TableBounds:
 
 
 def table_bounds(
-    table: TableChain, moments: Moments, errors: Errors, lower: FloatArray, upper: FloatArray
+    table: TableChain, moments: BetMoments, errors: Errors, lower: FloatArray, upper: FloatArray
 ) -> TableBounds | str:
     """Return bounds on the value of the first node, or in words why there are none.
 
@@ -100,7 +108,7 @@ def table_bounds(
     return TableBounds(low, high, stages, plan, near, joint, by_rows)
 
 
-def plan_of(table: TableChain, moments: Moments, errors: Errors) -> Plan | None:
+def plan_of(table: TableChain, moments: BetMoments, errors: Errors) -> BettingPlan | None:
     """Return what the pilot fixes for the value of a chain; None if there is nothing to bet on."""
     # fewer data may have been expected than there are
     ratio = max(moments.planned / moments.lengths[0] - 1, _LEAST_SHARE)
@@ -118,13 +126,13 @@ def _better(one: End | None, other: End | None, sign: int) -> End | None:
     return min(ends, key=lambda end: sign * end.value) if ends else None
 
 
-def make_stages(plan: Plan, moments: Moments, sign: int) -> list[Stage]:
+def make_stages(plan: BettingPlan, moments: BetMoments, sign: int) -> list[BettingStage]:
     """Return the stages of the data after the pilot, with weights each of which is fixed by what came before it."""
-    stages: list[Stage] = []
+    stages: list[BettingStage] = []
     for (before, after), length in zip(pairwise(moments.counts), moments.lengths, strict=True):
         left = max(moments.planned - length, _LEAST_SHARE * length)
         planned = (plan.table.visits(before) + 0.5) * left / length
-        stages.append(Stage(next_weights(plan, before, stages, sign, planned), after - before))
+        stages.append(BettingStage(next_weights(plan, before, stages, sign, planned), after - before))
     return stages
 
 
@@ -141,7 +149,7 @@ class End:
 
 
 def bracket_end(
-    plan: Plan, stages: Sequence[Stage], near: Contraction, sign: int, joint: Joint | None = None
+    plan: BettingPlan, stages: Sequence[BettingStage], near: Contraction, sign: int, joint: Joint | None = None
 ) -> End | None:
     """Return the upper (sign 1) or lower (sign -1) bound by bets, or None if bets may have been too large."""
     table, start = plan.table, plan.table.chain.initial
@@ -158,7 +166,7 @@ def bracket_end(
     return replace(best, statistics=statistics)
 
 
-def _are_small(table: TableChain, stages: Sequence[Stage], near: Contraction) -> bool:
+def _are_small(table: TableChain, stages: Sequence[BettingStage], near: Contraction) -> bool:
     """Return whether no payoff can be larger than one half at the true values, which are near V̂."""
     first, second = _two_largest(table, table.ahead(near.distance, closed=0.0))
     further = np.minimum(table.discount * (first + second), near.reference.largest * near.deviation)
@@ -181,7 +189,7 @@ def _two_largest(table: TableChain, values: FloatArray) -> tuple[FloatArray, Flo
     return first, np.where(repeated, first, rest)
 
 
-def _centre(table: TableChain, stages: Sequence[Stage], near: Contraction) -> FloatArray:
+def _centre(table: TableChain, stages: Sequence[BettingStage], near: Contraction) -> FloatArray:
     """Return values of the table near the frequencies that is least favourable to the bets; any vector is valid."""
     centre = near.values
     for _ in range(_ROUNDS):
@@ -208,7 +216,7 @@ class _Expansion:
 
 
 def _expand(
-    table: TableChain, stages: Sequence[Stage], near: Contraction, centre: FloatArray, joint: Joint | None
+    table: TableChain, stages: Sequence[BettingStage], near: Contraction, centre: FloatArray, joint: Joint | None
 ) -> _Expansion | None:
     """Return the expansion of the bets at the centre, or None if a factor is too small there."""
     moved = table.differences(near.values) - table.differences(centre)  # from the centre to V̂
@@ -256,7 +264,7 @@ def _variance(near: Contraction) -> FloatArray:
     return np.asarray(np.minimum(near.rows.psi * near.deviation**2, by_distance) * _UP)
 
 
-def _scales(plan: Plan, near: Contraction, gradient: FloatArray, sign: int) -> list[float]:
+def _scales(plan: BettingPlan, near: Contraction, gradient: FloatArray, sign: int) -> list[float]:
     """Return scales to try: the planned one, and the one at which the bets miss least."""
     of_bets = near.equations.solve_transposed(gradient)
     of_value = sign * near.equations.solve_transposed(plan.table.start)
@@ -266,7 +274,13 @@ def _scales(plan: Plan, near: Contraction, gradient: FloatArray, sign: int) -> l
 
 
 def _end(
-    plan: Plan, near: Contraction, at: _Expansion, centre: FloatArray, sign: int, scale: float, joint: Joint | None
+    plan: BettingPlan,
+    near: Contraction,
+    at: _Expansion,
+    centre: FloatArray,
+    sign: int,
+    scale: float,
+    joint: Joint | None,
 ) -> End:
     """Return the end of the bracket for a scale that the gradient is compared with; every scale is valid."""
     table = plan.table

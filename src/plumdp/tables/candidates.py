@@ -32,7 +32,7 @@ from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
 from plumdp.solver.solve import solve
-from plumdp.tables.bracket import Errors, Moments
+from plumdp.tables.bracket import BetMoments, Errors
 from plumdp.tables.chain import smooth
 from plumdp.tables.intervals import row_intervals
 from plumdp.tables.values import estimate_value, value_bounds
@@ -60,11 +60,11 @@ class Outlook:
         return self.planned / self.length
 
     @property
-    def moments(self) -> Moments:
+    def moments(self) -> BetMoments:
         """What is expected to be seen at the moments at which bets are placed, and in all."""
         lengths = (self.length, _LAST * self.planned)
         counts = (self.seen, _LAST * self.growth * self.seen, self.growth * self.seen)
-        return Moments(counts, lengths, self.planned)
+        return BetMoments(counts, lengths, self.planned)
 
 
 def candidates_of(question: Question, outlook: Outlook) -> tuple[npt.NDArray[Any], ...]:

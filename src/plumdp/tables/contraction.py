@@ -21,7 +21,7 @@ from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Indices, read_only
 from plumdp.solver.coupled import kernels
 from plumdp.tables.chain import RegularEquations, TableChain, regular_equations
-from plumdp.tables.plan import Plan, Reference, RowBounds, row_bounds
+from plumdp.tables.plan import BettingPlan, Reference, RowDeviations, row_bounds
 
 LARGEST_DENSE = 3000  # nodes for which all columns of the inverse are used
 _LEAST_VISITS = 4
@@ -39,7 +39,7 @@ class Contraction:
     frequency: FloatArray  # (n_transitions): P, 0 in rows that are not known
     visits: FloatArray  # (n), at least 1
     is_known: BoolArray  # (n)
-    rows: RowBounds
+    rows: RowDeviations
     values: FloatArray  # (n): V̂
     of_values: FloatArray  # (n): σ(V̂)
     rounding: FloatArray  # (n): what rounding adds to δ
@@ -76,7 +76,7 @@ class Contraction:
 
 
 def contract(
-    plan: Plan, reference: Reference, counts: FloatArray, lower: FloatArray, upper: FloatArray
+    plan: BettingPlan, reference: Reference, counts: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> Contraction | None:
     """Return bounds on D from the outcomes (n_places) after the pilot, started from bounds (n) on the true values.
 

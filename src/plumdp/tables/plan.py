@@ -44,7 +44,7 @@ _CUT_OFF = 0.6  # of 1 / X, for bets of the mixture
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class BettingPlan:
     """What the pilot fixes for the value of a policy: the size of bets, the rows that matter, visits to expect."""
 
     table: TableChain
@@ -64,7 +64,7 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class BettingStage:
     """Data that were bet on with the same weights."""
 
     weight: FloatArray  # (n)
@@ -85,7 +85,7 @@ class Stage:
         return table.discount * ahead - here, table.discount * size + here_size
 
 
-def make_plan(table: TableChain, counts: FloatArray, ratio: float, log_error: float) -> Plan | None:
+def make_plan(table: TableChain, counts: FloatArray, ratio: float, log_error: float) -> BettingPlan | None:
     """Return the plan of bets on the value of a chain, given what the pilot saw; None if there is nothing to bet on."""
     probability = table.frequencies(counts)
     equations = regular_equations(table, probability)
@@ -107,7 +107,7 @@ def make_plan(table: TableChain, counts: FloatArray, ratio: float, log_error: fl
     within = table.ranges(table.ahead(values))
     # a weight is scaled down where the true values range further than this
     most = np.maximum(0.499 / whole, np.where(visits >= _FEW, 0.25 / np.maximum(within, 1e-9 * whole), 0.0))
-    return Plan(table, counts, ratio, log_error, probability, occupancy, aim / spread, most, is_kept)
+    return BettingPlan(table, counts, ratio, log_error, probability, occupancy, aim / spread, most, is_kept)
 
 
 def _spread(
@@ -128,7 +128,7 @@ def row_variances(table: TableChain, probability: FloatArray, occupancy: FloatAr
 
 
 def next_weights(
-    plan: Plan, before: FloatArray, earlier: Sequence[Stage], sign: int, planned: FloatArray
+    plan: BettingPlan, before: FloatArray, earlier: Sequence[BettingStage], sign: int, planned: FloatArray
 ) -> FloatArray:
     """Return the weights of a stage, given all that was seen before it and the stages since the pilot.
 
@@ -137,7 +137,7 @@ def next_weights(
     table, goal = plan.table, sign * plan.scale * plan.table.start
     probability = table.frequencies(before)
     first = np.clip(-sign * plan.scale * plan.occupancy / plan.visits, -plan.most, plan.most)
-    tilted = _least_favourable(plan, probability, Stage(first, before))
+    tilted = _least_favourable(plan, probability, BettingStage(first, before))
     if tilted is None:
         return np.zeros(table.n)
     equations, values = tilted
@@ -147,7 +147,9 @@ def next_weights(
     return np.where(table.is_free & np.isfinite(weight), weight, 0.0)
 
 
-def _least_favourable(plan: Plan, probability: FloatArray, stage: Stage) -> tuple[RegularEquations, FloatArray] | None:
+def _least_favourable(
+    plan: BettingPlan, probability: FloatArray, stage: BettingStage
+) -> tuple[RegularEquations, FloatArray] | None:
     """Return equations and values of the table that, near the frequencies, is least favourable to a bet."""
     table, tilted, found = plan.table, probability, None
     for _ in range(_TILTS + 1):
@@ -159,7 +161,7 @@ def _least_favourable(plan: Plan, probability: FloatArray, stage: Stage) -> tupl
     return found
 
 
-def tilted_rows(table: TableChain, masses: Sequence[tuple[FloatArray, Stage]], values: FloatArray) -> FloatArray:
+def tilted_rows(table: TableChain, masses: Sequence[tuple[FloatArray, BettingStage]], values: FloatArray) -> FloatArray:
     """Return rows in proportion to masses (n_transitions) divided by the factors of the bets; known rows stay."""
     tilted = np.zeros(len(table.place))
     for mass, stage in masses:
@@ -183,7 +185,7 @@ class Reference:
 
 
 @dataclass(frozen=True, eq=False)
-class RowBounds:
+class RowDeviations:
     """|δ| <= beta · σ(V) in each row, and δ = y mu σ(V) / √N with |y| <= radius over all rows of the ball."""
 
     beta: FloatArray  # (n), infinite where nothing is known
@@ -193,7 +195,7 @@ class RowBounds:
     radius: float
 
 
-def make_reference(plan: Plan, error_of_rows: float, error_of_ball: float) -> Reference:
+def make_reference(plan: BettingPlan, error_of_rows: float, error_of_ball: float) -> Reference:
     """Return the reference of bets on the rows that a plan keeps."""
     table, kept = plan.table, plan.is_kept & plan.table.is_free
     n_kept, visits = max(int(kept.sum()), 1), plan.visits
@@ -216,7 +218,7 @@ def make_reference(plan: Plan, error_of_rows: float, error_of_ball: float) -> Re
     return Reference(probability, largest, sizes, float(log_rows), spread, cut, is_mixed, float(log_ball))
 
 
-def row_bounds(plan: Plan, reference: Reference, counts: FloatArray, is_known: BoolArray) -> RowBounds:
+def row_bounds(plan: BettingPlan, reference: Reference, counts: FloatArray, is_known: BoolArray) -> RowDeviations:
     """Return bounds from the outcomes (n_places) that were seen after the pilot, for the rows that are to be known."""
     from scipy.special import ndtr
 
@@ -242,7 +244,7 @@ def row_bounds(plan: Plan, reference: Reference, counts: FloatArray, is_known: B
     spent += (np.log1p(r.spread**2 * bent) + 2 * loss)[in_ball].sum()
     radius = np.sqrt((2 * r.log_ball + spent) * _UP)
     mu = np.where(in_ball, np.sqrt((1 / r.spread**2 + bent) / visits) * _UP, 0.0)
-    return RowBounds(beta, psi, in_ball, mu, float(radius))
+    return RowDeviations(beta, psi, in_ball, mu, float(radius))
 
 
 def curvature(t: FloatArray) -> FloatArray:

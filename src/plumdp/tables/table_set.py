@@ -25,7 +25,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.region.find import enclose
 from plumdp.region.shapes import Box, Region
 from plumdp.solver.coupled.bounds import Proof
-from plumdp.tables.bracket import Errors, Moments
+from plumdp.tables.bracket import BetMoments, Errors
 from plumdp.tables.candidates import Outlook, candidates_of
 from plumdp.tables.chain import pooled
 from plumdp.tables.intervals import table_intervals
@@ -59,7 +59,7 @@ class TableSet:
     upper: FloatArray  # (n_expressions)
     error: float
     guarantee: Guarantee
-    moments: Moments | None  # what had been seen when bets were placed; None if there are none
+    moments: BetMoments | None  # what had been seen when bets were placed; None if there are none
     announced: tuple[Announced, ...] = ()
     rests_on: tuple[str, ...] = ()
     conflict: Conflict | None = None  # if the model is a view, and the data exclude the space of its parameters
@@ -162,7 +162,7 @@ def table_set(
 
 
 def _announced(
-    pilot: Pilot, first: int, moments: Moments, questions: Sequence[Question], budget: ErrorBudget, error: float
+    pilot: Pilot, first: int, moments: BetMoments, questions: Sequence[Question], budget: ErrorBudget, error: float
 ) -> Iterator[Announced]:
     """Yield the policies that bets are placed on: those that were given, and candidates that the pilot names."""
     n_pilots = 1 if pilot.is_planned else max(pilot.n_pilots, N_TABLE_PILOTS)  # also of data that were read for others
@@ -194,7 +194,7 @@ def _errors(budget: ErrorBudget, error: float) -> Errors:
     )
 
 
-def moments_of(model: ParametricMDP, counts: TransitionCounts, pilot: Pilot, first: int) -> Moments | None:
+def moments_of(model: ParametricMDP, counts: TransitionCounts, pilot: Pilot, first: int) -> BetMoments | None:
     """Return what had been seen when bets were placed, at the first moment and later, or None if nothing came later."""
     lengths = pilot.lengths
     planned = pilot.expected or (1 + pilot.ratio) * lengths[-1 if pilot.is_planned else first]
@@ -204,7 +204,7 @@ def moments_of(model: ParametricMDP, counts: TransitionCounts, pilot: Pilot, fir
     if len(kept) < 2:
         return None
     later_lengths = [each for each, later in zip(lengths[first:], is_later, strict=False) if later]
-    return Moments(tuple(kept), tuple(later_lengths[: len(kept) - 1]), float(planned))
+    return BetMoments(tuple(kept), tuple(later_lengths[: len(kept) - 1]), float(planned))
 
 
 def bounds_by_bets(

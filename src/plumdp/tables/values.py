@@ -23,7 +23,7 @@ from plumdp.solver.coupled.bounds import Proof
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import Reduced, reduce
-from plumdp.tables.bracket import Errors, Moments, TableBounds, table_bounds
+from plumdp.tables.bracket import BetMoments, Errors, TableBounds, table_bounds
 from plumdp.tables.chain import KNOWN, TableChain, regular_equations, table_chain
 
 
@@ -94,7 +94,7 @@ def chain_of_policy(
 
 
 def value_bounds(
-    moments: Moments,
+    moments: BetMoments,
     errors: Errors,
     model: ParametricMDP,
     policy: npt.NDArray[Any],

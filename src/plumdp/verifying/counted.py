@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError
-from plumdp.confidence.coin_trees import Node, find_tree
+from plumdp.confidence.coin_trees import TreeNode, find_tree
 from plumdp.confidence.likelihood import order_of
 from plumdp.confidence.likelihood_table import LikelihoodTable, merge_equal
 from plumdp.confidence.reward_coins import RewardCoins
@@ -109,7 +109,7 @@ class _Classes:
 
     def ways(self, row: Sequence[Polynomial]) -> list[list[list[int]]] | None:
         """Return the members of classes on the way to each outcome of a row, or None if it is not a tree."""
-        tree = (Node(tuple(range(len(row))), tuple(row)),) if all(f.is_affine for f in row) else find_tree(row)
+        tree = (TreeNode(tuple(range(len(row))), tuple(row)),) if all(f.is_affine for f in row) else find_tree(row)
         if tree is None:
             return None
         ways: dict[int, list[list[int]]] = {len(row) + len(tree) - 1: []}

@@ -21,7 +21,7 @@ from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import Question
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
-from plumdp.tables.bracket import Moments
+from plumdp.tables.bracket import BetMoments
 from plumdp.tables.chain import pooled
 from plumdp.tables.intervals import counted_rows
 from plumdp.tables.table_set import TableSet
@@ -52,7 +52,7 @@ class TableRows:
         return {places[0]: i for i, places in enumerate(self.places)}
 
 
-def data_part(model: ParametricMDP, counts: TransitionCounts, moments: Moments | None, rows: TableRows) -> Any:
+def data_part(model: ParametricMDP, counts: TransitionCounts, moments: BetMoments | None, rows: TableRows) -> Any:
     """Return what is known of the order of the data, and how often each place was seen."""
     seen = [*([] if moments is None else moments.counts[:-1]), pooled(model, counts.counts)]
     about = {

@@ -16,7 +16,7 @@ from plumdp.model.graph import Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
-from plumdp.tables.bracket import Errors, Moments, make_stages, plan_of
+from plumdp.tables.bracket import BetMoments, Errors, make_stages, plan_of
 from plumdp.tables.candidates import Outlook, candidates_of
 from plumdp.tables.chain import TableChain
 from plumdp.tables.plan import make_reference
@@ -93,7 +93,7 @@ def check_table_bets(look: Look) -> None:
     _check_bets(bets, bounded.table, moments, of_one, order)
 
 
-def _moments(model: ParametricMDP, counts: TransitionCounts) -> tuple[npt.NDArray[Any], Moments]:
+def _moments(model: ParametricMDP, counts: TransitionCounts) -> tuple[npt.NDArray[Any], BetMoments]:
     """Return the counts of the pilot, and what had been seen when bets were placed."""
     first = None if counts.pilot is None else counts.pilot.first_bets
     if counts.pilot is None or first is None:
@@ -104,7 +104,7 @@ def _moments(model: ParametricMDP, counts: TransitionCounts) -> tuple[npt.NDArra
     return counts.pilot.moments[first], moments
 
 
-def _outlook(pilot: npt.NDArray[Any], moments: Moments, witness: dict[str, Any], of_one: Errors) -> Outlook:
+def _outlook(pilot: npt.NDArray[Any], moments: BetMoments, witness: dict[str, Any], of_one: Errors) -> Outlook:
     """Return what was known when the policy was chosen: the pilot, and the errors of all that is said about one."""
     bets = witness["bets"]
     share = Part(bets, "bets")["shares"][bets["policy"]].fraction()
@@ -125,7 +125,7 @@ def _check_policy(look: Look, question: Question, policy: npt.NDArray[Any], outl
     require(fits, "bets are on another policy than those that the pilot leads to")
 
 
-def _check_bets(bets: dict[str, Any], table: TableChain, moments: Moments, errors: Errors, order: Indices) -> None:
+def _check_bets(bets: dict[str, Any], table: TableChain, moments: BetMoments, errors: Errors, order: Indices) -> None:
     plan = plan_of(table, moments, errors)
     if plan is None:
         raise Rejected("the pilot leaves nothing to bet on")
@@ -134,7 +134,7 @@ def _check_bets(bets: dict[str, Any], table: TableChain, moments: Moments, error
     for name, sign in (("lower", -1), ("upper", 1)):
         side = bets["sides"][name]
         for b in range(len(moments.lengths)) if side is not None else ():
-            until = Moments((*moments.counts[: b + 1], moments.counts[b]), moments.lengths[: b + 1], moments.planned)
+            until = BetMoments((*moments.counts[: b + 1], moments.counts[b]), moments.lengths[: b + 1], moments.planned)
             found = make_stages(plan, until, sign)[b].weight[order]
             what = f"the weights of stage {b} are not what the data before it lead to"
             _require_close(found, side["weights"][b], what)

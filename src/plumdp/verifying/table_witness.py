@@ -28,7 +28,7 @@ from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
 from plumdp.tables.bracket import Errors, TableBounds, table_bounds
 from plumdp.tables.chain import TableChain
-from plumdp.tables.plan import Plan, Reference
+from plumdp.tables.plan import BettingPlan, Reference
 from plumdp.tables.table_set import TableSet
 from plumdp.tables.values import chain_of_policy
 from plumdp.verifying.model_parts import shares_part
@@ -156,7 +156,7 @@ def order_of_nodes(table: TableChain, keys: Sequence[Key]) -> Indices:
     return np.array([number[state] for state, _ in keys])
 
 
-def fixed_part(plan: Plan, reference: Reference, order: Indices) -> dict[str, Any]:
+def fixed_part(plan: BettingPlan, reference: Reference, order: Indices) -> dict[str, Any]:
     """Return what the pilot fixed of the bets on each open node."""
     first, probability = plan.table.chain.first, reference.probability
     return {

@@ -26,7 +26,7 @@ from plumdp.solver.coupled.brackets import Approximation, Expandable, expandable
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.coupled.expansion import Expansion, second_order
 from plumdp.solver.coupled.remainder import ErrorModel
-from plumdp.solver.coupled.residuals import Residuals, residual_bounds
+from plumdp.solver.coupled.residuals import ResidualBounds, residual_bounds
 from plumdp.solver.coupled.terms import Term, fits, term_of
 
 _PRECISION = 1e-3  # of bounds on the second policy's remainder, as a share
@@ -121,7 +121,7 @@ def _approximation(
         for one, rest, mine, its in ((agree.below, differ.below, low, high), (agree.above, differ.above, high, low))
     ]
     rounding = np.where(same, agree.rounding, differ.rounding)
-    found = start.approximation(apart, Residuals(ends[1], ends[0], rounding, agree.quadratic), errors, precision)
+    found = start.approximation(apart, ResidualBounds(ends[1], ends[0], rounding, agree.quadratic), errors, precision)
     return None if found is None else replace(found, terms=())  # the margins are those of no chain's value
 
 

@@ -18,7 +18,7 @@ from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
 from plumdp.solver.coupled.forms import Forms, forms_on
 from plumdp.solver.coupled.norms import extreme_eigenvalues
 from plumdp.solver.coupled.remainder import ErrorModel
-from plumdp.solver.coupled.residuals import Residuals, residual_bounds
+from plumdp.solver.coupled.residuals import ResidualBounds, residual_bounds
 from plumdp.solver.coupled.slabs import LinearRange, Slab, forms_in, linear_range, linear_range_in
 from plumdp.solver.equations import Equations, chain_equations
 
@@ -211,7 +211,7 @@ class Expandable:
             yield self.approximation(second, residual_bounds(chain, forms, second), errors, precision)
 
     def approximation(
-        self, guess: Expansion, residuals: Residuals, errors: ErrorModel, precision: float
+        self, guess: Expansion, residuals: ResidualBounds, errors: ErrorModel, precision: float
     ) -> Approximation | None:
         """Return the approximation of an expansion, whatever numbers it has, or None if its remainder has no bound."""
         chain = self.setting.chain

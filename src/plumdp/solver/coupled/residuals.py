@@ -30,7 +30,7 @@ _MANY = 4  # parameters
 
 
 @dataclass(frozen=True, eq=False)
-class Residuals:
+class ResidualBounds:
     """Bounds on the residual of each open node, between minus ``below`` and ``above``, both positive."""
 
     above: FloatArray  # (n_open)
@@ -41,7 +41,7 @@ class Residuals:
 
 def residual_bounds(
     chain: PolicyChain, forms: Forms, after: Expansion, here: Expansion | None = None, *, exact_eigenvalues: bool = True
-) -> Residuals:
+) -> ResidualBounds:
     """Return bounds on r + Σ_t f_t W(s_t) - W(s), whatever numbers an expansion has.
 
     If there is one for each step, that of the nodes themselves (``here``) is another than that of their successors.
@@ -78,9 +78,9 @@ def residual_bounds(
     base = constant + linear + higher + rounding
     if after.curvatures.shape[1]:
         upper = (base + packed_norms(quadratic, d)) * UP
-        return Residuals(upper, upper, rounding, quadratic)
+        return ResidualBounds(upper, upper, rounding, quadratic)
     above, below = extreme_eigenvalues(quadratic, d, exact=exact_eigenvalues)
-    return Residuals((base + above) * UP, (base + below) * UP, rounding, quadratic)
+    return ResidualBounds((base + above) * UP, (base + below) * UP, rounding, quadratic)
 
 
 def _parts(expansion: Expansion, d: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
