@@ -171,9 +171,9 @@ def intervals_lose_their_ends(patch):
     """Nature may use nine tenths of each interval."""
     right = relax._interval_mdp
 
-    def shorter(model, lower, upper):
+    def shorter(model, lower, upper, *within):
         cut = 0.05 * (upper - lower)
-        return right(model, lower + cut, upper - cut)
+        return right(model, lower + cut, upper - cut, *within)
 
     patch.setattr(relax, "_interval_mdp", shorter)
 
