@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from sizes import CAPS, entered, lines_and_files, n_public_names, too_large
+from package_size import CAPS, entered, lines_and_files, n_public_names, too_large
 
 import plumdp
 

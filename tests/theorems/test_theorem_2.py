@@ -10,12 +10,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from exact_values import chain_values, merge, step_rewards
+from known_intervals import with_ends
 from random_pmdps import Problem, exact_vertices, random_counts, random_point, random_problem
 from tiers import size
 
 import plumdp as pl
 from plumdp.certifying.pipeline import conclude, relax
-from plumdp.confidence.bounds import expression_bounds
+from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.sets import Evidence, whole_set
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learn import learn
@@ -75,7 +76,7 @@ def random_case(number):
     rng = np.random.default_rng([5, number])
     problem = random_problem(rng)
     learned = learn(problem.model, random_counts(rng, problem), confidence_set="interval")
-    bounds, graph = learned.bounds, problem.model.graph
+    (bounds,), graph = learned.bounds.of_kind(ExpressionBounds), problem.model.graph
     vertices = exact_vertices(problem.model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
     if isinstance(learned.region, Conflict):
         assert vertices == []
@@ -146,7 +147,7 @@ def test_a_region_that_is_too_small_is_noticed(cases):
     """The negative control: with the ends of all events' intervals moved inwards by 1e-4, vertices stick out."""
     n_noticed = 0
     for case in cases[:50]:
-        bounds, space = case.learned.bounds, case.model.space
+        (bounds,), space = case.learned.bounds.of_kind(ExpressionBounds), case.model.space
         inner = bounds.event_lower + 1e-4, bounds.event_upper - 1e-4
         region = build_region(space, bounds.events.polynomials, *inner)
         imdp = relax(replace(case.learned, region=region), "expression")
@@ -237,7 +238,8 @@ def with_intervals(model, intervals):
     bounds = expression_bounds(model, nothing, events=find_events(model, merge_complements=False))
     by_event = [intervals.get(f, (0, 1)) for f in bounds.events.polynomials]
     event_lower, event_upper = np.array(by_event, dtype=float).T
-    bounds = bounds.moved_to(event_lower, event_upper)
+    by_expression = [intervals.get(f, (0, 1)) for f in model.expressions.polynomials]
+    bounds = with_ends(bounds.moved_to(event_lower, event_upper), *np.array(by_expression, dtype=float).T)
     region = build_region(model.space, bounds.events.polynomials, event_lower, event_upper)
     assert not isinstance(region, Conflict)
     return Learned(model, nothing, 0.001, Evidence.of("interval", bounds, whole_set()), region, {})

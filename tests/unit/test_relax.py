@@ -1,6 +1,6 @@
 """The four relaxations of one model, by hand: which intervals its transitions get, and from which points."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import get_args
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from known_intervals import with_ends
 from random_pmdps import exact_vertices, random_intervals, random_problem
 
 import plumdp as pl
@@ -64,9 +65,10 @@ def intervals(model, imdp):
     return dict(zip(model.expressions.polynomials, map(pytest.approx, ends), strict=True))
 
 
-def known_bounds(model, **changes):
+def known_bounds(model, *ends):
     nothing = pl.TransitionCounts(model.graph, np.zeros(model.graph.n_transitions, dtype=np.int64), "independent")
-    return replace(expression_bounds(model, nothing), **changes)
+    bounds = expression_bounds(model, nothing)
+    return with_ends(bounds, *ends) if ends else bounds
 
 
 def test_each_expression_has_its_range_over_the_region(model, region):
@@ -87,7 +89,7 @@ def test_each_expression_has_its_range_over_the_box_around_the_region(model, reg
 
 def test_each_expression_has_the_interval_of_the_data(model):
     lower, upper = np.linspace(0.1, 0.2, len(model.expressions)), np.linspace(0.3, 0.4, len(model.expressions))
-    imdp = interval_wise(model, known_bounds(model, lower=lower, upper=upper))
+    imdp = interval_wise(model, known_bounds(model, lower, upper))
     np.testing.assert_array_equal([imdp.lower, imdp.upper], [lower, upper])
     assert imdp.region is None
 
@@ -112,13 +114,13 @@ def test_a_relaxation_can_be_cut_to_another(model, region, relaxation):
     alone = relaxation(model, region)
     lower, upper = alone.lower.copy(), alone.upper.copy()
     lower[:2], upper[1:3] = (0.3, 0.1), (0.2, 1)
-    cut = relaxation(model, region, within=interval_wise(model, known_bounds(model, lower=lower, upper=upper)))
+    cut = relaxation(model, region, within=interval_wise(model, known_bounds(model, lower, upper)))
     np.testing.assert_array_equal(cut.lower, [0.3, 0.1, *alone.lower[2:]])
     np.testing.assert_array_equal(cut.upper, [alone.upper[0], 0.2, *alone.upper[2:]])
 
 
 def test_intervals_stay_probabilities(model, region):
-    wide = interval_wise(model, known_bounds(model, lower=np.full(6, -1.0), upper=np.full(6, 2.0)))
+    wide = interval_wise(model, known_bounds(model, np.full(6, -1.0), np.full(6, 2.0)))
     assert (wide.lower == 0).all()
     assert (wide.upper == 1).all()
 

@@ -76,19 +76,14 @@ def cell_tests(table: LikelihoodTable, counts: CellCounts) -> CellTests:
     >>> tests.values(np.log(np.full(len(table.constants), 0.5))).round(1)  # at the parameter p = 0.5
     array([66.4, -0. ])
     """
-    from scipy.special import gammaln
-
     used = table.is_class[table.group[counts.outcome]]
     cell, outcome, seen = counts.cell[used], counts.outcome[used], counts.counts[used]
     cells, owner = np.unique(cell, return_inverse=True)
-    of_seen, of_none = gammaln(_WEIGHT + seen), gammaln(_WEIGHT)  # ln Γ(½ + K) and ln Γ(½), for outcomes seen K times
-    gained, size = of_seen - of_none, 4 * (np.abs(of_seen) + np.abs(of_none))  # the size of what is rounded
+    gained, size = _of_outcomes(seen)
     pairs, pair = np.unique(cell * len(table.is_class) + table.group[outcome], return_inverse=True)
     total = np.bincount(pair, seen, len(pairs)).astype(np.float64)
     n_outcomes = np.bincount(table.group)[pairs % len(table.is_class)]
-    # ln Γ(w) and ln Γ(w + N) for classes visited N times, w = half the number of outcomes
-    before, after = gammaln(_WEIGHT * n_outcomes), gammaln(_WEIGHT * n_outcomes + total)
-    lost, size_of_lost = before - after, 4 * (np.abs(before) + np.abs(after))
+    lost, size_of_lost = _of_visits(total, n_outcomes)
     of_pair = np.searchsorted(cells, pairs // len(table.is_class))
     sums = np.bincount(owner, gained, len(cells)) + np.bincount(of_pair, lost, len(cells))
     sizes = np.bincount(owner, size, len(cells)) + np.bincount(of_pair, size_of_lost, len(cells))
@@ -97,3 +92,20 @@ def cell_tests(table: LikelihoodTable, counts: CellCounts) -> CellTests:
     first = np.concatenate([[0], np.cumsum(lengths)])
     # down: a fortune that is too small makes the p-value larger
     return CellTests(cells, read_only(sums - 2 * terms * UNIT * sizes), first, outcome, read_only(seen))
+
+
+def _of_outcomes(seen: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return ln Γ(½ + K) - ln Γ(½) for outcomes seen K times, and the size of what is rounded."""
+    from scipy.special import gammaln
+
+    terms = gammaln(_WEIGHT + seen), np.full(len(seen), -gammaln(_WEIGHT))
+    return terms[0] + terms[1], 4 * (np.abs(terms[0]) + np.abs(terms[1]))
+
+
+def _of_visits(visits: FloatArray, n_outcomes: Indices) -> tuple[FloatArray, FloatArray]:
+    """Return ln Γ(w) - ln Γ(w + N) for classes visited N times, w = half the number of outcomes, and its size."""
+    from scipy.special import gammaln
+
+    weight = _WEIGHT * n_outcomes
+    terms = gammaln(weight), -gammaln(weight + visits)
+    return sum(terms, np.zeros(len(visits))), 4 * sum(map(np.abs, terms), np.zeros(len(visits)))

@@ -1,6 +1,6 @@
 """How large the package is, and the most that it may be: lines, files, public names, and what a default certify enters.
 
-    python tests/support/sizes.py        print the figures in one line; exit with 1 if one is too large
+    python tests/support/package_size.py        print the figures in one line; exit with 1 if one is too large
 
 Growth is a cost. If a figure is above its cap, look for what the change makes unnecessary, or for what exists already;
 raise the cap only for something that users see and could not have before, and say so in the commit. If a figure falls,
