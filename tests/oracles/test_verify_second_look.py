@@ -234,7 +234,8 @@ def test_a_prism_file_is_read_again_with_numbers_for_its_parameters(tmp_path):
 
 def test_events_that_another_policy_tries_twice_are_found(tmp_path):
     """The chain of a policy that draws its actions has rows of its own, and does not show which events they try."""
-    witnessed(tmp_path / "walk", confidence_set="interval", policy="uniform", keeps_data=True)
+    of_walk = {"confidence_set": "interval", "policy": "uniform", "relaxation": "parameter"}
+    witnessed(tmp_path / "walk", **of_walk, keeps_data=True)
     counts = plumdp.simulate(stages(), {"p": 0.6, "q": 0.3}, 1_000, rng=1, max_steps=3)
     witnessed(tmp_path / "stages", model=stages(), counts=counts, confidence_set="interval", keeps_data=True)
 

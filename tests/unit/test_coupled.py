@@ -16,7 +16,7 @@ from plumdp.region.build import build_region
 from plumdp.region.ellipsoid import Ellipsoid, build_ellipsoid
 from plumdp.relaxation.relax import expression_wise, rectangular
 from plumdp.solver.coupled.bounds import find_coupled_bounds
-from plumdp.solver.coupled.brackets import Expandable, brackets_of, setting_of
+from plumdp.solver.coupled.brackets import Bracket, BracketEnd, Expandable, brackets_of, intersection, setting_of
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
 from plumdp.solver.coupled.gradient import policy_gradient
@@ -359,3 +359,18 @@ def test_an_ellipsoid_that_sticks_out_of_the_space_has_a_smaller_ball():
     points = np.array([[x, 0.5 + y] for x in (0, 0.5, 1) for y in (-0.00994, 0, 0.00994)])
     assert np.linalg.norm(np.linalg.solve(ball.factor, (points - ball.centre).T), axis=0).max() <= 1
     assert np.sort(np.linalg.svd(ball.factor)[1]) == pytest.approx([0.0145, 0.7], rel=0.2)
+
+
+def test_the_parts_of_a_width_sum_to_it_also_if_its_ends_are_about_two_centres():
+    def bracket(middle, below, above):
+        low = BracketEnd(middle - sum(below), *below, "first order")
+        return Bracket(low, BracketEnd(middle + sum(above), *above, "first order"), middle)
+
+    one, other = (
+        bracket(0.5, (0.0625, 0.03125, 0.0), (0.25, 0.125, 0.0)),
+        bracket(0.5625, (0.25, 0.0, 0.0), (0.125, 0.0, 0.0)),
+    )
+    best = intersection([one, other])
+    assert (best.low.value, best.high.value) == (0.40625, 0.6875)
+    ends = (best.low, best.high)
+    assert sum(end.statistics + end.remainder + end.rounding for end in ends) == best.width

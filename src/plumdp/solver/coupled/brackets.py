@@ -294,6 +294,8 @@ def bracket_of(guess: Approximation, linear: LinearRange) -> Bracket:
 
 def intersection(brackets: Sequence[Bracket]) -> Bracket:
     """Return the best lower and the best upper end of brackets that all hold, about the middle of the first."""
-    low = max((each.low for each in brackets), key=lambda end: end.value)
-    high = min((each.high for each in brackets), key=lambda end: end.value)
-    return Bracket(low, high, brackets[0].middle)
+    lowest, highest = max(brackets, key=lambda each: each.low.value), min(brackets, key=lambda each: each.high.value)
+    high, apart = highest.high, highest.middle - lowest.middle
+    if apart:  # two centres: what lies between them is part of how far the region reaches
+        high = replace(high, statistics=high.statistics + apart)
+    return Bracket(lowest.low, high, brackets[0].middle)
