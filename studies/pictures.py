@@ -134,7 +134,6 @@ def others() -> Iterator[tuple[str, Callable[[], plots.Picture]]]:
     yield "region-interval", lambda: plots.region(learned_study("parallel:2,1", confidence_set="interval")[1])
     yield "region-l1", lambda: plots.region(learned_study("glider:3,3,2,2", confidence_set="l1")[1])
     yield "region-ellipsoid", lambda: plots.region(learned_study("glider:3,3,2,2", confidence_set="ellipsoid")[1])
-    yield "ladder-published", published
     yield "ladder-contradicted", contradicted
     yield "ladder-no-data", no_data
     yield "online-betting", lambda: plots.online(records("betting:5"), objective='R{"money"}max=? [ F "end" ]')
@@ -146,12 +145,6 @@ def every_action() -> plots.Picture:
     graph = robot()[0].graph
     sizes = graph.first_choice[1:] - graph.first_choice[:-1]
     return plots.policy(pl.PolicyTable(graph, graph.first_choice[:-1] + [i % n for i, n in enumerate(sizes)]))
-
-
-def published() -> plots.Picture:
-    """Return a ladder without guarantee."""
-    study, learned = learned_study("glider:3,3,2,2", confidence_set="published-interval")
-    return plots.ladder(compare_learned(learned, study.objective))
 
 
 def contradicted() -> plots.Picture:
