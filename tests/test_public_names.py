@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 import pytest
-from sizes import NAMESPACES
+from package_size import NAMESPACES
 
 import plumdp
 
