@@ -24,8 +24,8 @@ CAPS = {
     "lines of src/plumdp_verify": 4_501,
     "files of src/plumdp_verify": 31,
     "public names": 112,
-    "functions that certify enters": 697,
-    "files that certify enters": 117,
+    "functions that certify enters": 700,
+    "files that certify enters": 118,
 }
 
 
