@@ -10,12 +10,14 @@ from tiers import size
 from typer.testing import CliRunner
 
 import plumdp as pl
+from plumdp.base.errors import ModelError
 from plumdp.cli import app
 from plumdp.cli.errors import in_command_line_words
 from plumdp.confidence.binomial import beta_binomial
 from plumdp.confidence.studies import Study
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region.build import project
+from plumdp.region.find import enclose, find_region
 
 STUDY = pl.case_study("betting:5")
 P = pl.parameters("p")[0]
@@ -196,6 +198,21 @@ def test_studies_that_exclude_each_other_only_together_are_a_conflict_in_every_s
     evidence, model = {"p": (100, 1000), "q": (100, 1000), "p + q": (900, 1000)}, two_coins()
     learned = pl.learn(model, tossed(model, 1), confidence_set=kind, evidence=evidence)
     assert str(learned.conflict).count("in the other study)") >= 1
+
+
+def test_a_region_that_cannot_be_made_for_another_reason_is_no_conflict():
+    """Otherwise a model would be called contradicted that no data speak against."""
+
+    class TooLarge:
+        intervals = None
+
+    @enclose.register
+    def _refused(first: TooLarge, *_):
+        raise ModelError("too many products")
+
+    study = Study("p", P, 500, 1000, error=0.01)
+    with pytest.raises(ModelError, match="too many products"):
+        find_region(STUDY.model.space, STUDY.model.expressions, [TooLarge(), study])
 
 
 # What is refused

@@ -59,6 +59,10 @@ class ModelError(Misuse, ValueError):
     """A model, an expression or a property that cannot be used as given."""
 
 
+class EmptySpace(ModelError):
+    """A parameter space in which there is no point."""
+
+
 class DataError(Misuse, ValueError):
     """Data that do not fit the model they are meant for."""
 

@@ -139,8 +139,9 @@ def learn(
 def _view(model: ParametricMDP, kind: Sets, like: Learned | None) -> ParametricMDP:
     """Return a model as a kind of set sees it, that of an earlier result if it is of the same kind."""
     counted, known = model.counted, None if like is None else like.model.counted
-    is_known = known is not None and known.source is counted and known.is_table == (kind == TABLE)
-    return seen_as(model, known if is_known and known is not None else view_of(counted, kind))
+    if known is None or known.source is not counted or known.is_table != (kind == TABLE):
+        known = view_of(counted, kind)
+    return seen_as(model, known)
 
 
 def _check_rewards(model: ParametricMDP, counts: TransitionCounts, kind: Sets, misfit: float) -> None:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from flint import fmpq, fmpq_mat
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import EmptySpace, ModelError
 from plumdp.model.expressions.polynomial import Number, Polynomial, exact, parameters
 from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.text import number_of, one_line
@@ -179,7 +179,7 @@ class ParameterSpace:
                 f"constraint {constraint} >= 0 is not linear; a parameter space is a box cut by linear inequalities"
             )
         if not names and constraint.constant < 0:
-            raise ModelError(f"constraint {constraint} >= 0 can never hold")
+            raise EmptySpace(f"constraint {constraint} >= 0 can never hold")
 
     def _rows(self) -> list[Polynomial]:
         gens = dict(zip(self.names, parameters(*self.names), strict=True))
@@ -236,7 +236,7 @@ def _intersect(name: str, bounds: tuple[Fraction, Fraction], constraint: Polynom
     root = -offset / slope
     low, high = (max(low, root), high) if slope > 0 else (low, min(high, root))
     if low > high:
-        raise ModelError(f"parameter {name}: no value in [{bounds[0]}, {bounds[1]}] satisfies {constraint} >= 0")
+        raise EmptySpace(f"parameter {name}: no value in [{bounds[0]}, {bounds[1]}] satisfies {constraint} >= 0")
     return low, high
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import linprog
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import EmptySpace
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.space import ParameterSpace
@@ -91,7 +91,7 @@ def explain(
     expression = half_spaces.expression[rows]
     is_data = expression >= 0
     if not is_data.any():
-        raise ModelError(f"the parameter space is empty: {'; '.join(space.describe())}")
+        raise EmptySpace(f"the parameter space is empty: {'; '.join(space.describe())}")
     d, about = space.dimension, space.describe()
     words = [about[row % d if row < 2 * d else row - d] for row in rows[~is_data]]
     words += [f"{table.polynomials[f]} in [{lower[f]:.6g}, {upper[f]:.6g}]" for f in expression[is_data]]

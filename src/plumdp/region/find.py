@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import singledispatch
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import EmptySpace
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.least_squares import LeastSquares
 from plumdp.confidence.likelihood import Likelihood, LinearConstraints
@@ -44,7 +44,7 @@ def find_region(
     try:
         space = space.cut(side for study in studies for side in study.sides) if studies else space
         return enclose(others[0], space, expressions, others) if others else build_region(space, (), (), ())
-    except ModelError:
+    except EmptySpace:
         if not studies:
             raise
         return NOTHING_FITS  # of the space, studies leave nothing

@@ -17,7 +17,7 @@ from itertools import pairwise, product
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import EmptySpace
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, read_only
@@ -148,7 +148,7 @@ def _without_envelopes(conflict: Conflict, n_expressions: int, space: ParameterS
     """
     is_expression = [f < n_expressions for f in conflict.expressions]
     if not any(is_expression):
-        raise ModelError(f"the parameter space is empty: {'; '.join(space.describe())}")
+        raise EmptySpace(f"the parameter space is empty: {'; '.join(space.describe())}")
     return replace(
         conflict,
         expressions=tuple(f for f in conflict.expressions if f < n_expressions),
