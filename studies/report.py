@@ -23,7 +23,7 @@ def write_report(name: str, size: Size, cells: Path, folder: Path, *, command: s
     write_parquet(folder / "results.parquet", [columns], metadata={"plumdp": __version__, "command": command})
     rows = _rows(columns)
     figures = study.draw(rows, folder)
-    parts = [f"# Study {name} ({size})", _provenance(command), *study.describe(rows)]
+    parts = [f"# Study {name} ({size})", provenance(command), *study.describe(rows)]
     parts += [f"![{figure.stem}]({figure.name})" for figure in figures]
     path = folder / "results.md"
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
@@ -48,7 +48,8 @@ def _place(row: Row) -> tuple[str, list[int], int]:
     return family, [int(size) for size in sizes.split(",")], row["seed"]
 
 
-def _provenance(command: str) -> str:
+def provenance(command: str) -> str:
+    """Return how results were made: the command, the date, versions and the machine."""
     versions = f"plumdp {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"
     return f"`{command}` on {date.today()}; {versions}; {machine}."
