@@ -1,14 +1,16 @@
 """Laws of the parameters and points of bets: those that were fixed by a pilot follow from what was seen until then.
 
 The estimate at a moment is the maximum of the likelihood of what was seen before, with the law of the space as a prior.
-If there is no such maximum, members of classes that were never drawn count as if they had been drawn once. The law
-after a pilot is normal about its estimate, with the second derivative there as its precision. Both are compared up to
-what a solver in floats may be off by. That is so little that nothing is gained by choosing within it.
+If there is no such maximum, members that were never drawn, of classes that were, count by their leverages: once, or if
+slopes of some depend on each other, together as often as these have dimensions. The law after a pilot is normal about
+its estimate, with the second derivative there as its precision. Both are compared up to what a solver in floats may be
+off by. That is so little that nothing is gained by choosing within it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from flint import arb, fmpq
@@ -20,6 +22,7 @@ from .reading import Exact, Part, dot, require, work
 _CLOSE = fmpq(1, 10**6)  # of a standard deviation, squared
 _ALIKE = fmpq(1, 10**6)  # of a precision, relative; and of a basis
 _SAME = fmpq(1, 10**9)  # of a probability
+_RIDGE = fmpq(1, 10**9)  # that makes a matrix of slopes regular, if these are of size one
 _ROUNDING = fmpq(1, 10**12)  # of a precision, relative to that of the best known direction
 
 
@@ -70,17 +73,35 @@ def _require_estimate(
     """
     seen = data.seen_members(until)
     if precision is None:
-        weights = data.sharpness(until)
-        seen = [n * weights.get(member.group, 1) for member, n in zip(data.members, seen, strict=True)]
+        sharpness = data.sharpness(until)
+        seen = [n * sharpness.get(member.group, 1) for member, n in zip(data.members, seen, strict=True)]
     k, d = len(space["precision"]), len(data.names)
-    for pseudo in (0, 1):
-        found = _derivatives(space, data, seen, point, pseudo)
+    for has_maximum in (True, False):
+        found = _derivatives(space, data, seen if has_maximum else _with_leverages(data, seen), point)
         inverted = None if found is None else inverse(found[1])
         if found is None or inverted is None or not quadratic(inverted, found[0]) < arb(_CLOSE):
             continue
         if precision is None or _is_alike(found[1], precision.matrix(k, k)):
             return
     require(d == 0 or k == 0, f"{place}: this does not follow from what was seen until {until}")
+
+
+def _with_leverages(data: CountedRows, seen: Sequence[Count]) -> list[Any]:
+    """Return the counts, and for members never drawn of classes that were b·(Σ b bᵀ)⁻¹ b, of slopes b of size one."""
+    visits, d, slopes = data.visits(seen), len(data.names), {}
+    for k, (member, n) in enumerate(zip(data.members, seen, strict=True)):
+        if not n and visits[member.group] and any(member.slopes):
+            largest = max(abs(b) for b in member.slopes)
+            slopes[k] = [(i, b / largest) for i, b in enumerate(member.slopes) if b]
+    work(d**3 + sum(d + len(each) ** 2 for each in slopes.values()))
+    matrix = [[_RIDGE * int(i == j) for j in range(d)] for i in range(d)]
+    for each in slopes.values():
+        for (i, a), (j, b) in product(each, each):
+            matrix[i][j] += a * b
+    weights, inverted = [*seen], inverse(matrix) or []
+    for k, each in slopes.items():
+        weights[k] = sum((inverted[i][j] * a * b for (i, a), (j, b) in product(each, each)), arb(0))
+    return weights
 
 
 def _is_alike(one: Sequence[Sequence[Any]], other: Sequence[Sequence[Exact]]) -> bool:
@@ -93,7 +114,7 @@ def _is_alike(one: Sequence[Sequence[Any]], other: Sequence[Sequence[Exact]]) ->
 
 
 def _derivatives(
-    space: Part, data: CountedRows, seen: Sequence[Count], point: Sequence[Exact], pseudo: int
+    space: Part, data: CountedRows, weights: Sequence[Any], point: Sequence[Exact]
 ) -> tuple[list[Any], list[list[Any]]] | None:
     """Return the first and minus the second derivative of likelihood and prior at a point, or None outside."""
     d, k = len(data.names), len(space["precision"])
@@ -107,9 +128,7 @@ def _derivatives(
         return None
     first: list[Any] = [-arb(dot(row, off)) for row in prior]
     second: list[list[Any]] = [[arb(x) for x in row] for row in prior]
-    visits = data.visits(seen)
-    for member, n in zip(data.members, seen, strict=True):
-        weight = n or (pseudo if visits[member.group] else 0)
+    for member, weight in zip(data.members, weights, strict=True):
         if weight and any(member.slopes):
             f = member.at(point)
             if f <= 0:

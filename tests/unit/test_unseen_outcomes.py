@@ -1,5 +1,6 @@
 """Likelihood sets and half-spaces where outcomes or parameters were never seen: finite, and with the true point."""
 
+from fractions import Fraction
 from math import inf, log
 
 import numpy as np
@@ -9,7 +10,7 @@ from row_models import row_model
 
 import plumdp as pl
 from plumdp.confidence.bets import half_space
-from plumdp.confidence.estimates import SPACE_AS_DATA, information, law_of_pilot, law_of_space
+from plumdp.confidence.estimates import SPACE_AS_DATA, information, law_of_pilot, law_of_space, with_pseudo_counts
 from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.likelihood_table import likelihood_table
 
@@ -77,3 +78,16 @@ def test_half_spaces_say_nothing_about_a_parameter_without_main_data(where):
     pilot, seen = UNSEEN[where]
     for found in both_half_spaces(pilot, seen, (1.0, 1.0)):
         assert found.row[1] == 0
+
+
+def test_an_outcome_that_many_rows_share_counts_once_if_it_was_never_seen():
+    """Each of forty rows shows p with an offset of its own, and another coin shows q, but neither was ever seen."""
+    rows = [[f, 1 - f] for k in range(40) for f in [Fraction(k, 1000) + (1 - Fraction(k, 1000)) * p]]
+    table = likelihood_table(row_model([*rows, [q, 1 - q]], SPACE))
+    is_rare = table.coefficients.sum(axis=1) > 0
+    seen = np.where(is_rare, 0.0, 100.0)
+    pseudo = with_pseudo_counts(table, seen, 1.0)[is_rare]
+    of_q = table.coefficients[is_rare, table.names.index("q")] != 0
+    assert pseudo[of_q] == pytest.approx([1])
+    assert pseudo[~of_q] == pytest.approx(np.full(40, 1 / 40))
+    assert law_of_pilot(table, seen, law_of_space(row_model([*rows, [q, 1 - q]], SPACE))).mean[0] < 0.001

@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from flint import arb, fmpq
@@ -201,3 +202,22 @@ def test_every_half_space_holds_at_the_true_point(saved):
         point = [fmpq(*map(int, text.split("/"))) for text in true.get(name, ("3/5", "3/10"))]
         for each in half_spaces:
             assert bool(arb(below_at(each, point)) <= arb(each.offset))
+
+
+def test_a_rare_outcome_that_many_rows_share_is_verified(tmp_path):
+    """Each of six ages has a known mortality besides the unknown one, and a pilot sees no death at most of them."""
+    mortality = plumdp.parameters("mortality")[0]
+
+    def age(state):
+        if state.dead or state.age == 6:
+            return {"end": [(1, state)]}
+        known = Fraction(state.age + 1, 1000)
+        older = state._replace(age=state.age + 1)
+        return {"live": [(dies := known + (1 - known) * mortality, older._replace(dead=1)), (1 - dies, older)]}
+
+    space = plumdp.ParameterSpace.unit("mortality")
+    model = plumdp.explore(age, {"age": 0, "dead": 0}, space=space, labels={"dead": lambda state: state.dead == 1})
+    counts = plumdp.simulate(model, {"mortality": 0.0001}, 400, rng=1, max_steps=7)
+    witnessed(tmp_path / "ages", model=model, counts=counts, text='P=? [ F "dead" ]')
+    report = verify(tmp_path / "ages")
+    assert report.broken is None, report.broken

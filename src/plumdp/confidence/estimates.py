@@ -1,8 +1,8 @@
 """Finds points where a likelihood is large by Newton's method, as estimates that no bound rests on.
 
-The functions maximise ℓ(v) + c Σ ln f[j](v) - |v - mean|² / 2, where the sum is over outcomes never seen of groups that
-were seen. Without it (c = 0) there may be no maximum. A coin that has always come up heads has the likelihood p^N,
-which grows beyond p = 1.
+The functions maximise ℓ(v) + c Σ h[j] ln f[j](v) - |v - mean|² / 2, where the sum is over outcomes never seen of groups
+that were seen, with leverages h[j] (see ``with_pseudo_counts``). Without it (c = 0) there may be no maximum. A coin
+that has always come up heads has the likelihood p^N, which grows beyond p = 1.
 
 For rows that a likelihood table leaves out, the likelihood Σ count[f] ln f(v) over all expressions need not be concave.
 Then a search ends at some maximum, and nothing proves that there is no larger one.
@@ -101,8 +101,18 @@ def is_never_seen(table: LikelihoodTable, outcome_counts: FloatArray) -> BoolArr
 
 
 def with_pseudo_counts(table: LikelihoodTable, outcome_counts: FloatArray, pseudo: float) -> FloatArray:
-    """Return the outcome counts with a pseudo count for outcomes never seen of groups that were seen."""
-    return np.where(is_never_seen(table, outcome_counts), pseudo, outcome_counts)
+    """Return the outcome counts with pseudo counts for outcomes never seen of groups that were seen.
+
+    Each counts as its leverage among all of them: once if no others span its slope. So a probability that a hundred
+    rows share, each with a known number of its own added, counts once and not a hundred times.
+    """
+    weights, unseen = outcome_counts.copy(), is_never_seen(table, outcome_counts) & (table.direction >= 0)
+    if pseudo and unseen.any():
+        slopes = table.coefficients[unseen]
+        slopes = slopes / np.abs(slopes).max(axis=1, keepdims=True)
+        matrix = slopes.T @ slopes + _RANK * np.eye(slopes.shape[1])
+        weights[unseen] = pseudo * (slopes * solve_nearly(matrix, slopes.T).T).sum(axis=1)
+    return weights
 
 
 def information(table: LikelihoodTable, weights: FloatArray, point: FloatArray) -> FloatArray:
