@@ -318,6 +318,12 @@ MUTANTS = {
         "a mixture over tied rows": (
             "test_a_planted_look_ahead_is_found[tied_rows_bet_as_if_they_were_two-tied rows-kinds3]"
         ),
+        "futures of two policies that differ": "test_a_planted_merger_is_found[unequal_futures_are_one]",
+        "rows of two policies that differ": "test_a_planted_merger_is_found[rows_of_one_state_are_one]",
+        "a difference that is a sum": "test_a_planted_merger_is_found[the_sign_is_lost]",
+    },
+    "unit/test_table_differences": {
+        "two policies that are one outside of the table": "test_mergers_outside_of_the_table_are_found",
     },
     "oracles/test_candidates": {
         "a candidate chosen by all data": "test_a_candidate_that_is_chosen_by_all_data_is_found",

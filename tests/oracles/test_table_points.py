@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mixed_models import mixed_table
-from table_cases import drawn_table, random_case, small_case
+from table_cases import drawn_table, paired_table, random_case, small_case
 from table_points import broken, members, parts_of, random_box, reach
 from tiers import size
 
@@ -22,6 +22,7 @@ KINDS = {  # in which part of the cases a table is near an end, and which part o
     "walks with a short pilot": (lambda seed: random_case(seed, few=True), 0.02, 0.3),
     "few rows with an unlucky pilot": (small_case, 0.02, 0.0),
     "walks whose actions are drawn": (lambda seed: random_case(seed, make=drawn_table), 0.25, 0.15),
+    "two policies side by side": (lambda seed: random_case(seed, make=paired_table), 0.25, 0.15),
     "walks with expressions beside unknown rows": (lambda seed: random_case(seed, make=mixed_table), 0.25, 0.15),
 }
 

@@ -4,6 +4,7 @@ The weights are those that ``table_bounds`` makes of each of the data, as the fr
 bounds on the way are compared with exact solutions, and chains whose frequencies never end give no wrong bracket.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import comb, prod
@@ -12,14 +13,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from mixed_models import chain_of, three_rows
-from table_cases import ERRORS, draw, make_table, random_case, row_of_place, values_at
+from table_cases import ERRORS, draw, labels_of, make_table, random_case, random_pair, row_of_place, values_at
 from tiers import size
 
 from plumdp.tables import bracket
+from plumdp.tables import side_by_side as sides
 from plumdp.tables.bracket import BetMoments, table_bounds
 from plumdp.tables.chain import regular_equations
 from plumdp.tables.contraction import _leads_out
 from plumdp.tables.plan import curvature
+from plumdp.tables.side_by_side import side_by_side
 
 HALF = Fraction(1, 2)
 # nodes 0 and 1 lead to each other, to the target and to a dead end
@@ -28,6 +31,9 @@ TWO_ROWS = make_table([[(1, 0), (2, 1)], [(0, 2), (3, 3)]])
 TIED = make_table([[(1, 0), (2, 1)], [(0, 0), (3, 1)]])
 # node 0 draws one of two actions, which lead back, to the target or to a dead end
 DRAWN = make_table([[(1, None), (2, None)], [(0, 0), (3, 1)], [(0, 2), (4, 3)]], numbers={0: [0.25, 0.75]})
+# the first node has a row of its own in either policy, and the second the same row
+ONE, OTHER = (replace(make_table([[(1, a), (2, a + 1)], [(0, 2), (3, 3)]]), n_places=6) for a in (0, 4))
+SIDES, _ = side_by_side(ONE, OTHER, labels_of(ONE), labels_of(OTHER))
 # the node in the middle has an unknown row, and both others (p, 1 - p)
 MIXED, _ = chain_of(three_rows())
 CHAINS = {  # true probabilities of places, visits of each row in the three batches, and how many more were planned
@@ -36,6 +42,12 @@ CHAINS = {  # true probabilities of places, visits of each row in the three batc
     "two rows": (TWO_ROWS, [Fraction(n, 12) for n in (4, 8, 9, 3)], [(1, 1), (1, 1), (1, 1)], 300),
     "tied rows": (TIED, [Fraction(2, 5), Fraction(3, 5)], [(2,), (2,), (2,)], 300),
     "drawn actions": (DRAWN, [Fraction(n, 12) for n in (4, 8, 9, 3)], [(1, 1), (1, 1), (1, 1)], 300),
+    "two policies side by side": (
+        SIDES,
+        [Fraction(n, 12) for n in (4, 8, 9, 3, 6, 6)],
+        [(1, 1, 1), (1, 1, 0), (0, 1, 0)],
+        300,
+    ),
     "expressions beside an unknown row": (MIXED, [Fraction(n, 15) for n in (5, 10, 6, 9)], [(1, 1)] * 3, 300),
 }
 
@@ -346,3 +358,42 @@ def test_data_that_are_longer_than_planned_cost_width_alone(factor):
     for end, sign in ((found.low, -1), (found.high, 1)):
         assert end is None or sign * (end.value - value) >= 0
     assert abs(found.estimate - value) <= found.distance
+
+
+# Two policies side by side
+
+
+def off_by(seeds):
+    """Return how far what is sought of two chains side by side is from the difference of their values, at most."""
+    worst = 0.0
+    for seed in seeds:
+        one, other, *truth = random_pair(np.random.default_rng(seed))
+        table, own = side_by_side(one, other, labels_of(one), labels_of(other))
+        at_both = np.concatenate([truth[0], truth[1][np.isin(other.owner, own)]])
+        values = [values_at(each, p)[each.chain.initial] for each, p in zip((one, other), truth, strict=True)]
+        worst = max(worst, abs(table.start @ values_at(table, at_both) - (values[0] - values[1])))
+    return worst
+
+
+def test_what_is_sought_side_by_side_is_the_difference_of_both_values():
+    assert off_by(range(size(40, 2000))) < 1e-9
+
+
+def unequal_futures_are_one(patch):
+    patch.setattr(sides.kernels, "mark_ahead", lambda *args: None)
+
+
+def rows_of_one_state_are_one(patch):
+    same = sides._same_nodes
+    patch.setattr(sides, "_same_nodes", lambda a, b, of_a, of_b: same(a, b, 0 * of_a, 0 * of_b))
+
+
+def the_sign_is_lost(patch):
+    joined = sides.read_only
+    patch.setattr(sides, "read_only", lambda x: joined(np.abs(x) if x.dtype.kind == "f" else x))
+
+
+@pytest.mark.parametrize("plant", [unequal_futures_are_one, rows_of_one_state_are_one, the_sign_is_lost])
+def test_a_planted_merger_is_found(plant, monkeypatch):
+    plant(monkeypatch)
+    assert off_by(range(40)) > 1e-3

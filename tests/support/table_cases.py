@@ -1,12 +1,13 @@
 """Random chains of tables with data, and exact evaluations of everything that is bet on in them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.tables.bracket import BetMoments, Errors
 from plumdp.tables.chain import KNOWN, TableChain
+from plumdp.tables.side_by_side import side_by_side
 
 ERRORS = Errors(of_side=0.025, rows=0.005, ball=0.005)
 
@@ -122,6 +123,44 @@ def drawn_table(rng):
         row = np.maximum(rng.dirichlet(np.full(len(successors), 1.5)), 0.02)
         truth.append(row / row.sum())
     return make_table(rows, start=int(rng.integers(n)), numbers=numbers), np.concatenate(truth)
+
+
+def labels_of(table):
+    """Return a label of the probability of each transition; numbers that are equal have one."""
+    numbers = {number: -1 - i for i, number in enumerate(np.unique(table.number))}
+    return np.where(table.place >= 0, table.place, [numbers[x] for x in table.number])
+
+
+def random_pair(rng):
+    """Return the chains of two policies, of which the second has rows of its own here and there, and truth of both."""
+    one, truth = random_table(rng)
+    first, n_places = one.chain.first, one.n_places
+    rows, numbers, chances = [], {}, []
+    for s in range(one.n):
+        part = slice(first[s], first[s + 1])
+        place, chance = one.place[part], truth[part]
+        if rng.random() < 0.3:  # a row of its own
+            place, n_places = n_places + np.arange(len(place)), n_places + len(place)
+            chance = np.maximum(rng.dirichlet(np.full(len(place), 1.5)), 0.02)
+            chance = chance / chance.sum()
+        elif place[0] < 0:
+            numbers[s] = chance
+        rows.append([(t, None if p < 0 else int(p)) for t, p in zip(one.successor[part].tolist(), place, strict=True)])
+        chances.append(chance)
+    c = one.chain
+    other = make_table(rows, known=c.known, reward=c.reward, discount=c.discount, start=c.initial, numbers=numbers)
+    one, other = (replace(each, n_places=n_places) for each in (one, other))
+    return one, other, truth, np.concatenate(chances)
+
+
+def paired_table(rng):
+    """Return two policies side by side, and truth."""
+    while True:
+        one, other, *truth = random_pair(rng)
+        table, own = side_by_side(one, other, labels_of(one), labels_of(other))
+        if table.start.any():
+            kept = np.isin(other.owner, own)
+            return table, np.concatenate([truth[0], truth[1][kept]])
 
 
 def random_case(seed, *, make=random_table, least=3e3, most=1e6, few=False):

@@ -109,7 +109,7 @@ def members(parts, case, rng, n_lines):
 
 def broken(parts, case, values, *, is_full):
     """Return the names of the bounds that are wrong at the values of a member, of those that have to hold there."""
-    table, near, start = case.table, parts.near, case.table.chain.initial
+    table, near, value = case.table, parts.near, float(case.table.start @ values)
     gap = values - near.values
     mean = np.where(near.is_known, table.sums(near.frequency * table.differences(values)), -gap)
     ahead = table.ahead(gap, closed=0.0)
@@ -123,10 +123,10 @@ def broken(parts, case, values, *, is_full):
         "size": (np.abs(mean) <= near.size + small).all(),
         "variance": (variance <= bracket._variance(near) + small)[near.is_known].all(),
         "norm": parts.joint is None or _norm(parts.joint, deviation) <= parts.joint.relative + small,
-        "low": not is_full or ends.low is None or values[start] >= ends.low.value - small,
-        "high": not is_full or ends.high is None or values[start] <= ends.high.value + small,
+        "low": not is_full or ends.low is None or value >= ends.low.value - small,
+        "high": not is_full or ends.high is None or value <= ends.high.value + small,
         "expansion": all(_is_above(parts, case, values, sign) for sign in (-1, 1)),
-        "estimate": abs(values[start] - ends.estimate) <= ends.distance + small,
+        "estimate": abs(value - ends.estimate) <= ends.distance + small,
     }
     return [name for name, holds in checks.items() if not holds]
 
@@ -147,6 +147,6 @@ def _is_above(parts, case, values, sign):
 
 def reach(parts, case, values):
     """Return how much of the way from the estimate to the end of the bracket a value goes."""
-    ends, value = parts.found, values[case.table.chain.initial]
+    ends, value = parts.found, float(case.table.start @ values)
     end = ends.high if value > ends.estimate else ends.low
     return 0.0 if end is None else (value - ends.estimate) / (end.value - ends.estimate)

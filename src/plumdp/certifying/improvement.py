@@ -15,7 +15,7 @@ from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread, thread_limit
 from plumdp.base.vocabulary import Verdict
 from plumdp.certifying.difference import Difference, difference_of
-from plumdp.certifying.pipeline import announcing, conclude, relax
+from plumdp.certifying.pipeline import comparing, conclude, relax
 from plumdp.certifying.policy_search import search_policies
 from plumdp.data.counts import CountArray, TransitionCounts, counts_of
 from plumdp.data.logs import Log
@@ -231,11 +231,11 @@ def with_baseline(
         raise DataError(Option("announced", True), ": practice is what the data do; leave it out, or name a policy")
     questions = [ask(each, model, memory=False) for each in objectives]
     if announced:
-        return [*questions, *(announcing(each, over) for each in questions)]
+        return [one for each in questions for one in comparing(each, None, over)]
     if not _is_practice(over) or not model.counted.is_table:
         return questions
     marks, seen = frozenset({FIRST_DATA}), counts_of(counts)
-    return [*questions, *(replace(each, policy=_baseline(each, seen, over), chosen_by=marks) for each in questions)]
+    return [replace(each, against=_baseline(each, seen, over), chosen_by=marks) for each in questions]
 
 
 def _baseline(question: Question, counts: TransitionCounts, over: Policy) -> npt.NDArray[Any]:

@@ -135,6 +135,16 @@ def announcing(question: Question, policy: Policy | None, *, announced: bool = T
     return replace(question, policy=policy) if announced else question
 
 
+def comparing(question: Question, policy: Policy | None, rival: Policy) -> list[Question]:
+    """Return what to announce of two policies, the best and its rival if none is given.
+
+    In a table, bets are placed on their difference, and else on the value of each.
+    """
+    if question.model.counted.is_table:
+        return [replace(question, policy=policy, against=rival)]
+    return [replace(question, policy=each) for each in (policy, rival)]
+
+
 @working("certifying")
 def certify_all(
     model: ParametricMDP,

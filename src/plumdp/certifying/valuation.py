@@ -14,7 +14,7 @@ from plumdp.learning.learned import Learned
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.levels import is_mapped
 from plumdp.model.objective import Objective
-from plumdp.model.policy import Policy, check_policy
+from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import Question
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
@@ -93,12 +93,16 @@ def by_expansion(sought: Sought, _: Proofs) -> Proof | str:
 
 def by_bets(sought: Sought, proofs: Proofs) -> Proof | str:
     """Return bounds by bets on temporal differences, if the set has placed any."""
-    if sought.less is not None:
-        return ""
-    bounds = proofs["nature"].values
-    assert bounds is not None
-    policy = check_policy(sought.question.model.graph, sought.policy)
-    return bounds_by_bets(sought.learned.bounds, sought.question, policy, *bounds)
+    graph, given = sought.question.model.graph, (sought.policy, *(() if sought.less is None else (sought.less,)))
+
+    def nature(policy: npt.NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+        found = proofs.get("nature") or against_nature(replace(sought, policy=policy, less=None), proofs)
+        assert isinstance(found, Proof)
+        assert found.values is not None
+        return found.values
+
+    policies = [as_choices(graph, check_policy(graph, each)) for each in given]
+    return bounds_by_bets(sought.learned.bounds, sought.question, policies, nature)
 
 
 PROVERS: dict[str, Prover] = {"nature": against_nature, "expansion": by_expansion, "bets": by_bets}

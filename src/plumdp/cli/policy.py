@@ -81,16 +81,14 @@ def _compare_two(
     as_json: bool,
 ) -> NoReturn:
     """Print bounds on the difference of two policies for each objective, and end with the code of the answer."""
-    from plumdp.certifying.pipeline import announcing
+    from plumdp.certifying.pipeline import comparing
     from plumdp.model.policy import memory_of
 
     read, objectives = asked.load(model)
     names = given[0].policy, given[1].policy
     first, second = load_policy(names[0], read), load_policy(names[1], read, option="--against")
     questions = (plumdp.model.ask(each, read, memory=memory_of(first, second)) for each in objectives)
-    both = (
-        [announcing(each, one) for each in questions for one in (first, second)] if given[0].announced else objectives
-    )
+    both = [one for each in questions for one in comparing(each, first, second)] if given[0].announced else objectives
     learned = sets.learn(read, log.read_for(model, read), both)
     differences = [plumdp.difference(learned, each, first, second, names=names) for each in objectives]
     print_decisions(

@@ -74,18 +74,23 @@ class TableBounds:
     @property
     def estimate(self) -> float:
         """The value of the frequencies."""
-        return float(self.near.values[self.plan.table.chain.initial])
+        return float(self.plan.table.start @ self.near.values)
+
+    @property
+    def size(self) -> float:
+        """The sum of the sizes of the values that the estimate is made of, which it is rounded by."""
+        return float(np.abs(self.plan.table.start) @ np.abs(self.near.values))
 
     @property
     def distance(self) -> float:
         """How far the value is from the estimate at most, by rows alone."""
-        return float(self.near.distance[self.plan.table.chain.initial])
+        return float(np.abs(self.plan.table.start) @ self.near.distance)
 
 
 def table_bounds(
     table: TableChain, moments: BetMoments, errors: Errors, lower: FloatArray, upper: FloatArray
 ) -> TableBounds | str:
-    """Return bounds on the value of the first node, or in words why there are none.
+    """Return bounds on what is sought, such as the value of the first node, or in words why there are none.
 
     ``lower`` and ``upper`` (n) are bounds on the values of the open nodes that hold jointly with the bets.
     """
@@ -152,7 +157,7 @@ def bracket_end(
     plan: BettingPlan, stages: Sequence[BettingStage], near: Contraction, sign: int, joint: Joint | None = None
 ) -> End | None:
     """Return the upper (sign 1) or lower (sign -1) bound by bets, or None if bets may have been too large."""
-    table, start = plan.table, plan.table.chain.initial
+    table = plan.table
     if not _are_small(table, stages, near):
         return None
     centre = _centre(table, stages, near)
@@ -162,7 +167,7 @@ def bracket_end(
     scales = _scales(plan, near, expansion.gradient, sign)
     ends = [_end(plan, near, expansion, centre, sign, scale, joint) for scale in scales]
     best = min(ends, key=lambda end: sign * end.value)
-    statistics = sign * (best.value - near.values[start]) - best.curvature - best.mismatch
+    statistics = sign * (best.value - float(table.start @ near.values)) - best.curvature - best.mismatch
     return replace(best, statistics=statistics)
 
 
@@ -290,7 +295,7 @@ def _end(
     # miss · D = -weight · δ + (miss - weight (I - P)) · D
     unsolved = float(((np.abs(miss - value) + rounding) * near.distance).sum())
     to_estimate = near.values - centre
-    off = at.gradient_error / scale + 4 * UNIT * (np.abs(miss) + table.start)
+    off = at.gradient_error / scale + 4 * UNIT * (np.abs(miss) + np.abs(table.start))
     rounded = float((off * (near.distance + np.abs(to_estimate))).sum())
     rounded += 2 * UNIT * len(miss) * float(np.abs(miss * to_estimate).sum())
     missed = near.functional(weight)
@@ -298,7 +303,6 @@ def _end(
     mismatch = (missed + unsolved + rounded) * _UP
     bent = at.twice_remainder / (2 * scale) * _UP
     won = (plan.log_error - at.log_product) / scale
-    start = centre[table.chain.initial]
-    end = start + sign * (won + bent + mismatch) - float(miss @ to_estimate)
-    outward = 1e-12 * (abs(won) + abs(start) + bent + mismatch)
+    end = float(table.start @ centre) + sign * (won + bent + mismatch) - float(miss @ to_estimate)
+    outward = 1e-12 * (abs(won) + float(np.abs(table.start) @ np.abs(centre)) + bent + mismatch)
     return End(float(end + sign * outward), 0.0, bent, mismatch, centre, scale)

@@ -107,7 +107,8 @@ def _predicted(question: Question, outlook: Outlook, uncertain: IntervalMDP, pol
     is_max = objective.direction == "max"
     ends = evaluate_all([uncertain], policy, objective, ("robust", "optimistic"), precision=_PRECISION)
     low, high = ends if is_max else ends[::-1]
-    found = value_bounds(outlook.moments, outlook.errors, question.model, policy, objective, low.lower, high.upper)
+    bounded = policy, low.lower, high.upper
+    found = value_bounds(outlook.moments, outlook.errors, question.model, objective, bounded)
     if isinstance(found, str):
         return float(low.lower[start]) if is_max else -float(high.upper[start])
     return found.lower if is_max else -found.upper

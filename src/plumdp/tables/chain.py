@@ -35,6 +35,7 @@ class TableChain:
     place: Indices  # (n_transitions)
     number: FloatArray  # (n_transitions), 0 where the row is unknown
     n_places: int
+    signed: FloatArray | None = None  # (n): what is sought of the values, by default that of the first node
 
     @property
     def n(self) -> int:
@@ -74,7 +75,9 @@ class TableChain:
 
     @cached_property
     def start(self) -> FloatArray:
-        """The distribution of the first node, on open nodes."""
+        """What is sought, as weights of the values of open nodes: one for the first node, unless others are given."""
+        if self.signed is not None:
+            return self.signed
         first = np.zeros(self.n)
         first[self.chain.initial] = 1.0
         return first

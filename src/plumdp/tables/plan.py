@@ -52,7 +52,7 @@ class BettingPlan:
     ratio: float  # of the planned data to the pilot
     log_error: float  # ln(1 / error) of the product of one side
     probability: FloatArray  # (n_transitions): smoothed frequencies
-    occupancy: FloatArray  # (n)
+    occupancy: FloatArray  # (n), with the signs of what is sought
     scale: float  # of the bets
     most: FloatArray  # (n): weights are at most this large
     is_kept: BoolArray  # (n): rows that matter; the others are treated as closed, of unknown value
@@ -91,7 +91,7 @@ def make_plan(table: TableChain, counts: FloatArray, ratio: float, log_error: fl
     equations = regular_equations(table, probability)
     if equations is None:
         return None
-    occupancy = np.maximum(equations.solve_transposed(table.start), 0.0)
+    occupancy = equations.solve_transposed(table.start)
     values = equations.values()
     visits = table.visits(counts)
     planned = (visits + 0.5) * ratio
@@ -101,9 +101,10 @@ def make_plan(table: TableChain, counts: FloatArray, ratio: float, log_error: fl
     aim = np.sqrt(2 * log_error)
     every = np.concatenate([values, table.chain.known])
     whole = float(every.max() - every.min())
-    order = np.argsort(occupancy)
+    used = equations.solve_transposed(np.abs(table.start))  # also where signs cancel
+    order = np.argsort(used)
     is_kept = np.ones(table.n, dtype=np.bool_)
-    is_kept[order[np.cumsum(occupancy[order]) * whole < _LEFT_OUT * aim * spread]] = False
+    is_kept[order[np.cumsum(used[order]) * whole < _LEFT_OUT * aim * spread]] = False
     within = table.ranges(table.ahead(values))
     # a weight is scaled down where the true values range further than this
     most = np.maximum(0.499 / whole, np.where(visits >= _FEW, 0.25 / np.maximum(within, 1e-9 * whole), 0.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -19,7 +19,7 @@ from plumdp.data.counts import N_TABLE_PILOTS, Pilot, TransitionCounts
 from plumdp.data.pilots import pilot_assumption
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.policy import as_choices, check_policy
+from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import FIRST_DATA, Question
 from plumdp.region.conflict import Conflict
 from plumdp.region.find import enclose
@@ -31,6 +31,7 @@ from plumdp.tables.chain import pooled
 from plumdp.tables.intervals import table_intervals
 from plumdp.tables.values import estimate_value, value_bounds
 
+_BESIDE = 0.25  # of the error of bets on a question about a difference: for the values of both policies
 _GIVEN = "you chose the policy before these data were looked at, or by those before the first bets alone (you said so)"
 NOT_ANNOUNCED = (
     "bets are placed on policies that the first data name, and on those that you announce, chosen before these data "
@@ -45,6 +46,12 @@ class Announced:
     question: Question
     policy: npt.NDArray[Any]  # choices (n_states), or probabilities of them (n_choices)
     errors: Errors
+    less: npt.NDArray[Any] | None = None  # the policy whose value is taken off, if bets are on a difference
+
+    @property
+    def policies(self) -> tuple[npt.NDArray[Any], ...]:
+        """The policy, and the one whose value is taken off."""
+        return (self.policy,) if self.less is None else (self.policy, self.less)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +71,10 @@ class TableSet:
     rests_on: tuple[str, ...] = ()
     conflict: Conflict | None = None  # if the model is a view, and the data exclude the space of its parameters
 
-    def about(self, question: Question) -> list[Announced]:
-        """Return the policies that bets were placed on for a question."""
-        return [each for each in self.announced if each.question.digest == question.digest]
+    def about(self, question: Question, *, differences: bool = False) -> list[Announced]:
+        """Return the policies that bets were placed on for a question, on their values or on differences."""
+        found = (each for each in self.announced if each.question.digest == question.digest)
+        return [each for each in found if (each.less is not None) == differences]
 
     @property
     def method(self) -> str:
@@ -89,7 +97,11 @@ class TableSet:
     def directions(self) -> tuple[Direction, ...]:
         """The policies whose values are bet on."""
         nothing = read_only(np.zeros(0))
-        texts = (f"the value of {each.question.objective.text or 'the objective'}" for each in self.announced)
+        texts = (
+            f"{'the value' if each.less is None else 'a difference in the value'} of "
+            f"{each.question.objective.text or 'the objective'}"
+            for each in self.announced
+        )
         return tuple(Direction(nothing, each.policy, text) for each, text in zip(self.announced, texts, strict=True))
 
 
@@ -176,13 +188,25 @@ def _announced(
         budget.error_in_set("intervals", error),
     )
     for question in questions:
-        if question.policy is None:
-            policies = candidates_of(question, outlook)
-        else:
-            graph = question.model.graph
-            policies = (read_only(as_choices(graph, check_policy(graph, question.policy))),)
-        for policy, share in zip(policies, favoured_parts(of_question, len(policies)), strict=True):
-            yield Announced(question, policy, _errors(budget, share))
+        given, rival = (_choices(question, each) for each in (question.policy, question.against))
+        policies = candidates_of(question, outlook) if given is None else (given,)
+        of_value = of_question if rival is None else _BESIDE * of_question
+        of_one = of_value if rival is None else equal_parts(of_value, 2)
+        of_pair = of_question - of_value
+        for policy, *errors in zip(
+            policies, favoured_parts(of_one, len(policies)), favoured_parts(of_pair, len(policies)), strict=True
+        ):
+            yield Announced(question, policy, _errors(budget, errors[0]))
+            if rival is not None:
+                yield Announced(question, policy, _errors(budget, errors[1]), rival)
+        if rival is not None:
+            yield Announced(question, rival, _errors(budget, of_one))
+
+
+def _choices(question: Question, policy: Policy | None) -> npt.NDArray[Any] | None:
+    """Return a policy as choices, or probabilities of them, if there is one."""
+    graph = question.model.graph
+    return None if policy is None else read_only(as_choices(graph, check_policy(graph, policy)))
 
 
 def _errors(budget: ErrorBudget, error: float) -> Errors:
@@ -208,22 +232,33 @@ def moments_of(model: ParametricMDP, counts: TransitionCounts, pilot: Pilot, fir
 
 
 def bounds_by_bets(
-    evidence: Evidence, question: Question, policy: npt.NDArray[Any], lower: FloatArray, upper: FloatArray
+    evidence: Evidence,
+    question: Question,
+    policies: Sequence[npt.NDArray[Any]],
+    bounds_on: Callable[[npt.NDArray[Any]], tuple[FloatArray, FloatArray]],
 ) -> Proof | str:
-    """Return bounds on the value of a policy by bets, or in words why there are none; no words if sets place none.
+    """Return bounds by bets on the value of a policy, or of one less another, or in words why there are none.
 
-    ``lower`` and ``upper`` (n_states) are bounds on its values by the intervals of the set.
+    There are no words if sets place no bets. ``bounds_on`` says of a policy between which bounds (n_states) its values
+    are by the intervals of the set.
     """
-    bounds = next(iter(evidence.of_kind(TableSet)), None)
-    if bounds is None:
+    found = next(iter(evidence.of_kind(TableSet)), None)
+    if found is None:
         return ""
-    if bounds.moments is None:
+    if found.moments is None:
         return "no bets were placed, as it is not known which data came first"
-    errors = [each.errors for each in bounds.about(question) if np.array_equal(each.policy, policy)]
-    if not errors:
+    announced = [
+        each
+        for each in found.about(question, differences=len(policies) > 1)
+        if all(any(np.array_equal(own, given) for given in policies) for own in each.policies)
+    ]
+    if not announced:
         return NOT_ANNOUNCED
-    largest = max(errors, key=lambda each: each.of_side)
-    return value_bounds(bounds.moments, largest, question.model, policy, question.objective, lower, upper)
+    best = max(announced, key=lambda each: each.errors.of_side)
+    about = best.errors, question.model, question.objective
+    proof = value_bounds(found.moments, *about, *((policy, *bounds_on(policy)) for policy in best.policies))
+    is_turned = not np.array_equal(best.policy, policies[0])
+    return replace(proof, lower=-proof.upper, upper=-proof.lower) if is_turned and isinstance(proof, Proof) else proof
 
 
 def announced_policies(evidence: Evidence, question: Question) -> list[tuple[float, npt.NDArray[Any]]] | None:

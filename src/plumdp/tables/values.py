@@ -7,7 +7,8 @@ action that it may take is a node with an unknown row of its own, and each state
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from fractions import Fraction
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +16,10 @@ import numpy.typing as npt
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.rounding import ULP
 from plumdp.model.elsewhere import places_elsewhere
-from plumdp.model.graph import FloatArray, Graph, read_only
+from plumdp.model.graph import FloatArray, Graph, Indices, read_only
 from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
 from plumdp.solver.coupled.bounds import Proof
 from plumdp.solver.coupled.chain import policy_chain
@@ -25,6 +27,9 @@ from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import Reduced, reduce
 from plumdp.tables.bracket import BetMoments, Errors, TableBounds, table_bounds
 from plumdp.tables.chain import KNOWN, TableChain, regular_equations, table_chain
+from plumdp.tables.side_by_side import side_by_side
+
+_HERS = (-(2**62), -(2**62) - 1)  # labels of what nature chooses, of either chain
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +39,17 @@ class ChainOfPolicy:
     table: TableChain
     reduced: Reduced[ParametricMDP]
     graph: Graph
+
+    def labels(self, numbers: dict[Fraction, int], own: int) -> Indices:
+        """Return a number for the probability of each transition: the same if that is the same, whatever the table is.
+
+        ``numbers`` are those of known probabilities so far. What nature chooses where runs leave has that of ``own``.
+        """
+        polynomials = self.reduced.problem.mdp.expressions.polynomials
+        known = [numbers.setdefault(Fraction(f.constant), len(numbers)) for f in polynomials]
+        expression, place = np.asarray(self.table.chain.expression), self.table.place
+        of_number = np.array([*(-1 - each for each in known), own])[np.minimum(expression, len(known))]
+        return np.where(place == KNOWN, of_number, place)
 
     def start(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return bounds (n) on the values of open nodes, given those (n_states) on the values that were asked.
@@ -93,41 +109,53 @@ def chain_of_policy(
     return ChainOfPolicy(table, reduced, model.graph)
 
 
-def value_bounds(
-    moments: BetMoments,
-    errors: Errors,
-    model: ParametricMDP,
-    policy: npt.NDArray[Any],
-    objective: Objective,
-    lower: FloatArray,
-    upper: FloatArray,
-) -> Proof | str:
-    """Return bounds on the value of a policy by bets, or in words why there are none.
+Bounded: TypeAlias = tuple[npt.NDArray[Any], FloatArray, FloatArray]
+"""A policy, and bounds (n_states) on its values from below and above that hold jointly with the bets."""
 
-    ``lower`` and ``upper`` (n_states) are bounds on its values that hold jointly with the bets. If runs may leave the
-    table, the ends are those of two chains.
+
+def value_bounds(
+    moments: BetMoments, errors: Errors, model: ParametricMDP, objective: Objective, *policies: Bounded
+) -> Proof | str:
+    """Return bounds by bets on the value of a policy, or of one less another, or in words why there are none.
+
+    If runs may leave the table, the ends are those of two chains, each with bets on its rows, and the lower end of a
+    difference has the first policy at its worst outside, and the second at its best.
     """
-    may_leave = len(places_elsewhere(model)) > 0
-    if may_leave:  # with bets on the rows of each chain
-        errors = replace(errors, rows=equal_parts(errors.rows, 2), ball=equal_parts(errors.ball, 2))
+    sides = (-1, 1) if len(places_elsewhere(model)) else (-1,)
+    errors = replace(errors, rows=equal_parts(errors.rows, len(sides)), ball=equal_parts(errors.ball, len(sides)))
+    is_drawn = any(policy.dtype.kind == "f" for policy, *_ in policies)  # then the nodes of both are choices, too
     found = list[TableBounds]()
-    for side in (-1, 1) if may_leave else (-1,):
-        chain = chain_of_policy(model, policy, objective, side=side)
-        if isinstance(chain, str):
-            return chain
-        bounds = table_bounds(chain.table, moments, errors, *chain.start(lower, upper))
+    for side in sides:
+        chains, starts = list[ChainOfPolicy](), list[tuple[FloatArray, FloatArray]]()
+        for (policy, *values), end in zip(policies, (side, -side), strict=False):
+            written = policy_weights(model.graph, policy) if is_drawn else policy
+            chain = chain_of_policy(model, written, objective, side=end)
+            if isinstance(chain, str):
+                return chain
+            chains.append(chain)
+            starts.append(chain.start(*values))
+        table, (lower, upper) = chains[0].table, starts[0]
+        if len(chains) > 1:
+            numbers: dict[Fraction, int] = {}
+            # what nature chooses is never the same: it is the least for one policy, and the most for the other
+            labels = [each.labels(numbers, own) for each, own in zip(chains, _HERS, strict=True)]
+            table, own = side_by_side(table, chains[1].table, *labels)
+            lower, upper = (np.append(each, more[own]) for each, more in zip(*starts, strict=True))
+        if not table.start.any():
+            return Proof(0.0, 0.0, 0.0, 0.0, 0.0, "the same chain")
+        bounds = table_bounds(table, moments, errors, lower, upper)
         if isinstance(bounds, str):
             return bounds
         found.append(bounds)
-        reduced = chain.reduced
-    start, low, high = model.graph.initial_state, found[0].low, found[-1].high
-    first, last = (each.distance + 2 * ULP * (abs(each.estimate) + each.distance) for each in (found[0], found[-1]))
-    least, most = reduced.bounds(float(lower[start]), float(upper[start]))
-    # each end is the better one of the bets, the rows and the intervals
-    least = max([least, found[0].estimate - first, *([] if low is None else [low.value])])
-    most = min([most, found[-1].estimate + last, *([] if high is None else [high.value])])
-    ends = [end for end in (low, high) if end is not None]
-    least, most = reduced.bounds(float(least), float(most))
+    low, high = found[0].low, found[-1].high
+    first, last = (each.distance + 2 * ULP * (each.size + each.distance) for each in (found[0], found[-1]))
+    least = max([found[0].estimate - first, *([] if low is None else [low.value])])
+    most = min([found[-1].estimate + last, *([] if high is None else [high.value])])
+    reduced, ends = chains[0].reduced, [end for end in (low, high) if end is not None]
+    if len(chains) > 1:
+        least, most = (least, most) if reduced.sign > 0 else (-most, -least)
+    else:  # each end is the better one of the bets, the rows and the intervals
+        least, most = reduced.bounds(max(least, float(table.start @ lower)), min(most, float(table.start @ upper)))
     return Proof(
         least,
         most,

@@ -52,6 +52,7 @@ def refuse_unknown_tables(learned: Learned, question: Question) -> None:
         "unknown rows beside parameters": learned.model.source is not None,
         "rewards, steps and memory in tables that runs may leave": elsewhere_of(learned.model) is not None
         and (not_plain or objective.kind is not Kind.END),
+        "tables in which a difference was announced": any(each.against is not None for each in learned.questions),
         "averages in tables of unknown rows": question.objective.kind is Kind.AVERAGE,
     }
     for what, is_so in unknown.items():
