@@ -33,6 +33,12 @@ MUTANTS = {
     "statistical/test_time_size": {
         "outcomes that are filed a part later": "test_outcomes_that_are_filed_a_part_later_are_found",
     },
+    "unit/test_run_bets": {
+        "runs that are announced after looking": "test_runs_announced_after_looking_exclude_the_truth_too_often",
+        "halving where bets may win less against smaller means": (
+            "test_an_excluded_cell_says_nothing_of_cells_below_it"
+        ),
+    },
     "unit/test_agreement": {
         "cells that have seen nothing": "test_a_cell_that_has_seen_nothing_is_refused_wherever_it_is[1]",
         "a test without evidence that silences others": "test_a_test_without_evidence_silences_no_other_test[1]",

@@ -159,6 +159,31 @@ def test_a_run_that_ended_too_early_counts_for_both_ends():
     assert cut.assumptions[-1].endswith("ended too early and may have had any return that is still possible")
 
 
+def test_runs_that_were_announced_say_more_and_say_what_that_assumes():
+    found = certified('Pmax=? [ F "rich" ]', runs=3000)
+    log = followed(found.policy, 300)
+    open_end, announced = audit(found, MODEL, log), audit(found, MODEL, log, expected=300)
+    assert announced.upper - announced.lower < 0.75 * (open_end.upper - open_end.lower)
+    assert announced.visible < 0.75 * open_end.visible
+    assert announced.verdict == "not contradicted"
+    assert any(each.startswith("you announced 300 runs before there were any; ") for each in announced.assumptions)
+    other = audit(found, MODEL, followed(found.policy, 300, point={"p": 0.8}), expected=300)
+    assert (other.verdict, other.p_value < 1e-3) == ("contradicted", True)
+
+
+@pytest.mark.parametrize(
+    ("expected", "change", "told"),
+    [
+        (0, lambda log: log, "expected=0: give the number of runs that you announced, at least 1"),
+        (300, lambda log: log.assign(episode="run " + log.episode.astype(str)), "runs need an order; number them"),
+    ],
+)
+def test_a_number_of_runs_that_says_nothing_is_refused(expected, change, told):
+    found = certified('Pmax=? [ F "rich" ]')
+    with pytest.raises(pl.DataError, match=told):
+        audit(found, MODEL, change(followed(found.policy, 20)), expected=expected)
+
+
 def test_steps_after_the_end_of_the_property_do_not_matter():
     found = certified('Pmax=? [ F "two" ]')
     log = followed(found.policy, 50)

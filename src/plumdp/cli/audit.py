@@ -41,12 +41,23 @@ _Plan = Annotated[
     ),
 ]
 
+_Expected = Annotated[
+    float | None,
+    typer.Option(
+        "--expected",
+        metavar="N",
+        help="How many runs you announced before there were any, if they are numbered in the order in which they were "
+        "made and each had ended before the next began. It need not come true, and makes bounds narrower.",
+    ),
+]
+
 
 def audit(
     *,
     result: _Result, runs: _Runs = None,
     column: args.Column = None, state: args.State = None, action: args.Action = None, form: args.Form = None,
-    confidence: args.Confidence = 0.999, range: _Range = None, plan: _Plan = None, as_json: args.AsJson = False,
+    confidence: args.Confidence = 0.999, range: _Range = None, expected: _Expected = None,
+    plan: _Plan = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Value a certified policy by new runs under it alone, and say whether they contradict the certificate.
 
@@ -68,6 +79,7 @@ def audit(
             states=state_maps(state or []),
             actions=action_map(action),
             form=form,
+            expected=expected,
         )
     if plan is not None:
         spread = None if found is None else found.spread

@@ -16,11 +16,14 @@ from plumdp.data.pilots import ROWS_PER_RUN, is_wanted, moments_for, open_pilot,
 from plumdp.data.seen import Seen
 from plumdp.model.text import number_of
 
+IN_ORDER_OF_RUNS = (
+    "the runs of the log are numbered in the order in which they were made, each ended before the next began"
+)
 _NAMED = 6  # files whose order is told one by one
 
 _RESTS_ON = {
     None: "the runs are independent, all under one policy, and were numbered without looking at how they went",
-    "runs": "the runs of the log are numbered in the order in which they were made, each ended before the next began",
+    "runs": IN_ORDER_OF_RUNS,
     "time": "the rows of the log are in the order in which their steps happened",
 }
 

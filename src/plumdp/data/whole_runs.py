@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,6 +51,7 @@ class WholeRuns:
     action: Codes  # (n_rows): -1 in the last row of each run
     only_ordered: bool  # whether steps only put rows in order, so that a missing one does not show
     files: tuple[LogFile, ...] = ()
+    expected: float | None = None  # runs that were announced before there were any; then names put runs in order
 
     def __repr__(self) -> str:
         return one_line(self, number_of(len(self), "run"), number_of(len(self.state) - len(self), "step"))
@@ -80,11 +82,15 @@ def read_whole_runs(
     states: StateMaps | None = None,
     actions: Actions | None = None,
     form: LogForm | None = None,
+    expected: float | None = None,
 ) -> WholeRuns:
     """Return the runs in a log, which names run and step of each row; options are those of ``read_log``.
 
     States and actions must be the model's, transitions need not be. In a table that was made of other data, a state
     that it does not have is "elsewhere".
+
+    ``expected`` is how many runs you announced before there were any. It says as well that runs are numbered in the
+    order in which they were made, and that each had ended before the next began.
 
     >>> import pandas as pd
     >>> from plumdp import case_study
@@ -94,6 +100,8 @@ def read_whole_runs(
     >>> read_whole_runs(study.model, pd.DataFrame(runs.columns()))
     WholeRuns(3 runs, 15 steps)
     """
+    if expected is not None and not 1 <= expected < inf:
+        raise DataError(Option("expected", expected), ": give the number of runs that you announced, at least 1")
     files = find_files(source) if is_paths(source) else []
     with open_log(source, files, None, MEMORY, None) as log:
         mapping = read_mapping(model.graph, states, actions)
@@ -109,17 +117,20 @@ def read_whole_runs(
     rows = _Rows(block, np.flatnonzero(np.diff(block[_RUN], prepend=-1)))
     if not len(rows.first):
         raise DataError("there are no runs in the log")
+    if expected is not None and block[EPISODE].dtype.kind not in "iufM":
+        raise DataError(Option("expected", expected), ": runs need an order; number them as they were made: 1, 2, 3, …")
     only_ordered = _require_all_steps(rows)
     state = _states(rows, matcher, model, state_columns(model.graph))
     action = matcher.find_actions(block)
     if form == "transitions":
         after = _states(rows, matcher, model, next_columns(model.graph))
         _require_connected(rows, state, after, model.graph)
-        return _with_ends(rows, state, action, after, only_ordered, describe_files(files))
+        made = _with_ends(rows, state, action, after, only_ordered, describe_files(files))
+        return replace(made, expected=expected)
     action[rows.last] = -1
     bounds = np.append(rows.first, len(state))
     names = block[EPISODE][rows.first]
-    return WholeRuns(names, bounds, block[STEP], state, action, only_ordered, describe_files(files))
+    return WholeRuns(names, bounds, block[STEP], state, action, only_ordered, describe_files(files), expected)
 
 
 class _Rows(NamedTuple):

@@ -12,8 +12,10 @@ import numpy as np
 from plumdp.base.errors import DataError, ModelError, Option, require_kind
 from plumdp.base.progress import working
 from plumdp.base.rounding import FloatArray, down, up
+from plumdp.confidence import run_bets
 from plumdp.confidence.bounded_means import Tally, evidence_outside, mean_bounds, numbers_to_exclude, p_value
 from plumdp.data.columns import LogForm
+from plumdp.data.log_pilots import IN_ORDER_OF_RUNS
 from plumdp.data.mappings import Actions, StateMaps
 from plumdp.data.whole_runs import WholeRuns, read_whole_runs
 from plumdp.explaining.audited_runs import choices_of, require_fresh, require_start, taken_somewhere
@@ -108,6 +110,7 @@ def audit(
     states: StateMaps | None = None,
     actions: Actions | None = None,
     form: LogForm | None = None,
+    expected: float | None = None,
 ) -> Audit:
     """Return bounds on the value of a certified policy from new runs under it, and whether they contradict it.
 
@@ -128,6 +131,9 @@ def audit(
     return_range
         Two numbers between which all returns lie, decided on before looking. Default: 0 and 1 for probabilities, and
         what steps, discount and rewards of the model allow; sums of rewards without these need it.
+    expected
+        How many runs you announced before there were any, if runs are numbered in the order in which they were made and
+        each had ended before the next began. It need not come true, and makes bounds narrower if it does.
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study, certify, simulate
@@ -143,24 +149,29 @@ def audit(
     """
     error = error_of(confidence)
     objective = _audited(certificate, model)
-    read = read_whole_runs(model, runs, columns=columns, states=states, actions=actions, form=form)
+    read = read_whole_runs(model, runs, columns=columns, states=states, actions=actions, form=form, expected=expected)
     require_fresh(certificate, read)
     require_start(model, read)
     within = _checked_range(objective, model, certificate.policy, return_range)
     returns = _returns(objective, model, certificate.policy, read)
     _require_within(returns, read, within, was_given=return_range is not None)
     lower, upper = _scaled(returns.lower, within, down), _scaled(returns.upper, within, up)
-    seen = Tally.of(lower), Tally.of(upper)
-    bounds, claimed = mean_bounds(*seen, error), _claimed(certificate, within)
-    spread = float(np.std(lower / 2 + upper / 2))
-    visible = _visible(claimed, len(read), error, spread)
+    claimed, spread = _claimed(certificate, within), float(np.std(lower / 2 + upper / 2))
+    if expected is None:
+        seen = Tally.of(lower), Tally.of(upper)
+        bounds, evidence = mean_bounds(*seen, error), evidence_outside(*seen, claimed)
+        visible = _visible(claimed, len(read), error, spread)
+    else:
+        bounds = run_bets.mean_ends(lower, upper, error, expected)
+        evidence = run_bets.log_evidence_outside(lower, upper, claimed, error, expected)
+        visible = run_bets.estimate_visible(claimed, len(read), error, spread)
     return Audit(
         lower=max(within[0], float(down(*_sized(within, bounds[0])))),
         upper=min(within[1], float(up(*_sized(within, bounds[1])))),
         confidence=confidence,
         n_runs=len(read),
         n_incomplete=int((~returns.is_complete).sum()),
-        p_value=p_value(evidence_outside(*seen, claimed)),
+        p_value=p_value(evidence),
         certified=(certificate.lower, certificate.upper),
         return_range=within,
         spread=spread * (within[1] - within[0]),
@@ -314,6 +325,8 @@ def _assumptions(
     said = [
         "the runs were made after the policy was fixed, each is there once, none is left out because of how it went"
     ]
+    if runs.expected is not None:
+        said.append(f"you announced {runs.expected:,.10g} runs before there were any; {IN_ORDER_OF_RUNS}")
     begins = runs.label[runs.first[:-1]]
     is_late = ~np.isin(begins, (0, 1)) if begins.dtype.kind in "iuf" and not runs.only_ordered else np.zeros(0, bool)
     if is_late.any():

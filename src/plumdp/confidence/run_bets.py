@@ -1,0 +1,112 @@
+"""Bounds on the mean of what whole runs earn, by bets whose sizes are renewed before each run.
+
+Somebody bets that a mean is larger than m: after run i the capital is multiplied by 1 + λ (x - m), where x is what the
+run earned, or less. If the size λ >= 0 was fixed before the run, its expectation is at most one for every mean up to m,
+as long as the capital cannot become negative. So with a probability of at most the error it ever reaches 1 / error
+(Ville), and if it does, m and all that is below is excluded, whichever law the runs have.
+
+The sizes are those of Voráček and Orabona, "STaR-Bets" (2025): for what is still to be won, in the runs of a number
+that was announced. If the data end there, bounds are 1.1 to 1.2 times as wide as normal intervals, and if they end
+elsewhere they hold as well. Renewed sizes depend on m, so that the capital need not fall as m grows. The page
+"Bets on whole runs" says why cells that were fixed beforehand do without that.
+"""
+
+from __future__ import annotations
+
+from math import ceil, log, sqrt
+from statistics import NormalDist
+
+import numpy as np
+
+from plumdp.base.error_budget import equal_parts
+from plumdp.base.rounding import UNIT, UP, FloatArray
+from plumdp.confidence.run_kernels import bet_against, capital_at
+
+_CELLS = 8  # for each square root of a run
+_MOST_CELLS = 1 << 14
+_HALVINGS = 40  # of a cell
+_OVER_NORMAL = 1.15  # of the width of normal intervals
+_ROUNDINGS = 32  # of each factor: five, of which three count seven times where most of the capital is lost
+
+Range = tuple[float, float]
+
+
+def mean_ends(
+    lower: FloatArray,
+    upper: FloatArray,
+    error: float,
+    planned: float,
+    *,
+    least: FloatArray | float = 0.0,
+    most: FloatArray | float = 1.0,
+    within: Range = (0.0, 1.0),
+) -> Range:
+    """Return bounds on the mean of numbers in the order of their runs, each of which has half of the error.
+
+    Number i lies between ``lower[i]`` and ``upper[i]``, and before its run began it was known to lie between
+    ``least[i]`` and ``most[i]``. ``planned`` is how many runs were announced before there were any, never how many
+    there are: who ends the data would choose the sizes by it. ``within`` are numbers between which the mean lies.
+    """
+    below, above = np.broadcast_to(least, lower.shape), np.broadcast_to(most, upper.shape)
+    side = equal_parts(error, 2)
+    mirrored = _lower_end(-upper, -above, side, planned, (-within[1], -within[0]))
+    return _lower_end(lower, below, side, planned, within), -mirrored
+
+
+def log_evidence_outside(lower: FloatArray, upper: FloatArray, claimed: Range, error: float, planned: float) -> float:
+    """Return a lower bound on the logarithm of an e-value against all means of [0, 1] between two claimed numbers.
+
+    Sizes are for an error by which the claim would be rejected.
+    """
+    low, high = (min(max(end, 0.0), 1.0) for end in claimed)
+    won = 0.0
+    for value, least, mean in ((lower, 0.0, high), (-upper, -1.0, -low)):
+        floor, sizes = np.full(len(value), least), np.empty((2, len(value)))
+        won += bet_against(value, floor, mean, 2 / error, planned, _prior((least, least + 1)), sizes) / 2
+    return log(won) - _off(len(lower)) - 1e-12
+
+
+def estimate_visible(claimed: Range, n: int, error: float, spread: float) -> float | None:
+    """Return about how far outside of what is claimed a mean of [0, 1] is told by n runs in half of all cases."""
+    far = _OVER_NORMAL * NormalDist().inv_cdf(1 - error / 2) * spread / sqrt(n)
+    return far if far <= max(claimed[0], 1 - claimed[1]) else None
+
+
+def _lower_end(value: FloatArray, least: FloatArray, error: float, planned: float, within: Range) -> float:
+    """Return a lower bound on a mean: the last number up to which bets exclude everything.
+
+    Within a cell all means have the sizes of its upper end, so that there the capital falls as the mean grows.
+    """
+    goal = 1 / error * UP * (1 + _off(len(value)))
+    sizes, edges = np.empty((2, len(value))), cell_edges(planned, within)
+    for excluded, other in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        if bet_against(value, least, other, goal, planned, _prior(within), sizes) >= goal:
+            continue  # one cell after the other: an excluded one says nothing of those below
+        for _ in range(_HALVINGS):
+            middle = (excluded + other) / 2
+            is_out = capital_at(value, sizes, middle) >= goal
+            excluded, other = (middle, other) if is_out else (excluded, middle)
+        return float(excluded)
+    return within[1]
+
+
+def cell_edges(planned: float, within: Range) -> FloatArray:
+    """Return the ends of cells, closer to one another where outcomes near an end of their range vary less.
+
+    They depend on what was announced alone.
+    """
+    n = min(ceil(_CELLS * sqrt(planned)), _MOST_CELLS)
+    part = np.arange(n + 1) / n
+    edges = within[0] + (within[1] - within[0]) * (part * part * (3 - 2 * part))
+    edges[-1] = within[1]
+    return np.asarray(edges)
+
+
+def _prior(within: Range) -> FloatArray:
+    """Return the mean and the largest variance of numbers in a range, which count as one run."""
+    return np.array([(within[0] + within[1]) / 2, (within[1] - within[0]) ** 2 / 4])
+
+
+def _off(n: int) -> float:
+    """Return by how much roundings may have raised a capital after n runs, relative to it."""
+    return 1.01 * UNIT * _ROUNDINGS * (n + 1)

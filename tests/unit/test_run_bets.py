@@ -1,0 +1,153 @@
+"""Bets on whole runs: fair in exact fractions, sizes that know the past alone, and errors summed over all runs."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from tiers import size
+
+from plumdp.confidence import run_bets
+from plumdp.confidence.run_bets import cell_edges, log_evidence_outside, mean_ends
+from plumdp.confidence.run_kernels import bet_against, capital_at
+
+N = size(8, 12)
+PATHS = np.array([*product((0.0, 1.0), repeat=N)])
+PLANS = [N, 3, 40]
+
+
+def sizes_of(values, mean, planned, goal=20.0):
+    """Return the sizes of all bets against a mean."""
+    sizes = np.zeros((2, len(values)))
+    bet_against(values, np.zeros(len(values)), mean, goal, planned, np.array([0.5, 0.25]), sizes)
+    return sizes
+
+
+def worst_chance_above(ends, error):
+    """Return the largest probability, over many coins, that the end is the chance of heads or more, in fractions."""
+    heads, worst = PATHS.sum(axis=1).astype(int), Fraction(0)
+    for mean in (Fraction(i, 64) for i in range(1, 64)):
+        counts = np.bincount(heads[ends >= float(mean)], minlength=N + 1)
+        worst = max(worst, sum(int(n) * mean**k * (1 - mean) ** (N - k) for k, n in enumerate(counts)))
+    return worst / Fraction(error)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("planned", PLANS)
+@pytest.mark.parametrize("error", [0.5, 0.1])
+def test_of_all_sequences_of_coins_as_few_as_said_exclude_the_truth(error, planned):
+    """Ends count whatever was excluded before, so that the last end is that of an opponent who stops when he likes."""
+    ends = np.array([mean_ends(path, path, 2 * error, planned)[0] for path in PATHS])
+    assert 0.05 < worst_chance_above(ends, error) <= 1
+    lower = np.array([mean_ends(path[:-1], path[:-1], 2 * error, planned)[0] for path in PATHS])
+    assert (lower <= ends + 1e-9).all()
+
+
+@pytest.mark.slow
+def test_runs_announced_after_looking_exclude_the_truth_too_often():
+    """Whoever ends the data at will, and says then that so many runs were planned, has chosen the sizes by outcomes."""
+    looks = [6 * 4**i // 3**i for i in range(12)]
+    missed = {"after": 0, "before": 0}
+    for values in (np.random.default_rng(6).random((200, looks[-1])) < 0.5).astype(float):
+        ends = [mean_ends(values[:n], values[:n], 0.2, n)[0] for n in looks]
+        missed["after"] += max(ends) >= 0.5
+        missed["before"] += mean_ends(values, values, 0.2, looks[-1])[0] >= 0.5
+    assert missed["after"] > binom.ppf(0.999, 200, 0.1) >= missed["before"]
+
+
+@pytest.mark.parametrize("planned", [5, 30, 400])
+def test_a_bet_is_fair_at_the_truth_and_never_loses_all(planned):
+    rng = np.random.default_rng(planned)
+    for mean in (Fraction(1, 50), Fraction(1, 3), Fraction(9, 10)):
+        values = (rng.random(30) < float(mean)).astype(float)
+        for bet in map(Fraction, sizes_of(values, float(mean), planned).ravel()):
+            won, lost = 1 + bet * (1 - Fraction(float(mean))), 1 - bet * Fraction(float(mean))
+            assert Fraction(float(mean)) * won + (1 - Fraction(float(mean))) * lost == 1
+            assert lost >= Fraction(1, 9)
+
+
+def test_the_size_of_a_bet_is_fixed_by_the_runs_before_it():
+    rng, values = np.random.default_rng(1), np.random.default_rng(2).random(30)
+    whole = sizes_of(values, 0.6, 30, goal=1e9)
+    for n in range(30):
+        other = np.append(values[:n], rng.random(30 - n))
+        assert np.array_equal(sizes_of(other, 0.6, 30, goal=1e9)[:, : n + 1], whole[:, : n + 1])
+
+
+def test_the_capital_is_no_larger_than_in_exact_fractions():
+    rng = np.random.default_rng(3)
+    values, mean = rng.random(40), 0.35
+    sizes = sizes_of(values, mean, 40, goal=1e9)
+    capital = [Fraction(1), Fraction(1)]
+    largest = Fraction(1)
+    for i, value in enumerate(values):
+        for part in (0, 1):
+            capital[part] *= 1 + Fraction(sizes[part, i]) * (Fraction(value) - Fraction(mean))
+        largest = max(largest, sum(capital) / 2)
+    shown = Fraction(capital_at(values, sizes, mean)) * (1 - Fraction(run_bets._off(40)))
+    assert largest * (1 - Fraction(1, 10**9)) < shown <= largest
+
+
+def test_an_excluded_cell_says_nothing_of_cells_below_it(monkeypatch):
+    """Here the capital is large in all cells but the fifth; halving the cells would stop at the last one."""
+    edges = cell_edges(9, (0.0, 1.0))
+    monkeypatch.setattr(run_bets, "bet_against", lambda x, least, mean, *_: 0.0 if mean == edges[5] else 1e9)
+    monkeypatch.setattr(run_bets, "capital_at", lambda x, sizes, mean: 0.0)
+    assert mean_ends(np.ones(9), np.ones(9), 0.1, 9)[0] == edges[4]
+
+
+def test_cells_do_not_depend_on_the_data_and_are_closest_near_the_ends():
+    edges = cell_edges(100, (0.0, 1.0))
+    assert (edges[0], edges[-1], len(edges)) == (0.0, 1.0, 81)
+    assert (np.diff(edges) > 0).all()
+    assert np.diff(edges).max() < 0.02
+    assert edges[1] < 0.001
+
+
+def test_runs_that_are_not_known_count_for_both_ends():
+    rng = np.random.default_rng(4)
+    known = (rng.random(80) < 0.6).astype(float)
+    is_open = rng.random(80) < 0.2
+    lower, upper = np.where(is_open, 0.0, known), np.where(is_open, 1.0, known)
+    ends = mean_ends(lower, upper, 0.05, 80)
+    assert ends == (mean_ends(lower, lower, 0.05, 80)[0], mean_ends(upper, upper, 0.05, 80)[1])
+    whole = mean_ends(known, known, 0.05, 80)
+    assert ends[0] < whole[0] < whole[1] < ends[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("planned", [10, 60, 600])
+@pytest.mark.parametrize("error", [0.5, 0.1])
+def test_an_opponent_who_picks_the_plan_and_the_end_misses_as_rarely_as_said(error, planned):
+    rng, n = np.random.default_rng([planned, int(10 * error)]), size(300, 20_000)
+    laws = {
+        0.5: lambda: rng.random(60) < 0.5,
+        0.02: lambda: rng.random(60) < 0.02,
+        0.75: lambda: rng.beta(0.3, 0.1, 60),
+    }
+    for mean, draw in laws.items():
+        missed = 0
+        for _ in range(n // len(laws)):
+            values = draw().astype(float)
+            lower, upper = mean_ends(values, values, error, planned)
+            missed += not lower <= mean <= upper
+        assert missed <= binom.ppf(0.999, n // len(laws), error)
+
+
+@pytest.mark.parametrize(("mean", "widest"), [(0.77, 1.25), (0.5, 1.2)])
+def test_a_plan_that_comes_true_is_nearly_as_narrow_as_a_normal_interval(mean, widest):
+    rng, widths = np.random.default_rng(5), []
+    for _ in range(20):
+        values = (rng.random(300) < mean).astype(float)
+        lower, upper = mean_ends(values, values, 0.05, 300)
+        widths.append((upper - lower) / (2 * 1.96 * np.sqrt(mean * (1 - mean) / 300)))
+    assert np.mean(widths) < widest
+
+
+def test_evidence_is_against_all_that_is_claimed():
+    values = np.tile([1.0, 1.0, 1.0, 0.0], 25)
+    for claimed, is_excluded in (((0.1, 0.5), True), ((0.5, 0.8), False), ((0.9, 1.0), True)):
+        assert (log_evidence_outside(values, values, claimed, 0.01, 100) >= np.log(100)) == is_excluded
+        lower, upper = mean_ends(values, values, 0.01, 100)
+        assert is_excluded == (upper < claimed[0] or lower > claimed[1])
