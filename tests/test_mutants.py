@@ -324,6 +324,7 @@ MUTANTS = {
         "a mixture over tied rows": (
             "test_a_planted_look_ahead_is_found[tied_rows_bet_as_if_they_were_two-tied rows-kinds3]"
         ),
+        "a stage that knows to be the last": "test_a_stage_that_knows_to_be_the_last_is_found",
         "futures of two policies that differ": "test_a_planted_merger_is_found[unequal_futures_are_one]",
         "rows of two policies that differ": "test_a_planted_merger_is_found[rows_of_one_state_are_one]",
         "a difference that is a sum": "test_a_planted_merger_is_found[the_sign_is_lost]",

@@ -59,8 +59,8 @@ class Stage:
 
 
 def read_stages(part: Part, chain: TableChain, counts: TableCounts) -> list[Stage]:
-    """Return the stages of one side."""
-    require(len(part["weights"]) == counts.n_stages, f"{part.place}: each stage needs weights")
+    """Return the stages of one side until some moment: at each of them the bets have won no more than they may."""
+    require(0 < len(part["weights"]) <= counts.n_stages, f"{part.place}: stages need weights, from the first one on")
     n, rows = len(chain.nodes), chain.tied()
     return [
         Stage(weights.balls(n), {row: counts.of_stage(row, b) for row in rows})

@@ -397,3 +397,39 @@ def the_sign_is_lost(patch):
 def test_a_planted_merger_is_found(plant, monkeypatch):
     plant(monkeypatch)
     assert off_by(range(40)) > 1e-3
+
+
+# What was won at earlier moments
+
+
+def stages_differ(seed):
+    """Return whether weights of a stage depend on what comes after it: more data, later moments or the end."""
+    case = random_case(seed)
+    moments, rng = case.moments, np.random.default_rng(seed)
+    plan = bracket.plan_of(case.table, moments, ERRORS)
+    if plan is None or len(moments.lengths) < 2:
+        return False
+    more = moments.counts[-1] + rng.integers(0, 50, case.table.n_places)
+    lengths = (*moments.lengths, moments.lengths[-1] + 1.0)
+    longer = BetMoments((*moments.counts, more), lengths, moments.planned)
+    ends = (moments.counts[:2], moments.counts, longer.counts)
+    found = [
+        bracket.make_stages(plan, BetMoments(counts, lengths[: len(counts) - 1], moments.planned), 1)[0].weight
+        for counts in ends
+    ]
+    return any((weight != found[0]).any() for weight in found)
+
+
+def test_weights_do_not_know_what_comes_after_their_stage():
+    assert not any(map(stages_differ, range(10)))
+
+
+def test_a_stage_that_knows_to_be_the_last_is_found(monkeypatch):
+    make = bracket.make_stages
+
+    def mistaken(plan, moments, sign):
+        stages = make(plan, moments, sign)
+        return [*stages[:-1], replace(stages[-1], weight=1.1 * stages[-1].weight)]
+
+    monkeypatch.setattr(bracket, "make_stages", mistaken)
+    assert any(map(stages_differ, range(10)))

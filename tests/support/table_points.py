@@ -73,8 +73,9 @@ def is_near(parts, case, values):
 
 
 def has_won_little(parts, case, values):
-    """Return whether no bet on the value of the first node excludes values."""
-    return all(log_of_bets(case.table, stages, values) < parts.plan.log_error for stages in parts.stages.values())
+    """Return whether no bet on the value of the first node excludes values, at the end of any stage."""
+    prefixes = (stages[:b] for stages in parts.stages.values() for b in range(1, 1 + len(stages)))
+    return all(log_of_bets(case.table, stages, values) < parts.plan.log_error for stages in prefixes)
 
 
 def members(parts, case, rng, n_lines):

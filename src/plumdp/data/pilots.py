@@ -39,14 +39,14 @@ def table_moments(n: int, per_run: int = 1, *, is_planned: bool) -> tuple[int, .
     """Return after how many of n runs or rows of a table bets are placed anew.
 
     Tables have a number of unknowns that grows with their size, and need pilots that grow with the data. If the length
-    was planned, a last moment leaves an eighth of the data to bets that make up for what earlier ones missed.
+    was planned, later moments leave four to one eighths of the data to bets that make up for what earlier ones missed.
 
     >>> table_moments(1000, is_planned=True), table_moments(10**6, is_planned=False)[-2:]
-    ((16, 64, 256, 875), (65536, 262144))
+    ((16, 64, 256, 500, 625, 750, 875), (65536, 262144))
     """
     sizes = [per_run * 16 * 4**i for i in range(N_TABLE_PILOTS) if per_run * 16 * 4**i < n]
-    last = n - n // 8
-    return (*sizes, *((last,) if is_planned and sizes and sizes[-1] < last < n else ()))
+    later = {n - n * k // 8 for k in range(1, 5)} if is_planned and sizes else set[int]()
+    return (*sizes, *(size for size in sorted(later) if sizes[-1] < size < n))
 
 
 def is_wanted(pilot: bool) -> bool:

@@ -12,7 +12,7 @@ bounded by ``contraction``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -34,6 +34,7 @@ from plumdp.tables.plan import (
 )
 
 _LOOSE = 0.05  # of the statistics
+_LATE = 0.5  # of the data after the pilot, from where on moments are looked at
 _LEAST_SHARE = 0.05  # of the data so far, that a stage is planned for at least
 _ROUNDS = 8  # to the centre
 _LEAST_FACTOR = 0.3
@@ -65,7 +66,6 @@ class TableBounds:
 
     low: End | None
     high: End | None
-    stages: Mapping[int, Sequence[BettingStage]]  # of the lower (-1) and upper (1) end
     plan: BettingPlan
     near: Contraction
     joint: Joint | None  # if it was asked for, and is proved
@@ -103,14 +103,26 @@ def table_bounds(
     if near is None:
         return "the frequencies have no proved solution"
     stages = {sign: make_stages(plan, moments, sign) for sign in (-1, 1)}
-    low, high = by_rows = bracket_end(plan, stages[-1], near, -1), bracket_end(plan, stages[1], near, 1)
+    low, high = by_rows = best_end(plan, stages[-1], near, -1), best_end(plan, stages[1], near, 1)
     joint = joined(near) if _is_loose(low) or _is_loose(high) else None
     if joint is not None:
         low, high = (
-            _better(end, bracket_end(plan, stages[s], joint.near, s, joint), s)
+            _better([end, best_end(plan, stages[s], joint.near, s, joint)], s)
             for end, s in zip(by_rows, (-1, 1), strict=True)
         )
-    return TableBounds(low, high, stages, plan, near, joint, by_rows)
+    return TableBounds(low, high, plan, near, joint, by_rows)
+
+
+def best_end(
+    plan: BettingPlan, stages: Sequence[BettingStage], near: Contraction, sign: int, joint: Joint | None = None
+) -> End | None:
+    """Return the tightest end of a side, by what the bets had won at the end of any stage: all hold at once.
+
+    Stages after which less than half of the data were left to come are looked at.
+    """
+    seen = np.cumsum([stage.counts.sum() for stage in stages])
+    ends = [b + 1 for b in range(len(stages)) if seen[b] >= _LATE * seen[-1]]
+    return _better([bracket_end(plan, stages[:b], near, sign, joint) for b in ends], sign)
 
 
 def plan_of(table: TableChain, moments: BetMoments, errors: Errors) -> BettingPlan | None:
@@ -125,10 +137,9 @@ def _is_loose(end: End | None) -> bool:
     return end is None or end.curvature + end.mismatch > _LOOSE * end.statistics
 
 
-def _better(one: End | None, other: End | None, sign: int) -> End | None:
-    """Return the tighter of two ends that both hold."""
-    ends = [end for end in (one, other) if end is not None]
-    return min(ends, key=lambda end: sign * end.value) if ends else None
+def _better(ends: Sequence[End | None], sign: int) -> End | None:
+    """Return the tightest of the ends that there are, which all hold."""
+    return min((end for end in ends if end is not None), key=lambda end: sign * end.value, default=None)
 
 
 def make_stages(plan: BettingPlan, moments: BetMoments, sign: int) -> list[BettingStage]:
@@ -151,6 +162,7 @@ class End:
     mismatch: float  # what the direction of the bets missed
     centre: FloatArray  # (n)
     scale: float
+    stages: Sequence[BettingStage]  # until the moment at which it is tightest
 
 
 def bracket_end(
@@ -168,7 +180,7 @@ def bracket_end(
     ends = [_end(plan, near, expansion, centre, sign, scale, joint) for scale in scales]
     best = min(ends, key=lambda end: sign * end.value)
     statistics = sign * (best.value - float(table.start @ near.values)) - best.curvature - best.mismatch
-    return replace(best, statistics=statistics)
+    return replace(best, statistics=statistics, stages=stages)
 
 
 def _are_small(table: TableChain, stages: Sequence[BettingStage], near: Contraction) -> bool:
@@ -305,4 +317,4 @@ def _end(
     won = (plan.log_error - at.log_product) / scale
     end = float(table.start @ centre) + sign * (won + bent + mismatch) - float(miss @ to_estimate)
     outward = 1e-12 * (abs(won) + float(np.abs(table.start) @ np.abs(centre)) + bent + mismatch)
-    return End(float(end + sign * outward), 0.0, bent, mismatch, centre, scale)
+    return End(float(end + sign * outward), 0.0, bent, mismatch, centre, scale, ())

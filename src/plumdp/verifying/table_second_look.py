@@ -133,7 +133,7 @@ def _check_bets(bets: dict[str, Any], table: TableChain, moments: BetMoments, er
         _require_close(own, bets[name], f"{name}: others than those that the pilot leads to")
     for name, sign in (("lower", -1), ("upper", 1)):
         side = bets["sides"][name]
-        for b in range(len(moments.lengths)) if side is not None else ():
+        for b in range(len(side["weights"])) if side is not None else ():
             until = BetMoments((*moments.counts[: b + 1], moments.counts[b]), moments.lengths[: b + 1], moments.planned)
             found = make_stages(plan, until, sign)[b].weight[order]
             what = f"the weights of stage {b} are not what the data before it lead to"

@@ -190,7 +190,7 @@ def _written(made: TableBounds, errors: Errors, order: Indices, claimed: tuple[f
         name: None
         if sign not in asked or end is None
         else {
-            "weights": [numbers(stage.weight) for stage in made.stages[sign]],
+            "weights": [numbers(stage.weight) for stage in end.stages],
             "centre": numbers(end.centre),
             "scale": end.scale,
         }
