@@ -13,10 +13,10 @@ from repetitions import CRITICAL, ERROR, REPETITIONS
 import plumdp as pl
 from plumdp.confidence import bounded_means
 from plumdp.confidence.bounded_means import FRACTIONS, Tally, log_capital, numbers_to_exclude
+from plumdp.data.followed_runs import choices_of, taken_somewhere
+from plumdp.data.returns import ends_of, reach_returns, reward_returns
 from plumdp.data.trajectories import record
 from plumdp.data.whole_runs import read_whole_runs
-from plumdp.explaining.audited_runs import choices_of, taken_somewhere
-from plumdp.explaining.returns import ends_of, reach_returns, reward_returns
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Reach
 from plumdp.model.policy import policy_weights
@@ -38,8 +38,10 @@ def pool(name):
     if isinstance(objective, Reach):
         returns = reach_returns(objective, runs, ends)
     else:
-        choice = choices_of(policy, model, runs, ends)
-        returns = reward_returns(objective, runs, ends, choice, model.graph, taken_somewhere(policy, model))
+        choice = choices_of(policy.graph, policy, model, runs, ends)
+        returns = reward_returns(
+            objective, runs, ends, choice, model.graph, taken_somewhere(policy.graph, policy, model)
+        )
     return np.clip(returns.lower / largest, 0, 1)
 
 

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 import plumdp as pl
+from plumdp.data.followed_runs import choices_of, taken_somewhere
+from plumdp.data.returns import ends_of, range_of, reach_returns, reward_returns
 from plumdp.data.trajectories import record
 from plumdp.data.whole_runs import read_whole_runs
 from plumdp.decisions import audit, runs_to_audit
-from plumdp.explaining.audited_runs import choices_of, taken_somewhere
-from plumdp.explaining.returns import ends_of, range_of, reach_returns, reward_returns
 from plumdp.model import ask
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Reach
@@ -106,7 +106,7 @@ def test_the_average_return_of_all_runs_is_the_value(text, is_decided):
     log, weights = all_runs(policy, text, SEVEN)
     objective, runs = as_objective(text, MODEL), read_whole_runs(MODEL, log)
     ends = ends_of(objective, runs, MODEL.graph, None)
-    choice, may_take = choices_of(policy, MODEL, runs, ends), taken_somewhere(policy, MODEL)
+    choice, may_take = choices_of(policy.graph, policy, MODEL, runs, ends), taken_somewhere(policy.graph, policy, MODEL)
     if isinstance(objective, Reach):
         returns = reach_returns(objective, runs, ends)
     else:
@@ -162,9 +162,9 @@ def test_a_run_that_ended_too_early_counts_for_both_ends():
 def test_runs_that_were_announced_say_more_and_say_what_that_assumes():
     found = certified('Pmax=? [ F "rich" ]', runs=3000)
     log = followed(found.policy, 300)
-    open_end, announced = audit(found, MODEL, log), audit(found, MODEL, log, expected=300)
+    open_end, announced = (audit(found, MODEL, log, confidence=0.95, expected=each) for each in (None, 300))
     assert announced.upper - announced.lower < 0.75 * (open_end.upper - open_end.lower)
-    assert announced.visible < 0.75 * open_end.visible
+    assert announced.visible < 0.85 * open_end.visible
     assert announced.verdict == "not contradicted"
     assert any(each.startswith("you announced 300 runs before there were any; ") for each in announced.assumptions)
     other = audit(found, MODEL, followed(found.policy, 300, point={"p": 0.8}), expected=300)

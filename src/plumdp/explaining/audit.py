@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
 
-from plumdp.base.errors import DataError, ModelError, Option, require_kind
+from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.progress import working
-from plumdp.base.rounding import FloatArray, down, up
+from plumdp.base.rounding import down, up
 from plumdp.confidence import run_bets
 from plumdp.confidence.bounded_means import Tally, evidence_outside, mean_bounds, numbers_to_exclude, p_value
 from plumdp.data.columns import LogForm
-from plumdp.data.log_pilots import IN_ORDER_OF_RUNS
 from plumdp.data.mappings import Actions, StateMaps
+from plumdp.data.outcomes import Range, outcomes_of, range_of_returns, scaled
 from plumdp.data.whole_runs import WholeRuns, read_whole_runs
-from plumdp.explaining.audited_runs import choices_of, require_fresh, require_start, taken_somewhere
-from plumdp.explaining.returns import Returns, ends_of, range_of, reach_returns, reward_returns
+from plumdp.learning.assumptions import assumptions_of_runs
 from plumdp.learning.options import error_of
-from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.language.property import as_objective
-from plumdp.model.objective import Kind, Objective, Reach, Reward
+from plumdp.model.objective import Objective
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.question import ask
@@ -36,7 +34,6 @@ from plumdp.result.printing import fact_lines, outward, percent
 SCHEMA = "plumdp/audit/1"
 _HALVINGS = 20  # of the distance of a mean that would be told
 
-Range = tuple[float, float]
 AuditVerdict = Literal["not contradicted", "contradicted"]
 
 
@@ -150,12 +147,10 @@ def audit(
     error = error_of(confidence)
     objective = _audited(certificate, model)
     read = read_whole_runs(model, runs, columns=columns, states=states, actions=actions, form=form, expected=expected)
-    require_fresh(certificate, read)
-    require_start(model, read)
-    within = _checked_range(objective, model, certificate.policy, return_range)
-    returns = _returns(objective, model, certificate.policy, read)
-    _require_within(returns, read, within, was_given=return_range is not None)
-    lower, upper = _scaled(returns.lower, within, down), _scaled(returns.upper, within, up)
+    _require_fresh(certificate, read)
+    policy = certificate.policy
+    made = outcomes_of(objective, model, read, policy.graph, policy, return_range=return_range)
+    lower, upper, within = made.lower, made.upper, made.within
     claimed, spread = _claimed(certificate, within), float(np.std(lower / 2 + upper / 2))
     if expected is None:
         seen = Tally.of(lower), Tally.of(upper)
@@ -166,17 +161,17 @@ def audit(
         evidence = run_bets.log_evidence_outside(lower, upper, claimed, error, expected)
         visible = run_bets.estimate_visible(claimed, len(read), error, spread)
     return Audit(
-        lower=max(within[0], float(down(*_sized(within, bounds[0])))),
-        upper=min(within[1], float(up(*_sized(within, bounds[1])))),
+        lower=made.value(bounds[0], -1),
+        upper=made.value(bounds[1], 1),
         confidence=confidence,
         n_runs=len(read),
-        n_incomplete=int((~returns.is_complete).sum()),
+        n_incomplete=int((~made.is_complete).sum()),
         p_value=p_value(evidence),
         certified=(certificate.lower, certificate.upper),
         return_range=within,
         spread=spread * (within[1] - within[0]),
         objective=certificate.objective,
-        assumptions=_assumptions(certificate.policy, read, returns, within, objective),
+        assumptions=(*assumptions_of_runs(read, made, objective), *_of_draws(policy)),
         visible=None if visible is None else visible * (within[1] - within[0]),
     )
 
@@ -206,7 +201,7 @@ def runs_to_audit(
     error, objective = error_of(confidence), _audited(certificate, model)
     if not deviation > 0 or not isfinite(deviation):
         raise DataError(Option("deviation", deviation), ": give how far the value is off, a number above 0")
-    within = _checked_range(objective, model, certificate.policy, return_range)
+    within = range_of_returns(objective, model, certificate.policy.graph, certificate.policy, return_range)
     width = within[1] - within[0]
     varies = 1.0 if spread is None else spread / width
     needed = numbers_to_exclude(_claimed(certificate, within), deviation / width, error, varies)
@@ -253,93 +248,21 @@ def _audited(certificate: Certificate, model: ParametricMDP) -> Objective:
     return objective
 
 
-def _returns(objective: Objective, model: ParametricMDP, policy: PolicyTable, runs: WholeRuns) -> Returns:
-    """Return the returns of runs, each of which follows the policy until its return is decided."""
-    ends = ends_of(objective, runs, model.graph, elsewhere_of(model))
-    choice = choices_of(policy, model, runs, ends)
-    if isinstance(objective, Reward):
-        return reward_returns(objective, runs, ends, choice, model.graph, taken_somewhere(policy, model))
-    assert isinstance(objective, Reach)
-    return reach_returns(objective, runs, ends)
-
-
-def _checked_range(objective: Objective, model: ParametricMDP, policy: PolicyTable, given: Range | None) -> Range:
-    """Return the range of returns: the given one, or that which the model allows."""
-    if objective.kind is Kind.AVERAGE:
-        raise ModelError("an average in the long run is not the mean of what single runs earn: runs cannot audit it")
-    if given is None:
-        within = range_of(objective, model.graph, taken_somewhere(policy, model))
-        if not isfinite(within[0]) or not isfinite(within[1]):
-            raise DataError(
-                "sums of rewards have no largest value here: say between which numbers all returns lie, with ",
-                Option("return_range"),
-            )
-        return (within[0], within[1]) if within[0] < within[1] else (within[0] - 0.5, within[1] + 0.5)
-    if not isinstance(objective, Reward):
-        raise DataError(Option("return_range"), ": returns of probabilities are 0 or 1; leave it out")
-    low, high = given
-    if not (isfinite(low) and isfinite(high) and low < high):
-        raise DataError(Option("return_range"), ": give two numbers, the smaller one first")
-    return float(low), float(high)
-
-
-def _require_within(returns: Returns, runs: WholeRuns, within: Range, *, was_given: bool) -> None:
-    is_outside = (returns.lower > within[1]) | (returns.upper < within[0])
-    if not is_outside.any():
-        return
-    run = int(np.argmax(is_outside))
-    value = returns.lower[run] if returns.lower[run] > within[1] else returns.upper[run]
-    problem = "is infinite" if np.isinf(value) else f"is {value:.6g}"
-    place = f"run {runs.names[run]}: its return {problem}, which is not between {within[0]:g} and {within[1]:g}"
-    raise DataError(
-        place, "; give a range that holds for all runs, " if was_given else "; say ", Option("return_range")
-    )
-
-
-def _scaled(values: FloatArray, within: Range, rounded: Any) -> FloatArray:
-    """Return values between 0 and 1 in place of those in a range, rounded outward."""
-    low, high = within
-    clipped = np.clip(values, low, high)
-    if within == (0.0, 1.0):
-        return clipped
-    width = high - low
-    return np.asarray(np.clip(rounded((clipped - low) / width, (np.abs(clipped) + abs(low)) / width), 0.0, 1.0))
-
-
-def _sized(within: Range, share: float) -> tuple[FloatArray, FloatArray]:
-    """Return the value at a share of a range, and the size of its terms."""
-    low, high = within
-    return np.array(low + share * (high - low)), np.array(abs(low) + abs(high))
-
-
 def _claimed(certificate: Certificate, within: Range) -> Range:
     """Return the certified bounds as shares of the range, rounded outward."""
     lower, upper = (np.array([each]) for each in (certificate.lower, certificate.upper))
-    return float(_scaled(lower, within, down)[0]), float(_scaled(upper, within, up)[0])
+    return float(scaled(lower, within, down)[0]), float(scaled(upper, within, up)[0])
 
 
-def _assumptions(
-    policy: PolicyTable, runs: WholeRuns, returns: Returns, within: Range, objective: Objective
-) -> tuple[str, ...]:
-    """Return what the audit rests on beside the rows of the log."""
-    said = [
-        "the runs were made after the policy was fixed, each is there once, none is left out because of how it went"
-    ]
-    if runs.expected is not None:
-        said.append(f"you announced {runs.expected:,.10g} runs before there were any; {IN_ORDER_OF_RUNS}")
-    begins = runs.label[runs.first[:-1]]
-    is_late = ~np.isin(begins, (0, 1)) if begins.dtype.kind in "iuf" and not runs.only_ordered else np.zeros(0, bool)
-    if is_late.any():
-        late = f"{number_of(int(is_late.sum()), 'run')}, whose first row is not step 0 or 1"
-        said.append(f"no step is missing at the start of {late} (but {begins[np.argmax(is_late)]:g}, for one)")
-    if isinstance(objective, Reward):
-        said.append(f"every return lies between {within[0]:g} and {within[1]:g}")
+def _require_fresh(certificate: Certificate, runs: WholeRuns) -> None:
+    """Refuse a file that the certificate was made from: a policy does well in the data that it was chosen by."""
+    quality = certificate.data_quality
+    before = set() if quality is None or quality.report is None else {each.hash for each in quality.report.files}
+    for file in runs.files:
+        if file.hash and file.hash in before:
+            raise DataError(f"{file.name}: the certificate was made from these data; an audit needs new runs")
+
+
+def _of_draws(policy: PolicyTable) -> Iterator[str]:
     if policy.weights is not None:
-        said.append("where the policy draws its action, it was drawn with these probabilities")
-    if runs.only_ordered:
-        said.append("the rows of each run follow one another in the order of their steps, and none is missing")
-    said.append("a run stays in a state that the model says cannot be left")
-    n = int((~returns.is_complete).sum())
-    if n:
-        said.append(f"{number_of(n, 'run')} ended too early and may have had any return that is still possible")
-    return tuple(said)
+        yield "where the policy draws its action, it was drawn with these probabilities"

@@ -8,10 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import inf
 
+import numpy as np
+
 from plumdp.confidence.likelihood import guarantee_of
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Sampling, TransitionCounts
+from plumdp.data.log_pilots import IN_ORDER_OF_RUNS
+from plumdp.data.outcomes import Outcomes
+from plumdp.data.whole_runs import WholeRuns
 from plumdp.model.elsewhere import elsewhere_of
+from plumdp.model.objective import Objective, Reward
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import listing, number_of
 
@@ -38,6 +44,7 @@ _COMPLETE = (
 _READABLE = "whether a row of the log can be read does not depend on where steps led{reward}"
 _ONCE = "no step is in the data twice, such as in two files that overlap or under the name of another run"
 _PLANNED = "you fixed the amount of data before you looked at any; data added later may have ended when you liked"
+_RUNS = "the runs were made after the policy was fixed, each is there once, none is left out because of how it went"
 _SAMPLED: dict[Sampling, str] = {
     "independent": "you fixed the number of samples of each state and action before you looked at any",
     "trajectories": "runs are independent, all under one policy, and you fixed their number before you looked at any",
@@ -68,6 +75,26 @@ def assumptions_of_data(
         guarantee = guarantee_of(counts)
     rewards = _of_rewards(model) if len(counts.rewards) else ()
     return (_CHOSEN, *_of_sampling(counts, guarantee), *rests_on, *rewards, *_of_rows_in(counts))
+
+
+def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objective) -> Iterator[str]:
+    """Yield what bounds on means of whole runs rest on, in words, beside what was said of their policy or arms."""
+    yield _RUNS
+    if runs.expected is not None:
+        yield f"you announced {runs.expected:,.10g} runs before there were any; {IN_ORDER_OF_RUNS}"
+    begins = runs.label[runs.first[:-1]]
+    is_late = ~np.isin(begins, (0, 1)) if begins.dtype.kind in "iuf" and not runs.only_ordered else np.zeros(0, bool)
+    if is_late.any():
+        late = f"{number_of(int(is_late.sum()), 'run')}, whose first row is not step 0 or 1"
+        yield f"no step is missing at the start of {late} (but {begins[np.argmax(is_late)]:g}, for one)"
+    if isinstance(objective, Reward):
+        yield f"every return lies between {outcomes.within[0]:g} and {outcomes.within[1]:g}"
+    if runs.only_ordered:
+        yield "the rows of each run follow one another in the order of their steps, and none is missing"
+    yield "a run stays in a state that the model says cannot be left"
+    n = int((~outcomes.is_complete).sum())
+    if n:
+        yield f"{number_of(n, 'run')} ended too early and may have had any return that is still possible"
 
 
 def _of_rows(model: ParametricMDP, misfit: float) -> str:

@@ -1,27 +1,16 @@
-"""Checks that runs are new, begin where the value is, and follow a certified policy; and returns what they chose."""
+"""Checks that runs begin where a value is and follow a policy, and returns the choices that they took."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from plumdp.base.errors import DataError
+from plumdp.data.returns import Ends
 from plumdp.data.values import RowIndex
 from plumdp.data.whole_runs import WholeRuns
-from plumdp.explaining.returns import Ends
-from plumdp.model.graph import BoolArray, Indices
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.policy import policy_weights
-from plumdp.result.certificate import Certificate
-from plumdp.result.policy_table import PolicyTable
-
-
-def require_fresh(certificate: Certificate, runs: WholeRuns) -> None:
-    """Refuse a file that the certificate was made from: a policy does well in the data that it was chosen by."""
-    quality = certificate.data_quality
-    before = set() if quality is None or quality.report is None else {each.hash for each in quality.report.files}
-    for file in runs.files:
-        if file.hash and file.hash in before:
-            raise DataError(f"{file.name}: the certificate was made from these data; an audit needs new runs")
+from plumdp.model.policy import Policy, policy_weights
 
 
 def require_start(model: ParametricMDP, runs: WholeRuns) -> None:
@@ -35,17 +24,17 @@ def require_start(model: ParametricMDP, runs: WholeRuns) -> None:
         )
 
 
-def taken_somewhere(policy: PolicyTable, model: ParametricMDP) -> BoolArray:
+def taken_somewhere(graph: Graph, policy: Policy, model: ParametricMDP) -> BoolArray:
     """Return which choices of the model the policy takes somewhere."""
-    memory, taken = policy.graph.memory, np.flatnonzero(policy_weights(policy.graph, policy))
+    memory, taken = graph.memory, np.flatnonzero(policy_weights(graph, policy))
     may_take = np.zeros(model.graph.n_choices, dtype=np.bool_)
     may_take[taken if memory is None else memory.choice[taken]] = True
     return may_take
 
 
-def choices_of(policy: PolicyTable, model: ParametricMDP, runs: WholeRuns, ends: Ends) -> Indices:
+def choices_of(graph: Graph, policy: Policy, model: ParametricMDP, runs: WholeRuns, ends: Ends) -> Indices:
     """Return the model's choice in each row before the end of its run, and -1 elsewhere; refuse other actions."""
-    graph, memory = policy.graph, policy.graph.memory
+    memory, weights = graph.memory, policy_weights(graph, policy)
     counted = np.flatnonzero(np.arange(len(runs.state)) < ends.row[runs.run])
     place = runs.state[counted]
     if memory is not None:  # which is the number of steps, as long as the run is not decided
@@ -56,7 +45,7 @@ def choices_of(policy: PolicyTable, model: ParametricMDP, runs: WholeRuns, ends:
             row = int(counted[np.argmax(place < 0)])
             where = model.graph.describe_state(int(runs.state[row]))
             raise DataError(f"{runs.place(row)}: the policy has no action for ({where}) after so many steps")
-    taken = np.flatnonzero(policy_weights(graph, policy))
+    taken = np.flatnonzero(weights)
     index = RowIndex([graph.n_states, len(graph.action_names)], [graph.state_of_choice()[taken], graph.action[taken]])
     if len(index.repeated):
         raise DataError(
@@ -64,20 +53,19 @@ def choices_of(policy: PolicyTable, model: ParametricMDP, runs: WholeRuns, ends:
         )
     rows = index.find([place, runs.action[counted]])
     if (rows < 0).any():
-        raise _other_action(policy, runs, int(counted[np.argmax(rows < 0)]), int(place[np.argmax(rows < 0)]))
+        raise _other_action(graph, weights, runs, int(counted[np.argmax(rows < 0)]), int(place[np.argmax(rows < 0)]))
     choice = np.full(len(runs.state), -1, dtype=np.int64)
     choice[counted] = taken[rows] if memory is None else memory.choice[taken[rows]]
     return choice
 
 
-def _other_action(policy: PolicyTable, runs: WholeRuns, row: int, state: int) -> DataError:
+def _other_action(graph: Graph, weights: FloatArray, runs: WholeRuns, row: int, state: int) -> DataError:
     """Return the error for a step with another action than the policy's."""
-    graph, weights = policy.graph, policy_weights(policy.graph, policy)
     choices = np.arange(*graph.first_choice[state : state + 2])
     actions = " or ".join(repr(graph.action_names[graph.action[each]]) for each in choices[weights[choices] > 0])
     code = int(runs.action[row])
     did = repr(graph.action_names[code]) if code >= 0 else "none that the model has"
     return DataError(
         f"{runs.place(row)}: in state ({graph.describe_state(state)}) the action is {did}, but the policy's is "
-        f"{actions}; an audit needs runs under the certified policy alone"
+        f"{actions}; this needs runs under the policy alone"
     )
