@@ -46,6 +46,11 @@ MUTANTS = {
     "unit/test_logs_as_they_are": {
         "a missing row that is passed over": "test_a_missing_row_that_is_passed_over_is_a_false_transition",
     },
+    "unit/test_difference_verdicts": {
+        "verdicts that want larger costs": "test_a_planted_error_in_verdicts_is_found[costs are wanted]",
+        "verdicts by one end": "test_a_planted_error_in_verdicts_is_found[one end for both]",
+        "margins that move zero": "test_a_planted_error_in_verdicts_is_found[margins on both sides of zero]",
+    },
     "unit/test_memory": {
         "steps before a window that are passed over": "test_a_planted_error_in_passing_over_steps_is_found",
     },

@@ -175,13 +175,25 @@ def _check_all_said(claim: Claim, low: str, high: str, confidence: str) -> None:
 
 def _check_comparison(claim: Claim, comparison: Comparison, part: Part) -> str:
     """Return the sentence of a comparison, which follows from the bracket of the difference."""
-    said, (lower, upper) = read_sentence(part, claim.certificate["direction"].text()), comparison.difference
-    if said.sign < 0:
-        lower, upper = (None if end is None else -end for end in (upper, lower))
+    direction, (lower, upper) = claim.certificate["direction"].text(), comparison.difference
+    said, (least, most) = read_sentence(part, direction), _turned(lower, upper, 1 if direction == "max" else -1)
+    if said.margin is not None:  # of what the first policy gains
+        margin = _printed(said.margin)
+        is_near = least is not None and -margin <= least
+        is_near = is_near and (not said.is_same or (most is not None and most <= margin))
+        require(is_near, f"{part.place}: it does not follow that a policy is within the margin")
+    lower, upper = _turned(lower, upper, said.sign)
     is_known = not said.is_better or (lower is not None and lower > 0)
     require(is_known, f"{part.place}: it does not follow that a policy is better")
     _check_all_said(replace(claim, lower=lower, upper=upper), said.lower, said.upper, said.confidence)
     return said.text
+
+
+def _turned(lower: Exact | None, upper: Exact | None, sign: int) -> Ends:
+    """Return a bracket, or with the sign -1 that of the negative."""
+    if sign > 0:
+        return lower, upper
+    return None if upper is None else -upper, None if lower is None else -lower
 
 
 def _read_answer(certificate: Part) -> Answer:

@@ -18,8 +18,17 @@ Ends: TypeAlias = tuple[Exact | None, Exact | None]
 _LONGEST_NAME, _SHOWN = 300, 60
 _IN_NAMES = " _-.,:;/\\()[]{}<>=+*&|!?@#~^'"  # besides letters and digits: neither quotation marks nor %
 _PLAIN = ("the first policy", "the second policy", "the policy found", "the baseline", "today's practice")
-_AMOUNT = r" is better: its value is (larger|smaller) by at least (\S+) and at most (\S+), with confidence (\S+) %\."
-_BETWEEN = r" between (\S+) and (\S+), with confidence (\S+) %\."
+_AMOUNT = (
+    r" is better(?:, but only within the margin of (?P<margin>\S+))?: its value is (?P<word>larger|smaller) "
+    r"by at least (?P<lower>\S+) and at most (?P<upper>\S+), with confidence (?P<confidence>\S+) %\."
+)
+_BEGINNINGS = {  # a margin, and both names
+    "unknown": "Not yet known: the value of {1} less that of {2} lies",
+    "same": "{1} and {2} are the same within {0}: the value of {1} less that of {2} lies",
+    "not worse": "{1} is not worse than {2} by more than {0}: the value of {1} less that of {2} lies",
+}
+_BETWEEN = r" between (?P<lower>\S+) and (?P<upper>\S+), with confidence (?P<confidence>\S+) %\."
+_MARGIN = "\0"  # not in names
 
 
 @dataclass(frozen=True)
@@ -36,11 +45,13 @@ class ComparisonClaim:
     """What the sentence of a comparison says of the value of one policy less that of another."""
 
     sign: int  # -1 if it is that of the second less the first
-    is_better: bool  # whether it says which is better
+    is_better: bool  # whether it calls the policy better whose value comes first
     lower: str
     upper: str
     confidence: str
     text: str  # the sentence, with names in quotation marks
+    margin: str | None = None  # by more than which the first policy is not worse
+    is_same: bool = False  # nor better
 
 
 def read_ends(lower: Part, upper: Part) -> Ends:
@@ -111,22 +122,25 @@ def _ends(part: Part, states: list[str]) -> dict[str, str]:
 
 def read_sentence(part: Part, direction: str) -> ComparisonClaim:
     """Return what the sentence of a comparison says; the better policy is the one whose value is on the right side."""
-    sentence, (first, second) = part["sentence"].text(), names_of(part)
-    begin = f"Not yet known: the value of {first} less that of {second} lies"
-    found = re.fullmatch(re.escape(begin) + _BETWEEN, sentence)
-    if found is not None:
-        shown = sentence.replace(
-            begin, f"Not yet known: the value of {quoted(first)} less that of {quoted(second)} lies"
-        )
-        return ComparisonClaim(1, False, found[1], found[2], found[3], shown)
-    better = [re.fullmatch(re.escape(_capital(name)) + _AMOUNT, sentence) for name in (first, second)]
-    said = better[0] or better[1]
+    sentence, names = part["sentence"].text(), names_of(part)
+    shown = [quoted(name) for name in names]
+    for kind, form in _BEGINNINGS.items():
+        begin = re.escape(_capital(form.format(_MARGIN, *names))).replace(_MARGIN, r"(?P<margin>\S+)")
+        found = re.fullmatch(f"(?P<begin>{begin}){_BETWEEN}", sentence)
+        if found is not None:
+            margin = found.groupdict().get("margin")
+            text = _capital(form.format(margin, *shown)) + sentence[found.end("begin") :]
+            ends = found["lower"], found["upper"], found["confidence"]
+            return ComparisonClaim(1, False, *ends, text, margin, kind == "same")
+    better = [re.fullmatch(re.escape(_capital(name)) + _AMOUNT, sentence) for name in names]
+    said, which = better[0] or better[1], 0 if better[0] else 1
     if said is None:
         part["sentence"].refuse("the sentence is not one that verify knows")
-    word, name = "larger" if direction == "max" else "smaller", first if better[0] else second
-    require(said[1] == word, f"{part.place}: the sentence calls the wrong side better")
-    sign = (1 if better[0] else -1) * (1 if direction == "max" else -1)
-    return ComparisonClaim(sign, True, said[2], said[3], said[4], _capital(quoted(name)) + sentence[len(name) :])
+    word = "larger" if direction == "max" else "smaller"
+    require(said["word"] == word, f"{part.place}: the sentence calls the wrong side better")
+    sign, ends = (-1) ** which * (1 if direction == "max" else -1), (said["lower"], said["upper"], said["confidence"])
+    text = _capital(shown[which]) + sentence[len(names[which]) :]
+    return ComparisonClaim(sign, True, *ends, text, said["margin"], said["margin"] is not None)
 
 
 def _capital(name: str) -> str:

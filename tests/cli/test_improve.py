@@ -84,6 +84,28 @@ def test_the_better_of_two_policies_is_named(counts, policies, code):
     assert ended.out.startswith("bet0 is better: its value is larger by at least ")
 
 
+@pytest.mark.parametrize(
+    ("policies", "margin", "code", "begins"),
+    [
+        (("uniform", "bet0"), "1", 1, "bet0 is better: its value"),  # by 1.7 to 2.1
+        (("uniform", "bet0"), "3", 0, "bet0 is better, but only within the margin of 3: its value"),
+        (("bet0", "bet0"), "0.1", 0, "bet0 and bet0 are the same within 0.1: the value of bet0 less"),
+    ],
+)
+def test_a_policy_that_is_not_worse_by_more_than_the_margin_is_good_enough(counts, policies, margin, code, begins):
+    one, other = policies
+    ended = plumdp("policy", "betting:5", counts, "--policy", one, "--against", other, "--margin", margin)
+    assert (ended.code, ended.err) == (code, "")
+    assert " ".join(ended.out.split()).startswith(begins)
+
+
+def test_a_margin_needs_another_policy_and_a_size(counts):
+    ended = plumdp("policy", "betting:5", counts, "--policy", "bet0", "--margin", "1")
+    assert (ended.code, "--margin 1" in ended.err, "--against" in ended.err) == (2, True, True)
+    ended = plumdp("policy", "betting:5", counts, "--policy", "bet0", "--against", "uniform", "--margin", "-1")
+    assert (ended.code, "does not matter" in ended.err) == (2, True)
+
+
 @pytest.mark.slow
 def test_a_report_says_how_much_better_a_policy_is(counts, tmp_path):
     folder = str(tmp_path / "result")
@@ -116,6 +138,19 @@ def test_a_report_of_a_comparison_that_is_open_is_not_green(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_report_of_policies_that_are_the_same_within_a_margin_is_green(tmp_path):
+    few, folder = str(tmp_path / "few.parquet"), str(tmp_path / "result")
+    assert plumdp("simulate", "betting:5", "-n", "200", "--counts", "-o", few).code == 0
+    asked = ["policy", "betting:5", few, "--policy", "bet1", "--against", "bet0", "--margin", "9", "-o", folder]
+    assert plumdp(*asked).code == 0
+    assert plumdp("report", folder).code == 0
+    page = (tmp_path / "result" / "report.html").read_text(encoding="utf-8")
+    assert '<body class="certified">' in page
+    assert '<p class="question">Is bet1 better than bet0, or worse by no more than 9?</p>' in page
+    assert "bet1 and bet0 are the same within 9: the value of bet1 less that of bet0 lies between" in page
+
+
+@pytest.mark.slow
 def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(tmp_path):
     few = str(tmp_path / "few.parquet")
     assert plumdp("simulate", "betting:5", "-n", "200", "--counts", "-o", few).code == 0
@@ -125,8 +160,8 @@ def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(tmp_path):
     assert "At the estimate bet1 is better by" in ended.out
     assert "more runs like these" in " ".join(ended.out.split())
     content = json.loads(plumdp(*asked, "--json").out)
-    assert (content["schema"], content["verdict"]) == ("plumdp/difference/1", "unknown")
-    assert content["runs_to_tell"]["prediction"]["runs"] > 200
+    assert (content["schema"], content["verdicts"]) == ("plumdp/difference/1", ["not yet known"])
+    assert content["runs_to_tell"]["predictions"]["better"]["runs"] > 200
     ended = plumdp("improve", "betting:5", few, "--over", "bet1", "--json")
     content = json.loads(ended.out)
     assert (content["runs_to_tell"] is None) == content["is_better"]

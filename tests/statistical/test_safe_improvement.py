@@ -16,7 +16,7 @@ from coverage_game import critical_value
 from tiers import size
 
 import plumdp as pl
-from plumdp.base.vocabulary import Verdict
+from plumdp.base.vocabulary import Standing
 from plumdp.certifying.difference import Difference
 from plumdp.decisions import improve
 
@@ -50,11 +50,11 @@ def test_a_policy_that_is_returned_is_seldom_worse_than_the_baseline(capsys):
 
 def test_a_rule_that_goes_by_estimates_is_found(monkeypatch):
     """It takes the policy whose value is larger at the middle of the bounds, certified or not."""
-    right = Difference.verdict.fget
+    right = Difference.verdicts.fget
 
     def wrong(self):
-        return Verdict.YES if self.lower + self.upper > 0 else right(self)
+        return (Standing.BETTER,) if self.lower + self.upper > 0 else right(self)
 
-    monkeypatch.setattr(Difference, "verdict", property(wrong))
+    monkeypatch.setattr(Difference, "verdicts", property(wrong))
     failures = accumulate(is_worse(seed) for seed in range(REPETITIONS))
     assert any(evidence(n_worse, n) >= 6 for n, n_worse in enumerate(failures, start=1))

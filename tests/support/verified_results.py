@@ -134,12 +134,21 @@ def small_files():
 
 
 def compared(
-    folder: Path, first="near", second="twice", text=PROPERTY, *, of="first", model=None, counts=None, keeps_data=False
+    folder: Path,
+    first="near",
+    second="twice",
+    text=PROPERTY,
+    *,
+    of="first",
+    model=None,
+    counts=None,
+    keeps_data=False,
+    **options,
 ):
     """Save the certificate of one of two policies with the comparison to the other and a witness; return both."""
     model, counts = model or small_model(), counts if counts is not None else small_counts()
     learned = plumdp.learn(model, counts, objectives=[text])
-    found = plumdp.difference(learned, text, first, second)
+    found = plumdp.difference(learned, text, first, second, **options)
     certificate = found.with_comparison(of)
     data = {"model": model, "counts": learned.counts} if keeps_data else {}
     certificate.save(folder, witness=propose_witness(learned, certificate)[0], **data)

@@ -1,4 +1,4 @@
-"""How many more runs tell which of two policies is better: whoever makes as many is told, and no less would do."""
+"""How many more runs tell how two policies compare: whoever makes as many is told, and no less would do."""
 
 import json
 
@@ -17,8 +17,8 @@ def learned_from(n_runs, rng):
     return pl.learn(STUDY.model, counts, objectives=[STUDY.objective])
 
 
-def differing(learned, *policies):
-    return pl.difference(learned, STUDY.objective, *policies, names=NAMES)
+def differing(learned, *policies, margin=0.0):
+    return pl.difference(learned, STUDY.objective, *policies, margin=margin, names=NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -34,18 +34,19 @@ def told(few):
 @pytest.mark.slow
 def test_as_many_runs_as_predicted_tell_and_a_tenth_of_them_do_not(told):
     """Simulated anew at the true point: the prediction is certified alone, so that the new runs are all data."""
-    assert told.prediction.is_alone
+    better = told.predictions["better"]
+    assert better.is_alone
     for rng in (5, 6):
-        later = differing(learned_from(told.prediction.runs, rng), "bet1", "bet0")
-        assert later.verdict == "yes"
-        assert later.upper - later.lower == pytest.approx(told.prediction.width, rel=0.15)
-        assert differing(learned_from(told.prediction.runs // 10, rng), "bet1", "bet0").verdict == "unknown"
+        later = differing(learned_from(better.runs, rng), "bet1", "bet0")
+        assert later.verdicts == ("better",)
+        assert later.upper - later.lower == pytest.approx(better.width, rel=0.15)
+        assert differing(learned_from(better.runs // 10, rng), "bet1", "bet0").verdicts == ("not yet known",)
 
 
 def test_the_gain_is_the_difference_of_both_values_at_the_estimate(few, told):
     values = [pl.conclude(few, STUDY.objective, policy=policy).estimated_value for policy in ("bet1", "bet0")]
     assert told.gain == pytest.approx(values[0] - values[1], rel=1e-9)
-    assert told.prediction.width <= told.gain * 1.02
+    assert told.predictions["better"].width <= told.gain * 1.02
     assert told.sentence.startswith("At the estimate a small bet is better by 0.567; if that is so, about 1,6")
 
 
@@ -53,13 +54,13 @@ def test_the_second_policy_may_be_the_better_one(few, told):
     other = runs_to_tell(few, STUDY.objective, differing(few, "bet0", "bet1"))
     assert other.gain == -told.gain
     assert other.sentence.startswith("At the estimate none is better by 0.567") is True
-    assert other.prediction.runs == told.prediction.runs
+    assert other.predictions["worse"].runs == told.predictions["better"].runs
 
 
 def test_nothing_is_predicted_of_what_is_known_or_of_equal_policies(few):
     assert runs_to_tell(few, STUDY.objective, differing(few, "bet0", "uniform")) is None
     same = runs_to_tell(few, STUDY.objective, differing(few, "bet1", "bet1"))
-    assert (same.gain, same.prediction) == (0, None)
+    assert (same.gain, same.predictions) == (0, {})
     assert same.sentence == "No number of runs like these up to 10^12 is predicted to tell."
 
 
@@ -71,5 +72,48 @@ def test_nothing_is_predicted_of_data_that_are_not_runs():
 
 def test_it_can_be_written_as_json(told):
     content = json.loads(json.dumps(told.to_dict()))
-    assert content["prediction"]["runs"] == told.prediction.runs
+    assert content["predictions"]["better"]["runs"] == told.predictions["better"].runs
     assert content["sentence"] == told.sentence
+
+
+@pytest.mark.slow
+def test_each_verdict_has_its_own_distance_from_where_it_would_be_wrong(few, told):
+    """The gain g is 0.567: above 0 by g, above -0.1 by g + 0.1, and below 0.9 by 0.9 - g; what is known is left out."""
+    wanted = {
+        0.1: {"better": told.gain, "not worse by more than the margin": told.gain + 0.1},
+        0.9: {"better": told.gain, "the same within the margin": 0.9 - told.gain},
+    }
+    for margin, widths in wanted.items():
+        found = differing(few, "bet1", "bet0", margin=margin)
+        more = runs_to_tell(few, STUDY.objective, found)
+        assert {verdict: each.width for verdict, each in more.predictions.items()} == {
+            verdict: pytest.approx(width, rel=0.025) for verdict, width in widths.items()
+        }
+        assert not {*found.verdicts} & {*more.predictions}
+    assert more.sentence.index("that a small bet is better") < more.sentence.index("that both are the same within 0.9")
+    assert runs_to_tell(few, STUDY.objective, differing(few, "bet1", "bet0", margin=100.0)) is None
+
+
+def walk(s):
+    if s.x in (0, 4):
+        return {"end": [(1, s)]}
+    up, down = s._replace(x=s.x + 1), s._replace(x=s.x - 1)
+    return {"walk": pl.unknown(up, down), "run": pl.unknown(up, down)}
+
+
+def test_runs_of_a_table_are_predicted_by_the_root_of_their_number():
+    """Bounds that are to be w / t times as close need (w / t)^2 times as many runs as there are."""
+    goal = 'Pmax=? [ F "goal" ]'
+    labels = {"goal": lambda s: s.x == 4, "end": lambda s: s.x in (0, 4)}
+    model = pl.explore(walk, {"x": 2}, labels=labels)
+    rows = {1: [1.0], 2: [0.5, 0.5]}
+    chances = np.concatenate([rows[n] for n in np.diff(model.graph.first_transition)])
+    counts = pl.simulate(model, chances, 400, rng=1, max_steps=100, stop=model.labels["end"])
+    learned = pl.learn(model, counts, objectives=[goal], confidence=0.95)
+    unknown = pl.difference(learned, goal, "walk", "run", margin=0.3)
+    more = runs_to_tell(learned, goal, unknown)
+    width = unknown.upper - unknown.lower
+    target = 0.3 - abs(more.gain)
+    assert more.predictions["the same within the margin"].runs == pytest.approx(
+        400 * ((width / target) ** 2 - 1), rel=0.02
+    )

@@ -105,7 +105,7 @@ def test_thresholds_differences_and_policies_without_memory_go_with_missions(wal
     assert pl.decide(learned, 'P>=0.4 [ F ("tool" & F "site") ]').verdict == "yes"
     assert pl.decide(learned, 'Pmax<0.4 [ F ("tool" & F "site") ]').verdict == "no"
     right = pl.PolicyTable.from_actions(walk.graph, lambda state: "right")
-    assert pl.difference(learned, BOTH, certificate.policy, right).verdict == "yes"
+    assert pl.difference(learned, BOTH, certificate.policy, right).verdicts == ("better",)
     with pytest.raises(pl.ModelError, match="this is asked twice"):
         pl.certify_all(walk, counts, [BOTH, 'Pmax=? [ true U ("tool" & (true U "site")) ]'])
 

@@ -68,3 +68,15 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
     __repr__ = str.__repr__  # at the prompt as in JSON: the text
+
+
+class Standing(StrEnum):
+    """How a policy compares with another, given a margin that does not matter; each is equal to its text."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    SAME = "the same within the margin"
+    NOT_WORSE = "not worse by more than the margin"
+    UNKNOWN = "not yet known"
+
+    __repr__ = str.__repr__  # at the prompt as in JSON: the text

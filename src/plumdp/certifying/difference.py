@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from html import escape
 from math import inf, isnan, nextafter
 from typing import Any, Literal
 
-from plumdp.base.vocabulary import Verdict
+from plumdp.base.errors import DataError, Option
+from plumdp.base.vocabulary import Standing
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.valuation import Sought, best_ends, prove
 from plumdp.learning.learned import Learned, require_learned
@@ -21,7 +23,10 @@ from plumdp.solver.coupled.bounds import Proof
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """Bounds on the value of the first policy less that of the second, which hold jointly with both certificates."""
+    """Bounds on the value of the first policy less that of the second, which hold jointly with both certificates.
+
+    What they prove holds for every margin at once, so that a margin may be chosen after looking.
+    """
 
     lower: float
     upper: float
@@ -29,14 +34,14 @@ class Difference:
     second: Certificate
     names: tuple[str, str] = ("the first policy", "the second policy")
     not_coupled: str = ""  # why the bounds are no better than the difference of both brackets
+    margin: float = 0.0  # how much worse a policy may be without being called worse
 
     @property
-    def verdict(self) -> Verdict:
-        """Whether the first policy is better: yes, no, or not known yet."""
-        sign = 1 if self.first.direction == "max" else -1
-        if not self.is_claim or self.lower <= 0 <= self.upper:
-            return Verdict.UNKNOWN
-        return Verdict.YES if sign * self.lower > 0 else Verdict.NO
+    def verdicts(self) -> tuple[Standing, ...]:
+        """How the first policy compares with the second: all that the bounds prove, what says most first."""
+        if not self.is_claim:
+            return (Standing.UNKNOWN,)
+        return standings(self.lower, self.upper, self.margin, direction=self.first.direction)
 
     @property
     def is_claim(self) -> bool:
@@ -48,17 +53,23 @@ class Difference:
         """Which policy is better and by how much, in words."""
         if not self.is_claim:
             return "Not yet known: the data contradict the model, so that nothing follows from them."
-        share = f"with confidence {percent(self.first.confidence)}"
-        first, second = self.names
-        if self.verdict == Verdict.UNKNOWN:
-            ends = f"{outward(self.lower, -1)} and {outward(self.upper, 1)}"
-            return f"Not yet known: the value of {first} less that of {second} lies between {ends}, {share}."
-        better = first if self.verdict == Verdict.YES else second
-        low, high = (self.lower, self.upper) if self.lower > 0 else (-self.upper, -self.lower)
-        word = "larger" if self.first.direction == "max" else "smaller"
-        amount = f"at least {outward(low, -1)} and at most {outward(high, 1)}"
-        better = better.replace("the ", "The ", 1) if better.startswith("the ") else better
-        return f"{better} is better: its value is {word} by {amount}, {share}."
+        (first, second), margin, verdicts = self.names, plain_margin(self.margin), self.verdicts
+        if verdicts[0] in (Standing.BETTER, Standing.WORSE):
+            low, high = (self.lower, self.upper) if self.lower > 0 else (-self.upper, -self.lower)
+            word = "larger" if self.first.direction == "max" else "smaller"
+            only = f", but only within the margin of {margin}" if Standing.SAME in verdicts else ""
+            said = f"{second if verdicts[0] == Standing.WORSE else first} is better{only}: its value is {word}"
+            said = f"{said} by at least {outward(low, -1)} and at most {outward(high, 1)}"
+        else:
+            said = {
+                Standing.SAME: f"{first} and {second} are the same within {margin}",
+                Standing.NOT_WORSE: f"{first} is not worse than {second} by more than {margin}",
+                Standing.UNKNOWN: "Not yet known",
+            }[verdicts[0]]
+            ends = f"between {outward(self.lower, -1)} and {outward(self.upper, 1)}"
+            said = f"{said}: the value of {first} less that of {second} lies {ends}"
+        said = said.replace("the ", "The ", 1) if said.startswith("the ") else said
+        return f"{said}, with confidence {percent(self.first.confidence)}."
 
     def __repr__(self) -> str:
         return f"Difference({self.lower:.6g} to {self.upper:.6g}, {self.first.objective})"
@@ -83,7 +94,7 @@ class Difference:
         one, other = ((each.lower, each.upper) for each in (self.first, self.second))
         ends = {"first": one, "second": other, "difference": (self.lower, self.upper)}
         bounds = {name: json_value(list(each)) for name, each in ends.items()}
-        return {"sentence": self.sentence, "names": list(self.names), **bounds}
+        return {"sentence": self.sentence, "names": list(self.names), "margin": self.margin, **bounds}
 
     def with_comparison(self, of: Literal["first", "second"] = "first", assuming: tuple[str, ...] = ()) -> Certificate:
         """Return the certificate of one policy with the comparison to the other, which its ``save`` keeps as well.
@@ -99,7 +110,8 @@ class Difference:
             "schema": "plumdp/difference/1",
             "lower": json_value(self.lower),
             "upper": json_value(self.upper),
-            "verdict": str(self.verdict),
+            "margin": self.margin,
+            "verdicts": list(map(str, self.verdicts)),
             "sentence": self.sentence,
             "not_coupled": self.not_coupled,
             "assumptions": list(self.first.assumptions),
@@ -114,6 +126,7 @@ def difference(
     first: Policy,
     second: Policy,
     *,
+    margin: float = 0.0,
     names: tuple[str, str] = ("the first policy", "the second policy"),
     precision: float = 1e-6,
 ) -> Difference:
@@ -122,6 +135,8 @@ def difference(
     Values of two policies move together with the parameters, so that their difference may be known better than either.
     The bounds hold jointly with everything else that follows from ``learned``, and are never wider than the difference
     of both certificates. Both policies may be chosen by looking at all data. One of them, or both, may count steps.
+    ``margin`` is a difference that does not matter: the result then says as well whether the policies are the same
+    within it, or the first is not worse by more than it. It may be chosen by looking, too.
 
     >>> from plumdp import case_study, learn, simulate
     >>> study = case_study("betting:5")
@@ -129,12 +144,15 @@ def difference(
     >>> learned = learn(study.model, counts, objectives=[study.objective])
     >>> print(difference(learned, study.objective, "bet0", "uniform").sentence)
     The first policy is better: its value is larger by at least 1.72165 and at most 2.11794, with confidence 99.9 %.
+    >>> difference(learned, study.objective, "bet0", "uniform", margin=3).verdicts
+    ('better', 'the same within the margin', 'not worse by more than the margin')
     """
     require_learned("difference", learned)
+    check_margin(margin)
     question = ask(objective, learned.model, memory=memory_of(first, second))
     chosen, rival = (check_policy(question.model.graph, policy) for policy in (first, second))
     one, other = (conclude(learned, question, policy=policy, precision=precision) for policy in (chosen, rival))
-    return difference_of(learned, question, one, other, names=names, precision=precision)
+    return difference_of(learned, question, one, other, margin=margin, names=names, precision=precision)
 
 
 def difference_of(
@@ -143,6 +161,7 @@ def difference_of(
     one: Certificate,
     other: Certificate,
     *,
+    margin: float,
     names: tuple[str, str],
     precision: float = 1e-6,
 ) -> Difference:
@@ -152,7 +171,42 @@ def difference_of(
     uncertain = relax(learned, default_relaxation(learned), question.model)
     sought = Sought(learned, question, uncertain, one.policy, other.policy, precision)
     proofs, reason = prove(sought, apart)
-    return Difference(*best_ends(proofs.values()), one, other, names, reason if len(proofs) == 1 else "")
+    return Difference(*best_ends(proofs.values()), one, other, names, reason if len(proofs) == 1 else "", margin)
+
+
+def standings(lower: float, upper: float, margin: float, *, direction: str) -> tuple[Standing, ...]:
+    """Return all that bounds on a difference prove, what says most first.
+
+    Below, ``least`` and ``most`` bound what the first policy gains.
+
+    >>> standings(-0.3, 0.05, 0.1, direction="max"), standings(-0.3, 0.05, 0.1, direction="min")
+    (('not yet known',), ('not worse by more than the margin',))
+    """
+    least, most = (lower, upper) if direction == "max" else (-upper, -lower)
+    # strict: the text of a margin may be half a unit in the last place of its float away
+    is_not_worse = -margin < least
+    proved = {
+        Standing.BETTER: least > 0,
+        Standing.WORSE: most < 0,
+        Standing.SAME: is_not_worse and most < margin,
+        Standing.NOT_WORSE: is_not_worse and margin > 0,
+    }
+    return tuple(each for each, holds in proved.items() if holds) or (Standing.UNKNOWN,)
+
+
+def check_margin(margin: float) -> None:
+    """Refuse a margin that is not a finite number, or is below zero."""
+    if not 0 <= margin < inf:
+        raise DataError(Option("margin", margin), ": give a difference of values that does not matter, such as 0.01")
+
+
+def plain_margin(margin: float) -> str:
+    """Return a margin as people write it, with all of its digits.
+
+    >>> plain_margin(0.05), plain_margin(50.0)
+    ('0.05', '50')
+    """
+    return f"{Decimal(repr(float(margin))).normalize():f}"
 
 
 def _less(one: float, other: float, side: float) -> float:

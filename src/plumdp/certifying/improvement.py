@@ -13,8 +13,8 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread, thread_limit
-from plumdp.base.vocabulary import Verdict
-from plumdp.certifying.difference import Difference, difference_of
+from plumdp.base.vocabulary import Standing
+from plumdp.certifying.difference import Difference, check_margin, difference_of
 from plumdp.certifying.pipeline import comparing, conclude, relax
 from plumdp.certifying.policy_search import search_policies
 from plumdp.data.counts import CountArray, TransitionCounts, counts_of
@@ -61,7 +61,7 @@ class Improvement:
     @property
     def is_better(self) -> bool:
         """Whether the policy is certified to be better than the baseline; if not, it is the baseline."""
-        return self.difference.verdict == Verdict.YES
+        return Standing.BETTER in self.difference.verdicts
 
     @property
     def certificate(self) -> Certificate:
@@ -136,6 +136,7 @@ def improve(
     *,
     over: Policy = PRACTICE,
     announced: bool = False,
+    margin: float = 0.0,
     precision: float = 1e-6,
     threads: int | None = None,
     confidence: float = 0.999,
@@ -156,6 +157,8 @@ def improve(
         default. In a table, practice is that of the first data, as bets on its value are placed on the rest.
     announced
         Say that you chose the baseline before you looked at these data, as of ``certify``. Practice needs no such word.
+    margin
+        A difference that does not matter, as of ``difference``, for what is said of a policy that is not better.
     objective, precision, threads, confidence, confidence_set, events, misfit, evidence
         As of ``certify``.
 
@@ -183,12 +186,18 @@ def improve(
             misfit=misfit,
             evidence=evidence,
         )
-        return improve_learned(learned, question, over=over, precision=precision)
+        return improve_learned(learned, question, over=over, margin=margin, precision=precision)
 
 
 @one_blas_thread()
 def improve_learned(
-    learned: Learned, objective: Asked, *, over: Policy = PRACTICE, name: str = "", precision: float = 1e-6
+    learned: Learned,
+    objective: Asked,
+    *,
+    over: Policy = PRACTICE,
+    margin: float = 0.0,
+    name: str = "",
+    precision: float = 1e-6,
 ) -> Improvement:
     """Return the policy with the largest certified gain over a baseline, as ``improve`` does.
 
@@ -202,13 +211,14 @@ def improve_learned(
     No policy is known to be better than betting one, so keep it.
     """
     require_learned("improve_learned", learned)
+    check_margin(margin)
     question = ask(objective, learned.model, memory=False)
     is_practice = _is_practice(over)
     name = name or (_PRACTICE.format(_data_of_practice(learned.counts, question)) if is_practice else "the baseline")
     baseline = _baseline(question, learned.counts, over)
     other = conclude(learned, question, policy=baseline, precision=precision)
     differences = [
-        difference_of(learned, question, one, other, names=(_FOUND, name), precision=precision)
+        difference_of(learned, question, one, other, margin=margin, names=(_FOUND, name), precision=precision)
         for one in _candidates(learned, question, other, precision)
     ]
     best = max(differences, key=_worst_gain, default=Difference(0.0, 0.0, other, other, (_FOUND, name)))

@@ -212,6 +212,14 @@ Announced = Annotated[
         "bounds are narrower, those of a table by much.",
     ),
 ]
+Margin = Annotated[
+    float,
+    typer.Option(
+        "--margin",
+        help="A difference of two values that does not matter, such as 0.01: then it is said as well whether the "
+        "policies are the same within it, or the first is not worse by more than it; default: 0.",
+    ),
+]
 Misfit = Annotated[
     float,
     typer.Option(

@@ -38,7 +38,8 @@ def improve(
     misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
     output: args.ResultFolder = None, explain: args.Explain = False, witness: args.Witness = False,
     force: args.ReplaceResult = False,
-    over: _Over = _PRACTICE, announced: args.Announced = False, as_json: args.AsJson = False,
+    over: _Over = _PRACTICE, margin: args.Margin = 0.0, announced: args.Announced = False,
+    as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Find a policy that is better than what is done today, with a certified gain, or keep that.
 
@@ -60,7 +61,9 @@ def improve(
     counts = log.read_for(of_model, read)
     learned = sets.learn(read, counts, with_baseline(objectives, read, counts, baseline, announced=announced))
     name = "" if is_practice else over
-    answers = [plumdp.decisions.improve_learned(learned, each, over=baseline, name=name) for each in objectives]
+    answers = [
+        plumdp.decisions.improve_learned(learned, each, over=baseline, margin=margin, name=name) for each in objectives
+    ]
     more = [
         plumdp.decisions.runs_to_tell(learned, asked, each.difference)
         for asked, each in zip(objectives, answers, strict=True)

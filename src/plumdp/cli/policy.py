@@ -7,11 +7,11 @@ from typing import Annotated, NoReturn
 import typer
 
 import plumdp
-from plumdp.base.vocabulary import Status
+from plumdp.base.errors import Option
 from plumdp.cli import arguments as args
 from plumdp.cli.certify import Given, Relaxing, certify_each
 from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions
-from plumdp.cli.results import EXIT_CODES, VERDICT_CODES, Result, exit_code, print_decisions, with_command, worst_code
+from plumdp.cli.results import code_of_difference, print_decisions, with_command, worst_code
 from plumdp.cli.sources import load_policy
 
 _Policy = Annotated[
@@ -47,14 +47,15 @@ def policy(
     misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
     output: args.ResultFolder = None, explain: args.Explain = False, witness: args.Witness = False,
     force: args.ReplaceResult = False,
-    policy: _Policy, against: _Against = None, announced: args.Announced = False, relaxation: Relaxing = None,
-    as_json: args.AsJson = False,
+    policy: _Policy, against: _Against = None, margin: args.Margin = 0.0, announced: args.Announced = False,
+    relaxation: Relaxing = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Certify a policy of your own: bounds on its value that hold with the given confidence.
 
     A property with a threshold, such as P>=0.9 [ F "goal" ], is answered for this policy: yes, no or not known. Ends
     with 0 if certified or yes, 1 if no, 3 if the data contradict the model, 4 if nothing is certified or not yet known.
-    With --against, yes means that this policy is better than the other.
+    With --against, yes means that this policy is better than the other, or not worse by more than --margin, and no that
+    it is worse.
     """
     log = LogOptions(
         data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
@@ -65,7 +66,11 @@ def policy(
     folder = FolderOptions(output, explain, force, witness)
     if against is not None:
         both = Given(policy, announced), Given(against, announced)
-        _compare_two(ModelOptions(model, constant, space), log, asked, sets, both, folder, as_json=as_json)
+        _compare_two(ModelOptions(model, constant, space), log, asked, sets, both, folder, margin, as_json=as_json)
+    if margin:
+        raise plumdp.DataError(
+            Option("margin", margin), ": there is no other policy; give one with ", Option("against")
+        )
     given = Given(policy, announced)
     certify_each(ModelOptions(model, constant, space), log, asked, sets, relaxation, folder, given, as_json=as_json)
 
@@ -77,6 +82,7 @@ def _compare_two(
     sets: SetOptions,
     given: tuple[Given, Given],
     folder: FolderOptions,
+    margin: float,
     *,
     as_json: bool,
 ) -> NoReturn:
@@ -90,14 +96,11 @@ def _compare_two(
     questions = (plumdp.model.ask(each, read, memory=memory_of(first, second)) for each in objectives)
     both = [one for each in questions for one in comparing(each, first, second)] if given[0].announced else objectives
     learned = sets.learn(read, log.read_for(model, read), both)
-    differences = [plumdp.difference(learned, each, first, second, names=names) for each in objectives]
+    differences = [plumdp.difference(learned, each, first, second, margin=margin, names=names) for each in objectives]
     print_decisions(
         differences,
         [plumdp.decisions.runs_to_tell(learned, *pair) for pair in zip(objectives, differences, strict=True)],
         as_json=as_json,
     )
     folder.write(learned, [with_command(each.with_comparison()) for each in differences])
-    results = [Result(each.first) for each in differences]
-    is_wrong = exit_code(results) == EXIT_CODES[Status.CONTRADICTED]
-    codes = {EXIT_CODES[Status.CONTRADICTED]} if is_wrong else {VERDICT_CODES[each.verdict] for each in differences}
-    raise typer.Exit(worst_code(codes))
+    raise typer.Exit(worst_code({code_of_difference(each) for each in differences}))

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 import plumdp
-from plumdp.base.vocabulary import Status, Verdict
+from plumdp.base.vocabulary import Standing, Status, Verdict
 from plumdp.cli.errors import in_command_line_words
 from plumdp.cli.invocation import command_line
 
@@ -58,6 +58,7 @@ def prose(text: str, style: str = "") -> Text:
 
 EXIT_CODES = {Status.CERTIFIED: 0, Status.CONTRADICTED: 3, Status.VACUOUS: 4}
 VERDICT_CODES = {Verdict.YES: 0, Verdict.NO: 1, Verdict.UNKNOWN: 4}
+_STANDING_CODES = {Standing.WORSE: 1, Standing.UNKNOWN: 4}
 _WORST_FIRST = (3, 1, 4, 0)
 
 
@@ -96,6 +97,13 @@ class Result:
 def exit_code(results: Sequence[Result]) -> int:
     """Return the exit code of several results: 3 if the data contradict a model, 1 if one is no, else the weakest."""
     return worst_code({result.exit_code for result in results})
+
+
+def code_of_difference(difference: Difference) -> int:
+    """Return the exit code of a comparison: 0 if the first policy is better or not worse by more than the margin."""
+    if not difference.is_claim:
+        return EXIT_CODES[Status.CONTRADICTED]
+    return min(_STANDING_CODES.get(each, 0) for each in difference.verdicts)
 
 
 def worst_code(codes: set[int]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from plumdp.certifying.difference import plain_margin
 from plumdp.confidence.sets import Guarantee
 from plumdp.model.language.words import is_probability, threshold_in_words, value_in_words
 from plumdp.model.text import number_of
@@ -57,7 +58,8 @@ def front_of(certificate: Certificate, *, title: str, system: str, author: str) 
     question = threshold_in_words(answer["question"], system=system) or answer["question"] if answer else ""
     compared = certificate.comparison
     if compared:  # whoever compares two policies asks which is better, and for bounds on one of them only then
-        question = "Is {} better than {}?".format(*compared["names"])
+        margin = f", or worse by no more than {plain_margin(compared['margin'])}" if compared["margin"] else ""
+        question = "Is {} better than {}{}?".format(*compared["names"], margin)
     return Front(
         title=title or sentence(value or f"A policy for {system or 'the system'}").rstrip("."),
         about=" · ".join(filter(None, [system if title else "", author, _date(certificate)])),

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from plumdp.base.errors import require_kind, require_path
 from plumdp.base.progress import working
+from plumdp.base.vocabulary import Standing
+from plumdp.certifying.difference import standings
 from plumdp.reporting.evidence import SECTIONS
 from plumdp.reporting.front import GLOSSARY, front_of
 from plumdp.reporting.parts import InlinePicture, Section
@@ -58,7 +60,8 @@ def _look_of(certificate: Certificate) -> _Look:
     if not told or not is_claim:
         return _LOOKS[certificate.status]
     lower, upper = python_value(told["difference"])
-    return _UNDECIDED if lower <= 0 <= upper else _LOOKS[Status.CERTIFIED]
+    is_open = Standing.UNKNOWN in standings(lower, upper, told["margin"], direction=certificate.direction)
+    return _UNDECIDED if is_open else _LOOKS[Status.CERTIFIED]
 
 
 @working("writing the report")

@@ -87,7 +87,7 @@ _CERTIFICATE = shapes.record(
             {"verdict": shapes.one_of(*Verdict)} | dict.fromkeys(("question", "sentence", "plain"), shapes.text)
         ),
         "comparison": shapes.record(
-            {"sentence": shapes.text, "names": shapes.listed(shapes.text, 2)}
+            {"sentence": shapes.text, "names": shapes.listed(shapes.text, 2), "margin": shapes.number}
             | dict.fromkeys(("first", "second", "difference"), shapes.listed(shapes.bound, 2)),
             {"policy": shapes.one_of("first", "second"), "assuming": shapes.listed(shapes.text)},
         ),
