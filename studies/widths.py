@@ -406,14 +406,14 @@ def page(rows: Sequence[Row], words: Sequence[str]) -> str:
     from studies.report import provenance
 
     n_seeds, n_held = len(distinct(rows, "seed")), sum(row["holds"] for row in rows)
-    parts = ["# Widths from few runs", provenance(shlex.join(["python", "-m", "studies.widths", *words]))]
+    parts = ["# Widths from few runs", provenance(shlex.join(["python", "-m", "studies.widths", *_shown(words)]))]
     parts += [
         "The width of a bracket over that of the two-sided normal interval of the same policy and data, by the delta "
         "method, which nothing proves. The policy, or the two that are compared, were announced. *Planned*: the number "
         "of runs was fixed beforehand; *open*: their order is told, and the data may have ended at will; *no order*: "
         f"nothing is told. Medians over {number_of(n_seeds, 'seed')}. The last column is the mean processor time of "
         "learning and valuing. Few runs may give ratios below 1, where the parameter space or [0, 1] cuts the bracket."
-        + ("" if len(distinct(rows, "checkout")) == 1 else " Before an arrow is what another checkout gives."),
+        + ("" if len(distinct(rows, "checkout")) == 1 else " Before an arrow is what it was at an earlier commit."),
     ]
     for confidence in distinct(rows, "confidence"):
         parts += [f"## Confidence {confidence:g}", table(rows, confidence)]
@@ -438,6 +438,12 @@ def main(words: Sequence[str]) -> None:
             told = (row[name] for name in ("case", "seed", "runs", "order", "confidence", "checkout"))
             print(*told, f"{row['ratio']:.2f}", f"{row['seconds']:.2f} s", file=sys.stderr)
     print(page(rows, words))
+
+
+def _shown(words: Sequence[str]) -> list[str]:
+    """Return the words of a command without those that name places on one machine."""
+    places = [i for i, word in enumerate(words) if word in ("--against", "--keep")]
+    return [word for i, word in enumerate(words) if i not in places and i - 1 not in places]
 
 
 def _list_of(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:

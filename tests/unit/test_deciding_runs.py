@@ -1,12 +1,15 @@
 """How many more runs tell how two policies compare: whoever makes as many is told, and no less would do."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import plumdp as pl
 from plumdp.decisions import runs_to_tell
+from plumdp.explaining.deciding_runs import DecidingRuns
+from plumdp.result.advice import Prediction
 
 STUDY = pl.case_study("betting:5")
 NAMES = ("a small bet", "none")
@@ -116,4 +119,18 @@ def test_runs_of_a_table_are_predicted_by_the_root_of_their_number():
     target = 0.3 - abs(more.gain)
     assert more.predictions["the same within the margin"].runs == pytest.approx(
         400 * ((width / target) ** 2 - 1), rel=0.02
+    )
+
+
+def test_the_smallest_number_of_runs_comes_first_and_two_may_be_equal():
+    """What is certified from new runs alone is said once if it is so of all."""
+    alone, together = (Prediction("like these", 50, 1.0, is_alone=is_alone) for is_alone in (True, False))
+    both = DecidingRuns(1.0, {"better": alone, "not worse by more than the margin": alone}, NAMES, 0.5)
+    assert both.sentence == (
+        "At the estimate a small bet is better by 1; if that is so, about 50 more runs like these would tell that a "
+        "small bet is better; about 50 that a small bet is not worse by more than 0.5, if you certify from these only."
+    )
+    some = replace(both, predictions={"better": alone, "the same within the margin": together})
+    assert some.sentence.endswith(
+        "is better, if you certify from these only; about 50 that both are the same within 0.5."
     )

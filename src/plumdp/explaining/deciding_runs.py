@@ -42,15 +42,13 @@ class DecidingRuns:
             Standing.SAME: f"that both are the same within {margin}",
             Standing.NOT_WORSE: f"that {first} is not worse by more than {margin}",
         }
-        told = sorted((each.runs, each, verdicts[key]) for key, each in self.predictions.items() if each is not None)
+        told = [(each, verdicts[key]) for key, each in self.predictions.items() if each is not None]
         if not told:
             return "No number of runs like these up to 10^12 is predicted to tell."
-        alone = [", if you certify from these only" * each.is_alone for _, each, _ in told]
-        last = alone[-1] if len({*alone}) == 1 else ""  # said once if it is so of all
-        parts = [
-            f"about {each.amount} {verdict}{'' if last else only}"
-            for (_, each, verdict), only in zip(told, alone, strict=True)
-        ]
+        told.sort(key=lambda pair: pair[0].runs)
+        only = {each: ", if you certify from these only" * each.is_alone for each, _ in told}
+        last = only[told[0][0]] if len({*only.values()}) == 1 else ""  # said once if it is so of all
+        parts = [f"about {each.amount} {verdict}{'' if last else only[each]}" for each, verdict in told]
         parts[0] = parts[0].replace(" that ", " more runs like these would tell that ", 1)
         size = plain_number(abs(self.gain), 0, is_probability=False)
         is_so = f"{first if self.gain > 0 else second} is better by {size}" if self.gain else "both are the same"
