@@ -297,6 +297,9 @@ MUTANTS = {
         "a choice by estimates": "test_a_rule_that_goes_by_estimates_is_found",
     },
     "oracles/test_fairness": {
+        "likelihoods of a part of a class": (
+            "test_a_process_that_is_unfair_is_found[likelihoods_of_blocks-blocks_cut_through_classes]"
+        ),
         "powers that count once": "test_a_process_that_is_unfair_is_found[likelihood-powers_are_forgotten]",
         "outcomes that count for another": (
             "test_a_process_that_is_unfair_is_found[bets-outcomes_are_counted_for_each_other]"

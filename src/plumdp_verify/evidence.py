@@ -27,9 +27,19 @@ class Likelihood:
 
 
 def read_likelihood(part: Part, data: CountedRows) -> Likelihood:
-    """Return a likelihood with its threshold, which is proved."""
+    """Return a likelihood with its threshold, which is proved; that of a block has the classes about its parameters."""
     seen = data.seen_members("all", "pilot" if part["data"].text() == "main" else "")
+    if block := block_of(part, data):
+        about = {member.group for member in data.members if any(member.slopes[i] for i in block)}
+        seen = [n if member.group in about else 0 for member, n in zip(data.members, seen, strict=True)]
     return Likelihood(seen, _log_evidence(part, data, seen) + arb(part["error"].number()).log())
+
+
+def block_of(part: Part, data: CountedRows) -> set[int]:
+    """Return the numbers of the parameters that a likelihood is about, or none if it is about all."""
+    names = [part["block"][i].text() for i in range(len(part["block"]))]
+    require(set(names) <= set(data.names), f"{part.place}: a block has a parameter that the model does not have")
+    return {data.names.index(name) for name in names}
 
 
 def _log_evidence(part: Part, data: CountedRows, seen: Sequence[Count]) -> Ball:

@@ -17,6 +17,7 @@ from flint import arb, fmpq
 
 from .arithmetic import inverse, is_positive_definite, quadratic
 from .counts import Count, CountedRows
+from .evidence import block_of
 from .reading import Exact, Part, dot, require, work
 
 _CLOSE = fmpq(1, 10**6)  # of a standard deviation, squared
@@ -27,11 +28,15 @@ _ROUNDING = fmpq(1, 10**12)  # of a precision, relative to that of the best know
 
 
 def check_laws(part: Part, data: CountedRows) -> None:
-    """Require likelihoods of different data, each with a law that is that of the space or follows from the pilot."""
+    """Require likelihoods of different data or blocks, whose laws are that of the space or follow from the pilot."""
     space = part["space_law"]
     _require_law(space, data)
     kinds = [likelihood["data"].text() for likelihood in part["likelihoods"]]
-    require(len(set(kinds)) == len(kinds), "two likelihoods have one share of the error")
+    for which in set(kinds):
+        blocks = [block_of(law, data) for law, kind in zip(part["likelihoods"], kinds, strict=True) if kind == which]
+        whole = [block for block in blocks if not block]
+        is_apart = len(whole) <= 1 and sum(map(len, blocks)) == len(set[int]().union(*blocks))
+        require(is_apart, "two likelihoods are about the same parameters")
     for law, which in zip(part["likelihoods"], kinds, strict=True):
         require(which in ("all", "main"), f"{law.place}: the data are all or main, not {which!r}")
         _require_law(law, data)

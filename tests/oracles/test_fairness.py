@@ -63,6 +63,15 @@ def powers_are_forgotten(patch):
     )
 
 
+def blocks_cut_through_classes(patch):
+    """The likelihood of a parameter has the outcomes that depend on it, and not all others of their classes."""
+
+    def every(table):
+        return [(np.array([i]), table.coefficients[:, i] > 0) for i in range(len(table.names))]
+
+    patch.setattr(likelihood_table.LikelihoodTable, "blocks", property(every))
+
+
 def outcomes_are_counted_for_each_other(patch):
     """The first outcome of the table and its neighbour, in one class, are mistaken for each other."""
     table, swapped = likelihood_table.likelihood_table, np.array([1, 0])
@@ -103,6 +112,7 @@ def rows_that_are_off_cost_nothing(patch):
 
 MUTANTS = [
     ("likelihood", powers_are_forgotten),
+    ("likelihoods_of_blocks", blocks_cut_through_classes),
     ("bets", outcomes_are_counted_for_each_other),
     ("drifts", equal_outcomes_are_merged_once),
     ("drift_half_spaces", equal_outcomes_are_merged_once),

@@ -208,6 +208,17 @@ def likelihood(case: Case) -> Iterator[Fraction]:
                 yield mean
 
 
+def likelihoods_of_blocks(case: Case) -> Iterator[Fraction]:
+    """Statement 1, for the groups about one block of parameters."""
+    point = {name: Fraction(int(case.rng.integers(1, 20)), 20) for name in case.table.names}
+    there = case.at(point, case.table.outcomes)
+    for _, is_about in case.table.blocks:
+        pairs = zip(there, case.outcome_chance, is_about.tolist(), strict=True)
+        ratio = [Fraction(1) if not counts else w / f if f else Fraction(0) for w, f, counts in pairs]
+        if min(there) >= 0:
+            yield from case.fairness(ratio)
+
+
 def bets(case: Case) -> Iterator[Fraction]:
     """Statement 7b: bets across a gradient, and across outcomes, that are renewed."""
     for factors in case.bets:
@@ -379,6 +390,7 @@ def _worst_mean(chances, gains, misfit) -> Fraction:
 
 PROCESSES = (
     likelihood,
+    likelihoods_of_blocks,
     bets,
     drifts,
     drift_half_spaces,

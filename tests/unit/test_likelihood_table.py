@@ -136,3 +136,11 @@ def test_visits_of_random_models_are_those_of_their_classes():
         assert (seen == np.round(seen)).all()
         if not table.left_out and table.is_class.all():
             assert table.visits(seen).sum() == seen.sum() >= 0
+
+
+def test_blocks_are_parameters_that_no_group_ties():
+    rows = [[a, 1 - a], [(a + b) / 2, 1 - (a + b) / 2], [c, 1 - c]]
+    table = likelihood_table(row_model(rows, UNIT))
+    found = {tuple(table.names[i] for i in block): set(np.flatnonzero(is_about)) for block, is_about in table.blocks}
+    ties = {f: {j for j, g in enumerate(table.outcomes) if set(g.names) & set(f)} for f in ("ab", "c")}
+    assert found == {("a", "b"): ties["ab"], ("c",): ties["c"]}

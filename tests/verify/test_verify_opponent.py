@@ -142,7 +142,8 @@ def test_a_class_that_no_row_draws_from_says_nothing(files):
     intervals["number"], intervals["error"] = intervals["number"] + 1, intervals["error"] / 2
     event = {"polynomial": "1000*p - 800", "once": False, "lower": 0.0, "upper": 1.0}
     intervals["list"] = [event | {"trials": []}]
-    witness["set"]["likelihoods"][0]["widths"] += [0.0, 0.0]
+    for likelihood in witness["set"]["likelihoods"]:
+        likelihood["widths"] += [0.0, 0.0]
     for side in ("lower", "upper"):
         witness["bracket"][side] = {"multipliers": [[len(witness["space"]) + 1, [100.0]]], "ball": 5000.0}
     layer, message = verdict(witness, certificate | ends)
@@ -162,7 +163,8 @@ def test_outcomes_that_cannot_happen_have_a_verdict(files):
     seen = {name: [0, 0, 0] for name in witness["rows"][0]["seen"]}
     row = {"outcomes": ["0", "0", "1"], "ways": [[[n - 2, 0], [n - 1, 0]], [[n - 2, 0], [n - 1, 1]], [[n - 2, 1]]]}
     witness["rows"].append(row | {"seen": seen})
-    witness["set"]["likelihoods"][0]["widths"] += [0.0] * 4
+    for likelihood in witness["set"]["likelihoods"]:
+        likelihood["widths"] += [0.0] * 4
     assert verdict(witness, certificate) == ("", "")
     witness["rows"][-1]["outcomes"] = ["p", "-p", "1"]
     assert verdict(witness, certificate)[0] == "counts"
@@ -285,3 +287,22 @@ def test_what_is_printed_moves_no_cursor(files):
     assert layer == "files"
     assert message.isprintable()
     assert len(message) < 400
+
+
+@pytest.mark.parametrize(
+    ("blocks", "layer"),
+    [
+        ([[], [], ["q"]], "bets"),
+        ([[], ["p", "q"], ["q"]], "bets"),
+        ([[], ["p"], ["r"]], "bets"),
+        ([[], ["q"], ["p"]], "set"),
+    ],
+    ids=str,
+)
+def test_likelihoods_of_blocks_are_about_different_parameters(files, blocks, layer):
+    """If the blocks of two parameters are swapped, no evidence follows from the widths."""
+    witness, certificate = files
+    assert [each["block"] for each in witness["set"]["likelihoods"]] == [[], ["p"], ["q"]]
+    for each, block in zip(witness["set"]["likelihoods"], blocks, strict=True):
+        each["block"] = block
+    assert verdict(witness, certificate)[0] == layer

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from math import fsum, inf, log, nextafter
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from plumdp.base.error_budget import ErrorBudget, Share
+from plumdp.base.error_budget import ErrorBudget, Share, equal_parts
 from plumdp.confidence.bets import Direction, Directions, HalfSpace, sharpened, tangent_half_space, unit_steps
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.estimates import (
@@ -36,7 +36,7 @@ from plumdp.confidence.estimates import (
 )
 from plumdp.confidence.event_counts import pool
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
+from plumdp.confidence.likelihood_table import MANY, LikelihoodTable, likelihood_table
 from plumdp.confidence.sets import OF_SET, TESTS, Evidence, Guarantee, ModelCache, graph_alone, require_error
 from plumdp.confidence.staged_bets import Bets, Placed, Stage, find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import Pilot, TransitionCounts, require_same_graph
@@ -50,7 +50,7 @@ _Spent: TypeAlias = Callable[[str], float]
 
 ANNOUNCED = "the objectives were chosen before the data were looked at"
 _GIVEN = "you chose the policy before these data were looked at (you said so)"
-_MANY = 20  # parameters with an effect, beyond which there are half-spaces across all outcomes
+_OF_BLOCKS = 0.25  # of the share of a likelihood, for those of blocks of parameters
 _TRIES = 6  # steps towards the point of a likelihood set at which a value is largest
 _HALVINGS = 40
 
@@ -70,7 +70,10 @@ _PERCENT: dict[Order, tuple[tuple[int, int, int, int], ...]] = {
 
 @dataclass(frozen=True, eq=False)
 class Likelihood:
-    """The points whose log-likelihood Σ count ln f of some data is at least ``threshold``."""
+    """The points whose log-likelihood Σ count ln f of some data is at least ``threshold``.
+
+    That of a block of parameters counts nothing but the groups about it.
+    """
 
     table: LikelihoodTable
     outcome_counts: FloatArray  # (n_outcomes): how often each was seen in these data
@@ -79,7 +82,18 @@ class Likelihood:
     error: float
     method: str
     is_of_main: bool  # whether these are the data after the pilot
+    block: tuple[str, ...] = ()  # parameters, if it is about a block of them
     intervals: None = None
+
+    @cached_property
+    def supports(self) -> list[HalfSpace]:
+        """Half-spaces around the set across its parameters, on both sides, unless these are many."""
+        table = self.table
+        if self.threshold == -inf:
+            return []
+        start, text = estimate_inside(table, self.outcome_counts)[0], "the likelihood of the data"
+        axes = [table.axes[table.names.index(name)] for name in self.block] if self.block else table.axes
+        return [across(self, start, side * axis, text) for axis in axes for side in (1, -1)]
 
     def half_spaces(self, names: tuple[str, ...]) -> tuple[HalfSpace, ...]:
         """Return none: tangents that matter are constraints of their own."""
@@ -183,7 +197,7 @@ def likelihood_budget(
     return likelihood_shares(
         order_of(pilot),
         is_asked=has_directions,
-        has_many_parameters=table.basis.shape[1] > _MANY,
+        has_many_parameters=table.basis.shape[1] > MANY,
         leaves_rows_out=bool(table.left_out),
         has_time=has_time,
     )
@@ -233,7 +247,7 @@ def likelihood_set(
     last, half_spaces = ((), []) if staged is None else (staged.directions, [each.left for each in staged.placed])
     across_outcomes = [] if staged is None else _across_outcomes(table, staged, spent("outcome_half_spaces"))
     for likelihood in likelihoods:
-        if not likelihood.is_of_main and counts.pilot is not None:  # of a share large enough for half-spaces
+        if not (likelihood.is_of_main or likelihood.block or counts.pilot is None):  # of a share for half-spaces
             half_spaces += _supports(likelihood, best, last)  # they hold whenever it does, and spend nothing more
     d = len(table.names)
     return Evidence(
@@ -282,20 +296,33 @@ def _strips(cache: ModelCache, counts: TransitionCounts, error: float) -> Expres
 def _likelihoods(table: LikelihoodTable, counts: TransitionCounts, space: Law, spent: _Spent) -> list[Likelihood]:
     """Return the likelihood of all data against the space, and that of main data after the pilot, if they have shares.
 
-    Both hold, each at its share.
+    Each is followed by those of all blocks of parameters, if there are several and few parameters, with a quarter of
+    the share in equal parts. The likelihood of a block pays for its own dimensions alone. All hold, each at its share.
     """
 
-    def level(seen: Seen, law: Law, error: float, method: str, *, is_of_main: bool) -> Likelihood:
-        pooled = table.pool_seen(seen).outcome_counts
-        return Likelihood(table, pooled, _threshold(table, pooled, law, error), law, error, method, is_of_main)
+    def levels(seen: Seen, law: Law, error: float, method: str, *, is_of_main: bool) -> list[Likelihood]:
+        def level(pooled: FloatArray, error: float, block: tuple[str, ...] = ()) -> Likelihood:
+            threshold = _threshold(table, pooled, law, error)
+            return Likelihood(table, pooled, threshold, law, error, method, is_of_main, block)
+
+        pooled, names = table.pool_seen(seen).outcome_counts, table.names
+        blocks = table.blocks if len(names) <= MANY else []
+        if len(blocks) < 2:
+            return [level(pooled, error)]
+        of_one = equal_parts(error * _OF_BLOCKS, len(blocks))
+        of_blocks = [
+            level(np.where(is_about, pooled, 0.0), of_one, tuple(names[i] for i in parameters.tolist()))
+            for parameters, is_about in blocks
+        ]
+        return [level(pooled, error * (1 - _OF_BLOCKS)), *of_blocks]
 
     likelihoods, pilot = [], counts.pilot
     if error := spent("likelihood_against_space"):
-        likelihoods.append(level(counts.seen, space, error, "likelihood against the space", is_of_main=False))
+        likelihoods += levels(counts.seen, space, error, "likelihood against the space", is_of_main=False)
     if (error := spent("likelihood_after_pilot")) and pilot is not None and pilot.total:
         law = law_of_pilot(table, table.pool_seen(pilot.seen).outcome_counts, space)
         main, share = counts.seen - pilot.seen, error * pilot.weight
-        likelihoods.append(level(main, law, share, "likelihood after a pilot", is_of_main=True))
+        likelihoods += levels(main, law, share, "likelihood after a pilot", is_of_main=True)
     return likelihoods
 
 
@@ -316,7 +343,7 @@ def _log_volume(likelihood: Likelihood, near: FloatArray) -> float:
     if likelihood.threshold == -inf or (values[is_seen] <= 0).any():
         return inf
     nats = float(likelihood.outcome_counts[is_seen] @ np.log(values[is_seen])) - likelihood.threshold
-    matrix = basis.T @ information(table, likelihood.outcome_counts, near) @ basis
+    matrix = basis.T @ information(table, likelihood.outcome_counts, near) @ basis  # singular, if it is of a block
     sign, log_det = np.linalg.slogdet(matrix)
     return basis.shape[1] * log(max(nats, 1e-9)) - float(log_det) if sign > 0 else inf
 
@@ -375,14 +402,17 @@ def directions_of_stages(
 
 def _supports(likelihood: Likelihood, best: FloatArray, directions: Sequence[Direction]) -> list[HalfSpace]:
     """Return half-spaces around a likelihood set, across each direction, on both sides."""
-    half_spaces: list[HalfSpace] = []
-    table, seen, threshold = likelihood.table, likelihood.outcome_counts, likelihood.threshold
-    for direction in directions if threshold > -inf else ():
-        text = f"the likelihood across {direction.text or 'a direction'}"
-        for side in (1, -1):
-            near = furthest_point(table, seen, threshold, best, side * direction.gradient)
-            half_spaces.append(tangent_half_space(table, seen, threshold, near=near, text=text))
-    return half_spaces
+    return [
+        across(likelihood, best, side * direction.gradient, f"the likelihood across {direction.text or 'a direction'}")
+        for direction in (directions if likelihood.threshold > -inf else ())
+        for side in (1, -1)
+    ]
+
+
+def across(likelihood: Likelihood, best: FloatArray, gradient: FloatArray, text: str) -> HalfSpace:
+    """Return a half-space around a likelihood set that is about the narrowest across a gradient."""
+    given = likelihood.table, likelihood.outcome_counts, likelihood.threshold
+    return tangent_half_space(*given, near=furthest_point(*given, best, gradient), text=text)
 
 
 def furthest_point(

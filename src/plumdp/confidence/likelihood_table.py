@@ -38,9 +38,10 @@ from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges,
 from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.row_classes import RowClasses
-from plumdp.model.space import ParameterSpace
+from plumdp.model.space import ParameterSpace, independent_blocks
 from plumdp.model.text import number_of, one_line
 
+MANY = 20  # parameters, beyond which sets have half-spaces across all outcomes, and none across each parameter
 _Way: TypeAlias = list[tuple[int, int]]  # outcomes of the table that an outcome of a row counts for, and how often
 
 _Direction: TypeAlias = tuple[tuple[int, int], ...]  # places and whole numbers that are not zero; empty for constants
@@ -156,6 +157,23 @@ class LikelihoodTable(Outcomes):
         """The number of choices with tied rows, also those left out, as dividing an error among too many is safe."""
         is_tied = np.logical_or.reduceat(self.tied_place > 0, self.rows.first[:-1])
         return int(self.rows.n_choices[is_tied].sum())
+
+    @property
+    def axes(self) -> FloatArray:
+        """Directions across which sets have half-spaces around them: those of the parameters, unless they are many."""
+        d = len(self.names)
+        return np.eye(d if d <= MANY else 0, d)
+
+    @cached_property
+    def blocks(self) -> list[tuple[Indices, BoolArray]]:
+        """The parameters of each block that no group ties to others, and which outcomes (n) are in groups about it."""
+        is_about = np.zeros((len(self.is_class), len(self.names)))
+        np.maximum.at(is_about, self.group, self.coefficients != 0)
+        blocks = [
+            (parameters, is_about[self.group][:, parameters].sum(axis=1) > 0)
+            for parameters, _ in independent_blocks(is_about)
+        ]
+        return [block for block in blocks if block[1].any()]
 
     @cached_property
     def tied(self) -> IntArray:

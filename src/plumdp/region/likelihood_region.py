@@ -68,28 +68,37 @@ def build_likelihood_region(
     ``Polytope``.
     """
     space = simplified(space)
-    likelihood = next((each for each in constraints if isinstance(each, Likelihood)), None)
+    likelihoods = [each for each in constraints if isinstance(each, Likelihood)]
+    likelihood = next(iter(likelihoods), None)
     linear = [each for each in constraints if isinstance(each, LinearConstraints)]
     intervals = [
         item for each in constraints if isinstance(each, ExpressionBounds) for item in _strips(each, likelihood)
     ]
-    half_spaces = _half_spaces(space, linear)
+    half_spaces, unknown = _half_spaces(space, linear), _parameters(space.names)
+    supports = [
+        _Constraint(combination(side.row.tolist(), unknown), -np.inf, side.offset, side.text)
+        for each in ([each for each in likelihoods if each.block] or likelihoods)  # those of blocks are narrower
+        for side in each.supports
+    ]
     # leaving out constraints with products makes the polytope larger, which is sound
     within = _within(space, [*intervals, *half_spaces])
     if isinstance(within, Conflict):
         return within
-    likely = None if likelihood is None else _likely(likelihood, within)
+    within = within if likelihood is None else _within(space, [*intervals, *half_spaces, *supports])
+    likely = None if likelihood is None else within if isinstance(within, Conflict) else _likely(likelihood, within)
     if likelihood is None or likely is None:
-        return _polytope(space, expressions, [*intervals, *half_spaces])
+        return _polytope(space, expressions, [*intervals, *half_spaces, *supports])
     if isinstance(likely, Conflict):
-        return _explained(space, likelihood, intervals, half_spaces)
+        return _explained(space, likelihood, supports, intervals, half_spaces)
     ellipsoid, tangents = likely
     rank, has_products = likelihood.table.basis.shape[1], not expressions.is_affine.all()
     is_small = rank <= _MAX_RANK and space.dimension <= _MAX_PARAMETERS
     if not is_small or not (has_products or half_spaces):
         return _cut_by_outcomes(ellipsoid, linear)
     around = _tangents(space, ellipsoid, _directions(ellipsoid, likelihood.table.basis, expressions))
-    polytope = _polytope(space, expressions, [*around, *intervals, *half_spaces, *tangents], within=ellipsoid)
+    polytope = _polytope(
+        space, expressions, [*around, *intervals, *half_spaces, *supports, *tangents], within=ellipsoid
+    )
     if isinstance(polytope, Conflict):
         return _conflict([tangents[0].text, *_words(intervals, half_spaces)])
     return Enclosed(ellipsoid, polytope)
@@ -253,6 +262,7 @@ def _words(intervals: Sequence[_Constraint], half_spaces: Sequence[_Constraint])
 def _explained(
     space: ParameterSpace,
     likelihood: Likelihood,
+    supports: Sequence[_Constraint],
     intervals: Sequence[_Constraint],
     half_spaces: Sequence[_Constraint],
 ) -> Conflict:
@@ -262,7 +272,7 @@ def _explained(
     """
 
     def is_conflict(*tried: _Constraint) -> bool:
-        within = _within(space, tried)
+        within = _within(space, [*tried, *supports])
         return isinstance(within, Conflict) or isinstance(_likely(likelihood, within), Conflict)
 
     kept = [] if is_conflict(*half_spaces) else list(intervals)

@@ -121,6 +121,7 @@ def _likelihood(found: Likelihood) -> dict[str, Any] | None:
     proof = best_proof(table, seen, law.mean, law.precision) if seen.any() else None
     return proof and {
         "data": "main" if found.is_of_main else "all",
+        "block": [*found.block],
         "error": found.error,
         "mean": law.mean.tolist(),
         "basis": table.basis.tolist(),

@@ -260,16 +260,17 @@ def _tangents(
     wanted: list[Wanted],
     forms: list[LikelihoodForm],
 ) -> list[dict[str, Any]]:
-    """Return points where each likelihood set is furthest along the gradient of what is bounded, on both sides."""
+    """Return points where each likelihood set is furthest along gradients of what is bounded, and along parameters."""
     tangents: list[dict[str, Any]] = []
     policies = [policy for policy in (certificate.policy, certificate.rival) if policy is not None]
     of_policies = [
         policy_gradient(question.model, policy, question.objective, learned.estimate)[1] for policy in policies
     ]
-    for gradient in (each.sum(of_policies, of_policies) for each in wanted):
+    for gradient in (*(each.sum(of_policies, of_policies) for each in wanted), *learned.table.axes):
         for i, form in enumerate(forms):
-            for side in (1, -1) if np.isfinite(gradient).all() else ():
-                point = furthest_point(form.table, form.seen, form.threshold, form.start, side * gradient)
+            across = gradient * (form.table.coefficients[form.seen > 0] != 0).any(axis=0)  # what it is about
+            for side in (1, -1) if np.isfinite(across).all() and across.any() else ():
+                point = furthest_point(form.table, form.seen, form.threshold, form.start, side * across)
                 if form.value(point) > -np.inf:
                     tangents.append({"likelihood": i, "point": point.tolist()})
     return tangents
