@@ -158,7 +158,10 @@ def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(tmp_path):
     ended = plumdp(*asked)
     assert (ended.code, ended.err) == (4, "")
     assert "At the estimate bet1 is better by" in ended.out
-    assert "more runs like these" in " ".join(ended.out.split())
+    told = " ".join(ended.out.split())
+    assert "more runs like these" in told
+    assert "to get narrower bounds: collect more data" in told
+    assert "plumdp advise says which help most" in told
     content = json.loads(plumdp(*asked, "--json").out)
     assert (content["schema"], content["verdicts"]) == ("plumdp/difference/1", ["not yet known"])
     assert content["runs_to_tell"]["predictions"]["better"]["runs"] > 200

@@ -83,7 +83,9 @@ class Difference:
         )
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, self.brackets, *fact_lines(self.first.premises())])
+        is_open = Standing.UNKNOWN in self.verdicts and self.first.narrower
+        narrower = [("narrower", self.first.to_narrow)] if is_open else []
+        return "\n".join([self.sentence, self.brackets, *fact_lines([*narrower, *self.first.premises()])])
 
     def _repr_html_(self) -> str:
         return f"<p><b>{escape(self.sentence)}</b></p>{self.first._repr_html_()}{self.second._repr_html_()}"

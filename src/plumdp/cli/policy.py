@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, NoReturn
 
 import typer
@@ -96,11 +97,12 @@ def _compare_two(
     questions = (plumdp.model.ask(each, read, memory=memory_of(first, second)) for each in objectives)
     both = [one for each in questions for one in comparing(each, first, second)] if given[0].announced else objectives
     learned = sets.learn(read, log.read_for(model, read), both)
-    differences = [plumdp.difference(learned, each, first, second, margin=margin, names=names) for each in objectives]
+    found = [plumdp.difference(learned, each, first, second, margin=margin, names=names) for each in objectives]
+    differences = [replace(each, first=with_command(each.first)) for each in found]
     print_decisions(
         differences,
         [plumdp.decisions.runs_to_tell(learned, *pair) for pair in zip(objectives, differences, strict=True)],
         as_json=as_json,
     )
-    folder.write(learned, [with_command(each.with_comparison()) for each in differences])
+    folder.write(learned, [each.with_comparison() for each in differences])
     raise typer.Exit(worst_code({code_of_difference(each) for each in differences}))
