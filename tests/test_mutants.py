@@ -337,6 +337,9 @@ MUTANTS = {
         "rows of two policies that differ": "test_a_planted_merger_is_found[rows_of_one_state_are_one]",
         "a difference that is a sum": "test_a_planted_merger_is_found[the_sign_is_lost]",
     },
+    "unit/test_sums_of_days": {
+        "a moment before many data": "test_a_moment_before_many_data_is_found",
+    },
     "unit/test_table_differences": {
         "two policies that are one outside of the table": "test_mergers_outside_of_the_table_are_found",
     },

@@ -155,7 +155,7 @@ NEEDED = {  # sentence → when a claim needs it: where all these words hold, an
     FIRST: "bets -open",
     ".*; the runs are independent, all under one policy, and were numbered without looking at how they .*": "alike",
     ".*; both parts were planned before either was looked at, and neither depends on the other": "both",
-    ".*; counts were added in the order in which their data were collected": "bets sum",
+    ".*; counts were added in the order in which their data were collected, in parts .*": "bets sum",
     "for the test of the model: how data were divided into the counts that were added was decided before .*": "sum",
     "you chose the policy before these data were looked at, .*": "announced",
     ".*; which these are was drawn at random .*: the confidence is over data and draw": "fixed bets",

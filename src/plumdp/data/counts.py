@@ -27,10 +27,12 @@ from plumdp.model.text import html_table, number_of, one_line
 
 LARGEST = 2**53  # steps: from here on, one more is the same number as a float, which bounds are computed from
 USUAL_RATIO = 19.0  # of main to pilot data, where nobody said what was planned: 5 % are the pilot
-ADDED = "counts were added in the order in which their data were collected"  # else the pilot may depend on main data
+# else the pilot may depend on main data
+ADDED = "counts were added in the order in which their data were collected, in parts that nobody chose by looking"
 PLANNED_SUM = "both parts were planned before either was looked at, and neither depends on the other"
 N_TABLE_PILOTS = 12  # that data of a table may have: up to 67,108,864 runs
 N_PILOTS = 6  # that data of any length may have: 16, 64, …, 16,384 runs
+OPEN_MAIN_PER_PILOT = 8  # at least, all data to the pilot, if their length was not planned
 _MAIN_PER_PILOT = 3  # at least, of a table if the length of the data was planned
 
 
@@ -189,7 +191,8 @@ class TransitionCounts:
 
     The sum of two counts is "adaptive", as nobody says why the second were collected; ``planned_sum`` is for those who
     had planned to collect both. The data on the left are those that were collected first, which the pilot of the sum
-    says: it is their pilot alone, with its moments and planned ratio, and all else is main data.
+    says: it is their pilot alone, with its moments and planned ratio, and all else is main data. Only the pilot of a
+    table whose data may end at will is renewed at the ends of parts.
 
     >>> from plumdp import case_study
     >>> graph = case_study("betting:25").model.graph
@@ -294,6 +297,8 @@ class TransitionCounts:
         # the length of a pilot that is one array, such as that of a planned sum, is a number of steps
         is_alone = len(self.pilot.lengths) == 1 and n == seen.counts.sum()
         words = f"the pilot, {n:,.10g} steps," if is_alone else f"the first {n:,.10g} runs or rows"
+        if first and ADDED in self.pilot.rests_on:  # the end of a part, of which the steps are known
+            words = f"the first {number_of(int(seen.counts.sum()), 'step')}"
         parts = first_of(self.parts, words, n)
         return TransitionCounts(self.graph, seen.counts, self.sampling, parts=parts, rewards=seen.rewards)
 
@@ -312,7 +317,7 @@ class TransitionCounts:
         order = "" if other.time is None or other.pilot is None else other.pilot.rests_on
         order = "" if self.pilot is not None and order in self.pilot.rests_on else order
         later = None if self.time is None else self.time.then(self.counts, other.time, name, order)
-        return self._sum(other, "adaptive", _before(self.pilot, other), later if other.total else self.time)
+        return self._sum(other, "adaptive", _before(self, other), later if other.total else self.time)
 
     def __radd__(self, other: int) -> TransitionCounts:
         """Return these counts, if nothing is before them: so that ``sum`` adds up a list of counts."""
@@ -442,11 +447,29 @@ def with_number(about: Mapping[str, Any]) -> dict[str, Any]:
     return {"n_pilots": unsaid, **about}
 
 
-def _before(pilot: Pilot | None, other: TransitionCounts) -> Pilot | None:
-    """Return a pilot that says, once, that it was seen before the data which are added."""
-    if pilot is None or not pilot.moments or not other.total or ADDED in pilot.rests_on:
+def _before(first: TransitionCounts, other: TransitionCounts) -> Pilot | None:
+    """Return the pilot of a sum, which says, once, that it was seen before the data which are added.
+
+    Data of a table that may end at will have a pilot that grows with them: a moment is the end of the first data that
+    are at least as long as the next power of four. That is decided by what had come until then.
+    """
+    pilot = first.pilot
+    if pilot is None or not pilot.moments or not other.total:
         return pilot
-    return replace(pilot, rests_on="; ".join(filter(None, [pilot.rests_on, ADDED])))
+    rests_on = pilot.rests_on if ADDED in pilot.rests_on else "; ".join(filter(None, [pilot.rests_on, ADDED]))
+    pilot = replace(pilot, rests_on=rests_on)
+    if pilot.is_planned or pilot.n_pilots < N_TABLE_PILOTS:
+        return pilot
+    moments, lengths = pilot.seen_at_moments, [*pilot.lengths]
+    per_step = lengths[-1] / moments[-1].counts.sum()  # in runs or rows, as far as one can tell
+    sizes = [lengths[0] * 4**i for i in range(N_TABLE_PILOTS)]
+    if any(lengths[-1] < size <= per_step * first.total for size in sizes):
+        moments, lengths = [*moments, first.seen], [*lengths, float(round(per_step * first.total))]
+    n = per_step * (first.total + other.total)
+    seen = max(i for i in range(-1, len(lengths)) if i < 0 or OPEN_MAIN_PER_PILOT * lengths[i] <= n)
+    nothing = moments[0] - moments[0]
+    chosen = nothing if seen < 0 else moments[seen]
+    return Pilot.of(chosen, pilot.end, pilot.ratio, rests_on, moments, tuple(lengths), pilot.expected, pilot.n_pilots)
 
 
 def _both(one: Pilot, other: Pilot) -> Pilot:

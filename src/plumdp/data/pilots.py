@@ -8,14 +8,21 @@ from hashlib import blake2b
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
-from plumdp.data.counts import N_PILOTS, N_TABLE_PILOTS, CountArray, Pilot, PilotEnd, TransitionCounts
+from plumdp.data.counts import (
+    N_PILOTS,
+    N_TABLE_PILOTS,
+    OPEN_MAIN_PER_PILOT,
+    CountArray,
+    Pilot,
+    PilotEnd,
+    TransitionCounts,
+)
 from plumdp.data.seen import Seen
 from plumdp.model.graph import Graph
 from plumdp.model.text import number_of
 
 SIZES = tuple(16 * 4**i for i in range(N_PILOTS))  # runs after which bets are placed anew, whatever the data
 ROWS_PER_RUN = 16  # rows that count as a run where it is rows that have an order
-_MAIN_PER_PILOT = 8  # at least
 _OPEN_RATIO = 16.0  # of main to pilot data that drifts are looked for in, if the length of the data was not planned
 
 
@@ -70,7 +77,7 @@ def pilot_size(n: int, per_run: int = 1) -> int:
     >>> pilot_size(127), pilot_size(128), pilot_size(511), pilot_size(10**6)
     (0, 16, 16, 16384)
     """
-    return max((size for size in moments_of(n, per_run) if _MAIN_PER_PILOT * size <= n), default=0)
+    return max((size for size in moments_of(n, per_run) if OPEN_MAIN_PER_PILOT * size <= n), default=0)
 
 
 def planned_pilot(
@@ -104,7 +111,7 @@ def open_pilot(
     a table are twice as many, and each has a twelfth.
     """
     sizes = moments_for(n, per_run, is_table=is_table, is_planned=False)
-    size = max((each for each in sizes if _MAIN_PER_PILOT * each <= n), default=0)
+    size = max((each for each in sizes if OPEN_MAIN_PER_PILOT * each <= n), default=0)
     seen = moments[sizes.index(size)] if size else nothing
     n_pilots = N_TABLE_PILOTS if is_table else N_PILOTS
     return Pilot.of(seen, PilotEnd.POWER_OF_FOUR, _OPEN_RATIO, rests_on, moments, sizes, expected, n_pilots)

@@ -35,7 +35,8 @@ from plumdp.tables.plan import (
 
 _LOOSE = 0.05  # of the statistics
 _LATE = 0.5  # of the data after the pilot, from where on moments are looked at
-_LEAST_SHARE = 0.05  # of the data so far, that a stage is planned for at least
+_LEAST_SHARE = 0.05  # of the pilot, that is planned for at least
+_AT_END, _NEXT = 0.9, 2.0  # of the planned data, from where on bets are for so many times as many as there are
 _ROUNDS = 8  # to the centre
 _LEAST_FACTOR = 0.3
 _LARGEST = 0.5  # payoff at the true values, in size
@@ -146,9 +147,12 @@ def make_stages(plan: BettingPlan, moments: BetMoments, sign: int) -> list[Betti
     """Return the stages of the data after the pilot, with weights each of which is fixed by what came before it."""
     stages: list[BettingStage] = []
     for (before, after), length in zip(pairwise(moments.counts), moments.lengths, strict=True):
-        left = max(moments.planned - length, _LEAST_SHARE * length)
-        planned = (plan.table.visits(before) + 0.5) * left / length
-        stages.append(BettingStage(next_weights(plan, before, stages, sign, planned), after - before))
+        # data that go on after what was planned are bet on for twice their length, and the aim grows with its root
+        goes_on = length > _AT_END * moments.planned
+        horizon = _NEXT * length if goes_on else moments.planned
+        planned = (plan.table.visits(before) + 0.5) * (horizon - length) / length
+        further = replace(plan, scale=plan.scale * float(np.sqrt(horizon / moments.planned)))
+        stages.append(BettingStage(next_weights(further, before, stages, sign, planned), after - before))
     return stages
 
 
