@@ -19,12 +19,14 @@ from plumdp.model.question import Question
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.bounds import Proof, find_coupled_bounds
+from plumdp.solver.coupled.pieces import MATTERS, find_by_pieces
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.problem import Solution, SolverStatus, status_at
 from plumdp.solver.solve import solve
 from plumdp.tables.table_set import announced_policies, bounds_by_bets
 
 _MOST_CERTIFIED = 3  # policies whose bounds are proved, of all that a search proposes
+_MOST_STATES = 1_000_000  # of a model, one policy of which may reach few
 _WORTHWHILE = 0.02  # share of the distance of the bounds that an estimate must promise
 
 
@@ -91,6 +93,18 @@ def by_expansion(sought: Sought, _: Proofs) -> Proof | str:
     return find_coupled_bounds(question.model, sought.policy, *rest, less=sought.less, precision=sought.precision)
 
 
+def by_pieces(sought: Sought, proofs: Proofs) -> Proof | str:
+    """Return bounds with one point for all states on pieces of the region, where an expansion on all of it is poor."""
+    question, region = sought.question, sought.learned.region
+    assert not isinstance(region, Conflict)
+    (lower, upper), whole = best_ends(proofs.values()), proofs.get("expansion")
+    is_good = whole is not None and whole.remainder <= MATTERS * (upper - lower)
+    if is_good or question.model.no_points or question.model.graph.n_states > _MOST_STATES:
+        return ""
+    rest = question.objective, region, sought.uncertain
+    return find_by_pieces(question.model, sought.policy, *rest, less=sought.less)
+
+
 def by_bets(sought: Sought, proofs: Proofs) -> Proof | str:
     """Return bounds by bets on temporal differences, if the set has placed any."""
     graph, given = sought.question.model.graph, (sought.policy, *(() if sought.less is None else (sought.less,)))
@@ -105,7 +119,12 @@ def by_bets(sought: Sought, proofs: Proofs) -> Proof | str:
     return bounds_by_bets(sought.learned.bounds, sought.question, policies, nature)
 
 
-PROVERS: dict[str, Prover] = {"nature": against_nature, "expansion": by_expansion, "bets": by_bets}
+PROVERS: dict[str, Prover] = {
+    "nature": against_nature,
+    "expansion": by_expansion,
+    "pieces": by_pieces,
+    "bets": by_bets,
+}
 
 
 def prove(sought: Sought, so_far: Proofs, *, is_coupled: bool = True) -> tuple[Proofs, str]:

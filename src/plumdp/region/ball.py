@@ -60,14 +60,23 @@ def _around_ellipsoid(region: Ellipsoid, n_parameters: int) -> Ball:
     If floats cannot prove that it holds the region, it is the ball around the box.
     """
     centre, rows = region.centre[:n_parameters].copy(), region.radius * region.root[:n_parameters]
-    factor = rows if rows.shape[0] == rows.shape[1] else _root(rows @ rows.T)
+    ball = _with_factor(centre, rows, rows if rows.shape[0] == rows.shape[1] else _root(rows @ rows.T))
+    return ball_around_box(region.lower[:n_parameters], region.upper[:n_parameters]) if ball is None else ball
+
+
+def turned(ball: Ball, axes: FloatArray) -> Ball:
+    """Return a ball with about the given orthogonal axes (d, d), as columns, that holds another one, or that one."""
+    return _with_factor(ball.centre, ball.factor, ball.factor @ axes) or ball
+
+
+def _with_factor(centre: FloatArray, rows: FloatArray, factor: FloatArray) -> Ball | None:
+    """Return the ball of a multiple of a factor that holds all points ``centre + rows @ x`` with |x| <= 1."""
 
     def reach(inverse: FloatArray, gamma: float) -> float:
         size = np.linalg.norm(np.abs(inverse) @ np.abs(rows))
         return float(np.linalg.norm(inverse @ rows, 2) * (1 + 1e-12) + gamma * size)
 
-    ball = fitted(centre, factor, reach)
-    return ball_around_box(region.lower[:n_parameters], region.upper[:n_parameters]) if ball is None else ball
+    return fitted(centre, factor, reach)
 
 
 @ball_around.register

@@ -99,13 +99,13 @@ def minima(
 
 
 @partial(compiled, small=2_000)
-def find_multipliers(direction: Any, normals: Any, heights: Any, multipliers: Any) -> None:
-    """Write multipliers of the half-spaces for the least ``direction @ x`` in the unit ball, by ascent in the dual.
+def find_multipliers(direction: Any, normals: Any, heights: Any, multipliers: Any) -> Any:
+    """Write multipliers of the half-spaces for the least ``direction @ x`` in the unit ball, and return about that x.
 
-    As in Lawson and Hanson's method for least squares (1974), the half-space that is missed most enters. The
-    multipliers of all half-spaces that bind move together towards where the dual is largest. A half-space whose
-    multiplier would turn negative on the way leaves. Each move increases the dual, so that no set of binding
-    half-spaces comes twice.
+    This is ascent in the dual. As in Lawson and Hanson's method for least squares (1974), the half-space that is missed
+    most enters. The multipliers of all half-spaces that bind move together towards where the dual is largest. A
+    half-space whose multiplier would turn negative on the way leaves. Each move increases the dual, so that no set of
+    binding half-spaces comes twice.
     """
     d = normals.shape[1]
     for i in range(len(multipliers)):
@@ -116,7 +116,7 @@ def find_multipliers(direction: Any, normals: Any, heights: Any, multipliers: An
     for _ in range(MAX_STEPS):
         entering = most_missed(normals, heights, work, binding, n)
         if entering < 0 or n > d:
-            return
+            break
         binding[n] = entering
         n += 1
         leaving = 0
@@ -128,7 +128,8 @@ def find_multipliers(direction: Any, normals: Any, heights: Any, multipliers: An
                 for k in range(leaving, n):
                     binding[k] = binding[k + 1]
         if not is_bounded:  # no point of the ball meets all half-spaces: no bound is too large
-            return
+            break
+    return work[1, :d]
 
 
 @compiled_leaf

@@ -37,6 +37,7 @@ from plumdp.region.ball import Ball, ball_around, smaller_ball
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.advantages import advantage_approximations
+from plumdp.solver.coupled.box_bounds import Cover
 from plumdp.solver.coupled.brackets import (
     ENDLESS,
     Approximation,
@@ -71,7 +72,8 @@ class Proof:
     ``rounding`` the margin for floats. They sum to ``upper - lower``, unless bounds were cut to [0, 1].
 
     Each end has pieces that hold the region, on each of which an approximation proves it. Where one minus the value is
-    what was expanded, they are about that: the pieces of ``low`` bound it from above.
+    what was expanded, they are about that: the pieces of ``low`` bound it from above. Bounds by boxes have a cover of
+    the region instead.
     """
 
     lower: float
@@ -85,6 +87,7 @@ class Proof:
     is_complement: bool = False
     cycle: Cycle | None = field(default=None, compare=False)  # of an average in the long run
     values: tuple[FloatArray, FloatArray] | None = field(default=None, compare=False)  # (n_states) each: by induction
+    cover: tuple[Ball, Cover] | None = field(default=None, compare=False)  # a ball around the region, and boxes of it
     solver: SolverStatus = SolverStatus.CONVERGED
 
     def __repr__(self) -> str:

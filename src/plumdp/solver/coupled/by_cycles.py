@@ -42,6 +42,7 @@ class Cycles:
     reward: FloatArray  # (n_choices): before the first visit nothing counts
     steps: FloatArray  # (n_choices): 1 in the cycle, and 0 before it
     end: BoolArray  # (n_states)
+    starts: BoolArray  # (n_states): where a cycle starts
     learned: LearnedRewards | None = None  # the rewards in the cycle that depend on parameters
 
     def relaxed(self, uncertain: IntervalMDP) -> IntervalMDP:
@@ -84,7 +85,8 @@ def cycles_of(model: ParametricMDP, policy: Indices, objective: Objective, point
         learned = terms.learned.of_choices(np.where(counts > 0, terms.learned.coin[choice], -1))
     end = (graph.states[graph.memory.names[0]] == 1) & (state == back)
     only = graph.first_choice[:-1].astype(np.int32)
-    return Cycles(product, only, terms.reward[choice] * counts, counts, end, learned)
+    starts = ~end & (state == back)
+    return Cycles(product, only, terms.reward[choice] * counts, counts, end, starts, learned)
 
 
 def _often_visited(model: ParametricMDP, policy: Indices, point: FloatArray) -> int:
