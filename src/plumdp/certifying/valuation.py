@@ -97,12 +97,13 @@ def by_pieces(sought: Sought, proofs: Proofs) -> Proof | str:
     """Return bounds with one point for all states on pieces of the region, where an expansion on all of it is poor."""
     question, region = sought.question, sought.learned.region
     assert not isinstance(region, Conflict)
-    (lower, upper), whole = best_ends(proofs.values()), proofs.get("expansion")
-    is_good = whole is not None and whole.remainder <= MATTERS * (upper - lower)
+    whole = proofs.get("expansion")
+    is_good = whole is not None and whole.remainder <= MATTERS * (whole.upper - whole.lower)
     if is_good or question.model.no_points or question.model.graph.n_states > _MOST_STATES:
         return ""
     rest = question.objective, region, sought.uncertain
-    return find_by_pieces(question.model, sought.policy, *rest, less=sought.less)
+    found = find_by_pieces(question.model, sought.policy, *rest, less=sought.less)
+    return "" if isinstance(found, str) else found  # why there is no expansion at all is said already
 
 
 def by_bets(sought: Sought, proofs: Proofs) -> Proof | str:

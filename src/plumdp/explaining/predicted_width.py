@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 from math import inf, isfinite, sqrt
 
 from plumdp.certifying.pipeline import relax
-from plumdp.certifying.valuation import value_policy
+from plumdp.certifying.valuation import Sought, best_ends, prove, value_policy
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.sets import Counted, ModelCache
 from plumdp.data.counts import TransitionCounts
@@ -31,7 +31,6 @@ from plumdp.model.question import Question
 from plumdp.region.conflict import Conflict
 from plumdp.region.find import find_region
 from plumdp.result.advice import Prediction
-from plumdp.solver.coupled.bounds import find_coupled_bounds
 
 _TRIES = 8
 _NEAR = 0.02  # relative distance from the width that was asked for
@@ -120,9 +119,9 @@ class Predictor:
             valued = value_policy(ahead, uncertain, self.policy, question, is_coupled=True)
             width = valued.upper - valued.lower
         else:
-            rest = question.objective, region, uncertain
-            bounds = find_coupled_bounds(question.model, self.policy, *rest, less=self.rival)
-            width = inf if isinstance(bounds, str) else bounds.upper - bounds.lower
+            proofs, _ = prove(Sought(ahead, question, uncertain, self.policy, self.rival), {})
+            lower, upper = best_ends(proofs.values()) if proofs else (-inf, inf)
+            width = upper - lower
         return width if isfinite(width) else inf
 
 

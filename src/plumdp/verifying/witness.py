@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from math import inf
 from typing import Any
 
 import numpy as np
 
 from plumdp.base.errors import DataError, ModelError
+from plumdp.certifying.pipeline import default_relaxation, relax
+from plumdp.certifying.valuation import Sought, prove
 from plumdp.confidence.estimates import estimate_inside, law_of_space
 from plumdp.confidence.likelihood import furthest_point
 from plumdp.learning.learned import Learned, require_learned
@@ -60,8 +63,24 @@ def make_witness(learned: Learned, certificate: Certificate) -> str:
     """
     text, broken = propose_witness(learned, certificate)
     if broken is not None:
+        if not learned.model.is_table and _is_on_pieces(learned, certificate):
+            raise DataError(
+                "verify does not know bounds on pieces of the region, so there is no witness of these bounds"
+            )
         raise DataError(f"no proof of these bounds was found, so there is no witness ({broken.layer}: {broken})")
     return text
+
+
+def _is_on_pieces(learned: Learned, certificate: Certificate) -> bool:
+    """Return whether the bounds on the policy's value, or on the difference to another one, rest on pieces."""
+    question = _question_of(learned, certificate)
+    uncertain = relax(learned, default_relaxation(learned), question.model)
+    policies = (
+        (certificate.policy, None),
+        *(() if certificate.rival is None else ((certificate.policy, certificate.rival),)),
+    )
+    proofs = (prove(Sought(learned, question, uncertain, *pair), {})[0] for pair in policies)
+    return any("pieces" in each for each in proofs)
 
 
 def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Rejected | None]:
