@@ -13,6 +13,16 @@ import pytest
 
 TESTS = Path(__file__).parent
 MUTANTS = {
+    "oracles/test_pieces": {
+        "a piece of the region that is forgotten": "test_a_planted_error_is_found[pieces_that_are_forgotten]",
+        "expansions on boxes without remainders": "test_a_planted_error_is_found[no_remainders]",
+        "Euclidean norms on boxes": "test_euclidean_norms_on_a_box_are_found",
+        "multipliers of any sign": "test_a_planted_error_in_bounds_is_found[multipliers_of_any_sign]",
+        "half-spaces that cut off points of a box": (
+            "test_a_planted_error_in_bounds_is_found[half_spaces_that_are_too_close]"
+        ),
+        "a ball that is too small": "test_a_planted_error_in_bounds_is_found[a_ball_of_the_wrong_side]",
+    },
     "unit/test_assumptions": {
         "differences without assumptions": "test_a_planted_error_is_found[differences_print_none]",
         "practice that is taken for known": "test_a_planted_error_is_found[practice_is_not_said_to_be_an_estimate]",
@@ -225,6 +235,9 @@ MUTANTS = {
     },
     "oracles/test_long_run": {
         "cycles of a difference that are too long": "test_a_difference_with_cycles_that_are_too_long_is_found",
+        "averages on pieces with cycles that are too long": (
+            "test_an_average_on_pieces_with_cycles_that_are_too_long_is_found"
+        ),
         "averages divided by too much": "test_a_planted_error_is_found[dividing_by_too_much]",
         "rewards before the first cycle": "test_a_planted_error_is_found[counting_from_the_start]",
     },

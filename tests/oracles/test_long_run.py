@@ -16,11 +16,13 @@ from plumdp.base.errors import ModelError
 from plumdp.explaining.audit import _checked_range
 from plumdp.model import RewardStructure
 from plumdp.model.objective import Reward
+from plumdp.region.build import build_region
 from plumdp.relaxation.relax import expression_wise, rectangular
-from plumdp.solver.coupled import by_cycles
+from plumdp.solver.coupled import box_expansions, by_cycles
 from plumdp.solver.coupled.bounds import find_coupled_bounds
 from plumdp.solver.coupled.brackets import Approximation
 from plumdp.solver.coupled.gradient import policy_gradient
+from plumdp.solver.coupled.pieces import find_by_pieces
 from plumdp.stages import evaluate, instantiate, solve
 
 pytestmark = pytest.mark.slow
@@ -119,13 +121,16 @@ def test_bounds_hold_at_every_point_of_a_region(seed):
     policy = np.array([rng.integers(a, b) for a, b in pairwise(model.graph.first_choice.tolist())])
     uncertain = (rectangular if seed % 2 else expression_wise)(model, region)
     bounds = find_coupled_bounds(model, policy, objective, region, uncertain)
+    on_pieces = find_by_pieces(model, policy, objective, region, uncertain)
     against = [evaluate(uncertain, policy, objective, nature=nature) for nature in ("robust", "optimistic")]
     for point in points_of(rng, model, region, 12):
         value = exact_average(model, policy, objective, rows_at(model, point))
         if value is None:
             assert isinstance(bounds, str)
+            assert isinstance(on_pieces, str)
             continue
-        assert isinstance(bounds, str) or Fraction(bounds.lower) <= value <= Fraction(bounds.upper)
+        for found in (bounds, on_pieces):
+            assert isinstance(found, str) or Fraction(found.lower) <= value <= Fraction(found.upper)
         assert Fraction(float(against[0].lower[0])) <= value <= Fraction(float(against[1].upper[0]))
 
 
@@ -166,7 +171,7 @@ def counting_from_the_start(monkeypatch):
         cycles = real(model, policy, objective, point)
         if not isinstance(cycles, str):
             reward = objective.terms(model.graph).reward[cycles.model.graph.memory.choice]
-            cycles = by_cycles.Cycles(cycles.model, cycles.policy, reward, cycles.steps, cycles.end)
+            cycles = replace(cycles, reward=reward)
         return cycles
 
     monkeypatch.setattr("plumdp.solver.coupled.bounds.cycles_of", cycles_of)
@@ -240,7 +245,7 @@ def test_differences_hold_at_points_of_the_region():
     assert bounds.not_coupled == ""
 
 
-def wrong_difference(seed, seen):
+def wrong_difference(seed, seen, find=find_coupled_bounds):
     """Return the exact differences of two averages outside of their coupled bounds, at points of a region."""
     rng = np.random.default_rng(seed)
     model = random_model(rng)
@@ -248,10 +253,10 @@ def wrong_difference(seed, seen):
     region = random_ellipsoid(rng, model.space, widest=0.1)
     uncertain, ends = rectangular(model, region), [*pairwise(model.graph.first_choice.tolist())]
     policies = [np.array([rng.integers(a, b) for a, b in ends]) for _ in range(2)]
-    bounds = find_coupled_bounds(model, policies[0], objective, region, uncertain, less=policies[1])
+    bounds = find(model, policies[0], objective, region, uncertain, less=policies[1])
     if isinstance(bounds, str):
         return []
-    alone = [find_coupled_bounds(model, policy, objective, region, uncertain) for policy in policies]
+    alone = [find(model, policy, objective, region, uncertain) for policy in policies]
     seen["bounded"] += 1
     seen["narrower"] += bounds.upper - bounds.lower < sum(each.upper - each.lower for each in alone)
     wrong = []
@@ -262,9 +267,10 @@ def wrong_difference(seed, seen):
     return wrong
 
 
-def test_coupled_differences_of_averages_hold_at_every_point_of_a_region():
+@pytest.mark.parametrize("find", [find_coupled_bounds, find_by_pieces])
+def test_coupled_differences_of_averages_hold_at_every_point_of_a_region(find):
     seen = Counter()
-    assert [wrong for seed in range(N_DIFFERENCES) for wrong in wrong_difference(seed, seen)] == []
+    assert [wrong for seed in range(N_DIFFERENCES) for wrong in wrong_difference(seed, seen, find)] == []
     assert seen["bounded"] > N_DIFFERENCES / 2
     assert seen["narrower"] > 0.8 * seen["bounded"]
 
@@ -273,6 +279,37 @@ def test_a_difference_with_cycles_that_are_too_long_is_found(monkeypatch):
     right = Approximation.divided_by
     monkeypatch.setattr(Approximation, "divided_by", lambda self, number: right(self, 10 * number))
     assert any(wrong_difference(seed, Counter()) for seed in range(N_DIFFERENCES))
+
+
+def test_an_average_on_pieces_with_cycles_that_are_too_long_is_found(monkeypatch):
+    """State 0 is left with probability p and state 1 at once, so that it has p / (1 + p) of the time.
+
+    Errors are divided by a length that no cycle has.
+    """
+    p = plumdp.parameters("p")[0]
+
+    def step(s):
+        return {"go": [(p, s._replace(x=1)), (1 - p, s)] if s.x == 0 else [(1, s._replace(x=0))]}
+
+    space = plumdp.ParameterSpace.box({"p": ("1/10", "9/10")})
+    model = plumdp.explore(step, {"x": 0}, space=space, rewards={"one": lambda s: s.x})
+    objective, region = Reward(model.rewards["one"], "max", average=True), build_region(space, (), (), ())
+    sought = model, [0, 1], objective, region, rectangular(model, region)
+    exact = Fraction(1, 11), Fraction(9, 19)
+
+    def holds():
+        found = find_by_pieces(*sought)
+        return found.lower <= exact[0] and exact[1] <= found.upper
+
+    assert holds()
+    growth = box_expansions._Rows.growth
+    monkeypatch.setattr("plumdp.solver.coupled.pieces._MOST_PIECES", 8)
+    assert holds()
+    is_length = iter([False, False, False, True] * 100)  # margins are asked for three times
+    monkeypatch.setattr(
+        box_expansions._Rows, "growth", lambda self, m: growth(self, m) - (1 - 1e-3 if next(is_length) else 0)
+    )
+    assert not holds()
 
 
 def test_a_policy_that_draws_has_the_average_of_its_mixed_rows():
