@@ -48,6 +48,11 @@ MUTANTS = {
         "halving where bets may win less against smaller means": (
             "test_an_excluded_cell_says_nothing_of_cells_below_it"
         ),
+        "sizes that know the task of their run": "test_sizes_that_know_the_task_are_not_fair",
+        "a chance of arms that is wrong": "test_a_wrong_chance_of_arms_is_found",
+        "the least outcome of a second arm": (
+            "test_a_run_of_the_second_arm_that_is_not_known_lowers_the_lower_end_by_its_best_outcome"
+        ),
     },
     "unit/test_agreement": {
         "cells that have seen nothing": "test_a_cell_that_has_seen_nothing_is_refused_wherever_it_is[1]",

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from tiers import size
 
 from plumdp.confidence import run_bets
-from plumdp.confidence.run_bets import cell_edges, log_evidence_outside, mean_ends
+from plumdp.confidence.run_bets import Draws, cell_edges, difference_ends, log_evidence_outside, mean_ends, scores_of
 from plumdp.confidence.run_kernels import bet_against, capital_at
 
 N = size(8, 12)
@@ -151,3 +151,94 @@ def test_evidence_is_against_all_that_is_claimed():
         assert (log_evidence_outside(values, values, claimed, 0.01, 100) >= np.log(100)) == is_excluded
         lower, upper = mean_ends(values, values, 0.01, 100)
         assert is_excluded == (upper < claimed[0] or lower > claimed[1])
+
+
+def draws(is_first, chance, task=None):
+    n = len(is_first)
+    return Draws(np.asarray(is_first, bool), np.full(n, chance), np.zeros(n, np.int64) if task is None else task)
+
+
+@pytest.mark.parametrize("chance", [0.5, 0.2])
+def test_the_mean_of_a_score_is_the_difference_of_the_arms_whatever_came_before(chance):
+    rng, (first, second) = np.random.default_rng(7), (0.8, 0.3)
+    for n in range(20):
+        past, arms, tasks = rng.integers(0, 2, n).astype(float), rng.random(n) < chance, rng.integers(0, 3, n + 1)
+        mean = 0.0
+        for arm, value, weight in (
+            (True, 1.0, chance * first),
+            (True, 0.0, chance * (1 - first)),
+            (False, 1.0, (1 - chance) * second),
+            (False, 0.0, (1 - chance) * (1 - second)),
+        ):
+            score, least, most = scores_of(np.append(past, value), draws(np.append(arms, arm), chance, tasks))
+            assert least[n] <= score[n] <= most[n]
+            mean += weight * score[n]
+        assert mean == pytest.approx(first - second, abs=1e-12)
+
+
+def test_what_a_score_was_known_to_be_does_not_depend_on_its_run():
+    rng = np.random.default_rng(8)
+    past, arms, tasks = rng.random(30), rng.random(30) < 0.5, rng.integers(0, 4, 30)
+    whole = scores_of(past, draws(arms, 0.5, tasks))
+    for n in (0, 5, 29):
+        others = [(np.append(past[:n], y), np.append(arms[:n], a), np.append(tasks[:n], t))
+                  for y, a, t in product((0.0, 1.0), (False, True), (0, 3, 9))]  # fmt: skip
+        for value, arm, task in others:
+            _, least, most = scores_of(value, draws(arm, 0.5, task))
+            assert (least[n], most[n]) == (whole[1][n], whole[2][n])
+
+
+def test_sizes_that_know_the_task_are_not_fair():
+    """Tasks are ½ : ½ with values (¾, ¼) and (½, 1), so that the mean is 0; cut by its own task, a bet wins 17/16."""
+    half, mean, own, all_tasks = Fraction(1, 2), Fraction(0), Fraction(0), Fraction(0)
+    tasks = [(Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 2), Fraction(1))]
+    least = [a - b + min(-a / half, -(1 - b) / half) for a, b in tasks]
+    for (a, b), low in zip(tasks, least, strict=True):
+        for value, h, sign in ((a, a, 1), (b, b, -1)):
+            for y, weight in ((1, value), (0, 1 - value)):
+                score, chance = a - b + sign * (y - h) / half, half * half * weight
+                mean += chance * score
+                own += chance * (1 + Fraction(3, 4) / -low * score)
+                all_tasks += chance * (1 + Fraction(3, 4) / -min(least) * score)
+    assert (mean, own, all_tasks) == (0, Fraction(17, 16), 1)
+
+
+def missed_differences(n_games, error, *, said=0.5, actual=0.5, n_tasks=1, n=80, cut=0.0):
+    """Return how often the difference of two arms is missed; ``cut`` is the share of the second's wins not seen."""
+    rng, missed = np.random.default_rng([n, n_tasks]), 0
+    for _ in range(n_games):
+        task, is_first = rng.integers(0, n_tasks, n), rng.random(n) < actual
+        chance = np.where(is_first, 0.7, 0.6) + 0.2 * (task - (n_tasks - 1) / 2)
+        value = (rng.random(n) < chance).astype(float)
+        is_open = ~is_first & (value == 1) & (rng.random(n) < cut)
+        ends = difference_ends(np.where(is_open, 0.0, value), value, draws(is_first, said, task), error, n)
+        missed += not ends[0] <= 0.1 <= ends[1]
+    return missed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", [0.5, 0.1])
+@pytest.mark.parametrize("options", [{}, {"n_tasks": 3}, {"actual": 0.2, "said": 0.2}, {"cut": 0.5}])
+def test_differences_of_drawn_arms_are_missed_as_rarely_as_said(options, error):
+    n = size(60, 5000)
+    assert missed_differences(n, error, **options) <= binom.ppf(0.999, n, error)
+
+
+def test_a_wrong_chance_of_arms_is_found():
+    """The first score is 2 (y - 1/2) or the opposite with a chance of 1/2; drawn with 11/20, its mean is 0.51."""
+    mean = 0.0
+    for arm, weight, value in ((True, 0.55, 0.8), (False, 0.45, 0.3)):
+        won, lost = (scores_of(np.array([y]), draws([arm], 0.5))[0][0] for y in (1.0, 0.0))
+        mean += weight * (value * won + (1 - value) * lost)
+    assert mean == pytest.approx(0.55 * 0.6 + 0.45 * 0.4)
+    assert abs(mean - 0.5) > 0.009
+
+
+def test_a_run_of_the_second_arm_that_is_not_known_lowers_the_lower_end_by_its_best_outcome():
+    """Literally the least outcome of both arms would say more than is known."""
+    is_first, value = np.tile([True, False], 40), np.tile([1.0, 1.0, 0.0, 1.0], 20)
+    lower = np.where(is_first, value, 0.0)
+    literal = difference_ends(lower, lower, draws(is_first, 0.5), 0.1, 80)
+    ends = difference_ends(lower, value, draws(is_first, 0.5), 0.1, 80)
+    assert ends[0] == difference_ends(value, value, draws(is_first, 0.5), 0.1, 80)[0] < 0 < literal[0]
+    assert ends[1] == literal[1]

@@ -32,6 +32,7 @@ from plumdp.certifying.narrowing import on_its_own, worth_a_look
 from plumdp.certifying.valuation import best_of_all, best_valuation, value_policy
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
+from plumdp.data.whole_runs import WholeRuns
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.learning.methods import Sets
@@ -57,6 +58,7 @@ def certify(
     relaxation: Relaxation | None = None,
     policy: Policy | None = None,
     announced: bool = False,
+    runs: WholeRuns | None = None,
     memory: bool = True,
     precision: float = 1e-6,
     threads: int | None = None,
@@ -80,6 +82,9 @@ def certify(
     announced
         Say that you chose the policy before you looked at these data, or by ``counts.before_bets()`` alone. Then bets
         are placed on its value, which makes bounds narrower, those of a table by much; the certificate repeats it.
+    runs
+        Whole runs under an announced policy, as ``read_whole_runs`` returns them: what they earned bounds its value as
+        well, without the model's probabilities, which says most where data are few. They may be in ``counts`` too.
     memory
         Whether the policy for an objective with a number of steps may count them; False asks for one action per state.
         A policy that you give has memory if it was found with memory.
@@ -113,7 +118,7 @@ def certify(
     """
     require_model("certify", model)  # stage 1; the counts are stage 2
     question = ask(objective, model, memory=_may_count(memory, policy))
-    question = announcing(question, policy, announced=announced)
+    question = announcing(question, policy, announced=announced, runs=runs)
     with thread_limit(threads):
         learned = learn(
             model,
@@ -128,11 +133,17 @@ def certify(
         return conclude(learned, question, relaxation=relaxation, policy=policy, precision=precision)
 
 
-def announcing(question: Question, policy: Policy | None, *, announced: bool = True) -> Question:
+def announcing(
+    question: Question, policy: Policy | None, *, announced: bool = True, runs: WholeRuns | None = None
+) -> Question:
     """Return the question with the policy that is given, if its user says that the data did not choose it."""
+    if runs is not None and not announced:
+        raise DataError(
+            Option("runs"), ": these are runs of a policy that was there before; say ", Option("announced", True)
+        )
     if announced and policy is None:
         raise DataError(Option("announced", True), ": this is about a policy of your own; give one, or leave it out")
-    return replace(question, policy=policy) if announced else question
+    return replace(question, policy=policy, runs=runs) if announced else question
 
 
 def comparing(question: Question, policy: Policy | None, rival: Policy) -> list[Question]:
@@ -211,6 +222,7 @@ def compare(
     relaxations: Sequence[Relaxation] | None = None,
     policy: Policy | None = None,
     announced: bool = False,
+    runs: WholeRuns | None = None,
     memory: bool = True,
     precision: float = 1e-6,
     threads: int | None = None,
@@ -226,7 +238,7 @@ def compare(
     ----------
     relaxations
         Those that are compared; by default all that there are for the confidence set, from loose to tight.
-    objective, policy, announced, memory, precision, threads
+    objective, policy, announced, runs, memory, precision, threads
         As of ``certify``.
     confidence, confidence_set, events, misfit, evidence
         As of ``certify``.
@@ -245,7 +257,8 @@ def compare(
     coupled      0.280 0.297
     """
     require_model("compare", model)
-    question = announcing(ask(objective, model, memory=_may_count(memory, policy)), policy, announced=announced)
+    question = ask(objective, model, memory=_may_count(memory, policy))
+    question = announcing(question, policy, announced=announced, runs=runs)
     with thread_limit(threads):
         learned = learn(
             model,

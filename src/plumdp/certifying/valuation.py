@@ -9,8 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.errors import DataError
 from plumdp.certifying.policy_search import search_policies
 from plumdp.learning.learned import Learned
+from plumdp.learning.run_evidence import RunEnds
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.levels import is_mapped
 from plumdp.model.objective import Objective
@@ -120,11 +122,28 @@ def by_bets(sought: Sought, proofs: Proofs) -> Proof | str:
     return bounds_by_bets(sought.learned.bounds, sought.question, policies, nature)
 
 
+def by_runs(sought: Sought, proofs: Proofs) -> Proof | str:
+    """Return bounds by what whole runs of the policies earned, if these were announced with them."""
+    graph, given = sought.question.model.graph, (sought.policy, *(() if sought.less is None else (sought.less,)))
+    policies = [as_choices(graph, check_policy(graph, each)) for each in given]
+    for ends in sought.learned.bounds.of_kind(RunEnds):
+        if ends.is_about(sought.question, policies):
+            lower, upper = best_ends(proofs.values())
+            if ends.lower > upper or ends.upper < lower:
+                raise DataError(
+                    f"whole runs contradict the model: they alone say between {ends.lower:.6g} and {ends.upper:.6g}, "
+                    f"the model says between {lower:.6g} and {upper:.6g}; mend the model, or leave the runs out"
+                )
+            return Proof(ends.lower, ends.upper, ends.upper - ends.lower, 0.0, 0.0, "whole runs")
+    return ""
+
+
 PROVERS: dict[str, Prover] = {
     "nature": against_nature,
     "expansion": by_expansion,
     "pieces": by_pieces,
     "bets": by_bets,
+    "runs": by_runs,
 }
 
 

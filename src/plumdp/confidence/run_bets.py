@@ -13,14 +13,17 @@ elsewhere they hold as well. Renewed sizes depend on m, so that the capital need
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil, log, sqrt
 from statistics import NormalDist
 
 import numpy as np
+import numpy.typing as npt
 
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.rounding import UNIT, UP, FloatArray
 from plumdp.confidence.run_kernels import bet_against, capital_at
+from plumdp.model.graph import BoolArray
 
 _CELLS = 8  # for each square root of a run
 _MOST_CELLS = 1 << 14
@@ -110,3 +113,49 @@ def _prior(within: Range) -> FloatArray:
 def _off(n: int) -> float:
     """Return by how much roundings may have raised a capital after n runs, relative to it."""
     return 1.01 * UNIT * _ROUNDINGS * (n + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Runs of two arms, each drawn with a chance that was written down before its draw."""
+
+    is_first: BoolArray  # (n_runs): whether the first arm was drawn
+    chance: FloatArray  # (n_runs): that the first arm would be
+    task: npt.NDArray[np.int64]  # (n_runs): by number, drawn anew for each run; all zero if there is one task
+
+
+def difference_ends(lower: FloatArray, upper: FloatArray, draws: Draws, error: float, planned: float) -> Range:
+    """Return bounds on the mean of a first arm less that of a second one, of which one was drawn for each run.
+
+    Outcomes lie between 0 and 1. One that is not known makes the score of its run as small as it may be for the lower
+    end: that is the least outcome of the first arm, and the largest of the second.
+    """
+    least = scores_of(np.where(draws.is_first, lower, upper), draws)
+    most = scores_of(np.where(draws.is_first, upper, lower), draws)
+    off = 16 * UNIT / np.minimum(draws.chance, 1 - draws.chance)  # of a score, whose terms pass five roundings
+    sides = (least[0] - off, most[0] + off, error, planned)
+    return mean_ends(*sides, least=least[1] - 2 * off, most=most[2] + 2 * off, within=(-1.0, 1.0))
+
+
+def scores_of(outcome: FloatArray, draws: Draws) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return scores of runs whose mean is the difference of two arms, and what each was known to lie between.
+
+    That of a run is h - h' + (y - h) / π of the first arm, and h - h' - (y - h') / (1 - π) of the second, where h and
+    h' are means of both arms in earlier runs, for its task. What was known before must hold for all tasks, since sizes
+    that know the task of a run bet on that too.
+    """
+    n_tasks = int(draws.task.max(initial=0)) + 2  # one of them is never there, as are tasks of later runs
+    total, count = np.zeros((2, n_tasks)), np.zeros((2, n_tasks))
+    score, least, most = np.empty(len(outcome)), np.empty(len(outcome)), np.empty(len(outcome))
+    for i, (y, is_first, chance, task) in enumerate(
+        zip(outcome, draws.is_first, draws.chance, draws.task, strict=True)
+    ):
+        arm = (total.sum(axis=1) + 1) / (count.sum(axis=1) + 2)
+        h, other = (total + 2 * arm[:, None]) / (count + 2)  # (n_tasks) each; of a task without runs it is the arm's
+        least[i] = (h - other + np.minimum(-h / chance, -(1 - other) / (1 - chance))).min()
+        most[i] = (h - other + np.maximum((1 - h) / chance, other / (1 - chance))).max()
+        won = (y - h[task]) / chance if is_first else -(y - other[task]) / (1 - chance)
+        score[i] = h[task] - other[task] + won
+        total[int(not is_first), task] += y
+        count[int(not is_first), task] += 1
+    return score, least, most

@@ -29,6 +29,8 @@ from plumdp.model.text import one_line
 
 TESTS = Fraction(1, 40)  # of the error, for tests of the model as a whole
 _NUMBERS = Fraction(1, 40)  # of the numbers that it fixes, once as intervals and once as predictions
+_OF_RUNS = Fraction(4, 5)  # of the error of a set, if few whole runs were announced, or else what is left
+_FEW = 100  # whole runs for each state
 OF_SET = 1 - TESTS - 2 * _NUMBERS  # of a confidence set beside all of these
 
 
@@ -75,6 +77,14 @@ class DrawnAtOnce(Constraint, Protocol):
     @property
     def guarantee(self) -> Guarantee:
         """The assumption that its confidence rests on."""
+
+
+class HasExpected(Protocol):
+    """Whole runs, and how many of them were announced before there were any, if somebody said so."""
+
+    @property
+    def expected(self) -> float | None:
+        """Their announced number."""
 
 
 OneKind = TypeVar("OneKind")
@@ -172,7 +182,9 @@ class Counted:
     def divided(self, budget: ErrorBudget) -> ErrorBudget:
         """Return the budget of a set beside tests of the numbers that the model fixes, and beside other studies."""
         budget = with_fixed_numbers(budget) if len(self.cache.fixed) else budget
-        return beside_studies(budget) if self.has_studies else budget
+        budget = beside_studies(budget) if self.has_studies else budget
+        runs = [question.runs for question in self.questions if question.runs is not None]
+        return beside_runs(budget, runs, self.model.graph.n_states) if runs else budget
 
 
 def require_error(error: float) -> None:
@@ -208,6 +220,18 @@ def with_fixed_numbers(budget: ErrorBudget) -> ErrorBudget:
     intervals = Share("fixed_numbers", _NUMBERS, "intervals of fixed numbers")
     if_wrong = graph_alone(budget["graph_alone"] / 2)  # half of it beside tests of fixed numbers
     return replace(budget, beside=(*budget.beside, *predictions, intervals), if_wrong=if_wrong)
+
+
+def beside_runs(budget: ErrorBudget, runs: Sequence[HasExpected], n_states: int) -> ErrorBudget:
+    """Return the budget beside bets on whole runs, which have most of the error of a set if few were announced.
+
+    Below some hundred runs for each state, the rows of a model are hardly known. How many there are decides nothing.
+    """
+    are_few = any(each.expected is None or each.expected < _FEW * n_states for each in runs)
+    share = _OF_RUNS if are_few else 1 - _OF_RUNS
+    of_set = tuple(each._replace(fraction=(1 - share) * each.fraction) for each in budget.of_set)
+    of_runs = Share("run_bets", share * budget.confidence_set, "bets on whole runs")
+    return replace(budget, of_set=of_set, beside=(of_runs, *budget.beside))
 
 
 def beside_studies(budget: ErrorBudget) -> ErrorBudget:

@@ -33,11 +33,13 @@ from plumdp.data.spark_logs import SPARK
 from plumdp.data.sql import select_sql
 from plumdp.data.values import Codes, shown
 from plumdp.model.elsewhere import elsewhere_of
-from plumdp.model.graph import BoolArray, Graph, Indices
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.text import number_of, one_line
+from plumdp.model.text import listing, number_of, one_line
 
 _RUN = "number of the run"  # no variable is called so
+_OF_ROWS = ("label", "state", "action")
+_ARM, _CHANCE, _TASK = "arm of the run", "chance of the run", "task of the run"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,11 @@ class WholeRuns:
     only_ordered: bool  # whether steps only put rows in order, so that a missing one does not show
     files: tuple[LogFile, ...] = ()
     expected: float | None = None  # runs that were announced before there were any; then names put runs in order
+    return_range: tuple[float, float] | None = None  # between which all returns lie, if somebody said so beforehand
+    arm: npt.NDArray[Any] | None = None  # (n_runs): whose run it was, as was known before it began
+    chance: FloatArray | None = None  # (n_runs): with which its arm was drawn
+    task: npt.NDArray[Any] | None = None  # (n_runs): that was drawn before the arm
+    arms: tuple[str, ...] = ()  # that were chosen of these, in this order
 
     def __repr__(self) -> str:
         return one_line(self, number_of(len(self), "run"), number_of(len(self.state) - len(self), "step"))
@@ -69,6 +76,24 @@ class WholeRuns:
         """How many steps were taken before each row."""
         return np.arange(len(self.state)) - self.first[self.run]
 
+    def of(self, *arms: str) -> WholeRuns:
+        """Return the runs of some arms; where arms are compared, the first is compared to the second."""
+        if self.arm is None:
+            raise DataError("these runs have no arms; say which column names them with ", Option("arm", ...))
+        there = [shown(each) for each in np.unique(self.arm)]
+        unknown = [each for each in arms if each not in self.arm]
+        if unknown or not arms:
+            raise DataError(f"{', '.join(map(shown, unknown)) or 'no arm'}: choose arms of {listing(there)}")
+        keep, n_all = np.flatnonzero(np.isin(self.arm, arms)), len(there)
+        chosen: dict[str, Any] = {name: getattr(self, name)[np.isin(self.run, keep)] for name in _OF_ROWS}
+        of_runs = {name: getattr(self, name) for name in ("names", "arm", "chance", "task")}
+        chosen |= {name: None if each is None else each[keep] for name, each in of_runs.items()}
+        chosen["first"] = np.append(0, np.cumsum(np.diff(self.first)[keep]))
+        if n_all > 2 or len(arms) != n_all:
+            chosen["chance"] = None  # among these arms it would be another one, which nobody wrote down
+        expected = None if self.expected is None else self.expected * len(arms) / n_all
+        return replace(self, **chosen, expected=expected, arms=arms)
+
     def place(self, row: int) -> str:
         """Return the name of the run and the step of a row, for messages."""
         return f"run {shown(self.names[self.run[row]])}, step {shown(self.label[row])}"
@@ -83,6 +108,10 @@ def read_whole_runs(
     actions: Actions | None = None,
     form: LogForm | None = None,
     expected: float | None = None,
+    return_range: tuple[float, float] | None = None,
+    arm: str | None = None,
+    chance: str | None = None,
+    task: str | None = None,
 ) -> WholeRuns:
     """Return the runs in a log, which names run and step of each row; options are those of ``read_log``.
 
@@ -90,7 +119,13 @@ def read_whole_runs(
     that it does not have is "elsewhere".
 
     ``expected`` is how many runs you announced before there were any. It says as well that runs are numbered in the
-    order in which they were made, and that each had ended before the next began.
+    order in which they were made, and that each had ended before the next began. ``return_range`` are two numbers
+    between which the returns of all runs lie, such as a cap on costs, that you fixed before.
+
+    ``arm`` is the column that says whose run it is, of which ``runs.of("A")`` are those of one, and ``runs.of("A",
+    "B")`` those of two that are compared. It must have been written before the run began: who finds out by the actions
+    whose run it was looks at how it went. ``chance`` is the column with the probability with which this arm was drawn
+    for the run, if it was, and ``task`` that of what it had to do, if that is drawn anew for each run, before the arm.
 
     >>> import pandas as pd
     >>> from plumdp import case_study
@@ -112,6 +147,11 @@ def read_whole_runs(
                 f"row; this log has {', '.join(log.columns)}; say which they are with ",
                 Option("columns", {"episode": ..., "step": ...}),
             )
+        named = {_ARM: arm, _CHANCE: chance, _TASK: task}
+        for option, column in zip(("arm", "chance", "task"), named.values(), strict=True):
+            if column is not None and column not in log.columns:
+                raise DataError(Option(option, column), f": the log has no such column, only {', '.join(log.columns)}")
+        found |= {name: column for name, column in named.items() if column is not None}
         block = _ordered(log.keep(source_columns(found.values()), is_read_again=False), model.graph, form, found)
     matcher = Matcher(model.graph, mapping.action_names)
     rows = _Rows(block, np.flatnonzero(np.diff(block[_RUN], prepend=-1)))
@@ -126,11 +166,25 @@ def read_whole_runs(
         after = _states(rows, matcher, model, next_columns(model.graph))
         _require_connected(rows, state, after, model.graph)
         made = _with_ends(rows, state, action, after, only_ordered, describe_files(files))
-        return replace(made, expected=expected)
-    action[rows.last] = -1
-    bounds = np.append(rows.first, len(state))
-    names = block[EPISODE][rows.first]
-    return WholeRuns(names, bounds, block[STEP], state, action, only_ordered, describe_files(files), expected)
+    else:
+        action[rows.last] = -1
+        bounds, names = np.append(rows.first, len(state)), block[EPISODE][rows.first]
+        made = WholeRuns(names, bounds, block[STEP], state, action, only_ordered, describe_files(files))
+    of_runs: dict[str, Any] = {
+        name: None if column not in block else _once(rows, column)
+        for name, column in (("arm", _ARM), ("chance", _CHANCE), ("task", _TASK))
+    }
+    return replace(made, expected=expected, return_range=return_range, **of_runs)
+
+
+def _once(rows: _Rows, column: str) -> npt.NDArray[Any]:
+    """Return what a column says of each run, the same in all of its rows; refuse a run that changes it."""
+    values = rows.block[column]
+    is_changed = rows.follows & (values[1:] != values[:-1])
+    if is_changed.any():
+        row = int(np.argmax(is_changed)) + 1
+        raise DataError(f"{rows.place(row)}: the {column} changes here from {values[row - 1]!r} to {values[row]!r}")
+    return np.asarray(values[rows.first])
 
 
 class _Rows(NamedTuple):

@@ -23,6 +23,7 @@ from plumdp.learning.directions import solver_of, value_directions
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import PLACED, SETS, TABLE, Sets, view_of
 from plumdp.learning.options import chosen_kind, error_of, refuse_chosen
+from plumdp.learning.run_evidence import with_runs
 from plumdp.learning.studies import allowed_studies, with_errors, with_studies
 from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP
@@ -100,12 +101,17 @@ def learn(
         data = replace(data, pilot=drawn_pilot(data, is_table=counted.is_table))
     for question in questions if is_asked else ():
         if question.chosen_by:
-            refuse_chosen(question, data, kind)
+            # a policy that the first of these data chose was not there when these began to run
+            refuse_chosen(question, data, kind if question.runs is None else "likelihood")
         solver_of(question, solvers)
+    if any(question.runs is not None for question in questions) and not is_asked:
+        raise DataError(Option("confidence_set", kind), ": whole runs stand beside likelihood sets and tables alone")
     directions = value_directions(questions, solvers) if is_asked else None
     announced = questions if is_asked else ()
     given = Counted(cache, data, error, announced, directions, float(misfit), bool(studies), events)
-    found = SETS[kind](given)  # stage 3 (Section 2.3); it divides the error before it looks at outcomes
+    found = with_runs(
+        SETS[kind](given), given
+    )  # stage 3 (Section 2.3); it divides the error before it looks at outcomes
     found = _widened(found, misfit) if misfit else found
     clock.lap("intervals")
     region = find_region(counted.space, counted.expressions, found.constraints)  # stage 4 (Section 3, Theorem 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,7 @@ class Question:
     policy: Policy | None = None
     against: Policy | None = None
     forgets: str = ""  # why policies are sought that do not count steps, though these could do better
+    runs: Any = None  # whole runs of the policies (``read_whole_runs``), whose outcomes bound their values as well
     chosen_by: frozenset[str] = frozenset()  # marks of data that led to the policies, as far as these know it
 
     def __post_init__(self) -> None:

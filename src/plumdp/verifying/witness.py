@@ -163,6 +163,7 @@ def _questions(learned: Learned, certificate: Certificate) -> Iterator[Question]
 def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any], certificate: Certificate) -> None:
     unknown = {
         "models on disk": learned.model.graph.levels is not None,
+        "bounds by whole runs": bool(learned.budget["run_bets"]),
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
         f"{learned.kind!r} sets (those of the kinds 'likelihood' and 'interval', and tables, have witnesses)": (
             learned.kind not in (*KINDS, "table")

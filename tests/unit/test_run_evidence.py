@@ -1,0 +1,155 @@
+"""Whole runs of announced policies as evidence: what they add to tables, what they cost, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+from tiers import size
+
+import plumdp as pl
+from plumdp.data import read_whole_runs, record
+from plumdp.learning.run_evidence import RunEnds
+from plumdp.model import Question
+from plumdp.model.language.property import as_objective
+
+GOAL = 'Pmax=? [ F "goal" ]'
+
+
+def walk(state):
+    if state.x in (0, 4):
+        return {"stay": [(1, state)]}
+    up, down = state._replace(x=state.x + 1), state._replace(x=state.x - 1)
+    return {"walk": pl.unknown(up, down), "run": pl.unknown(up, down)}
+
+
+TABLE = pl.explore(walk, {"x": 2}, labels={"goal": lambda s: s.x == 4, "end": lambda s: s.x in (0, 4)})
+UP = {"walk": 0.5, "run": 0.6}
+TRUTH = {name: 1 / (1 + ((1 - p) / p) ** 2) for name, p in UP.items()}  # the gambler's ruin, from 2 of 4
+
+
+def chances():
+    graph, x = TABLE.graph, TABLE.graph.states["x"]
+    action = np.array(graph.action_names)[graph.action[graph.choice_of_transition()]]
+    goes_up = x[graph.successor] > x[graph.state_of_choice()[graph.choice_of_transition()]]
+    up = np.array([UP.get(name, 1.0) for name in action])
+    return np.where(action == "stay", 1.0, np.where(goes_up, up, 1 - up))
+
+
+def log_of(n, seed, chance=0.5):
+    """Return a log of runs of the arms A, which runs, and B, which walks; one is drawn for each run."""
+    is_first = np.random.default_rng(seed).random(n) < chance
+    parts = []
+    for arm, own, policy, p in (("A", is_first, "run", chance), ("B", ~is_first, "walk", 1 - chance)):
+        made = record(TABLE, chances(), int(own.sum()), rng=[seed, ord(arm)], max_steps=300, policy=policy,
+                      stop=TABLE.labels["end"])  # fmt: skip
+        frame = pd.DataFrame(made.columns("transitions"))
+        parts.append(frame.assign(episode=np.flatnonzero(own)[frame.episode], arm=arm, p=p))
+    return pd.concat(parts).sort_values(["episode", "step"], ignore_index=True)
+
+
+def asked(runs, **policies):
+    return Question(TABLE, as_objective(GOAL, TABLE), runs=runs, **policies)
+
+
+def difference(log, *, confidence=0.95, runs=None, n=100):
+    counts = pl.read_log(TABLE, log, order="runs", expected=n)
+    question = asked(runs, policy="run", against="walk")
+    learned = pl.learn(TABLE, counts, objectives=[question], confidence=confidence)
+    return pl.difference(learned, GOAL, "run", "walk")
+
+
+def test_few_runs_of_a_table_are_worth_most_as_whole_runs():
+    n = 100
+    log = log_of(n, 1)
+    runs = read_whole_runs(TABLE, log, expected=n, arm="arm", chance="p")
+    without, found = difference(log), difference(log, runs=runs.of("A", "B"))
+    drawn, apart = found.upper - found.lower, difference(log, runs=read_whole_runs(TABLE, log, arm="arm").of("A", "B"))
+    normal = 2 * 1.96 * np.sqrt(sum(p * (1 - p) for p in TRUTH.values()) / (n / 2))
+    assert drawn < 1.4 * normal < without.upper - without.lower
+    assert drawn < apart.upper - apart.lower < without.upper - without.lower
+    assert found.lower <= TRUTH["run"] - TRUTH["walk"] <= found.upper
+    budget = dict(found.first.budget)
+    assert sum(budget.values()) <= 1.05  # 0.05 of which are spent only if the model is wrong
+    assert budget["bets on whole runs"] == pytest.approx(0.8 * (1 - 0.025), abs=0.05)
+    said = "; ".join(found.first.assumptions)
+    for words in ("you announced 100 runs", "whose run a run is was written down before", "drawn with the chance",
+                  "rest on no probability of the model"):  # fmt: skip
+        assert words in said
+
+
+def test_the_share_of_runs_is_fixed_by_what_was_announced_and_not_by_what_came():
+    log = log_of(60, 2)
+    shares = []
+    for expected in (60, 10_000):
+        runs = read_whole_runs(TABLE, log, expected=expected, arm="arm")
+        counts = pl.read_log(TABLE, log, order="runs", expected=expected)
+        question = asked(runs.of("A"), policy="run")
+        shares.append(float(pl.learn(TABLE, counts, objectives=[question]).budget["run_bets"]))
+        learned = pl.learn(TABLE, counts, objectives=[asked(None, policy="run")])
+        assert not learned.budget["run_bets"]
+        assert not learned.bounds.of_kind(RunEnds)
+    assert shares[0] > 2 * shares[1] > 0
+
+
+@pytest.mark.slow
+def test_values_by_whole_runs_are_missed_as_rarely_as_said():
+    n, missed, error = size(30, 2000), 0, 0.5
+    for seed in range(n):
+        log = log_of(40, seed)
+        runs = read_whole_runs(TABLE, log, expected=40, arm="arm").of("A")
+        counts = pl.read_log(TABLE, log, order="runs", expected=40)
+        found = pl.certify(TABLE, counts, GOAL, policy="run", announced=True, runs=runs, confidence=1 - error)
+        missed += not found.lower <= TRUTH["run"] <= found.upper
+    assert missed <= binom.ppf(0.999, n, error)
+
+
+def test_runs_say_what_they_say_whatever_the_model_is():
+    """All rows are tied by a model that is wrong, so that its bounds are: the runs contradict it."""
+    log = log_of(600, 3)
+    (p,) = pl.parameters("p")
+
+    def step(state):
+        if state.x in (0, 4):
+            return {"stay": [(1, state)]}
+        up, down = state._replace(x=state.x + 1), state._replace(x=state.x - 1)
+        return {"walk": [(p, up), (1 - p, down)], "run": [(p * 0.9, up), (1 - p * 0.9, down)]}
+
+    wrong = pl.explore(step, {"x": 2}, space=pl.ParameterSpace.box({"p": (0.05, 0.95)}), labels={
+        "goal": lambda s: s.x == 4})  # fmt: skip
+    runs = read_whole_runs(wrong, log, expected=600, arm="arm").of("A")
+    walked = log[log.arm == "B"]
+    counts = pl.read_log(wrong, walked, order="runs", expected=300)
+    with pytest.raises(pl.DataError, match=r"whole runs contradict the model: they alone say between 0\.59"):
+        pl.certify(wrong, counts, GOAL, policy="run", announced=True, runs=runs)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda log: log.assign(arm=log.arm.where(log.index != 1, "C")), "the arm of the run changes here"),
+        (lambda log: log.assign(p=1.0), "a chance above 0 and below 1"),
+        (lambda log: log.assign(action="walk"), "the action is 'walk', but the policy's is 'run'"),
+    ],
+)
+def test_runs_of_no_arm_are_refused(change, told):
+    def compared():
+        runs = read_whole_runs(TABLE, change(log), expected=30, arm="arm", chance="p").of("A", "B")
+        return difference(log, runs=runs)
+
+    log = log_of(30, 4)
+    with pytest.raises(pl.DataError, match=told):
+        compared()
+
+
+def test_runs_without_a_policy_that_was_there_before_are_refused():
+    log = log_of(30, 5)
+    counts, runs = pl.read_log(TABLE, log), read_whole_runs(TABLE, log, arm="arm")
+    with pytest.raises(pl.DataError, match="runs of a policy that was there before; say announced=True"):
+        pl.certify(TABLE, counts, GOAL, policy="run", runs=runs.of("A"))
+    with pytest.raises(pl.DataError, match=r'or of two arms in the order of their policies: runs\.of\("A", "B"\)'):
+        pl.certify(TABLE, counts, GOAL, policy="run", announced=True, runs=runs.of("A", "B"))
+    with pytest.raises(pl.DataError, match="C: choose arms of A, B"):
+        runs.of("C")
+    chosen = pl.certify(TABLE, counts, GOAL).policy
+    with pytest.raises(pl.DataError, match="the policy comes from a certificate of"):
+        pl.certify(TABLE, counts, GOAL, policy=chosen, announced=True, runs=runs.of("A"))
