@@ -62,25 +62,25 @@ def log_evidence_outside(lower: FloatArray, upper: FloatArray, claimed: Range, e
     Sizes are for an error by which the claim would be rejected.
     """
     low, high = (min(max(end, 0.0), 1.0) for end in claimed)
-    won = 0.0
+    won, goal = 0.0, 1 / equal_parts(error, 2)
     for value, least, mean in ((lower, 0.0, high), (-upper, -1.0, -low)):
         floor, sizes = np.full(len(value), least), np.empty((2, len(value)))
-        won += bet_against(value, floor, mean, 2 / error, planned, _prior((least, least + 1)), sizes) / 2
+        won += bet_against(value, floor, mean, goal, planned, _prior((least, least + 1)), sizes) / 2
     return log(won) - _off(len(lower)) - 1e-12
 
 
 def estimate_visible(claimed: Range, n: int, error: float, spread: float) -> float | None:
     """Return about how far outside of what is claimed a mean of [0, 1] is told by n runs in half of all cases."""
-    far = _OVER_NORMAL * NormalDist().inv_cdf(1 - error / 2) * spread / sqrt(n)
+    far = _OVER_NORMAL * NormalDist().inv_cdf(1 - equal_parts(error, 2)) * spread / sqrt(n)
     return far if far <= max(claimed[0], 1 - claimed[1]) else None
 
 
-def _lower_end(value: FloatArray, least: FloatArray, error: float, planned: float, within: Range) -> float:
+def _lower_end(value: FloatArray, least: FloatArray, of_side: float, planned: float, within: Range) -> float:
     """Return a lower bound on a mean: the last number up to which bets exclude everything.
 
     Within a cell all means have the sizes of its upper end, so that there the capital falls as the mean grows.
     """
-    goal = 1 / error * UP * (1 + _off(len(value)))
+    goal = 1 / of_side * UP * (1 + _off(len(value)))
     sizes, edges = np.empty((2, len(value))), cell_edges(planned, within)
     for excluded, other in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         if bet_against(value, least, other, goal, planned, _prior(within), sizes) >= goal:

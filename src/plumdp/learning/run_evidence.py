@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.error_budget import equal_parts
+from plumdp.base.error_budget import equal_parts, favoured_parts
 from plumdp.base.errors import DataError, Option
 from plumdp.confidence.bets import HalfSpace
 from plumdp.confidence.bounded_means import Tally, mean_bounds
@@ -30,7 +30,6 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
 
-_OF_VALUE = 1 / 16  # of the error of runs of two policies, for each by itself
 _LABELLED = "whose run a run is was written down before it began, and it followed that policy to its end (you said so)"
 _DRAWN = "which arm a run takes was drawn with the chance in the log, which was fixed before the draw (you said so)"
 _TASKS = "the task of each run was drawn anew, always by the same law, before its arm (you said so)"
@@ -94,17 +93,16 @@ def _of_question(question: Question, model: ParametricMDP, error: float) -> tupl
         outcomes_of(objective, model, part, graph, policy, return_range=runs.return_range)
         for part, policy in zip(parts, policies, strict=True)
     ]
-    of_value = error if len(policies) == 1 else _OF_VALUE * error
+    errors = favoured_parts(error, 2 * len(policies) - 1)  # of a difference first, if there is one
     ends = []
     for part, each, policy in zip(parts, made, policies, strict=True):
-        low, high = _mean(each, part.expected, of_value)
-        ends.append(RunEnds(question, (policy,), each.value(low, -1), each.value(high, 1), of_value))
+        low, high = _mean(each, part.expected, errors[-1])
+        ends.append(RunEnds(question, (policy,), each.value(low, -1), each.value(high, 1), errors[-1]))
     whole = _joined(runs, made)
     if len(policies) == 2:
-        of_difference = error - 2 * of_value
-        low, high = _difference(runs, whole, parts, made, of_difference)
+        low, high = _difference(runs, whole, parts, made, errors[0])
         both = whole.difference(low, -1), whole.difference(high, 1)
-        ends.append(RunEnds(question, tuple(policies), *both, of_difference))
+        ends.append(RunEnds(question, tuple(policies), *both, errors[0]))
     drawn = [] if runs.chance is None else [_DRAWN, *([] if runs.task is None else [_TASKS])]
     said = [_LABELLED, *assumptions_of_runs(runs, whole, objective), *drawn]
     return ends, said
@@ -144,7 +142,7 @@ def _joined(runs: WholeRuns, made: list[Outcomes]) -> Outcomes:
 def _difference(runs: WholeRuns, whole: Outcomes, parts: list[WholeRuns], made: list[Outcomes], error: float) -> Range:
     """Return bounds on the difference of two means: as one mean if arms were drawn, and else arm by arm."""
     if runs.chance is None or runs.expected is None:
-        one, other = (_mean(each, part.expected, error / 2) for part, each in zip(parts, made, strict=True))
+        one, other = (_mean(each, part.expected, equal_parts(error, 2)) for part, each in zip(parts, made, strict=True))
         return nextafter(one[0] - other[1], -2), nextafter(one[1] - other[0], 2)
     is_first = np.asarray(runs.arm == runs.arms[0])
     chance = np.where(is_first, runs.chance, 1 - runs.chance)
