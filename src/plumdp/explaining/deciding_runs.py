@@ -65,11 +65,11 @@ def runs_to_tell(learned: Learned, objective: Asked, difference: Difference) -> 
     """Return how many more runs, sampled like these, are predicted to tell how two policies compare.
 
     For each verdict that is not known yet and is right at the estimate, they make the bounds on the difference closer
-    to each other than the estimate is to where the verdict would be wrong. Then it follows from any bounds that hold;
-    whoever looks meanwhile needs a quarter of them in half of all cases. Where expected counts give no bounds, as in
-    tables, widths are said to fall like the root of the number of runs. Returns None if it is known which policy is
-    better, or that they are the same within the margin, or if nothing can be predicted: the data contradict the model
-    or are not runs from the initial state, or a value is infinite at the estimate.
+    to each other than the estimate is to where the verdict would be wrong. Then it follows from any bounds that hold,
+    and fewer runs will often do. Where expected counts give no bounds, as in tables, widths are said to fall like the
+    root of the number of runs. Returns None if it is known which policy is better, or that they are the same within the
+    margin, or if nothing can be predicted: the data contradict the model or are not runs from the initial state, or a
+    value is infinite at the estimate.
 
     >>> from plumdp import case_study, difference, learn, simulate
     >>> study = case_study("betting:5")
