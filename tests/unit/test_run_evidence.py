@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from paid_models import COST, one_payment
 from scipy.stats import binom
 from tiers import size
 
@@ -153,3 +154,11 @@ def test_runs_without_a_policy_that_was_there_before_are_refused():
     chosen = pl.certify(TABLE, counts, GOAL).policy
     with pytest.raises(pl.DataError, match="the policy comes from a certificate of"):
         pl.certify(TABLE, counts, GOAL, policy=chosen, announced=True, runs=runs.of("A"))
+
+
+def test_runs_do_not_show_rewards_that_are_learned():
+    model = one_payment()
+    log = pd.DataFrame({"episode": range(20), "step": 0, "x": 0, "action": "go", "next_x": 1, "cost": 0.5})
+    counts, runs = pl.read_log(model, log, order="runs"), read_whole_runs(model, log, expected=20)
+    with pytest.raises(pl.DataError, match="rewards that depend on parameters are not read from a log"):
+        pl.certify(model, counts, COST, policy="go", announced=True, runs=runs)

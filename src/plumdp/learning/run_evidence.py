@@ -81,6 +81,8 @@ def _of_question(question: Question, model: ParametricMDP, error: float) -> tupl
     runs, graph = question.runs, question.model.graph
     if not isinstance(runs, WholeRuns):
         raise DataError(Option("runs", type(runs).__name__), ": give runs as read_whole_runs(model, log) returns them")
+    if model.learned_rewards:
+        raise DataError("returns of rewards that depend on parameters are not read from a log; leave the runs out")
     given = [each for each in (question.policy, question.against) if each is not None]
     if len(given) != max(len(runs.arms), 1) or question.policy is None:
         raise DataError(
