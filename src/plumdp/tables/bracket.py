@@ -107,23 +107,22 @@ def table_bounds(
     low, high = by_rows = best_end(plan, stages[-1], near, -1), best_end(plan, stages[1], near, 1)
     joint = joined(near) if _is_loose(low) or _is_loose(high) else None
     if joint is not None:
-        low, high = (
-            _better([end, best_end(plan, stages[s], joint.near, s, joint)], s)
-            for end, s in zip(by_rows, (-1, 1), strict=True)
-        )
+        for s, end in zip((-1, 1), by_rows, strict=True):
+            # norms take time: at the end, and at the moment that is best without them
+            until = {len(stages[s]), len(stages[s] if end is None else end.stages)}
+            ends = [bracket_end(plan, stages[s][:b], joint.near, s, joint) for b in sorted(until)]
+            low, high = (_better([low, *ends], s), high) if s < 0 else (low, _better([high, *ends], s))
     return TableBounds(low, high, plan, near, joint, by_rows)
 
 
-def best_end(
-    plan: BettingPlan, stages: Sequence[BettingStage], near: Contraction, sign: int, joint: Joint | None = None
-) -> End | None:
+def best_end(plan: BettingPlan, stages: Sequence[BettingStage], near: Contraction, sign: int) -> End | None:
     """Return the tightest end of a side, by what the bets had won at the end of any stage: all hold at once.
 
     Stages after which less than half of the data were left to come are looked at.
     """
     seen = np.cumsum([stage.counts.sum() for stage in stages])
     ends = [b + 1 for b in range(len(stages)) if seen[b] >= _LATE * seen[-1]]
-    return _better([bracket_end(plan, stages[:b], near, sign, joint) for b in ends], sign)
+    return _better([bracket_end(plan, stages[:b], near, sign) for b in ends], sign)
 
 
 def plan_of(table: TableChain, moments: BetMoments, errors: Errors) -> BettingPlan | None:

@@ -39,6 +39,8 @@ _FEW = 5  # visits in the pilot from which on the range of values in a row is tr
 _SIZES = (0.5, 1.0, 2.0)  # of bets on rows, times the one that is best for the planned visits
 _ROUNDS = 8
 _UP = 1 + 1e-9  # more than all roundings of a formula
+_MIXTURES = (1.0, 0.7, 0.5, 0.35)  # variances of the mixture that the pilot chooses from
+_SAYS_LITTLE = 25.0  # standard deviations of a row: the first mixture is taken if none is predicted to do better
 _LARGEST_LOSS = 1.5  # of a row in the ball
 _CUT_OFF = 0.6  # of 1 / X, for bets of the mixture
 
@@ -197,12 +199,29 @@ class RowDeviations:
 
 
 def make_reference(plan: BettingPlan, error_of_rows: float, error_of_ball: float) -> Reference:
-    """Return the reference of bets on the rows that a plan keeps."""
+    """Return the reference of bets on the rows that a plan keeps, of some the one with the best predicted ball."""
+    found = [_reference(plan, error_of_rows, error_of_ball, size) for size in _MIXTURES]
+    return min(found, key=lambda reference: _predicted(plan, reference))
+
+
+def _predicted(plan: BettingPlan, reference: Reference) -> float:
+    """Return how far rows are off, in the mean, if the planned data are like the pilot; no less than would say much."""
+    table, kept = plan.table, plan.is_kept & plan.table.is_free
+    rows = row_bounds(plan, reference, plan.ratio * plan.counts, kept)
+    visits = np.maximum(plan.ratio * table.visits(plan.counts), 1.0)
+    off = np.where(rows.in_ball, rows.radius * rows.mu, rows.beta * np.sqrt(visits))
+    mean = float(np.sqrt((off[kept] ** 2).mean())) if kept.any() else 0.0
+    return min(mean, _SAYS_LITTLE)
+
+
+def _reference(plan: BettingPlan, error_of_rows: float, error_of_ball: float, size: float) -> Reference:
+    """Return a reference, given the variance of its mixture relative to what would be best without cuts."""
     table, kept = plan.table, plan.is_kept & plan.table.is_free
     n_kept, visits = max(int(kept.sum()), 1), plan.visits
     log_rows, log_ball = np.log(2 * len(_SIZES) * n_kept / error_of_rows), np.log(1 / error_of_ball)
     grid = np.geomspace(1e-3, 10, 80)
     best = grid[np.argmin((1 + 1 / grid) * (2 * log_ball + n_kept * np.log1p(grid)))]
+    best = size * best
     spread = np.sqrt(best / visits)
     cut = (3.5 + 6 * np.sqrt(best)) * spread
     floor = np.minimum(6 * cut**2, 0.3 / table.n_successors)
@@ -215,7 +234,7 @@ def make_reference(plan: BettingPlan, error_of_rows: float, error_of_ball: float
     is_tied[table.is_free] = alone[table.place[table.chain.first[:-1]][table.is_free]] > 1
     # one bet for each row: those of tied nodes are not independent, and stay outside of the mixture
     is_mixed = (cut > 3 * spread) & kept & ~is_tied
-    sizes = tuple(np.minimum(size * np.sqrt(2 * log_rows / visits), 0.5 / largest) for size in _SIZES)
+    sizes = tuple(np.minimum(each * np.sqrt(2 * log_rows / visits), 0.5 / largest) for each in _SIZES)
     return Reference(probability, largest, sizes, float(log_rows), spread, cut, is_mixed, float(log_ball))
 
 
