@@ -111,6 +111,16 @@ def test_a_policy_is_no_better_than_itself():
     assert (found.lower, found.upper) == (0, 0)
 
 
+@pytest.mark.slow
+def test_bets_on_a_policy_against_itself_say_nothing_of_another_one():
+    """The favourite of the pilot may be the rival itself, so that such a pair is announced."""
+    model, counts = agent(1000)
+    objective = pl.parse_property(ASKED, model)
+    learned = pl.learn(model, counts, objectives=[Question(model, objective, always("b"), against=always("b"))])
+    found = pl.difference(learned, ASKED, always("a"), always("b"))
+    assert found.lower < true_value(0) - true_value(1) < found.upper
+
+
 def left(n=2000):
     """Return a table that runs leave with a probability of a quarter, and win otherwise, with data."""
     early = pd.DataFrame({"x": [0], "action": ["go"], "next_x": [1]})

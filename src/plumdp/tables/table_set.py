@@ -247,10 +247,11 @@ def bounds_by_bets(
         return ""
     if found.moments is None:
         return "no bets were placed, as it is not known which data came first"
+    orders = (policies, policies[::-1])  # bounds on a difference are those of the turned one, turned
     announced = [
         each
         for each in found.about(question, differences=len(policies) > 1)
-        if all(any(np.array_equal(own, given) for given in policies) for own in each.policies)
+        if any(all(map(np.array_equal, each.policies, order)) for order in orders)
     ]
     if not announced:
         return NOT_ANNOUNCED
