@@ -92,12 +92,27 @@ def test_the_share_of_runs_is_fixed_by_what_was_announced_and_not_by_what_came()
     assert shares[0] > 2 * shares[1] > 0
 
 
+def test_how_many_runs_were_announced_does_not_depend_on_which_arms_came():
+    """Who ends the data before the first run of another arm would choose the sizes of bets."""
+    log = log_of(30, 6)
+    alone, both = (read_whole_runs(TABLE, each, expected=40, arm="arm").of("A") for each in (log[log.arm == "A"], log))
+    assert alone.expected == both.expected == 40
+
+
+def test_tasks_are_told_apart_if_arms_are_drawn_with_any_chance():
+    """1 - 0.7 is not the float 0.3."""
+    log = log_of(60, 7, chance=0.3).assign(task=lambda each: each.episode % 2)
+    runs = read_whole_runs(TABLE, log, expected=60, arm="arm", chance="p", task="task").of("A", "B")
+    found = difference(log, runs=runs)
+    assert found.lower <= TRUTH["run"] - TRUTH["walk"] <= found.upper
+
+
 @pytest.mark.slow
 def test_values_by_whole_runs_are_missed_as_rarely_as_said():
     n, missed, error = size(30, 2000), 0, 0.5
     for seed in range(n):
         log = log_of(40, seed)
-        runs = read_whole_runs(TABLE, log, expected=40, arm="arm").of("A")
+        runs = read_whole_runs(TABLE, log, expected=20, arm="arm").of("A")
         counts = pl.read_log(TABLE, log, order="runs", expected=40)
         found = pl.certify(TABLE, counts, GOAL, policy="run", announced=True, runs=runs, confidence=1 - error)
         missed += not found.lower <= TRUTH["run"] <= found.upper
@@ -117,7 +132,7 @@ def test_runs_say_what_they_say_whatever_the_model_is():
 
     wrong = pl.explore(step, {"x": 2}, space=pl.ParameterSpace.box({"p": (0.05, 0.95)}), labels={
         "goal": lambda s: s.x == 4})  # fmt: skip
-    runs = read_whole_runs(wrong, log, expected=600, arm="arm").of("A")
+    runs = read_whole_runs(wrong, log, expected=300, arm="arm").of("A")
     walked = log[log.arm == "B"]
     counts = pl.read_log(wrong, walked, order="runs", expected=300)
     with pytest.raises(pl.DataError, match=r"whole runs contradict the model: they alone say between 0\.59"):
@@ -129,6 +144,7 @@ def test_runs_say_what_they_say_whatever_the_model_is():
     [
         (lambda log: log.assign(arm=log.arm.where(log.index != 1, "C")), "the arm of the run changes here"),
         (lambda log: log.assign(p=1.0), "a chance above 0 and below 1"),
+        (lambda log: log.assign(p=1 / 3), "the chances of both arms do not sum to one"),
         (lambda log: log.assign(action="walk"), "the action is 'walk', but the policy's is 'run'"),
     ],
 )

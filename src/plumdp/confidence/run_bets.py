@@ -132,7 +132,8 @@ def difference_ends(lower: FloatArray, upper: FloatArray, draws: Draws, error: f
     """
     least = scores_of(np.where(draws.is_first, lower, upper), draws)
     most = scores_of(np.where(draws.is_first, upper, lower), draws)
-    off = 16 * UNIT / np.minimum(draws.chance, 1 - draws.chance)  # of a score, whose terms pass five roundings
+    # of a score, whose terms pass five roundings, and of a chance that is one less a float
+    off = 16 * UNIT / np.minimum(draws.chance, 1 - draws.chance) ** 2
     sides = (least[0] - off, most[0] + off, error, planned)
     return mean_ends(*sides, least=least[1] - 2 * off, most=most[2] + 2 * off, within=(-1.0, 1.0))
 

@@ -91,8 +91,7 @@ class WholeRuns:
         chosen["first"] = np.append(0, np.cumsum(np.diff(self.first)[keep]))
         if n_all > 2 or len(arms) != n_all:
             chosen["chance"] = None  # among these arms it would be another one, which nobody wrote down
-        expected = None if self.expected is None else self.expected * len(arms) / n_all
-        return replace(self, **chosen, expected=expected, arms=arms)
+        return replace(self, **chosen, arms=arms)
 
     def place(self, row: int) -> str:
         """Return the name of the run and the step of a row, for messages."""
@@ -118,9 +117,10 @@ def read_whole_runs(
     States and actions must be the model's, transitions need not be. In a table that was made of other data, a state
     that it does not have is "elsewhere".
 
-    ``expected`` is how many runs you announced before there were any. It says as well that runs are numbered in the
-    order in which they were made, and that each had ended before the next began. ``return_range`` are two numbers
-    between which the returns of all runs lie, such as a cap on costs, that you fixed before.
+    ``expected`` is how many runs you announced before there were any, of the arms that you will choose together. It
+    says as well that runs are numbered in the order in which they were made, and that each had ended before the next
+    began. ``return_range`` are two numbers between which the returns of all runs lie, such as a cap on costs, that you
+    fixed before.
 
     ``arm`` is the column that says whose run it is, of which ``runs.of("A")`` are those of one, and ``runs.of("A",
     "B")`` those of two that are compared. It must have been written before the run began: who finds out by the actions

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from plumdp.base.error_budget import equal_parts, favoured_parts
 from plumdp.base.errors import DataError, Option
+from plumdp.base.rounding import UNIT
 from plumdp.confidence.bets import HalfSpace
 from plumdp.confidence.bounded_means import Tally, mean_bounds
 from plumdp.confidence.run_bets import Draws, Range, difference_ends, mean_ends
@@ -33,6 +34,7 @@ from plumdp.model.question import Question
 _LABELLED = "whose run a run is was written down before it began, and it followed that policy to its end (you said so)"
 _DRAWN = "which arm a run takes was drawn with the chance in the log, which was fixed before the draw (you said so)"
 _TASKS = "the task of each run was drawn anew, always by the same law, before its arm (you said so)"
+_ROUNDED = 1e-6  # of chances that sum to one, as people write them
 _ALONE = "bounds by whole runs rest on no probability of the model, nor on that a state tells all that matters"
 
 
@@ -90,6 +92,7 @@ def _of_question(question: Question, model: ParametricMDP, error: float) -> tupl
         )
     policies = [as_choices(graph, check_policy(graph, each)) for each in given]
     parts = [runs] if len(policies) == 1 else [runs.of(arm) for arm in runs.arms]
+    planned = None if runs.expected is None else runs.expected / len(policies)  # whichever arms came
     objective = _on_model(question, model)
     made = [
         outcomes_of(objective, model, part, graph, policy, return_range=runs.return_range)
@@ -97,12 +100,12 @@ def _of_question(question: Question, model: ParametricMDP, error: float) -> tupl
     ]
     errors = favoured_parts(error, 2 * len(policies) - 1)  # of a difference first, if there is one
     ends = []
-    for part, each, policy in zip(parts, made, policies, strict=True):
-        low, high = _mean(each, part.expected, errors[-1])
+    for each, policy in zip(made, policies, strict=True):
+        low, high = _mean(each, planned, errors[-1])
         ends.append(RunEnds(question, (policy,), each.value(low, -1), each.value(high, 1), errors[-1]))
     whole = _joined(runs, made)
     if len(policies) == 2:
-        low, high = _difference(runs, whole, parts, made, errors[0])
+        low, high = _difference(runs, whole, made, planned, errors[0])
         both = whole.difference(low, -1), whole.difference(high, 1)
         ends.append(RunEnds(question, tuple(policies), *both, errors[0]))
     drawn = [] if runs.chance is None else [_DRAWN, *([] if runs.task is None else [_TASKS])]
@@ -141,16 +144,19 @@ def _joined(runs: WholeRuns, made: list[Outcomes]) -> Outcomes:
     return Outcomes(lower, upper, is_complete, made[0].within)
 
 
-def _difference(runs: WholeRuns, whole: Outcomes, parts: list[WholeRuns], made: list[Outcomes], error: float) -> Range:
+def _difference(runs: WholeRuns, whole: Outcomes, made: list[Outcomes], planned: float | None, error: float) -> Range:
     """Return bounds on the difference of two means: as one mean if arms were drawn, and else arm by arm."""
     if runs.chance is None or runs.expected is None:
-        one, other = (_mean(each, part.expected, equal_parts(error, 2)) for part, each in zip(parts, made, strict=True))
+        one, other = (_mean(each, planned, equal_parts(error, 2)) for each in made)
         return nextafter(one[0] - other[1], -2), nextafter(one[1] - other[0], 2)
     is_first = np.asarray(runs.arm == runs.arms[0])
     chance = np.where(is_first, runs.chance, 1 - runs.chance)
     if not ((chance > 0) & (chance < 1)).all():
         raise DataError("arms that were drawn have a chance above 0 and below 1 in each run; leave the chance out")
-    if runs.task is not None and np.ptp(chance) > 0:  # sizes must not know the task, nor what depends on it
+    of_arms = [runs.chance[runs.arm == arm] for arm in runs.arms]
+    if not any(map(np.ptp, of_arms)) and abs(sum(each[0] for each in of_arms) - 1) > _ROUNDED:
+        raise DataError("the chances of both arms do not sum to one, so that there were others; leave the chance out")
+    if runs.task is not None and np.ptp(chance) > 4 * UNIT:  # sizes must not know the task, nor what depends on it
         raise DataError("with tasks, the chance of an arm must be the same in all runs; leave the tasks out")
     task = np.zeros(len(runs), dtype=np.int64) if runs.task is None else np.unique(runs.task, return_inverse=True)[1]
     return difference_ends(whole.lower, whole.upper, Draws(is_first, chance, task), error, runs.expected)
