@@ -7,11 +7,12 @@ from fractions import Fraction
 
 import pytest
 from flint import arb, fmpq
-from support.verified_results import PROPERTY, coins, rehash, small_counts, small_model, stages, witnessed
+from support.verified_results import COST, PROPERTY, coins, rehash, small_counts, small_model, stages, witnessed
 
 import plumdp
 from plumdp.data.counts import TransitionCounts
 from plumdp.decisions import make_witness, verify
+from plumdp.verifying.witness import propose_witness
 from plumdp_verify.check import exactly, half_spaces_of
 from plumdp_verify.counts import read_data
 from plumdp_verify.half_spaces import is_inside
@@ -221,3 +222,15 @@ def test_a_rare_outcome_that_many_rows_share_is_verified(tmp_path):
     witnessed(tmp_path / "ages", model=model, counts=counts, text='P=? [ F "dead" ]')
     report = verify(tmp_path / "ages")
     assert report.broken is None, report.broken
+
+
+def test_bounds_on_pieces_have_a_witness_only_where_it_is_asked_for_beforehand():
+    """From few data, bounds on pieces are narrower than any that the checker knows."""
+    counts = small_counts(60)
+    narrow = plumdp.learn(small_model(), counts, objectives=[COST])
+    with pytest.raises(plumdp.DataError, match=r"bounds on pieces of the region.*learn\(…, witness=True\)"):
+        make_witness(narrow, plumdp.conclude(narrow, COST))
+    learned = plumdp.learn(small_model(), counts, objectives=[COST], witness=True)
+    certificate, other = plumdp.conclude(learned, COST), plumdp.conclude(narrow, COST)
+    assert certificate.upper - certificate.lower > other.upper - other.lower
+    assert propose_witness(learned, certificate)[1] is None

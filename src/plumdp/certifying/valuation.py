@@ -100,6 +100,8 @@ def by_pieces(sought: Sought, proofs: Proofs) -> Proof | str:
     question, region = sought.question, sought.learned.region
     assert not isinstance(region, Conflict)
     whole = proofs.get("expansion")
+    if sought.learned.witness:
+        return ""
     is_good = whole is not None and whole.remainder <= MATTERS * (whole.upper - whole.lower)
     if is_good or question.model.no_points or question.model.graph.n_states > _MOST_STATES:
         return ""

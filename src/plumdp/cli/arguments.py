@@ -260,7 +260,11 @@ Explain = Annotated[
     typer.Option("--explain", help="Add to the folder what plumdp report shows besides, and would find by itself."),
 ]
 Witness = Annotated[
-    bool, typer.Option("--witness", help="Add to the folder what others need to check the result with plumdp verify.")
+    bool,
+    typer.Option(
+        "--witness",
+        help="Add to the folder what others need to check the result with plumdp verify, and use proofs that it knows.",
+    ),
 ]
 ReplaceResult = Annotated[bool, typer.Option("--force", help="Replace the result of an earlier run.")]
 ReplaceFile = Annotated[bool, typer.Option("--force", help="Replace the file of an earlier run.")]

@@ -74,7 +74,7 @@ def certify(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, misfit, evidence)
+    sets = SetOptions(confidence, confidence_set, misfit, evidence, witness)
     folder = FolderOptions(output, explain, force, witness)
     about = ModelOptions(model, constant, space)
     decision = Decision(about, log, asked, sets, folder, as_json)

@@ -202,6 +202,7 @@ class SetOptions:
     confidence_set: str | None
     misfit: float = 0.0
     evidence: Sequence[str] | None = None
+    witness: bool = False
 
     def __post_init__(self) -> None:
         require_confidence(self.confidence)
@@ -219,6 +220,7 @@ class SetOptions:
             confidence_set=cast("Sets | None", self.confidence_set),  # learn refuses what is not in its table
             misfit=self.misfit,
             evidence=evidence_of(self.evidence or ()),
+            witness=self.witness,
         )
 
 

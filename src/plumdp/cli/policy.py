@@ -63,7 +63,7 @@ def policy(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, misfit, evidence)
+    sets = SetOptions(confidence, confidence_set, misfit, evidence, witness)
     folder = FolderOptions(output, explain, force, witness)
     if against is not None:
         both = Given(policy, announced), Given(against, announced)

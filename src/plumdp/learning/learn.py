@@ -56,6 +56,7 @@ def learn(
     events: Events | None = None,
     misfit: float = 0.0,
     evidence: Mapping[str, tuple[int, int]] | None = None,
+    witness: bool = False,
 ) -> Learned:
     """Return the parameters that are consistent with the data, as a confidence set and a region.
 
@@ -73,6 +74,9 @@ def learn(
         alone is taken from it, which saves time.
     confidence, confidence_set, events, misfit, evidence
         As of ``certify``.
+    witness
+        Use only proofs that ``decisions.make_witness`` can write down for others to check. From few data bounds are
+        then wider: they are not proved on pieces of the region, and no bets are placed on differences in a table.
 
     Examples
     --------
@@ -96,6 +100,8 @@ def learn(
     cache, studies = _model_cache(counted, like), allowed_studies(counted, evidence, kind, misfit)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
     questions = ask_all(objectives, model)
+    if witness:
+        questions = tuple(one for each in questions for one in each.apart())
     is_asked = kind in PLACED and bool(questions) and model.graph.levels is None
     if kind in PLACED and data.pilot is None:
         data = replace(data, pilot=drawn_pilot(data, is_table=counted.is_table))
@@ -127,6 +133,7 @@ def learn(
         rests_on=_rests_on(found, data if not misfit else replace(data, time=None)),
         questions=questions,
         misfit=float(misfit),
+        witness=witness,
         studies=with_errors(studies, found.budget.error_of("evidence", error)) if studies else (),
         cache=cache,
         options={

@@ -74,6 +74,12 @@ class Question:
     def __repr__(self) -> str:
         return one_line(self, repr(self.objective), number_of(self.model.graph.n_states, "state"))
 
+    def apart(self) -> tuple[Question, ...]:
+        """Return a question about each of both policies, if it is about the difference of their values."""
+        if self.against is None or self.runs is not None:
+            return (self,)
+        return replace(self, against=None), replace(self, policy=self.against, against=None)
+
     @property
     def remembers(self) -> bool:
         """Whether policies with memory were asked for, even if they turned out to be too large."""

@@ -64,7 +64,8 @@ def make_witness(learned: Learned, certificate: Certificate) -> str:
     if broken is not None:
         if not learned.model.is_table and _is_on_pieces(learned, certificate):
             raise DataError(
-                "verify does not know bounds on pieces of the region, so there is no witness of these bounds"
+                "verify does not know bounds on pieces of the region, so there is no witness of these bounds; "
+                "learn(…, witness=True) finds some that have one"
             )
         raise DataError(f"no proof of these bounds was found, so there is no witness ({broken.layer}: {broken})")
     return text
