@@ -126,7 +126,18 @@ def test_every_option_that_an_error_speaks_of_is_one_of_a_command_or_of_python_a
     options = {option for name in COMMANDS for parameter in load(name).params for option in parameter.opts}
     spelled = {name for name in named if in_command_line_words(Option(name)) in options}
     assert named - spelled == {
-        *("advise", "decide", "elsewhere", "events", "on_unmatched", "pilot", "read_counts", "read_log", "reward")
+        *(
+            "advise",
+            "arm",
+            "decide",
+            "elsewhere",
+            "events",
+            "on_unmatched",
+            "pilot",
+            "read_counts",
+            "read_log",
+            "reward",
+        )
     }
 
 

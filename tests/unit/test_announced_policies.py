@@ -238,7 +238,7 @@ def test_what_came_first_of_the_second_counts_of_a_sum_did_not_come_before_its_b
     assert not is_refused(planned.before_bets(), planned)
     names = {part.name for part in whole.before_bets().parts}
     assert len(names) == 1
-    assert "the first 1,024 runs or rows of " in names.pop()  # not of each
+    assert names.pop().startswith("the first 3,571 steps of ")  # which are 1,024 runs of the first, not of each
     assert planned.before_bets().parts[0].name.startswith(f"the pilot, {planned.pilot.total:,} steps, of ")
 
 

@@ -106,8 +106,8 @@ def test_the_table_of_the_page_on_the_limit_is_the_budget():
     lines = {
         "half-spaces across the gradients, equal parts for each objective": ("half_spaces",),
         "half-spaces across outcomes, equal parts for each direction": ("outcome_half_spaces",),
-        "likelihood after a pilot": ("likelihood_after_pilot",),
-        "likelihood against the space": ("likelihood_against_space",),
+        "likelihood after a pilot, a quarter for blocks": ("likelihood_after_pilot",),
+        "likelihood against the space, a quarter for blocks": ("likelihood_against_space",),
         "beta-binomial intervals of expressions": ("intervals",),
         "[tests](fit.md) of drifts": ("drifts",),
         "tests of changes over time": ("time",),

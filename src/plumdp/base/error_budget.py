@@ -110,11 +110,11 @@ def equal_parts(error: float, n: int) -> float:
     return error / max(n, 1)
 
 
-def favoured_parts(error: float, n: int) -> tuple[float, ...]:
-    """Return the errors of n events that share an error: nine tenths for the first, and the others alike.
+def favoured_parts(error: float, n: int, *, part: int = 10) -> tuple[float, ...]:
+    """Return the errors of n events that share an error: a tenth, or another part, for all but the first, alike.
 
     >>> favoured_parts(0.001, 1), favoured_parts(0.001, 3)
     ((0.001,), (0.0009, 5e-05, 5e-05))
     """
-    others = [equal_parts(error / 10, n - 1)] * (n - 1)
+    others = [equal_parts(error / part, n - 1)] * (n - 1)
     return (error - sum(others), *others)

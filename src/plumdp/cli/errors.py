@@ -20,8 +20,8 @@ DEBUG = "PLUMDP_DEBUG"  # of the environment: tracebacks are shown
 SCHEMA = "plumdp/error/1"
 
 EXIT_CODES = (
-    (0, "certified; or yes: the threshold is reached, the policy is better or within the margin; or done"),
-    (1, "no: the threshold is out of reach, the policy is worse than the other, or a check fails"),
+    (0, "certified, done, or yes: the threshold is reached, the policy is good enough"),
+    (1, "no: the threshold is out of reach, the policy is worse, a check fails"),
     (2, "misuse: the message says what to change"),
     (3, "the data contradict the model"),
     (4, "nothing is certified, not yet known, or could not be compared"),

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from plumdp.base.error_budget import ErrorBudget, Share, equal_parts
+from plumdp.base.error_budget import ErrorBudget, Share, favoured_parts
 from plumdp.confidence.bets import Direction, Directions, HalfSpace, sharpened, tangent_half_space, unit_steps
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.estimates import (
@@ -50,7 +50,7 @@ _Spent: TypeAlias = Callable[[str], float]
 
 ANNOUNCED = "the objectives were chosen before the data were looked at"
 _GIVEN = "you chose the policy before these data were looked at (you said so)"
-_OF_BLOCKS = 0.25  # of the share of a likelihood, for those of blocks of parameters
+_OF_BLOCKS = 4  # parts of the share of a likelihood, one of which is for blocks of parameters
 _TRIES = 6  # steps towards the point of a likelihood set at which a value is largest
 _HALVINGS = 40
 
@@ -309,12 +309,12 @@ def _likelihoods(table: LikelihoodTable, counts: TransitionCounts, space: Law, s
         blocks = table.blocks if len(names) <= MANY else []
         if len(blocks) < 2:
             return [level(pooled, error)]
-        of_one = equal_parts(error * _OF_BLOCKS, len(blocks))
+        of_all, of_one = favoured_parts(error, 1 + len(blocks), part=_OF_BLOCKS)[:2]
         of_blocks = [
             level(np.where(is_about, pooled, 0.0), of_one, tuple(names[i] for i in parameters.tolist()))
             for parameters, is_about in blocks
         ]
-        return [level(pooled, error * (1 - _OF_BLOCKS)), *of_blocks]
+        return [level(pooled, of_all), *of_blocks]
 
     likelihoods, pilot = [], counts.pilot
     if error := spent("likelihood_against_space"):
