@@ -163,6 +163,14 @@ def test_bounds_hold_in_the_corners_of_a_box(d):
     assert found.upper - found.lower <= 1.03 * float(high - low)
 
 
+def test_no_more_boxes_are_made_than_work_allows(monkeypatch):
+    """Of a chain with two steps and three parameters, each box has 2 * 27 products, and is made with another one."""
+    monkeypatch.setattr("plumdp.solver.coupled.pieces._MOST_WORK", 2 * 3.5 * (2 * 27 + 3e4))
+    found, low, high = one_box(3)
+    assert found.lower <= low <= high <= found.upper
+    assert len(found.cover[1].low) == 3
+
+
 def test_euclidean_norms_on_a_box_are_found(monkeypatch):
     """All entries of a slope, a matrix and a tensor are the same here, so that its norm is a root of its sum."""
     higher, first = _Rows.higher, _Rows.first

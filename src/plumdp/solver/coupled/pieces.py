@@ -36,7 +36,8 @@ _NEGLIGIBLE = 1e-7  # remainder, absolute or relative
 _MAX_DIMENSION = 8
 _MAX_NODES = 10_000
 _MOST_PIECES = 4_000
-_MOST_WORK = 3e9  # products of two numbers, about
+_MOST_WORK = 2e8  # products of two numbers, about: ten seconds
+_OF_ANY_BOX = 3e4  # products that take as long as what each box takes anyway
 _TOGETHER = 64  # boxes that are expanded at once, unless they take too much memory
 _MOST_NUMBERS = 4e6  # of boxes that are expanded at once
 
@@ -82,9 +83,9 @@ class _Sum:
 
     @property
     def most(self) -> int:
-        """The number of boxes that may be made."""
+        """The number of boxes that may cover the region, each of which was made with another one."""
         sizes = (len(each.term.chain.successor) * (each.term.objective.n_steps or 1) for each in self.terms)
-        return int(min(_MOST_PIECES, _MOST_WORK / (sum(sizes) * len(self.widths) ** 3)))
+        return int(min(_MOST_PIECES, _MOST_WORK / 2 / (sum(sizes) * len(self.widths) ** 3 + _OF_ANY_BOX)))
 
     def first(self) -> tuple[FloatArray, FloatArray]:
         """Return the ends of a box that holds the region."""
@@ -175,7 +176,7 @@ def _search(total: _Sum) -> Proof | str:
         if not len(wide) or len(cover.low) >= total.most:
             break
         teller.tell(len(cover.low))
-        chosen = wide[: max(_TOGETHER // 2, len(wide) // 4)]
+        chosen = wide[: min(max(_TOGETHER // 2, len(wide) // 4), total.most - len(cover.low))]
         rest, new = np.setdiff1d(np.arange(len(excess)), chosen), total.bounded(*cover.take(chosen).halves())
         new.near[0], new.far[0] = min(new.near[0], inner[0]), max(new.far[0], inner[1])  # no value is forgotten
         both = zip(*(vars(each).values() for each in (cover.take(rest), new)), strict=True)
