@@ -36,8 +36,10 @@ _NEGLIGIBLE = 1e-7  # remainder, absolute or relative
 _MAX_DIMENSION = 8
 _MAX_NODES = 10_000
 _MOST_PIECES = 4_000
-_MOST_WORK = 2e8  # products of two numbers, about: ten seconds
+_MOST_WORK = 6e7  # products of two numbers, about: three seconds, as a certificate values up to three policies
 _OF_ANY_BOX = 3e4  # products that take as long as what each box takes anyway
+_PAYS = 0.95  # share of the width that twice as many boxes may leave; if it is more, halving goes no further
+_UNTIL_FINITE = 512  # boxes, after which the bounds must be finite
 _TOGETHER = 64  # boxes that are expanded at once, unless they take too much memory
 _MOST_NUMBERS = 4e6  # of boxes that are expanded at once
 
@@ -165,6 +167,7 @@ def _across_rows(terms: Sequence[BoxTerm], ball: Ball) -> tuple[Ball, FloatArray
 def _search(total: _Sum) -> Proof | str:
     """Return the bounds of boxes that are halved, those with the outermost ends first."""
     cover, teller = total.bounded(*total.first()), Teller("cutting the region", "pieces")
+    looked, width = 1, np.inf  # the number of boxes when it was last seen whether halving pays, and the width then
     while True:
         inner = float(cover.near.min()), float(cover.far.max())
         is_known = bool(np.isfinite(inner).all())
@@ -175,6 +178,10 @@ def _search(total: _Sum) -> Proof | str:
         wide = order[((excess > room) & (cover.low <= cover.high))[order]]
         if not len(wide) or len(cover.low) >= total.most:
             break
+        if len(cover.low) >= 2 * max(looked, _TOGETHER):
+            looked, last, width = len(cover.low), width, float(cover.high.max() - cover.low.min())
+            if not width <= _PAYS * last and (looked > _UNTIL_FINITE or last < np.inf):
+                break
         teller.tell(len(cover.low))
         chosen = wide[: min(max(_TOGETHER // 2, len(wide) // 4), total.most - len(cover.low))]
         rest, new = np.setdiff1d(np.arange(len(excess)), chosen), total.bounded(*cover.take(chosen).halves())
