@@ -166,7 +166,7 @@ def _extra(polynomial: dict[Exponents, float], degree: int, kept: int, cuts: Cut
 
 def _of_one(linear: FloatArray, cuts: Cuts) -> tuple[int, float]:
     """Return the cut that alone bounds a linear function best, as if it were a half-space, and its multiplier."""
-    y = np.maximum(-cuts.rows @ linear / cuts.lengths**2, 0.0)
+    y = np.maximum(-cuts.rows @ linear / cuts.lengths / cuts.lengths, 0.0)  # a cut may have the length zero
     bounds = -y * cuts.offsets - np.linalg.norm(linear + y[:, None] * cuts.rows, axis=1)
     i = int(np.argmax(bounds))
     return i, float(y[i])
