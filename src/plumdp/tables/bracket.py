@@ -150,7 +150,8 @@ def make_stages(plan: BettingPlan, moments: BetMoments, sign: int) -> list[Betti
         goes_on = length > _AT_END * moments.planned
         horizon = _NEXT * length if goes_on else moments.planned
         planned = (plan.table.visits(before) + 0.5) * (horizon - length) / length
-        further = replace(plan, scale=plan.scale * float(np.sqrt(horizon / moments.planned)))
+        beyond = horizon / max(moments.planned, 1.0) if goes_on else 1.0
+        further = replace(plan, scale=plan.scale * float(np.sqrt(beyond)))
         stages.append(BettingStage(next_weights(further, before, stages, sign, planned), after - before))
     return stages
 
