@@ -299,7 +299,7 @@ class TestWhatFollows:
         learned = pl.learn(mixed(), data(), objectives=[REACH], confidence_set=kind)
         found = pl.difference(learned, REACH, "uniform", pl.conclude(learned, REACH).policy)
         assert found.upper > found.lower
-        assert ("there are bets on values, and none on differences" in found.not_coupled) == (kind == "table")
+        assert ("and on those that you announce" in found.not_coupled) == (kind == "table")
 
     def test_a_policy_is_improved(self):
         assert improve(mixed(), data(), REACH, over="uniform", confidence_set="table").n_compared
