@@ -51,12 +51,12 @@ def learn(
     *,
     objectives: Sequence[Asked] = (),
     like: Learned | None = None,
+    witness: bool = False,
     confidence: float = 0.999,
     confidence_set: Sets | None = None,
     events: Events | None = None,
     misfit: float = 0.0,
     evidence: Mapping[str, tuple[int, int]] | None = None,
-    witness: bool = False,
 ) -> Learned:
     """Return the parameters that are consistent with the data, as a confidence set and a region.
 
@@ -72,11 +72,11 @@ def learn(
     like
         An earlier result for the same model, from other data or with another confidence. Whatever depends on the model
         alone is taken from it, which saves time.
-    confidence, confidence_set, events, misfit, evidence
-        As of ``certify``.
     witness
         Use only proofs that ``decisions.make_witness`` can write down for others to check. From few data bounds are
         then wider: they are not proved on pieces of the region, and no bets are placed on differences in a table.
+    confidence, confidence_set, events, misfit, evidence
+        As of ``certify``.
 
     Examples
     --------
