@@ -74,7 +74,7 @@ def certify(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, misfit, evidence, witness)
+    sets = SetOptions(confidence, confidence_set, misfit, evidence)
     folder = FolderOptions(output, explain, force, witness)
     about = ModelOptions(model, constant, space)
     decision = Decision(about, log, asked, sets, folder, as_json)
@@ -112,7 +112,9 @@ def certify_each(
     models = model.each()
     if len(models) > 1 and folder.output is not None:
         raise DataError("--output: a range has several results; write one at a time, with one value for each constant")
-    learned = [certified(one, log, asked, sets, relaxation, given, memory=memory) for one in models]
+    learned = [
+        certified(one, log, asked, sets, relaxation, given, memory=memory, witness=folder.witness) for one in models
+    ]
     results = [each for _, of_one in learned for each in of_one]
     if as_json:
         print_json([result.to_dict() for result in results], one=len(results) == 1)
@@ -131,6 +133,7 @@ def certified(
     given: Given | None = None,
     *,
     memory: bool = True,
+    witness: bool = False,
 ) -> tuple[plumdp.Learned, list[Result]]:
     """Return what was learned about one model, and the certificates that follow, with the answers to thresholds.
 
@@ -148,7 +151,7 @@ def certified(
     distinct = {digest(each): plumdp.model.ask(each, read, memory=may_count) for each in objectives}
     announced = given is not None and given.announced
     told = [announcing(each, table, announced=announced) for each in distinct.values()]
-    learned = sets.learn(read, log.read_for(model, read), told)
+    learned = sets.learn(read, log.read_for(model, read), told, witness=witness)
     concerning = [distinct[digest(each)] for each in objectives]
     both = zip(questions, concerning, strict=True)
     return learned, [_answer(learned, question, about, relaxation, model, table) for question, about in both]

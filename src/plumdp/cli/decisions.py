@@ -81,7 +81,8 @@ class Decision:
         raise typer.Exit(code if is_contradicted else 0 if is_known else EXIT_CODES[Status.VACUOUS])
 
     def _learn(self, model: plumdp.model.ParametricMDP, questions: Sequence[Question]) -> plumdp.Learned:
-        return self.sets.learn(model, self.log.read_for(self.model, model), questions)
+        counts = self.log.read_for(self.model, model)
+        return self.sets.learn(model, counts, questions, witness=self.folder.witness)
 
     def _save(self, learned: plumdp.Learned, certificates: list[plumdp.Certificate]) -> int:
         """Save certificates if that is asked for, and return their exit code."""

@@ -53,13 +53,14 @@ def improve(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, misfit, evidence, witness)
+    sets = SetOptions(confidence, confidence_set, misfit, evidence)
     folder, of_model = FolderOptions(output, explain, force, witness), ModelOptions(model, constant, space)
     read, objectives = asked.load(of_model)
     is_practice = over == _PRACTICE
     baseline = over if is_practice else load_policy(over, read, option="--over")
     counts = log.read_for(of_model, read)
-    learned = sets.learn(read, counts, with_baseline(objectives, read, counts, baseline, announced=announced))
+    questions = with_baseline(objectives, read, counts, baseline, announced=announced)
+    learned = sets.learn(read, counts, questions, witness=folder.witness)
     name = "" if is_practice else over
     answers = [
         plumdp.decisions.improve_learned(learned, each, over=baseline, margin=margin, name=name) for each in objectives

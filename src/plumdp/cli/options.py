@@ -202,13 +202,17 @@ class SetOptions:
     confidence_set: str | None
     misfit: float = 0.0
     evidence: Sequence[str] | None = None
-    witness: bool = False
 
     def __post_init__(self) -> None:
         require_confidence(self.confidence)
 
     def learn(
-        self, model: plumdp.model.ParametricMDP, counts: plumdp.TransitionCounts, objectives: Sequence[Asked]
+        self,
+        model: plumdp.model.ParametricMDP,
+        counts: plumdp.TransitionCounts,
+        objectives: Sequence[Asked],
+        *,
+        witness: bool = False,
     ) -> plumdp.Learned:
         """Return what the data say about the parameters."""
         LOGGER.info("learning from %s steps", f"{counts.total:,}")
@@ -220,7 +224,7 @@ class SetOptions:
             confidence_set=cast("Sets | None", self.confidence_set),  # learn refuses what is not in its table
             misfit=self.misfit,
             evidence=evidence_of(self.evidence or ()),
-            witness=self.witness,
+            witness=witness,
         )
 
 

@@ -63,7 +63,7 @@ def policy(
         rejected, partitions,
     )  # fmt: skip
     asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, misfit, evidence, witness)
+    sets = SetOptions(confidence, confidence_set, misfit, evidence)
     folder = FolderOptions(output, explain, force, witness)
     if against is not None:
         both = Given(policy, announced), Given(against, announced)
@@ -96,7 +96,7 @@ def _compare_two(
     first, second = load_policy(names[0], read), load_policy(names[1], read, option="--against")
     questions = (plumdp.model.ask(each, read, memory=memory_of(first, second)) for each in objectives)
     both = [one for each in questions for one in comparing(each, first, second)] if given[0].announced else objectives
-    learned = sets.learn(read, log.read_for(model, read), both)
+    learned = sets.learn(read, log.read_for(model, read), both, witness=folder.witness)
     found = [plumdp.difference(learned, each, first, second, margin=margin, names=names) for each in objectives]
     differences = [replace(each, first=with_command(each.first)) for each in found]
     print_decisions(
