@@ -169,7 +169,7 @@ def answered(folder: Path, text, *, model=None, counts=None, keeps_data=False):
     """Save the certificate with the answer to a threshold and a witness, and return the answer."""
     model, counts = model or small_model(), counts if counts is not None else small_counts()
     question = parse_threshold(text, model)
-    learned = plumdp.learn(model, counts, objectives=[question.objective])
+    learned = plumdp.learn(model, counts, objectives=[question.objective], witness=True)
     answer = plumdp.decide(learned, question)
     data = {"model": model, "counts": learned.counts} if keeps_data else {}
     answer.answered.save(folder, witness=propose_witness(learned, answer.answered)[0], **data)
