@@ -13,7 +13,7 @@ from tiers import size
 
 import plumdp
 from plumdp.base.errors import ModelError
-from plumdp.explaining.audit import _checked_range
+from plumdp.data.outcomes import range_of_returns
 from plumdp.model import RewardStructure
 from plumdp.model.objective import Reward
 from plumdp.region.build import build_region
@@ -334,7 +334,7 @@ def test_audits_refuse_averages():
         model, plumdp.simulate(model, {"p": 0.4, "q": 0.5}, 50, rng=1, max_steps=20), objective
     )
     with pytest.raises(ModelError, match="an average in the long run is not the mean of what single runs earn"):
-        _checked_range(objective, model, certificate.policy, None)
+        range_of_returns(objective, model, model.graph, certificate.policy, None)
 
 
 @pytest.mark.parametrize("policy", ["only", "drawn"])
