@@ -151,9 +151,8 @@ def comparing(question: Question, policy: Policy | None, rival: Policy) -> list[
 
     In a table, bets are placed on their difference, and else on the value of each.
     """
-    if question.model.counted.is_table:
-        return [replace(question, policy=policy, against=rival)]
-    return [replace(question, policy=each) for each in (policy, rival)]
+    both = replace(question, policy=policy, against=rival)
+    return [both] if question.model.counted.is_table else [*both.apart()]
 
 
 @working("certifying")

@@ -20,8 +20,8 @@ from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import Question
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.coupled.bounds import Proof, find_coupled_bounds
-from plumdp.solver.coupled.pieces import MATTERS, find_by_pieces
+from plumdp.solver.coupled.bounds import MATTERS, Proof, find_coupled_bounds
+from plumdp.solver.coupled.pieces import find_by_pieces
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.problem import Solution, SolverStatus, status_at
 from plumdp.solver.solve import solve
@@ -59,6 +59,12 @@ class Sought:
     policy: Policy
     less: Policy | None = None
     precision: float = 1e-6
+
+    @property
+    def choices(self) -> list[npt.NDArray[Any]]:
+        """The policy, and the one whose value is taken off if there is one, as choices or probabilities of these."""
+        graph, given = self.question.model.graph, (self.policy, *(() if self.less is None else (self.less,)))
+        return [as_choices(graph, check_policy(graph, each)) for each in given]
 
 
 Proofs: TypeAlias = Mapping[str, Proof]
@@ -100,10 +106,9 @@ def by_pieces(sought: Sought, proofs: Proofs) -> Proof | str:
     question, region = sought.question, sought.learned.region
     assert not isinstance(region, Conflict)
     whole = proofs.get("expansion")
-    if sought.learned.witness:
-        return ""
     is_good = whole is not None and whole.remainder <= MATTERS * (whole.upper - whole.lower)
-    if is_good or question.model.no_points or question.model.graph.n_states > _MOST_STATES:
+    is_possible = not question.model.no_points and question.model.graph.n_states <= _MOST_STATES
+    if is_good or not is_possible or sought.learned.witness:
         return ""
     rest = question.objective, region, sought.uncertain
     found = find_by_pieces(question.model, sought.policy, *rest, less=sought.less)
@@ -112,7 +117,6 @@ def by_pieces(sought: Sought, proofs: Proofs) -> Proof | str:
 
 def by_bets(sought: Sought, proofs: Proofs) -> Proof | str:
     """Return bounds by bets on temporal differences, if the set has placed any."""
-    graph, given = sought.question.model.graph, (sought.policy, *(() if sought.less is None else (sought.less,)))
 
     def nature(policy: npt.NDArray[Any]) -> tuple[FloatArray, FloatArray]:
         found = proofs.get("nature") or against_nature(replace(sought, policy=policy, less=None), proofs)
@@ -120,16 +124,13 @@ def by_bets(sought: Sought, proofs: Proofs) -> Proof | str:
         assert found.values is not None
         return found.values
 
-    policies = [as_choices(graph, check_policy(graph, each)) for each in given]
-    return bounds_by_bets(sought.learned.bounds, sought.question, policies, nature)
+    return bounds_by_bets(sought.learned.bounds, sought.question, sought.choices, nature)
 
 
 def by_runs(sought: Sought, proofs: Proofs) -> Proof | str:
     """Return bounds by what whole runs of the policies earned, if these were announced with them."""
-    graph, given = sought.question.model.graph, (sought.policy, *(() if sought.less is None else (sought.less,)))
-    policies = [as_choices(graph, check_policy(graph, each)) for each in given]
     for ends in sought.learned.bounds.of_kind(RunEnds):
-        if ends.is_about(sought.question, policies):
+        if ends.is_about(sought.question, sought.choices):
             lower, upper = best_ends(proofs.values())
             if ends.lower > upper or ends.upper < lower:
                 raise DataError(

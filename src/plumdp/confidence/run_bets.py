@@ -23,6 +23,7 @@ import numpy.typing as npt
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.rounding import UNIT, UP, FloatArray
 from plumdp.confidence.run_kernels import bet_against, capital_at
+from plumdp.data.outcomes import Range
 from plumdp.model.graph import BoolArray
 
 _CELLS = 8  # for each square root of a run
@@ -30,8 +31,6 @@ _MOST_CELLS = 1 << 14
 _HALVINGS = 40  # of a cell
 _OVER_NORMAL = 1.15  # of the width of normal intervals
 _ROUNDINGS = 32  # of each factor: five, of which three count seven times where most of the capital is lost
-
-Range = tuple[float, float]
 
 
 def mean_ends(

@@ -107,17 +107,15 @@ def learn(
         data = replace(data, pilot=drawn_pilot(data, is_table=counted.is_table))
     for question in questions if is_asked else ():
         if question.chosen_by:
-            # a policy that the first of these data chose was not there when these began to run
-            refuse_chosen(question, data, kind if question.runs is None else "likelihood")
+            refuse_chosen(question, data, is_table=kind == TABLE)
         solver_of(question, solvers)
     if any(question.runs is not None for question in questions) and not is_asked:
         raise DataError(Option("confidence_set", kind), ": whole runs stand beside likelihood sets and tables alone")
     directions = value_directions(questions, solvers) if is_asked else None
     announced = questions if is_asked else ()
     given = Counted(cache, data, error, announced, directions, float(misfit), bool(studies), events)
-    found = with_runs(
-        SETS[kind](given), given
-    )  # stage 3 (Section 2.3); it divides the error before it looks at outcomes
+    # stage 3 (Section 2.3): sets divide the error before they look at outcomes
+    found = with_runs(SETS[kind](given), given)
     found = _widened(found, misfit) if misfit else found
     clock.lap("intervals")
     region = find_region(counted.space, counted.expressions, found.constraints)  # stage 4 (Section 3, Theorem 1)

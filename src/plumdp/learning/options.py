@@ -73,12 +73,13 @@ def chosen_kind(
     return kind
 
 
-def refuse_chosen(question: Question, counts: TransitionCounts, kind: Sets) -> None:
+def refuse_chosen(question: Question, counts: TransitionCounts, *, is_table: bool) -> None:
     """Refuse to announce policies that these counts led to, unless it was those of a table before the first bets.
 
     Bets of a stage must not know what came later (Statement 7b), and those of parameters begin with the first runs.
     """
-    pilot, parts = counts.pilot if kind == TABLE else None, counts.parts
+    # a policy that the first data chose was not there when whole runs of it began
+    pilot, parts = counts.pilot if is_table and question.runs is None else None, counts.parts
     first = None if pilot is None else pilot.first_bets
     most = 0.0 if first is None or pilot is None else pilot.lengths[first]
     # the pilot is that of the parts that came first, but for a planned sum, whose is that of all

@@ -19,9 +19,9 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.rounding import UNIT
 from plumdp.confidence.bets import HalfSpace
 from plumdp.confidence.bounded_means import Tally, mean_bounds
-from plumdp.confidence.run_bets import Draws, Range, difference_ends, mean_ends
+from plumdp.confidence.run_bets import Draws, difference_ends, mean_ends
 from plumdp.confidence.sets import Counted, Evidence
-from plumdp.data.outcomes import Outcomes, outcomes_of
+from plumdp.data.outcomes import Outcomes, Range, outcomes_of
 from plumdp.data.whole_runs import WholeRuns
 from plumdp.learning.assumptions import assumptions_of_runs
 from plumdp.model.language.property import as_objective

@@ -60,7 +60,7 @@ from plumdp.solver.reduce import one_minus, reduce
 _MAX_DIMENSION = 4  # for slabs
 _MAX_NODES = 50_000  # for slabs
 _LARGE = 0.25  # share of the remainder from which on another ball is tried
-_MATTERS = 0.02  # share of the remainder from which on more is tried
+MATTERS = 0.02  # share of the remainder from which on more is tried
 _NO_CYCLES = "nothing proves that runs of the policy come back to the state in which they are most often"
 
 
@@ -167,12 +167,12 @@ def _brackets_of_one(term: Term, region: Region, ball: Ball, precision: float) -
     guesses = setting if isinstance(setting, str) else term.guesses(setting, precision)
     if isinstance(setting, str) or isinstance(guesses, str):
         return str(guesses)
-    found = as_brackets(guesses, setting, enough=_MATTERS if isinstance(errors, StepErrors) else None)
+    found = as_brackets(guesses, setting, enough=MATTERS if isinstance(errors, StepErrors) else None)
     if not found or isinstance(errors, StepErrors):
         return found or ENDLESS
     best = min(found, key=lambda each: each.width)
     is_small = 1 <= setting.forms.dimension <= _MAX_DIMENSION and setting.chain.n_open <= _MAX_NODES
-    if best.remainder <= _MATTERS * best.width or not is_small:
+    if best.remainder <= MATTERS * best.width or not is_small:
         return found
     order, slope = 1 if best is found[0] else 2, found[0].low.pieces[0].guess.slope
     sliced = bracket_by_slabs(setting, slope, intersection(found), errors, precision, order=order)
@@ -290,7 +290,7 @@ def _expanded(
     for place, (one, other) in enumerate(pairs):
         last = differences[-1][place] if differences else None
         bracket = None if last is None else bracket_of(last, linear_range(region, ball, last.slope))
-        if bracket is None or bracket.remainder <= _MATTERS * bracket.width:
+        if bracket is None or bracket.remainder <= MATTERS * bracket.width:
             continue
         better = advantage_approximations(one, other, region, ball, precision=precision)
         for of_order, new in zip(differences, better, strict=False):

@@ -21,7 +21,7 @@ from plumdp.model.policy import Policy, check_policy
 from plumdp.region.ball import Ball, ball_around, turned
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.coupled.bounds import Proof
+from plumdp.solver.coupled.bounds import MATTERS, Proof
 from plumdp.solver.coupled.box_bounds import Cover, on_boxes
 from plumdp.solver.coupled.box_expansions import BoxTerm, Quadratic, sum_on_boxes
 from plumdp.solver.coupled.by_cycles import cycles_of
@@ -31,7 +31,6 @@ from plumdp.solver.coupled.terms import term_of
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
 
-MATTERS = 0.02  # share of the width up to which a remainder may stay
 _NEGLIGIBLE = 1e-7  # remainder, absolute or relative
 _MAX_DIMENSION = 8
 _MAX_NODES = 10_000
