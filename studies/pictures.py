@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import plumdp as pl
-from plumdp import plots
 from plumdp.certifying.pipeline import compare_learned
+from plumdp.plots.draw import Picture
+from plumdp.plots.style import styled
 
 STUDIES = {  # instances, runs
     "betting:5": 2_000,
@@ -93,61 +94,58 @@ def records(name: str, exploration: float = 0.0) -> list[Any]:
     return list(found)
 
 
-def of_study(name: str) -> Iterator[tuple[str, Callable[[], plots.Picture]]]:
+def of_study(name: str) -> Iterator[tuple[str, Callable[[], Picture]]]:
     """Yield all pictures of a case study."""
     short = name.partition(":")[0]
     yield (
         f"ladder-{short}",
-        lambda: plots.ladder(compare_learned(learned_study(name)[1], learned_study(name)[0].objective)),
+        lambda: pl.draw("ladder", compare_learned(learned_study(name)[1], learned_study(name)[0].objective)),
     )
-    yield f"region-{short}", lambda: plots.region(learned_study(name)[1], truth=learned_study(name)[0].true_point)
-    yield f"forest-{short}", lambda: plots.forest(learned_study(name)[1], learned_study(name)[0].objective)
-    yield f"policy-{short}", lambda: plots.policy(certified(name).policy)
-    yield f"advice-{short}", lambda: plots.advice(pl.advise(learned_study(name)[1], learned_study(name)[0].objective))
-    yield f"model-{short}", lambda: plots.model(learned_study(name)[1], learned_study(name)[0].objective)
-    yield f"residuals-{short}", lambda: plots.residuals(checked(name))
+    yield f"region-{short}", lambda: of_certificate("region", name, truth=learned_study(name)[0].true_point)
+    for kind in ("expressions", "policy", "advice", "model", "residuals"):
+        yield f"{kind}-{short}", partial(of_certificate, kind, name)
 
 
-def certified(name: str) -> Any:
-    """Return the certificate of a case study."""
-    study, learned = learned_study(name)
-    return pl.conclude(learned, study.objective)
+def of_certificate(kind: str, name: str, truth: Any = None, **options: Any) -> Picture:
+    """Return a picture of the certificate of a case study."""
+    study, learned = learned_study(name, **options)
+    return explained(kind, learned, study.objective, truth)
 
 
-def checked(name: str) -> Any:
-    """Return the test of a case study's model."""
-    study, learned = learned_study(name)
-    return pl.check_model(study.model, learned.counts)
+def explained(kind: str, learned: Any, objective: Any, truth: Any = None) -> Picture:
+    """Return a picture of what was learned."""
+    certificate = pl.conclude(learned, objective)
+    return pl.draw(kind, certificate, pl.explain(learned, certificate, parts=[kind]), truth=truth)
 
 
-def others() -> Iterator[tuple[str, Callable[[], plots.Picture]]]:
+def others() -> Iterator[tuple[str, Callable[[], Picture]]]:
     """Yield pictures of other shapes: words, many actions, many parameters, other sets, contradictions, curves."""
-    yield "region-robot", lambda: plots.region(robot()[1], truth={"slip": 0.4, "rain": 0.5})
-    yield "forest-robot", lambda: plots.forest(robot()[1], robot()[2])
-    yield "policy-robot", lambda: plots.policy(pl.conclude(robot()[1], robot()[2]).policy)
-    yield "policy-robot-words", lambda: plots.policy(pl.conclude(robot()[1], robot()[2]).policy, x="weather", y="door")
+    yield "region-robot", lambda: explained("region", *robot()[1:], truth={"slip": 0.4, "rain": 0.5})
+    yield "forest-robot", lambda: explained("expressions", *robot()[1:])
+    yield "policy-robot", lambda: pl.draw("policy", pl.conclude(*robot()[1:]))
+    yield "policy-robot-words", lambda: pl.draw("policy", pl.conclude(*robot()[1:]), x="weather", y="door")
     yield "policy-every-action", every_action
-    yield "model-robot", lambda: plots.model(robot()[1], robot()[2])
-    yield "region-many", lambda: plots.region(many()[1], many()[2], policy=pl.conclude(*many()[1:]).policy)
-    yield "forest-many", lambda: plots.forest(many()[1], many()[2])
-    yield "model-many", lambda: plots.model(many()[1], many()[2])
-    yield "region-interval", lambda: plots.region(learned_study("parallel:2,1", confidence_set="interval")[1])
-    yield "region-l1", lambda: plots.region(learned_study("glider:3,3,2,2", confidence_set="l1")[1])
-    yield "region-ellipsoid", lambda: plots.region(learned_study("glider:3,3,2,2", confidence_set="ellipsoid")[1])
+    yield "model-robot", lambda: explained("model", *robot()[1:])
+    yield "region-many", lambda: explained("region", *many()[1:])
+    yield "forest-many", lambda: explained("expressions", *many()[1:])
+    yield "model-many", lambda: explained("model", *many()[1:])
+    yield "region-interval", lambda: of_certificate("region", "parallel:2,1", confidence_set="interval")
+    yield "region-l1", lambda: of_certificate("region", "glider:3,3,2,2", confidence_set="l1")
+    yield "region-ellipsoid", lambda: of_certificate("region", "glider:3,3,2,2", confidence_set="ellipsoid")
     yield "ladder-contradicted", contradicted
     yield "ladder-no-data", no_data
-    yield "online-betting", lambda: plots.online(records("betting:5"), objective='R{"money"}max=? [ F "end" ]')
+    yield "online-betting", lambda: pl.draw("online", records("betting:5"))
     yield "online-several", several
 
 
-def every_action() -> plots.Picture:
+def every_action() -> Picture:
     """Return the map of a policy that takes another action in each room."""
     graph = robot()[0].graph
     sizes = graph.first_choice[1:] - graph.first_choice[:-1]
-    return plots.policy(pl.PolicyTable(graph, graph.first_choice[:-1] + [i % n for i, n in enumerate(sizes)]))
+    return pl.draw("policy", pl.PolicyTable(graph, graph.first_choice[:-1] + [i % n for i, n in enumerate(sizes)]))
 
 
-def contradicted() -> plots.Picture:
+def contradicted() -> Picture:
     """Return the ladder of a model that the data contradict."""
     study = pl.case_study("betting:5")
     counts = pl.simulate(study.model, {"p": 0.9}, 3_000, rng=1, max_steps=6)
@@ -158,21 +156,21 @@ def contradicted() -> plots.Picture:
         + other.counts * (1 - study.model.graph.state_of_choice() % 2)[study.model.graph.choice_of_transition()],
         "adaptive",
     )
-    return plots.ladder(pl.compare(study.model, both, study.objective))
+    return pl.draw("ladder", pl.compare(study.model, both, study.objective))
 
 
-def no_data() -> plots.Picture:
+def no_data() -> Picture:
     """Return a ladder with bounds that are infinite, for lack of data."""
     study = pl.case_study("glider:3,3,2,2")
     counts = pl.simulate(study.model, study.true_point, 12, rng=1, max_steps=8)
-    return plots.ladder(pl.compare(study.model, counts, study.objective))
+    return pl.draw("ladder", pl.compare(study.model, counts, study.objective))
 
 
-def several() -> plots.Picture:
+def several() -> Picture:
     """Return the curves of three ways to explore."""
     shares = {"no exploration": 0.0, "a tenth at random": 0.1, "half at random": 0.5}
     found = {name: records("betting:5", share) for name, share in shares.items()}
-    return plots.online(found, objective='R{"money"}max=? [ F "end" ]', truth=12.4)
+    return pl.draw("online", found, truth=12.4)
 
 
 def redraw_studies(results: Path) -> None:
@@ -207,7 +205,7 @@ def main() -> None:
                 picture.save(asked.folder / f"{name}.{kind}")
             if asked.phone:
                 width = picture.figure.get_size_inches()[0]
-                with plots.style.styled():
+                with styled():
                     picture.figure.savefig(asked.folder / f"{name}-phone.png", dpi=390 / width)
             print(f"{name:24} {perf_counter() - began:6.2f} s")
 

@@ -37,7 +37,7 @@ def public() -> dict[str, object]:
 def test_the_root_has_few_names_and_says_which():
     assert len(NAMES) <= 40
     assert dir(plumdp) == sorted([*plumdp.__all__, "__version__"])
-    assert {"certify", "learn", "conclude", "explain", "read_log", "Certificate", "plots"} <= set(NAMES)
+    assert {"certify", "learn", "conclude", "explain", "read_log", "Certificate", "draw"} <= set(NAMES)
 
 
 def test_a_star_import_gives_exactly_the_public_names():

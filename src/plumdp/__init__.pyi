@@ -34,6 +34,7 @@ from .certifying.model_choice import compare_models as compare_models
 from .explaining.check import check_model as check_model
 from .explaining.advice import advise as advise
 from .explaining.explain import explain as explain
+from .plots.draw import draw as draw
 from .reporting.page import write_report as write_report
 from .reporting.read import read_result as read_result
 from .reporting.explain_result import explain_result as explain_result
@@ -43,7 +44,6 @@ from . import decisions as decisions
 from . import exchange as exchange
 from . import model as model
 from . import online as online
-from . import plots as plots
 from . import stages as stages
 from .case_studies import case_study as case_study
 from .base.errors import DataError as DataError

@@ -183,7 +183,7 @@ def test_given_strategies_are_told_by_their_names_and_boundaries_hold_the_true_o
     assert found.to_dict()["boundaries"] == [{"from": one, "to": other, "lower": low, "upper": high}]
     lower, upper = found.strategies[1].net_benefit(2.0)
     assert lower < 2 * 0.75 - 1 < upper
-    (axes,) = pl.plots.net_benefit(found).figure.axes
+    (axes,) = pl.draw("net benefit", found).figure.axes
     drawn = sorted(tuple(line.get_xdata()) for line in axes.lines)
     assert drawn == [(0, low), (high, 5)]
     searched = net_benefit(learned, *asked, willingness=(0, 5))

@@ -376,7 +376,7 @@ def test_reports_say_what_comparisons_rest_on(case, tmp_path):
     of_kind = case("broken")
     found = pl.decisions.improve(of_kind.model, of_kind.counts, GOAL, over="practice", confidence=0.9)
     found.compared.save(tmp_path / "result", model=of_kind.model, counts=of_kind.counts)
-    pl.write_report(*pl.explain_result(tmp_path / "result", parts=["variables"]), tmp_path / "report.html")
+    pl.write_report(*pl.explain_result(tmp_path / "result", parts=["policy"]), tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     require_needed(of_report(page), of_kind.now | {"practice"}, "report")
 

@@ -561,7 +561,7 @@ def test_a_certificate_says_how_many_steps_the_likelihood_ignores(
     certified_tank.save(tmp_path / "result")
     assert pl.read_result(tmp_path / "result").not_in_likelihood == certified_tank.not_in_likelihood
     pl.write_report(
-        certified_tank, pl.explain(learned_tank, certified_tank, parts=["outlines"]), tmp_path / "report.html"
+        certified_tank, pl.explain(learned_tank, certified_tank, parts=["region"]), tmp_path / "report.html"
     )
     page = (tmp_path / "report.html").read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
     assert f"<li>The likelihood {said}.</li>" in page or f"<p>The likelihood {said}.</p>" in page

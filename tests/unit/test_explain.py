@@ -76,7 +76,7 @@ def test_saving_writes_what_is_there_and_solves_nothing(certificate, tmp_path):
 
 
 def test_the_count_of_functions_sees_what_computes(certificate, learned):
-    assert computed(entered(lambda: pl.explain(learned, certificate, parts=["outlines"])))
+    assert computed(entered(lambda: pl.explain(learned, certificate, parts=["region"])))
 
 
 @pytest.mark.parametrize("keep", [pickle.dumps, repr, str, pl.Certificate.to_json, pl.Certificate._repr_html_])
@@ -91,9 +91,9 @@ def test_model_and_counts_explain_as_what_was_learned_does(certificate, findings
 
 
 def test_parts_that_are_not_wanted_stay_empty(learned, certificate, findings):
-    found = pl.explain(learned, certificate, parts=["variables", "outlines"])
+    found = pl.explain(learned, certificate, parts=["policy", "region"])
     assert found == Findings(certificate.fingerprint, outlines=findings.outlines, variables=findings.variables)
-    with pytest.raises(pl.DataError, match=r"parts=\['rungs'\]: choose some of 'ladder', 'outlines', "):
+    with pytest.raises(pl.DataError, match=r"parts=\['rungs'\]: choose some of 'ladder', 'region', "):
         pl.explain(learned, certificate, parts=["rungs"])
 
 
@@ -113,7 +113,7 @@ def test_a_saved_result_is_explained_as_a_fresh_one_is(options, tmp_path):
     """Learning again from the saved counts, with the saved options, must give the same certificate to the last bit."""
     fresh = pl.certify(STUDY.model, COUNTS, STUDY.objective, **options)
     fresh.save(tmp_path / "result", model=STUDY.model, counts=COUNTS)
-    parts = ["ladder"] if "policy" in options or "precision" in options else ["outlines", "n_expressions"]
+    parts = ["ladder"] if "policy" in options or "precision" in options else ["region", "expressions"]
     read, found = pl.explain_result(tmp_path / "result", parts=parts)
     assert read.to_dict() == fresh.to_dict()
     assert found == pl.explain(STUDY.model, COUNTS, fresh, parts=parts)
@@ -216,7 +216,7 @@ def test_what_a_certificate_was_not_concluded_from_does_not_explain_it(learned, 
     certificate.save(tmp_path / "result")
     with pytest.raises(pl.DataError, match="the certificate was read without its model: read it with read_result"):
         pl.explain(learned, pl.read_result(tmp_path / "result"))
-    assert pl.explain(learned, pl.read_result(tmp_path / "result", STUDY.model), parts=["variables"]).variables
+    assert pl.explain(learned, pl.read_result(tmp_path / "result", STUDY.model), parts=["policy"]).variables
     with pytest.raises(pl.DataError, match=r"write explain\(learned, certificate\), or explain\(model, counts, "):
         pl.explain(certificate, learned)
 
@@ -279,7 +279,7 @@ def test_findings_with_odd_names_come_back_as_they_were(tmp_path):
     model = odd_model()
     counts = pl.simulate(model, {"infinity": "1/2", "q": "1/4"}, 500, rng=1, max_steps=9)
     certificate = pl.certify(model, counts, 'Pmax=? [ F<=3 "end" ]')
-    findings = pl.explain(model, counts, certificate, parts=["drawing", "expressions", "variables", "outlines"])
+    findings = pl.explain(model, counts, certificate, parts=["model", "expressions", "policy", "region"])
     certificate.save(tmp_path / "result", findings)
     read, found = pl.explain_result(tmp_path / "result")
     assert found == findings

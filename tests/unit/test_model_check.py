@@ -16,8 +16,7 @@ from plumdp.confidence.likelihood import best_point
 from plumdp.explaining.residual_table import CellResiduals, describe_residual
 from plumdp.fit.diagnosis import diagnose, examine, in_words
 from plumdp.fit.residuals import Residuals
-from plumdp.plots import plot_residuals, residual_figure, write_residuals
-from plumdp.plots.residual_panels import cells_figure
+from plumdp.plots.residual_panels import draw_residuals, plot_residuals
 from plumdp.plots.style import GREY
 
 POINT = {"p": "0.4", "q": "0.3"}
@@ -198,7 +197,7 @@ def test_no_data_contradict_nothing():
         "valid at any time)."
     )
     with pytest.raises(pl.DataError, match="there is nothing to draw: no choice with several outcomes was seen"):
-        residual_figure(found)
+        pl.draw("residuals", found)
 
 
 def test_objectives_sharpen_the_test_and_change_no_residual(drift):
@@ -287,17 +286,17 @@ def test_the_diagnosis_needs_no_estimate_and_takes_one():
 def test_pictures_have_a_panel_for_each_variable_and_one_for_actions(drift, tmp_path):
     from matplotlib.figure import Figure
 
-    figure = residual_figure(drift)
+    figure = pl.draw("residuals", drift).figure
     assert [axes.get_xlabel() for axes in figure.axes] == ["x", "mood", "action"]
     assert figure.axes[0].get_title(loc="left") == "probability that x goes up"
     assert [label.get_text() for label in figure.axes[2].get_xticklabels()] == ["fast", "slow", "odd"]
     axes = Figure().add_subplot()
     assert plot_residuals(axes, drift.cells[0]) is axes
     for suffix, start in ((".png", b"\x89PNG"), (".svg", b"<?xml")):
-        write_residuals(drift, tmp_path / f"residuals{suffix}")
+        pl.draw("residuals", drift).save(tmp_path / f"residuals{suffix}")
         assert (tmp_path / f"residuals{suffix}").read_bytes().startswith(start)
     again = tmp_path / "again.svg"
-    write_residuals(drift, again)
+    pl.draw("residuals", drift).save(again)
     assert again.read_bytes() == (tmp_path / "residuals.svg").read_bytes()
 
 
@@ -325,7 +324,7 @@ def test_a_panel_without_differences_does_not_hide_those_of_the_others(first):
     small = Residuals(np.array([50.0, 50.0]), np.array([50.0, 50.0]), np.array([100.0, 100.0]), np.zeros(2))
     large = Residuals(np.array([60.0, 40.0]), np.array([50.0, 50.0]), np.array([100.0, 100.0]), np.full(2, 5.0))
     panels = [CellResiduals("variable", "x", "x goes up", ("x = 0", "x = 1"), each) for each in (small, large)]
-    figure = cells_figure([panels[first], panels[1 - first]], "")
+    figure = draw_residuals(None, [panels[first], panels[1 - first]], "")
     for axes in figure.axes:
         low, high = axes.get_ylim()
         assert low <= -0.2 < 0.2 <= high

@@ -13,11 +13,15 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 import plumdp as pl
-from plumdp import plots
+from plumdp.plots.advice_bars import draw_advice
+from plumdp.plots.bounds_ladder import draw_difference, draw_ladder
+from plumdp.plots.curves import draw_online
+from plumdp.plots.expression_forest import draw_expressions
 from plumdp.plots.layered_layout import layered_layout
-from plumdp.plots.policy_map import slice_policy
-from plumdp.plots.residual_panels import legend_of_marks
-from plumdp.plots.style import PALETTE, STYLE, new_figure, number_text, styled
+from plumdp.plots.model_graph import draw_model
+from plumdp.plots.policy_map import draw_policy, slice_policy
+from plumdp.plots.region_outline import draw_region
+from plumdp.plots.style import PALETTE, STYLE, number_text, styled, svg_of, write_figure
 from plumdp.result.bounds_picture import bounds_svg
 from plumdp.result.findings import Cut, Drawing, Edge, ExpressionRow, Outline, Rung
 from studies.registry import find_study
@@ -120,27 +124,28 @@ LONG_PAIRS = tuple(
 STRIP = Outline(("p", ""), (0.51, 0.0), ((0.5, 0.53), (0.0, 0.0)), ((0.0, 0.0), (1.0, 0.0)), ((0.5, 0.0), (0.53, 0.0)))
 
 FIGURES = {
-    "ladder": lambda: plots.ladder_figure(RUNGS, objective='Pmax=? [ F "goal" ]', estimate=0.4, truth=0.45),
-    "difference": lambda: plots.difference_figure(
+    "ladder": lambda: draw_ladder(None, RUNGS, objective='Pmax=? [ F "goal" ]', estimate=0.4, truth=0.45),
+    "difference": lambda: draw_difference(
+        None,
         {"names": ["mine", "today's"], "first": [0.4, 0.5], "second": [0.3, 0.45], "difference": [0.01, 0.08]},
         objective='Pmax=? [ F "goal" ]',
     ),
-    "ladder, one": lambda: plots.ladder_figure(RUNGS[-1:], objective=LONG),
-    "ladder, no bounds": lambda: plots.ladder_figure([NOTHING], objective=""),
-    "region": lambda: plots.region_figure([OUTLINE], {"p": (0.4, 0.6), "q": (0.45, 0.55)}, truth={"p": 0.5, "q": 0.5}),
-    "strip": lambda: plots.region_figure([STRIP], {"p": (0.5, 0.53)}),
-    "pairs, long": lambda: plots.region_figure(LONG_PAIRS, dict.fromkeys((*LONG_NAMES, "rest"), (0, 1))),
-    "pairs": lambda: plots.region_figure(PAIRS, dict.fromkeys((*NAMES, "rest", "other"), (0, 1))),
-    "forest": lambda: plots.forest_figure([row(i) for i in range(30)], 100),
-    "forest, long": lambda: plots.forest_figure([row(0, text="1509/31250*t1 - 463/125000*t2 + 7/9*t3")]),
-    "policy": lambda: plots.policy_figure(grid(), "x", "y"),
-    "policy, words": lambda: plots.policy_figure(grid(), "weather", "open"),
-    "policy, one": lambda: plots.policy_figure(grid(), "x"),
-    "advice": lambda: plots.advice_figure(advice()),
-    "model": lambda: plots.model_figure(chain(8)),
-    "dots": lambda: plots.model_figure(chain(100)),
-    "online": lambda: plots.online_figure(records(), objective='Pmax=? [ F "goal" ]'),
-    "online, several": lambda: plots.online_figure({f"way {i}": records(bound=i) for i in range(4)}, truth=2.5),
+    "ladder, one": lambda: draw_ladder(None, RUNGS[-1:], objective=LONG),
+    "ladder, no bounds": lambda: draw_ladder(None, [NOTHING], objective=""),
+    "region": lambda: draw_region(None, [OUTLINE], {"p": (0.4, 0.6), "q": (0.45, 0.55)}, truth={"p": 0.5, "q": 0.5}),
+    "strip": lambda: draw_region(None, [STRIP], {"p": (0.5, 0.53)}),
+    "pairs, long": lambda: draw_region(None, LONG_PAIRS, dict.fromkeys((*LONG_NAMES, "rest"), (0, 1))),
+    "pairs": lambda: draw_region(None, PAIRS, dict.fromkeys((*NAMES, "rest", "other"), (0, 1))),
+    "forest": lambda: draw_expressions(None, [row(i) for i in range(30)], 100),
+    "forest, long": lambda: draw_expressions(None, [row(0, text="1509/31250*t1 - 463/125000*t2 + 7/9*t3")]),
+    "policy": lambda: draw_policy(None, grid(), "x", "y"),
+    "policy, words": lambda: draw_policy(None, grid(), "weather", "open"),
+    "policy, one": lambda: draw_policy(None, grid(), "x"),
+    "advice": lambda: draw_advice(None, advice()),
+    "model": lambda: draw_model(None, chain(8)),
+    "dots": lambda: draw_model(None, chain(100)),
+    "online": lambda: draw_online(None, records(), objective='Pmax=? [ F "goal" ]'),
+    "online, several": lambda: draw_online(None, {f"way {i}": records(bound=i) for i in range(4)}, truth=2.5),
 }  # fmt: skip
 
 
@@ -173,7 +178,7 @@ def test_a_planted_text_outside_is_found():
 @pytest.mark.parametrize("name", ["ladder", "region", "policy", "dots"])
 def test_two_pictures_on_one_page_share_no_names(name):
     with styled():
-        first, second = plots.svg_of(FIGURES[name]()), plots.svg_of(FIGURES["strip"]())
+        first, second = svg_of(FIGURES[name]()), svg_of(FIGURES["strip"]())
     ids = [re.findall(r'\bid="([^"]+)"', each) for each in (first, second)]
     assert not set(ids[0]) & set(ids[1])
     assert len(ids[0]) == len(set(ids[0]))
@@ -185,16 +190,16 @@ def test_two_pictures_on_one_page_share_no_names(name):
 def test_the_same_picture_is_the_same_file(tmp_path):
     for name in ("one", "two"):
         with styled():
-            plots.write_figure(FIGURES["region"](), tmp_path / f"{name}.svg")
-            plots.write_figure(FIGURES["region"](), tmp_path / f"{name}.png")
-            plots.write_figure(FIGURES["region"](), tmp_path / f"{name}.pdf")
+            write_figure(FIGURES["region"](), tmp_path / f"{name}.svg")
+            write_figure(FIGURES["region"](), tmp_path / f"{name}.png")
+            write_figure(FIGURES["region"](), tmp_path / f"{name}.pdf")
     for kind in ("svg", "png", "pdf"):
         assert (tmp_path / f"one.{kind}").read_bytes() == (tmp_path / f"two.{kind}").read_bytes()
 
 
 def test_svg_in_a_page_has_text_and_no_fixed_size():
     with styled():
-        element = plots.svg_of(FIGURES["ladder"](), label='bounds of "each" relaxation')
+        element = svg_of(FIGURES["ladder"](), label='bounds of "each" relaxation')
     head = element[: element.index(">")]
     assert element.startswith("<svg")
     assert "viewBox" in head
@@ -221,20 +226,20 @@ def test_bars_of_the_ladder_are_where_the_bounds_are():
 
 
 def test_bars_that_are_much_longer_than_the_tightest_end_in_an_arrow_with_their_number():
-    figure = plots.ladder_figure([Rung("interval", 3.0, 1e6, "certified"), RUNGS[2]], objective="")
+    figure = draw_ladder(None, [Rung("interval", 3.0, 1e6, "certified"), RUNGS[2]], objective="")
     assert "1,000,000" in texts(figure)
     assert figure.axes[0].get_xlim()[1] < 100
 
 
 def test_bounds_of_a_contradicted_model_say_so():
-    shown = texts(plots.ladder_figure([Rung("untied", 0.1, 0.5, "model contradicted")], objective=""))
+    shown = texts(draw_ladder(None, [Rung("untied", 0.1, 0.5, "model contradicted")], objective=""))
     assert "graph alone (model contradicted)" in shown
     assert "certified bounds" not in shown
 
 
 @pytest.mark.slow
 def test_a_picture_of_expressions_says_how_many_are_left_out():
-    figure = plots.forest_figure([row(i) for i in range(30)], 100)
+    figure = draw_expressions(None, [row(i) for i in range(30)], 100)
     assert "80 expressions left out" in " ".join(texts(figure))
     assert cut_off(figure) == []
 
@@ -268,7 +273,7 @@ def test_the_forest_has_twenty_rows_and_says_how_many_are_left_out():
 
 
 def test_a_share_far_from_all_bounds_is_an_arrow_at_the_edge():
-    (axes,) = plots.forest_figure([row(1, trials=4, successes=4), row(2)]).axes
+    (axes,) = draw_expressions(None, [row(1, trials=4, successes=4), row(2)]).axes
     (arrow,) = [line for line in axes.lines if line.get_marker() == ">"]
     assert arrow.get_xdata()[0] == axes.get_xlim()[1] < 1
 
@@ -289,7 +294,7 @@ def test_a_map_over_words_and_truth_values():
 
 def test_the_legend_of_a_map_is_below_long_labels():
     words = np.array([f"a word of length {k}" for k in range(9)])
-    figure = plots.policy_figure({"at": words, "action": np.array(["go", "stop", "wait"] * 3)}, "at")
+    figure = draw_policy(None, {"at": words, "action": np.array(["go", "stop", "wait"] * 3)}, "at")
     drawn = FigureCanvasAgg(figure)
     drawn.draw()
     (axes,) = figure.axes
@@ -301,7 +306,7 @@ def test_the_legend_of_a_map_is_below_long_labels():
 
 def test_more_actions_than_colours_get_hatches():
     columns = {"x": np.arange(12), "action": np.array([f"a{i:02}" for i in range(12)], dtype=object)}
-    (axes,) = plots.policy_figure(columns, "x").axes
+    (axes,) = draw_policy(None, columns, "x").axes
     looks = {(to_hex(patch.get_facecolor()), patch.get_hatch() or "") for patch in axes.patches}
     assert len(looks) == 12
     assert len({colour for colour, _ in looks}) == len(PALETTE) == 8
@@ -309,11 +314,11 @@ def test_more_actions_than_colours_get_hatches():
 
 def test_misuse_of_maps_says_what_there_is():
     with pytest.raises(pl.DataError, match=re.escape("'z' is not a state variable; there are x, y, weather, open")):
-        plots.policy_figure(grid(), "z")
+        draw_policy(None, grid(), "z")
     with pytest.raises(pl.DataError, match=re.escape("both axes are 'x'; choose two state variables, or one")):
-        plots.policy_figure(grid(), "x", "x")
+        draw_policy(None, grid(), "x", "x")
     with pytest.raises(pl.DataError, match=re.escape("the policy has no state with y = 9")):
-        plots.policy_figure(grid(), "x", fixed={"y": 9})
+        draw_policy(None, grid(), "x", fixed={"y": 9})
 
 
 def test_advice_ranks_choices_in_words():
@@ -335,7 +340,7 @@ def test_few_states_have_texts_and_many_are_dots():
     assert not any("true" in text for text in texts(dots))
     assert "100 states, 100 of which the policy reaches" in texts(dots)
     with pytest.raises(pl.DataError, match="401 states are too many to be drawn: a picture has at most 400"):
-        plots.model_figure(chain(401))
+        draw_model(None, chain(401))
 
 
 def test_layers_are_distances_and_lines_do_not_cross_without_need():
@@ -364,7 +369,7 @@ def test_records_of_learning_are_drawn_as_they_are():
     study = pl.case_study("betting:5")
     place = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=6)
     found = list(pl.learn_online(study.model, place, study.objective, episodes=50, spacing=2.0))
-    (axes,) = plots.online(found, objective=study.objective.text).figure.axes
+    (axes,) = pl.draw("online", found).figure.axes
     assert axes.lines[0].get_ydata().tolist() == [record.bound for record in found if record.episodes]
 
 
@@ -387,12 +392,12 @@ def test_ticks_have_no_powers_of_ten():
 
 def test_a_picture_of_another_kind_is_refused(tmp_path):
     with pytest.raises(pl.DataError, match=r"x.jpg: pictures are written as .png, .svg, .pdf; let the name end"):
-        plots.write_figure(FIGURES["strip"](), tmp_path / "x.jpg")
+        write_figure(FIGURES["strip"](), tmp_path / "x.jpg")
 
 
 def test_the_style_of_others_is_left_alone():
     before = dict(mpl.rcParams)
-    plots.policy(pl.PolicyTable(graph := pl.case_study("betting:5").model.graph, graph.first_choice[:-1]))
+    pl.draw("policy", pl.PolicyTable(graph := pl.case_study("betting:5").model.graph, graph.first_choice[:-1]))
     assert dict(mpl.rcParams) == before
     assert STYLE["svg.fonttype"] == "none"
 
@@ -443,15 +448,15 @@ def held():
 
 
 def test_certificates_are_drawn_alone_and_by_names_of_ones_own(held):
-    assert "coupled" in texts(plots.ladder(held).figure)
-    named = texts(plots.ladder({"best": held, "mine": held}).figure)
+    assert "coupled" in texts(pl.draw("ladder", held).figure)
+    named = texts(pl.draw("ladder", {"best": held, "mine": held}).figure)
     assert {"best", "mine", held.objective} <= {*named}
     assert "coupled" not in named
-    assert {"x", "b"} <= {*texts(plots.policy(held).figure)}  # the better action
+    assert {"x", "b"} <= {*texts(pl.draw("policy", held).figure)}  # the better action
 
 
 def test_the_region_of_a_certificate_is_the_box_that_it_has(held):
-    drawn = plots.region(held, truth={"p": 0.4, "q": 0.7}).figure
+    drawn = pl.draw("region", held, truth={"p": 0.4, "q": 0.7}).figure
     assert {"p", "q", "box around what the data allow", "true value"} <= {*texts(drawn)}
     assert "what the data allow" not in texts(drawn)  # which only the region itself is
     (axes,) = drawn.axes
@@ -459,14 +464,14 @@ def test_the_region_of_a_certificate_is_the_box_that_it_has(held):
     assert margin[0] < low < high < margin[1]
     many = replace(held, parameters=dict.fromkeys("pqr", (0.0, 1.0)))
     with pytest.raises(pl.DataError, match="a certificate keeps the bounds of its 3 parameters, and not their region"):
-        plots.region(many)
+        pl.draw("region", many)
 
 
 def test_learning_is_drawn_from_runs_as_well_as_from_records():
     records = [{"episodes": n, "bound": 0.1, "optimistic_bound": 0.9, "true_value": None} for n in (1, 10)]
     run = pl.online.OnlineRun("Pmax=? [ F x=1 ]", "max", 0.999, tuple(records))
-    assert run.objective in texts(plots.online(run).figure)
-    assert {"one", "other", run.objective} <= {*texts(plots.online({"one": run, "other": records}).figure)}
+    assert run.objective in texts(pl.draw("online", run).figure)
+    assert {"one", "other", run.objective} <= {*texts(pl.draw("online", {"one": run, "other": records}).figure)}
 
 
 def test_the_axis_of_narrow_bounds_shows_the_bounds_and_not_all_probabilities():
@@ -481,6 +486,18 @@ def test_the_axis_of_narrow_bounds_shows_the_bounds_and_not_all_probabilities():
 
 
 def test_the_marks_of_residuals_have_a_legend():
-    figure = new_figure()
-    legend_of_marks(figure)
-    assert texts(figure) == ["more often than expected", "less often than expected", "about as expected"]
+    study = pl.case_study("betting:5")
+    counts = pl.simulate(study.model, study.true_point, 100, rng=1, max_steps=6)
+    drawn = pl.draw("residuals", pl.check_model(study.model, counts))
+    assert {"more often than expected", "less often than expected", "about as expected"} <= {*texts(drawn.figure)}
+
+
+def test_pictures_of_findings_say_how_to_get_these(held):
+    for kind in ("expressions", "model", "advice", "residuals"):
+        line = f"write draw('{kind}', certificate, explain(learned, certificate, parts=['{kind}']))"
+        with pytest.raises(pl.DataError, match=re.escape(line)):
+            pl.draw(kind, held)
+    with pytest.raises(pl.DataError, match="truth: a picture of the kind 'policy' has no such option"):
+        pl.draw("policy", held, truth=0.5)
+    with pytest.raises(pl.DataError, match="kind='forest': choose one of 'ladder', 'region', 'expressions'"):
+        pl.draw("forest", held)

@@ -85,7 +85,7 @@ def test_a_confidence_set_is_one_file_and_one_entry(everything, tmp_path, study,
     pl.write_report(again, findings, tmp_path / "report.html")
     assert "no data used" in (tmp_path / "report.html").read_text(encoding="utf-8")
     for kind in ("ladder", "region", "expressions", "policy", "residuals"):
-        assert pl.plots.figure_of(kind, again, findings).axes
+        assert pl.draw(kind, again, findings).figure.axes
     learned = pl.learn(study.model, counts, confidence_set=everything)
     advice = pl.advise(learned, study.objective, runs=100, max_steps=7)
     assert all(prediction.width == advice.predictions[0].width for prediction in advice.predictions)

@@ -167,18 +167,18 @@ WRONG = {
         lambda: pl.simulate(MODEL, None, 9, rng=1, max_steps=3),
         "a point is one number for each parameter (p), as a mapping by name or in their order, not NoneType",
     ),
-    "ladder of numbers": (lambda: pl.plots.ladder([1]), "plots.ladder takes certificates, not int"),
+    "ladder of numbers": (lambda: pl.draw("ladder", [1]), "draw('ladder', certificates) takes certificates, not int"),
     "region of counts": (
-        lambda: pl.plots.region(COUNTS),
-        "plots.region takes what learn(model, counts) returns, not TransitionCounts",
+        lambda: pl.draw("region", COUNTS),
+        "draw('region', certificate, findings) takes a certificate, not TransitionCounts",
     ),
     "map of an array": (
-        lambda: pl.plots.policy(certificate().policy.choice),
-        "plots.policy takes a PolicyTable, or a certificate, which has one, not ndarray",
+        lambda: pl.draw("policy", certificate().policy.choice),
+        "draw('policy', policy) takes a PolicyTable, or a certificate, which has one, not ndarray",
     ),
     "learning of a certificate": (
-        lambda: pl.plots.online(certificate()),
-        "plots.online takes an OnlineRun, or its records, not Certificate",
+        lambda: pl.draw("online", certificate()),
+        "draw('online', run) takes an OnlineRun, or its records, not Certificate",
     ),
     "table of probabilities": (
         lambda: pl.PolicyTable(MODEL.graph, np.ones(MODEL.graph.n_choices)),
@@ -238,7 +238,7 @@ def test_what_was_learned_can_be_copied_and_gives_the_same_certificate(again):
         found = conclude(other, asked)
         assert (found.lower, found.upper) == (certificate().lower, certificate().upper)
         assert (found.policy.choice == certificate().policy.choice).all()
-    assert pl.explain(other, certificate(), parts=["n_expressions"]).n_expressions > 0
+    assert pl.explain(other, certificate(), parts=["expressions"]).n_expressions > 0
 
 
 def test_points_that_numpy_draws_are_taken_as_the_decimals_they_show():

@@ -90,7 +90,7 @@ def check_model(
     else:
         _print(check)
     if plot is not None:
-        plumdp.plots.write_residuals(check, plot)
+        plumdp.draw("residuals", check).save(plot)
         if not as_json:
             print(f"residuals: {plot}")
     raise typer.Exit(EXIT_CODES[Status.CONTRADICTED] if check.is_contradicted else 0)

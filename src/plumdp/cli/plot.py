@@ -59,8 +59,7 @@ def plot(
     policy (over two state variables), advice (where more data help), model (a small one as a graph), residuals (where
     data and model differ), online (bounds over runs). Ends with 0, or with 3 if the data contradict the model.
     """
-    from plumdp.plots.from_findings import figure_of
-    from plumdp.plots.style import require_format, write_figure
+    from plumdp.plots.style import require_format
 
     log = LogOptions(
         data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
@@ -71,17 +70,17 @@ def plot(
     require_new(output, force=force)
     _require_options(kind, {"--x": x, "--y": y, "--fix": fix}, truth)
     if kind == "online":
-        figure = _online([model, *(data or [])], _number(kind, truth))
+        picture = plumdp.draw(kind, _online([model, *(data or [])]), truth=_number(kind, truth))
     else:
         certificate, findings = _explained(kind, ModelOptions(model, constant, space), log, property, sets)
         _require_region(kind, certificate)
         true_value = _point(truth) if kind == "region" else _number(kind, truth)
-        fixed = _values(certificate.policy.graph, fix or [])
+        fixed = _values(certificate.policy.graph, fix or []) or None
         _require_variables(certificate, {"--x": x, "--y": y})
         if kind == "region":
             _require_parameters(certificate, truth)
-        figure = figure_of(kind, certificate, findings, truth=true_value, x=x, y=y, fixed=fixed)
-    write_figure(figure, output)
+        picture = plumdp.draw(kind, certificate, findings, truth=true_value, x=x, y=y, fixed=fixed)
+    picture.save(output)
     print(json.dumps({"schema": "plumdp/plot/1", "files": [str(output)]}) if as_json else output)
 
 
@@ -98,32 +97,24 @@ def _explained(
     kind: Kind, model: ModelOptions, log: LogOptions, property: str | None, sets: SetOptions
 ) -> tuple[plumdp.Certificate, Findings]:
     """Return the certificate of a folder, or that of a model and data, and what the picture shows of it."""
-    from plumdp.plots.from_findings import PARTS_OF
-
     if Path(model.model).is_dir():
         if log.data:
             raise DataError(f"{model.model} is the folder of a result, which needs no data: leave out {log.data[0]}")
-        return plumdp.explain_result(model.model, parts=PARTS_OF[kind])
+        return plumdp.explain_result(model.model, parts=[kind])
     log.require_data(model.model)
     read, objective = load_with_one_property(model, property)
     learned = sets.learn(read, log.read(read), [objective])
     certificate = plumdp.conclude(learned, objective)
-    return certificate, plumdp.explain(learned, certificate, parts=PARTS_OF[kind])
+    return certificate, plumdp.explain(learned, certificate, parts=[kind])
 
 
-def _online(files: list[str], truth: float | None) -> Any:
-    """Return the figure of one or several records."""
-    from plumdp.plots.online_curve import online_figure
-    from plumdp.plots.style import styled
-
+def _online(files: list[str]) -> Any:
+    """Return one or several records of one property."""
     runs = {Path(file).stem: plumdp.online.read_record(file) for file in files}
     texts = {run.objective for run in runs.values()}
     if len(texts) > 1:
         raise DataError(f"these records are of different properties: {'; '.join(sorted(texts))}")
-    records = {name: run.records for name, run in runs.items()}
-    shown = records if len(records) > 1 else next(iter(records.values()))
-    with styled():
-        return online_figure(shown, objective=texts.pop(), truth=truth)
+    return runs if len(runs) > 1 else next(iter(runs.values()))
 
 
 def _number(kind: str, text: str | None) -> float | None:

@@ -60,7 +60,7 @@ def explain(
     Parameters
     ----------
     parts
-        The fields of ``Findings`` that you want, by default all. Others stay empty.
+        The kinds of pictures that the findings are for, such as "ladder" or "region" (see ``draw``), by default all.
 
     Examples
     --------
@@ -85,8 +85,8 @@ def explain(
     if learned.model.graph.levels is not None:  # a model on disk
         return Findings(about.fingerprint)
     question = question_of(learned, about)
-    fields: dict[str, Any] = {name: _PARTS[name](learned, question, about) for name in parts or _PARTS}
-    return Findings(about.fingerprint, **fields)
+    makers = {name: make for part in parts or _PARTS for name, make in _PARTS[part].items()}
+    return Findings(about.fingerprint, **{name: make(learned, question, about) for name, make in makers.items()})
 
 
 def _ladder(learned: Learned, question: Question, certificate: Certificate) -> tuple[Rung, ...]:
@@ -155,14 +155,13 @@ def _as_read(content: Mapping[str, Any]) -> dict[str, Any]:
     return read
 
 
-_PARTS: Mapping[str, Callable[[Learned, Question, Certificate], Any]] = {
-    "ladder": _ladder,
-    "outlines": _outlines,
-    "expressions": _expressions,
-    "n_expressions": lambda learned, question, certificate: count_expressions(learned),
-    "advice": _advice,
-    "residuals": _residuals,
-    "drawing": lambda learned, question, certificate: drawing(learned, certificate.policy, question),
-    "variables": lambda learned, question, certificate: telling_variables(certificate.policy),
+_PARTS: Mapping[str, Mapping[str, Callable[[Learned, Question, Certificate], Any]]] = {
+    "ladder": {"ladder": _ladder},
+    "region": {"outlines": _outlines},
+    "expressions": {"expressions": _expressions, "n_expressions": lambda learned, *_: count_expressions(learned)},
+    "policy": {"variables": lambda learned, question, certificate: telling_variables(certificate.policy)},
+    "advice": {"advice": _advice},
+    "model": {"drawing": lambda learned, question, certificate: drawing(learned, certificate.policy, question)},
+    "residuals": {"residuals": _residuals},
 }
-"""The functions that make the fields of ``Findings``, which are empty if there is nothing to say."""
+"""By kinds of pictures, the functions that make fields of ``Findings``, which are empty if there is nothing to say."""

@@ -28,7 +28,7 @@ _NAMES = ("episodes", "steps", *_NUMBERS, "status")
 class OnlineRun:
     """The numbers of the records of learning while acting, by the names of ``OnlineRecord``.
 
-    Policies are not kept. Save them with ``write_policy``. ``plots.online`` draws it.
+    Policies are not kept. Save them with ``write_policy``. ``draw("online", run)`` draws it.
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study, learn_online

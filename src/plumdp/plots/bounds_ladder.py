@@ -1,8 +1,8 @@
-"""The picture of the bounds that each relaxation certifies from the same data, a ladder from loose to tight."""
+"""Pictures of bounds: what each relaxation certifies, and two policies with the difference of their values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import floor, inf, isfinite, log10
 from textwrap import fill
 from typing import Any
@@ -15,6 +15,7 @@ from plumdp.plots.style import (
     PHONE,
     PURPLE,
     VERMILION,
+    axes_in,
     bound_text,
     legend_below,
     mark,
@@ -23,6 +24,7 @@ from plumdp.plots.style import (
 )
 from plumdp.result.certificate import Status
 from plumdp.result.findings import Rung
+from plumdp.result.json_values import python_value
 
 WORDS = {"untied": "graph alone"}
 _LOOKS = {  # colour, and what it means
@@ -34,7 +36,7 @@ _LONGEST = 25  # times the tightest bar, on either side of it
 _ROOM = 0.36  # on either side of the bars, for numbers, relative to the width of all bars
 
 
-def plot_ladder(
+def draw_ladder(
     axes: Any,
     rungs: Sequence[Rung],
     *,
@@ -42,11 +44,12 @@ def plot_ladder(
     estimate: float | Sequence[float | None] | None = None,
     truth: float | None = None,
 ) -> Any:
-    """Draw one bar for each relaxation, with its bounds as numbers, and return the axes.
+    """Draw one bar for each relaxation, with its bounds as numbers, and return the figure.
 
     ``estimate`` is the value of the tightest relaxation's policy at the most likely point, or one for each rung.
     ``truth`` is the value that is known, as in an experiment. A bound that is infinite is an arrow.
     """
+    axes = axes_in(axes, PHONE, 1.3 + 0.36 * len(rungs))
     dots = [*estimate] if isinstance(estimate, Sequence) else [*[None] * (len(rungs) - 1), estimate]
     low, high = _view(rungs, [value for value in (*dots, truth) if value is not None])
     axes.set_xlim(low, high)
@@ -65,20 +68,33 @@ def plot_ladder(
     axes.set_xlabel("value of the policy")
     axes.set_title(fill(objective, 52), loc="left")
     _legend(axes, rungs, any(dot is not None for dot in dots), truth is not None)
-    return axes
+    return axes.figure
 
 
-def ladder_figure(
-    rungs: Sequence[Rung],
-    *,
-    objective: str,
-    estimate: float | Sequence[float | None] | None = None,
-    truth: float | None = None,
-) -> Any:
-    """Return a figure of the ladder."""
-    figure = new_figure(PHONE, 1.3 + 0.36 * len(rungs))
-    plot_ladder(figure.add_subplot(), rungs, objective=objective, estimate=estimate, truth=truth)
-    return figure
+def draw_difference(axes: Any, comparison: Mapping[str, Any], *, objective: str) -> Any:
+    """Draw the bounds on both values above those on their difference; into given axes, the difference alone."""
+    names = comparison["names"]
+    if axes is None:
+        above, axes = new_figure(PHONE, 3.6).subplots(2, 1, height_ratios=[2, 1])
+        draw_ladder(
+            above,
+            [_bar(*each) for each in zip(names, map(comparison.get, ("first", "second")), strict=True)],
+            objective=objective,
+        )
+        above.get_legend().remove()
+    bar = _bar("difference", comparison["difference"])
+    draw_ladder(axes, [bar], objective="")
+    if isfinite(bar.lower) and isfinite(bar.upper):
+        low, high = min(bar.lower, 0.0), max(bar.upper, 0.0)
+        axes.set_xlim(low - _ROOM * (high - low), high + _ROOM * (high - low))
+    axes.axvline(0.0, color=BLACK, linewidth=0.8, zorder=1)
+    axes.set_xlabel("value of {}\nless that of {}".format(*names))
+    return axes.figure
+
+
+def _bar(name: str, ends: Any) -> Rung:
+    lower, upper = python_value(ends)
+    return Rung(name, lower, upper, str(Status.CERTIFIED))
 
 
 def _view(rungs: Sequence[Rung], others: Sequence[float]) -> tuple[float, float]:

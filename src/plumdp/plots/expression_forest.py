@@ -14,10 +14,10 @@ from plumdp.plots.style import (
     BLUE,
     ORANGE,
     PHONE,
+    axes_in,
     heading,
     legend_below,
     mark,
-    new_figure,
     number_text,
     plain_ticks,
 )
@@ -28,14 +28,16 @@ _LONGEST = 24  # characters of a line
 _ROOM = 0.35  # beside all intervals, relative to their range
 
 
-def plot_forest(axes: Any, expressions: Sequence[ExpressionRow]) -> Any:
-    """Draw the bounds of each expression, its estimate, its share in the data and its trials, and return the axes.
+def draw_expressions(axes: Any, expressions: Sequence[ExpressionRow], n_expressions: int = 0) -> Any:
+    """Draw the bounds of those that matter most, with estimate, share in the data and trials, and return the figure.
 
     A share that is far from all bounds, as it is after few trials, is an arrow at the edge.
     """
     from matplotlib.transforms import blended_transform_factory
 
     rows = list(expressions)[:MOST_ROWS]
+    labels, is_new = [short_expression(row.text) for row in rows], axes is None
+    axes = axes_in(axes, PHONE, 1.3 + (0.34 if any("\n" in label for label in labels) else 0.25) * len(rows))
     low, high = _view(rows)
     axes.set_xlim(low, high)
     beside = blended_transform_factory(axes.transAxes, axes.transData)
@@ -47,7 +49,7 @@ def plot_forest(axes: Any, expressions: Sequence[ExpressionRow]) -> Any:
             axes.plot(row.estimate, height, marker="o", markersize=4, color="white", markeredgecolor=BLACK, zorder=4)
         axes.text(1.04, height, f"{row.trials:,}", transform=beside, ha="left", va="center", fontsize=8.5)
     axes.text(1.04, -0.9, "trials", transform=beside, ha="left", va="center", fontsize=8.5, color="#555555")
-    axes.set_yticks(range(len(rows)), [short_expression(row.text) for row in rows])
+    axes.set_yticks(range(len(rows)), labels)
     axes.set_ylim(len(rows) - 0.4, -1.2)
     axes.grid(axis="x", linewidth=0.3)
     axes.set_axisbelow(True)
@@ -55,22 +57,10 @@ def plot_forest(axes: Any, expressions: Sequence[ExpressionRow]) -> Any:
     axes.set_xlabel("probability")
     handles = [mark("bounds", BLUE, line="-", width=5), mark("estimate", BLACK, "o", face="white")]
     legend_below(axes, [*handles, mark("share seen", ORANGE, "D")], columns=3)
-    return axes
-
-
-def forest_figure(expressions: Sequence[ExpressionRow], n_expressions: int | None = None) -> Any:
-    """Return a figure of the expressions that matter most.
-
-    It says how many are left out, and if nothing is proved.
-    """
-    rows = list(expressions)[:MOST_ROWS]
-    is_long = any("\n" in short_expression(row.text) for row in rows)
-    figure = new_figure(PHONE, 1.3 + (0.34 if is_long else 0.25) * len(rows))
-    plot_forest(figure.add_subplot(), rows)
-    rest = max(n_expressions or 0, len(expressions)) - len(rows)
-    left_out = f"{number_of(rest, 'expression')} left out, which matter less" if rest else ""
-    heading(figure, left_out)
-    return figure
+    rest = max(n_expressions, len(expressions)) - len(rows)
+    if is_new and rest:
+        heading(axes.figure, f"{number_of(rest, 'expression')} left out, which matter less")
+    return axes.figure
 
 
 def short_expression(text: str) -> str:

@@ -12,7 +12,7 @@ from plumdp.base.errors import DataError
 from plumdp.model.graph import FloatArray
 from plumdp.model.text import cut, number_of
 from plumdp.plots.layered_layout import layered_layout, layers_from
-from plumdp.plots.style import BLACK, BLUE, GREEN, GREY, PALE, PHONE, legend_below, mark, new_figure, number_text
+from plumdp.plots.style import BLACK, BLUE, GREEN, GREY, PALE, PHONE, axes_in, legend_below, mark, number_text
 from plumdp.result.findings import Drawing, Edge
 
 MOST_STATES = 400
@@ -21,8 +21,8 @@ _MOST_EDGE_LABELS = 14  # states up to which transitions have texts
 _LONGEST = 9  # characters of a line in a node
 
 
-def plot_model(axes: Any, drawing: Drawing) -> Any:
-    """Draw states and transitions, those that runs of the policy take in blue, and return the axes.
+def draw_model(axes: Any, drawing: Drawing) -> Any:
+    """Draw states and transitions, those that runs of the policy take in blue, and return the figure.
 
     States are in layers by their distance from the initial one. Up to 60 states have texts. If there are more, they are
     dots.
@@ -31,6 +31,7 @@ def plot_model(axes: Any, drawing: Drawing) -> Any:
     if n > MOST_STATES:
         raise DataError(f"{number_of(n, 'state')} are too many to be drawn: a picture has at most {MOST_STATES}")
     places, is_wide = _places(drawing)
+    axes = axes_in(axes, *_size(drawing, places, is_wide))
     chosen = ((edge.source, edge.target) for edge in drawing.edges if edge.is_chosen)
     reached = {state for layer in layers_from(drawing.initial, chosen) for state in layer}
     low, high = places.min(axis=0), places.max(axis=0)
@@ -45,24 +46,19 @@ def plot_model(axes: Any, drawing: Drawing) -> Any:
     counted = f"{number_of(n, 'state')}, {len(reached):,} of which the policy reaches"
     axes.set_title(fill(f"{counted}: {names}" if names else counted, 54), fontsize=8.5)
     _legend(axes, drawing)
-    return axes
+    return axes.figure
 
 
-def model_figure(drawing: Drawing) -> Any:
-    """Return a figure of a model that grows with its layers."""
-    places, is_wide = _places(drawing)
+def _size(drawing: Drawing, places: FloatArray, is_wide: bool) -> tuple[float, float]:
+    """Return width and height in inches, which grow with the layers."""
     across, down = np.ptp(places, axis=0) + 1
-    if len(drawing.states) <= _MOST_LABELS:
-        nodes = _node_texts(drawing)[0]
-        longest = max(len(line) for node in nodes for line in node.split("\n"))
-        step = 0.07 * longest + (0.55 if is_wide else 0.25)
-        rows = 0.14 * max(node.count("\n") + 1 for node in nodes) + (0.2 if is_wide else 0.55)
-        width, height = max(PHONE, min(step * across, 11.0)), min(max(rows * down, 1.4), 11.0)
-    else:
-        width, height = max(PHONE, min(0.12 * across, 11.0)), min(max(0.13 * down, 1.4), 6.5)
-    figure = new_figure(width, height + 0.8)
-    plot_model(figure.add_subplot(), drawing)
-    return figure
+    if len(drawing.states) > _MOST_LABELS:
+        return max(PHONE, min(0.12 * across, 11.0)), min(max(0.13 * down, 1.4), 6.5) + 0.8
+    nodes = _node_texts(drawing)[0]
+    longest = max(len(line) for node in nodes for line in node.split("\n"))
+    step = 0.07 * longest + (0.55 if is_wide else 0.25)
+    rows = 0.14 * max(node.count("\n") + 1 for node in nodes) + (0.2 if is_wide else 0.55)
+    return max(PHONE, min(step * across, 11.0)), min(max(rows * down, 1.4), 11.0) + 0.8
 
 
 def _places(drawing: Drawing) -> tuple[FloatArray, bool]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError
 from plumdp.model.text import cut, number_of
-from plumdp.plots.style import HATCHES, PALETTE, PHONE, legend_below, new_figure, patch
+from plumdp.plots.style import HATCHES, PALETTE, PHONE, axes_in, legend_below, patch
 
 _MOST_EDGES = 600  # cells with lines between them
 _MOST_ACTIONS = 24  # in a legend
@@ -46,19 +46,20 @@ class PolicySlice:
         return f"where {where}: {states}" if self.fixed else f"all {number_of(self.n_all, 'state')}"
 
 
-def plot_policy(
-    axes: Any, columns: Columns, x: str, y: str = "", *, fixed: Mapping[str, Any] | None = None, action: str = ""
-) -> Any:
-    """Draw the actions of a policy over two state variables, and return the axes.
+def draw_policy(axes: Any, columns: Columns, x: str, y: str = "", *, fixed: Mapping[str, Any] | None = None) -> Any:
+    """Draw the actions of a policy over two state variables, or over one, and return the figure.
 
-    ``columns`` are those of ``PolicyTable.columns``, state variables and the action. ``fixed`` are values of other
-    variables. Those without a value get the ones that most states have. ``action`` names the column of the action, by
-    default the last one. The title says which states are shown.
+    ``columns`` are those of ``PolicyTable.columns``, state variables and last the action. ``fixed`` are values of other
+    variables. Those without a value get the ones that most states have. The title says which states are shown.
     """
-    shown = slice_policy(columns, x, y, fixed=fixed, action=action)
+    shown = slice_policy(columns, x, y, fixed=fixed)
+    n_x, n_y, deeper = len(shown.x_values), len(shown.y_values), _depth(shown.x_values)
+    height = min((PHONE - 0.8) * min(max(n_y / n_x, 0.3 if n_y > 1 else 0.1), 1.3), 0.15 + 0.6 * n_y)
+    legend = 0.2 * (1 + min(len(np.unique(shown.action)), _MOST_ACTIONS) // 3)
+    axes = axes_in(axes, PHONE, height + legend + 1.0 + deeper)
     _draw_cells(axes, shown.action)
-    axes.set_xlim(-0.5, len(shown.x_values) - 0.5)
-    axes.set_ylim(-0.5, len(shown.y_values) - 0.5)
+    axes.set_xlim(-0.5, n_x - 0.5)
+    axes.set_ylim(-0.5, n_y - 0.5)
     _ticks(axes.set_xticks, shown.x_values)
     _ticks(axes.set_yticks, shown.y_values if y else [])
     axes.set_xlabel(x)
@@ -69,21 +70,8 @@ def plot_policy(
     if len(handles) > _MOST_ACTIONS:
         handles = [*handles[:_MOST_ACTIONS], patch(f"… and {len(used) - _MOST_ACTIONS} more", "white")]
     columns_of_legend = 3 if max(map(len, shown.actions), default=0) < 12 else 2
-    legend_below(axes, handles, columns=columns_of_legend, at=0.5 + _depth(shown.x_values))
-    return axes
-
-
-def policy_figure(
-    columns: Columns, x: str, y: str = "", *, fixed: Mapping[str, Any] | None = None, action: str = ""
-) -> Any:
-    """Return a figure of a policy over two state variables, or over one."""
-    shown = slice_policy(columns, x, y, fixed=fixed, action=action)
-    n_x, n_y = len(shown.x_values), len(shown.y_values)
-    height = min((PHONE - 0.8) * min(max(n_y / n_x, 0.3 if n_y > 1 else 0.1), 1.3), 0.15 + 0.6 * n_y)
-    legend = 0.2 * (1 + min(len(np.unique(shown.action)), _MOST_ACTIONS) // 3)
-    figure = new_figure(PHONE, height + legend + 1.0 + _depth(shown.x_values))
-    plot_policy(figure.add_subplot(), columns, x, y, fixed=fixed, action=action)
-    return figure
+    legend_below(axes, handles, columns=columns_of_legend, at=0.5 + deeper)
+    return axes.figure
 
 
 def axes_of_map(
@@ -101,12 +89,9 @@ def axes_of_map(
     return first, y if y is not None else free[0] if free else ""
 
 
-def slice_policy(
-    columns: Columns, x: str, y: str = "", *, fixed: Mapping[str, Any] | None = None, action: str = ""
-) -> PolicySlice:
+def slice_policy(columns: Columns, x: str, y: str = "", *, fixed: Mapping[str, Any] | None = None) -> PolicySlice:
     """Return the states of a policy that a map over two variables shows."""
-    action = action or list(columns)[-1]
-    variables = [name for name in columns if name != action]
+    *variables, action = columns
     chosen = [name for name in (x, y) if name]
     for name in (*chosen, *(fixed or {})):
         if name not in variables:

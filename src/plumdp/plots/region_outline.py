@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
+from plumdp.base.errors import DataError
 from plumdp.model.text import number_of
 from plumdp.plots.style import (
     BLACK,
@@ -35,7 +36,36 @@ _MOST_CUTS = 5  # kinds in a legend
 _NAMED = 4  # parameters left out that are named
 
 
-def plot_region(axes: Any, outline: Outline, *, truth: Point | None = None, legend: bool = True) -> Any:
+def draw_region(
+    axes: Any,
+    outlines: Sequence[Outline],
+    parameters: Mapping[str, tuple[float, float]],
+    *,
+    truth: Mapping[str, float] | None = None,
+) -> Any:
+    """Draw the region with a panel for each pair of parameters, and words on those left out, and return the figure.
+
+    ``parameters`` are the bounds of all parameters, such as those of a certificate.
+    """
+    names = tuple(dict.fromkeys(name for outline in outlines for name in outline.names if name))
+    if axes is not None:
+        if len(outlines) > 1:
+            raise DataError("axes: several panels are needed for more than two parameters; leave out axes")
+        return _draw_outline(axes, outlines[0], _pair_of(truth, outlines[0])).figure
+    if len(names) <= 2:
+        figure = new_figure(PHONE, 1.9 if len(names) < 2 else 4.6)
+        for outline in outlines:
+            _draw_outline(figure.add_subplot(), outline, _pair_of(truth, outline))
+    else:
+        figure = _triangle(outlines, names, truth)
+    left_out = [name for name in parameters if name not in names]
+    shown = ", ".join(left_out[:_NAMED]) + ("" if len(left_out) <= _NAMED else ", …")
+    note = f"{number_of(len(left_out), 'parameter')} left out, which matter less: {shown}" if left_out else ""
+    heading(figure, note)
+    return figure
+
+
+def _draw_outline(axes: Any, outline: Outline, truth: Point | None, *, legend: bool = True) -> Any:
     """Draw the region as two parameters see it, or the interval of one, and return the axes.
 
     Outlines are drawn around what they show, never inside, so that no parameters that explain the data are left out.
@@ -61,31 +91,6 @@ def plot_region(axes: Any, outline: Outline, *, truth: Point | None = None, lege
     return axes
 
 
-def region_figure(
-    outlines: Sequence[Outline],
-    parameters: Mapping[str, tuple[float, float]],
-    *,
-    truth: Mapping[str, float] | None = None,
-) -> Any:
-    """Return a figure of the region with one panel for each pair of parameters, and words on those left out.
-
-    ``parameters`` are the bounds of all parameters, such as those of a certificate. If nothing proves these bounds,
-    the figure says so.
-    """
-    names = tuple(dict.fromkeys(name for outline in outlines for name in outline.names if name))
-    if len(names) <= 2:
-        figure = new_figure(PHONE, 1.9 if len(names) < 2 else 4.6)
-        for outline in outlines:
-            plot_region(figure.add_subplot(), outline, truth=pair_of(truth, outline))
-    else:
-        figure = _triangle(outlines, names, truth)
-    left_out = [name for name in parameters if name not in names]
-    shown = ", ".join(left_out[:_NAMED]) + ("" if len(left_out) <= _NAMED else ", …")
-    note = f"{number_of(len(left_out), 'parameter')} left out, which matter less: {shown}" if left_out else ""
-    heading(figure, note)
-    return figure
-
-
 def _triangle(outlines: Sequence[Outline], names: Sequence[str], truth: Mapping[str, float] | None) -> Any:
     """Return a figure with a panel for each pair, below the diagonal, and one legend above it."""
     n = len(names) - 1
@@ -98,7 +103,7 @@ def _triangle(outlines: Sequence[Outline], names: Sequence[str], truth: Mapping[
         row, column = names.index(outline.names[1]) - 1, names.index(outline.names[0])
         axes = cells[row, column]
         axes.set_visible(True)
-        plot_region(axes, outline, truth=pair_of(truth, outline), legend=False)
+        _draw_outline(axes, outline, _pair_of(truth, outline), legend=False)
         for axis, is_outer in ((axes.xaxis, row == n - 1), (axes.yaxis, column == 0)):
             axis.label.set_visible(is_outer)
             axis.label.set_text(_in_lines(axis.label.get_text()))
@@ -122,7 +127,7 @@ def _in_lines(name: str, width: int = 10) -> str:
     return fill(name.replace("_", "_ "), width, break_long_words=False).replace("_ ", "_")
 
 
-def pair_of(truth: Mapping[str, float] | None, outline: Outline) -> Point | None:
+def _pair_of(truth: Mapping[str, float] | None, outline: Outline) -> Point | None:
     """Return the two coordinates of a point that an outline shows, if the point has both."""
     if truth is None or any(name and name not in truth for name in outline.names):
         return None

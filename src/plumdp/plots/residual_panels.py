@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 import numpy as np
 
 from plumdp.base.errors import DataError
-from plumdp.explaining.check import ModelCheck
 from plumdp.explaining.residual_table import CellResiduals
 from plumdp.model.text import cut
-from plumdp.plots.style import BLUE, GREY, PHONE, VERMILION, mark, new_figure, styled, write_figure
+from plumdp.plots.style import BLUE, GREY, PHONE, VERMILION, mark, new_figure
 
 _ABOVE, _BELOW, _CLOSE = VERMILION, BLUE, GREY
 _MARKERS = {_ABOVE: "^", _BELOW: "v", _CLOSE: "o"}
@@ -53,42 +51,26 @@ def plot_residuals(axes: Any, residuals: CellResiduals) -> Any:
     return axes
 
 
-def legend_of_marks(figure: Any) -> None:
-    """Put a legend of dots and triangles below all panels of a figure."""
-    handles = [mark(meaning, colour, _MARKERS[colour]) for colour, meaning in _MEANINGS.items()]
-    figure.legend(handles=handles, loc="outside lower left", ncols=2)
-
-
-def residual_figure(check: ModelCheck) -> Any:
-    """Return a figure of matplotlib with the residuals over each state variable, and over the actions."""
-    if not check.cells:
-        where = "at two values of a variable or under two actions"
-        raise DataError(f"there is nothing to draw: no choice with several outcomes was seen {where}")
-    return cells_figure(check.cells, check.headline)
-
-
-def cells_figure(panels: Sequence[CellResiduals], headline: str) -> Any:
-    """Return a figure of residuals of variables and actions, with the result of the test as its headline."""
+def draw_residuals(axes: Any, panels: Sequence[CellResiduals], headline: str) -> Any:
+    """Draw the residuals of variables and actions in a panel each, below a headline, and return the figure."""
+    if axes is not None:
+        if len(panels) > 1:
+            raise DataError("axes: several panels are needed for residuals; leave out axes")
+        return plot_residuals(axes, panels[0]).figure
     n_columns = 1 if len(panels) <= _MOST_IN_A_COLUMN else 2
     n_rows = ceil(len(panels) / n_columns)
-    with styled():
-        figure = new_figure(PHONE if n_columns == 1 else 5.4, 1.1 + 2.3 * n_rows)
-        first = None
-        for i, panel in enumerate(panels):
-            axes = plot_residuals(figure.add_subplot(n_rows, n_columns, i + 1, sharey=first), panel)
-            first = axes if first is None else first
-            if i % n_columns:
-                axes.set_ylabel("")
-        width = 54 if n_columns == 1 else 72
-        title = f"{fill(headline, width)}\nBars: two standard deviations to either side"
-        figure.suptitle(title, fontsize=9, x=0.01, ha="left")
-        legend_of_marks(figure)
+    figure = new_figure(PHONE if n_columns == 1 else 5.4, 1.1 + 2.3 * n_rows)
+    first = None
+    for i, panel in enumerate(panels):
+        own = plot_residuals(figure.add_subplot(n_rows, n_columns, i + 1, sharey=first), panel)
+        first = own if first is None else first
+        if i % n_columns:
+            own.set_ylabel("")
+    title = [fill(headline, 54 if n_columns == 1 else 72), "Bars: two standard deviations to either side"]
+    figure.suptitle("\n".join(filter(None, title)), fontsize=9, x=0.01, ha="left")
+    handles = [mark(meaning, colour, _MARKERS[colour]) for colour, meaning in _MEANINGS.items()]
+    figure.legend(handles=handles, loc="outside lower left", ncols=2)
     return figure
-
-
-def write_residuals(check: ModelCheck, path: Path | str) -> None:
-    """Write the picture of the residuals as PNG, SVG or PDF."""
-    write_figure(residual_figure(check), path)
 
 
 def _label(cell: str, name: str) -> str:

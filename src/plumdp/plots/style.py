@@ -74,6 +74,11 @@ def new_figure(width: float = PHONE, height: float = 3.0) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def axes_in(axes: Any, width: float, height: float) -> Any:
+    """Return the axes that somebody gave, or those of a new figure of this size."""
+    return new_figure(width, height).add_subplot() if axes is None else axes
+
+
 def write_figure(figure: Any, path: Path | str) -> None:
     """Write a figure as PNG, SVG or PDF by the ending of its name. The same figure gives the same file."""
     path = Path(path)

@@ -10,14 +10,19 @@ import numpy.typing as npt
 
 from plumdp.data.report import KINDS, IngestionReport, Kind
 from plumdp.model.text import number_of
-from plumdp.reporting import pictures
-from plumdp.reporting.parts import Section, TableOf, sentence
+from plumdp.plots.draw import cells_in
+from plumdp.plots.residual_panels import draw_residuals
+from plumdp.plots.style import styled, svg_of
+from plumdp.reporting.parts import InlinePicture, Section, TableOf, picture, sentence
 from plumdp.reporting.sections import better, expressions, ladder, methods, parameters, reasons, region, what_limits
 from plumdp.result.certificate import Certificate, outward
 from plumdp.result.findings import Findings
 
 _MOST_ROWS = 5_000  # of the policy in a page
 _MOST_RESIDUALS = 10
+_STATES = 120  # of a model; more than that is for ``plumdp plot``
+_PANELS = 12  # of residuals
+_CELLS = 60  # values of a variable in a picture of residuals
 _FAINT = 2.0  # nats: residuals with less are not shown
 _BY_CHANCE = (
     "In the pictures, a grey dot is within two standard deviations of what the model says. A triangle is outside: it "
@@ -90,8 +95,16 @@ def test(certificate: Certificate, findings: Findings) -> Section | None:
         points.append(f"Worth a look, though not enough to contradict the model: {found['suspicion']}")
     records = [record for record in found.get("residuals", ())[:_MOST_RESIDUALS] if record["evidence"] > _FAINT]
     tables = [_residuals(records)] if records and (found.get("contradicted") or found.get("suspicion")) else []
-    points, drawn = [sentence(text) for text in points], pictures.residuals(findings)
+    points, drawn = [sentence(text) for text in points], _panels(findings)
     return Section("test", "Is the model right?", intro, points, drawn, tables, [_BY_CHANCE] if drawn else [])
+
+
+def _panels(findings: Findings) -> list[InlinePicture]:
+    """Return by how much the data differ from the model, over each state variable and over the actions."""
+    shown = [each for each in cells_in(findings)[:_PANELS] if len(each.cells) <= _CELLS]
+    with styled():
+        drawn = [(draw_residuals(None, [each], ""), f"residuals over {each.name}") for each in shown]
+    return [InlinePicture(svg_of(figure, label=label)) for figure, label in drawn]
 
 
 def _residuals(records: list[Mapping[str, Any]]) -> TableOf:
@@ -133,7 +146,7 @@ def policy(certificate: Certificate, findings: Findings) -> Section:
         "policy",
         "The policy",
         intro,
-        pictures=pictures.policy_map(certificate, findings),
+        pictures=[picture("policy", certificate, findings)] if findings.variables else [],
         tables=[table],
         notes=notes if n_rows > _MOST_ROWS else ["On paper, only the first 40 rows are shown."] if n_rows > 40 else [],
     )
@@ -141,12 +154,13 @@ def policy(certificate: Certificate, findings: Findings) -> Section:
 
 def model(certificate: Certificate, findings: Findings) -> Section | None:
     """Return a small model as a graph."""
-    drawn = pictures.model(findings)
-    return (
-        Section("model", "The model", ["States, transitions and what the policy does."], pictures=drawn, is_folded=True)
-        if drawn
-        else None
+    if findings.drawing is None or len(findings.drawing.states) > _STATES:
+        return None
+    drawn, intro = (
+        [picture("model", certificate, findings, is_wide=True)],
+        "States, transitions and what the policy does.",
     )
+    return Section("model", "The model", [intro], pictures=drawn, is_folded=True)
 
 
 def provenance(certificate: Certificate, findings: Findings) -> Section:

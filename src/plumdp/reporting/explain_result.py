@@ -28,7 +28,7 @@ def explain_result(path: str | Path, *, parts: Sequence[str] = ()) -> tuple[Cert
     >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
     >>> with TemporaryDirectory() as folder:
     ...     certify(study.model, counts, study.objective).save(f"{folder}/result", model=study.model, counts=counts)
-    ...     certificate, findings = explain_result(f"{folder}/result", parts=["variables"])
+    ...     certificate, findings = explain_result(f"{folder}/result", parts=["policy"])
     >>> findings.variables
     ('money', 'step')
     """

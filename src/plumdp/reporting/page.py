@@ -92,7 +92,7 @@ def write_report(
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
     >>> certificate = certify(study.model, counts, study.objective)
-    >>> findings = explain(study.model, counts, certificate, parts=["expressions", "n_expressions"])
+    >>> findings = explain(study.model, counts, certificate, parts=["expressions"])
     >>> with TemporaryDirectory() as folder:
     ...     write_report(certificate, findings, f"{folder}/report.html", title="Five bets", author="A. Gambler")
     """

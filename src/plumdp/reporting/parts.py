@@ -5,6 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from plumdp.plots.draw import draw
+from plumdp.plots.style import svg_of
+from plumdp.result.certificate import Certificate
+from plumdp.result.findings import Findings
+
+_LABELS = {  # for those who do not see the picture
+    "ladder": "bounds of each relaxation",
+    "difference": "bounds of both policies and of their difference",
+    "advice": "where one more run helps most",
+    "region": "region of the parameters",
+    "expressions": "bounds of unknown probabilities",
+    "policy": "policy over the variables that it depends on most",
+    "model": "the model as a graph",
+}
+
 
 @dataclass(frozen=True)
 class InlinePicture:
@@ -13,6 +28,14 @@ class InlinePicture:
     svg: str
     caption: str = ""
     is_wide: bool = False
+
+
+def picture(
+    kind: str, certificate: Certificate, findings: Findings | None = None, *, is_wide: bool = False
+) -> InlinePicture:
+    """Return a picture of a certificate for a page."""
+    drawn = draw(kind, certificate, findings).figure
+    return InlinePicture(svg_of(drawn, label=_LABELS[kind]), is_wide=is_wide)
 
 
 @dataclass(frozen=True)

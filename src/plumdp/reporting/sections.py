@@ -9,8 +9,7 @@ from plumdp.data.report import CONTRADICTING
 from plumdp.fit.diagnosis import ADVICE
 from plumdp.model.language.words import is_probability
 from plumdp.relaxation.relax import RELAXATIONS
-from plumdp.reporting import pictures
-from plumdp.reporting.parts import Section, TableOf, sentence
+from plumdp.reporting.parts import Section, TableOf, picture, sentence
 from plumdp.result.certificate import Certificate, Status, outward
 from plumdp.result.findings import Findings, Rung
 from plumdp.result.json_values import python_value
@@ -90,7 +89,7 @@ def better(certificate: Certificate, findings: Findings) -> Section | None:
         "better",
         "Better by how much",
         [told["sentence"], *([why] if difference < min(first, second) else [])],
-        pictures=pictures.difference(certificate),
+        pictures=[picture("difference", certificate)],
         tables=[table],
     )
 
@@ -115,7 +114,7 @@ def ladder(certificate: Certificate, findings: Findings) -> Section | None:
         "ladder",
         "What each relaxation certifies",
         intro,
-        pictures=pictures.ladder(certificate, findings),
+        pictures=[picture("ladder", certificate, findings)],
         tables=[table],
         is_folded=True,
     )
@@ -147,7 +146,7 @@ def what_limits(certificate: Certificate, findings: Findings) -> Section | None:
     elif advice.get("none"):
         why = advice["none"].replace("say with max_steps how long a run may be", "plumdp advise --max-steps says more")
         notes.append(f"There is no advice on where to sample next: {why}.")
-    drawn = pictures.advice(findings)
+    drawn = [picture("advice", certificate, findings)] if advice.get("choices") else []
     if advice.get("sentences"):
         points.append("Where more data would help most, and how much, as estimates:")
     said = [text for text in advice.get("sentences", ()) if not text.startswith("The bounds on the policy's value are")]
@@ -193,9 +192,12 @@ def parameters(certificate: Certificate, findings: Findings) -> Section | None:
 
 def region(certificate: Certificate, findings: Findings) -> Section | None:
     """Return the region of the parameters as a picture, with what bounds it."""
-    drawn = pictures.region(certificate, findings)
+    if not findings.outlines:
+        return None
+    names = {name for outline in findings.outlines for name in outline.names}
+    drawn = [picture("region", certificate, findings, is_wide=len(names) > 3)]
     intro = ["All parameters that explain the data, shown two at a time. The bounds hold for each point of it."]
-    return Section("region", "The region of the parameters", intro, pictures=drawn, is_folded=True) if drawn else None
+    return Section("region", "The region of the parameters", intro, pictures=drawn, is_folded=True)
 
 
 def expressions(certificate: Certificate, findings: Findings) -> Section | None:
@@ -221,7 +223,7 @@ def expressions(certificate: Certificate, findings: Findings) -> Section | None:
         "expression-table", "Unknown probabilities", header, cells, header[1:], note, is_searchable=len(cells) > _LONG
     )
     intro = ["The unknown probabilities of the model. All bounds hold at once, with the confidence of the claim."]
-    drawn = pictures.forest(certificate, findings)
+    drawn = [picture("expressions", certificate, findings)]
     return Section(
         "expressions", "What is known of the probabilities", intro, pictures=drawn, tables=[table], is_folded=True
     )

@@ -1,4 +1,4 @@
-"""The picture of learning while acting, with the certified bounds over the number of runs."""
+"""Pictures of curves: bounds over runs while learning, and net benefits over the willingness to pay."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from math import isfinite, nan
 from textwrap import fill
 from typing import Any
 
-from plumdp.plots.style import BLACK, PALETTE, PHONE, legend_below, mark, new_figure, plain_ticks
+from plumdp.certifying.net_benefit import NetBenefit
+from plumdp.plots.style import BLACK, HATCHES, PALETTE, PHONE, axes_in, legend_below, mark, patch, plain_ticks
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
-def plot_online(
+def draw_online(
     axes: Any, records: Sequence[Any] | Mapping[str, Sequence[Any]], *, objective: str = "", truth: float | None = None
 ) -> Any:
-    """Draw bounds over the number of runs, on a logarithmic axis, and return the axes.
+    """Draw bounds over the number of runs, on a logarithmic axis, and return the figure.
 
     ``records`` are those of ``learn_online``, or mappings with the same names, or several such lists by their names.
     A solid line is what is certified for the policy, a dashed one what no policy exceeds, and a dotted one what the
     policy is truly worth, if the environment knows it. ``truth`` is the best value that there is.
     """
+    axes = axes_in(axes, PHONE, 3.4 + 0.1 * (len(records) if isinstance(records, Mapping) else 0))
     runs = dict(records) if isinstance(records, Mapping) else {"": list(records)}
     styles = {"bound": "-", "optimistic_bound": "--", "true_value": ":"}
     drawn: set[str] = set()
@@ -45,16 +47,26 @@ def plot_online(
     axes.set_ylabel("value")
     axes.set_title(fill(objective, 52), loc="left")
     _legend(axes, list(runs), [part for part in styles if part in drawn], styles, truth is not None)
-    return axes
+    return axes.figure
 
 
-def online_figure(
-    records: Sequence[Any] | Mapping[str, Sequence[Any]], *, objective: str = "", truth: float | None = None
-) -> Any:
-    """Return a figure of one or several runs of learning."""
-    figure = new_figure(PHONE, 3.4 + 0.1 * (len(records) if isinstance(records, Mapping) else 0))
-    plot_online(figure.add_subplot(), records, objective=objective, truth=truth)
-    return figure
+def draw_net_benefit(axes: Any, found: NetBenefit) -> Any:
+    """Draw the bounds on the net benefit of each policy, with a thick line where it is best, and return the figure."""
+    axes, handles = axes_in(axes, PHONE, 3.4 + 0.1 * len(found.strategies)), []
+    for number, each in enumerate(found.strategies):
+        colour, hatch = PALETTE[number % len(PALETTE)], HATCHES[number % len(HATCHES)]
+        lower, upper = zip(*(each.net_benefit(weight) for weight in found.willingness), strict=True)
+        if all(map(isfinite, (*lower, *upper))):
+            axes.fill_between(found.willingness, lower, upper, color=colour, alpha=0.35, linewidth=0, hatch=hatch)
+        if each.best is not None:
+            axes.plot(each.best, [each.net_benefit(weight)[0] for weight in each.best], color=colour, linewidth=3)
+        handles.append(patch(each.name, colour, hatch=hatch, alpha=0.35))
+    for axis, label in ((axes.xaxis, "willingness to pay"), (axes.yaxis, "net benefit")):
+        plain_ticks(axis)
+        axis.set_label_text(label)
+    axes.set_title("thick: certified to be the best of these", loc="left")
+    legend_below(axes, handles)
+    return axes.figure
 
 
 def _value(record: Any, name: str) -> float:
