@@ -179,7 +179,7 @@ def paid() -> Any:
 
 @cache
 def layered(n_parameters: int = 12) -> Any:
-    """Return a model whose rows are mixtures of many weights, so that its region is cut into slabs, and counts."""
+    """Return a model whose rows are mixtures of many weights, so that its region is cut into boxes, and counts."""
     rng = np.random.default_rng(1)
     names = [f"t{i}" for i in range(n_parameters)]
     weights = [*pl.parameters(*names)]

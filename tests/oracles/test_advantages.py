@@ -16,7 +16,7 @@ from plumdp.model.objective import Reach, Reward
 from plumdp.region.ball import ball_around
 from plumdp.solver.coupled import advantages
 from plumdp.solver.coupled.brackets import bracket_of
-from plumdp.solver.coupled.slabs import linear_range
+from plumdp.solver.coupled.linear_range import linear_range
 from plumdp.solver.coupled.terms import term_of
 from plumdp.solver.problem import Problem
 

@@ -14,8 +14,7 @@ from plumdp.region.ball import ball_around
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.relax import expression_wise, parameter_wise, rectangular
 from plumdp.solver.coupled.bounds import find_coupled_bounds
-from plumdp.solver.coupled.brackets import Expandable, bracket_of, brackets_of, setting_of
-from plumdp.solver.coupled.by_slabs import bracket_by_slabs
+from plumdp.solver.coupled.brackets import Expandable, bracket_of, setting_of
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
 from plumdp.solver.coupled.forms import forms_on
@@ -149,25 +148,6 @@ def test_values_at_points_lie_within_the_bounds_of_products(seed):
         found = find_coupled_bounds(model, policy, objective, region, uncertain)
         for point in points if not isinstance(found, str) else ():
             assert found.lower <= exact_value(model, policy, objective, point) <= found.upper, (objective, point)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_bounds_in_slabs_hold_at_points(seed):
-    rng = np.random.default_rng(4000 + seed)
-    problem = random_problem(rng, least=Fraction(1, 100), sure=True)
-    model = problem.model
-    objective = Reward(problem.reward, "min", target=problem.target)
-    region = random_ellipsoid(rng, model.space, widest=1.0)
-    policy = random_policy(rng, model.graph)
-    chain = policy_chain(model, policy, objective)
-    uncertain = rectangular(model, region)
-    setting, errors = setting_of(model, chain, region, uncertain), error_model(chain, uncertain)
-    both = brackets_of(setting, errors, 1e-6, orders=(1, 2))
-    for order in (1, 2) if both else ():
-        slope = both[0].low.pieces[0].guess.slope
-        found = bracket_by_slabs(setting, slope, both[0], errors, 1e-6, order=order)
-        for point in points_of(rng, model, region, 20) if found is not None else ():
-            assert found.low.value <= exact_value(model, policy, objective, point) <= found.high.value
 
 
 @pytest.mark.parametrize("seed", range(20))

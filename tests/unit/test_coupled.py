@@ -24,7 +24,6 @@ from plumdp.solver.coupled.norms import extreme_eigenvalues, packed
 from plumdp.solver.coupled.remainder import error_model
 from plumdp.solver.coupled.residual_kernels import spectral_norm
 from plumdp.solver.coupled.residuals import residual_bounds
-from plumdp.solver.coupled.slabs import slab_across
 from plumdp.solver.evaluate import evaluate
 
 
@@ -260,20 +259,6 @@ def test_norms_of_matrices_are_never_too_small(d, seed):
         norm = compiled_norm(matrix[np.triu_indices(d)], d, is_sharp, np.empty((3, d, d)))
         assert size * (1 - 1e-12) <= norm <= 1.000001 * np.linalg.norm(matrix)
         assert not is_sharp or norm <= 1.000001 * d ** (1 / 8) * size
-
-
-@given(st.integers(1, 4), st.floats(-1, 1), st.floats(-1, 1), st.integers(0, 10**6))
-def test_slabs_lie_in_their_ellipsoids(d, first, second, seed):
-    rng = np.random.default_rng(seed)
-    axis = rng.normal(size=d)
-    axis /= np.linalg.norm(axis)
-    slab = slab_across(axis, min(first, second), max(first, second))
-    points = rng.normal(size=(200, d))
-    points *= (np.where(rng.random(200) < 0.5, 1, rng.random(200)) / np.linalg.norm(points, axis=1))[:, None]
-    inside = points[(points @ axis >= min(first, second)) & (points @ axis <= max(first, second))]
-    if slab is not None and len(inside):
-        y = np.linalg.solve(slab.factor, (inside - slab.centre).T)
-        assert np.linalg.norm(y, axis=0).max() <= 1
 
 
 def test_the_ball_of_an_ellipsoid_is_the_ellipsoid():

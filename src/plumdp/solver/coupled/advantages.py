@@ -121,8 +121,7 @@ def _approximation(
         for one, rest, mine, its in ((agree.below, differ.below, low, high), (agree.above, differ.above, high, low))
     ]
     rounding = np.where(same, agree.rounding, differ.rounding)
-    found = start.approximation(apart, ResidualBounds(ends[1], ends[0], rounding, agree.quadratic), errors, precision)
-    return None if found is None else replace(found, terms=())  # the margins are those of no chain's value
+    return start.approximation(apart, ResidualBounds(ends[1], ends[0], rounding, agree.quadratic), errors, precision)
 
 
 def _largest(chain: PolicyChain, of_nodes: FloatArray) -> FloatArray:

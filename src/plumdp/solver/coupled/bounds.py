@@ -42,23 +42,19 @@ from plumdp.solver.coupled.brackets import (
     ENDLESS,
     Approximation,
     Bracket,
-    Piece,
     as_brackets,
     bracket_of,
     intersection,
     weighted_sum,
 )
 from plumdp.solver.coupled.by_cycles import Cycles, average_of, cycles_of
-from plumdp.solver.coupled.by_slabs import bracket_by_slabs
 from plumdp.solver.coupled.gradient import policy_gradient
+from plumdp.solver.coupled.linear_range import linear_range
 from plumdp.solver.coupled.remainder import StepErrors
-from plumdp.solver.coupled.slabs import linear_range
 from plumdp.solver.coupled.terms import Term, term_of
 from plumdp.solver.problem import Problem, SolverStatus
 from plumdp.solver.reduce import one_minus, reduce
 
-_MAX_DIMENSION = 4  # for slabs
-_MAX_NODES = 50_000  # for slabs
 _LARGE = 0.25  # share of the remainder from which on another ball is tried
 MATTERS = 0.02  # share of the remainder from which on more is tried
 _NO_CYCLES = "nothing proves that runs of the policy come back to the state in which they are most often"
@@ -70,10 +66,6 @@ class Proof:
 
     ``statistics`` is the range of the linear part over the region, ``remainder`` the bound on all that is not linear,
     ``rounding`` the margin for floats. They sum to ``upper - lower``, unless bounds were cut to [0, 1].
-
-    Each end has pieces that hold the region, on each of which an approximation proves it. Where one minus the value is
-    what was expanded, they are about that: the pieces of ``low`` bound it from above. Bounds by boxes have a cover of
-    the region instead.
     """
 
     lower: float
@@ -81,11 +73,7 @@ class Proof:
     statistics: float
     remainder: float
     rounding: float
-    kind: str  # "first order", "second order", "first order in 4 slabs", or one for each end
-    low: tuple[Piece, ...] = field(default=(), compare=False)
-    high: tuple[Piece, ...] = field(default=(), compare=False)
-    is_complement: bool = False
-    cycle: Cycle | None = field(default=None, compare=False)  # of an average in the long run
+    kind: str  # "first order", "second order", "second order in 12 pieces", or one for each end
     values: tuple[FloatArray, FloatArray] | None = field(default=None, compare=False)  # (n_states) each: by induction
     cover: tuple[Ball, Cover] | None = field(default=None, compare=False)  # a ball around the region, and boxes of it
     solver: SolverStatus = SolverStatus.CONVERGED
@@ -119,7 +107,7 @@ def find_coupled_bounds(
     if isinstance(proof, str) or reduced.sign > 0:
         return proof
     lower, upper = one_minus(proof.lower, proof.upper)
-    return replace(proof, lower=lower, upper=upper, low=proof.high, high=proof.low, is_complement=True)
+    return replace(proof, lower=lower, upper=upper)
 
 
 def _of_value(problem: Problem[ParametricMDP], region: Region, uncertain: IntervalMDP, precision: float) -> Proof | str:
@@ -162,21 +150,13 @@ def _is_poor(brackets: Sequence[Bracket]) -> bool:
 
 
 def _brackets_of_one(term: Term, region: Region, ball: Ball, precision: float) -> list[Bracket] | str:
-    """Return brackets of first order, of second if the remainder is not negligible, and in slabs if it matters."""
+    """Return brackets of first order, of second if the remainder is not negligible."""
     setting, errors = term.setting(region, ball), term.errors
     guesses = setting if isinstance(setting, str) else term.guesses(setting, precision)
     if isinstance(setting, str) or isinstance(guesses, str):
         return str(guesses)
     found = as_brackets(guesses, setting, enough=MATTERS if isinstance(errors, StepErrors) else None)
-    if not found or isinstance(errors, StepErrors):
-        return found or ENDLESS
-    best = min(found, key=lambda each: each.width)
-    is_small = 1 <= setting.forms.dimension <= _MAX_DIMENSION and setting.chain.n_open <= _MAX_NODES
-    if best.remainder <= MATTERS * best.width or not is_small:
-        return found
-    order, slope = 1 if best is found[0] else 2, found[0].low.pieces[0].guess.slope
-    sliced = bracket_by_slabs(setting, slope, intersection(found), errors, precision, order=order)
-    return found if sliced is None else [*found, sliced]
+    return found or ENDLESS
 
 
 def best_of(brackets: Sequence[Bracket], *, least: float, most: float) -> Proof:
@@ -186,7 +166,7 @@ def best_of(brackets: Sequence[Bracket], *, least: float, most: float) -> Proof:
     kind = low.kind if low.kind == high.kind else f"{low.kind} below, {high.kind} above"
     lower, upper = min(max(low.value, least), most), max(min(high.value, most), least)
     parts = low.statistics + high.statistics, best.remainder, low.rounding + high.rounding
-    return Proof(lower, upper, *parts, kind, low.pieces, high.pieces)
+    return Proof(lower, upper, *parts, kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,7 +321,7 @@ def _of_average(
     lower, upper = lower - slack, upper + slack
     scale = (upper - lower) / (excess.upper - excess.lower) if excess.upper > excess.lower else 1.0
     statistics, remainder, rounding = (scale * part for part in (excess.statistics, excess.remainder, excess.rounding))
-    return Proof(lower, upper, statistics, remainder, rounding + 2 * slack, excess.kind, cycle=cycle)
+    return Proof(lower, upper, statistics, remainder, rounding + 2 * slack, excess.kind)
 
 
 def _cycle_term(

@@ -16,10 +16,10 @@ from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
 from plumdp.solver.coupled.forms import Forms, forms_on
+from plumdp.solver.coupled.linear_range import LinearRange, linear_range
 from plumdp.solver.coupled.norms import extreme_eigenvalues
 from plumdp.solver.coupled.remainder import ErrorModel
 from plumdp.solver.coupled.residuals import ResidualBounds, residual_bounds
-from plumdp.solver.coupled.slabs import LinearRange, Slab, forms_in, linear_range, linear_range_in
 from plumdp.solver.equations import Equations, chain_equations
 
 _SINGULAR = "runs of the policy need not end at the centre of the region, so that its equations are singular there"
@@ -37,7 +37,6 @@ class BracketEnd:
     remainder: float
     rounding: float
     kind: str
-    pieces: tuple[Piece, ...] = ()  # their slabs, or balls, hold all points of the region
 
 
 @dataclass(frozen=True)
@@ -61,27 +60,20 @@ class Bracket:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """The basis of an expansion, a policy's chain, and its expressions on a ball around a region or on a slab."""
+    """The basis of an expansion, a policy's chain, and its expressions on a ball around a region."""
 
     chain: PolicyChain
     forms: Forms  # times the discount
     ball: Ball
     region: Region
-    slab: Slab | None = None
 
     def equations(self) -> Equations | None:
         """Return the equations at the centre, or None if they are singular."""
         return chain_equations(self.chain, self.forms.means[self.chain.expression])
 
     def linear_range(self, slope: FloatArray) -> LinearRange:
-        """Return bounds on a linear function of the ball's or slab's coordinates over the points of the region."""
-        if self.slab is None:
-            return linear_range(self.region, self.ball, slope)
-        return linear_range_in(self.slab, self.region, self.ball, slope)
-
-    def within(self, slab: Slab) -> Setting:
-        """Return the setting of a slab of the ball."""
-        return replace(self, forms=forms_in(slab, self.forms), slab=slab)
+        """Return bounds on a linear function of the ball's coordinates over the points of the region."""
+        return linear_range(self.region, self.ball, slope)
 
 
 def setting_of(
@@ -95,25 +87,10 @@ def setting_of(
 
 
 @dataclass(frozen=True, eq=False)
-class Expanded:
-    """A chain whose values differ from an expansion by no more than margins, at all points of a ball or slab.
-
-    With W the expansion, r + Σ_t f_t(x) (W - below)(s_t, x) >= (W - below)(s, x) in all open nodes s, at every x with
-    |x| <= 1 where expressions are within their bounds, and likewise with ``above`` and <=. Both follow by induction.
-    """
-
-    weight: float  # of its value in a sum
-    setting: Setting
-    expansion: Expansion
-    below: FloatArray  # (n_nodes): how far values are below the expansion at most, zero at closed nodes
-    above: FloatArray  # (n_nodes)
-
-
-@dataclass(frozen=True, eq=False)
 class Approximation:
     """The value in the initial state is ``value + slope·x + xᵀ curvature x`` at x, less ``below`` or plus ``above``.
 
-    Both are the largest errors at any point x of the ball or slab that belongs to the region.
+    Both are the largest errors at any point x of the ball that belongs to the region.
     """
 
     value: float
@@ -122,7 +99,6 @@ class Approximation:
     below: float
     above: float
     rounding: float  # about the part of both that is due to rounding
-    terms: tuple[Expanded, ...] = ()  # the chains whose weighted sum it is, if their margins prove it
 
     def __sub__(self, other: Approximation) -> Approximation:
         """Return the difference of two values about the same centre, with the errors of both and of subtracting."""
@@ -135,7 +111,6 @@ class Approximation:
             (self.below + other.above + slack) * UP,
             (self.above + other.below + slack) * UP,
             self.rounding + other.rounding + slack,
-            (*self.terms, *_times(-1.0, other.terms)),
         )
 
     def divided_by(self, number: float) -> Approximation:
@@ -143,20 +118,7 @@ class Approximation:
         value, slope, curvature = self.value / number, self.slope / number, self.curvature / number
         slack = 4 * UNIT * (abs(value) + float(np.abs(slope).sum() + np.abs(curvature).sum()))
         below, above = ((rest / number + slack) * UP for rest in (self.below, self.above))
-        terms = _times(1 / number, self.terms)
-        return Approximation(value, slope, curvature, below, above, self.rounding / number + slack, terms)
-
-
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """An approximation on a ball or slab, and the range of its linear part over the points of the region in it."""
-
-    guess: Approximation
-    linear: LinearRange
-
-
-def _times(factor: float, terms: Sequence[Expanded]) -> tuple[Expanded, ...]:
-    return tuple(replace(term, weight=factor * term.weight) for term in terms)
+        return Approximation(value, slope, curvature, below, above, self.rounding / number + slack)
 
 
 def weighted_sum(parts: Sequence[Approximation], weights: Sequence[float]) -> Approximation:
@@ -173,9 +135,7 @@ def weighted_sum(parts: Sequence[Approximation], weights: Sequence[float]) -> Ap
         below += (abs(weight) * errors[0] + slack) * UP
         above += (abs(weight) * errors[1] + slack) * UP
         rounding += abs(weight) * part.rounding + slack
-    terms = tuple(term for part, weight in zip(parts, weights, strict=True) for term in _times(weight, part.terms))
-    ends = below * UP, above * UP
-    return Approximation(float(value), np.asarray(slope), np.asarray(curvature), *ends, rounding, terms)
+    return Approximation(float(value), np.asarray(slope), np.asarray(curvature), below * UP, above * UP, rounding)
 
 
 def no_change(value: float, d: int, order: int) -> Approximation:
@@ -223,9 +183,7 @@ class Expandable:
         ends = float(low[chain.initial]), float(high[chain.initial])
         if not np.isfinite(ends).all():
             return None
-        over = np.zeros(chain.n_nodes - chain.n_open)
-        term = Expanded(1.0, self.setting, guess, *(np.append(each[: chain.n_open], over) for each in (low, high)))
-        return replace(approximation_of(guess, chain.initial, *ends, rounding), terms=(term,))
+        return approximation_of(guess, chain.initial, *ends, rounding)
 
 
 def expandable(setting: Setting) -> Expandable | str:
@@ -288,7 +246,7 @@ def bracket_of(guess: Approximation, linear: LinearRange) -> Bracket:
         value = middle + side * (reach + curvature + rest + slack)
         of_floats = min(max(guess.rounding, 0.0), rest)
         parts = reach - linear.rounding, curvature + rest - of_floats, of_floats + linear.rounding + slack
-        ends.append(BracketEnd(value, *parts, name, (Piece(guess, linear),)))
+        ends.append(BracketEnd(value, *parts, name))
     return Bracket(ends[0], ends[1], middle)
 
 

@@ -26,14 +26,14 @@ from plumdp.solver.coupled.box_bounds import Cover, on_boxes
 from plumdp.solver.coupled.box_expansions import BoxTerm, Quadratic, sum_on_boxes
 from plumdp.solver.coupled.by_cycles import cycles_of
 from plumdp.solver.coupled.forms import Boxes, forms_on
-from plumdp.solver.coupled.slabs import linear_range
+from plumdp.solver.coupled.linear_range import linear_range
 from plumdp.solver.coupled.terms import term_of
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
 
 _NEGLIGIBLE = 1e-7  # remainder, absolute or relative
 _MAX_DIMENSION = 8
-_MAX_NODES = 10_000
+_MAX_NODES = 50_000
 _MOST_PIECES = 4_000
 _MOST_WORK = 6e7  # products of two numbers, about: three seconds, as a certificate values up to three policies
 _OF_ANY_BOX = 3e4  # products that take as long as what each box takes anyway
