@@ -107,9 +107,9 @@ def one_weight_is_wrong(patch):
 
 def weights_of_coupled_bounds_are_turned(patch):
     """The coupled bracket has the probabilities of draws in another order; the other relaxations have them right."""
-    right = reductions.Draws.model
+    right = reductions.DrawSteps.model
     patch.setattr(
-        reductions.Draws,
+        reductions.DrawSteps,
         "model",
         lambda draws, model: right(replace(draws, probability=draws.probability[::-1]), model),
     )

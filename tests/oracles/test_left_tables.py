@@ -57,13 +57,13 @@ def elsewhere_costs_a_step(patch):
 
 
 def labels_are_false_elsewhere(patch):
-    patch.setattr("plumdp.model.elsewhere.ended", lambda model, objective: objective)
+    patch.setattr("plumdp.model.unmodelled_exits.ended", lambda model, objective: objective)
 
 
 def products_forget_what_is_not_known(patch):
     plain = elsewhere.ended
     patch.setattr(
-        "plumdp.model.elsewhere.ended",
+        "plumdp.model.unmodelled_exits.ended",
         lambda model, objective: objective if model.graph.memory is not None else plain(model, objective),
     )
     patch.setattr("plumdp.model.objectives.mission.ended", lambda model, objective: objective)
@@ -81,7 +81,7 @@ def steps_elsewhere_cost_nothing(patch):
         outside = np.arange(model.graph.n_choices) >= model.graph.first_choice[state]
         return found.without(outside)
 
-    patch.setattr("plumdp.model.elsewhere._earned", earned)
+    patch.setattr("plumdp.model.unmodelled_exits._earned", earned)
 
 
 def discounts_count_what_nature_chooses(patch):
@@ -90,7 +90,7 @@ def discounts_count_what_nature_chooses(patch):
     def earned(model, state, objective, reward):
         return plain(model, state, replace(objective, discount=None, steps=objective.steps or 1), reward)
 
-    patch.setattr("plumdp.model.elsewhere._earned", earned)
+    patch.setattr("plumdp.model.unmodelled_exits._earned", earned)
 
 
 def bets_take_one_end_for_both(patch):

@@ -9,7 +9,7 @@ import pytest
 
 import plumdp as pl
 from plumdp.base import progress
-from plumdp.base.progress import Line, Output, shown_by_others, tell, working
+from plumdp.base.progress import Output, StatusLine, shown_by_others, tell, working
 
 
 class Board:
@@ -102,9 +102,9 @@ def test_a_line_is_shown_on_terminals_and_in_notebooks_and_nowhere_else(monkeypa
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     assert progress._place() is None  # a pipe
     monkeypatch.setattr(sys, "stderr", terminal)
-    assert isinstance(progress._place(), Line)
+    assert isinstance(progress._place(), StatusLine)
     monkeypatch.setitem(sys.modules, "IPython", a_notebook(None))
-    assert isinstance(progress._place(), Line)  # IPython on a terminal
+    assert isinstance(progress._place(), StatusLine)  # IPython on a terminal
     monkeypatch.setitem(sys.modules, "IPython", a_notebook("a kernel"))
     assert isinstance(progress._place(), Output)
     monkeypatch.setenv("PLUMDP_PROGRESS", "0")
@@ -131,7 +131,7 @@ def test_a_notebook_has_one_place_that_is_renewed_and_left_empty(monkeypatch):
 def test_a_line_is_cut_to_the_terminal_and_cleared_once(monkeypatch):
     monkeypatch.setenv("COLUMNS", "10")
     stream = io.StringIO()
-    line = Line(stream)
+    line = StatusLine(stream)
     line.clear()
     line.show("a long sentence")
     line.clear()

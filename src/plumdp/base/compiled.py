@@ -109,7 +109,7 @@ class Kernel:
     def dispatcher(self) -> Any:
         """The function as numba compiles it, which calls other kernels compiled."""
         dispatcher = _jit(self._calling("dispatcher"), self.options)
-        dispatcher._cache = _Files(self)
+        dispatcher._cache = _KernelCache(self)
         return dispatcher
 
     def _calling(self, form: str) -> FunctionType:
@@ -224,7 +224,7 @@ class _Format(caching.CompileResultCacheImpl):
         """Begin without a file of numba's own cache."""
 
 
-class _Files(caching.NullCache):
+class _KernelCache(caching.NullCache):
     """The cache of one kernel, with a file for each kind of arguments, which numba asks before it compiles."""
 
     def __init__(self, kernel: Kernel) -> None:

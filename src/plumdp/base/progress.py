@@ -35,7 +35,7 @@ class Place(Protocol):
         """Take the text away."""
 
 
-class Line:
+class StatusLine:
     """The last line of a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -169,4 +169,4 @@ def _place() -> Place | None:
     if getattr(shell, "kernel", None) is not None:  # a notebook, rather than IPython on a terminal
         return Output()
     is_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    return Line(sys.stderr) if is_terminal else None
+    return StatusLine(sys.stderr) if is_terminal else None

@@ -143,7 +143,7 @@ def certify_within(
         best = conclude(learned, question, precision=precision)
         return _answered(learned, best, thresholds, others, precision)
     found: list[Constrained] = []
-    search = _Search(learned, question, thresholds, others)
+    search = _PolicySearch(learned, question, thresholds, others)
     while len(found) < _MOST_CERTIFIED and (policy := search.next()) is not None:
         certificate = conclude(learned, question, policy=policy, precision=precision)
         found.append(_answered(learned, certificate, thresholds, others, precision))
@@ -182,7 +182,7 @@ def _rank(found: Constrained) -> tuple[int, float]:
     return n_kept, _signed(found.certificate, found.certificate.bound)
 
 
-class _Search:
+class _PolicySearch:
     """Proposes policies by multipliers at the centre of the region, and ranks them by estimates of their bounds."""
 
     def __init__(

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any, TextIO
 
-from plumdp.base.progress import Line, shown_by_others
+from plumdp.base.progress import StatusLine, shown_by_others
 
 LOGGER = logging.getLogger("plumdp")
 _SECONDS = 0.1  # between two updates of the line
@@ -25,7 +25,7 @@ _BAR = 20  # columns
 class _ClearsFirst:
     """A stream that takes the line away before it writes."""
 
-    def __init__(self, stream: TextIO, line: Line) -> None:
+    def __init__(self, stream: TextIO, line: StatusLine) -> None:
         self._stream, self._line = stream, line
 
     def write(self, text: str) -> int:
@@ -51,14 +51,14 @@ class _InLines(logging.Handler):
         print(record.getMessage(), file=sys.stderr)
 
 
-_current: Line | None = None  # the line that is shown, if one is
+_current: StatusLine | None = None  # the line that is shown, if one is
 
 
 @contextmanager
 def shown_progress(text: str) -> Iterator[None]:
     """Show a text at once, and then what the library says that it does, until the end; only on a terminal."""
     global _current
-    line, before = Line(sys.stderr), (_current, sys.stdout, sys.stderr, LOGGER.level)
+    line, before = StatusLine(sys.stderr), (_current, sys.stdout, sys.stderr, LOGGER.level)
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return

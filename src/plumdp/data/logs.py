@@ -57,10 +57,10 @@ from plumdp.data.reward_values import Rewards, value_columns
 from plumdp.data.same_files import new_parts, part_of_file, refuse_copies, refuse_same_files
 from plumdp.data.spark_logs import SPARK, is_spark, open_spark
 from plumdp.data.time_parts import RUNS_PER_PART, TimeParts, parts_at, runs_of_parts
-from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.text import html_table, number_of, one_line
+from plumdp.model.unmodelled_exits import elsewhere_of
 
 _MAYBE_EMPTY = 1 << 16  # bytes: a file with the names of its columns alone has fewer
 

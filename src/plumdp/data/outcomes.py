@@ -13,11 +13,11 @@ from plumdp.base.rounding import FloatArray, down, up
 from plumdp.data.followed_runs import choices_of, require_start, taken_somewhere
 from plumdp.data.returns import Returns, ends_of, range_of, reach_returns, reward_returns
 from plumdp.data.whole_runs import WholeRuns
-from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.graph import BoolArray, Graph
 from plumdp.model.objective import Kind, Objective, Reach, Reward
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy
+from plumdp.model.unmodelled_exits import elsewhere_of
 
 Range = tuple[float, float]
 

@@ -32,10 +32,10 @@ from plumdp.data.matching import Matcher
 from plumdp.data.spark_logs import SPARK
 from plumdp.data.sql import select_sql
 from plumdp.data.values import Codes, shown
-from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import listing, number_of, one_line
+from plumdp.model.unmodelled_exits import elsewhere_of
 
 _RUN = "number of the run"  # no variable is called so
 _OF_ROWS = ("label", "state", "action")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from plumdp.base.errors import DataError
 from plumdp.certifying.pipeline import relax
 from plumdp.learning.learned import Learned
-from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.space import Point
+from plumdp.model.unmodelled_exits import elsewhere_of
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.relaxation.intervals import instantiate
 from plumdp.relaxation.relax import Relaxation

@@ -81,7 +81,7 @@ def find_agreement(
         values = np.where(is_proved, cells.values(_logarithms(outcomes, at)), -np.inf)
         strongest = largest(values, _MOST_CELLS)
         more = np.union1d(chosen, strongest[is_proved[strongest]])
-        tests = _Tests(outcomes, affine, cells.take(more))
+        tests = _CombinedTests(outcomes, affine, cells.take(more))
         is_done = number > 0 and len(more) == len(chosen)
         if is_done or not len(tests) or not np.isfinite(_smooth(limits, tests, at, 1.0)[0]):
             break
@@ -114,7 +114,7 @@ def _logarithms(outcomes: Outcomes, point: FloatArray) -> FloatArray:
     return logarithms
 
 
-class _Tests:
+class _CombinedTests:
     """Some tests as one function with values, gradients and second derivatives."""
 
     def __init__(self, outcomes: Outcomes, affine: AffineTests, cells: CellTests) -> None:
@@ -162,7 +162,7 @@ class _Saddle(NamedTuple):
     cells: FloatArray
 
 
-def _saddle(space: _Space, tests: _Tests, start: FloatArray) -> _Saddle:
+def _saddle(space: _Space, tests: _CombinedTests, start: FloatArray) -> _Saddle:
     """Return the best of the bounds that Newton's method proposes as the smoothing falls."""
     point, m = start, len(tests.affine.constants)
     best = _Saddle(-np.inf, start, np.zeros(m), np.zeros(len(tests.cells)))
@@ -175,7 +175,7 @@ def _saddle(space: _Space, tests: _Tests, start: FloatArray) -> _Saddle:
     return best
 
 
-def _minimise(space: _Space, tests: _Tests, point: FloatArray, s: float) -> list[tuple[FloatArray, FloatArray]]:
+def _minimise(space: _Space, tests: _CombinedTests, point: FloatArray, s: float) -> list[tuple[FloatArray, FloatArray]]:
     """Return points where s ln Σ exp(T / s) - s Σ ln(b - A v) is about least, and the multipliers of tests there.
 
     A further one is where a last full step goes. With millions of observations values are too coarse to tell whether it
@@ -198,7 +198,7 @@ def _minimise(space: _Space, tests: _Tests, point: FloatArray, s: float) -> list
 
 
 def _newton_step(
-    space: _Space, tests: _Tests, point: FloatArray, weights: FloatArray, s: float
+    space: _Space, tests: _CombinedTests, point: FloatArray, weights: FloatArray, s: float
 ) -> tuple[FloatArray, float]:
     """Return the step of Newton's method and by how much the smooth maximum would fall at first."""
     gradients, slack = tests.gradients(point), space.offsets - space.rows @ point
@@ -212,7 +212,7 @@ def _newton_step(
     return step, -float(slope @ step)
 
 
-def _smooth(space: _Space, tests: _Tests, point: FloatArray, s: float) -> tuple[float, FloatArray]:
+def _smooth(space: _Space, tests: _CombinedTests, point: FloatArray, s: float) -> tuple[float, FloatArray]:
     """Return the smooth maximum with its barrier, infinite outside or without tests, and the weights of the tests."""
     slack = space.offsets - space.rows @ point
     values = tests.values(point)
@@ -224,7 +224,7 @@ def _smooth(space: _Space, tests: _Tests, point: FloatArray, s: float) -> tuple[
     return float(top + s * np.log(total) - s * np.log(slack).sum()), weights / total
 
 
-def _bound(space: _Space, tests: _Tests, point: FloatArray, multipliers: FloatArray, s: float) -> float:
+def _bound(space: _Space, tests: _CombinedTests, point: FloatArray, multipliers: FloatArray, s: float) -> float:
     """Return the bound that multipliers prove by the formula above, less what rounding may have added."""
     # any multipliers that sum to one will do; these are about the best
     multipliers = multipliers / multipliers.sum()
@@ -245,7 +245,7 @@ def _bound(space: _Space, tests: _Tests, point: FloatArray, multipliers: FloatAr
     return bound - rounding - 4 * UNIT * abs(bound)
 
 
-def _terms(tests: _Tests, point: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _terms(tests: _CombinedTests, point: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the tests at a point, and the sums of the absolute values of the terms of each, and of its gradient.
 
     A probability f is rounded by some units of the size of its terms, so that ln f is off by as much relative to f.

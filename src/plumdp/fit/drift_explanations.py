@@ -178,7 +178,7 @@ def _centred(weights: FloatArray, totals: FloatArray) -> FloatArray:
     return centred
 
 
-class _Line(NamedTuple):
+class _Direction(NamedTuple):
     """A line along which probabilities may change."""
 
     gain: float  # to second order
@@ -197,7 +197,7 @@ class _Freedom(NamedTuple):
     subject: str
     n_alike: int  # things that may depend on it likewise
 
-    def line(self, score: FloatArray, own: FloatArray, cross: FloatArray) -> _Line:
+    def line(self, score: FloatArray, own: FloatArray, cross: FloatArray) -> _Direction:
         """Return the line of largest gain, given the score (k + f) and the information of pattern times features.
 
         ``own`` is the information about these, and ``cross`` that in common with the features without the pattern.
@@ -206,7 +206,7 @@ class _Freedom(NamedTuple):
         left = self.directions.T @ score - shared @ self.score
         best, gain, n_free = _efficient(left, self.directions.T @ own @ self.directions, shared)
         chance = float(max(n_free - 1, 0)) + log(self.n_alike)
-        return _Line(gain, chance, self.directions @ best, self.besides @ (best @ shared), self.subject)
+        return _Direction(gain, chance, self.directions @ best, self.besides @ (best @ shared), self.subject)
 
 
 def _freedoms(table: DriftTable, score: FloatArray, information: FloatArray, action: str | None) -> Iterator[_Freedom]:

@@ -16,10 +16,10 @@ from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.data.log_pilots import IN_ORDER_OF_RUNS
 from plumdp.data.outcomes import Outcomes
 from plumdp.data.whole_runs import WholeRuns
-from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.objective import Objective, Reward
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import listing, number_of
+from plumdp.model.unmodelled_exits import elsewhere_of
 
 _MARKOV = "where a step leads depends on state and action alone, in the data as where the policy is run"
 _STRUCTURE = f"the model has every transition that can happen, and {_MARKOV}"

@@ -58,7 +58,7 @@ def take_layer(
         chosen = slice(None) if mask.all() else np.flatnonzero(mask)
         masks.append(mask)
         actions.append(names.setdefault(action, len(names)))
-        parts.append(_Part(chosen, []))
+        parts.append(_ActionLayer(chosen, []))
         if isinstance(outcomes, FreeRow):
             raise ModelError(f"action {action!r}: unknown(…) is for explore; for arrays, see plumdp.model.table_model")
         for probability, target in list(outcomes):
@@ -79,14 +79,14 @@ def take_layer(
     )
 
 
-class _Part(NamedTuple):
+class _ActionLayer(NamedTuple):
     """One action in a layer, with the states where it is possible, and successors and expressions of its outcomes."""
 
     chosen: Any  # indices, or a slice of all
     outcomes: list[tuple[IntArray, IntArray | int]]  # expressions of all states of the layer, or one number
 
 
-def _by_state(parts: list[_Part], n: int) -> tuple[IntArray, IntArray]:
+def _by_state(parts: list[_ActionLayer], n: int) -> tuple[IntArray, IntArray]:
     """Return successors and expressions in the order of the states, for each its actions with all their outcomes."""
     n_of_state = np.zeros(n, dtype=np.int64)
     for part in parts:

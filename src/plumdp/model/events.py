@@ -166,7 +166,7 @@ def find_events(model: ParametricMDP, *, merge_complements: bool = True, factors
 
 
 @dataclass(frozen=True, eq=False)
-class _Groups:
+class _RowGroups:
     """The unknown transitions of each distinct row by expression, with the groups of a row one after the other."""
 
     place: Indices  # (n): the places of unknown transitions
@@ -177,7 +177,7 @@ class _Groups:
     is_pair: BoolArray  # (n_groups): the row is just two groups, so that their probabilities sum to 1
 
 
-def _group(model: ParametricMDP, representative: IntArray) -> _Groups:
+def _group(model: ParametricMDP, representative: IntArray) -> _RowGroups:
     graph, n_expressions = model.graph, len(model.expressions)
     start, size = graph.first_transition[representative], np.diff(graph.first_transition)[representative]
     transition = ranges(start, start + size)
@@ -189,10 +189,10 @@ def _group(model: ParametricMDP, representative: IntArray) -> _Groups:
     n_groups = np.bincount(group_row, minlength=len(representative))
     has_constant = np.bincount(row[~unknown], minlength=len(representative)) > 0
     is_pair = ((n_groups == 2) & ~has_constant)[group_row]
-    return _Groups(np.flatnonzero(unknown), group, group_row, expression, multiple, is_pair)
+    return _RowGroups(np.flatnonzero(unknown), group, group_row, expression, multiple, is_pair)
 
 
-def _multiples(model: ParametricMDP, groups: _Groups) -> tuple[tuple[Polynomial, ...], Indices]:
+def _multiples(model: ParametricMDP, groups: _RowGroups) -> tuple[tuple[Polynomial, ...], Indices]:
     """Return the expressions and behind them new multiples, and for each group the number of its polynomial there."""
     table, number = model.expressions.polynomials, groups.expression.copy()
     several = groups.multiple > 1
@@ -204,7 +204,7 @@ def _multiples(model: ParametricMDP, groups: _Groups) -> tuple[tuple[Polynomial,
     return table, number
 
 
-def _number_events(groups: _Groups, number: Indices, partner: IntArray) -> IntArray:
+def _number_events(groups: _RowGroups, number: Indices, partner: IntArray) -> IntArray:
     """Return for each polynomial its event, -1 if it has none of its own.
 
     Of two partners one is left to be the failure of the other, if it never occurs in a row without it. If both occur
@@ -231,7 +231,7 @@ def _trials_by_row(n_rows: int, row: Indices, event: IntArray) -> tuple[IntArray
     return offsets_of(np.bincount(row, minlength=n_rows)), read_only(tried)
 
 
-def _links(model: ParametricMDP, groups: _Groups, number: Indices, event_of: IntArray, partner: IntArray) -> Links:
+def _links(model: ParametricMDP, groups: _RowGroups, number: Indices, event_of: IntArray, partner: IntArray) -> Links:
     unknown = np.flatnonzero(model.expressions.is_unknown)
     several = groups.multiple > 1
     once = np.stack([unknown, np.ones_like(unknown), unknown])

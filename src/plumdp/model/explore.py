@@ -28,7 +28,6 @@ from plumdp.model.batches import (
     show,
     take_layer,
 )
-from plumdp.model.elsewhere import refuse_reserved
 from plumdp.model.explore_levels import explore_levels
 from plumdp.model.expressions.arrays import PolynomialArray
 from plumdp.model.expressions.interned import PolynomialTable
@@ -38,6 +37,7 @@ from plumdp.model.graph import BoolArray, Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
 from plumdp.model.state_store import StateStore, kind_of
+from plumdp.model.unmodelled_exits import refuse_reserved
 
 Variable: TypeAlias = Any
 """The value of a state variable, or a whole column of values: what the fields of a batch state are."""

@@ -57,7 +57,7 @@ def explore_levels(
     if not isinstance(space, ParameterSpace):
         raise ModelError(f"space={space!r}: give a ParameterSpace, for example ParameterSpace.box({{'p': (0, 1)}})")
     frontier = Frontier(as_state(initial), level)
-    files = _Files(folder, type(frontier.initial), frontier.kinds, labels, rewards, choice_rewards)
+    files = _ModelFiles(folder, type(frontier.initial), frontier.kinds, labels, rewards, choice_rewards)
     rows, names = _RowTable(frontier), dict[str, int]()
     try:
         for batch in frontier.batches():
@@ -235,7 +235,7 @@ class _RowTable:
         return make_graph(n_choices, lengths, successor, columns, self.actions, names)
 
 
-class _Files:
+class _ModelFiles:
     """The files of a model that is being built."""
 
     def __init__(
@@ -291,7 +291,7 @@ class _Files:
             file.close()
 
 
-def _finished(files: _Files, rows: _RowTable, space: ParameterSpace, names: tuple[str, ...]) -> ParametricMDP:
+def _finished(files: _ModelFiles, rows: _RowTable, space: ParameterSpace, names: tuple[str, ...]) -> ParametricMDP:
     """Return the model of the closed files, with a description by which they can be opened again."""
     about = Description(
         names,

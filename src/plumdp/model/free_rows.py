@@ -14,13 +14,13 @@ import numpy as np
 
 from plumdp.base.errors import ModelError
 from plumdp.model.check import validate
-from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import Graph, Indices, IntArray, ranges, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
 from plumdp.model.text import one_line
+from plumdp.model.unmodelled_exits import elsewhere_of
 
 NO_PARAMETERS = ParameterSpace((), ())
 

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plumdp.base.errors import ModelError
-from plumdp.model.elsewhere import elsewhere_of, settled
 from plumdp.model.graph import Graph, Indices
 from plumdp.model.language.property import as_objective
 from plumdp.model.memory import Kept, count_steps, may_count_few, no_choices, with_memory
@@ -24,6 +23,7 @@ from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.text import number_of, one_line
+from plumdp.model.unmodelled_exits import elsewhere_of, settled
 from plumdp.model.views import seen_as
 
 FIRST_DATA = "the data before the first bets"  # a mark: nobody has to vouch for what these chose

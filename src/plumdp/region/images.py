@@ -50,7 +50,7 @@ def images(region: Polytope, maps: Sequence[AffineMap], *, max_work: float) -> l
     ``max_work`` is about how many products of two numbers may be spent on it. With many variables, not all facets are
     found, and the half-spaces are farther from the image.
     """
-    searches = [_Search(each, len(region.blocks)) for each in maps]
+    searches = [_ImageSearch(each, len(region.blocks)) for each in maps]
     asked, spent, n_asked = [search.first() for search in searches], 0.0, 0
     while n := sum(len(questions.directions) for questions in asked):
         expected = spent / max(n_asked, 1) * n
@@ -74,7 +74,7 @@ class _Questions(NamedTuple):
         return _Questions(self.directions[chosen], self.levels[chosen], self.start[chosen])
 
 
-def _answer(region: Polytope, searches: Sequence[_Search], asked: Sequence[_Questions]) -> float:
+def _answer(region: Polytope, searches: Sequence[_ImageSearch], asked: Sequence[_Questions]) -> float:
     """Enter the largest value of each direction, and where it is attained, into the searches, and return the work."""
     objectives = np.vstack([ask.directions @ search.map.matrix for search, ask in zip(searches, asked, strict=True)])
     best = region.minimise_at(-objectives, np.vstack([ask.start for ask in asked]))
@@ -85,7 +85,7 @@ def _answer(region: Polytope, searches: Sequence[_Search], asked: Sequence[_Ques
     return best.work
 
 
-class _Search:
+class _ImageSearch:
     """The half-spaces around one image, and the points inside it, of the directions asked so far."""
 
     def __init__(self, of: AffineMap, n_blocks: int) -> None:

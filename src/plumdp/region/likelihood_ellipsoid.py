@@ -122,7 +122,7 @@ def _probabilities(table: LikelihoodTable, seen: FloatArray, point: FloatArray) 
 
 
 @dataclass(frozen=True, eq=False)
-class _About:
+class _LocalLikelihood:
     """The outcomes that were seen, but for constants, about a point, and how far the polytope reaches from it."""
 
     point: FloatArray  # (d)
@@ -138,7 +138,7 @@ class _About:
 
 def _about(
     table: LikelihoodTable, seen: FloatArray, point: FloatArray, low: FloatArray, high: FloatArray, within: Polytope
-) -> _About:
+) -> _LocalLikelihood:
     used = (seen > 0) & (table.direction >= 0)
     counts, slopes, low, high = seen[used], table.coefficients[used], low[used], high[used]
     middle = (low + high) / 2
@@ -146,7 +146,7 @@ def _about(
     error = np.abs(slopes).T @ (counts / low * ((high - low) / low + (len(counts) + 8) * UNIT)) * UP
     reach = np.maximum(within.upper - point, point - within.lower) * UP + UNDERFLOW
     size = np.maximum(np.abs(within.upper), np.abs(within.lower)) + np.abs(point)
-    return _About(point, counts, slopes, low, high, gradient, error, reach, size)
+    return _LocalLikelihood(point, counts, slopes, low, high, gradient, error, reach, size)
 
 
 def _heights(table: LikelihoodTable, seen: FloatArray, within: Polytope) -> FloatArray:
@@ -161,7 +161,7 @@ def _heights(table: LikelihoodTable, seen: FloatArray, within: Polytope) -> Floa
 
 
 def _ellipsoid(
-    here: _About, heights: FloatArray, square: float, within: Polytope, *, everywhere: bool = False
+    here: _LocalLikelihood, heights: FloatArray, square: float, within: Polytope, *, everywhere: bool = False
 ) -> tuple[FloatArray, float, float] | None:
     """Return the matrix, radius and log-volume of an ellipsoid about a point, or None if floats cannot tell.
 
@@ -195,7 +195,7 @@ def _ellipsoid(
 
 
 def _completion(
-    here: _About, square: float, within: Polytope, *, everywhere: bool
+    here: _LocalLikelihood, square: float, within: Polytope, *, everywhere: bool
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return αP, which makes the matrix regular, a bound on its rounding, and αr²."""
     d, share = len(here.point), _SHARE * max(square, 1.0)

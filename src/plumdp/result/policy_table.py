@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError, require_kind, require_path
 from plumdp.data.observing import Observe, Places
-from plumdp.model.elsewhere import ELSEWHERE
 from plumdp.model.graph import FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.named_policy import policy_by_name
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import as_choices, check_policy, likeliest
 from plumdp.model.policy_rows import action_column, share_column
 from plumdp.model.text import html_table, number_of, one_line
+from plumdp.model.unmodelled_exits import ELSEWHERE
 from plumdp.relaxation.interval_model import IntervalModel
 from plumdp.result.policy_readers import POLICY_READERS, read_csv
 from plumdp.result.policy_rules import DecisionTree, memory_after, memory_tree, python_of, rules_of, tree_of

@@ -55,7 +55,7 @@ def evaluate_levels(
 
 
 @dataclass(frozen=True, eq=False)
-class _Values:
+class _LevelBounds:
     """Bounds on the values of all states with one nature, and their gaps."""
 
     nature: float
@@ -79,7 +79,7 @@ class _Chunk:
     known: FloatArray  # (n)
     longest: int  # number of transitions in a row
 
-    def sweep(self, values: _Values, cap: float) -> IntArray:
+    def sweep(self, values: _LevelBounds, cap: float) -> IntArray:
         """Write the bounds of the states, given those of the next level, and return the agent's best rows.
 
         Sweeps sort the transitions of each row, in a copy, so that the bits are the same whatever was swept before.
@@ -107,13 +107,13 @@ def _sweep_levels(
     *,
     is_given: bool,
     progress: Progress | None = None,
-) -> list[_Values]:
+) -> list[_LevelBounds]:
     """Return the values for each nature. The policy is followed if it is given, and otherwise written."""
     graph, agent = imdp.graph, 1.0 if objective.direction == "max" else -1.0
     levels = graph.levels
     assert levels is not None
     wanted = [wanted_by(nature, agent) for nature in natures]
-    of_natures = [_Values(nature, _scratch(levels, graph), _scratch(levels, graph), [0.0]) for nature in wanted]
+    of_natures = [_LevelBounds(nature, _scratch(levels, graph), _scratch(levels, graph), [0.0]) for nature in wanted]
     load = partial(_load, imdp, objective, agent, policy if is_given else None)
 
     def work(states: slice) -> None:

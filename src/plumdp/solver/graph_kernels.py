@@ -41,7 +41,7 @@ class Helpers(NamedTuple):
     nature: bool
 
 
-class Search(NamedTuple):
+class BackwardSearch(NamedTuple):
     """The states from which the helpers have a chance to reach some states, as far as the search has come."""
 
     is_undecided: Any  # (n_states): only these are searched

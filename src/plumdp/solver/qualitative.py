@@ -12,7 +12,7 @@ from plumdp.model.objective import Kind, Nature, Objective
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import graph_kernels
 from plumdp.solver.game import Backward, Game, plain_game
-from plumdp.solver.graph_kernels import Helpers, Search
+from plumdp.solver.graph_kernels import BackwardSearch, Helpers
 
 
 def make_game(imdp: IntervalMDP, objective: Objective, nature: Nature, backward: Backward | None = None) -> Game:
@@ -156,7 +156,7 @@ def _attract(
     rows = np.zeros(len(target), dtype=np.int32) if helper is None else helper
     wins = np.zeros(game.imdp.graph.n_choices, dtype=np.bool_) if winning_row is None else winning_row
     nowhere, everywhere = np.zeros_like(reached), np.ones_like(reached)
-    search = Search(game.is_undecided, inside, reached, wins, nowhere if won is None else won, everywhere, rows)
+    search = BackwardSearch(game.is_undecided, inside, reached, wins, nowhere if won is None else won, everywhere, rows)
     scan, queue = game.backward.scan, np.empty(len(target), dtype=np.int32)
     if scan is not None:
         graph_kernels.attract_in_order(game.rows, scan, helps, search, rank)

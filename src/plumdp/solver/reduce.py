@@ -59,7 +59,7 @@ def draw(problem: Problem[MDP]) -> Reduction[MDP] | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
+class DrawSteps:
     """The graph on which a policy draws first: states as before, then one for each choice, all with a single row."""
 
     graph: Graph
@@ -99,7 +99,7 @@ class Draws:
         return read_only(np.concatenate([first + self.constant, of_rows]).astype(np.int32))
 
 
-def draw_first(graph: Graph, weights: FloatArray) -> Draws:
+def draw_first(graph: Graph, weights: FloatArray) -> DrawSteps:
     """Return the graph on which a policy draws first; choices that it never takes are reached by nothing."""
     taken = np.flatnonzero(weights)
     shares = exact_shares(graph, weights, taken)
@@ -117,7 +117,7 @@ def draw_first(graph: Graph, weights: FloatArray) -> Draws:
         read_only(np.zeros(n_states + n_choices, dtype=np.int32)),
         ("",),
     )
-    return Draws(split, read_only(constant), tuple(numbers))
+    return DrawSteps(split, read_only(constant), tuple(numbers))
 
 
 def exact_shares(graph: Graph, weights: FloatArray, taken: Indices) -> list[Fraction]:

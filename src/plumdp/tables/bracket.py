@@ -227,7 +227,7 @@ def _centre(table: TableChain, stages: Sequence[BettingStage], near: Contraction
 
 
 @dataclass(frozen=True, eq=False)
-class _Expansion:
+class _LogProduct:
     """The logarithm F of the product of bets at the centre from below, its gradient, and q from above."""
 
     log_product: float
@@ -238,7 +238,7 @@ class _Expansion:
 
 def _expand(
     table: TableChain, stages: Sequence[BettingStage], near: Contraction, centre: FloatArray, joint: Joint | None
-) -> _Expansion | None:
+) -> _LogProduct | None:
     """Return the expansion of the bets at the centre, or None if a factor is too small there."""
     moved = table.differences(near.values) - table.differences(centre)  # from the centre to V̂
     reach = near.distance[table.owner] + table.discount * table.ahead(near.distance, closed=0.0)  # of D
@@ -275,7 +275,7 @@ def _expand(
     if joint is not None:
         first = min(first, joint.square(largest * _UP))
     q = (np.sqrt((first + by_reach) * _UP) + np.sqrt(moved_square * _UP)) ** 2
-    return _Expansion(log_product, gradient, gradient_error, float(q * _UP))
+    return _LogProduct(log_product, gradient, gradient_error, float(q * _UP))
 
 
 def _variance(near: Contraction) -> FloatArray:
@@ -297,7 +297,7 @@ def _scales(plan: BettingPlan, near: Contraction, gradient: FloatArray, sign: in
 def _end(
     plan: BettingPlan,
     near: Contraction,
-    at: _Expansion,
+    at: _LogProduct,
     centre: FloatArray,
     sign: int,
     scale: float,

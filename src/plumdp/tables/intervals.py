@@ -11,13 +11,13 @@ import numpy as np
 from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.bounds import bounds_of_rows, events_of_rows, expression_bounds
 from plumdp.data.counts import CountArray, Pilot, TransitionCounts
-from plumdp.model.elsewhere import elsewhere_of
 from plumdp.model.events import find_events
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, owners, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import float_above, float_below
+from plumdp.model.unmodelled_exits import elsewhere_of
 from plumdp.model.views import ties_rows
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import NOTHING_FITS, Conflict

@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.rounding import ULP
-from plumdp.model.elsewhere import places_elsewhere
 from plumdp.model.graph import FloatArray, Graph, Indices, read_only
 from plumdp.model.objective import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
+from plumdp.model.unmodelled_exits import places_elsewhere
 from plumdp.solver.coupled.bounds import Proof
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.problem import Problem

@@ -18,11 +18,11 @@ import numpy.typing as npt
 from plumdp.base.error_budget import favoured_parts
 from plumdp.base.errors import DataError
 from plumdp.learning.learned import Learned
-from plumdp.model.elsewhere import elsewhere_of, places_elsewhere
 from plumdp.model.graph import BoolArray, FloatArray, Indices, read_only
 from plumdp.model.objective import Kind
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
+from plumdp.model.unmodelled_exits import elsewhere_of, places_elsewhere
 from plumdp.result.certificate import Certificate
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 import numpy as np
 
 from plumdp.base.errors import ModelError
-from plumdp.model.elsewhere import ended
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
 from plumdp.model.objectives.protocol import Direction, Kind, Nature, Objective
 from plumdp.model.objectives.reach import Reach
 from plumdp.model.objectives.reward import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.text import one_line
+from plumdp.model.unmodelled_exits import ended
 
 if TYPE_CHECKING:
     from plumdp.model.parametric import ParametricMDP

@@ -38,7 +38,7 @@ class Branch:
 
 
 @dataclass(frozen=True, eq=False)
-class Command:
+class ModuleCommand:
     """The branches of one module under an action, whose guard was decided when the states were built."""
 
     action: str
@@ -49,7 +49,7 @@ class Command:
 def transitions(
     states: Columns,
     state_of_choice: IntArray,
-    groups: Sequence[tuple[tuple[Command, ...], Indices]],
+    groups: Sequence[tuple[tuple[ModuleCommand, ...], Indices]],
     parameters: Mapping[str, Polynomial],
 ) -> tuple[IntArray, IntArray, PolynomialArray]:
     """Return the first transition of each choice, and the successor and polynomial of each transition.
@@ -80,7 +80,7 @@ def transitions(
 
 
 def _outcomes(
-    joint: tuple[Command, ...], calculate: DistinctEvaluator, names: Sequence[str], rows: IntArray
+    joint: tuple[ModuleCommand, ...], calculate: DistinctEvaluator, names: Sequence[str], rows: IntArray
 ) -> Iterator[tuple[Any, IntArray]]:
     """Yield probability and target rows for each way in which the synchronised commands may branch."""
     evaluated = [
@@ -96,7 +96,7 @@ def _outcomes(
         yield reduce(mul, [probability for probability, _ in combination] or [Polynomial(1)]), target
 
 
-def _probability(command: Command, branch: Branch, calculate: DistinctEvaluator) -> Polynomial | PolynomialArray:
+def _probability(command: ModuleCommand, branch: Branch, calculate: DistinctEvaluator) -> Polynomial | PolynomialArray:
     try:
         value = calculate(branch.probability)
     except ModelError as error:
@@ -113,7 +113,7 @@ def _is_zero(probability: Polynomial | PolynomialArray, n: int) -> BoolArray:
     return np.array([not each for each in probability.table], dtype=np.bool_)[probability.index]
 
 
-def _refuse_new_state(joint: tuple[Command, ...], states: Columns, row: IntArray) -> None:
+def _refuse_new_state(joint: tuple[ModuleCommand, ...], states: Columns, row: IntArray) -> None:
     valuation = ", ".join(f"{name}={value}" for name, value in zip(states, row.tolist(), strict=True))
     place = joint[0].place if len(joint) == 1 else f"action {joint[0].action!r}"
     raise ModelError(f"{place} leads to ({valuation}), outside the declared range of a variable; {WIDEN}")

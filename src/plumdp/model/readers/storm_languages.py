@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from plumdp.base.errors import ModelError, Option
 from plumdp.model.expressions.polynomial import Number, Polynomial, exact
 from plumdp.model.language.formula import Formula, evaluate, literal
-from plumdp.model.readers.commands import Branch, Command
+from plumdp.model.readers.commands import Branch, ModuleCommand
 from plumdp.model.readers.reward_items import Item, reward_items
 from plumdp.model.readers.storm_formulas import formula, formula_at
 from plumdp.model.readers.storm_messages import OVERLAP, command_lines
@@ -29,8 +29,8 @@ class Source:
     described: Any  # Storm's symbolic model, undefined only in the parameters
     unknown: tuple[str, ...]  # undefined real constants: the parameters
     constants: Mapping[str, bool | int | Fraction]
-    commands: Callable[[Any, int], tuple[Command, ...]]  # (built model, choice) → its synchronised commands
-    numbered: Mapping[int, Command]  # the commands of a PRISM file by Storm's numbers of them
+    commands: Callable[[Any, int], tuple[ModuleCommand, ...]]  # (built model, choice) → its synchronised commands
+    numbered: Mapping[int, ModuleCommand]  # the commands of a PRISM file by Storm's numbers of them
     needs_choice_labels: bool = False  # whether the commands take their names from the built model
     hidden: frozenset[str] = frozenset()  # variables of the built states that are none of the model
     rewards: Mapping[str, Sequence[Item]] = field(default_factory=dict)  # structures that depend on parameters
@@ -54,7 +54,7 @@ def open_prism(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sour
             commands[command.global_index] = _prism_command(module.name, number, line, command, set(unknown))
             owner[command.global_index] = module.name
 
-    def joint_commands(built: Any, choice: int) -> tuple[Command, ...]:
+    def joint_commands(built: Any, choice: int) -> tuple[ModuleCommand, ...]:
         indices = sorted(built.choice_origins.get_command_set(choice))
         if len({owner[index] for index in indices}) < len(indices):
             raise ModelError(OVERLAP)
@@ -135,7 +135,7 @@ def _refuse_model_type(kind: str) -> None:
         raise ModelError(f"this is a {kind}; only an mdp or a dtmc can be read{_REMEDIES.get(kind, '')}")
 
 
-def _prism_command(module: str, number: int, line: int | None, command: Any, unknown: set[str]) -> Command:
+def _prism_command(module: str, number: int, line: int | None, command: Any, unknown: set[str]) -> ModuleCommand:
     action = command.action_name or f"{module}.{number + 1}"
     place = f"module {module}, " + (f"line {line}, " if line else "") + f"action {action!r}"
     _refuse(command.guard_expression, unknown, f"{place}: the guard")
@@ -146,7 +146,7 @@ def _prism_command(module: str, number: int, line: int | None, command: Any, unk
             _refuse(assignment.expression, unknown, f"{place}: the update of {assignment.variable.name}")
         moves = {a.variable.name: formula_at(place, a.expression, shared) for a in update.assignments}
         branches.append(Branch(formula_at(place, update.probability_expression, shared), moves))
-    return Command(action, tuple(branches), place)
+    return ModuleCommand(action, tuple(branches), place)
 
 
 def _refuse(expression: Any, unknown: set[str], where: str) -> None:
@@ -191,9 +191,9 @@ def open_jani(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sourc
     automata = list(model.substitute_constants().automata)
     transient = {v["name"] for v in _jani_variables(content) if v.get("transient")}
     single = {a.location_variable.name for a in automata if len(a.locations) == 1}
-    commands: dict[int, Command] = {}
+    commands: dict[int, ModuleCommand] = {}
 
-    def joint_commands(built: Any, choice: int) -> tuple[Command, ...]:
+    def joint_commands(built: Any, choice: int) -> tuple[ModuleCommand, ...]:
         names = sorted(built.choice_labeling.get_labels_of_choice(choice))
         for index in built.choice_origins.get_edge_index_set(choice):
             if index not in commands:
@@ -208,7 +208,7 @@ def open_jani(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sourc
     return Source(model, unknown, values, joint_commands, {}, True, frozenset(transient | single))
 
 
-def _jani_command(action: str, automaton: Any, edge: int, hidden: set[str]) -> Command:
+def _jani_command(action: str, automaton: Any, edge: int, hidden: set[str]) -> ModuleCommand:
     place = f"automaton {automaton.name}, action {action!r}"
     shared: dict[str, Formula] = {}
     branches = []
@@ -217,7 +217,7 @@ def _jani_command(action: str, automaton: Any, edge: int, hidden: set[str]) -> C
         moves |= {a.variable.name: formula_at(place, a.expression, shared) for a in destination.assignments}
         visible = {name: value for name, value in moves.items() if name not in hidden}
         branches.append(Branch(formula_at(place, destination.probability, shared), visible))
-    return Command(action, tuple(branches), place)
+    return ModuleCommand(action, tuple(branches), place)
 
 
 def _jani_variables(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

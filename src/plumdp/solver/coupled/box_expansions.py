@@ -61,7 +61,7 @@ class BoxTerm:
         """Return the value of the chain on boxes."""
         chain, used = self.term.chain.with_coins().with_own_expressions()
         forms = forms_on_boxes(self.term.model.expressions, used, boxes, chain.discount)
-        rows = _Rows(chain, forms)
+        rows = _BoxRows(chain, forms)
         if self.term.objective.n_steps is not None:
             return _by_steps(rows, self.term)
         return _until_end(rows, self.steps, chain.initial if self.steps is None else self.start)
@@ -76,7 +76,7 @@ def sum_on_boxes(terms: Sequence[BoxTerm], boxes: Boxes) -> Quadratic:
     return Quadratic(value, slope, curvature, error)
 
 
-class _Expansion(NamedTuple):
+class _BoxExpansion(NamedTuple):
     """Values, slopes and curvatures of all nodes: (b, n_nodes), (b, n_nodes, d) and (b, n_nodes, d, d)."""
 
     values: FloatArray
@@ -94,12 +94,12 @@ class _Expansion(NamedTuple):
         return Quadratic(*parts, np.where(error >= 0, error, np.inf))
 
 
-def _zeros(b: int, n: int, d: int) -> _Expansion:
-    return _Expansion(np.zeros((b, n)), np.zeros((b, n, d)), np.zeros((b, n, d, d)))
+def _zeros(b: int, n: int, d: int) -> _BoxExpansion:
+    return _BoxExpansion(np.zeros((b, n)), np.zeros((b, n, d)), np.zeros((b, n, d, d)))
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _BoxRows:
     """The rows of a chain on boxes."""
 
     chain: PolicyChain
@@ -158,7 +158,7 @@ class _Rows:
         means = self.of(self.forms.means)
         return self.total(means.reshape(*means.shape, *(1,) * (of_nodes.ndim - 2)) * self.after(of_nodes))
 
-    def higher(self, after: _Expansion) -> FloatArray:
+    def higher(self, after: _BoxExpansion) -> FloatArray:
         """Return bounds on the parts of degree three or more of Σ f_t W(s_t)."""
         forms, (values, slopes, curvatures) = self.forms, (self.after(part) for part in after)
         cubic = self.total(self.of(forms.spreads)[..., None, None] * curvatures[:, :, None])
@@ -187,7 +187,7 @@ class _Rows:
         size = np.abs(forms.means) + np.abs(forms.spreads).sum(2)
         return self.of(size if forms.curvatures is None else size + np.abs(forms.curvatures).sum((2, 3)))
 
-    def residuals(self, after: _Expansion, here: _Expansion, paid: _Expansion) -> FloatArray:
+    def residuals(self, after: _BoxExpansion, here: _BoxExpansion, paid: _BoxExpansion) -> FloatArray:
         """Return bounds on |paid + Σ f_t W(s_t) - W'(s)| on the boxes, which are positive, for W after and W' here."""
         n, chain = self.chain.n_open, self.chain
         parts = (
@@ -200,7 +200,7 @@ class _Rows:
         means = self.total(np.abs(self.of(self.forms.means)) * sizes)
         size = paid.sizes + here.sizes[:, :n] + self.total(self.sizes() * sizes)
         rounding = self.gamma() * size + self.total(errors * sizes) + self.total(errors) * means
-        found = _Expansion(*parts).sizes + self.higher(after) + rounding * (1 + 1e-9) + 64 * SQUARES_UNDERFLOW
+        found = _BoxExpansion(*parts).sizes + self.higher(after) + rounding * (1 + 1e-9) + 64 * SQUARES_UNDERFLOW
         if chain.misfit:
             lowest, highest = (
                 end.reduceat(
@@ -227,7 +227,7 @@ class _Rows:
         return np.asarray((found + rounding + self.total(self.of(self.forms.errors) * after)) * UP)
 
 
-def _until_end(rows: _Rows, steps: FloatArray | None, start: int) -> Quadratic:
+def _until_end(rows: _BoxRows, steps: FloatArray | None, start: int) -> Quadratic:
     """Return the value in a node, or the average over cycles that start there, until runs are over."""
     chain, solve = rows.chain, rows.solver()
     n, (b, _, d) = chain.n_open, rows.forms.spreads.shape
@@ -254,7 +254,7 @@ def _until_end(rows: _Rows, steps: FloatArray | None, start: int) -> Quadratic:
     return average.at(0, (w.sizes[:, start] + margin) / shortest * UP)
 
 
-def _margins(rows: _Rows, solve: Callable[[FloatArray], FloatArray], e: FloatArray) -> FloatArray:
+def _margins(rows: _BoxRows, solve: Callable[[FloatArray], FloatArray], e: FloatArray) -> FloatArray:
     """Return numbers M of the open nodes with e + Σ f_t M(s_t) <= M(s) on the boxes, infinite where none are found."""
     n = rows.chain.n_open
     margins, more = np.zeros((len(e), rows.chain.n_nodes)), np.zeros_like(e)
@@ -268,7 +268,7 @@ def _margins(rows: _Rows, solve: Callable[[FloatArray], FloatArray], e: FloatArr
     return np.asarray(margins[:, :n] * scale[:, None])
 
 
-def _by_steps(rows: _Rows, term: Term) -> Quadratic:
+def _by_steps(rows: _BoxRows, term: Term) -> Quadratic:
     """Return the value within a number of steps in the initial node, by backward induction with margins."""
     chain, objective = rows.chain, term.objective
     n, (b, _, d) = chain.n_open, rows.forms.spreads.shape

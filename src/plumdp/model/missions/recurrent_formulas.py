@@ -23,7 +23,7 @@ from plumdp.model.missions.recurrence import Recurrence, smallest_recurrence
 _MOST_PARTS = 12
 
 
-class _Part(NamedTuple):
+class _SubFormula(NamedTuple):
     """A part of a formula, which moves from what is left of it to what is left after a letter, and sometimes marks."""
 
     start: Hashable
@@ -94,7 +94,7 @@ def _repeated(formulas: Formulas, number: int) -> int | None:
     return formulas.endless_operand("R", number if is_often else formulas.opposite(number))
 
 
-def _part(formulas: Formulas, number: int, repeated: int | None, progress: Callable[[Left, int], Left]) -> _Part:
+def _part(formulas: Formulas, number: int, repeated: int | None, progress: Callable[[Left, int], Left]) -> _SubFormula:
     is_often = _kind(formulas, number)
     assert is_often is not None
     if repeated is not None:
@@ -106,10 +106,10 @@ def _part(formulas: Formulas, number: int, repeated: int | None, progress: Calla
         new = progress(left, letter)
         return new, new == end
 
-    return _Part(formulas.left_of(number), step, formulas.text_of, is_often)
+    return _SubFormula(formulas.left_of(number), step, formulas.text_of, is_often)
 
 
-def _again(formulas: Formulas, asked: Left, progress: Callable[[Left, int], Left], *, is_often: bool) -> _Part:
+def _again(formulas: Formulas, asked: Left, progress: Callable[[Left, int], Left], *, is_often: bool) -> _SubFormula:
     """Return the part that marks whenever all is done that was asked until the mark before, once in every state."""
 
     @cache
@@ -124,4 +124,4 @@ def _again(formulas: Formulas, asked: Left, progress: Callable[[Left, int], Left
         text = formulas.text_of(formulas.both(*kept))
         return f"again {text}" if is_often else f"never again {text}"
 
-    return _Part((DONE, DONE), step, shown, is_often)
+    return _SubFormula((DONE, DONE), step, shown, is_often)
