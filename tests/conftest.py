@@ -79,10 +79,13 @@ def pytest_unconfigure() -> None:
 @pytest.fixture
 def blank_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the pictures of reports empty, for tests that are not about what they show: drawing takes longest."""
-    from plumdp.reporting import pictures
-    from plumdp.reporting.parts import InlinePicture
+    from plumdp.plots.draw import Picture
+    from plumdp.reporting import evidence, parts
 
-    monkeypatch.setattr(pictures, "_drawn", lambda draw, label: InlinePicture("<svg></svg>"))
+    monkeypatch.setattr(parts, "draw", lambda kind, *_: Picture(None, kind))
+    monkeypatch.setattr(evidence, "draw_residuals", lambda *_: None)
+    for page in (evidence, parts):
+        monkeypatch.setattr(page, "svg_of", lambda figure, label: "<svg></svg>")
 
 
 @contextmanager

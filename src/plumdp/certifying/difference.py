@@ -9,6 +9,7 @@ from math import inf, isnan, nextafter
 from typing import Any, Literal
 
 from plumdp.base.errors import DataError, Option
+from plumdp.base.json_values import json_value
 from plumdp.base.vocabulary import Standing
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.valuation import Sought, best_ends, prove
@@ -16,7 +17,6 @@ from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.policy import Policy, check_policy, memory_of
 from plumdp.model.question import Asked, Question, ask
 from plumdp.result.certificate import Certificate, Status, outward, percent
-from plumdp.result.json_values import json_value
 from plumdp.result.printing import fact_lines
 from plumdp.solver.coupled.bounds import Proof
 

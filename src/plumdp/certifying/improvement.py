@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option
+from plumdp.base.json_values import json_value
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread, thread_limit
 from plumdp.base.vocabulary import Standing
@@ -31,7 +32,6 @@ from plumdp.model.question import FIRST_DATA, Asked, Question, ask
 from plumdp.model.text import html_table, number_of
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, outward, percent
-from plumdp.result.json_values import json_value
 from plumdp.result.policy_table import PolicyTable
 from plumdp.result.printing import Fact, fact_lines
 from plumdp.tables.table_set import announced_policies

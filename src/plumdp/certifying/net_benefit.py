@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plumdp.base.errors import ModelError, Option
+from plumdp.base.json_values import json_value
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
@@ -28,7 +29,6 @@ from plumdp.model.question import Asked, Question, ask
 from plumdp.model.text import html_table
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, Status, assumptions_of, outward, percent, premises_of
-from plumdp.result.json_values import json_value
 from plumdp.result.policy_table import PolicyTable
 from plumdp.result.printing import fact_lines
 from plumdp.solver.coupled.bounds import find_differences

@@ -10,6 +10,7 @@ from math import inf
 from typing import Any
 
 from plumdp.base.errors import require_kind
+from plumdp.base.json_values import json_value
 from plumdp.base.progress import working
 from plumdp.base.vocabulary import Verdict as Verdict
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
@@ -20,7 +21,6 @@ from plumdp.model.policy import Policy
 from plumdp.model.question import ask
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status, outward, percent
-from plumdp.result.json_values import json_value
 from plumdp.result.printing import plain_number
 
 

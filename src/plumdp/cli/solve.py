@@ -126,7 +126,7 @@ def _facts(
     solution: plumdp.stages.Solution,
     seconds: float,
 ) -> dict[str, Any]:
-    from plumdp.result.json_values import json_value
+    from plumdp.base.json_values import json_value
 
     graph, start = model.graph, model.graph.initial_state
     lower, upper = float(solution.lower[start]), float(solution.upper[start])

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from plumdp.base.errors import DataError, Option, require_kind
+from plumdp.base.json_values import json_value
 from plumdp.base.progress import working
 from plumdp.base.rounding import down, up
 from plumdp.confidence import run_bets
@@ -27,7 +28,6 @@ from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.question import ask
 from plumdp.model.text import number_of, one_line
 from plumdp.result.certificate import Certificate
-from plumdp.result.json_values import json_value
 from plumdp.result.policy_table import PolicyTable
 from plumdp.result.printing import fact_lines, outward, percent
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from plumdp.base.errors import DataError
+from plumdp.base.json_values import json_value
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Direction, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.online.loop import OnlineRecord
-from plumdp.result.json_values import json_value
 
 SCHEMA = "plumdp/online/1"
 _SHOWN = 10  # records in a notebook

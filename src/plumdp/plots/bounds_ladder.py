@@ -7,6 +7,7 @@ from math import floor, inf, isfinite, log10
 from textwrap import fill
 from typing import Any
 
+from plumdp.base.json_values import python_value
 from plumdp.model.language.words import is_probability
 from plumdp.plots.style import (
     BLACK,
@@ -24,7 +25,6 @@ from plumdp.plots.style import (
 )
 from plumdp.result.certificate import Status
 from plumdp.result.findings import Rung
-from plumdp.result.json_values import python_value
 
 WORDS = {"untied": "graph alone"}
 _LOOKS = {  # colour, and what it means

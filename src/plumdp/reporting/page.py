@@ -10,6 +10,7 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from plumdp.base.errors import require_kind, require_path
+from plumdp.base.json_values import python_value
 from plumdp.base.progress import working
 from plumdp.base.vocabulary import Standing
 from plumdp.certifying.difference import standings
@@ -19,7 +20,6 @@ from plumdp.reporting.parts import InlinePicture, Section
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.findings import Findings
 from plumdp.result.folder import require_file, unwritable
-from plumdp.result.json_values import python_value
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -3,99 +3,56 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, require_path
+from plumdp.base.json_values import Finite, Share, is_deep, python_value, read_as
 from plumdp.base.vocabulary import Verdict
-from plumdp.confidence.sets import Guarantee
 from plumdp.data.report import report_from
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.memory import no_choices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy_rows import action_column
 from plumdp.model.question import ask, may_narrow, narrowed
-from plumdp.relaxation.relax import RELAXATIONS
-from plumdp.result import shapes
-from plumdp.result.certificate import SCHEMA, Certificate, Status
+from plumdp.relaxation.relax import Relaxation
+from plumdp.result.certificate import SCHEMA, Certificate
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.findings import Findings
-from plumdp.result.folder import CERTIFICATE, DATA, FINDINGS, POLICY, RIVAL, WITNESS, digest, digest_of_content
-from plumdp.result.json_values import python_value
+from plumdp.result.folder import CERTIFICATE, DATA, FINDINGS, POLICY, RIVAL, digest, digest_of_content
 from plumdp.result.policy_readers import read_kept, read_table
 from plumdp.result.policy_table import PolicyTable, marks_of, read_policy
 
-_AS_THEY_ARE = (
-    *("objective", "direction", "confidence", "relaxation", "confidence_set", "reason", "solver", "seconds"),
-    *("provenance", "estimate", "estimated_value", "p_value", "not_coupled", "remark", "left_out", "misfit"),
-    *("not_in_likelihood", "options"),
-)
-_FINEST = 10**6  # more than the denominator of any share of the error: the fraction is the one that was written
-_OPTIONS = {
-    "confidence_set": shapes.text,
-    "events": shapes.truth,
-    "misfit": shapes.share,
-    "evidence": shapes.nullable(shapes.each(shapes.listed(shapes.count, 2))),
-    "objectives": shapes.listed(shapes.text),
-    "relaxation": shapes.one_of(*RELAXATIONS),
-    "precision": shapes.number,
-    "policy": shapes.one_of("given", "found"),
-    "memory": shapes.truth,
-    "with_memory": shapes.listed(shapes.truth),
+_OPTIONS: Mapping[str, Any] = {
+    "confidence_set": str,
+    "events": bool,
+    "misfit": Share,
+    "evidence": Mapping[str, tuple[int, int]] | None,
+    "objectives": tuple[str, ...],
+    "relaxation": Relaxation,
+    "precision": Finite,
+    "policy": Literal["given", "found"],
+    "memory": bool,
+    "with_memory": tuple[bool, ...],
 }
-_CERTIFICATE = shapes.record(
-    {
-        "status": shapes.one_of(*Status),
-        "lower": shapes.nullable(shapes.bound),
-        "upper": shapes.nullable(shapes.bound),
-        "objective": shapes.text,
-        "direction": shapes.one_of("max", "min"),
-        "confidence": shapes.confidence,
-        "relaxation": shapes.one_of(*RELAXATIONS, "untied"),
-        "confidence_set": shapes.text,
-        "guarantee": shapes.one_of(*Guarantee),
-        "assumptions": shapes.listed(shapes.text),
-        "reason": shapes.text,
-        "parameters": shapes.each(shapes.listed(shapes.bound, 2)),
-        "solver": shapes.text,
-        "seconds": shapes.each(shapes.number),
-        "provenance": shapes.record({"model": shapes.text}),
-        "estimate": shapes.each(shapes.number),
-        "estimated_value": shapes.nullable(shapes.number),
-        "gap": shapes.each(shapes.bound),
-        "jointly": shapes.listed(shapes.text),
-        "p_value": shapes.nullable(shapes.share),
-        "not_coupled": shapes.text,
-        "remark": shapes.text,
-        "left_out": shapes.text,
-        "not_in_likelihood": shapes.text,
-        "misfit": shapes.share,
-        "budget": shapes.each(shapes.share),
-        "data_quality": shapes.nullable(shapes.record({"steps": shapes.count, "report": shapes.anything})),
-        "options": shapes.record({}, _OPTIONS),
-        "columns": shapes.each(shapes.one_of("truth", "integer", "text", "share")),
-    },
-    {
-        "visible_error": shapes.nullable(shapes.share),
-        "narrower": shapes.text,
-        "answer": shapes.record(
-            {"verdict": shapes.one_of(*Verdict)} | dict.fromkeys(("question", "sentence", "plain"), shapes.text)
-        ),
-        "comparison": shapes.record(
-            {"sentence": shapes.text, "names": shapes.listed(shapes.text, 2), "margin": shapes.number}
-            | dict.fromkeys(("first", "second", "difference"), shapes.listed(shapes.bound, 2)),
-            {"policy": shapes.one_of("first", "second"), "assuming": shapes.listed(shapes.text)},
-        ),
-    },
+_ANSWER = {"verdict": Verdict} | dict.fromkeys(("question", "sentence", "plain"), str)
+_COMPARISON = {"sentence": str, "names": tuple[str, str], "margin": Finite} | dict.fromkeys(
+    ("first", "second", "difference"), tuple[float, float]
 )
-_HASHES = shapes.record(
-    dict.fromkeys((CERTIFICATE, POLICY), shapes.text), dict.fromkeys((RIVAL, FINDINGS, DATA, WITNESS), shapes.text)
-)
+_COMPARED = {"policy": Literal["first", "second"], "assuming": tuple[str, ...]}
+_TOLD: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {  # entries that are needed, and others
+    "options": ({}, _OPTIONS),
+    "answer": (_ANSWER, {}),
+    "comparison": (_COMPARISON, _COMPARED),
+}
+_Columns: TypeAlias = Mapping[str, Literal["truth", "integer", "text", "share"]]
 
 
 def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certificate:
@@ -120,17 +77,17 @@ def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certifi
     numbered = numbered_results(folder)
     if numbered:
         raise DataError(f"{folder} holds {len(numbered)} results: read each of them, such as {numbered[0]}")
-    content = _read_certificate(folder)
+    content, certificate = _read_certificate(folder)
     for name in (POLICY, RIVAL, FINDINGS, DATA):
         if name in content["hashes"]:
             _require_unchanged(folder / name, content)
-    return certificate_from(content, _read_policy(folder, content, model))
+    return replace(certificate, policy=_read_policy(folder, content, model))
 
 
 def read_findings(path: str | Path) -> Findings | None:
     """Return the findings that were saved with a result, or None if there are none."""
     file = Path(path) / FINDINGS
-    content = _read_certificate(Path(path))
+    content, _ = _read_certificate(Path(path))
     if FINDINGS not in content["hashes"]:
         return None
     _require_unchanged(file, content)
@@ -148,31 +105,40 @@ def numbered_results(folder: Path) -> list[Path]:
     return sorted(parts, key=lambda each: int(each.name))
 
 
-def certificate_from(content: dict[str, Any], policy: PolicyTable) -> Certificate:
-    """Return the certificate that ``Certificate.to_dict`` made this of."""
-    quality = content["data_quality"]
-    return Certificate(
-        lower=-inf if content["lower"] is None else python_value(content["lower"]),
-        upper=inf if content["upper"] is None else python_value(content["upper"]),
-        policy=policy,
-        guarantee=Guarantee(content["guarantee"]),
-        status=Status(content["status"]),
-        assumptions=tuple(content["assumptions"]),
-        parameters={name: tuple(ends) for name, ends in python_value(content["parameters"]).items()},
-        data_quality=None if quality is None else _quality(quality),
-        gap=python_value(content["gap"]),
-        jointly=tuple(content["jointly"]),
-        narrower=(content["narrower"],) if content.get("narrower") else (),
-        budget=tuple((words, Fraction(share).limit_denominator(_FINEST)) for words, share in content["budget"].items()),
-        visible_error=content.get("visible_error"),
-        answer=content.get("answer", {}),
-        comparison=content.get("comparison", {}),
-        **{name: content[name] for name in _AS_THEY_ARE},
-    )
+def _certificate_from(content: dict[str, Any]) -> Certificate:
+    """Return the certificate that ``Certificate.to_dict`` made this of, without its policy; others are refused."""
+    read_as({"lower": float | None, "upper": float | None, "columns": _Columns, "provenance": {"model": str}}, content)
+    lower, upper = python_value(content["lower"]), python_value(content["upper"])
+    if (lower is None) != (upper is None) or (lower is not None and lower > upper):
+        raise DataError(f"the bounds {lower} and {upper} are not a lower and an upper one")
+    told = {name: content.get(name, {}) for name in ("options", "answer", "comparison")}
+    for name, (needed, others) in _TOLD.items():
+        kinds = {key: kind for key, kind in others.items() if key in read_as({}, told[name], name)}
+        read_as({**kinds, **(needed if told[name] else {})}, told[name], name)
+    narrower = read_as(str, content.get("narrower", ""), "narrower")
+    given = {
+        **told,
+        "policy": None,
+        "rival": None,
+        "lower": -inf if lower is None else lower,
+        "upper": inf if upper is None else upper,
+        "data_quality": _quality(content.get("data_quality")),
+        "narrower": (narrower,) if narrower else (),
+        "budget": tuple(read_as(Mapping[str, Fraction], content.get("budget"), "budget").items()),
+    }
+    certificate: Certificate = read_as(Certificate, content, given=given, optional=("visible_error",))
+    return certificate
 
 
-def _read_certificate(folder: Path) -> dict[str, Any]:
-    """Return the content of the certificate's file; one that is not a certificate, or was changed, is refused."""
+def _quality(content: Any) -> DataQuality | None:
+    if content is None:
+        return None
+    told = read_as({"steps": int, "report": Any}, content, "data_quality")
+    return DataQuality(told["steps"], None if told["report"] is None else report_from(told["report"]))
+
+
+def _read_certificate(folder: Path) -> tuple[dict[str, Any], Certificate]:
+    """Return the content of the certificate's file, and the certificate without its policy; others are refused."""
     file = folder / CERTIFICATE
     if not folder.is_dir() or not file.is_file():
         problem = f"has no {CERTIFICATE}" if folder.is_dir() else "is not a folder"
@@ -183,20 +149,14 @@ def _read_certificate(folder: Path) -> dict[str, Any]:
         raise DataError(f"{file} is not a certificate that this version reads (schema {schema!r}, not {SCHEMA!r})")
     if "hashes" not in content:
         raise DataError(f"{file} has no hashes, which tell whether a result was changed. Restore it, or certify again")
-    _require(file, _HASHES(content["hashes"], "hashes"))
-    if digest_of_content(content) != content["hashes"][CERTIFICATE]:
-        raise _changed(file)
-    _require(file, _CERTIFICATE(content, ""))
-    lower, upper = content["lower"], content["upper"]
-    if (lower is None) != (upper is None) or (lower is not None and python_value(lower) > python_value(upper)):
-        raise DataError(f"{file}: the bounds {lower} and {upper} are not a lower and an upper one")
-    return content
-
-
-def _require(file: Path, problem: str) -> None:
-    """Refuse a file about which there is something to say."""
-    if problem:
-        raise DataError(f"{file} is not what plumdp writes: {problem}")
+    try:
+        hashes = read_as(Mapping[str, str], content["hashes"], "hashes")
+        read_as(dict.fromkeys((CERTIFICATE, POLICY), str), hashes, "hashes")
+        if digest_of_content(content) == hashes[CERTIFICATE]:
+            return content, _certificate_from(content)
+    except DataError as error:
+        raise DataError(f"{file} is not what plumdp writes: {error}") from None
+    raise _changed(file)
 
 
 def _changed(file: Path) -> DataError:
@@ -217,7 +177,7 @@ def _parsed(file: Path, content: bytes) -> Any:
     """Return the value of a file of JSON."""
     try:
         parsed = json.loads(content)
-        if not shapes.is_deep(parsed):
+        if not is_deep(parsed):
             return parsed
     except RecursionError:
         pass
@@ -287,8 +247,3 @@ def _column(file: Path, name: str, texts: npt.NDArray[Any], kind: str) -> npt.ND
         return texts.astype(np.float64 if kind == "share" else np.int32)
     except (ValueError, OverflowError):
         raise DataError(f"{file} is not what plumdp writes: column {name} has values that are not numbers") from None
-
-
-def _quality(content: dict[str, Any]) -> DataQuality:
-    report = content["report"]
-    return DataQuality(content["steps"], None if report is None else report_from(report))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from plumdp.base.json_values import python_value
 from plumdp.data.report import CONTRADICTING
 from plumdp.fit.diagnosis import ADVICE
 from plumdp.model.language.words import is_probability
@@ -12,7 +13,6 @@ from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.reporting.parts import Section, TableOf, picture, sentence
 from plumdp.result.certificate import Certificate, Status, outward
 from plumdp.result.findings import Findings, Rung
-from plumdp.result.json_values import python_value
 from plumdp.result.printing import plain_bounds, plain_number
 
 _PARTS = {

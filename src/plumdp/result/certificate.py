@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from plumdp.base.clock import NO_STAGE
 from plumdp.base.errors import DataError, Option, require_kind
+from plumdp.base.json_values import Confidence, Finite, Share, json_value
 from plumdp.base.vocabulary import Status as Status
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import TransitionCounts, counts_of
@@ -25,7 +26,6 @@ from plumdp.result.bounds_picture import bounds_svg
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.findings import Findings, Rung
 from plumdp.result.folder import digest, write_results
-from plumdp.result.json_values import json_value
 from plumdp.result.policy_table import PolicyTable
 from plumdp.result.printing import GUARANTEES, Fact, fact_lines, shares, verdict_on_model
 from plumdp.result.printing import outward as outward
@@ -58,7 +58,7 @@ class Certificate:
     policy: PolicyTable
     objective: str
     direction: Literal["max", "min"]
-    confidence: float
+    confidence: Confidence
     relaxation: Relaxation | Literal["untied"]
     confidence_set: str  # what was drawn around the data, in words
     guarantee: Guarantee
@@ -67,21 +67,21 @@ class Certificate:
     reason: str
     parameters: Mapping[str, tuple[float, float]]  # name → smallest box that holds the region
     solver: str  # how the solver ended
-    seconds: Mapping[str, float]  # stage → time; what was compiled meanwhile is the entry ``compiling``
-    provenance: Mapping[str, str]
+    seconds: Mapping[str, Finite]  # stage → time; what was compiled meanwhile is the entry ``compiling``
+    provenance: Mapping[str, Any]  # texts
     data_quality: DataQuality | None = None
-    estimate: Mapping[str, float] = field(default_factory=dict)  # name → most likely value: not a bound
-    estimated_value: float | None = None  # of the policy at the estimate: not a bound
+    estimate: Mapping[str, Finite] = field(default_factory=dict)  # name → most likely value: not a bound
+    estimated_value: Finite | None = None  # of the policy at the estimate: not a bound
     gap: Mapping[str, float] = field(default_factory=dict)  # what ``upper - lower`` is made of, if it is known
     jointly: tuple[str, ...] = ()  # other properties: certificates of all of them hold at once with the confidence
-    p_value: float | None = None  # of the model as a whole, valid at any time; None if it was not tested
-    visible_error: float | None = None  # of a row, below which that test hardly shows it, about: an estimate
+    p_value: Share | None = None  # of the model as a whole, valid at any time; None if it was not tested
+    visible_error: Share | None = None  # of a row, below which that test hardly shows it, about: an estimate
     narrower: tuple[str | Option, ...] = ()  # what helps most to get narrower bounds, in words
     not_coupled: str = ""  # why there are no coupled bounds, if they were asked for: these are then rectangular
     remark: str = ""  # what the policy does not make use of
     left_out: str = ""  # what was cut to save time, in words: bounds hold, and more work could narrow them
     not_in_likelihood: str = ""  # how many steps the likelihood ignores, and why: only intervals know what they show
-    misfit: float = 0.0  # how far every row may be off from the model, in total variation
+    misfit: Share = 0.0  # how far every row may be off from the model, in total variation
     budget: tuple[tuple[str, Fraction], ...] = ()  # what the error is spent on, in words, and the share of each
     answer: Mapping[str, str] = field(default_factory=dict)  # to a threshold: question, verdict, sentence, plain
     comparison: Mapping[str, Any] = field(default_factory=dict)  # with another policy: see ``Difference.comparison``
@@ -322,39 +322,13 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the policy, ready for JSON; infinite numbers as text, bounds not claimed as null."""
+        names = [name for name in self.__dataclass_fields__ if name not in ("policy", "rival")]
+        content = {"schema": SCHEMA} | {name: json_value(getattr(self, name)) for name in names}
+        content |= {"narrower": "".join(map(str, self.narrower)), "budget": json_value(dict(self.budget))}
+        unclaimed = {} if self.claims_bounds else {"lower": None, "upper": None}
         return {
-            "schema": SCHEMA,
-            "status": str(self.status),
-            "lower": json_value(self.lower) if self.claims_bounds else None,
-            "upper": json_value(self.upper) if self.claims_bounds else None,
-            "objective": self.objective,
-            "direction": self.direction,
-            "confidence": self.confidence,
-            "relaxation": self.relaxation,
-            "confidence_set": self.confidence_set,
-            "guarantee": str(self.guarantee),
-            "assumptions": list(self.assumptions),
-            "reason": self.reason,
-            "parameters": json_value(self.parameters),
-            "solver": self.solver,
-            "seconds": dict(self.seconds),
-            "provenance": dict(self.provenance),
-            "estimate": dict(self.estimate),
-            "estimated_value": self.estimated_value,
-            "gap": json_value(self.gap),
-            "jointly": list(self.jointly),
-            "p_value": self.p_value,
-            "visible_error": self.visible_error,
-            "narrower": "".join(map(str, self.narrower)),
-            "not_coupled": self.not_coupled,
-            "remark": self.remark,
-            "left_out": self.left_out,
-            "not_in_likelihood": self.not_in_likelihood,
-            "misfit": self.misfit,
-            "budget": {words: float(share) for words, share in self.budget},
-            "options": dict(self.options),
-            "data_quality": None if self.data_quality is None else self.data_quality.to_dict(),
-        } | {name: dict(told) for name, told in (("answer", self.answer), ("comparison", self.comparison)) if told}
+            name: told for name, told in content.items() if told or name not in ("answer", "comparison")
+        } | unclaimed
 
     def to_json(self) -> str:
         """Return everything but the policy as JSON."""

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from plumdp.base.errors import DataError
-from plumdp.result import shapes
-from plumdp.result.json_values import json_value, python_value
+from plumdp.base.json_values import json_value, read_as
 
 Point = tuple[float, float]
 SCHEMA = "plumdp/findings/1"
-
-_Part = TypeVar("_Part", bound="Rung | ExpressionRow | Edge")
 
 
 @dataclass(frozen=True)
@@ -87,6 +83,43 @@ class Drawing:
 
 
 @dataclass(frozen=True)
+class _Choice:
+    """What pictures and pages need of a choice at which more data help."""
+
+    state: Mapping[str, Any]
+    action: str
+    rate: float
+    visits: float
+    visits_per_run: float
+
+
+@dataclass(frozen=True)
+class _Residual:
+    """What pages need of a residual."""
+
+    where: str
+    what: str
+    observations: float
+    difference: float
+    standardised: float
+    evidence: float
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """What pictures need of residuals over a variable, or over the actions."""
+
+    kind: str
+    name: str
+    change: str
+    cells: tuple[str, ...]
+    observed: tuple[float, ...]
+    expected: tuple[float, ...]
+    observations: tuple[float, ...]
+    deviation: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Findings:
     """What a report shows besides the certificate; parts that were not asked for, or have no answer, are empty.
 
@@ -106,7 +139,7 @@ class Findings:
 
     def to_json(self) -> str:
         """Return all of it as JSON; infinite numbers as text."""
-        content = {"schema": SCHEMA, **json_value(asdict(self))}
+        content = {"schema": SCHEMA, **json_value(self)}
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
 
     @classmethod
@@ -117,73 +150,18 @@ class Findings:
         >>> Findings.from_dict(json.loads(findings.to_json())) == findings
         True
         """
-        for shape in _PARTS:
-            problem = shape(content, "")
-            if problem:
-                raise DataError(problem)
-        drawing = content["drawing"]
-        # other parts have texts of users, which may be "infinity", and no infinite numbers
-        numbers = {name: python_value(content[name]) for name in ("ladder", "advice", "residuals")}
-        return cls(
-            about=content["about"],
-            ladder=tuple(_made(Rung, each) for each in numbers["ladder"]),
-            outlines=tuple(_outline(each) for each in content["outlines"]),
-            expressions=tuple(_made(ExpressionRow, each) for each in content["expressions"]),
-            n_expressions=content["n_expressions"],
-            advice=numbers["advice"],
-            residuals=numbers["residuals"],
-            drawing=None if drawing is None else _drawing(drawing),
-            variables=tuple(content["variables"]),
-        )
+        read_as({"schema": Literal["plumdp/findings/1"]}, content)
+        found: Findings = read_as(cls, content, optional=())
+        for name, kinds in (("advice", _ADVICE), ("residuals", _RESIDUALS)):
+            read_as({key: kind for key, kind in kinds.items() if key in content[name]}, content[name], name)
+        return found
 
 
-def _outline(content: dict[str, Any]) -> Outline:
-    cuts = tuple(Cut(tuple(cut["normal"]), cut["offset"], cut["origin"]) for cut in content["cuts"])
-    points: dict[str, Any] = {name: tuple(map(tuple, content[name])) for name in ("box", "space", "region", "ellipse")}
-    estimate = None if content["estimate"] is None else tuple(content["estimate"])
-    return Outline(names=tuple(content["names"]), estimate=estimate, cuts=cuts, **points)
-
-
-def _drawing(content: dict[str, Any]) -> Drawing:
-    edges = tuple(_made(Edge, each) for each in content["edges"])
-    return Drawing(tuple(content["states"]), content["initial"], tuple(content["targets"]), edges)
-
-
-def _made(kind: type[_Part], content: dict[str, Any]) -> _Part:
-    """Return a part of its entries; others are left out."""
-    return kind(**{each.name: content[each.name] for each in fields(kind)})
-
-
-_NUMBERS = dict.fromkeys(("observed", "expected", "observations", "deviation"), shapes.listed(shapes.bound))
-_ADVICE = {
-    "none": shapes.text,
-    "sentences": shapes.listed(shapes.text),
-    "choices": shapes.listed(
-        shapes.record(
-            {"state": shapes.each(shapes.anything), "action": shapes.text}
-            | dict.fromkeys(("rate", "visits", "visits_per_run"), shapes.bound)
-        )
-    ),
+_ADVICE: Mapping[str, Any] = {"none": str, "sentences": tuple[str, ...], "choices": tuple[_Choice, ...]}
+_RESIDUALS: Mapping[str, Any] = {
+    "contradicted": bool,
+    "diagnosis": tuple[str, ...],
+    "suspicion": str | None,
+    "residuals": tuple[_Residual, ...],
+    "cells": tuple[_Cells, ...],
 }
-_RESIDUALS = {
-    "contradicted": shapes.truth,
-    "diagnosis": shapes.listed(shapes.text),
-    "suspicion": shapes.nullable(shapes.text),
-    "residuals": shapes.listed(
-        shapes.record(
-            {"where": shapes.text, "what": shapes.text}
-            | dict.fromkeys(("observations", "difference", "standardised", "evidence"), shapes.bound)
-        )
-    ),
-    "cells": shapes.listed(
-        shapes.record(
-            {"kind": shapes.text, "name": shapes.text, "change": shapes.text, "cells": shapes.listed(shapes.text)}
-            | _NUMBERS
-        )
-    ),
-}
-_PARTS = (
-    shapes.record({"schema": shapes.one_of(SCHEMA)}),
-    shapes.shape_of(Findings),
-    shapes.record({"advice": shapes.record({}, _ADVICE), "residuals": shapes.record({}, _RESIDUALS)}),
-)

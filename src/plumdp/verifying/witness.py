@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError, ModelError
+from plumdp.base.json_values import json_value, python_value
 from plumdp.certifying.pipeline import default_relaxation, relax
 from plumdp.certifying.valuation import Sought, prove
 from plumdp.confidence.estimates import estimate_inside, law_of_space
@@ -25,7 +26,6 @@ from plumdp.model.objective import Kind, digest
 from plumdp.model.policy import memory_of
 from plumdp.model.question import Question, ask
 from plumdp.result.certificate import Certificate
-from plumdp.result.json_values import json_value, python_value
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.verifying.all_policies import all_actions_part, prove_all
 from plumdp.verifying.ball import LikelihoodForm, ball_part, coordinates_of, deepest_point
