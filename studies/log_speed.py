@@ -30,7 +30,7 @@ from studies import timing
 
 WRITE = "--write"
 STUDY = "aircraft:50,10"
-N_FILES = 8  # of the trajectories, if each is counted by itself
+N_FILES = 8  # of the trajectories
 EPISODES = 40_000  # that are sampled; more rows are copies under other numbers
 
 
@@ -101,10 +101,10 @@ def bare_lead(files: str) -> Callable[[], int]:
     return count
 
 
-def reader(files: str, partitions: Any = None) -> Callable[[], int]:
+def reader(files: str) -> Callable[[], int]:
     """Return reading the log with plumdp."""
     model = pl.case_study(STUDY).model
-    return lambda: read_log(model, files, partitions=partitions).report.total
+    return lambda: read_log(model, files).report.total
 
 
 def _state() -> list[str]:
@@ -116,7 +116,6 @@ WAYS: dict[str, Callable[[Path], Callable[[], int]]] = {
     "transitions, read_log": lambda folder: reader(f"{folder}/transitions.parquet"),
     "trajectories in order, read_log": lambda folder: reader(f"{folder}/ordered/*.parquet"),
     "trajectories shuffled, read_log": lambda folder: reader(f"{folder}/shuffled/*.parquet"),
-    "trajectories shuffled, read_log by file": lambda folder: reader(f"{folder}/shuffled/*.parquet", "files"),
     "trajectories shuffled, bare query with LEAD": lambda folder: bare_lead(f"{folder}/shuffled/*.parquet"),
 }
 

@@ -146,8 +146,7 @@ def test_simulate_says_as_json_what_it_wrote():
 
 SHARED = (
     "state = ['money=purse']\ncolumn = ['next_money=next_purse']\naction = 'lower(action)'\nform = 'transitions'\n"
-    "steps = 'ordered'\norder = 'time'\nexpected = 5\ncut-off = 'unrelated'\nallow-impossible = 1\n"
-    "partitions = 'files'\nsampling = 'independent'\n"
+    "steps = 'ordered'\norder = 'time'\nexpected = 5\ncut-off = 'unrelated'\nsampling = 'independent'\n"
 )
 
 

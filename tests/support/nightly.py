@@ -103,7 +103,7 @@ BY_DAY = {
     ),
     "unit/test_log_pilots": (
         "test_a_simulated_log_has_the_counts_and_the_pilot_of_the_simulation[engagement:50-trajectories]",
-        "test_text_that_is_kept_in_memory_has_the_pilot_of_text_that_is_read_again[False-None-options0]",
+        "test_text_that_is_kept_in_memory_has_the_pilot_of_text_that_is_read_again[False-options0]",
         "test_the_first_rows_of_many_files_and_chunks_are_those_of_the_first[polars]",
         "test_what_had_been_seen_at_a_moment_is_the_same_however_long_the_log_is[Polars, lazy-runs-trajectories]",
     ),

@@ -13,7 +13,7 @@ import pytest
 from log_models import LAMP, recount, runs
 
 import plumdp as pl
-from plumdp.data import file_logs
+from plumdp.data import steps
 from plumdp.data.duckdb_errors import in_our_words
 from plumdp.data.duckdb_tables import find_files
 from plumdp.data.logs import read_log
@@ -22,11 +22,11 @@ from plumdp.data.sql import counts_query
 ROWS, _ = runs(LAMP, {"p": 0.6}, 3, max_steps=4)
 MOVES, RUNS = (pd.DataFrame(ROWS[form]) for form in ("transitions", "trajectories"))
 MOVE_COLUMNS = "episode, step, place_x, lit, mode, action, next_place_x, next_lit, next_mode"
+ANEW = "if each file numbers its runs anew, count each file by itself, and add the counts"
 ADVICE = (
     "correct the log or the model, or count the other rows with on_unmatched='report'; "
     "rejected='rejected.csv' writes all of these rows to a file"
 )
-RECORDER = "if a recorder made mistakes, leave out so many rows that cannot be with allow_impossible="
 UNPLACED = "steps are numbers, or dates and times such as 2024-01-31 07:00:00"
 LARGE = "'9007199254740992.0'"
 ORDERED = "if steps only order the rows of a run, and none is missing, say steps='ordered'"
@@ -61,7 +61,7 @@ BAD = {
         "  unknown next state: 8 rows; (place_x=2, lit=false, mode=rest) (6×), (place_x=2, lit=true, mode=rest) (2×); "
         "each value is known, but the model has no state with all of them\n"
         "  impossible transition: 3 rows; (place_x=0, lit=false, mode=rest) 'go' → (place_x=2, lit=false, mode=work) "
-        f"(3×); the model has no such edge, so it may be wrong\n{RECORDER}11\n{ADVICE}",
+        f"(3×); the model has no such edge, so it may be wrong\n{ADVICE}",
     ),
     "unknown action": (
         lambda: read_log(LAMP, MOVES.assign(action=["fly"] * 8 + [None] * 4)),
@@ -212,18 +212,6 @@ BAD = {
     "cut_off": (
         lambda: read_log(LAMP, MOVES, cut_off="random"),
         "cut_off='random': choose 'unrelated', or leave it out",
-    ),
-    "partitions": (
-        lambda: read_log(LAMP, MOVES, partitions=0),
-        "partitions=0: give a whole number above 0, 'files', or leave it out",
-    ),
-    "files of a frame": (
-        lambda: read_log(LAMP, MOVES, partitions="files"),
-        "partitions='files': a data frame has no files; give a number, or leave it out",
-    ),
-    "memory": (
-        lambda: read_log(LAMP, pyarrow.Table.from_pandas(MOVES), memory_limit="1GB"),
-        "memory_limit='1GB': give a number of bytes, at least 100,000,000",
     ),
     "model without variables": (
         lambda: read_log(with_states(), MOVES),
@@ -405,8 +393,7 @@ SAID = {  # by DuckDB, where no file shows it
     "credentials, with CREATE PERSISTENT SECRET",
     "IO Error: Could not resolve hostname error for HTTP HEAD to 'https://host/a.csv'\nLINE 1: SELECT * FROM "
     "read_csv(['gs://lake/a.csv'])": "gs://lake/a.csv: the server cannot be reached; check the name and the network",
-    MEMORY: "the data: there is not enough memory to count it; give fewer files at a time, or a larger memory_limit in "
-    "Python",
+    MEMORY: "the data: there is not enough memory to count it; give fewer files at a time",
     FULL: "/a/b.pq cannot be written: No space left on device",
     "IO Error: Failed to write to temporary file: No space left on device": "the data: No space left on device; make "
     "room for results and for temporary files",
@@ -437,9 +424,9 @@ def test_what_duckdb_says_is_said_in_words_of_plumdp(text):
 
 
 TWICE = (
-    "{} and {} have the same content, so that it would be counted twice; leave out one of them if it is a copy. If "
-    "they are different runs that happen to look alike, or if each file numbers its runs anew, say "
-    "partitions='files'"
+    "{} and {} have the same content, so that it would be counted twice; leave out one of them if it is a copy; if "
+    "they are different runs that happen to look alike, read both at once, as one data frame in which each run has a "
+    "name of its own"
 )
 
 
@@ -462,10 +449,8 @@ def test_the_same_file_twice_is_refused(name, tmp_path):
         with pytest.raises(pl.DataError) as caught:
             read_log(LAMP, source)
         assert str(caught.value) == message
-    assert read_log(LAMP, [path, other], partitions="files").counts.total == 2 * len(MOVES)
-    with pytest.raises(pl.DataError) as caught:
-        read_log(LAMP, [path, path], partitions="files")
-    assert str(caught.value) == twice
+    both = pd.concat([MOVES, MOVES.assign(episode=-1 - MOVES.episode)])
+    assert read_log(LAMP, both).counts.total == 2 * len(MOVES)
 
 
 def test_files_of_one_size_and_files_without_rows_are_not_taken_for_copies(tmp_path):
@@ -481,17 +466,6 @@ def test_files_of_several_formats_are_refused(tmp_path):
     with pytest.raises(pl.DataError) as caught:
         read_log(LAMP, files)
     assert str(caught.value) == "files of several formats (csv, json): read one after the other"
-
-
-def test_files_that_are_read_one_by_one_must_have_the_same_columns(tmp_path):
-    RUNS.to_parquet(tmp_path / "a.parquet")
-    RUNS.drop(columns="lit").to_parquet(tmp_path / "b.parquet")
-    with pytest.raises(pl.DataError) as caught:
-        read_log(LAMP, tmp_path, partitions="files")
-    assert str(caught.value) == (
-        f"{tmp_path / 'a.parquet'} has the columns episode, step, place_x, lit, mode, action, "
-        f"but {tmp_path / 'b.parquet'} has episode, step, place_x, mode, action"
-    )
 
 
 # run numbers that are used again, and files in their order
@@ -519,26 +493,26 @@ def test_files_that_number_their_runs_anew_are_refused_with_what_to_say(form, en
     message = refused(LAMP, files)
     assert message.splitlines()[0].endswith("rows do not fit the model:")
     assert message.splitlines()[1].startswith("  repeated step: ")
-    assert message.splitlines()[-2:] == ["if each file numbers its runs anew, say partitions='files'", ADVICE]
-    both = read_log(LAMP, files, partitions="files").counts
+    assert message.splitlines()[-2:] == [ANEW, ADVICE]
+    both = sum(read_log(LAMP, file).counts for file in files)
     assert np.array_equal(both.counts, sum(runs(LAMP, {"p": 0.6}, 200, seed=day)[1] for day in range(2)))
 
 
-@pytest.mark.parametrize("kept", [file_logs._KEPT, 0])
+@pytest.mark.parametrize("kept", [steps._KEPT, 0])
 @pytest.mark.parametrize("options", [{"order": "runs"}, {"sampling": "trajectories"}])
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_without_steps_a_run_in_two_files_is_refused_where_its_number_matters(
     ending, options, kept, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(file_logs, "_KEPT", kept)
+    monkeypatch.setattr(steps, "_KEPT", kept)
     files = days(tmp_path, ending=ending, columns=["step"])
     assert refused(LAMP, files, **options) == (
         f"episode 0 is in day-1.{ending} and in day-2.{ending} (and 199 other runs in several files), and no column "
-        "step tells whether a run goes on in the next file; so it is not known which runs came first. If each file "
-        "numbers its runs anew, say partitions='files'; if runs go on, give a column step that numbers their steps "
+        "step tells whether a run goes on in the next file; so it is not known which runs came first; "
+        f"{ANEW}; if runs go on, give a column step that numbers their steps "
         "0, 1, 2, …; or pilot=False, to do without bets"
     )
-    total = read_log(LAMP, files, partitions="files", **options).counts.total
+    total = sum(read_log(LAMP, file, **options).counts for file in files).total
     for unused in ({}, {"order": "time"}, {**options, "pilot": False}):
         assert read_log(LAMP, files, **unused).counts.total == total
 
@@ -565,7 +539,7 @@ def test_a_run_whose_steps_jump_between_files_may_be_two_runs(tmp_path):
         frame.assign(step=1000 * day + np.arange(len(frame))).to_csv(tmp_path / f"{day}.csv", index=False)
     assert refused(LAMP, tmp_path, order="runs").startswith(
         "episode 0 is in 1.csv and in 2.csv (and 2 other runs in several files), whose steps are not consecutive "
-        "numbers, as those of a run that goes on in the next file are; so it is not known which runs came first. "
+        "numbers, as those of a run that goes on in the next file are; so it is not known which runs came first; "
     )
     assert read_log(LAMP, tmp_path).counts.total == 2 * len(frame)
 
@@ -574,10 +548,10 @@ def test_a_run_whose_steps_jump_between_files_may_be_two_runs(tmp_path):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_files_of_a_folder_are_read_in_the_order_of_their_numbers_and_the_assumption_says_so(ending, tmp_path):
     """As text, day-10 is before day-2, and the pilot would have rows of both; a list keeps its order."""
-    files = days(tmp_path, ending=ending, n=25, n_runs=20)
+    files = days(tmp_path, ending=ending, columns=["step"], n=25, n_runs=20)
     plain = [row for day in range(2) for row in runs(LAMP, {"p": 0.6}, 20, seed=day)[0]["transitions"]]
     first = recount([{**row, "step": None} for row in plain[:256]], LAMP.graph, "transitions")[0]
-    options = {"order": "time", "partitions": "files"}
+    options = {"order": "time"}
     for source in (tmp_path, f"{tmp_path}/day-*.{ending}", files):
         pilot = read_log(LAMP, source, **options).counts.pilot
         assert np.array_equal(pilot.counts, first)
@@ -585,8 +559,3 @@ def test_files_of_a_folder_are_read_in_the_order_of_their_numbers_and_the_assump
             "the rows of the log are in the order in which their steps happened, file after file: "
             f"day-1.{ending}, day-2.{ending}, day-3.{ending}, …, day-25.{ending} (25 files)"
         )
-    by_runs = read_log(LAMP, files[1::-1], order="runs", partitions="files").counts.pilot
-    assert by_runs.rests_on == (
-        "the runs of the log are numbered in the order in which they were made, each ended before the next began, "
-        f"file after file: day-2.{ending}, day-1.{ending}"
-    )

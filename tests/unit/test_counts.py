@@ -372,7 +372,8 @@ def test_a_data_frame_is_not_added_twice_in_whatever_order_its_rows_are(kind):
     again = pl.read_log(LAMP, as_kind(frame.sample(frac=1, random_state=1).assign(remark="x"))).counts
     twice = AGAIN_ONCE.format(f"{one.total} steps not read from a file")
     assert refused_sum(one, again) == (
-        f"{twice}; if they are different data that happen to look alike, read both at once, as one data frame"
+        f"{twice}; if they are different data that happen to look alike, read both at once, as one data frame in "
+        "which each run has a name of its own"
     )
     assert (one + half).total == one.total + 50  # nobody looks for single rows: the certificate says so
 
@@ -401,7 +402,8 @@ def test_a_file_that_was_counted_already_is_not_added_again(tmp_path):
     digest = blake2b((tmp_path / "day_1.csv").read_bytes(), digest_size=16).hexdigest()[:8]
     message = (
         f"both counts contain {tmp_path}/day_1.csv (hash {digest}), which would be counted twice; add it once; if they "
-        "are different data that happen to look alike, count the files of both at once, with partitions='files'"
+        "are different data that happen to look alike, read both at once, as one data frame in which each "
+        "run has a name of its own"
     )
     for counts in (
         (first, first),

@@ -313,7 +313,9 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_what_is_not_a_report_is_refused(case):
-    with pytest.raises(pl.DataError, match=r"^the report of what became of the rows of the log is not one$"):
+    with pytest.raises(
+        pl.DataError, match=r"^the report of what became of the rows of the log is not one: count the log again$"
+    ):
         report_from(BAD[case])
 
 

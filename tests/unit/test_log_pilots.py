@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from log_models import LAMP, recount, runs
 
 import plumdp as pl
-from plumdp.data import file_logs
+from plumdp.data import steps
 from plumdp.data.counts import PilotEnd
 from plumdp.data.logs import read_log
 from plumdp.data.pilots import moments_of, pilot_assumption
@@ -136,10 +136,10 @@ def test_the_first_runs_are_found_in_rows_in_any_order(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_no_more_runs_than_fit_into_a_part_of_memory_have_the_same_moments(ending, tmp_path):
+def test_runs_whose_rows_are_in_no_order_have_the_same_moments(ending, tmp_path):
     frame = pd.DataFrame(ROWS["trajectories"]).sample(frac=1, random_state=2)
     log = parquet(frame, tmp_path / "log.parquet") if ending == "parquet" else csv(frame, tmp_path / "log")
-    found = read_log(LAMP, log, order="runs", partitions=3).counts
+    found = read_log(LAMP, log, order="runs").counts
     assert np.array_equal(found.counts, COUNTS)
     assert same(found.pilot.moments, [slow_runs("trajectories", n) for n in (16, 64, 256)])
 
@@ -190,14 +190,13 @@ def test_rows_of_runs_are_not_of_a_number_fixed_beforehand():
 def test_files_in_order_have_their_first_runs_and_rows_in_the_first_files(form, tmp_path):
     frame = pd.DataFrame(ROWS[form])
     for part in range(8):
-        frame[frame.episode // 50 == part].assign(episode=frame.episode % 50).to_parquet(tmp_path / f"{part}.parquet")
-    options = {"partitions": "files"}
-    planned = read_log(LAMP, tmp_path, sampling="trajectories", **options).counts
-    by_runs = read_log(LAMP, tmp_path, order="runs", **options).counts
+        frame[frame.episode // 50 == part].to_parquet(tmp_path / f"{part}.parquet")
+    planned = read_log(LAMP, tmp_path, sampling="trajectories").counts
+    by_runs = read_log(LAMP, tmp_path, order="runs").counts
     for counts in (planned, by_runs):
         assert same(counts.pilot.moments, [slow_runs(form, n) for n in (16, 64, 256)])
         assert np.array_equal(counts.counts, COUNTS)
-    by_time = read_log(LAMP, tmp_path, order="time", **options).counts
+    by_time = read_log(LAMP, tmp_path, order="time").counts
     assert same(by_time.pilot.moments, slow_rows(ROWS[form], form))
 
 
@@ -228,10 +227,9 @@ def test_the_first_rows_of_many_files_and_chunks_are_those_of_the_first(kind, tm
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{"sampling": "trajectories"}, {"order": "runs"}])
-@pytest.mark.parametrize("partitions", [None, "files"])
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_text_that_is_kept_in_memory_has_the_pilot_of_text_that_is_read_again(
-    is_packed, partitions, options, tmp_path, monkeypatch
+    is_packed, options, tmp_path, monkeypatch
 ):
     """How often a file is read must not show: not in counts, pilot or report, some rows of which do not fit."""
     frame = pd.DataFrame(ROWS["transitions"]).assign(remark="a, b")
@@ -239,9 +237,9 @@ def test_text_that_is_kept_in_memory_has_the_pilot_of_text_that_is_read_again(
     for part in range(4):
         name = f"{part}.csv.gz" if is_packed else f"{part}.csv"
         frame[frame.episode // 100 == part].to_csv(tmp_path / name, index=False)
-    options = options | {"partitions": partitions, "on_unmatched": "report"}
+    options = options | {"on_unmatched": "report"}
     found = read_log(LAMP, tmp_path, **options)
-    monkeypatch.setattr(file_logs, "_KEPT", 0)
+    monkeypatch.setattr(steps, "_KEPT", 0)
     again = read_log(LAMP, tmp_path, **options)
     assert same(found.counts.pilot.moments, again.counts.pilot.moments)
     assert len(found.counts.pilot.moments) == 3

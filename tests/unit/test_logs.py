@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,7 +21,8 @@ from hypothesis import strategies as st
 from log_models import LAMP, recount, runs
 
 import plumdp as pl
-from plumdp.data.duckdb_tables import write_parquet
+from plumdp.data import logs
+from plumdp.data.duckdb_tables import connect, write_parquet
 from plumdp.data.logs import read_log
 from plumdp.data.matching import Matcher
 from plumdp.data.sql import counts_query
@@ -90,9 +92,8 @@ def test_a_file_whose_name_looks_like_a_pattern_is_read_by_itself(name, tmp_path
     assert np.array_equal(read_log(LAMP, tmp_path / name).counts.counts, COUNTS)
 
 
-@pytest.mark.parametrize("partitions", [None, 1, 7, "files"])
 @pytest.mark.parametrize("order", ["as written", "shuffled", "episodes backwards", "episodes as text"])
-def test_the_order_of_rows_and_the_partitions_make_no_difference(order, partitions, tmp_path):
+def test_the_order_of_rows_makes_no_difference(order, tmp_path):
     frame = pd.DataFrame(ROWS["trajectories"])
     if order == "shuffled":
         frame = frame.sample(frac=1, random_state=1)
@@ -101,33 +102,33 @@ def test_the_order_of_rows_and_the_partitions_make_no_difference(order, partitio
     elif order == "episodes as text":
         frame["episode"] = [f"{7 * episode % 199:03}-run" if episode else "first" for episode in frame.episode]
     frame.to_parquet(tmp_path / "log.parquet")
-    log = read_log(LAMP, tmp_path / "log.parquet", partitions=partitions)
+    log = read_log(LAMP, tmp_path / "log.parquet")
     assert np.array_equal(log.counts.counts, COUNTS)
     assert log.report.rows["last row"] == 200
 
 
 @pytest.mark.slow
-def test_little_memory_makes_more_partitions_and_the_same_counts(tmp_path):
+def test_rows_that_do_not_fit_into_memory_have_the_same_counts(tmp_path, monkeypatch):
     study = pl.case_study("betting:25")
     frame = pd.DataFrame(
         pl.data.record(study.model, study.true_point, 40_000, rng=1, max_steps=25).columns("trajectories")
     )
     frame.sample(frac=1, random_state=1).to_parquet(tmp_path / "log.parquet")
-    steps = []
-    log = read_log(study.model, tmp_path / "log.parquet", memory_limit=1e8, progress=lambda *share: steps.append(share))
+    monkeypatch.setattr(logs, "connect", partial(connect, 1e8))
+    log = read_log(study.model, tmp_path / "log.parquet")
     expected = pl.simulate(study.model, study.true_point, 40_000, rng=1, max_steps=25)
     assert np.array_equal(log.counts.counts, expected.counts)
-    assert (500, 1000) in steps  # 1,040,000 rows of 72 bytes take more than they may
-    assert steps[-1] == (1000, 1000)
 
 
-def test_files_that_number_their_episodes_anew_are_read_one_by_one(tmp_path):
+def test_files_that_number_their_episodes_anew_are_read_with_names_of_their_own(tmp_path):
     for file in "ab":
         pd.DataFrame(ROWS["trajectories"]).to_parquet(tmp_path / f"{file}.parquet")
-    log = read_log(LAMP, tmp_path, partitions="files")
-    assert np.array_equal(log.counts.counts, 2 * COUNTS)
-    with pytest.raises(pl.DataError, match="if each file numbers its runs anew, say partitions='files'"):
+    with pytest.raises(pl.DataError, match="have the same content"):
         read_log(LAMP, tmp_path)
+    files = f"read_parquet('{tmp_path}/*.parquet', filename = true)"
+    run = "dense_rank() OVER (ORDER BY filename, episode) AS episode"
+    both = duckdb.sql(f"SELECT * EXCLUDE (filename) REPLACE ({run}) FROM {files}")
+    assert np.array_equal(read_log(LAMP, both, order="runs").counts.counts, 2 * COUNTS)
 
 
 # rows that come twice
@@ -352,12 +353,11 @@ def test_objects_of_pandas_are_read_as_they_are_written_whatever_comes_late():
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("library", FRAMES)
-def test_frames_in_any_order_and_in_parts_have_the_same_counts(library, form):
+def test_frames_in_any_order_have_the_same_counts(library, form):
     rows = [ROWS[form][i] for i in np.random.default_rng(1).permutation(len(ROWS[form]))]
-    for partitions in (None, 3):
-        log = read_log(LAMP, FRAMES[library](rows), partitions=partitions)
-        assert np.array_equal(log.counts.counts, COUNTS)
-        assert log.report.rejected == 0
+    log = read_log(LAMP, FRAMES[library](rows))
+    assert np.array_equal(log.counts.counts, COUNTS)
+    assert log.report.rejected == 0
 
 
 def test_a_lazy_frame_whose_rows_change_their_order_is_counted_as_it_was_first():

@@ -15,7 +15,7 @@ import plumdp as pl
 from plumdp.data.ingestion import TransitionCounter
 from plumdp.data.logs import read_log
 from plumdp.data.matching import numbered_actions
-from plumdp.data.report import REJECTED, report_from
+from plumdp.data.report import REJECTED
 from plumdp.data.sql import counts_query
 from plumdp.learning.assumptions import _of_rows_in
 
@@ -371,60 +371,3 @@ def test_an_impossible_transition_is_named_by_run_row_and_file(form, tmp_path):
     first = row if form == "transitions" else row - 1
     text = log.report.worst["impossible transition"][0]
     assert text.endswith(f"row {first - 49} of 2.csv, episode {frame.episode[first]})")
-
-
-# faults of the recorder
-
-
-def with_faults(n):
-    """Return transitions of which some lead from the first state to one that they cannot lead to."""
-    start = [*np.flatnonzero((MOVES.place_x == 0) & ~MOVES.lit)[:n]]
-    frame = MOVES.copy()
-    frame.loc[start, ["next_place_x", "next_lit", "next_mode"]] = [2, True, "work"]
-    return frame
-
-
-def test_impossible_transitions_may_be_allowed_by_number():
-    frame = with_faults(20)
-    n = read_log(LAMP, frame, on_unmatched="report").report.rows["impossible transition"]
-    assert n == 20
-    log = read_log(LAMP, frame, allow_impossible=n)
-    assert (log.report.allowed, log.report.contradicting, log.report.unreadable) == (n, 0, 0)
-    assert log.counts.total == len(frame) - n
-    sentence = (
-        f"{n} rows with states or transitions that the model says cannot be are faults of the recorder, which made no "
-        "others"
-    )
-    assert log.report.assuming[0].startswith(sentence)
-    assert log.report.assuming[0] in [*_of_rows_in(log.counts)]
-    for options in ({}, {"on_unmatched": "report"}):
-        assert f"{n} rows" in refused(LAMP, frame, allow_impossible=n - 1, **options)
-    assert report_from(log.report.to_dict()).to_dict() == log.report.to_dict()
-    twice = log.report + log.report
-    assert (twice.allowed, twice.contradicting, twice.assuming) == (2 * n, 0, log.report.assuming)
-
-
-def test_states_that_cannot_be_count_among_what_is_allowed():
-    """A sensor that shows 9 spoils the rows before and after it."""
-    frame = with_faults(20)
-    frame.loc[frame.index[-1], "place_x"] = 9
-    report = read_log(LAMP, frame, allow_impossible=21).report
-    assert report.allowed == 21
-    assert report_from(report.to_dict()).to_dict() == report.to_dict()
-    message = refused(LAMP, frame, allow_impossible=20)
-    assert "unknown state: 1 row" in message
-    assert "allow_impossible=21\n" in message  # a smaller number would be refused again
-
-
-def test_other_rows_that_do_not_fit_stay_an_error_that_asks_for_no_more_faults():
-    frame = with_faults(20).assign(lit=[None, *MOVES.lit[1:]])
-    message = refused(LAMP, frame, allow_impossible=100)
-    assert "unreadable state: 1 row" in message
-    assert "if a recorder made mistakes" not in message
-    assert refused(LAMP, MOVES, allow_impossible=-1) == "allow_impossible=-1: give a whole number of rows"
-
-
-def test_a_report_that_allows_more_than_there_is_is_refused():
-    said = read_log(LAMP, with_faults(20), allow_impossible=50).report.to_dict()
-    with pytest.raises(pl.DataError):
-        report_from(said | {"allowed": 51})

@@ -66,20 +66,11 @@ def test_parts_of_a_simulation_are_what_shorter_simulations_show():
     assert [*at_ends(sampled)] == boundaries_of(3)
 
 
-@pytest.mark.parametrize("partitions", [None, 3])
-def test_parts_of_a_log_are_what_its_first_runs_show(partitions):
-    counts = pl.read_log(COIN, log_of(OUTCOMES), order="runs", partitions=partitions).counts
+def test_parts_of_a_log_are_what_its_first_runs_show():
+    counts = pl.read_log(COIN, log_of(OUTCOMES), order="runs").counts
     assert at_ends(counts) == {end: seen_after(16 * end) for end in boundaries_of(-(-len(OUTCOMES) // 16))}
     assert counts.time.names[0] == "run 17"
     assert not counts.time.rests_on
-
-
-def test_parts_of_files_go_on_from_file_to_file(tmp_path):
-    cut = 50
-    for number, outcomes in enumerate((OUTCOMES[:cut], OUTCOMES[cut:])):
-        log_of(outcomes).to_parquet(tmp_path / f"part-{number}.parquet")
-    counts = pl.read_log(COIN, tmp_path / "*.parquet", order="runs", partitions="files").counts
-    assert at_ends(counts) == at_ends(pl.read_log(COIN, log_of(OUTCOMES), order="runs").counts)
 
 
 def test_rows_in_time_have_parts_where_bets_are_placed():

@@ -35,7 +35,7 @@ CASES = {
         {"order": "runs", "on_unmatched": "report"},
         {},
         "give different runs different names, as rows with the same run and step contradict each other; if each file "
-        "numbers its runs anew, say partitions='files'; then bets are placed by what came first",
+        "numbers its runs anew, count each file by itself, and add the counts; then bets are placed by what came first",
     ),
     "no data": (RUNS[:0], {}, {}, "give data: there are no data (the log has 0 rows)"),
     "few runs": (RUNS[RUNS.episode < 16], {"order": "runs"}, {}, FEW),

@@ -8,6 +8,7 @@ from plumdp.base.errors import Option
 from plumdp.base.vocabulary import NoBets, Status
 from plumdp.data.columns import EPISODE
 from plumdp.data.pilots import ROWS_PER_RUN, SIZES
+from plumdp.data.same_files import ANEW
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import PLACED
 from plumdp.result.certificate import Certificate
@@ -24,9 +25,7 @@ _NO_BETS: dict[NoBets, Advice] = {
     ),
     "unnamed runs": ("name the run of each row, with ", Option("columns", {EPISODE: ...}), _BETS),
     "shared names": (
-        "give different runs different names, as rows with the same run and step contradict each other; if each file "
-        "numbers its runs anew, say ",
-        *(Option("partitions", "files"), _BETS),
+        f"give different runs different names, as rows with the same run and step contradict each other; {ANEW}{_BETS}",
     ),
     "few": (
         f"collect more than {SIZES[0]} runs, or {ROWS_PER_RUN * SIZES[0]} rows if these are in order; the first bets "

@@ -44,8 +44,7 @@ def advise(
     data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
     form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
     order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
-    steps: args.Steps = None, allow_impossible: args.AllowImpossible = 0, rejected: args.Rejected = None,
-    partitions: args.Partitions = None,
+    steps: args.Steps = None, rejected: args.Rejected = None,
     property: args.Property = None, confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
     runs: _Runs = None, width: _Width = None, max_steps: _MaxSteps = None, output: _Output = None,
     force: args.ReplaceFile = False, as_json: args.AsJson = False,
@@ -62,8 +61,8 @@ def advise(
     if output is not None:
         require_new(output, force=force)
     log = LogOptions(
-        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
-        rejected, partitions,
+        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps,
+        rejected,
     )  # fmt: skip
     read, objective = load_with_one_property(ModelOptions(model, constant, space), property)
     learned = sets.learn(read, log.read(read), [objective])

@@ -10,7 +10,7 @@ from fractions import Fraction
 from glob import glob
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, get_args
 
 import typer
 
@@ -176,24 +176,11 @@ Steps = Annotated[
         "repeats it. Default: ordered, unless some numbers grow by one.",
     ),
 ]
-AllowImpossible = Annotated[
-    int,
-    typer.Option(
-        "--allow-impossible",
-        metavar="N",
-        help="Leave out up to N rows with states or transitions that the model says cannot be, as faults of the "
-        "recorder; every result repeats it.",
-    ),
-]
 Rejected = Annotated[
     Path | None,
     typer.Option(
         "--rejected", metavar="FILE", help="Write all rows that do not fit, with the reason, as .csv or .parquet."
     ),
-]
-Partitions = Annotated[
-    Literal["files"] | None,
-    typer.Option("--partitions", help="files: each file of the log numbers its runs anew, and holds whole runs."),
 ]
 Confidence = Annotated[float, typer.Option("--confidence", help="How sure the bounds must be, below 1.")]
 ConfidenceSet = Annotated[

@@ -63,8 +63,7 @@ def check_model(
     data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
     form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
     order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
-    steps: args.Steps = None, allow_impossible: args.AllowImpossible = 0, rejected: args.Rejected = None,
-    partitions: args.Partitions = None,
+    steps: args.Steps = None, rejected: args.Rejected = None,
     property: _Property = None, tie: _Tie = None, memory: _Memory = False, confidence: _Confidence = 0.999,
     plot: _Plot = None, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
@@ -78,8 +77,8 @@ def check_model(
     if plot is not None:
         _require_picture(plot)
     log = LogOptions(
-        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
-        rejected, partitions,
+        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps,
+        rejected,
     )  # fmt: skip
     read, properties = ModelOptions(model, constant, space).load()
     objectives = as_objectives(chosen_properties(model, property or [], properties), read)

@@ -31,8 +31,7 @@ def compare_models(
     column: args.Column = None, state: args.State = None, action: args.Action = None,
     form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
     order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
-    steps: args.Steps = None, allow_impossible: args.AllowImpossible = 0, rejected: args.Rejected = None,
-    partitions: args.Partitions = None,
+    steps: args.Steps = None, rejected: args.Rejected = None,
     property: args.Property = None, confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
     misfit: args.Misfit = 0.0, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
@@ -44,8 +43,8 @@ def compare_models(
     require_confidence(confidence)
     names, data = split(models)
     log = LogOptions(
-        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
-        rejected, partitions,
+        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps,
+        rejected,
     )  # fmt: skip
     candidates = {one.name: one for model in names for one in ModelOptions(model, constant, space).each()}
     read, counts, texts = {}, {}, dict[str, str]()

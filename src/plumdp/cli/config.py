@@ -14,7 +14,7 @@ FILE = "plumdp.toml"
 _WITHOUT = "verify"  # it is run beside a result of others, who may have put a file there that names code to run
 SHARED = (  # options about model, data and confidence, which mean the same wherever they are taken
     "constant", "space", "column", "state", "action", "form", "keep-going", "sampling", "order", "expected", "cut-off",
-    "steps", "allow-impossible", "partitions", "confidence", "confidence-set", "misfit", "evidence",
+    "steps", "confidence", "confidence-set", "misfit", "evidence",
     "threads",
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ from plumdp.base.vocabulary import Sampling
 from plumdp.cli.invocation import is_shared, where_given
 
 _ORDERS, _NAMES = ("order", "expected"), ("column", "state", "action", "form")
-OF_LOGS = (*_ORDERS, "cut_off", "steps", "allow_impossible", "rejected", "partitions", *_NAMES)
+OF_LOGS = (*_ORDERS, "cut_off", "steps", "rejected", *_NAMES)
 
 
 def refuse_option(name: str, file: str) -> None:

@@ -116,8 +116,7 @@ def count(
     data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
     form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
     order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
-    steps: args.Steps = None, allow_impossible: args.AllowImpossible = 0, rejected: args.Rejected = None,
-    partitions: args.Partitions = None,
+    steps: args.Steps = None, rejected: args.Rejected = None,
     output: _Output = None, force: _Force = False, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Count the transitions of logs of any size, and report what became of every row.
@@ -129,8 +128,8 @@ def count(
     if output is not None:
         _require_output(output, counts=True, force=force)
     log = LogOptions(
-        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
-        rejected, partitions,
+        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps,
+        rejected,
     )  # fmt: skip
     read, _ = ModelOptions(model, constant, space).load()
     counted = log.read(read)

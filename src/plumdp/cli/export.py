@@ -122,8 +122,7 @@ def export(
     data: args.OptionalData = None, column: args.Column = None, state: args.State = None, action: args.Action = None,
     form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
     order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
-    steps: args.Steps = None, allow_impossible: args.AllowImpossible = 0, rejected: args.Rejected = None,
-    partitions: args.Partitions = None,
+    steps: args.Steps = None, rejected: args.Rejected = None,
     model_file: _ModelFile = None, policy_file: _PolicyFile = None, values_file: _ValuesFile = None,
     force: args.ReplaceFiles = False, at: args.At = None,
     property: args.Properties = None, all_properties: args.AllProperties = False,
@@ -140,8 +139,8 @@ def export(
     from plumdp.result.folder import CERTIFICATE
 
     log = LogOptions(
-        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
-        rejected, partitions,
+        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps,
+        rejected,
     )  # fmt: skip
     files = FileOptions(model_file, policy_file, values_file, force)
     asked = PropertyOptions(property, all_properties)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 import plumdp
 from plumdp.base.errors import DataError, ModelError
@@ -18,7 +18,7 @@ from plumdp.cli import arguments
 from plumdp.cli.arguments import pairs
 from plumdp.cli.counts import OF_LOGS, added_counts, claiming, refuse_option
 from plumdp.cli.mappings import action_map, state_maps
-from plumdp.cli.progress import LOGGER, progress_bar
+from plumdp.cli.progress import LOGGER
 from plumdp.cli.sources import chosen_properties
 
 if TYPE_CHECKING:
@@ -130,9 +130,7 @@ class LogOptions:
     expected: float | None = None
     cut_off: CutOff | None = None
     steps: Steps | None = None
-    allow_impossible: int = 0
     rejected: Path | None = None
-    partitions: Literal["files"] | None = None
 
     def read(self, model: plumdp.model.ParametricMDP) -> plumdp.TransitionCounts:
         """Return the sum of files of counts, or the counts of logs, with the report of what became of each row."""
@@ -147,25 +145,21 @@ class LogOptions:
                     refuse_option(name, files[0])
             return _with_warning(claiming(self.sampling, files, added_counts(model, files)))
         LOGGER.info("reading the data")
-        with progress_bar("reading the data") as show:
-            log = plumdp.read_log(
-                model,
-                data,
-                columns=pairs("--column", self.column or []),
-                states=state_maps(self.state or []),
-                actions=action_map(self.action),
-                form=self.form,
-                sampling=self.sampling or "adaptive",
-                order=self.order,
-                expected=self.expected,
-                on_unmatched="report" if self.keep_going else "error",
-                cut_off=self.cut_off,
-                steps=self.steps,
-                allow_impossible=self.allow_impossible,
-                rejected=self.rejected,
-                partitions=self.partitions,
-                progress=show,
-            )
+        log = plumdp.read_log(
+            model,
+            data,
+            columns=pairs("--column", self.column or []),
+            states=state_maps(self.state or []),
+            actions=action_map(self.action),
+            form=self.form,
+            sampling=self.sampling or "adaptive",
+            order=self.order,
+            expected=self.expected,
+            on_unmatched="report" if self.keep_going else "error",
+            cut_off=self.cut_off,
+            steps=self.steps,
+            rejected=self.rejected,
+        )
         return _with_warning(log.counts)
 
     def runs(self, model: plumdp.model.ParametricMDP) -> plumdp.data.WholeRuns:

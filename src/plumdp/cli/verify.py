@@ -51,8 +51,7 @@ def verify(
     data: _Data = None, column: args.Column = None, state: args.State = None, action: args.Action = None,
     form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
     order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
-    steps: args.Steps = None, allow_impossible: args.AllowImpossible = 0, rejected: args.Rejected = None,
-    partitions: args.Partitions = None,
+    steps: args.Steps = None, rejected: args.Rejected = None,
     write_checker: _Checker = None, force: args.ReplaceFile = False, as_json: args.AsJson = False,
 ) -> None:  # fmt: skip
     """Check a result from its counts to its sentence, without the code that made it.
@@ -65,8 +64,8 @@ def verify(
     from plumdp.verifying import verify as verifying
 
     log = LogOptions(
-        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps, allow_impossible,
-        rejected, partitions,
+        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps,
+        rejected,
     )  # fmt: skip
     if write_checker is not None:
         require_new(write_checker, force=force)

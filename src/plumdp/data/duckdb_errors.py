@@ -11,7 +11,7 @@ _WRITING = re.compile(r"""Could not write file \\*"(.*?)(?:\.plumdp-\w+/)?([^/]*
 _REASONS = {
     r"No space left on device": "No space left on device; make room for results and for temporary files",
     r"^Out of Memory Error|failed to (?:pin|offload) block": "there is not enough memory to count it; give fewer files "
-    "at a time, or a larger memory_limit in Python",
+    "at a time",
     r"^Expected Number of Columns: (\d+) Found: (\d+)": r"this line has \2 values, but the first line names \1 "
     "columns; correct the line",
     r"unterminated quote": "a quotation mark is opened that is not closed; close it, and write two of them for one "

@@ -32,7 +32,6 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with how much is done, and how much there is to do."""
 
 MEMORY = 1e9  # bytes
-_LEAST_MEMORY = 100_000_000
 
 _WRITING = 3e8  # bytes of memory for a file that is written
 _WHOLE = 1000  # parts that progress is measured in
@@ -55,8 +54,6 @@ def connect(memory_limit: float = MEMORY) -> Iterator[Any]:
     """
     import duckdb
 
-    if not isinstance(memory_limit, int | float) or memory_limit < _LEAST_MEMORY:
-        raise DataError(f"memory_limit={memory_limit!r}: give a number of bytes, at least {_LEAST_MEMORY:,}")
     try:
         with _database(os.getpid(), int(memory_limit) // 1000, n_threads()).cursor() as connection:
             connection.execute("SET pandas_analyze_sample = 0")  # Python objects are read as text, of whatever types

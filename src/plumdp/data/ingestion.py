@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import mul
 from typing import Any, NamedTuple
@@ -203,13 +203,6 @@ class TransitionCounter:
     def nothing(self) -> Seen:
         """Return what is seen before the first row, to be added to."""
         return Seen.nothing(self._graph.n_transitions, len(self._rewards))
-
-    def matched(self, blocks: Iterable[Block]) -> Seen:
-        """Return what some of the rows show, which were or will be added as well."""
-        seen = self.nothing()
-        for block in map(self._placed, blocks):
-            self._add_to(seen, block, self._matcher.match(block)[1])
-        return seen
 
     def _add_to(self, seen: Seen, block: Block, transition: Indices, number: int | None = None) -> None:
         """Add what the rows of a block show, or what they had shown at a moment of this number."""

@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.base.progress import working
-from plumdp.data.columns import ACTION, PLACE, LogForm, find_columns, next_columns, source_columns, state_columns
-from plumdp.data.duckdb_tables import MEMORY, Block, find_files
-from plumdp.data.logs import Partitions, is_paths, open_log
+from plumdp.data.columns import ACTION, PLACE, STEP, LogForm, find_columns, next_columns, source_columns, state_columns
+from plumdp.data.duckdb_tables import Block, find_files
+from plumdp.data.logs import is_paths, open_log
 from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.mappings import OUTSIDE, Actions, StateMapping, StateMaps, read_mapping
+from plumdp.data.steps import LogSteps
 from plumdp.data.values import Texts, whole
 from plumdp.model.batches import State, labels_of, rewards_of
 from plumdp.model.graph import BoolArray, FloatArray, Graph, read_only
@@ -40,8 +41,6 @@ def model_from_log(
     rewards: Mapping[str, Callable[[State], FloatArray]] | None = None,
     choice_rewards: Mapping[str, Callable[[State, str], FloatArray]] | None = None,
     elsewhere: Mapping[str, tuple[float, float]] | None = None,
-    partitions: Partitions = None,
-    memory_limit: float = MEMORY,
 ) -> ParametricMDP:
     """Return a table with an unknown row for each state and action in a log, and the successors that it shows.
 
@@ -51,7 +50,7 @@ def model_from_log(
 
     Parameters
     ----------
-    source: files or a data frame, as in ``read_log``, and so are ``columns``, ``form`` and ``partitions``.
+    source: files or a data frame, as in ``read_log``, and so are ``columns`` and ``form``.
     states: the columns that make up a state, or expressions and bins by variable, as in ``read_log``.
     initial: the state in which runs start: a value, or a mapping of them by variable.
     actions: as in ``read_log``. Without it, actions are called what they are in the log.
@@ -75,10 +74,11 @@ def model_from_log(
     skeleton = _skeleton(states, actions)
     mapping = read_mapping(skeleton, maps, actions)
     files = find_files(source) if is_paths(source) else []
-    with open_log(source, files, partitions, memory_limit, None) as log:
+    with open_log(source, files) as log:
         form, found = find_columns(skeleton, log.columns, columns, form, mapping)
-        log = log.keep(source_columns(found.values()), is_read_again=False)
-        rows = _joined(log.count(skeleton, form, found), [*state_columns(skeleton), ACTION, *next_columns(skeleton)])
+        used = source_columns(found.values())
+        steps = LogSteps(log.keep(used, is_read_again=STEP in found), skeleton, form, found).arranged(used)
+        rows = _joined(steps.count(), [*state_columns(skeleton), ACTION, *next_columns(skeleton)])
     before, action, after = _typed(rows, skeleton, mapping)
     values, number = number_states(before, after)
     names, action_number = np.unique(action, return_inverse=True)

@@ -13,6 +13,7 @@ from plumdp.base.vocabulary import Order as Order
 from plumdp.data.columns import EPISODE, N_RUNS, STEP, LogForm
 from plumdp.data.counts import Pilot, PilotEnd, Sampling
 from plumdp.data.pilots import ROWS_PER_RUN, is_wanted, moments_for, open_pilot, planned_pilot
+from plumdp.data.same_files import ANEW
 from plumdp.data.seen import Seen
 from plumdp.model.text import number_of
 
@@ -49,9 +50,7 @@ class SharedRun:
         )
         return DataError(
             f"{column} {self.run} is in {first} and in {second}{others}, {why}; so it is not known which runs came "
-            "first. If each file numbers its runs anew, say ",
-            Option("partitions", "files"),
-            f"; if runs go on, give a column {STEP} that numbers their steps 0, 1, 2, …; or ",
+            f"first; {ANEW}; if runs go on, give a column {STEP} that numbers their steps 0, 1, 2, …; or ",
             Option("pilot", False),
             ", to do without bets",
         )
@@ -59,10 +58,10 @@ class SharedRun:
 
 @dataclass(frozen=True)
 class Moments:
-    """After how many runs of a log bets are placed."""
+    """After how many runs or rows of a log bets are placed."""
 
-    column: str  # that names the runs
-    n: int  # all runs
+    column: str  # that names the runs; nothing if rows are counted
+    n: int  # all runs, or at least as many rows as there are
     sizes: Sequence[int]
     ends: Sequence[int] = ()  # of parts, by which it is tested whether rows changed
 
@@ -202,9 +201,9 @@ def _check(order: Order | None, has_runs: bool) -> None:
         )
 
 
-def after_files(pilot: Pilot | None, order: Order | None, files: Sequence[str]) -> Pilot | None:
+def after_files(pilot: Pilot | None, files: Sequence[str]) -> Pilot | None:
     """Return the pilot of a log whose order is also that of its files, which somebody has to vouch for as well."""
-    if pilot is None or order is None or len(files) < 2:
+    if pilot is None or len(files) < 2:
         return pilot
     names = [Path(file).name for file in files]
     names = names if len({*names}) == len(names) else [*files]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from plumdp.base.errors import DataError, Option
-from plumdp.data.columns import PLACE_OF_ROW, LogForm, Source, quoted
-from plumdp.data.duckdb_tables import UNION, literal, pages
-from plumdp.data.file_logs import FileLog
+from plumdp.data.columns import PLACE_OF_ROW, quoted
+from plumdp.data.duckdb_tables import column_types, literal, pages
 from plumdp.data.ingestion import TransitionCounter
-from plumdp.data.mapping_sql import columns_sql
 from plumdp.data.report import KINDS, REJECTED
-from plumdp.data.sql import Every, rows_sql
-from plumdp.model.graph import Graph
+from plumdp.data.sql import Every
+from plumdp.data.steps import LogSteps
 
 _WRITERS = {".csv": "FORMAT csv, HEADER", ".parquet": "FORMAT parquet, COMPRESSION zstd"}
 _EACH, _PLACES = "each_row", "rejected"  # the tables with all rows, and with the places of those that were rejected
@@ -36,37 +34,22 @@ def require_rejected(path: str | Path | None, files: Sequence[str]) -> None:
         raise DataError(Option("rejected", str(path)), ": there is no such folder")
 
 
-def write_rejected(
-    path: str | Path,
-    log: FileLog,
-    tally: TransitionCounter,
-    graph: Graph,
-    form: LogForm,
-    columns: Mapping[str, Source],
-    *,
-    n: int,
-) -> None:
+def write_rejected(path: str | Path, steps: LogSteps, tally: TransitionCounter, *, n: int) -> None:
     """Write the n rejected rows of a log, which is read once more for that; only a header if there are none."""
+    log = steps.log
     if log.engine:
         raise DataError(Option("rejected", str(path)), f": the rows of {log.engine} are in no order to find them by")
-    parts = []
-    for number, (table, types) in enumerate(log.tables.items()):
-        files = log.files.get(table, [])
-        rows = log.numbered(table)
-        places = f"{_PLACES}_{number}"
-        kinds = '"row" BIGINT, "file" BIGINT, reason VARCHAR'
-        log.connection.execute(f"CREATE OR REPLACE TEMP TABLE {places} ({kinds})")
-        if n:
-            expressions = columns_sql(columns, types, form)
-            every: Every = "row or copy" if tally.shares_names else "row"
-            query = rows_sql(graph, form, expressions, rows, once=tally.has_alike, every=every)
-            _fill(log.connection, places, query, tally)
-        parts.append(_selected(places, rows, files, log.columns))
+    log.connection.execute(f'CREATE OR REPLACE TEMP TABLE {_PLACES} ("row" BIGINT, "file" BIGINT, reason VARCHAR)')
+    if n:
+        every: Every = "row or copy" if tally.shares_names else "row"
+        _fill(log.connection, steps.each_row(once=tally.has_alike, every=every), tally)
     options = _WRITERS[Path(path).suffix.lower()]
-    log.connection.execute(f"COPY ({UNION.join(parts)}) TO {literal(str(path))} ({options})")
+    rows = log.numbered(as_they_are=True)
+    columns = [*column_types(log.connection, rows)]
+    log.connection.execute(f"COPY ({_selected(rows, log.files, columns)}) TO {literal(str(path))} ({options})")
 
 
-def _fill(connection: Any, places: str, query: str, tally: TransitionCounter) -> None:
+def _fill(connection: Any, query: str, tally: TransitionCounter) -> None:
     """Put the places of rows that were rejected into a table, with the reasons."""
     apart = f'{PLACE_OF_ROW}."file" AS "{_FILE}", {PLACE_OF_ROW}."row" AS "{_ROW}"'
     connection.execute(
@@ -78,17 +61,17 @@ def _fill(connection: Any, places: str, query: str, tally: TransitionCounter) ->
         reasons = np.array(KINDS, dtype=np.object_)[kinds[rejected]]
         found = {"row": block[_ROW][rejected], "file": block[_FILE][rejected], "reason": reasons}
         connection.register("block", {name: np.asarray(values) for name, values in found.items()})
-        connection.execute(f'INSERT INTO {places} SELECT "row", "file", reason::VARCHAR FROM block')
+        connection.execute(f'INSERT INTO {_PLACES} SELECT "row", "file", reason::VARCHAR FROM block')
         connection.unregister("block")
     connection.execute(f"DROP TABLE {_EACH}")
 
 
-def _selected(places: str, rows: str, files: Sequence[str], columns: Sequence[str]) -> str:
+def _selected(rows: str, files: Sequence[str], columns: Sequence[str]) -> str:
     """Return the query for the rows at these places, in the order of the log."""
     taken = {name.casefold() for name in columns}
     names = {name: quoted(f"rejected_{name}" if name in taken else name) for name in ("reason", "file", "row")}
     file = f'[{", ".join(map(literal, files))}][place."file" + 1]' if files else "NULL::VARCHAR"
     first = f'place.reason AS {names["reason"]}, {file} AS {names["file"]}, place."row" AS {names["row"]}'
     same = f'place."file" = log.{PLACE_OF_ROW}."file" AND place."row" = log.{PLACE_OF_ROW}."row"'
-    joined = f"SELECT {first}, log.* EXCLUDE ({PLACE_OF_ROW}) FROM {rows} AS log JOIN {places} AS place ON {same}"
-    return f'({joined} ORDER BY place."file", place."row")'
+    joined = f"SELECT {first}, log.* EXCLUDE ({PLACE_OF_ROW}) FROM {rows} AS log JOIN {_PLACES} AS place ON {same}"
+    return f'{joined} ORDER BY place."file", place."row"'

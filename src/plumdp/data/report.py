@@ -13,6 +13,7 @@ from plumdp.base.vocabulary import CutOff, NoBets
 from plumdp.data.columns import LogForm
 from plumdp.data.hints import NUMBERED
 from plumdp.data.log_files import LogFile, log_file_from
+from plumdp.data.same_files import ANEW
 from plumdp.model.text import number_of, one_line
 
 Kind: TypeAlias = Literal[
@@ -44,7 +45,6 @@ REJECTED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind not in _NOT_RE
 CONTRADICTING: tuple[Kind, ...] = ("unknown state", "unknown next state", "impossible transition")
 """What the graph of the model says cannot happen. The other rejected rows show nothing that can be told."""
 
-_NUMBERS = ("allowed", "elsewhere")
 NAMED = 3  # offenders of each kind
 _SEVERAL = "several forms"
 SINGLE_ROWS = "each run has one row, and a step ends in the next row; give all files of these runs to one count"
@@ -90,7 +90,7 @@ class IngestionReport:
 
     ``files`` are those that were read, and ``read`` is when that was. ``hints`` say what may be meant by the first.
     ``cut_off`` is what somebody said of the runs that were cut off, if anything. ``assuming`` is what else was taken
-    for granted of the log. ``allowed`` is how many rows that cannot be somebody called faults of the recorder.
+    for granted of the log.
     """
 
     form: LogForm | Literal["several forms"]
@@ -101,7 +101,6 @@ class IngestionReport:
     hints: Mapping[Kind, str] = field(default_factory=dict, compare=False)  # what may be meant
     cut_off: CutOff | None = None
     assuming: tuple[str, ...] = ()
-    allowed: int = 0
     no_bets: NoBets | None = field(default=None, compare=False)  # why there are none, if they were wanted
     elsewhere: int = 0  # matched rows that left a table, by transitions that it does not have
 
@@ -132,13 +131,13 @@ class IngestionReport:
 
     @property
     def contradicting(self) -> int:
-        """The number of rows that show what the model says cannot happen, and that nobody called faults."""
-        return sum(self.rows[kind] for kind in CONTRADICTING) - self.allowed
+        """The number of rows that show what the model says cannot happen."""
+        return sum(self.rows[kind] for kind in CONTRADICTING)
 
     @property
     def unreadable(self) -> int:
         """The number of rejected rows that do not show which transition was taken."""
-        return self.rejected - self.contradicting - self.allowed
+        return self.rejected - self.contradicting
 
     @property
     def summary(self) -> str:
@@ -181,9 +180,8 @@ class IngestionReport:
         hints = {**other.hints, **self.hints}
         cut_off = self.cut_off or other.cut_off
         assuming = tuple(dict.fromkeys((*self.assuming, *other.assuming)))
-        read, allowed = max(self.read, other.read), self.allowed + other.allowed
-        numbers = allowed, self.no_bets, self.elsewhere + other.elsewhere
-        return IngestionReport(form, rows, worst, files, read, hints, cut_off, assuming, *numbers)
+        read, went = max(self.read, other.read), self.elsewhere + other.elsewhere
+        return IngestionReport(form, rows, worst, files, read, hints, cut_off, assuming, self.no_bets, went)
 
     def reasons(self, kinds: Sequence[Kind] = REJECTED) -> list[str]:
         """Return a line for each kind of rejected rows."""
@@ -205,7 +203,6 @@ class IngestionReport:
             **({"hints": dict(self.hints)} if self.hints else {}),
             **({"cut_off": self.cut_off} if self.cut_off else {}),
             **({"assuming": [*self.assuming]} if self.assuming else {}),
-            **({"allowed": self.allowed} if self.allowed else {}),
             **({"no_bets": self.no_bets} if self.no_bets else {}),
             **({"elsewhere": self.elsewhere} if self.elsewhere else {}),
         }
@@ -220,16 +217,13 @@ def refusal(report: IngestionReport, n_files: int = 1, rejected: str | Path | No
     lines += [f"  {reason}" for reason in report.reasons()]
     advice: list[str | Option] = []
     if report.rows["repeated step"] and n_files > 1:
-        advice += ["if each file numbers its runs anew, say ", Option("partitions", "files"), "\n"]
+        lines.append(ANEW)
     elif report.no_bets == "shared names":
         lines.append("give different runs different names, and number the steps of each run")
     if report.hints.get("unknown action", "").startswith(NUMBERED):
         advice += ["say which actions 0, 1, 2, … are with ", Option("actions", ["left", "stay", "right"]), "\n"]
     if report.rows["gap in steps"]:
         advice += ["if steps only order the rows of a run, and none is missing, say ", Option("steps", "ordered"), "\n"]
-    if report.rows["impossible transition"] and not report.allowed:
-        advice += ["if a recorder made mistakes, leave out so many rows that cannot be with "]
-        advice += [Option("allow_impossible", report.contradicting), "\n"]
     advice += ["correct the log or the model, or count the other rows with ", Option("on_unmatched", "report"), "; "]
     if rejected is None:
         advice += [Option("rejected", "rejected.csv"), " writes all of these rows to a file"]
@@ -271,18 +265,16 @@ def report_from(given: Any) -> IngestionReport:
         and all(isinstance(hint, str) for hint in given.get("hints", {}).values())
         and given["form"] in (*get_args(LogForm), _SEVERAL)
         and all(isinstance(given[part], dict) and given[part].keys() <= {*KINDS} for part in ("rows", "worst"))
-        and all(type(n) is int and n >= 0 for n in (*given["rows"].values(), *map(given.get, _NUMBERS, (0, 0))))
+        and all(type(n) is int and n >= 0 for n in (*given["rows"].values(), given.get("elsewhere", 0)))
         and given.get("elsewhere", 0) <= given["rows"].get("matched", 0)
-        and given.get("allowed", 0) <= sum(given["rows"].get(kind, 0) for kind in CONTRADICTING)
         and all(
             isinstance(texts, list) and all(isinstance(text, str) for text in texts)
             for texts in given["worst"].values()
         )
     ):
-        raise DataError("the report of what became of the rows of the log is not one")
+        raise DataError("the report of what became of the rows of the log is not one: count the log again")
     rows = {kind: given["rows"].get(kind, 0) for kind in KINDS}
     files = tuple(map(log_file_from, given.get("files", [])))
     read, hints, cut_off = given.get("read", ""), given.get("hints", {}), given.get("cut_off")
-    assuming, allowed = tuple(given.get("assuming", [])), given.get("allowed", 0)
-    told = given["worst"], files, read, hints, cut_off, assuming, allowed, given.get("no_bets")
+    told = given["worst"], files, read, hints, cut_off, tuple(given.get("assuming", [])), given.get("no_bets")
     return IngestionReport(given["form"], rows, *told, given.get("elsewhere", 0))

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from plumdp.base.errors import DataError, Option
+from plumdp.base.errors import DataError
 from plumdp.data.log_files import FAR, LogFile, checked_record
 from plumdp.model.text import listing, number_of
 
 _FIRST = " first "  # between the key of data and how many runs or rows of these came first
 OF_FRAME = "frame "  # how the keys of data frames begin
+ANEW = "if each file numbers its runs anew, count each file by itself, and add the counts"
+AT_ONCE = "read both at once, as one data frame in which each run has a name of its own"
 _START = 1 << 16  # bytes that are compared first: most files of one size differ there
 
 
@@ -102,12 +104,10 @@ def refuse_same_parts(parts: Sequence[DataPart], others: Sequence[DataPart]) -> 
         raise DataError(f"{seed}: {both[0].name}; simulate one of them with another seed")
     it = "it" if len(both) == 1 and both[0].is_file else "them"
     alike = "; if they are different data that happen to look alike, "
-    of_files = (alike + "count the files of both at once, with ", Option("partitions", "files"))
-    of_frames = (alike + "read both at once, as one data frame",) if both[0].is_frame else ()
+    is_data = both[0].is_file or both[0].is_frame
     raise DataError(
         f"both counts contain {listing([part.name for part in both], most=3)}, which would be counted twice; add {it} "
-        "once",
-        *(of_files if both[0].is_file else of_frames),
+        f"once{f'{alike}{AT_ONCE}' if is_data else ''}"
     )
 
 
@@ -127,9 +127,7 @@ def refuse_copies(files: Sequence[str], has_rows: Callable[[str], bool]) -> None
         if has_rows(first):
             raise DataError(
                 f"{first} and {second} have the same content, so that it would be counted twice; leave out one of them "
-                "if it is a copy. If they are different runs that happen to look alike, or if each file numbers its "
-                "runs anew, say ",
-                Option("partitions", "files"),
+                f"if it is a copy; if they are different runs that happen to look alike, {AT_ONCE}"
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +10,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from plumdp.data.columns import EPISODE, N_RUNS, PLACE, STEP, LogForm, Source, quoted
 from plumdp.data.duckdb_tables import Block, columns_of, connect
-from plumdp.data.first_rows import any_repeated_sql
-from plumdp.data.log_pilots import Moments
-from plumdp.data.mapping_sql import columns_sql, is_time
-from plumdp.data.sql import count_sql, select_sql, translated
-from plumdp.model.graph import Graph
+from plumdp.data.sql import translated
 
 SPARK = "Spark"
 _TYPES = {"STRING": "VARCHAR", "INT": "INTEGER"}  # that DuckDB calls otherwise
@@ -60,44 +55,12 @@ def is_spark(source: Any) -> bool:
 
 
 @contextmanager
-def open_spark(frame: Any) -> Iterator[tuple[_Session, dict[str, dict[str, str]]]]:
+def open_spark(frame: Any) -> Iterator[tuple[_Session, str, dict[str, str]]]:
     """Give a connection to Spark, and the table that a data frame is there meanwhile, with the types of its columns."""
     view = f"plumdp_{uuid4().hex}"
     types = {name: _TYPES.get(kind.upper(), kind.upper()) for name, kind in frame.dtypes}
     frame.createOrReplaceTempView(view)
     try:
-        yield _Session(frame.sparkSession), {view: types}
+        yield _Session(frame.sparkSession), view, types
     finally:
         frame.sparkSession.catalog.dropTempView(view)
-
-
-def count_on_spark(
-    connection: _Session,
-    tables: Mapping[str, Mapping[str, str]],
-    graph: Graph,
-    form: LogForm,
-    columns: Mapping[str, Source],
-    moments: Moments | None,
-) -> Block:
-    """Return the different rows of a log and how often each occurs, as the query for warehouses counts them.
-
-    With ``moments``, also how often each is in the first runs.
-    """
-    ((table, types),) = tables.items()
-    here = columns_sql(columns, types, form, is_warehouse=True)
-    if form == "counts":
-        return columns_of(connection.execute(select_sql(here, table)))
-    n_runs = None
-    if moments is not None and moments.sizes:
-        n_runs, here[EPISODE] = N_RUNS, quoted(moments.column)
-
-    is_ordered = form == "trajectories" and isinstance(columns[STEP], str) and is_time(types[str(columns[STEP])])
-
-    def counted(once: bool) -> Block:
-        query = count_sql(graph, form, here, table, n_runs=n_runs, once=once, is_ordered=is_ordered, is_warehouse=True)
-        return columns_of(connection.execute(query))
-
-    if form == "transitions":
-        return counted(STEP in columns and bool(connection.execute(any_repeated_sql(here, table)).fetchall()))
-    block = counted(False)
-    return counted(True) if "duplicate" in block[PLACE] else block  # which may be copies of a row

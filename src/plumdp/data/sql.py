@@ -71,17 +71,13 @@ _PLACE_OF_MOVE = f"""CASE
 _NOT_COUNTED = f"""CASE WHEN "{PLACE}" = 'duplicate' OR {_IS_UNPLACED} THEN 0 ELSE "{N_ALIKE}" - 1 END"""
 
 Every: TypeAlias = Literal["first", "row", "row or copy"]
-_WHERE = {PLACE_OF_ROW: "min", PLACES_OF_ROWS: "list"}  # what becomes of them if rows are alike
+_WHERE = {STAGE: "min", PLACE_OF_ROW: "min", PLACES_OF_ROWS: "list"}  # what becomes of them if rows are alike
 
-_AS_THEY_LIE = ""
 _NEXT_PLACE = {NEXT_STEP: f'lead("{STEP}")', NEXT_EPISODE: f'lead("{EPISODE}")'}
-_PLACE_IN_FILE = f"""CASE
-    WHEN "{EPISODE}" IS NULL OR "{STEP}" IS NULL THEN 'disorder'
-    WHEN "{NEXT_EPISODE}" IS NULL OR "{NEXT_EPISODE}" > "{EPISODE}" THEN 'last'
-    WHEN "{NEXT_EPISODE}" < "{EPISODE}" THEN 'jump'
+_PLACE_IN_ORDER = f"""CASE
+    WHEN "{NEXT_EPISODE}" IS DISTINCT FROM "{EPISODE}" THEN 'last'
     WHEN {_IS_NEXT} THEN 'step'
-    WHEN "{NEXT_STEP}" > "{STEP}" THEN 'apart'
-    ELSE 'disorder' END"""
+    ELSE 'apart' END"""
 
 
 def counts_query(
@@ -267,28 +263,26 @@ def count_sql(
     once: bool = False,
     is_ordered: bool = False,
     is_warehouse: bool = False,
+    in_order: bool = False,
 ) -> str:
     """Return the query in DuckDB's words; ``columns`` has an expression for each column that the form needs.
 
     It also counts all runs as ``n_runs``, and the rows of the first 16, 64, … of them. ``once`` counts rows of one step
     of a run that are alike as one, and says how many copies of it there are. It needs run and step. Where ``columns``
-    has the stage of a run, rows of each stage are counted by themselves. ``is_ordered`` takes all steps for ones that
-    only order the rows, as dates and times do. ``is_warehouse`` says that the query is for another engine.
+    has the stage of a row, rows of each stage are counted by themselves. ``is_ordered`` takes all steps for ones that
+    only order the rows, as dates and times do. ``is_warehouse`` says that the query is for another engine, and
+    ``in_order`` that each run lies in one piece, its steps ascending: then one pass over the rows will do.
     """
     twice = {name.casefold() for name in keys(graph)} & {N_RUNS, N_UNORDERED, *FIRST_COUNTS, RUN, RUN_NUMBER}
     columns = with_values(columns, is_warehouse=is_warehouse)
     if n_runs and twice:
         why = f"the query would have two columns {', '.join(sorted(twice))}"
         raise DataError(why, "; rename a state variable, or ", Option("pilot", False), ", to do without bets")
-    if form == "trajectories":
-        place = _PLACE_IN_RUN.replace(f"WHEN {_IS_NEXT} THEN 'step'", "") if is_ordered else _PLACE_IN_RUN
-        parts = _trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, place, n_runs, once)
-        grouped, moves = [*keys(graph), *_stage(columns), PLACE], "moves"
-    else:
-        parts = _transitions(graph, columns, table, n_runs, once)
-        grouped = [*keys(graph), *_stage(columns), *([PLACE] if once else [])]
-        moves = "moves" if once else "log_rows"
-    counted = _count(grouped, moves, values=_values(columns), n_runs=n_runs, once=once, is_warehouse=is_warehouse)
+    place = _PLACE_IN_ORDER if in_order else _PLACE_IN_RUN
+    place = place.replace(f"WHEN {_IS_NEXT} THEN 'step'", "") if is_ordered else place
+    parts, steps = _steps(graph, form, columns, table, place, n_runs, once)
+    grouped = [*keys(graph), *([STAGE] if STAGE in columns else []), *([PLACE] if steps == "moves" else [])]
+    counted = _count(grouped, steps, values=value_columns(columns), n_runs=n_runs, once=once, is_warehouse=is_warehouse)
     return f"WITH {_joined(parts)}\n{counted}"
 
 
@@ -302,55 +296,39 @@ def rows_sql(graph: Graph, form: LogForm, columns: Mapping[str, str], table: str
     columns = {**with_values(columns), PLACES_OF_ROWS if is_unnested else PLACE_OF_ROW: PLACE_OF_ROW}
     if form == "counts":
         return select_sql(columns, table)
-    if form == "trajectories":
-        parts = _trajectories(graph, columns, table, _IN_RUNS, _STEPS_AROUND, _PLACE_IN_RUN, None, once)
-    else:
-        parts = _transitions(graph, columns, table, None, once)
-    rows = "log_rows" if form == "transitions" and not once else "moves"
+    parts, steps = _steps(graph, form, columns, table, _PLACE_IN_RUN, None, once)
     counted = f"CASE WHEN {N_COPIES} > 0 THEN [list_min({PLACES_OF_ROWS})] ELSE {PLACES_OF_ROWS} END"
     where = PLACES_OF_ROWS if every == "row or copy" else counted
     each = f"SELECT *, unnest({where}) AS {PLACE_OF_ROW}" if is_unnested else "SELECT *"
-    return f"WITH {_joined(parts)}\n{each} FROM {rows}"
+    return f"WITH {_joined(parts)}\n{each} FROM {steps}"
 
 
-def _transitions(graph: Graph, columns: Mapping[str, str], table: str, n_runs: str | None, once: bool) -> list[str]:
-    """Return the tables that transitions are counted in: ``log_rows``, or ``moves`` if rows count ``once``."""
-    names = [*state_columns(graph, "transitions"), ACTION, *next_columns(graph)]
-    rows = {key: columns[name] for key, name in zip(keys(graph), names, strict=True)}
-    rows |= {EPISODE: columns[EPISODE]} if n_runs or once or (PLACE_OF_ROW in columns and EPISODE in columns) else {}
-    rows |= {STEP: columns[STEP]} if once else {}
-    rows |= _stage(columns) | _values(columns)
-    parts = [
-        f"log_rows AS ({select_sql(rows, table)})",
-        *([_runs(n_runs, may_lack_names=True)] if n_runs else []),
-    ]
-    if once:
-        parts += [
-            f"different_rows AS ({_alike([*rows], 'log_rows')})",
-            f"rows_with_place AS ({select_sql({'*': '*', PLACE: _PLACE_OF_MOVE}, 'different_rows')})",
-            f"moves AS ({select_sql({'*': '*', N_COPIES: _NOT_COUNTED}, 'rows_with_place')})",
-        ]
-    return parts
+def pieces_sql(run: str, step: str, file: str, table: str) -> str:
+    """Return a query for the pieces that the runs of a log lie in, by file; nothing as a step if the log has none.
 
-
-def count_ordered_sql(graph: Graph, columns: Mapping[str, str], table: str) -> str:
-    """Return a query that counts trajectories in one pass over the rows as they lie, in next to no memory.
-
-    It is right if ``order_sql`` finds no 'disorder', and if no episode starts for a second time after a 'jump': the end
-    of an episode before one that does not come later in the order of episodes.
+    Of each run and file, it has how many pieces begin there, whether something is not in order (a run or step is
+    missing, or a step is not above the one before), and whether the run goes on there from the file before.
     """
-    place, columns = _PLACE_IN_FILE.replace("'jump'", "'last'"), with_values(columns)
-    parts = _trajectories(graph, columns, table, _AS_THEY_LIE, _NEXT_PLACE, place)
-    counted = _count([*keys(graph), *_stage(columns), PLACE], "moves", values=_values(columns))
-    return f"WITH {_joined(parts)}\n{counted}"
+    rows = select_sql({"run": run, "step": step or "0", "file": file}, table)
+    before = ", ".join(f"lag({name}) OVER () AS {name}_before" for name in ("run", "step", "file"))
+    with_before = f"SELECT *, {before}, lag(true) OVER () AS has_before FROM ({rows})"
+    is_new = "(has_before IS NULL OR run IS DISTINCT FROM run_before)"
+    disorder = (
+        "run IS NULL OR step IS NULL OR (NOT is_new AND NOT coalesce(step > step_before, false))" if step else "false"
+    )
+    told = f"SELECT *, {is_new} AS is_new, ({disorder}) AS is_disorder FROM ({with_before})"
+    kept = "is_new OR is_disorder OR file IS DISTINCT FROM file_before"
+    return (
+        "SELECT run, file, sum(is_new::INTEGER) AS n, bool_or(is_disorder) AS is_disorder, "
+        f"bool_and(NOT is_new AND step = step_before + 1) AS goes_on FROM ({told}) WHERE {kept} GROUP BY run, file"
+    )
 
 
-def order_sql(columns: Mapping[str, str], table: str) -> str:
-    """Return a query that only counts the places of the rows as they lie."""
-    rows = {name: columns[name] for name in (EPISODE, STEP)}
-    over = {name: f"{function} OVER ({_AS_THEY_LIE})" for name, function in _NEXT_PLACE.items()}
-    placed = select_sql({PLACE: _PLACE_IN_FILE}, f"({select_sql({'*': '*'} | over, f'({select_sql(rows, table)})')})")
-    return _count([PLACE], f"({placed})")
+def any_repeated_sql(columns: Mapping[str, str], table: str) -> str:
+    """Return a query that has a row if a step of a run has several; ``columns`` are expressions by name."""
+    rows = select_sql({name: columns[name] for name in (EPISODE, STEP)}, table)
+    step = f"{quoted(EPISODE)}, {quoted(STEP)}"
+    return f"SELECT 1 AS found FROM ({rows}) WHERE NOT ({_IS_UNPLACED}) GROUP BY {step} HAVING count(*) > 1 LIMIT 1"
 
 
 def keys(graph: Graph) -> list[str]:
@@ -358,53 +336,50 @@ def keys(graph: Graph) -> list[str]:
     return [*state_columns(graph), ACTION, *next_columns(graph)]
 
 
-def _trajectories(
-    graph: Graph,
-    columns: Mapping[str, str],
-    table: str,
-    window: str,
-    others: Mapping[str, str],
-    place: str,
-    n_runs: str | None = None,
-    once: bool = False,
-) -> list[str]:
-    """Return the tables that trajectories are counted in, of which ``moves`` is the last."""
-    state = state_columns(graph)
-    names = [EPISODE, STEP, *state_columns(graph, "trajectories"), ACTION]
-    rows = {key: columns[name] for key, name in zip([EPISODE, STEP, *state, ACTION], names, strict=True)}
-    rows |= _stage(columns) | _values(columns) | {name: columns[name] for name in (MOMENT,) if name in columns}
-    after = {name: f"lead({quoted(key)})" for name, key in zip(next_columns(graph), state, strict=True)}
-    over = {name: f"{function} OVER ({window})" for name, function in {**after, **others}.items()}
-    has_run = n_runs or once or PLACE_OF_ROW in columns
-    kept = [
-        *keys(graph),
-        *_stage(columns),
-        *_values(columns),
-        *([EPISODE] if has_run else []),
-        *([STEP, N_ALIKE] if once else []),
-    ]
-    moves = {name: quoted(name) for name in (*kept, PLACE)}
-    moves |= {name: f"CASE WHEN {quoted(PLACE)} IN ('step', 'apart') THEN {quoted(name)} END" for name in after}
-    moves |= {N_COPIES: _NOT_COUNTED} if once else {}
+def _steps(
+    graph: Graph, form: LogForm, columns: Mapping[str, str], table: str, place: str, n_runs: str | None, once: bool
+) -> tuple[list[str], str]:
+    """Return the tables that lead to the steps of a log, and the name of the last one.
+
+    It has a row for each step: state, action, next state, the ``place`` of the row in its run unless rows of
+    transitions are counted as they come, and what ``columns`` has besides.
+    """
+    state, is_runs, in_order = state_columns(graph), form == "trajectories", place == _PLACE_IN_ORDER
+    after = dict(zip(next_columns(graph), state, strict=True))
+    shown = [*state_columns(graph, form), ACTION, *(() if is_runs else after)]
+    others = {name: columns[name] for name in (*_WHERE, *value_columns(columns)) if name in columns}
+    has_run = n_runs or once or (PLACE_OF_ROW in columns and EPISODE in columns)
+    named = {name: columns[name] for name in (EPISODE, STEP) if is_runs or once or (has_run and name == EPISODE)}
+    rows = {key: columns[name] for key, name in zip(keys(graph), shown, strict=False)}
+    rows = (named | rows if is_runs else rows | named) | others
+    rows |= {MOMENT: columns[MOMENT]} if MOMENT in columns else {}
+    kept = [*keys(graph), *others, *([EPISODE] if has_run else []), *([STEP, N_ALIKE] if once else [])]
     source = "different_rows" if once else "log_rows"
-    return [
+    parts = [
         f"log_rows AS ({select_sql(rows, table)})",
-        *([_runs(n_runs, may_lack_names=False)] if n_runs else []),
+        *([_runs(n_runs, may_lack_names=not is_runs)] if n_runs else []),
         *([f"{source} AS ({_alike([*rows], 'log_rows')})"] if once else []),
-        f"rows_with_next AS ({select_sql({'*': '*'} | over, source)})",
-        f"rows_with_place AS ({select_sql({name: quoted(name) for name in kept} | {PLACE: place}, 'rows_with_next')})",
-        f"moves AS ({select_sql(moves, 'rows_with_place')})",
     ]
-
-
-def _stage(columns: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns that rows keep besides: the stage of their run, and where they are."""
-    return {name: columns[name] for name in (STAGE, *_WHERE) if name in columns}
-
-
-def _values(columns: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns of values of learned rewards."""
-    return {name: columns[name] for name in value_columns(columns)}
+    if not is_runs and not once:
+        return parts, source
+    moves = {name: quoted(name) for name in (*kept, PLACE)} | ({N_COPIES: _NOT_COUNTED} if once else {})
+    if is_runs:
+        window = "" if in_order else _IN_RUNS
+        ahead = {name: f"lead({quoted(key)})" for name, key in after.items()}
+        ahead |= _NEXT_PLACE if in_order else _STEPS_AROUND
+        over = {name: f"{function} OVER ({window})" for name, function in ahead.items()}
+        if STAGE in columns:  # a step is seen when the later of its two rows is
+            over["stage_after"] = f"lead({quoted(STAGE)}) OVER ({window})"
+        parts += [f"rows_with_next AS ({select_sql({'*': '*'} | over, source)})"]
+        source = "rows_with_next"
+        moves |= {name: f"CASE WHEN {quoted(PLACE)} IN ('step', 'apart') THEN {quoted(name)} END" for name in after}
+    placed = {name: quoted(name) for name in kept} | {PLACE: place if is_runs else _PLACE_OF_MOVE}
+    placed |= {STAGE: f"greatest({quoted(STAGE)}, stage_after)"} if is_runs and STAGE in columns else {}
+    return [
+        *parts,
+        f"rows_with_place AS ({select_sql(placed, source)})",
+        f"moves AS ({select_sql(moves, 'rows_with_place')})",
+    ], "moves"
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -414,8 +389,11 @@ def _joined(parts: Sequence[str]) -> str:
 def _alike(columns: Sequence[str], table: str) -> str:
     """Return the different rows of a table, and how often each of them is there."""
     names = ", ".join(quoted(name) for name in columns if name not in _WHERE)
-    where = "".join(f", {function}({name}) AS {name}" for name, function in _WHERE.items() if name in columns)
-    return f"SELECT {names}, count(*) AS {quoted(N_ALIKE)}{where} FROM {table} GROUP BY {names}"
+    kept = {quoted(name): function for name, function in _WHERE.items() if name in columns}
+    where = "".join(f", {function}({name}) AS {name}" for name, function in kept.items())
+    # rows without run or step are no copies of each other, so that each is seen when it is
+    apart = f", CASE WHEN {_IS_UNPLACED} THEN {quoted(STAGE)} END" if STAGE in columns else ""
+    return f"SELECT {names}, count(*) AS {quoted(N_ALIKE)}{where} FROM {table} GROUP BY {names}{apart}"
 
 
 def _runs(n_runs: str, *, may_lack_names: bool) -> str:

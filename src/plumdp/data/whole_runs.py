@@ -22,8 +22,7 @@ from plumdp.data.columns import (
     source_columns,
     state_columns,
 )
-from plumdp.data.duckdb_tables import MEMORY, Block, columns_of, find_files
-from plumdp.data.file_logs import FileLog
+from plumdp.data.duckdb_tables import Block, columns_of, find_files
 from plumdp.data.log_files import LogFile, describe_files
 from plumdp.data.logs import is_paths, open_log
 from plumdp.data.mapping_sql import columns_sql
@@ -31,6 +30,7 @@ from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.matching import Matcher
 from plumdp.data.spark_logs import SPARK
 from plumdp.data.sql import select_sql
+from plumdp.data.steps import LogTable
 from plumdp.data.values import Codes, shown
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
 from plumdp.model.parametric import ParametricMDP
@@ -138,7 +138,7 @@ def read_whole_runs(
     if expected is not None and not 1 <= expected < inf:
         raise DataError(Option("expected", expected), ": give the number of runs that you announced, at least 1")
     files = find_files(source) if is_paths(source) else []
-    with open_log(source, files, None, MEMORY, None) as log:
+    with open_log(source, files) as log:
         mapping = read_mapping(model.graph, states, actions)
         form, found = find_columns(model.graph, log.columns, columns, form, mapping)
         if EPISODE not in found or STEP not in found or log.engine == SPARK:
@@ -206,9 +206,9 @@ class _Rows(NamedTuple):
         return f"run {shown(self.block[EPISODE][row])}, step {shown(self.block[STEP][row])}"
 
 
-def _ordered(log: FileLog, graph: Graph, form: LogForm, found: Mapping[str, Source]) -> Block:
+def _ordered(log: LogTable, graph: Graph, form: LogForm, found: Mapping[str, Source]) -> Block:
     """Return all rows by run and step; steps are numbers, in whatever form."""
-    ((table, types),) = log.tables.items()
+    table, types = log.table, log.types
     keys = dict(zip(state_columns(graph, form), state_columns(graph), strict=True))
     columns = {keys.get(name, name): text for name, text in columns_sql(found, types, "trajectories").items()}
     rows = select_sql(columns, table)
