@@ -12,7 +12,7 @@ from tiers import examples
 
 import plumdp as pl
 from plumdp.confidence.likelihood_table import likelihood_table
-from plumdp.fit.agreement import AffineTests, _bound, _inequalities, _Tests, find_agreement
+from plumdp.fit.agreement import AffineTests, _bound, _CombinedTests, _inequalities, find_agreement
 from plumdp.fit.cell_tests import NO_CELLS, CellTests
 
 p, q = pl.parameters("p", "q")
@@ -113,7 +113,7 @@ def test_whatever_proposes_point_and_multipliers_the_bound_holds(name, data):
     point = weights / weights.sum() @ corners
     n_tests = len(affine.constants) + len(cells)
     multipliers = np.array(data.draw(st.lists(share, min_size=n_tests, max_size=n_tests)))
-    limits, tests = _inequalities(space, point), _Tests(outcomes, affine, cells)
+    limits, tests = _inequalities(space, point), _CombinedTests(outcomes, affine, cells)
     found = _bound(limits, tests, point, multipliers, data.draw(st.sampled_from([0.001, 1.0, 30.0])))
     assert found <= searched(space, outcomes, affine, cells)
 
@@ -178,7 +178,7 @@ def test_probabilities_that_are_not_floats_do_not_add_to_the_bound(number):
         least = exact + Decimal(gained)
     cells = CellTests(np.arange(1), np.array([gained]), np.array([0, 1]), np.array(outcome), np.array([float(n)]))
     limits = _inequalities(LINE, np.array([0.5]))
-    assert Decimal(_bound(limits, _Tests(table, NOTHING, cells), np.array([0.5]), np.ones(1), 1e-12)) <= least
+    assert Decimal(_bound(limits, _CombinedTests(table, NOTHING, cells), np.array([0.5]), np.ones(1), 1e-12)) <= least
 
 
 def test_tests_that_exclude_each_other_are_proved_to_by_their_multipliers():

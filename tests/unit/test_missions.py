@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 from command_line import plumdp
+from refusals import refused, refused_at
 from scipy.stats import binom
-from test_property import pointed
 from typer.testing import CliRunner
 
 import plumdp as pl
@@ -267,7 +267,6 @@ State: 1 "to the site" [1] 2 [!1] 1
 State: 2 {0} [t] 2
 --END--
 """
-OVERLAP = "it is not deterministic: two ways on from state 0 have labels that overlap"
 
 
 def read(model, tmp_path, text, names='"home" <- "tool"'):
@@ -283,64 +282,17 @@ def test_states_of_an_automaton_are_the_memory(walk, tmp_path):
     assert ask(mission, walk).model.graph.n_states == ask(other, walk).model.graph.n_states
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "problem"),
-    [
-        ("HOA: v1", "HOA: v2", "line 1: it does not begin with HOA: v1"),
-        ("Start: 0", "Start: 0\nStart: 1", "line 5: it has several starts, and is not deterministic"),
-        ("Start: 0", "Start: 0&1", "line 4: found & after the end of Start:"),
-        ("Start: 0", "Start: 7", "line 4: found 7 where a state, 0 to 2, is expected"),
-        ("Start: 0", "", "its header has no line Start:"),
-        ("States: 3", "States: many", "line 3: found many where a number of states, up to 1,000,000, is expected"),
-        ("States: 3", f"States: {'9' * 5000}", "line 3: found 999"),
-        ("States: 3", "States: 3\nStates: 4", "line 4: States: is given twice"),
-        ("name:", "Weights: 1 2", "line 2: Weights: is not known here"),
-        ("AP: 2", "AP: 3", "line 6: found Alias: where a proposition in quotes is expected"),
-        ("AP: 2", "AP: 1", 'line 5: found "site" after the end of AP:'),
-        ('"home"', "home", "line 5: found home where a proposition in quotes is expected"),
-        ("0 & !f", "0 1", "line 6: found 1 after the end of @here"),
-        ("@here 0", "here 0", "line 6: found here where a line of the header is expected"),
-        ("acc-name", "Alias: @here 1\nacc-name", "line 7: @here is given twice"),
-        ("[!0] 0", "[!@there] 0", "line 14: its header has no line @there"),
-        ("[!0] 0", "[!0] 0\n[!0] 1", f"line 15: {OVERLAP}"),
-        ("[!0] 0", "[!0] 0\n[t] 0 {0}", f"line 15: {OVERLAP}"),
-        ("[!0] 0", "[!0] 0 {0}\n[!0] 0", f"line 15: {OVERLAP}"),
-        ("[!0] 0", "[!0] 0&1", "line 14: it goes on in two states at once, and is not deterministic"),
-        ("[!0] 0", "[!0] 9", "line 14: found 9 where a state, 0 to 2, is expected"),
-        ("[!0] 0", "[!5] 0", "line 14: found 5 where one of 2 propositions, by its number from 0, is expected"),
-        ("[!0] 0", "[!0 0", "line 14: found 0 where ] is expected"),
-        ("[!0] 0", "[!(0] 0", "line 14: found ] where ) is expected"),
-        ("[!0] 0", f"[{'(' * 3000}0{')' * 3000}] 0", "line 14: labels are nested too deeply"),
-        ("State: 1", "State: 0", "line 15: state 0 is described twice"),
-        ("State: 1", "State: [0] 1", "line 15: state 1 has a label, and so has one of its edges"),
-        ("[1] 2 [!1] 1", "1 2 1", "state 1 has 3 edges without labels; it needs 4, or labels"),
-        ("--END--", "", "line 16: the file ends where State: is expected"),
-        ("--END--", "--END--\nHOA: v1", "line 18: found HOA: after --END--; a file holds one automaton"),
-        ("--BODY--", f"{' ' * 30}§", "line 10: '§' is not part of the format"),
-        (
-            "Inf(0)",
-            "Inf(0)&Inf(1)",
-            "line 8: found 1 where one of 1 acceptance sets, by its number from 0, is expected",
-        ),
-        ("{0}", "{7}", "line 16: found 7 where one of 1 acceptance sets, by its number from 0, is expected"),
-        ("1 Inf(0)", "many", "line 8: found many where a number of acceptance sets, up to 64, is expected"),
-        ("1 Inf(0)", "99 Inf(0)", "line 8: found 99 where a number of acceptance sets, up to 64, is expected"),
-        ("Acceptance: 1 Inf(0)", "", "its header has no line Acceptance:"),
-        ("1 Inf(0)", "1 Inf(0)\nAcceptance: 1 Fin(0)", "line 9: Acceptance: is given twice"),
-        (
-            "1 Inf(0)",
-            "1 Often(0)",
-            "line 8: found Often where Inf, Fin, t or f is expected in the acceptance condition",
-        ),
-        ("1 Inf(0)", "1 Inf(0) Fin(0)", "line 8: found Fin after the end of Acceptance:"),
-        ("1 Inf(0)", "1 (Inf(0)", "found properties: where ) is expected"),
-        ('"site"', '"sight"', 'line 5: "sight" is not a label of the model; say what it is: HOA: {'),
-    ],
-)
-def test_automata_that_are_not_read_are_refused_by_name(walk, tmp_path, old, new, problem):
-    with pytest.raises(pl.ModelError) as caught:
+def test_automata_that_are_not_read_are_refused_by_name(walk, tmp_path):
+    def change(old, new):
         read(walk, tmp_path, TOOL_THEN_SITE.replace(old, new, 1))
-    assert problem in str(caught.value).partition("spec.hoa cannot be read as an automaton: ")[2]
+
+    refused("automata:refused", change)
+    for old, new, problem in (
+        ("States: 3", f"States: {'9' * 5000}", "line 3: found 999"),
+        ("[!0] 0", f"[{'(' * 3000}0{')' * 3000}] 0", "line 14: labels are nested too deeply"),
+    ):
+        with pytest.raises(pl.ModelError, match=f"cannot be read as an automaton: {problem}"):
+            change(old, new)
 
 
 def test_an_automaton_that_is_accepted_forever_and_may_still_fail_is_read(walk, tmp_path):
@@ -465,43 +417,14 @@ def test_the_least_budget_is_found(walk, counts):
     )
 
 
-@pytest.mark.parametrize(
-    ("sentence", "marked"),
-    [
-        ('B is used not at all; use it once, as in F{"fuel"}<=B or F<=B', 'quantile(^B, P>=0.9 [ F "site" ])'),
-        ('B is used more than once; use it once, as in F{"fuel"}<=B or F<=B', "quantile(^B, P>=0.9 [ F<=B x<=B ])"),
-        ('B is the most that may be spent; write F{"fuel"}<=B or F<=B', 'quantile(B, P>=0.9 [ F<^B "site" ])'),
-        ('B is the most that may be spent; write F{"fuel"}<=B or F<=B', 'quantile(B, P>=^B [ F "site" ])'),
-        (
-            "x is a name of the model; name the budget by a letter, as in quantile(B, …)",
-            'quantile(^x, P>=0.9 [ F<=x "site" ])',
-        ),
-        ("3 is not a name; name the budget by a letter, as in quantile(B, …)", 'quantile(^3, P>=0.9 [ F<=3 "site" ])'),
-        ("found P where , is expected", 'quantile(B ^P>=0.9 [ F<=B "site" ])'),
-        ("found B where ( is expected", 'quantile ^B, P>=0.9 [ F<=B "site" ]'),
-        ("the text ends where ) is expected", 'quantile(B, P>=0.9 [ F<=B "site" ]^'),
-        ("max B: here the least is asked for, write min B", 'quantile(max ^B, P>=0.9 [ F<=B "site" ])'),
-        ("min B: here the largest is asked for, write max B", 'quantile(min ^B, P<=0.9 [ F<=B "site" ])'),
-        (
-            '"sight" is not a label of the model (did you mean "site"?); it has "init", "deadlock", "tool", "site"',
-            'Pmax=? [ F<=0 ^"sight" ]',
-        ),
-        ('"time" is not a reward structure; the model has "fuel"', 'Pmax=? [ F{^"time"}<=0 "site" ]'),
-        (
-            'B: a budget or a number of steps is asked for one F, U or G with predicates, as in P>=0.9 [ F<=B "goal" ]',
-            'quantile(B, P>=0.9 [ F<=^B ("tool" & F "site") ])',
-        ),
-        ("2 is not a probability; give a number from 0 to 1", 'P^>=2 [ F<=0 "site" ]'),
-    ],
-)
-def test_quantiles_that_are_wrong_are_refused_by_name_and_place(walk, sentence, marked):
-    asked = marked.replace("^", "")
-    whole = {"Pmax=?": "P>=0.9", "<=0": "<=B"}  # errors inside show what is asked with a budget of 0
-    for old, new in whole.items():
-        asked = asked if asked.startswith("quantile") else asked.replace(old, new)
-    with pytest.raises(pl.ModelError) as caught:
-        parse_quantile(asked if asked.startswith("quantile") else f"quantile(B, {asked})", walk)
-    assert str(caught.value) == pointed(sentence, marked)
+def test_quantiles_that_are_wrong_are_refused_by_name_and_place(walk):
+    """Errors inside show what is asked with a budget of 0."""
+
+    def parse(text):
+        inside = text.replace("Pmax=?", "P>=0.9").replace("<=0", "<=B")
+        parse_quantile(text if text.startswith("quantile") else f"quantile(B, {inside})", walk)
+
+    refused_at("properties:quantiles", parse)
 
 
 def test_the_command_line_finds_quantiles(tmp_path):

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from refusals import refused
 
 import plumdp as pl
 from plumdp.model.objective import digest
@@ -18,92 +19,8 @@ def chain():
     return pl.stages.IntervalMDP.from_arrays([0, 1, 2, 3], [0, 1, 2, 3], [1, 2, 2], [1, 1, 1], [1, 1, 1])
 
 
-_WINDOW = "give two whole numbers (first, last) with 0 <= first <= last"
-_FACTOR = "give a number strictly between 0 and 1"
-_MASK = "give one truth value for each state, such as model.labels['goal'], not"
-BAD = {
-    "direction": (lambda: pl.Reach(YES, NO, "maximum"), "direction='maximum': choose 'max' or 'min'"),
-    "capital": (lambda: pl.Reward(REWARD, "Max"), "direction='Max': choose 'max' or 'min'"),
-    "no direction": (lambda: pl.Reach(YES, NO, None), "direction=None: choose 'max' or 'min'"),
-    "arrays in the wrong places": (
-        lambda: pl.Reward(YES, "max"),
-        "reward=array([False, True, False]): give a RewardStructure, such as model.rewards['name']",
-    ),
-    "nature": (
-        lambda: pl.Reach(YES, NO, "max", nature="kind"),
-        "nature='kind': choose 'robust' (against the agent) or 'optimistic' (with the agent)",
-    ),
-    "numbers of states": (lambda: pl.Reach([1, 2], NO, "max"), f"target: {_MASK} int64 of shape (2,)"),
-    "fractions": (lambda: pl.Reach(YES * 1.0, NO, "max"), f"target: {_MASK} float64 of shape (3,)"),
-    "words": (lambda: pl.Reach(YES, ["goal"], "max"), f"avoid: {_MASK} <U4 of shape (1,)"),
-    "a square": (lambda: pl.Reach(np.eye(3, dtype=bool), NO, "max"), f"target: {_MASK} bool of shape (3, 3)"),
-    "sizes": (lambda: pl.Reach(YES, NO[:2], "max"), "target is given for 3 states, but avoid for 2"),
-    "backward window": (lambda: pl.Reach(YES, NO, "max", steps=(3, 1)), f"steps=(3, 1): {_WINDOW}"),
-    "negative window": (lambda: pl.Reach(YES, NO, "max", steps=(-1, 1)), f"steps=(-1, 1): {_WINDOW}"),
-    "one number": (lambda: pl.Reach(YES, NO, "max", steps=3), f"steps=3: {_WINDOW}"),
-    "fractional window": (lambda: pl.Reach(YES, NO, "max", steps=(0, 1.5)), f"steps=(0, 1.5): {_WINDOW}"),
-    "steps": (lambda: pl.Reward(REWARD, "max", steps=-1), "steps=-1: give a whole number, at least 0"),
-    "true steps": (lambda: pl.Reward(REWARD, "max", steps=True), "steps=True: give a whole number, at least 0"),
-    "a window of a reward": (
-        lambda: pl.Reward(REWARD, "max", steps=(0, 3)),
-        "steps=(0, 3): give a whole number, at least 0",
-    ),
-    "target of a reward": (
-        lambda: pl.Reward(REWARD, "max", target=[2.5, 0, 1]),
-        f"target: {_MASK} float64 of shape (3,)",
-    ),
-    "target and discount": (
-        lambda: pl.Reward(REWARD, "max", target=YES, discount=Fraction(9, 10)),
-        "a discounted reward has no target: leave out target or discount",
-    ),
-    **{
-        f"discount {shown}": (lambda d=d: pl.Reward(REWARD, "max", discount=d), f"discount={shown}: {_FACTOR}")
-        for d, shown in [
-            (Fraction(0), "Fraction(0, 1)"),
-            (1, "1"),
-            (2.0, "2.0"),
-            ("-0.5", "'-0.5'"),
-            (float("nan"), "nan"),
-            (float("inf"), "inf"),
-            (True, "True"),
-        ]
-    },
-    "discount in words": (
-        lambda: pl.Reward(REWARD, "max", discount="much"),
-        "'much' is not a number; write it like 3, 0.3 or 3/10",
-    ),
-    "endless discount": (
-        lambda: pl.Reward(REWARD, "max", discount="1e-999999999"),
-        "'1e-999999999' is not a number of reasonable size: its exponent is beyond 4000",
-    ),
-    "infinite reward": (
-        lambda: pl.model.RewardStructure(None, [1.0, np.inf]),
-        "choice rewards must be finite numbers; that of choice 1 is inf",
-    ),
-    "missing reward": (
-        lambda: pl.model.RewardStructure([np.nan], None),
-        "state rewards must be finite numbers; that of state 0 is nan",
-    ),
-    "rewards in words": (
-        lambda: pl.model.RewardStructure(["much"], None),
-        "state rewards: give one number for each state, not <U4 of shape (1,)",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_what_is_no_objective_is_refused_when_it_is_made(case):
-    make, message = BAD[case]
-    with pytest.raises(pl.ModelError) as caught:
-        make()
-    assert str(caught.value) == message
-
-
-def test_rewards_of_another_size_are_refused_by_the_solver(chain):
-    with pytest.raises(pl.ModelError, match=r"^rewards are given for 2 states, but the model has 3$"):
-        pl.stages.solve(chain, pl.Reward(pl.model.RewardStructure(np.ones(2), None), "max", steps=3))
-    with pytest.raises(pl.ModelError, match=r"^rewards are given for 4 choices, but the model has 3$"):
-        pl.stages.solve(chain, pl.Reward(pl.model.RewardStructure(None, np.ones(4)), "max", steps=3))
+def test_what_is_no_objective_is_refused(chain):
+    refused("objectives:refused", globals(), chain=chain)
 
 
 def test_lists_and_zeros_and_ones_are_sets_of_states(chain):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from strategies import NAMES, expand, fold, numbers, points, trees, write
 
 from plumdp import ModelError, parameters
@@ -130,49 +131,8 @@ def test_a_float_is_read_as_its_shortest_decimal_or_refused(number):
             exact(number)
 
 
-@pytest.mark.parametrize(
-    ("action", "message"),
-    [
-        (
-            lambda: (0.1 + 0.2) * p,
-            "the float 0.30000000000000004 looks like the rounded result of a calculation, and would not tie with the "
-            "exact number; calculate with fractions.Fraction (or give Fraction(0.30000000000000004) to mean exactly "
-            "this float)",
-        ),
-        (lambda: p + math.nan, "nan cannot be part of an expression"),
-        (lambda: p - math.inf, "inf cannot be part of an expression"),
-        (lambda: -math.inf * p, "-inf cannot be part of an expression"),
-        (
-            lambda: p / (1 - q),
-            "(p) / (-q + 1) is not a polynomial; divide by numbers only, or give the quotient a parameter of its own",
-        ),
-        (
-            lambda: 1 / p,
-            "(1) / (p) is not a polynomial; divide by numbers only, or give the quotient a parameter of its own",
-        ),
-        (lambda: p / 0, "(p) / 0: division by zero"),
-        (lambda: p / (q - q), "(p) / 0: division by zero"),
-        (lambda: p / 0.0, "(p) / 0: division by zero"),
-        (lambda: p**-1, "(p) ** -1 is not a polynomial; exponents are 0, 1, 2, …"),
-        (lambda: (p + q) ** 0.5, "(p + q) ** 0.5 is not a polynomial; exponents are 0, 1, 2, …"),
-        (lambda: p.constant, "p is not a constant"),
-        (lambda: (p * q).terms(("q",)), "p*q: no column for p"),
-        (lambda: exact("a third"), "'a third' is not a number; write it like 3, 0.3 or 3/10"),
-        (lambda: exact("1/0"), "'1/0' is not a number; write it like 3, 0.3 or 3/10"),
-        (lambda: exact(Decimal("NaN")), "Decimal('NaN') is not a number; write it like 3, 0.3 or 3/10"),
-        (lambda: exact(Decimal("Infinity")), "Decimal('Infinity') is not a number; write it like 3, 0.3 or 3/10"),
-        (lambda: exact(None), "None (NoneType) is not a number; use an int, a Fraction or a short decimal"),
-        (lambda: parameters("p", "q", "p"), "parameters p, q, p: a name appears twice"),
-        (
-            lambda: parameters("2p"),
-            "parameter name '2p': write it like a variable name (letters, digits, underscore)",
-        ),
-    ],
-)
-def test_misuse_is_refused_by_name(action, message):
-    with pytest.raises(ModelError) as caught:
-        action()
-    assert str(caught.value) == message
+def test_misuse_is_refused_by_name():
+    refused("polynomials:one", globals())
 
 
 @pytest.mark.parametrize("name", ["α", "größe", "名"])
