@@ -1,12 +1,13 @@
 """Interval models through files: what is written is read again bit by bit, and wrong files are refused by line."""
 
 import gzip
-import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 import plumdp as pl
 
@@ -125,80 +126,17 @@ def test_a_chain_has_no_column_of_choices(tmp_path):
     assert (model.graph.n_choices, model.mdp.lower.tolist()) == (2, [0.4, 0.4, 1.0])
 
 
-WRONG_TRA = {
-    "header": ("3 4 6", "three", ", line 1: 'three' is not the numbers of states, choices and transitions (or of "),
-    "state": ("1 0 1 1", "3 0 1 1", ", line 6: there is no state 3: the model has 3 states, numbered from 0"),
-    "words": ("1 0 1 1", "one 0 1 1", ", line 6: 'one' is not the number of a state; give 0, 1, 2, …"),
-    "columns": ("1 0 1 1", "1 0 1", ", line 6: '1 0 1': write state choice successor [lower,upper] action"),
-    "number": ("[0.3,0.5]", "[0.3,half]", ", line 2: 'half' is not a number"),
-    "interval": ("[0.3,0.5]", "[0.3;0.5]", ", line 2: '[0.3;0.5]' is not an interval; write [0.5,0.8]"),
-    "crossed": (
-        "[0.3,0.5]",
-        "[0.5,0.3]",
-        ", line 2: state (state=0), action 'go', successor (state=1): the bounds 0.5 and 0.3 are the lower above the ",
-    ),
-    "above": (
-        "[0.5,0.7]",
-        "[0.8,0.9]",
-        ", line 2: state (state=0), action 'go': the lower bounds sum to 1.1000000000000001, so no distribution fits",
-    ),
-    "below": (
-        "[0.8, 0.9]",
-        "[0.1, 0.2]",
-        ", line 4: state (state=0), action 'wait': the upper bounds sum to only 0.40000000000000002, so no",
-    ),
-    "digits": (
-        "[0.3,0.5] go\n0 0 2 [0.5,0.7]",
-        "0.333333 go\n0 0 2 0.666666",
-        ", line 2: state (state=0), action 'go': the upper bounds sum to only 0.99999899999999997, so no distribution "
-        "fits; if these are rounded numbers, write them with all their digits (17), or as intervals",
-    ),
-    "many": ("3 4 6", "3 4 7", ": the first line says 7 transitions, but there are 6 transitions"),
-    "gap": ("0 1 0", "0 2 0", ", line 4: state 0 has a choice 2, but no choice 1"),
-    "dead": ("2 0 2 1.0", "1 0 2 0", ": no transition leaves 1 state, such as state 2; give it a self-loop"),
-    "action": (
-        "[0.5,0.7] go",
-        "[0.5,0.7] come",
-        ", line 3: action 'come' in a choice whose other transitions have 'go'",
-    ),
-}
+def test_wrong_files_beside_the_transitions_are_refused_with_file_and_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
-
-@pytest.mark.parametrize(("old", "new", "message"), WRONG_TRA.values(), ids=WRONG_TRA)
-def test_wrong_transitions_are_refused_with_file_and_line(tmp_path, old, new, message):
-    path = tmp_path / "m.tra"
-    path.write_text(
-        TRA.replace(old, new, 2 if old == "0 1 0" else 1).replace("0 1 2", "0 2 2" if old == "0 1 0" else "0 1 2")
-    )
-    with pytest.raises(pl.ModelError) as caught:
+    def read(name, text):
+        for file in Path().iterdir():
+            file.unlink()
+        path = written_by_prism(Path())
+        Path(name).write_text(text)
         pl.exchange.read_interval_model(path)
-    assert str(caught.value).startswith(f"{path}{message}")
 
-
-BESIDE = {
-    "labels": ("m.lab", "goal\n", ', line 1: \'goal\' is not a list of labels; write 0="init" 1="goal"'),
-    "label": ("m.lab", '0="init"\n0: 0 5\n', ", line 2: there is no label 5; the first line names 0"),
-    "initial": ("m.lab", '0="init"\n', ": 0 initial states; there must be exactly one"),
-    "variables": ("m.sta", "(x)\n0:(0,1)\n", ", line 2: 2 values for 1 variable"),
-    "missing": ("m.sta", "(x)\n0:(0)\n1:(0)\n", ": state 2 is missing; 3 states in all"),
-    "reward": ("m1.srew", "3 1\n0\n", ", line 2: '0': write a state and its reward"),
-    "infinite": ("m1.srew", "3 1\n0 inf\n", ", line 2: 'inf' is not a number"),
-    "edge": ("m1.trew", "3 4 1\n0 0 0 5\n", ", line 2: state 0, choice 0 has no transition to state 0"),
-    "successor": (
-        "m1.trew",
-        "3 4 1\n0 0 1 5\n",
-        ": state (x=0, done=false), action 'go': the reward depends on the successor; rewards are of states or choices",
-    ),
-}
-
-
-@pytest.mark.parametrize(("name", "text", "message"), BESIDE.values(), ids=BESIDE)
-def test_wrong_files_beside_the_transitions_are_refused_with_file_and_line(tmp_path, name, text, message):
-    path = written_by_prism(tmp_path)
-    (tmp_path / name).write_text(text)
-    with pytest.raises(pl.ModelError) as caught:
-        pl.exchange.read_interval_model(path)
-    assert str(caught.value).startswith(f"{tmp_path / name}{message}")
+    refused("interval_files:beside", read)
 
 
 DRN = """// by hand
@@ -238,35 +176,17 @@ def test_a_text_as_storm_writes_it_is_read(tmp_path):
     assert model.graph.states["state"].tolist() == [0, 1]
 
 
-WRONG_DRN = {
-    "kind": ("@type: MDP", "@type: CTMC", ": a model of type CTMC cannot be read; give an MDP or a DTMC"),
-    "parameters": (
-        "@parameters\n",
-        "@parameters\np q",
-        ": the model has parameters (p q); give a model with numbers or",
-    ),
-    "model": ("@model", "", ": there is no line @model, so this is not a .drn file"),
-    "order": ("state 1", "state 7", ", line 21: state 7, where state 1 is expected"),
-    "successor": ("1 : $0", "5 : $0", ", line 18: there is no state 5: the model has 2 states, numbered from 0"),
-    "row": (
-        "0 : [0.5, 0.7]",
-        "0 : [0.1, 0.2]",
-        ", line 17: state (state=0), action 'go': the upper bounds sum to only",
-    ),
-    "line": ("0 : 1", "nonsense", ", line 20: 'nonsense': a state, an action or a transition such as 3 : [0.1, 0.4]"),
-    "states": ("@nr_states\n2", "@nr_states\n3", ": the header says 3 states, but there are 2 states"),
-    "rewards": ("[1.5]", "[1.5, 2, 3]", ": 3 rewards in a line, but 1 name below @reward_models"),
-    "reward": ("[1.5]", "[[1, 2]]", ", line 15: [1, 2]: a reward that is an interval cannot be read; give a number"),
-}
+def test_wrong_texts_are_refused_with_file_and_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
+    def read(name, old, new):
+        Path(name).write_text({"m.tra": TRA, "m.drn": DRN}[name].replace(old, new, 1))
+        pl.exchange.read_interval_model(name)
 
-@pytest.mark.parametrize(("old", "new", "message"), WRONG_DRN.values(), ids=WRONG_DRN)
-def test_wrong_texts_of_storm_are_refused_with_file_and_line(tmp_path, old, new, message):
-    path = tmp_path / "m.drn"
-    path.write_text(DRN.replace(old, new, 1))
-    with pytest.raises(pl.ModelError) as caught:
-        pl.exchange.read_interval_model(path)
-    assert str(caught.value).startswith(f"{path}{message}")
+    refused("interval_files:changed", read)
+    Path("m.tra").write_text(TRA.replace("0 1 0", "0 2 0").replace("0 1 2", "0 2 2"))
+    with pytest.raises(pl.ModelError, match=r"^m\.tra, line 4: state 0 has a choice 2, but no choice 1"):
+        pl.exchange.read_interval_model("m.tra")
 
 
 ALL_TEXTS = {
@@ -344,48 +264,16 @@ def test_policies_are_the_same_after_writing_and_reading(tmp_path, ending):
     assert pl.read_policy(STUDY.model, tmp_path / f"policy{ending}").choice.tolist() == choice.tolist()
 
 
-SCHEDULERS = {
-    "text": ("[", " is not a scheduler in Storm's JSON (JSONDecodeError: "),
-    "number": ([{"s": 10**6, "c": []}], f": there is no state 1000000; the model has {GRAPH.n_states} states"),
-    "drawn": (
-        [{"s": 0, "c": [{"index": 0, "prob": 0.5}, {"index": 1, "prob": 0.5}]}],
-        " says nothing about 110 states with several actions: (money=10, step=1), ",
-    ),
-    "half": (
-        [{"s": 0, "c": [{"index": 0, "prob": 0.25}, {"index": 1, "prob": 0.25}]}],
-        f": state ({GRAPH.describe_state(0)}): the policy's probabilities sum to 0.5, not 1",
-    ),
-    "nothing": (
-        [{"s": 0, "c": [{"index": 0, "prob": 0}]}],
-        f": state ({GRAPH.describe_state(0)}): the scheduler has no action there",
-    ),
-    "memory": (
-        [{"s": 0, "m": 1, "c": [{"index": 0}]}],
-        ": the scheduler has memory, which the model does not have; read a policy with memory with ask(",
-    ),
-    "label": (
-        [{"s": 0, "c": [{"index": 0, "labels": ["fly"]}]}],
-        f": state ({GRAPH.describe_state(0)}): action 'fly' is not one of its own: 0 to {GRAPH.first_choice[1] - 1}, ",
-    ),
-    "lacking": ([], " says nothing about "),
-}
+def test_schedulers_and_lists_that_are_not_a_policy_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
+    def read(content, name="s.json"):
+        Path(name).write_text(content)
+        pl.read_policy(GRAPH, name)
 
-@pytest.mark.parametrize(("content", "message"), SCHEDULERS.values(), ids=SCHEDULERS)
-def test_schedulers_that_are_not_a_policy_are_refused(tmp_path, content, message):
-    path = tmp_path / "s.json"
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
-    with pytest.raises(pl.DataError) as caught:
-        pl.read_policy(GRAPH, path)
-    assert str(caught.value).startswith(f"{path}{message}")
-
-
-def test_lists_of_actions_are_refused_by_line(tmp_path):
-    (tmp_path / "p.txt").write_text("(10,0):bet0\n(10):bet0\n")
-    with pytest.raises(pl.DataError) as caught:
-        pl.read_policy(GRAPH, tmp_path / "p.txt")
-    form = "(money,step):action"
-    assert str(caught.value) == f"{tmp_path / 'p.txt'}, line 2: '(10):bet0' is not of the form {form}"
+    refused("interval_files:schedulers", read, pl.DataError)
+    with pytest.raises(pl.DataError, match=r"^p\.txt, line 2: '\(10\):bet0' is not of the form \(money,step\):action$"):
+        read("(10,0):bet0\n(10):bet0\n", "p.txt")
 
 
 def test_the_interval_model_of_what_was_learned_holds_the_truth():

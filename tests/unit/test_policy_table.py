@@ -1,6 +1,7 @@
 """Policies that are called with observations, saved and read again; files that are not such a policy are refused."""
 
 from collections import namedtuple
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from tiers import examples
 
 import plumdp as pl
@@ -86,64 +88,24 @@ def test_a_policy_of_an_online_record_is_saved_run_and_proved_again(tmp_path):
     assert set(np.flatnonzero(counts.visits)) <= set(last.policy.choice.tolist())
 
 
-CALLS = {
-    "unknown": (lambda: FIRST({"room": "attic", "is_lit": 0, "n": 0}), "(room=attic, is_lit=0, n=0) is not a state of"),
-    "missing": (lambda: FIRST({"room": "hall"}), "the observation {'room': 'hall'} says nothing about is_lit, n"),
-    "number": (
-        lambda: FIRST(7),
-        "the observation 7 is not a mapping of state variables; give observe=..., a function from an observation to a "
-        "dict with the keys room, is_lit, n",
-    ),
-    "broken": (
-        lambda: FIRST(7, observe=lambda seen: seen.room),
-        "observe fails at the observation 7: AttributeError: 'int' object has no attribute 'room'",
-    ),
-}
-
-
-@pytest.mark.parametrize(("call", "message"), CALLS.values(), ids=CALLS)
-def test_observations_that_say_no_state_are_refused(call, message):
-    with pytest.raises(pl.DataError) as caught:
-        call()
-    assert str(caught.value).startswith(f"policy: {message}")
+def test_observations_that_say_no_state_are_refused():
+    refused("policies:observations", globals(), pl.DataError)
 
 
 def changed(old, new):
     return lambda text: text.replace(old, new, 1)
 
 
-FILES = {
-    "column": (changed("is_lit", "lit"), " is not a policy of this model: it has no column is_lit"),
-    "empty": (lambda text: "", " is not a policy of this model: it has no column room, is_lit, n, action"),
-    "state": (
-        changed("hall,False,0", "hall,False,9"),
-        ": row 1, (room=hall, is_lit=False, n=9) is not a state of the model",
-    ),
-    "values": (changed("hall,False,0,", ""), ": row 1 has 1 values, but there are 4 columns"),
-    "twice": (
-        lambda text: text + text.splitlines()[1] + "\n",
-        " has several rows for the state (room=hall, is_lit=false, n=0)",
-    ),
-    "lacking": (
-        lambda text: "\n".join(line for line in text.splitlines() if "hall" not in line),
-        " says nothing about 8 states with several actions: ({}), ({}), ({}) and 5 more",
-    ),
-    "action": (
-        changed("hall,False,0,walk", "hall,False,0,fly"),
-        ": row 1, state (room=hall, is_lit=false, n=0): 'fly' is not one of its actions, 'walk', 'switch'",
-    ),
-}
+def test_files_that_are_not_a_policy_of_the_model_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    FIRST.to_csv("policy.csv")
+    written = Path("policy.csv").read_text(encoding="utf-8")
 
+    def read(change):
+        Path("policy.csv").write_text(eval(change)(written), encoding="utf-8")
+        pl.read_policy(MODEL, "policy.csv")
 
-@pytest.mark.parametrize(("change", "message"), FILES.values(), ids=FILES)
-def test_files_that_are_not_a_policy_of_the_model_are_refused(tmp_path, change, message):
-    path = tmp_path / "policy.csv"
-    FIRST.to_csv(path)
-    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
-    with pytest.raises(pl.DataError) as caught:
-        pl.read_policy(MODEL, path)
-    halls = [GRAPH.describe_state(state) for state in np.flatnonzero(GRAPH.states["room"] == "hall")]
-    assert str(caught.value) == f"{path}{message}".format(*halls)
+    refused("policies:files", read, pl.DataError)
 
 
 def test_states_with_one_action_may_be_left_out(tmp_path):
@@ -241,115 +203,10 @@ FORMS = (
     "a function of the state, a dict from states to names of actions, or a table with a column for each state variable "
     "and one for the action"
 )
-SEVERAL_TEXTS = [f"({GRAPH.describe_state(state)})" for state in SEVERAL]
-SAID = {  # a policy, and what is wrong with it
-    "list": (
-        (["walk"] * GRAPH.n_states,),
-        "a list of names does not say which state each of them is for; give states=..., such as states=graph.states if "
-        f"they are in the order of graph.states, or give {FORMS}",
-    ),
-    "array": (
-        (np.full(GRAPH.n_states, "walk"),),
-        "a list of names does not say which state each of them is for; give states=..., such as states=graph.states if "
-        f"they are in the order of graph.states, or give {FORMS}",
-    ),
-    "number": ((3,), f"3 is not a policy; give {FORMS}"),
-    "nothing": ((None,), f"None is not a policy; give {FORMS}"),
-    "unknown action": (
-        (lambda s: "fly",),
-        "the policy: state (room=hall, is_lit=false, n=0): 'fly' is not one of its actions, 'walk', 'switch'",
-    ),
-    "number of an action": (
-        (lambda s: 0,),
-        "the policy: state (room=hall, is_lit=false, n=0): 0 is not one of its actions, 'walk', 'switch'",
-    ),
-    "none of several": (
-        (lambda s: None,),
-        "the policy: state (room=hall, is_lit=false, n=0): None stands for the only action, but there are several: "
-        "'walk', 'switch'",
-    ),
-    "other action of the only one": (
-        (WALK | {AWAY: "walk"},),
-        "the policy: state (room=exit, at last, is_lit=false, n=0): 'walk' is not its only action, 'rest'; give that, "
-        "or leave the state out",
-    ),
-    "other action of the only one, as NumPy writes it": (
-        (WALK | {AWAY: np.array(["walk"])[0]},),
-        "the policy: state (room=exit, at last, is_lit=false, n=0): 'walk' is not its only action, 'rest'; give that, "
-        "or leave the state out",
-    ),
-    "failing function": (
-        (lambda s: {}[s.n],),
-        "the policy fails in the state (room=hall, is_lit=false, n=0): KeyError: 0",
-    ),
-    "unknown state": (
-        (WALK | {("hall", False, 9): "walk"},),
-        "the policy has 1 state that the model does not have: (room=hall, is_lit=False, n=9)",
-    ),
-    "unknown states": (
-        (WALK | {("attic", False, n): "walk" for n in range(5)},),
-        "the policy has 5 states that the model does not have: (room=attic, is_lit=False, n=0), "
-        "(room=attic, is_lit=False, n=1), (room=attic, is_lit=False, n=2) and 2 more",
-    ),
-    "no states": (
-        ({},),
-        f"the policy says nothing about {len(SEVERAL)} states with several actions: {', '.join(SEVERAL_TEXTS[:3])} and "
-        f"{len(SEVERAL) - 3} more",
-    ),
-    "missing state": (
-        ({state: name for state, name in WALK.items() if state != START},),
-        "the policy says nothing about 1 state with several actions: (room=hall, is_lit=false, n=0)",
-    ),
-    "state twice": (
-        (["walk"] * 3, [START, DARK, START]),
-        "the policy has several rows for the state (room=hall, is_lit=false, n=0)",
-    ),
-    "states twice": (
-        (in_columns([START, DARK, DARK, START], ["walk"] * 4),),
-        "the policy has several rows for the states (room=hall, is_lit=false, n=0), (room=hall, is_lit=false, n=1)",
-    ),
-    "key too short": (
-        ({("hall", False): "walk"},),
-        "the policy: ('hall', False) is not a state; give tuples (room, is_lit, n)",
-    ),
-    "key of other fields": (
-        ({namedtuple("Other", "room is_lit m")(*START): "walk"},),
-        "the policy: Other(room='hall', is_lit=False, m=0) is not a state; give tuples (room, is_lit, n)",
-    ),
-    "bare key": (({"hall": "walk"},), "the policy: 'hall' is not a state; give tuples (room, is_lit, n)"),
-    "unhashable value": (
-        (["walk"], [("hall", [], 0)]),
-        "the policy: [] is not a value of the state variable is_lit",
-    ),
-    "no column": (
-        (pd.DataFrame({"room": ["hall"], "n": [0]}),),
-        "the policy has no column is_lit, action; it needs room, is_lit, n, action",
-    ),
-    "no column of states": (
-        (["walk"], {"room": ["hall"], "n": [0]}),
-        "states has no column is_lit; it needs room, is_lit, n",
-    ),
-    "lengths": ((["walk"] * 3, [START]), "the policy has 3 actions for 1 state"),
-    "lengths of columns": (
-        ({"room": ["hall"], "is_lit": [False], "n": [0, 1], "action": ["walk"]},),
-        "the policy has 1 action for 2 states",
-    ),
-    "function with states": (
-        (lambda s: "walk", [START]),
-        "states=... goes with a list of names of actions, one for each of the states",
-    ),
-    "one name with states": (
-        ("walk", [START]),
-        "states=... goes with a list of names of actions, one for each of the states",
-    ),
-}
 
 
-@pytest.mark.parametrize(("said", "message"), SAID.values(), ids=SAID)
-def test_policies_that_do_not_say_what_to_do_in_each_state_are_refused(said, message):
-    with pytest.raises(pl.DataError) as caught:
-        pl.PolicyTable.from_actions(GRAPH, said[0], **({"states": said[1]} if len(said) > 1 else {}))
-    assert str(caught.value) == message
+def test_policies_that_do_not_say_what_to_do_in_each_state_are_refused():
+    refused("policies:said", globals(), pl.DataError, from_actions=pl.PolicyTable.from_actions)
 
 
 def corridor():
@@ -494,23 +351,8 @@ def test_a_policy_that_draws_needs_a_generator_where_it_does():
     assert {name: round(drawn.count(name) / 200, 1) for name in SHARES} == {"walk": 0.2, "switch": 0.8}
 
 
-DRAWN_BADLY = {
-    "sum": (
-        {"walk": 0.25, "switch": 0.25},
-        ": state (room=hall, is_lit=false, n=0): the policy's probabilities sum to",
-    ),
-    "above": ({"walk": 2, "switch": -1}, ": 2 is not a probability"),
-    "word": ({"walk": "often"}, ": 'often' is not a probability"),
-    "name": ({"fly": 1}, ": state (room=hall, is_lit=false, n=0): 'fly' is not one of its actions, 'walk', 'switch'"),
-    "nothing": ({}, f" says nothing about {len(SEVERAL)} states with several actions: "),
-}
-
-
-@pytest.mark.parametrize(("shares", "message"), DRAWN_BADLY.values(), ids=DRAWN_BADLY)
-def test_probabilities_that_are_not_a_policy_are_refused(shares, message):
-    with pytest.raises(pl.DataError) as caught:
-        check_policy(GRAPH, lambda s: shares)
-    assert str(caught.value).startswith(f"the policy{message}")
+def test_probabilities_that_are_not_a_policy_are_refused():
+    refused("policies:drawn", lambda shares: check_policy(GRAPH, lambda s: eval(shares)), pl.DataError)
 
 
 def test_numbers_are_names_of_actions_only_where_actions_are_called_so():

@@ -9,6 +9,7 @@ from inspect import signature
 import numpy as np
 import pytest
 from both_ways import from_compiled_code
+from refusals import refused
 
 import plumdp as pl
 from plumdp.data import kernels
@@ -398,49 +399,11 @@ except KeyboardInterrupt:
 
 # --- misuse
 
-BAD = {
-    "no runs": ({"trajectories": 0}, "trajectories=0: give a whole number, at least 1"),
-    "float runs": ({"trajectories": 1e5}, "trajectories=100000.0: give a whole number, at least 1"),
-    "no steps": ({"max_steps": -1}, "max_steps=-1: give a whole number, at least 1"),
-    "no threads": ({"threads": 0}, "threads=0: give a whole number, at least 1"),
-    "pilot": (
-        {"pilot": 0.1},
-        "pilot=0.1: choose True, or False to place no bets; it is not a share of the data, as bets are placed after "
-        "16, 64, … runs, however many there are",
-    ),
-    "mask shape": ({"stop": np.zeros(3, bool)}, "stop has shape (3,), but the model has 3625 states"),
-    "mask type": ({"stop": np.zeros(3625)}, "stop must be true or false for each state, not float64"),
-    "policy word": (
-        {"policy": "greedy"},
-        "policy='greedy': choose 'uniform' or one action, 'bet0', 'bet1', 'bet2', 'bet5', 'bet10', 'end', 'done'; or "
-        "give a function of the state, a dict from states to names of actions, or a table with a column for each state "
-        "variable and one for the action",
-    ),
-    "policy shape": (
-        {"policy": [1, 2]},
-        "a policy is 3625 choice numbers (one per state) or 15664 probabilities (one per choice), "
-        "not int64 of shape (2,)",
-    ),
-    "foreign choice": (
-        {"policy": np.zeros(3625, dtype=int)},
-        "state (money=10, step=1): choice 0 is not one of its own, 5 to 9; for numbers of actions, give a function of "
-        "the state that returns a name",
-    ),
-    "negative": ({"policy": np.full(15664, -0.5)}, "the probabilities of a policy must be at least 0"),
-    "half": (
-        {"policy": np.full(15664, 0.5)},
-        "state (money=10, step=0): the policy's probabilities sum to 2.5, not 1",
-    ),
-    "point": ({"point": {"p": 2}}, "at p=2 the expression p is 2, which is not a probability"),
-}
 
-
-@pytest.mark.parametrize(("changes", "message"), BAD.values(), ids=BAD)
-def test_misuse_is_refused_with_a_sentence(betting, changes, message):
-    arguments = {"trajectories": 10, "max_steps": 5, "rng": 1, "point": betting.true_point} | changes
-    with pytest.raises((pl.ModelError, pl.DataError)) as caught:
-        simulate(betting.model, **arguments)
-    assert str(caught.value) == message
+def test_misuse_is_refused_with_a_sentence(betting):
+    arguments = {"trajectories": 10, "max_steps": 5, "rng": 1, "point": betting.true_point}
+    errors = pl.ModelError, pl.DataError
+    refused("environments:simulated", lambda changes: simulate(betting.model, **arguments | eval(changes)), errors)
 
 
 def test_what_decides_the_runs_is_said_in_the_same_way_wherever_runs_are_made():
