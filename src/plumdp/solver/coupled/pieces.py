@@ -34,6 +34,7 @@ from plumdp.solver.reduce import reduce
 _NEGLIGIBLE = 1e-7  # remainder, absolute or relative
 _MAX_DIMENSION = 8
 _MAX_NODES = 50_000
+_MAX_STEPS = 5_000  # each of which takes a third of a millisecond, however small the model is
 _MOST_PIECES = 4_000
 _MOST_WORK = 6e7  # products of two numbers, about: three seconds, as a certificate values up to three policies
 _OF_ANY_BOX = 3e4  # products that take as long as what each box takes anyway
@@ -122,6 +123,8 @@ def find_by_pieces(
         return Proof(added, added, 0.0, 0.0, 0.0, "known")
     if max(each.term.chain.n_open for each in terms) > _MAX_NODES:
         return f"the region is cut into boxes for chains of up to {_MAX_NODES:,} open states"
+    if (objective.n_steps or 0) > _MAX_STEPS:
+        return f"the region is cut into boxes for up to {_MAX_STEPS:,} steps"
     ball, widths = _across_rows(terms, ball)
     return _search(_Sum(tuple(terms), added, region, ball, widths))
 
