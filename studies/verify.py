@@ -44,7 +44,7 @@ def main() -> None:
         header = ["table", "steps", "bets", "open nodes", "by"]
         measure, instances = tables, TABLES.plans["quick"].instances
     else:
-        header = ["instance", "open states", "parameters", "degree"]
+        header = ["instance", "open states", "parameters", "parts", "degree"]
         measure, instances = values, SMALL_INSTANCES
     if options.differences:
         measure, instances = differences, DIFFERENCES.plans["quick"].instances
@@ -115,10 +115,15 @@ def measured(
 
 
 def sizes(witness: dict[str, Any]) -> list[str]:
-    """Return the numbers of open states and parameters, and the degree of the functions."""
-    sides = [witness, *([witness["comparison"]] if "comparison" in witness else [])]
-    n_open = " and ".join(str(len(side["values"]["functions"])) for side in sides)
-    return [n_open, str(len(witness["parameters"])), str(witness["values"]["degree"])]
+    """Return the numbers of open states, parameters and parts of the cube, and the largest degree of functions."""
+    parts = [witness["pieces"]["tree"]]
+    for part in parts:
+        parts += part.get("halves", [])[1:]
+    values = [part["values"] for part in parts if "values" in part]
+    n_open = " and ".join(str(len(each["functions"])) for each in values[0])
+    n_parts = sum("halves" not in part for part in parts)
+    degree = max(each["degree"] for of_part in values for each in of_part)
+    return [n_open, str(len(witness["parameters"])), str(n_parts), str(degree)]
 
 
 if __name__ == "__main__":

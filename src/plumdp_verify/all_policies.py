@@ -1,7 +1,7 @@
 """Bounds on the values of all policies, by one function that no action raises, or lowers.
 
 The witness has in its part ``all_policies`` a chain with all states that some policy reaches, and in ``others`` every
-other action that there is in them. If none of these steps raises u + m, at any point of the ball, then no policy has a
+other action that there is in them. If none of these steps raises u + m, at any point of the cube, then no policy has a
 larger value, whatever it remembers or draws.
 """
 
@@ -26,7 +26,7 @@ def read_all(witness: Part, names: list[str]) -> Chain:
 
 def check_all(part: Part, chain: Chain, enclosure: Enclosure, ends: Ends, misfit: Exact) -> Side:
     """Return functions that no action raises if there is an upper end, or that none lowers if there is a lower one."""
-    functions = read_functions(part["values"], chain, enclosure.dimension)
+    functions = read_functions(part, chain, enclosure.dimension)
     is_upper = (ends[0] is None) != chain.complement
-    check_functions(part["values"], chain, enclosure, functions, misfit, (1,) if is_upper else (-1,))
+    check_functions(part, chain, enclosure, functions, misfit, (1,) if is_upper else (-1,))
     return Side(chain, functions)

@@ -1,4 +1,4 @@
-"""From functions of the parameters to brackets: bounds on a polynomial over the ball and all that cuts it.
+"""From functions of the parameters to brackets: bounds on a polynomial over a cube and all that cuts it.
 
 The polynomial is the function of the policy's value, or that of one policy less that of another at the same point.
 """
@@ -11,12 +11,12 @@ from math import comb
 
 from flint import arb, fmpq
 
-from .arithmetic import is_positive_definite
+from .arithmetic import is_positive_definite, sums
 from .chain import Chain
 from .claim import Claim
 from .comparison import Ends
 from .enclosure import Enclosure
-from .polynomials import Exponents, monomials, parse, size_on_ball
+from .polynomials import Exponents, halved, monomials, parse
 from .reading import Ball, Exact, Part, Rejected, require, work
 from .values import Functions
 
@@ -32,40 +32,47 @@ class Side:
     chain: Chain
     functions: Functions
 
+    def on(self, halvings: Sequence[tuple[int, int]]) -> Side:
+        """Return the same with the functions that are claimed in the coordinates of a part of the cube."""
+        below, above = self.functions.value
+        for axis, side in halvings:
+            below, above = halved(below, axis, side), halved(above, axis, side)
+        return replace(self, functions=replace(self.functions, value=(below, above)))
 
-def check_brackets(witness: Part, sides: Sequence[Side], enclosure: Enclosure, claim: Claim) -> Claim:
+
+def check_brackets(part: Part, sides: Sequence[Side], enclosure: Enclosure, claim: Claim) -> Claim:
     """Return the claim with the brackets that are proved: of the policy, of another one and their difference, of all.
 
     Each is the same as claimed, or has an end that is wider by 10^-9 of itself.
     """
-    lower, upper = _check_bracket(witness["bracket"], [(1, sides[0])], enclosure, (claim.lower, claim.upper))
-    claim, compared = replace(claim, lower=lower, upper=upper), claim.comparison
-    if claim.all_policies is not None:
-        ends = _check_bracket(witness["all_policies"]["bracket"], [(1, sides[-1])], enclosure, claim.all_policies)
-        claim = replace(claim, all_policies=ends)
-    if compared is None:
-        return claim
-    part, (own, other) = witness["comparison"], sides[:2]
-    is_same = own.chain == other.chain  # so that there is one value, and no difference
-    both = [] if is_same else [(compared.sign, own), (-compared.sign, other)]
-    proved = replace(
-        compared,
-        other=_check_bracket(part["bracket"], [(1, other)], enclosure, compared.other),
-        difference=_check_bracket(part["difference"], both, enclosure, compared.difference),
-    )
-    return replace(claim, comparison=proved)
+    compared, every = claim.comparison, claim.all_policies
+    require(len(part) == 1 + 2 * (compared is not None) + (every is not None), f"{part.place}: not one for each claim")
+    lower, upper = _check_bracket(part[0], [(1, sides[0])], enclosure, (claim.lower, claim.upper))
+    if every is not None:
+        every = _check_bracket(part[len(part) - 1], [(1, sides[-1])], enclosure, every)
+    if compared is not None:
+        own, other = sides[:2]
+        is_same = own.chain == other.chain  # so that there is one value, and no difference
+        both = [] if is_same else [(compared.sign, own), (-compared.sign, other)]
+        compared = replace(
+            compared,
+            other=_check_bracket(part[1], [(1, other)], enclosure, compared.other),
+            difference=_check_bracket(part[2], both, enclosure, compared.difference),
+        )
+    return replace(claim, lower=lower, upper=upper, comparison=compared, all_policies=every)
 
 
-def check_support(part: Part, names: list[str], enclosure: Enclosure, misfit: Exact) -> None:
+def check_support(part: Part, texts: Part, names: list[str], enclosure: Enclosure, misfit: Exact) -> None:
     """Require that probabilities are positive at every point of the set, though rows may be off.
 
     The value of a mission about what happens again and again is that of its chain only if these transitions can happen.
     """
-    for item in part:
-        text = item["polynomial"].text()
-        moved = enclosure.transform(parse(text, names), item.place)
+    require(len(part) == len(texts), f"{part.place}: not one for each of {texts.place}")
+    for item, text in zip(part, texts, strict=True):
+        moved = enclosure.transform(parse(text.text(), names), text.place)
         left = _plus({e: arb(c) for e, c in moved.items()}, -arb(misfit) - _POSITIVE, enclosure.dimension)
-        require(_is_nonnegative(left, item, enclosure), f"{item.place}: the mission needs {text[:60]} to be above 0")
+        is_proved = is_nonnegative(left, item, enclosure)
+        require(is_proved, f"{text.place}: the mission needs {text.text()[:60]} to be above 0")
 
 
 def _check_bracket(part: Part, terms: Sequence[tuple[int, Side]], enclosure: Enclosure, ends: Ends) -> Ends:
@@ -109,7 +116,7 @@ def _proved(
     """Return an upper end of a function with a margin, the given one or one that leaves room for rounding."""
     for proved in (end, end + _ROUNDING * abs(end)):
         above = _plus({e: -c for e, c in value.items()}, arb(proved) - margin, enclosure.dimension)
-        if _is_nonnegative(above, part, enclosure):
+        if is_nonnegative(above, part, enclosure):
             return proved
     raise Rejected(f"the {name} end does not follow")
 
@@ -119,67 +126,47 @@ def _plus(polynomial: Mapping[Exponents, Ball], number: Ball, dimension: int) ->
     return {**polynomial, zero: polynomial.get(zero, arb(0)) + number}
 
 
-def _is_nonnegative(polynomial: Mapping[Exponents, Ball], part: Part, enclosure: Enclosure) -> bool:
-    """Return whether a polynomial p is surely at least zero on the ball, where nothing cuts it off.
+def is_nonnegative(polynomial: Mapping[Exponents, Ball], part: Part, enclosure: Enclosure) -> bool:
+    """Return whether a polynomial p is surely at least zero on the cube, where nothing cuts it off.
 
-    With multipliers y(x) >= 0 of cuts g(x) >= 0, or of products of two cuts, all of them polynomials, and ν >= 0 of the
-    ball, it is enough that p(x) - Σ y(x) g(x) - ν (1 - |x|²) is at least zero on the ball. Of this polynomial, terms of
-    degree three and more are bounded by their size, and the others are positive if their matrix is positive definite.
+    With multipliers y(x) >= 0 of cuts g(x) >= 0, which are polynomials, and ν[i] >= 0 of the sides of the cube, it is
+    enough that p(x) - Σ y(x) g(x) - Σ ν[i] (1 - x[i]²) is at least zero on the cube. Of this, terms of degree three and
+    more are bounded by their size, and the others are positive if their matrix is positive definite.
     """
-    k = enclosure.dimension
-    ball = arb(part["ball"].number())
-    require(bool(ball >= 0), f"{part.place}: a multiplier is negative")
-    rest = dict(polynomial)
+    k, rest = enclosure.dimension, dict(polynomial)
+    sides = part["cube"].balls(k)
+    require(all(bool(nu >= 0) for nu in sides), f"{part.place}: a multiplier is negative")
     for item in part["multipliers"]:
-        left, *other = [_left(number, enclosure) for number in (item[0] if type(item[0].value) is list else [item[0]])]
-        require(len(other) < 2, f"{item.place}: a product is one of two half-spaces")
-        _subtract(rest, _multiplier(item[1], k), _times(left, other[0]) if other else left)
+        left, multiplier = enclosure.cuts[item[0].whole(len(enclosure.cuts))].left, _multiplier(item[1], enclosure)
+        if left is None:
+            raise Rejected(f"{item.place}: the half-space depends on parameters that are called idle")
+        work(len(left) * len(multiplier) * 2)
+        for a, y in multiplier.items():
+            for b, c in left.items():
+                e = tuple(map(sum, zip(a, b, strict=True)))
+                rest[e] = rest.get(e, arb(0)) - y * c
     matrix = [[arb(0)] * (k + 1) for _ in range(k + 1)]
     for e, c in rest.items():
         if sum(e) <= 2:
             places = [0, 0, *(i for i, power in enumerate(e, start=1) for _ in range(power))]
             matrix[places[-1]][places[-2]] += c / 2
             matrix[places[-2]][places[-1]] += c / 2
-    matrix[0][0] -= size_on_ball({e: c for e, c in rest.items() if sum(e) > 2})
+    matrix[0][0] -= enclosure.size({e: c for e, c in rest.items() if sum(e) > 2})
     if all(c.is_zero() for row in matrix for c in row[1:]):  # a constant, which may be zero
         return bool(matrix[0][0] >= 0)
-    matrix[0][0] -= ball
-    for i in range(1, k + 1):
-        matrix[i][i] += ball
+    matrix[0][0] -= sums(sides)
+    for i, nu in enumerate(sides, start=1):
+        matrix[i][i] += nu
     return is_positive_definite(matrix)
 
 
-def _multiplier(part: Part, k: int) -> dict[Exponents, Ball]:
-    """Return a polynomial that is at least zero on the ball, given its coefficients up to some degree."""
+def _multiplier(part: Part, enclosure: Enclosure) -> dict[Exponents, Ball]:
+    """Return a polynomial that is at least zero on the cube, given its coefficients up to some degree."""
+    k = enclosure.dimension
     degree = next((m for m in range(_MAX_DEGREE + 1) if comb(k + m, k) == len(part)), None)
     if degree is None:
         part.refuse("expected the coefficients of a polynomial")
     numbers = part.balls(len(part))
     found = dict(zip(monomials(k, degree), numbers, strict=True))
-    require(bool(numbers[0] >= size_on_ball(found)), f"{part.place}: a multiplier is negative")
+    require(bool(numbers[0] >= enclosure.size(found)), f"{part.place}: a multiplier is negative")
     return found
-
-
-def _left(part: Part, enclosure: Enclosure) -> dict[Exponents, Ball]:
-    """Return the polynomial of a cut, which is at least zero."""
-    left = enclosure.cuts[part.whole(len(enclosure.cuts))].left
-    if left is None:
-        raise Rejected(f"{part.place}: the half-space depends on parameters that are called idle")
-    return left
-
-
-def _times(left: dict[Exponents, Ball], right: dict[Exponents, Ball]) -> dict[Exponents, Ball]:
-    product: dict[Exponents, Ball] = {}
-    _subtract(product, {e: -c for e, c in left.items()}, right)
-    return product
-
-
-def _subtract(
-    polynomial: dict[Exponents, Ball], multiplier: dict[Exponents, Ball], left: dict[Exponents, Ball]
-) -> None:
-    """Subtract y(x) g(x)."""
-    work(len(multiplier) * len(left) * 2)
-    for a, y in multiplier.items():
-        for b, number in left.items():
-            above = tuple(map(sum, zip(a, b, strict=True)))
-            polynomial[above] = polynomial.get(above, arb(0)) - y * number

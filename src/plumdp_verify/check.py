@@ -11,7 +11,7 @@ from flint import ctx
 from .all_policies import check_all, read_all
 from .bets import check_bets, half_spaces_from_bets
 from .bracket import Side, check_brackets, check_support
-from .chain import read_chain
+from .chain import Chain, read_chain
 from .claim import (
     CERTIFICATE,
     WITNESS,
@@ -25,14 +25,13 @@ from .claim import (
 )
 from .comparison import check_same_question
 from .counts import CountedRows, read_data
-from .enclosure import read_enclosure
 from .evidence import Likelihood, read_likelihood
 from .half_spaces import HalfSpace, check_inside, half_spaces_from_space, half_spaces_from_tangents
 from .intervals import ONCE, check_once, earlier_counts, half_spaces_from_intervals
 from .laws import check_laws, check_points
 from .misfit import check_parts
+from .pieces import Piece, read_pieces, widest
 from .reading import Part, Rejected, limited_work, require
-from .renewed import check_sizes
 from .report import ALONE, AUTOMATON, CHAIN, COUNTS, SETTINGS, SPACE, TABLE_ROWS, Report
 from .studies import check_studies, half_spaces_from_studies
 from .table_check import check_table
@@ -107,7 +106,6 @@ def check_parameters(claim: Claim, witness: Part, report: Report) -> Claim:
         if witness["set"]["bets"].value is not None:
             check_bets(witness["set"]["bets"], data)
             check_points(witness["set"]["bets"], data, witness["set"]["space_law"])
-            check_sizes(witness["set"]["bets"], data, witness["set"]["space_law"])
     with report.layer("set"):
         likelihoods = [read_likelihood(part, data) for part in witness["set"]["likelihoods"]]
         half_spaces = half_spaces_of(witness, data, likelihoods)
@@ -115,19 +113,34 @@ def check_parameters(claim: Claim, witness: Part, report: Report) -> Claim:
         rests = [check_once(intervals, data, chain) for chain in chains if intervals.value is not None]
         report.trusted += [ONCE] if any(rests) else []
         report.trusted += earlier_counts(intervals) if intervals.value is not None else ()
-        enclosure = read_enclosure(witness["set"]["ball"], data, half_spaces, likelihoods)
-        check_inside(witness["set"]["ball"], data, half_spaces, likelihoods)
+        pieces = list(read_pieces(witness["pieces"], data, half_spaces))
+        check_inside(witness["pieces"]["root"], data, half_spaces, likelihoods)
     with report.layer("values"):
-        sides = []
-        for part, chain in zip(parts, chains, strict=True):
-            sides.append(Side(chain, read_functions(part["values"], chain, enclosure.dimension)))
-            check_functions(part["values"], chain, enclosure, sides[-1].functions, data.misfit)
-        if everything is not None and claim.all_policies is not None:
-            sides.append(check_all(witness["all_policies"], everything, enclosure, claim.all_policies, data.misfit))
+        known = {each.item.place: _sides(each, chains, everything, claim, data) for each in pieces if each.has_values}
     with report.layer("bracket"):
-        if "support" in witness:
-            check_support(witness["support"], data.names, enclosure, data.misfit)
-        return check_brackets(witness, sides, enclosure, claim)
+        proved = []
+        for piece in pieces:
+            if piece.is_whole:
+                require(piece.functions in known, f"{piece.item.place}: it has no functions")
+                if "support" in witness:
+                    check_support(piece.item["support"], witness["support"], data.names, piece.cube, data.misfit)
+                sides = [each.on(piece.halvings) for each in known[piece.functions]]
+                proved.append(check_brackets(piece.item["brackets"], sides, piece.cube, claim))
+        return widest(proved)
+
+
+def _sides(
+    piece: Piece, chains: Sequence[Chain], everything: Chain | None, claim: Claim, data: CountedRows
+) -> list[Side]:
+    """Return the functions of a part of the cube, after a proof that they bound values there."""
+    part, sides = piece.item["values"], []
+    require(len(part) == len(chains) + (everything is not None), f"{part.place}: not one for each policy")
+    for item, chain in zip(part, chains, strict=False):
+        sides.append(Side(chain, read_functions(item, chain, piece.cube.dimension)))
+        check_functions(item, chain, piece.cube, sides[-1].functions, data.misfit)
+    if everything is not None and claim.all_policies is not None:
+        sides.append(check_all(part[len(chains)], everything, piece.cube, claim.all_policies, data.misfit))
+    return sides
 
 
 def _uses_order(part: Part) -> bool:

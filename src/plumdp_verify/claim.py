@@ -17,7 +17,7 @@ from .reading import Exact, Part, Rejected, read_bytes, read_json, require
 
 CERTIFICATE, WITNESS, RIVAL = "certificate.json", "witness.json", "rival.csv"
 _FILES = {CERTIFICATE, WITNESS, "policy.csv", "findings.json", "data.npz"}
-FORMAT = "plumdp/witness/1"
+FORMAT = "plumdp/witness/2"
 N_PILOTS = 6  # that data which may have ended at will might have had; each has an equal part of the error
 _SENTENCE = re.compile(r"The policy's value (?:lies between (\S+) and (\S+)|is (\S+)) with confidence (\S+) %\.")
 _NOTHING = re.compile(

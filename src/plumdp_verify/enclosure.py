@@ -1,21 +1,20 @@
-"""A ball that holds all parameters which the data allow, in coordinates of its own.
+"""A cube in coordinates of its own, and what cuts it.
 
-Points are ``centre + axes x + idle y``. Nothing depends on y. That all points of the set have |x| <= 1 is shown by
-looking at |x| = 1 alone: the set is convex, so that with a point outside of the ball it has one on its surface.
+Points are ``centre + axes x + idle y``, in the cube if no coordinate of x is beyond ±1. Nothing depends on y.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from flint import arb, fmpq, fmpq_mat
 
-from .arithmetic import is_positive_definite, norm
+from .arithmetic import sums
 from .counts import CountedRows
-from .evidence import Likelihood
 from .half_spaces import HalfSpace
-from .polynomials import Exponents, Polynomial, monomials, substitute
+from .polynomials import Exponents, Polynomial, size_of, substitute
 from .reading import Ball, Exact, Part, Rejected, dot, require, work
 
 _SMALL = fmpq(1, 10**6)
@@ -23,7 +22,7 @@ _SMALL = fmpq(1, 10**6)
 
 @dataclass(frozen=True)
 class Cut:
-    """The points at which a polynomial in the coordinates of a ball is at least zero; None if it has idle ones."""
+    """The points at which a polynomial in the coordinates of a cube is at least zero; None if it has idle ones."""
 
     left: dict[Exponents, Ball] | None
     is_half_space: bool = True
@@ -31,12 +30,17 @@ class Cut:
 
 @dataclass(frozen=True)
 class Enclosure:
-    """The coordinates of a ball, and what cuts it: first half-spaces, then the parabolas of those that are tangents."""
+    """The coordinates of a cube, and what cuts it."""
 
     centre: list[Exact]
     axes: list[list[Exact]]  # (k) of d numbers
     idle: list[list[Exact]]  # (d - k) of d numbers
-    cuts: list[Cut]
+    cuts: Sequence[Cut]
+    radius: Ball | None = None  # of a ball that holds the set as well, if there is one
+
+    def size(self, polynomial: Mapping[Exponents, Ball]) -> Ball:
+        """Return a bound on how far a polynomial in x differs from its constant."""
+        return size_of(polynomial, self.radius)
 
     @property
     def dimension(self) -> int:
@@ -60,21 +64,11 @@ class Enclosure:
         return {e[:k]: coefficient for e, coefficient in moved.items()}
 
 
-def read_enclosure(
-    part: Part, data: CountedRows, half_spaces: Sequence[HalfSpace], likelihoods: Sequence[Likelihood]
-) -> Enclosure:
-    """Return a ball after a proof that it holds all points of the set."""
-    enclosure = make_enclosure(part, data, half_spaces)
-    if enclosure.dimension:
-        _check(part, enclosure, data, likelihoods)
-    return enclosure
-
-
 def make_enclosure(part: Part, data: CountedRows, half_spaces: Sequence[HalfSpace]) -> Enclosure:
-    """Return the coordinates of a ball, whatever it holds."""
+    """Return the coordinates of a cube, whatever it holds, and what cuts it."""
     d, k = len(data.names), len(part["axes"])
     require(k <= d, f"{part.place}: there are more axes than parameters")
-    work(d**3 + d**2 * (len(data.members) + len(half_spaces)))
+    work(d**3 + d**2 * len(data.members))
     centre = part["centre"].numbers(d)
     axes, idle = part["axes"].matrix(k, d), part["idle"].matrix(d - k, d)
     bits = max((number.height_bits() for row in [*axes, *idle] for number in row), default=0)
@@ -83,10 +77,34 @@ def make_enclosure(part: Part, data: CountedRows, half_spaces: Sequence[HalfSpac
     for member in data.members:
         free = all(dot(member.slopes, direction) == 0 for direction in idle)
         require(free, f"{part.place}: an outcome depends on parameters that are called idle")
-    empty = Enclosure(centre, axes, idle, [])
-    cuts = [_curved(each, empty) if each.curved else _cut(each, empty) for each in half_spaces]
-    cuts += [_parabola(each, each.likelihood, data, empty) for each in half_spaces if each.likelihood]
-    return Enclosure(centre, axes, idle, cuts)
+    return with_cuts(Enclosure(centre, axes, idle, []), data, half_spaces)
+
+
+def with_cuts(empty: Enclosure, data: CountedRows, half_spaces: Sequence[HalfSpace]) -> Enclosure:
+    """Return coordinates with all that cuts the cube, in these coordinates."""
+    return replace(empty, cuts=Cuts(empty, data, half_spaces))
+
+
+class Cuts(Sequence[Cut]):
+    """What cuts a cube, in its coordinates once it is asked for: half-spaces, each tangent followed by a parabola."""
+
+    def __init__(self, empty: Enclosure, data: CountedRows, half_spaces: Sequence[HalfSpace]) -> None:
+        self._empty, self._data, self._known = empty, data, dict[int, Cut]()
+        self._sources = [(each, i) for each in half_spaces for i in range(1 + (each.likelihood is not None))]
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def __getitem__(self, place: Any) -> Any:
+        if place not in self._known:
+            work(len(self._empty.centre) ** 2)
+            each, is_parabola = self._sources[place]
+            make = _curved if each.curved else _cut
+            given = (
+                _parabola(each, each.likelihood, self._data, self._empty) if is_parabola else make(each, self._empty)
+            )
+            self._known[place] = given
+        return self._known[place]
 
 
 def _cut(half_space: HalfSpace, enclosure: Enclosure) -> Cut:
@@ -110,7 +128,7 @@ def _left(offset: Ball, row: Sequence[Ball], square: Sequence[Sequence[Ball]]) -
 
 
 def _curved(half_space: HalfSpace, enclosure: Enclosure) -> Cut:
-    """Return what a half-space that is curved by products of parameters leaves of a ball."""
+    """Return what a half-space that is curved by products of parameters leaves of a cube."""
     d = len(enclosure.centre)
     flat = {tuple(int(i == m) for m in range(d)): b for i, b in enumerate(half_space.row) if b}
     try:
@@ -123,11 +141,12 @@ def _curved(half_space: HalfSpace, enclosure: Enclosure) -> Cut:
     return Cut(left, is_half_space=False)
 
 
-def _parabola(tangent: HalfSpace, likelihood: Likelihood, data: CountedRows, enclosure: Enclosure) -> Cut:
-    """Return what a likelihood leaves of a ball, by a parabola that touches it where a tangent does.
+def _parabola(tangent: HalfSpace, likelihood: Any, data: CountedRows, enclosure: Enclosure) -> Cut:
+    """Return what a likelihood leaves of a cube, by a parabola that touches it where a tangent does.
 
-    With f = y at the point where it touches, s = f/y - 1 is s₀ + β·x in the ball, and so at most t = s₀ + |β|, or zero.
-    As ln(1 + s) <= s - κ(t) s² / 2 (see below), threshold <= Σ seen ln f is at most Σ seen (ln y + s - κ(t) s² / 2).
+    With f = y at the point where it touches, s = f/y - 1 is s₀ + β·x, and so at most t = s₀ + Σ|β|, or zero.
+    As ln(1 + s) <= s - κ(t) s² / 2 for s <= t, with κ(t) = 2 (t - ln(1 + t)) / t², threshold <= Σ seen ln f is at
+    most Σ seen (ln y + s - κ(t) s² / 2).
     """
     centre, axes, k = enclosure.centre, enclosure.axes, enclosure.dimension
     work(len(data.members) * (len(centre) + 1) * (k + 1) + (k + 1) ** 3)
@@ -136,79 +155,14 @@ def _parabola(tangent: HalfSpace, likelihood: Likelihood, data: CountedRows, enc
         if n:
             start = arb(member.at(centre) / y - 1)
             slopes = [arb(dot(member.slopes, axis) / y) for axis in axes]
-            bend = n * _curvature((start + norm(slopes)).max(arb(0))) / 2
+            reach = sums([abs(a) for a in slopes])
+            bend = n * _curvature((start + reach).max(arb(0))) / 2
             offset += n * (arb(y).log() + start) - bend * start * start
             for i, a in enumerate(slopes):
                 row[i] -= n * a - 2 * bend * start * a
                 for j, b in enumerate(slopes):
                     square[i][j] += bend * a * b
     return Cut(_left(offset, row, square), is_half_space=False)
-
-
-def _check(part: Part, enclosure: Enclosure, data: CountedRows, likelihoods: Sequence[Likelihood]) -> None:
-    """Require that no point x with |x| = 1 is on the way from the centre to a point of the set.
-
-    Quadratic functions are known not to be negative on such a way: products (o - q·x) (o' - q'·x) of two half-spaces
-    that the centre fulfils as well, and what the likelihood leaves. If the sum of some of these, with positive weights,
-    is negative wherever |x| = 1, there is no such point. With any multiple of 1 - |x|² added, which is zero there, that
-    is a matrix which is positive definite.
-    """
-    k = enclosure.dimension
-    sphere = arb(part["sphere"].number())
-    matrix = [[(sphere if i == 0 else -sphere) if i == j else arb(0) for j in range(k + 1)] for i in range(k + 1)]
-    for item in part["products"]:
-        weight = arb(item[2].number())
-        work((k + 1) ** 2)
-        require(bool(weight >= 0), f"{item.place}: the weight is negative")
-        one, other = (_coefficients(item[place], enclosure) for place in (0, 1))
-        for i in range(k + 1):
-            for j in range(k + 1):
-                matrix[i][j] -= weight * (one[i] * other[j] + one[j] * other[i]) / 2
-    if part["likelihood"].value is not None:
-        _subtract_likelihood(part["likelihood"], matrix, enclosure, data, likelihoods)
-    require(is_positive_definite(matrix), f"{part.place}: the ball does not hold all points that the data allow")
-
-
-def _coefficients(part: Part, enclosure: Enclosure) -> list[Ball]:
-    """Return the coefficients of o - q·x for a half-space that the centre fulfils."""
-    cut = enclosure.cuts[part.whole(len(enclosure.cuts))]
-    require(cut.is_half_space, f"{part.place}: this is curved, not a half-space")
-    require(cut.left is not None, f"{part.place}: the half-space depends on parameters that are called idle")
-    numbers = [(cut.left or {}).get(e, arb(0)) for e in monomials(enclosure.dimension, 1)]
-    require(bool(numbers[0] >= 0), f"{part.place}: the centre is not in the half-space")
-    return numbers
-
-
-def _subtract_likelihood(
-    part: Part, matrix: list[list[Ball]], enclosure: Enclosure, data: CountedRows, likelihoods: Sequence[Likelihood]
-) -> None:
-    """Subtract what the likelihood leaves, a quadratic function that is not negative, with a weight.
-
-    For s <= t, ln(1 + s) <= s - κ(t) s² / 2 with κ(t) = 2 (t - ln(1 + t)) / t². At |x| = 1, with β for the slopes of a
-    member over its probability f at the centre, s = β·x is at most t = |β|, so that threshold <= ℓ(x) is at most
-    ℓ(centre) + g·x - x·H x / 2, with g = Σ seen β and H = Σ seen κ β βᵀ. As ℓ is concave, a point between the centre
-    and one of the set is above the threshold as well.
-    """
-    likelihood = likelihoods[part["index"].whole(len(likelihoods))]
-    weight = arb(part["weight"].number())
-    require(bool(weight >= 0), f"{part.place}: the weight is negative")
-    value = arb(0)
-    for member, n in zip(data.members, likelihood.seen, strict=True):
-        if n:
-            f = member.at(enclosure.centre)
-            require(f > 0, f"{part.place}: a probability is not positive at the centre")
-            value += n * arb(f).log()
-            if any(member.slopes):
-                slopes = [arb(dot(member.slopes, axis) / f) for axis in enclosure.axes]
-                curvature = n * weight * _curvature(norm(slopes))
-                for i, a in enumerate(slopes, start=1):
-                    matrix[0][i] -= n * weight * a
-                    matrix[i][0] -= n * weight * a
-                    for j, b in enumerate(slopes, start=1):
-                        matrix[i][j] += curvature * a * b
-    excess = value - likelihood.threshold
-    require(bool(excess >= 0), f"{part.place}: the centre is not in the set of the likelihood")
-    matrix[0][0] -= 2 * weight * excess
 
 
 def _curvature(t: Ball) -> Ball:

@@ -62,10 +62,10 @@ def half_spaces_from_tangents(part: Part, data: CountedRows, likelihoods: Sequen
 
 
 def check_inside(
-    ball: Part, data: CountedRows, half_spaces: Sequence[HalfSpace], likelihoods: Sequence[Likelihood]
+    root: Part, data: CountedRows, half_spaces: Sequence[HalfSpace], likelihoods: Sequence[Likelihood]
 ) -> None:
-    """Require that a point which is given, or else the centre of the ball, is surely in the set."""
-    point = ball["inside" if "inside" in ball else "centre"].numbers(len(data.names))
+    """Require that a point which is given, or else the centre of the cube, is surely in the set."""
+    point = root["inside" if "inside" in root else "centre"].numbers(len(data.names))
     found = is_inside(point, data, half_spaces, likelihoods)
     require(found, "no point is known that the data allow: from a set without points everything would follow")
 

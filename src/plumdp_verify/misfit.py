@@ -8,13 +8,13 @@ misfit times the range of what follows. The likelihood has no part in this, as i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from flint import arb, fmpq
 
 from .arithmetic import max_of, min_of
 from .counts import OutcomePath
-from .polynomials import Exponents, size_on_ball
+from .polynomials import Exponents
 from .reading import Ball, Exact, Part, require
 
 _POSTERIOR = fmpq(9, 10)  # λ: share of the error at which intervals are made, and of the posterior within each end
@@ -70,8 +70,9 @@ def range_after(
     successors: Sequence[int],
     sign: int,
     zero: Exponents,
+    size: Callable[[Mapping[Exponents, Ball]], Ball],
 ) -> tuple[dict[Exponents, Ball], Ball]:
-    """Return a polynomial and a number whose sum bounds the range of h = u + sign · m over successors, in the ball.
+    """Return a polynomial and a number whose sum bounds the range of h = u + sign · m over successors, in the cube.
 
     The polynomial is the difference of the successors that have most and least at the centre. The number is how much
     others may have beyond them elsewhere.
@@ -82,18 +83,17 @@ def range_after(
     order = sorted(functions, key=lambda s: float(functions[s][zero].mid()))
     most, least = functions[order[-1]], functions[order[0]]
     above, below = arb(0), arb(0)
+
+    def largest(polynomial: Mapping[Exponents, Ball]) -> Ball:
+        return polynomial[zero] + size(polynomial)
+
     for other in order[1:-1]:
-        above = above.max(_largest(_difference(functions[other], most), zero))
-        below = below.max(_largest(_difference(least, functions[other]), zero))
+        above = above.max(largest(_difference(functions[other], most)))
+        below = below.max(largest(_difference(least, functions[other])))
     between = _difference(most, least)
-    opposite = _largest({e: -c for e, c in between.items()}, zero).max(arb(0))  # if they change places in the ball
+    opposite = largest({e: -c for e, c in between.items()}).max(arb(0))  # if they change places in the cube
     return between, (2 * opposite + above + below)
 
 
 def _difference(one: Mapping[Exponents, Ball], other: Mapping[Exponents, Ball]) -> dict[Exponents, Ball]:
     return {e: one.get(e, arb(0)) - other.get(e, arb(0)) for e in one.keys() | other.keys()}
-
-
-def _largest(polynomial: Mapping[Exponents, Ball], zero: Exponents) -> Ball:
-    """Return an upper bound on the ball."""
-    return polynomial[zero] + size_on_ball(polynomial)

@@ -144,21 +144,37 @@ def monomials(n: int, degree: int) -> list[Exponents]:
     return [tuple(each.count(i) for i in range(n)) for each in chosen]
 
 
-def size_on_ball(polynomial: Mapping[Exponents, Ball]) -> Ball:
-    """Return a bound on how far a polynomial differs from its constant at points x with |x| <= 1.
+def size_of(polynomial: Mapping[Exponents, Ball], radius: Ball | None) -> Ball:
+    """Return a bound on how far a polynomial differs from its constant where |x[i]| <= 1, and |x| <= radius if given.
 
-    A form of degree m with the coefficients c is at most its Bombieri norm there, by the inequality of Cauchy and
-    Schwarz: |Σ c x^a|² <= (Σ c² a!/m!) (Σ m!/a! x^(2a)), and the second sum is |x|^(2m).
+    Each term is at most its coefficient. A form of degree m with the coefficients c is also at most its Bombieri norm
+    times radius^m, by the inequality of Cauchy and Schwarz: |Σ c x^a|² <= (Σ c² a!/m!) (Σ m!/a! x^(2a)), and the second
+    sum is |x|^(2m).
     """
-    squares: dict[int, Any] = {}
-    for exponents, coefficient in polynomial.items():
-        degree = sum(exponents)
-        if degree:
-            weight = _weight(exponents)
-            squares[degree] = squares.get(degree, 0) + coefficient * coefficient * weight
-    return sum((arb(square).nonnegative_part().sqrt() for square in squares.values()), start=arb(0))
+    sizes: dict[int, Ball] = {}
+    squares: dict[int, Ball] = {}
+    for exponents, c in polynomial.items():
+        if degree := sum(exponents):
+            sizes[degree] = sizes.get(degree, arb(0)) + abs(c)
+            if radius is not None:
+                squares[degree] = squares.get(degree, arb(0)) + c * c * _weight(exponents) * radius ** (2 * degree)
+    for degree, square in squares.items():
+        sizes[degree] = sizes[degree].min(square.nonnegative_part().sqrt())
+    return sum(sizes.values(), start=arb(0))
 
 
 @cache
 def _weight(exponents: Exponents) -> Exact:
     return fmpq(prod(map(factorial, exponents)), factorial(sum(exponents)))
+
+
+def halved(polynomial: Mapping[Exponents, Any], axis: int, side: int) -> dict[Exponents, Any]:
+    """Return a polynomial in the coordinates of one half (-1 or 1) of a cube along an axis: x = (side + x') / 2."""
+    result: dict[Exponents, Any] = {}
+    for e, c in polynomial.items():
+        power = e[axis]
+        work(power + 1)
+        for j in range(power + 1):
+            to = (*e[:axis], j, *e[axis + 1 :])
+            result[to] = result.get(to, 0) + c * (comb(power, j) * side ** (power - j)) / 2**power
+    return result

@@ -1,11 +1,11 @@
-"""Values of the policy at every point of the ball, by functions that one step cannot lower, or raise.
+"""Values of the policy at every point of the cube, by functions that one step cannot lower, or raise.
 
-Runs must end at every point of the ball, by the graph alone, or because every step lowers a number of steps T(s) >= 0:
+Runs must end at every point of the cube, by the graph alone, or because every step lowers a number of steps T(s) >= 0:
 
     T(s)  >  Σ f(x) T(successor)     in every open state.
 
 For the expected number of steps is then at most T over the least surplus. Discounted values need no end. The witness
-also gives for each open state s a polynomial u(s, x) and a margin m(s). If at all points of the ball
+also gives for each open state s a polynomial u(s, x) and a margin m(s). If at all points of the cube
 
     reward + discount · Σ f(x) (u - m)(successor)  >=  (u - m)(s)      in every open state,
 
@@ -13,13 +13,13 @@ with known values where runs are over, then u - m is below the value: in n steps
 then plus what u - m is worth there, which is bounded, and counts less and less as runs end. In the same way u + m is
 above the value, if one step does not raise it. Constants that one step keeps are exact, in fractions.
 
-An average in the long run needs no end either: with a polynomial g(x) and a number m, if at all points of the ball
+An average in the long run needs no end either: with a polynomial g(x) and a number m, if at all points of the cube
 
     |reward + Σ f(x) u(successor) - u(s) - g(x)|  <=  m      in every state,
 
 then what is earned in n steps is at most n (g + m) plus what u differs by, and at least n (g - m) less that.
 
-Points of the ball need not be parameters at which rows are probabilities. That the inequality holds at those too is
+Points of the cube need not be parameters at which rows are probabilities. That the inequality holds at those too is
 more than is needed.
 """
 
@@ -34,7 +34,7 @@ from flint import arb, fmpq
 from .chain import Chain, Step
 from .enclosure import Enclosure
 from .misfit import range_after
-from .polynomials import Exponents, Polynomial, add, constant, monomials, multiply, size_on_ball
+from .polynomials import Exponents, Polynomial, add, constant, monomials, multiply
 from .reading import Ball, Exact, Part, require, work
 
 _MAX_DEGREE = 16
@@ -93,7 +93,7 @@ def _polynomial(part: Part, order: list[Exponents]) -> dict[Exponents, Ball]:
 def check_functions(
     part: Part, chain: Chain, enclosure: Enclosure, functions: Functions, misfit: Exact, signs: Signs = (-1, 1)
 ) -> None:
-    """Require that runs end, and that one step does not lower u - m nor raise u + m at any point of the ball.
+    """Require that runs end, and that one step does not lower u - m nor raise u + m at any point of the cube.
 
     If rows may be off, this must hold for all of these rows. ``signs`` leaves out one of the two. If all that may be
     done is among the steps, it is a bound for all policies.
@@ -105,8 +105,8 @@ def check_functions(
     ]
     is_average = chain.kind == "average"
     must_end = chain.kind != "discounted" and not is_average and not chain.is_acyclic
-    if must_end and not _is_bound_without_end(signs, chain, functions, zero):
-        _check_end(part["steps"].balls(len(chain.open)), chain, forms, zero, misfit)
+    if must_end and not _is_bound_without_end(signs, chain, functions, enclosure):
+        _check_end(part["steps"].balls(len(chain.open)), chain, forms, enclosure, misfit)
     join, n = _joined_exponents(), len(enclosure.centre)
     tolerated = discount * arb(misfit)
     both = ((-1, functions.below, functions.value[0]), (1, functions.above, functions.value[1]))
@@ -122,10 +122,10 @@ def check_functions(
                 left = {e: left.get(e, arb(0)) + sign * claimed.get(e, arb(0)) for e in left.keys() | claimed.keys()}
                 surplus = functions.margin
             if misfit:
-                between, beyond = range_after(values, functions.margins, step.successors, sign, zero)
+                between, beyond = range_after(values, functions.margins, step.successors, sign, zero, enclosure.size)
                 left = {e: left.get(e, arb(0)) - tolerated * between.get(e, arb(0)) for e in left.keys() | between}
                 surplus -= tolerated * beyond
-            surplus += left.pop(zero, arb(0)) - size_on_ball(left)
+            surplus += left.pop(zero, arb(0)) - enclosure.size(left)
             words = f"does not stay {'below' if sign < 0 else 'above'} the value in one step"
             if is_average:
                 require(bool(surplus >= 0), f"state {node}: the average is not within its margin")
@@ -134,7 +134,7 @@ def check_functions(
                 require(is_fixed, f"state {node}: the function {words}")
 
 
-def _is_bound_without_end(signs: Signs, chain: Chain, functions: Functions, zero: Exponents) -> bool:
+def _is_bound_without_end(signs: Signs, chain: Chain, functions: Functions, enclosure: Enclosure) -> bool:
     """Return whether one side needs no end of runs, as no run earns less than zero.
 
     If u + m is nowhere below zero, it is above what is earned in n steps, for every n. And u - m is below the rewards
@@ -144,27 +144,27 @@ def _is_bound_without_end(signs: Signs, chain: Chain, functions: Functions, zero
         return False
     if signs == (-1,):
         return chain.kind == "until"
-    values = [(functions.above[node], functions.margins[node]) for node in chain.open]
-    is_above = all(bool(u.get(zero, arb(0)) + m - size_on_ball(u) >= 0) for u, m in values)
+    zero, values = (0,) * enclosure.dimension, [(functions.above[node], functions.margins[node]) for node in chain.open]
+    is_above = all(bool(u.get(zero, arb(0)) + m - enclosure.size(u) >= 0) for u, m in values)
     return chain.kind in ("reach", "total") and is_above
 
 
 def _check_end(
-    numbers: list[Ball], chain: Chain, forms: list[dict[Exponents, Ball]], zero: Exponents, misfit: Exact
+    numbers: list[Ball], chain: Chain, forms: list[dict[Exponents, Ball]], enclosure: Enclosure, misfit: Exact
 ) -> None:
-    """Require numbers of steps that every step lowers at all points of the ball."""
+    """Require numbers of steps that every step lowers at all points of the cube."""
     require(all(bool(number >= 0) for number in numbers), "a number of steps is negative")
-    steps_left = dict(zip(chain.open, numbers, strict=True))
+    zero, steps_left = (0,) * enclosure.dimension, dict(zip(chain.open, numbers, strict=True))
     for node, step in chain.open_steps():
         left: dict[Exponents, Ball] = {zero: -steps_left[node]}
         for successor, f in zip(step.successors, step.expressions, strict=True):
             if successor in steps_left:
                 for e, c in forms[f].items():
                     left[e] = left.get(e, arb(0)) + c * steps_left[successor]
-        surplus = -left.pop(zero) - size_on_ball(left)
+        surplus = -left.pop(zero) - enclosure.size(left)
         if misfit:
             after = [{zero: steps_left.get(successor, arb(0))} for successor in step.successors]
-            between, beyond = range_after(after, [arb(0)] * len(after), range(len(after)), 0, zero)
+            between, beyond = range_after(after, [arb(0)] * len(after), range(len(after)), 0, zero, enclosure.size)
             surplus -= arb(misfit) * (between[zero] + beyond)
         require(bool(surplus > 0), f"state {node}: it is not proved that runs end")
 

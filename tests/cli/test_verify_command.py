@@ -50,6 +50,15 @@ def test_a_witness_needs_a_folder(folder):
     assert ended.code == 2
 
 
+def test_a_result_without_a_witness_is_saved_and_says_why(folder, tmp_path):
+    result, runs = tmp_path / "l1", str(folder / "runs.parquet")
+    options = "--order", "runs", "--confidence-set", "l1", "-o", str(result), "--witness"
+    ended = plumdp("certify", "rover:10,10", runs, *options)
+    assert ended.code == 0
+    assert "warning: verify does not know 'l1' sets" in ended.err
+    assert sorted(file.name for file in result.iterdir()) == ["certificate.json", "data.npz", "policy.csv"]
+
+
 TABLE = """
 import plumdp
 

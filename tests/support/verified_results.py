@@ -176,6 +176,36 @@ def answered(folder: Path, text, *, model=None, counts=None, keeps_data=False):
     return answer
 
 
+def pieces_of(witness):
+    """Return the parts of a cube in a witness, larger ones first."""
+    found = [witness["pieces"]["tree"]]
+    for each in found:
+        found += each.get("halves", [])[1:]
+    return found
+
+
+def functions_of(witness, place=0):
+    """Return the functions of a chain on the first part that has some."""
+    return next(each for each in pieces_of(witness) if "values" in each)["values"][place]
+
+
+def brackets_of(witness, place=0):
+    """Return the multipliers of a bracket on all parts."""
+    return [each["brackets"][place] for each in pieces_of(witness) if "brackets" in each]
+
+
+def cut_end(end, place=0):
+    """Return a function to the multipliers of an end, on the first part that some cut matters for."""
+    return lambda witness: next(each[end] for each in brackets_of(witness, place) if each[end]["multipliers"])
+
+
+def changed_at(part, *path, to):
+    """Change what is at the end of a path of names, places and functions, or by a function."""
+    for name in path[:-1]:
+        part = name(part) if callable(name) else part[name]
+    part[path[-1]] = to(part[path[-1]]) if callable(to) else to
+
+
 def rewrite(folder: Path, change_witness=None, change_certificate=None):
     """Change the content of files, and write hashes that fit."""
     witness, certificate = (json.loads((folder / name).read_text()) for name in ("witness.json", "certificate.json"))

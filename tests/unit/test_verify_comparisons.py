@@ -6,7 +6,19 @@ from copy import deepcopy
 from dataclasses import replace
 
 import pytest
-from support.verified_results import COST, PROPERTY, compared, rehash, rewrite, small_counts, small_model
+from support.verified_results import (
+    COST,
+    PROPERTY,
+    changed_at,
+    compared,
+    cut_end,
+    functions_of,
+    pieces_of,
+    rehash,
+    rewrite,
+    small_counts,
+    small_model,
+)
 
 import plumdp
 from plumdp.base.errors import DataError
@@ -73,13 +85,11 @@ def said(old, new):
 def at(*path, to):
     """Change one number or text of the other policy's part of the witness, or by a function."""
 
-    def change(witness, certificate):
-        part = witness["comparison"]
-        for name in path[:-1]:
-            part = part[name]
-        part[path[-1]] = to(part[path[-1]]) if callable(to) else to
+    return lambda witness, certificate: changed_at(witness, *path, to=to)
 
-    return change
+
+def other_functions(witness):
+    return functions_of(witness, 1)
 
 
 def moved(end, by):
@@ -93,9 +103,12 @@ def exchanged(*names):
     """Exchange parts of both policies in the witness."""
 
     def change(witness, certificate):
-        for name in names:
+        if "chain" in names:
             other = witness["comparison"]
-            witness[name], other[name] = other[name], witness[name]
+            witness["chain"], other["chain"] = other["chain"], witness["chain"]
+        for piece in pieces_of(witness):
+            for name in {"values", "brackets"} & set(names) & set(piece):
+                piece[name][:2] = piece[name][1::-1]
 
     return change
 
@@ -122,7 +135,7 @@ def another_target(witness, certificate):
 
 def wide_margins(witness, certificate):
     """Functions of the other policy that hold, but are too far apart; its own bracket needs no proof."""
-    values = witness["comparison"]["values"]
+    values = other_functions(witness)
     values["margins"] = [0.05 / max(values["margins"]) * margin for margin in values["margins"]]
     certificate["comparison"]["second"] = [0.0, 1.0]
 
@@ -145,29 +158,29 @@ TAMPERING = {
     "a line in a name": ("files", told(names=["a\nb", "z"])),
     "a comparison without a witness": ("counts", lambda w, c: w.pop("comparison")),
     "a witness of no comparison": ("files", lambda w, c: c.pop("comparison")),
-    "another probability in the other chain": ("counts", at("chain", "expressions", 0, to="1/2*p")),
-    "another kind of value": ("counts", at("chain", "kind", to="total")),
-    "one minus the other value": ("counts", at("chain", "complement", to=True)),
+    "another probability in the other chain": ("counts", at("comparison", "chain", "expressions", 0, to="1/2*p")),
+    "another kind of value": ("counts", at("comparison", "chain", "kind", to="total")),
+    "one minus the other value": ("counts", at("comparison", "chain", "complement", to=True)),
     "another initial state": ("counts", both_from_another_state),
     "another target": ("counts", another_target),
-    "states without values": ("counts", at("chain", "states", "x", to=[])),
-    "an entry of the other chain": ("values", at("chain", "rows", 0, 1, to=lambda nodes: nodes[::-1])),
-    "a coefficient of the other function": ("values", at("values", "functions", 0, 0, to=lambda x: x + 1e-3)),
-    "a slope of the other function": ("values", at("values", "functions", 0, 1, to=lambda x: x + 1e-3)),
-    "no margin of the other function": ("values", at("values", "margins", 0, to=0.0)),
-    "a negative margin": ("values", at("values", "margins", 0, to=-1e-9)),
-    "too few steps of the other chain": ("values", at("values", "steps", 0, to=0.5)),
+    "states without values": ("counts", at("comparison", "chain", "states", "x", to=[])),
+    "an entry of the other chain": ("values", at("comparison", "chain", "rows", 0, 1, to=lambda nodes: nodes[::-1])),
+    "a coefficient of the other function": ("values", at(other_functions, "functions", 0, 0, to=lambda x: x + 1e-3)),
+    "a slope of the other function": ("values", at(other_functions, "functions", 0, 1, to=lambda x: x + 1e-3)),
+    "no margin of the other function": ("values", at(other_functions, "margins", 0, to=0.0)),
+    "a negative margin": ("values", at(other_functions, "margins", 0, to=-1e-9)),
+    "too few steps of the other chain": ("values", at(other_functions, "steps", 0, to=0.5)),
     "chains exchanged": ("values", exchanged("chain")),
     "the chain of the own policy": ("values", same_chain),
     "functions exchanged": ("values", exchanged("values")),
     "chains and functions exchanged": ("bracket", exchanged("chain", "values")),
-    "both sides exchanged": ("bracket", exchanged("chain", "values", "bracket")),
+    "both sides exchanged": ("bracket", exchanged("chain", "values", "brackets")),
     "a larger lower end of the difference": ("bracket", moved(0, 1e-3)),
     "a smaller upper end of the difference": ("bracket", moved(1, -1e-3)),
     "a narrower bracket of the other policy": ("bracket", lambda w, c: c["comparison"].update(second=[0.16, 0.18])),
     "margins of the other policy that are too wide": ("bracket", wide_margins),
-    "no multipliers of the difference": ("bracket", at("difference", "lower", "multipliers", to=[])),
-    "a negative multiplier": ("bracket", at("difference", "upper", "ball", to=-1.0)),
+    "no multipliers of the difference": ("bracket", at(cut_end("lower", 2), "multipliers", to=[])),
+    "a negative multiplier": ("bracket", at(cut_end("upper", 2), "cube", 0, to=-1.0)),
     "the difference with the opposite sign": ("bracket", opposite),
     "the wrong policy is called better": ("sentence", said("The first policy", "The second policy")),
     "the wrong side is called better": ("sentence", said("larger", "smaller")),

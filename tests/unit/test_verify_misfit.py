@@ -2,18 +2,20 @@
 
 import json
 import shutil
+from copy import deepcopy
 from itertools import product
 
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
-from support.verified_results import rehash, small_counts, witnessed, worn, worn_counts
+from support.verified_results import changed_at, functions_of, rehash, small_counts, witnessed, worn, worn_counts
 
 from plumdp.decisions import verify
 from plumdp_verify.chain import read_chain
 from plumdp_verify.counts import sure_classes
+from plumdp_verify.enclosure import Enclosure
 from plumdp_verify.misfit import log_tolerated, range_after
-from plumdp_verify.polynomials import monomials, parse
+from plumdp_verify.polynomials import monomials, parse, size_of
 from plumdp_verify.reading import Part, Rejected
 from plumdp_verify.values import _check_end
 
@@ -39,13 +41,7 @@ def test_bounds_with_a_misfit_are_verified_and_the_misfit_is_said_to_be_trusted(
 
 
 def at(*path, to):
-    def change(witness, certificate):
-        part = witness
-        for name in path[:-1]:
-            part = part[name]
-        part[path[-1]] = to(part[path[-1]]) if callable(to) else to
-
-    return change
+    return lambda witness, certificate: changed_at(witness, *path, to=to)
 
 
 def misfit_of_both(number):
@@ -75,7 +71,7 @@ def down(functions):
     return [[row[0] - 1e-3, *row[1:]] for row in functions]
 
 
-VALUES, INTERVALS = ("values",), ("set", "intervals")
+VALUES, INTERVALS = (functions_of,), ("set", "intervals")
 TAMPERING = {
     "a certificate without a misfit": ("files", lambda w, c: c.update(misfit=0.0)),
     "a witness without a misfit": ("files", lambda w, c: w.pop("misfit")),
@@ -93,7 +89,7 @@ TAMPERING = {
     "a larger error of intervals": ("budget", at(*INTERVALS, "error", to=lambda x: 2 * x)),
     "functions from below that are higher": ("values", at(*VALUES, "functions", to=up)),
     "functions from above that are lower": ("values", at(*VALUES, "above", to=down)),
-    "functions from above that are those from below": ("values", lambda w, c: w["values"].pop("above")),
+    "functions from above that are those from below": ("values", lambda w, c: functions_of(w).pop("above")),
     "a function that is missing": ("values", at(*VALUES, "above", to=lambda rows: rows[:-1])),
     "a margin of zero": ("values", at(*VALUES, "margins", 0, to=0.0)),
     "fewer steps": ("values", at(*VALUES, "steps", to=lambda steps: [0.1, *steps[1:]])),
@@ -116,17 +112,15 @@ def test_tampering_is_rejected_in_its_layer(saved, tmp_path, kind):
 def test_averages_of_rows_that_are_off_are_verified_and_tampering_with_them_is_found(tmp_path):
     witnessed(tmp_path / "result", "Rmax=? [ LRA ]", model=worn(), counts=worn_counts(), misfit=MISFIT)
     assert verify(tmp_path / "result").broken is None
-    before = content(tmp_path / "result")[0]
-    off = {
-        name: [before["values"][name][0] + side, *before["values"][name][1:]]
-        for name, side in (("average", 1e-2), ("above_average", -1e-2))
-    }
-    for name, changed in off.items():
-        (tmp_path / "result" / "witness.json").write_text(
-            json.dumps(before | {"values": before["values"] | {name: changed}})
-        )
-        rehash(tmp_path / "result")
-        assert verify(tmp_path / "result").broken.layer == "values"
+    for name, side in (("average", 1e-2), ("above_average", -1e-2)):
+        before = content(tmp_path / "result")[0]
+        changed = deepcopy(before)
+        functions_of(changed)[name][0] += side
+        for each in (changed, before):
+            (tmp_path / "result" / "witness.json").write_text(json.dumps(each))
+            rehash(tmp_path / "result")
+            broken = verify(tmp_path / "result").broken
+            assert (broken and broken.layer) == ("values" if each is changed else None)
 
 
 def worst_and_best(chain, x, misfit):
@@ -163,16 +157,14 @@ def moved(row, after, misfit):
 
 
 def test_functions_are_below_and_above_the_values_of_all_rows_that_are_off(saved):
-    """At points of the ball, against natures that move mass in every step, which sweeps find."""
+    """At points of the cube, against natures that move mass in every step, which sweeps find."""
     witness, _ = content(saved)
     chain = read_chain(Part(witness["chain"], "chain"), witness["parameters"])
-    ball, values = witness["set"]["ball"], witness["values"]
+    root, values = witness["pieces"]["root"], functions_of(witness)
     start = chain.open.index(chain.initial)
-    k = len(ball["axes"])
+    k = len(root["axes"])
     for x in product((-0.9, 0.4), repeat=k):
-        if np.linalg.norm(x) > 1:
-            continue
-        point = np.array(ball["centre"]) + np.array(x) @ np.array(ball["axes"])
+        point = np.array(root["centre"]) + np.array(x) @ np.array(root["axes"])
         powers = np.array([np.prod(np.power(x, e)) for e in monomials(k, values["degree"])])
         low, high = (float(np.array(values[name][start]) @ powers) for name in ("functions", "above"))
         worst, best = worst_and_best(chain, point, MISFIT)
@@ -187,10 +179,11 @@ def test_runs_must_end_whatever_rows_that_are_off_do():
     given = {"kind": "reach", "complement": False, "discount": "1", "initial": 0, "target": [1], "avoid": []}
     chain = read_chain(Part(given | {"expressions": ["p", "-p + 1"], "rows": rows}, "chain"), ["p"])
     forms = [{(0,): arb(0.15), (1,): arb(0.05)}, {(0,): arb(0.85), (1,): arb(-0.05)}]
+    line = Enclosure([fmpq(0)], [[fmpq(1)]], [], [])
     for misfit in (fmpq(0), fmpq(9, 100)):
-        _check_end([arb(20)], chain, forms, (0,), misfit)
+        _check_end([arb(20)], chain, forms, line, misfit)
     with pytest.raises(Rejected, match="it is not proved that runs end"):
-        _check_end([arb(20)], chain, forms, (0,), fmpq(12, 100))
+        _check_end([arb(20)], chain, forms, line, fmpq(12, 100))
 
 
 def test_the_range_of_functions_is_bounded_at_points():
@@ -200,7 +193,7 @@ def test_the_range_of_functions_is_bounded_at_points():
         values = [dict(zip(order, map(arb, (0.3 * rng.normal(size=6)).tolist()), strict=True)) for _ in range(4)]
         margins = [arb(m) for m in (0.1 * rng.random(4)).tolist()]
         sign = int(rng.choice([-1, 1]))
-        polynomial, beyond = range_after(values, margins, [0, 1, 2, 3], sign, zero)
+        polynomial, beyond = range_after(values, margins, [0, 1, 2, 3], sign, zero, lambda p: size_of(p, None))
         for _ in range(8):
             x = rng.normal(size=2)
             x *= rng.random() / np.linalg.norm(x)

@@ -3,16 +3,14 @@
 import json
 import re
 import shutil
-from math import inf
 
 import pytest
-from support.verified_results import rehash, small_counts, small_model, witnessed_online
+from support.verified_results import rehash, witnessed_online
 from typer.testing import CliRunner
 
 import plumdp
 from plumdp.base.errors import DataError
 from plumdp.cli import app
-from plumdp.cli.online import _with_one_end
 from plumdp.decisions import verify
 
 
@@ -112,21 +110,6 @@ def test_the_command_saves_a_result_that_is_verified(tmp_path):
     done = CliRunner().invoke(app, ["verify", str(folder)])
     assert done.exit_code == 0
     assert "no policy" not in done.output  # which is not checked, so that it is not in the sentence
-
-
-ENDS = {
-    'Pmax=? [ F "goal" ]': ("upper", 1.0),
-    'Rmin=? [ F "end" ]': ("lower", 0.0),
-    "Rmin=? [ LRA ]": ("lower", -inf),
-}
-
-
-@pytest.mark.parametrize("text", ENDS)
-def test_an_end_that_is_not_proved_is_left_out(text):
-    certificate = plumdp.certify(small_model(), small_counts(200), text, confidence_set="interval")
-    left = _with_one_end(certificate, plumdp.parse_property(text, small_model()))
-    assert getattr(left, ENDS[text][0]) == ENDS[text][1]
-    assert left.bound == certificate.bound
 
 
 def test_a_witness_needs_a_folder():

@@ -9,7 +9,7 @@ import pytest
 from paid_models import COST as PAID
 from paid_models import counts_of as paid_counts
 from paid_models import one_payment
-from support.verified_results import COST, PROPERTY, answered, compared, witnessed, worn, worn_counts
+from support.verified_results import COST, PROPERTY, answered, compared, functions_of, witnessed, worn, worn_counts
 from support.verified_tables import counts_of, from_log, proposed, walk, without_order
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -71,9 +71,9 @@ def test_witnesses_of_tables_fit_their_schema():
 def test_what_does_not_fit_is_told(witnesses):
     validator = pytest.importorskip("jsonschema").Draft202012Validator(SCHEMA)
     changes = {
-        "no bracket": lambda witness: witness.pop("bracket"),
+        "no brackets": lambda witness: witness["pieces"]["tree"].pop("brackets"),
         "another part": lambda witness: witness.update(more=1),
-        "a negative margin": lambda witness: witness["values"]["margins"].__setitem__(0, -1.0),
+        "a negative margin": lambda witness: functions_of(witness)["margins"].__setitem__(0, -1.0),
         "a count that is not whole": lambda witness: witness["rows"][0]["seen"]["all"].__setitem__(0, 0.5),
         "another kind": lambda witness: witness["chain"].update(kind="worst"),
     }

@@ -101,11 +101,14 @@ PARTS = {
         "__import__('os').system('touch hacked')",
         "not a polynomial in p, q: \"__import__('os').system('touch hacked')\"",
     ],
-    ("values", "margins", 0): [1e400, "witness.json is not JSON that can be read"],
-    ("values", "margins", 1): ["x" * 100, f"witness.json: values: margins[1]: expected a number, found '{'x' * 39}…"],
-    ("set", "ball", "axes"): [
+    ("pieces", "tree", "values", 0, "margins", 0): [1e400, "witness.json is not JSON that can be read"],
+    ("pieces", "tree", "values", 0, "margins", 1): [
+        "x" * 100,
+        f"witness.json: pieces: piece 0: values[0]: margins[1]: expected a number, found '{'x' * 39}…",
+    ],
+    ("pieces", "root", "axes"): [
         [[1.0, 0.0]] * 3,
-        "witness.json: set: ball: there are more axes than parameters",
+        "witness.json: pieces: root: there are more axes than parameters",
     ],
 }
 
@@ -122,7 +125,11 @@ def test_parts_of_another_kind_are_refused_with_their_place(result, path):
     (result / "witness.json").write_text(text)
     rehash(result)
     broken = verify(result).broken
-    expected = "witness.json: values: margins[0]: expected a number, found inf" if value == float("inf") else message
+    expected = (
+        "witness.json: pieces: piece 0: values[0]: margins[0]: expected a number, found inf"
+        if value == float("inf")
+        else message
+    )
     assert str(broken) == expected
     assert not list(result.parent.rglob("hacked"))
 

@@ -8,7 +8,7 @@ import os
 import shutil
 
 import pytest
-from support.verified_results import rehash, rewrite, small_files, small_result, verdict
+from support.verified_results import brackets_of, rehash, rewrite, small_files, small_result, verdict
 
 from plumdp.decisions import verify
 from plumdp_verify import reading
@@ -124,7 +124,8 @@ def test_nothing_follows_from_a_set_without_points(files):
     witness["claim"] |= ends | {"sentence": "The policy's value lies between 0.98 and 0.999 with confidence 99.9 %."}
     witness["space"][0] = "-1"
     for side in ("lower", "upper"):
-        witness["bracket"][side] = {"multipliers": [[0, [100.0]]], "ball": 0.0}
+        for bracket in brackets_of(witness):
+            bracket[side] = {"multipliers": [[0, [100.0]]], "cube": [0.0, 0.0]}
     layer, message = verdict(witness, certificate | ends)
     assert (layer, message[:18]) == ("set", "no point is known ")
 
@@ -145,7 +146,8 @@ def test_a_class_that_no_row_draws_from_says_nothing(files):
     for likelihood in witness["set"]["likelihoods"]:
         likelihood["widths"] += [0.0, 0.0]
     for side in ("lower", "upper"):
-        witness["bracket"][side] = {"multipliers": [[len(witness["space"]) + 1, [100.0]]], "ball": 5000.0}
+        for bracket in brackets_of(witness):
+            bracket[side] = {"multipliers": [[len(witness["space"]) + 1, [100.0]]], "cube": [5000.0, 5000.0]}
     layer, message = verdict(witness, certificate | ends)
     assert (layer, message[-50:]) == ("set", "these are not all rows that try the event, or others"[-50:])
     seen = {name: [0, 0] for name in witness["rows"][0]["seen"]}

@@ -76,7 +76,7 @@ def test_random_changes_have_a_verdict_and_nothing_else():
         verdict(json.loads(text), certificate)
 
 
-PROPOSED = ("functions", "margins", "steps", "multipliers", "ball", "centre", "axes", "sphere", "weight", "point")
+PROPOSED = ("functions", "margins", "steps", "multipliers", "cube", "centre", "axes", "sides", "radius", "point")
 
 
 def test_a_false_claim_has_no_proof_among_random_ones():
@@ -89,7 +89,7 @@ def test_a_false_claim_has_no_proof_among_random_ones():
         forged = copy.deepcopy(witness)
         ends = {"lower": value + 1e-3} if rng.random() < 0.5 else {"upper": value - 1e-3}
         forged["claim"] |= ends
-        numbers = [at for at in places(forged) if set(at) & set(PROPOSED) and at[0] in ("set", "values", "bracket")]
+        numbers = [at for at in places(forged) if set(at) & set(PROPOSED) and at[0] in ("set", "pieces")]
         for *way, last in rng.sample(numbers, rng.choice((1, 3, 10))):
             parent = forged
             for name in way:

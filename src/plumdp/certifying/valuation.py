@@ -108,7 +108,7 @@ def by_pieces(sought: Sought, proofs: Proofs) -> Proof | str:
     whole = proofs.get("expansion")
     is_good = whole is not None and whole.remainder <= MATTERS * (whole.upper - whole.lower)
     is_possible = not question.model.no_points and question.model.graph.n_states <= _MOST_STATES
-    if is_good or not is_possible or sought.learned.witness:
+    if is_good or not is_possible:
         return ""
     rest = question.objective, region, sought.uncertain
     found = find_by_pieces(question.model, sought.policy, *rest, less=sought.less)

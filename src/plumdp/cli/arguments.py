@@ -250,7 +250,7 @@ Witness = Annotated[
     bool,
     typer.Option(
         "--witness",
-        help="Add to the folder what others need to check the result with plumdp verify, and use proofs that it knows.",
+        help="Add to the folder what others need to check the result with plumdp verify.",
     ),
 ]
 ReplaceResult = Annotated[bool, typer.Option("--force", help="Replace the result of an earlier run.")]

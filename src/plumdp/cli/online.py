@@ -6,7 +6,6 @@ import json
 import sys
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -18,7 +17,7 @@ from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
 from plumdp.cli import arguments as args
 from plumdp.cli.arguments import pairs
-from plumdp.cli.options import ModelOptions, load_with_one_property, require_confidence, require_new
+from plumdp.cli.options import ModelOptions, load_with_one_property, require_confidence, require_new, witness_of
 from plumdp.cli.results import EXIT_CODES, grid, prose, standard_output, with_command
 from plumdp.model.text import number_of
 
@@ -117,7 +116,10 @@ def online(
     else:
         _print(run, last[-1], until_gap, [f"{file}" for file in (output, policy, result) if file is not None])
     if result is not None:
-        certificate, proof = _certificate(last[-1], objective, relaxation, witness=witness)
+        record = last[-1]
+        certificate = plumdp.conclude(record.learned, objective, policy=record.policy, relaxation=relaxation)
+        certificate = with_command(certificate)
+        proof = witness_of(record.learned, certificate) if witness else ""
         certificate.save(result, witness=proof, force=force)
     code = EXIT_CODES[last[-1].status]
     raise typer.Exit(code or (NOT_REACHED if until_gap is not None and run.gap > until_gap else 0))
@@ -156,31 +158,6 @@ def _environment(
     if steps is None:
         raise DataError("say with --max-steps where a run is cut off")
     return plumdp.online.simulator(model, point, rng=seed, max_steps=steps)
-
-
-def _certificate(
-    record: plumdp.online.OnlineRecord, objective: Objective, relaxation: Interval, *, witness: bool
-) -> tuple[plumdp.Certificate, str]:
-    """Return a certificate of a record, and its witness if it is asked for.
-
-    A record certifies one end. If no proof of the other one is found, the certificate does without it.
-    """
-    found = plumdp.conclude(record.learned, objective, policy=record.policy, relaxation=relaxation)
-    certificate = with_command(found)
-    if not witness:
-        return certificate, ""
-    try:
-        return certificate, plumdp.decisions.make_witness(record.learned, certificate)
-    except DataError:
-        certificate = _with_one_end(certificate, objective)
-        return certificate, plumdp.decisions.make_witness(record.learned, certificate)
-
-
-def _with_one_end(certificate: plumdp.Certificate, objective: Objective) -> plumdp.Certificate:
-    """Return a certificate whose other end holds for every value."""
-    if objective.direction == "max":
-        return replace(certificate, upper=1.0 if replace(objective, direction="min").is_vacuous(1.0) else inf)
-    return replace(certificate, lower=0.0 if replace(objective, direction="max").is_vacuous(0.0) else -inf)
 
 
 def _until(

@@ -275,8 +275,17 @@ class FolderOptions:
         is_explained = self.explain or is_on_disk
         results = [(each, plumdp.explain(learned, each) if is_explained else None) for each in certificates]
         data = None if is_on_disk else (learned.model, learned.counts)
-        witnesses = [plumdp.decisions.make_witness(learned, each) for each in certificates] if self.witness else []
+        witnesses = [witness_of(learned, each) for each in certificates] if self.witness else []
         write_results(results, self.output, data=data, witnesses=witnesses, force=self.force)
+
+
+def witness_of(learned: plumdp.Learned, certificate: plumdp.Certificate) -> str:
+    """Return the witness of a certificate, or nothing after a warning on standard error why it has none."""
+    try:
+        return plumdp.decisions.make_witness(learned, certificate)
+    except DataError as error:
+        print(f"warning: {error}", file=sys.stderr)
+        return ""
 
 
 def _with_warning(counts: plumdp.TransitionCounts) -> plumdp.TransitionCounts:

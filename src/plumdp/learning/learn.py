@@ -73,8 +73,8 @@ def learn(
         An earlier result for the same model, from other data or with another confidence. Whatever depends on the model
         alone is taken from it, which saves time.
     witness
-        Use only proofs that ``decisions.make_witness`` can write down for others to check. From few data bounds are
-        then wider: they are not proved on pieces of the region, and no bets are placed on differences in a table.
+        Use only proofs that ``decisions.make_witness`` can write down for others to check: no bets are placed on
+        differences in a table, whose bounds are then wider.
     confidence, confidence_set, events, misfit, evidence
         As of ``certify``.
 
@@ -88,8 +88,8 @@ def learn(
     >>> for text in texts:
     ...     certificate = conclude(learned, text)
     ...     print(f"{text:28} {certificate.lower:.3f} {certificate.upper:.3f}")
-    Pmin=? [ F<=10 "collision" ] 0.691 0.704
-    Pmin=? [ F "collision" ]     0.705 0.717
+    Pmin=? [ F<=10 "collision" ] 0.690 0.705
+    Pmin=? [ F "collision" ]     0.703 0.719
     """
     error, clock, data = error_of(confidence), Clock(), counts_of(counts)
     require_same_graph(model.counted.graph, data.graph)
@@ -131,7 +131,6 @@ def learn(
         rests_on=_rests_on(found, data if not misfit else replace(data, time=None)),
         questions=questions,
         misfit=float(misfit),
-        witness=witness,
         studies=with_errors(studies, found.budget.error_of("evidence", error)) if studies else (),
         cache=cache,
         options={

@@ -52,7 +52,6 @@ class Learned:
     questions: tuple[Question, ...] = ()  # those that were announced; certificates for all of them hold jointly
     fit: ModelFit | None = None  # whether the model explains the data, if that was tested
     misfit: float = 0.0  # how far rows may be off from those at one point of the space, in total variation
-    witness: bool = False  # whether all that follows must have a proof that can be written down
     studies: tuple[Study, ...] = ()  # whose evidence cuts the region
     cache: ModelCache | None = field(default=None, repr=False)  # parts that depend on the model alone
     options: Mapping[str, Any] = field(default_factory=dict)  # see ``plain_options``

@@ -46,7 +46,7 @@ def write_results(
 ) -> None:
     """Write certificates, their findings and the data to a new folder; several to folders 1, 2, … in it.
 
-    If there are witnesses (see ``make_witness``), there is one for each certificate.
+    If there are witnesses (see ``make_witness``), there is one for each certificate, empty if it has none.
 
     The files are prepared in a folder beside it, which then gets its name: a crash leaves the old result, or none. Each
     certificate carries hashes of all files, beside those of the counts and of the model.
@@ -70,7 +70,7 @@ def write_results(
         for number, (certificate, findings) in enumerate(results, start=1):
             folder = prepared if len(results) == 1 else prepared / f"{number}"
             folder.mkdir(exist_ok=True)
-            if witnesses:
+            if witnesses and witnesses[number - 1]:
                 (folder / WITNESS).write_text(witnesses[number - 1], encoding="utf-8", newline="\n")
             _write_files(certificate, findings, data, folder)
         _put(prepared, target)

@@ -1,7 +1,7 @@
 """Finds a function that no action raises, or lowers, which bounds the values of all policies. The checker decides.
 
 It is about the value of the policy that was found, in all states, and a margin for what other actions may add to that
-anywhere on the ball.
+anywhere on the cube.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from plumdp.model.question import Question
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
-from plumdp.verifying.bracket_part import DEGREES, Wanted, bracket_of, written_values
 from plumdp.verifying.chain_part import chain_part
-from plumdp.verifying.expansion import Expansion, expand, step_matrices
-from plumdp.verifying.sizes import sizes_on_ball
+from plumdp.verifying.cuts import sizes_of
+from plumdp.verifying.expansion import Expansion, expand, radius_of, step_matrices
 from plumdp_verify.chain import Chain
 from plumdp_verify.enclosure import Enclosure
 from plumdp_verify.polynomials import Exponents, monomials
@@ -50,24 +49,11 @@ def _has_all_actions(question: Question) -> bool:
     return bool((kept == there)[~objective.terms(graph).is_end].all())
 
 
-def prove_all(chain: Chain, wanted: Wanted, enclosure: Enclosure) -> dict[str, Any]:
-    """Return functions of the least degree that seem to prove an end for all policies, if any do, and multipliers."""
-    sign = 1 if (wanted.upper < np.inf) != chain.complement else -1
-    found: dict[str, Any] = {}
-    for degree in DEGREES if enclosure.dimension else (0,):
-        expansion = expand(chain, enclosure, degree)
-        raised = None if expansion is None else _with_all(chain, enclosure, expansion, sign)
-        if raised is None:
-            continue
-        bracket, missing, _ = bracket_of(wanted, [chain], [raised], enclosure)
-        found = {"values": written_values(raised), "bracket": bracket}
-        if missing <= 0:
-            break
-    return found
-
-
-def _with_all(chain: Chain, enclosure: Enclosure, expansion: Expansion, sign: int) -> Expansion | None:
+def expand_all(chain: Chain, enclosure: Enclosure, degree: int, sign: int) -> Expansion | None:
     """Return an expansion with margins that no action breaks on one side, or None if there are none."""
+    expansion = expand(chain, enclosure, degree)
+    if expansion is None:
+        return None
     place = {node: i for i, node in enumerate(chain.open)}
     nodes = np.array([place[node] for node, _ in chain.open_steps()], dtype=np.int64)
     matrices, earned = step_matrices(chain, enclosure)
@@ -78,24 +64,26 @@ def _with_all(chain: Chain, enclosure: Enclosure, expansion: Expansion, sign: in
         for a, matrix in matrices.items():
             both = tuple(x + y for x, y in zip(a, b, strict=True))
             change[both] = change.get(both, 0.0) + matrix @ u
-    added = np.maximum(sign * change.pop(zero, np.zeros(n)) + sizes_on_ball(change, n), 0.0)
+    added = np.maximum(sign * change.pop(zero, np.zeros(n)) + sizes_of(change, n, radius_of(enclosure)), 0.0)
     least = _LEAST * float(np.abs(expansion.coefficients[:, 0]).max(initial=0.0))
     stays = np.array([set(step.successors) == {node} and chain.discount == 1 for node, step in chain.open_steps()])
     is_free = stays & (added <= least)  # exactly, however often it is done
-    margins = _sums(np.where(is_free, 0.0, added + least), nodes, matrices, zero)
-    steps = _sums(np.ones(n), nodes, matrices, zero)
+    margins = _sums(np.where(is_free, 0.0, added + least), nodes, matrices, zero, radius_of(enclosure))
+    steps = _sums(np.ones(n), nodes, matrices, zero, radius_of(enclosure))
     if margins is None:
         return None
     return replace(expansion, margins=margins, steps=np.zeros(len(margins)) if steps is None else steps)
 
 
-def _sums(added: FloatArray, nodes: Indices, matrices: dict[Exponents, Any], zero: Exponents) -> FloatArray | None:
+def _sums(
+    added: FloatArray, nodes: Indices, matrices: dict[Exponents, Any], zero: Exponents, radius: float | None
+) -> FloatArray | None:
     """Return the largest expected sum of what is added in each step, over all policies and points; None if endless."""
     n_states = int(nodes.max(initial=-1)) + 1
     total, spared = np.zeros(n_states), added * (1 + _SPARE)
     for _ in range(_ROUNDS):
-        after = matrices[zero] @ total + sizes_on_ball(
-            {e: matrix @ total for e, matrix in matrices.items() if e != zero}, len(nodes)
+        after = matrices[zero] @ total + sizes_of(
+            {e: matrix @ total for e, matrix in matrices.items()}, len(nodes), radius
         )
         if (added + after <= total[nodes]).all():
             return total

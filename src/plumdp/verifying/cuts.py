@@ -1,23 +1,25 @@
-"""What cuts a ball: polynomials that are at least zero, with their terms up to degree two as arrays."""
+"""What cuts a cube: polynomials that are at least zero, with their terms up to degree two as arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import factorial, prod, sqrt
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from plumdp.base.rounding import UNDERFLOW
 from plumdp.model.graph import BoolArray, FloatArray
-from plumdp.verifying.sizes import sizes_on_ball
-from plumdp_verify.polynomials import Exponents
+from plumdp_verify.polynomials import Exponents, monomials
+
+Terms: TypeAlias = dict[Exponents, float]
+"""A polynomial, by its monomials."""
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """The points with rows·x + x·squares x + higher terms <= offsets, in the coordinates of a ball."""
+    """The points with rows·x + x·squares x + higher terms <= offsets, in the coordinates of a cube."""
 
     rows: FloatArray  # (n, k)
     offsets: FloatArray  # (n)
@@ -43,11 +45,6 @@ class Cuts:
         return Cuts(self.rows / lengths[:, None], self.offsets / lengths, self.squares / lengths[:, None, None], higher)
 
     @property
-    def degree(self) -> int:
-        """The largest degree of their terms."""
-        return max([1 + bool(self.squares.any()), *(sum(e) for terms in self.higher for e in terms)])
-
-    @property
     def is_flat(self) -> BoolArray:
         """Which cuts are half-spaces (n)."""
         return ~self.squares.any(axis=(1, 2)) & np.array([not terms for terms in self.higher], dtype=np.bool_)
@@ -65,20 +62,19 @@ class Cuts:
         """Return the derivatives of left sides (n, k) at a point."""
         return np.asarray(self.rows + 2 * self.squares @ x)
 
-    def terms(self, i: int) -> dict[Exponents, float]:
+    def terms(self, i: int) -> Terms:
         """Return the polynomial of a cut, which is at least zero."""
-        k = self.rows.shape[1]
-        return without({}, {(0,) * k: -1.0}, self, i)
+        k, square = self.rows.shape[1], self.squares[i]
+        found = dict(zip(monomials(k, 1), [float(self.offsets[i]), *(-self.rows[i]).tolist()], strict=True))
+        for m, n in zip(*np.nonzero(square), strict=True):
+            e = tuple(int(m == j) + int(n == j) for j in range(k))
+            found[e] = found.get(e, 0.0) - float(square[m, n])
+        return found | {e: -c for e, c in self.higher[i].items()}
 
     def only(self, chosen: Any) -> Cuts:
         """Return some of the cuts."""
         higher = tuple(self.higher[i] for i in chosen)
         return Cuts(self.rows[chosen], self.offsets[chosen], self.squares[chosen], higher)
-
-
-def cuts_ball(left: Mapping[Exponents, float]) -> bool:
-    """Return whether a polynomial may be below zero somewhere on the ball, by its norms."""
-    return sum(c for e, c in left.items() if not any(e)) < size_of(left)
 
 
 def to_degree_two(polynomial: Mapping[Exponents, float], k: int) -> tuple[float, FloatArray, FloatArray]:
@@ -94,26 +90,51 @@ def to_degree_two(polynomial: Mapping[Exponents, float], k: int) -> tuple[float,
     return polynomial.get((0,) * k, 0.0), linear, square
 
 
-def norm_of(exponents: Exponents) -> float:
-    """Return the norm of a monomial (see ``size_on_ball`` of the checker)."""
-    return sqrt(prod(map(factorial, exponents)) / factorial(sum(exponents)))
+def composed(polynomial: Mapping[Exponents, float], forms: Sequence[Terms]) -> Terms:
+    """Return a polynomial with affine functions in place of its variables."""
+    zero = (0,) * len(forms)
+    known: dict[Exponents, Terms] = {zero: {zero: 1.0}}
+
+    def power(e: Exponents) -> Terms:
+        if e not in known:
+            i = next(i for i, n in enumerate(e) if n)
+            known[e] = _times(power((*e[:i], e[i] - 1, *e[i + 1 :])), forms[i])
+        return known[e]
+
+    total: Terms = {}
+    for e, c in polynomial.items():
+        for b, number in power(e).items():
+            total[b] = total.get(b, 0.0) + c * number
+    return total
 
 
-def without(
-    polynomial: dict[Exponents, float], multiplier: dict[Exponents, float], cuts: Cuts, which: int
-) -> dict[Exponents, float]:
-    """Return p(x) - y(x) (offset - row·x - x·square x - higher terms) for one of some cuts."""
-    result, row, square = dict(polynomial), cuts.rows[which].tolist(), cuts.squares[which]
-    terms = [((), -float(cuts.offsets[which])), *(((i,), q) for i, q in enumerate(row))]
-    terms += [((i, j), float(square[i, j])) for i, j in zip(*np.nonzero(square), strict=True)]
-    powers = [(tuple(places.count(i) for i in range(len(row))), number) for places, number in terms]
-    for a, y in multiplier.items():
-        for b, number in (*powers, *cuts.higher[which].items()):
-            above = tuple(map(sum, zip(a, b, strict=True)))
-            result[above] = result.get(above, 0.0) + y * number
+def _times(left: Terms, right: Terms) -> Terms:
+    result: Terms = {}
+    for a, x in left.items():
+        for b, y in right.items():
+            e = tuple(map(sum, zip(a, b, strict=True)))
+            result[e] = result.get(e, 0.0) + x * y
     return result
 
 
-def size_of(polynomial: Mapping[Exponents, float]) -> float:
-    """Return a bound on how far a polynomial differs from its constant on the ball."""
-    return float(sum(sizes_on_ball({e: np.array([c]) for e, c in polynomial.items()}, 1)))
+def without(polynomial: Terms, multipliers: Mapping[int, Terms], cuts: Cuts) -> Terms:
+    """Return a polynomial less the products of multipliers with cuts, which are at least zero."""
+    result = dict(polynomial)
+    for i, y in multipliers.items():
+        for e, c in _times(y, cuts.terms(i)).items():
+            result[e] = result.get(e, 0.0) - c
+    return result
+
+
+def sizes_of(polynomials: dict[Exponents, FloatArray], n: int, radius: float | None) -> FloatArray:
+    """Return bounds on how far the polynomials of states differ from constants (see ``size_of`` of the checker)."""
+    sizes: dict[int, FloatArray] = {}
+    norms: dict[int, FloatArray] = {}
+    for e, values in polynomials.items():
+        if degree := sum(e):
+            sizes[degree] = sizes.get(degree, 0.0) + np.abs(values)
+            weighted = sqrt(prod(map(factorial, e)) / factorial(degree)) * values
+            norms[degree] = np.hypot(norms.get(degree, 0.0), weighted)
+    if radius is not None:
+        sizes = {m: np.minimum(size, norms[m] * radius**m) for m, size in sizes.items()}
+    return np.asarray(sum(sizes.values(), start=np.zeros(n)))

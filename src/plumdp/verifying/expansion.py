@@ -1,4 +1,4 @@
-"""Finds polynomials that are close to the values of a chain on a ball, and margins between them and the values.
+"""Finds polynomials that are close to the values of a chain on a cube, and margins between them and the values.
 
 All of it is a proposal, in floats. The checker decides.
 """
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from plumdp.model.graph import FloatArray
+from plumdp.verifying.cuts import sizes_of
 from plumdp.verifying.rows_off import Ranges
-from plumdp.verifying.sizes import sizes_on_ball
 from plumdp_verify.chain import Chain
 from plumdp_verify.enclosure import Enclosure
 from plumdp_verify.polynomials import Exponents, monomials
@@ -52,7 +52,7 @@ class Expansion:
 def expand(
     chain: Chain, enclosure: Enclosure, degree: int, *, is_exact: bool = False, misfit: float = 0.0
 ) -> Expansion | None:
-    """Return an expansion of the values about the centre of a ball, or None if margins are not finite.
+    """Return an expansion of the values about the centre of a cube, or None if margins are not finite.
 
     ``is_exact`` says that nothing is rounded, as where the value does not depend on parameters. If rows may be off by a
     ``misfit``, there are two, of the chains in which each row loses most, and gains most, by it.
@@ -63,7 +63,8 @@ def expand(
     k, n = enclosure.dimension, len(chain.open)
     if n == 0:
         return Expansion(degree, np.zeros((0, len(monomials(k, degree)))), np.zeros(0), np.zeros(0))
-    zero, ranges = (0,) * k, Ranges(chain, misfit)
+    zero, radius = (0,) * k, radius_of(enclosure)
+    ranges = Ranges(chain, misfit, radius)
     solved = _expanded(matrices, earned, n, k, degree)
     if solved is None:
         return None
@@ -74,7 +75,7 @@ def expand(
         if len(sides) < 2:
             return None
     rounding = 0.0 if is_exact else _ROUNDING * max(float(np.abs(found[zero]).max()), _LEAST)
-    high = (sizes_on_ball(_high(each, matrices, earned, degree), n) + ranges.beyond(each) for each in sides)
+    high = (sizes_of(_high(each, matrices, earned, degree), n, radius) + ranges.beyond(each) for each in sides)
     missing = np.maximum.reduce(list(high)) + rounding
     rest = {e: matrix for e, matrix in matrices.items() if any(e)}
     margins, left = (_summed(each, rest, solve, ranges) for each in (missing, np.ones(n)))
@@ -84,6 +85,11 @@ def expand(
         return Expansion(degree, np.eye(1, len(found)).repeat(n, axis=0), np.zeros(n), left)
     below, above = (np.stack(list(each.values()), axis=1) for each in (sides[0], sides[-1]))
     return Expansion(degree, below, margins, left, above=above if misfit else None)
+
+
+def radius_of(enclosure: Enclosure) -> float | None:
+    """Return the radius of the ball of a cube, if it has one."""
+    return None if enclosure.radius is None else float(enclosure.radius.upper())
 
 
 def _expanded(
@@ -117,7 +123,8 @@ def _expand_average(chain: Chain, enclosure: Enclosure, degree: int, misfit: flo
     """Return an expansion of the average g and of u with g + u = reward + P u, or None if g is not unique."""
     matrices, earned = step_matrices(chain, enclosure, with_others=False)
     n, k, start = len(chain.open), enclosure.dimension, chain.open.index(chain.initial)
-    zero, ranges = (0,) * k, Ranges(chain, misfit)
+    zero, radius = (0,) * k, radius_of(enclosure)
+    ranges = Ranges(chain, misfit, radius)
     found = _averaged(matrices, earned, n, k, degree, start)
     if found is None:
         return None
@@ -127,7 +134,7 @@ def _expand_average(chain: Chain, enclosure: Enclosure, degree: int, misfit: flo
         sides = [each for each in (_averaged(*both, n, k, degree, start) for both in moved) if each is not None]
     if len(sides) < (2 if misfit else 1):
         return None
-    high = [sizes_on_ball(_high(u, matrices, earned, degree), n) + ranges.beyond(u) for u, _ in sides]
+    high = [sizes_of(_high(u, matrices, earned, degree), n, radius) + ranges.beyond(u) for u, _ in sides]
     margin = max(float(each.max()) for each in high) * (1 + _SPARE)
     margin += _ROUNDING * max(float(np.abs(found[0][zero]).max()), _LEAST)
     (below, g_below), (above, g_above) = sides[0], sides[-1]
@@ -222,13 +229,13 @@ def _high(
 
 
 def _summed(missing: FloatArray, matrices: dict[Exponents, Any], solve: Any, ranges: Ranges) -> FloatArray | None:
-    """Return the expected sum of what is missing in each state over a run, at the worst point of the ball.
+    """Return the expected sum of what is missing in each state over a run, at the worst point of the cube.
 
     What differs from the centre is added in rounds, until one adds no more than was spared; None if none does.
     """
     right, total = missing, solve(missing)
     for _ in range(_ROUNDS):
-        needed = missing + sizes_on_ball({e: matrix @ total for e, matrix in matrices.items()}, len(total))
+        needed = missing + sizes_of({e: matrix @ total for e, matrix in matrices.items()}, len(total), ranges.radius)
         needed += ranges.of_numbers(total)
         if not np.isfinite(needed).all() or (total < 0).any():
             return None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.model.graph import FloatArray
-from plumdp.verifying.sizes import sizes_on_ball
+from plumdp.verifying.cuts import sizes_of
 from plumdp_verify.chain import Chain
 from plumdp_verify.polynomials import Exponents
 
@@ -15,7 +15,8 @@ from plumdp_verify.polynomials import Exponents
 class Ranges:
     """The successors of open states, and what their values differ by, times the misfit and the discount."""
 
-    def __init__(self, chain: Chain, misfit: float) -> None:
+    def __init__(self, chain: Chain, misfit: float, radius: float | None) -> None:
+        self.radius = radius
         place = {node: i for i, node in enumerate([*chain.open, *chain.known])}
         self._size = misfit * float(chain.discount.p) / float(chain.discount.q)
         self._n, self._known = len(chain.open), np.array([float(chain.known[node].p) for node in chain.known])
@@ -67,7 +68,7 @@ class Ranges:
         for side, place in zip((1, -1), self._extremes(after[zero]), strict=True):
             less = {e: side * (v - np.repeat(v[place], self._counts)) for e, v in after.items()}
             over = np.where(np.arange(len(self._after)) == np.repeat(place, self._counts), 0.0, less[zero])
-            over += np.where(over == 0, 0.0, sizes_on_ball(less, len(self._after)))
+            over += np.where(over == 0, 0.0, sizes_of(less, len(self._after), self.radius))
             total += np.maximum(np.maximum.reduceat(over, self._first), 0.0)
         return 2 * self._size * total
 

@@ -1,7 +1,8 @@
 """Writes the witness of a certificate, all that a checker needs to prove it again from the counts.
 
-One more pass: the set is written with what proves it, a ball is drawn around it, and the values of the policy are
-expanded about the centre of the ball. Whatever is written here is a proposal, and nothing of it is trusted.
+One more pass: the set is written with what proves it, a cube is drawn around it, and the values of the policy are
+expanded about its centre, or about those of its parts. Whatever is written here is a proposal, and nothing of it is
+trusted.
 """
 
 from __future__ import annotations
@@ -16,33 +17,30 @@ import numpy as np
 
 from plumdp.base.errors import DataError, ModelError
 from plumdp.base.json_values import json_value, python_value
-from plumdp.certifying.pipeline import default_relaxation, relax
-from plumdp.certifying.valuation import Sought, prove
 from plumdp.confidence.estimates import estimate_inside, law_of_space
-from plumdp.confidence.likelihood import furthest_point
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray
 from plumdp.model.objective import Kind, digest
 from plumdp.model.policy import memory_of
 from plumdp.model.question import Question, ask
 from plumdp.result.certificate import Certificate
-from plumdp.solver.coupled.gradient import policy_gradient
-from plumdp.verifying.all_policies import all_actions_part, prove_all
-from plumdp.verifying.ball import LikelihoodForm, ball_part, coordinates_of, deepest_point
-from plumdp.verifying.bracket_part import Wanted, as_float, at_optima, prove_brackets, prove_support
+from plumdp.verifying.all_policies import all_actions_part
 from plumdp.verifying.chain_part import chain_part, relied_on
+from plumdp.verifying.coordinates import LikelihoodForm, as_float, coordinates_of, deepest_point
 from plumdp.verifying.counted import counted_part
 from plumdp.verifying.model_parts import shares_part, space_part
+from plumdp.verifying.pieces_part import Writer, pieces_part
 from plumdp.verifying.set_proof import KINDS, set_part
 from plumdp.verifying.table_witness import refuse_unknown_tables, table_content
+from plumdp.verifying.wanted import Wanted
 from plumdp_verify.all_policies import read_all
 from plumdp_verify.chain import Chain, read_chain
 from plumdp_verify.check import check_claim, exactly, half_spaces_of, policies_of
 from plumdp_verify.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
 from plumdp_verify.counts import CountedRows, read_data
-from plumdp_verify.enclosure import make_enclosure
 from plumdp_verify.evidence import Likelihood, read_likelihood
-from plumdp_verify.half_spaces import HalfSpace, half_spaces_from_tangents, is_inside
+from plumdp_verify.half_spaces import HalfSpace, is_inside
+from plumdp_verify.polynomials import parse
 from plumdp_verify.reading import Part, Rejected, read_json, require
 from plumdp_verify.report import Report
 
@@ -62,25 +60,8 @@ def make_witness(learned: Learned, certificate: Certificate) -> str:
     """
     text, broken = propose_witness(learned, certificate)
     if broken is not None:
-        if not learned.model.is_table and _is_on_pieces(learned, certificate):
-            raise DataError(
-                "verify does not know bounds on pieces of the region, so there is no witness of these bounds; "
-                "learn(…, witness=True) finds some that have one"
-            )
         raise DataError(f"no proof of these bounds was found, so there is no witness ({broken.layer}: {broken})")
     return text
-
-
-def _is_on_pieces(learned: Learned, certificate: Certificate) -> bool:
-    """Return whether the bounds on the policy's value, or on the difference to another one, rest on pieces."""
-    question = _question_of(learned, certificate)
-    uncertain = relax(learned, default_relaxation(learned), question.model)
-    policies = (
-        (certificate.policy, None),
-        *(() if certificate.rival is None else ((certificate.policy, certificate.rival),)),
-    )
-    proofs = (prove(Sought(learned, question, uncertain, *pair), {})[0] for pair in policies)
-    return any("pieces" in each for each in proofs)
 
 
 def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Rejected | None]:
@@ -184,51 +165,50 @@ def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any
 
 
 def _prove(content: dict[str, Any], learned: Learned, question: Question, certificate: Certificate) -> None:
-    """Add the set, values and bracket to the content of a witness."""
+    """Add the set, and its pieces with functions and brackets, to the content of a witness."""
     data = _counted(content)
-    content["set"] = set_part(learned, data)
+    content["set"] = set_part(learned, data) | {"tangents": []}
     if data is None:
         return
-    witness = Part(json.loads(json.dumps(content)), "witness")
+    witness = Part(json.loads(json.dumps(content)), WITNESS)
     claim = _claim(certificate, witness)
     chains = [read_chain(part["chain"], data.names) for part in policies_of(claim, witness)]
-    wanted = _wanted(certificate, chains)
+    wanted, everything = _wanted(certificate, chains), None
+    if claim.all_policies is not None:
+        lower, upper = claim.all_policies
+        ends = -inf if lower is None else as_float(lower), inf if upper is None else as_float(upper)
+        wanted, everything = [*wanted, Wanted(((1, len(chains)),), *ends)], read_all(witness, data.names)
+    relied = [question.model.expressions.polynomials[f] for f in relied_on(question.model)]
+    texts = [*dict.fromkeys(map(str, relied))]
+    content |= {"support": texts} if texts else {}
+    support = [parse(text, data.names) for text in texts]
     likelihoods = [read_likelihood(each, data) for each in witness["set"]["likelihoods"]]
+    half_spaces, forms = half_spaces_of(witness, data, likelihoods), _forms(learned, likelihoods)
+    given = chains, everything, wanted, support, data, half_spaces, likelihoods, forms, learned.misfit
+    is_whole = all(row["ways"] is not None for row in content["rows"])
+    ways = coordinates_of(learned.table, is_whole=is_whole)[::-1]
+    for coordinates in ways:
+        writer = Writer(*given)
+        try:
+            part = pieces_part(writer, coordinates, learned.likely_point, is_last=coordinates is ways[-1])
+            break
+        except DataError:
+            if coordinates is ways[-1]:
+                raise
+    content["set"]["tangents"] = writer.tangents
+    root = Part(json.loads(json.dumps(part["root"])), "root")
+    part["root"] |= _inside(learned, root, data, [*half_spaces, *writer.drawn], likelihoods)
+    content["pieces"] = part
+
+
+def _forms(learned: Learned, likelihoods: list[Likelihood]) -> list[LikelihoodForm]:
+    """Return likelihoods as sources of tangents."""
     table, prior = learned.table, law_of_space(learned.model)
     seen = [np.array(each.seen[: len(table.outcomes)], dtype=np.float64) for each in likelihoods]
-    forms = [
+    return [
         LikelihoodForm(table, of_one, _below(each.threshold), estimate_inside(table, of_one, prior=prior)[0])
         for of_one, each in zip(seen, likelihoods, strict=True)
     ]
-    half_spaces = half_spaces_of(Part(json.loads(json.dumps(content)), WITNESS), data, likelihoods)
-    tangents = _tangents(learned, question, certificate, wanted, forms)
-    drawn = [*half_spaces, *_drawn(tangents, data, likelihoods)]
-    least, enclosure = inf, None
-    is_whole = all(row["ways"] is not None for row in content["rows"])
-    for coordinates in coordinates_of(table, is_whole=is_whole):
-        part = ball_part(coordinates, learned.likely_point, forms, _floats(drawn)) if least > 0 else None
-        if part is None:
-            continue
-        ball = Part(json.loads(json.dumps(part)), "ball")
-        points = tangents + at_optima(chains, wanted, make_enclosure(ball, data, drawn), forms)
-        cut = [*half_spaces, *_drawn(points, data, likelihoods)]
-        new = make_enclosure(ball, data, cut)
-        values, brackets, missing = prove_brackets(chains, wanted, new, learned.misfit)
-        if enclosure is None or missing < least:
-            enclosure, least = new, missing
-            content["set"] |= {"ball": part | _inside(learned, ball, data, cut, likelihoods), "tangents": points}
-            content["values"], content["bracket"] = values[0], brackets[0]
-            if len(chains) > 1:
-                content["comparison"] |= {"values": values[1], "bracket": brackets[1], "difference": brackets[2]}
-    if enclosure is None:
-        raise DataError("no ball around the parameters that the data allow was found, so there is no witness")
-    if relied := relied_on(question.model):
-        texts = [str(question.model.expressions.polynomials[f]) for f in relied]
-        content["support"] = prove_support(texts, data.names, enclosure, learned.misfit)
-    if claim.all_policies is not None:
-        lower, upper = (None if end is None else as_float(end) for end in claim.all_policies)
-        all_ends = Wanted(((1, 0),), -inf if lower is None else lower, inf if upper is None else upper)
-        content["all_policies"] |= prove_all(read_all(witness, data.names), all_ends, enclosure)
 
 
 def _counted(content: dict[str, Any]) -> CountedRows | None:
@@ -240,10 +220,10 @@ def _counted(content: dict[str, Any]) -> CountedRows | None:
 
 
 def _inside(
-    learned: Learned, ball: Part, data: CountedRows, half_spaces: list[HalfSpace], likelihoods: list[Likelihood]
+    learned: Learned, root: Part, data: CountedRows, half_spaces: list[HalfSpace], likelihoods: list[Likelihood]
 ) -> dict[str, Any]:
-    """Return a point that is surely in the set, if the centre of the ball is not and one is found."""
-    if is_inside(ball["centre"].numbers(len(data.names)), data, half_spaces, likelihoods):
+    """Return a point that is surely in the set, if the centre of the cube is not and one is found."""
+    if is_inside(root["centre"].numbers(len(data.names)), data, half_spaces, likelihoods):
         return {}
     deepest = deepest_point(_floats([each for each in half_spaces if not each.curved]))
     for point in (learned.likely_point, learned.estimate, deepest):
@@ -263,37 +243,10 @@ def _wanted(certificate: Certificate, chains: list[Chain]) -> list[Wanted]:
     return [own, Wanted(((1, 1),), *other), Wanted(both, *told["difference"])]
 
 
-def _drawn(tangents: list[dict[str, Any]], data: CountedRows, likelihoods: list[Likelihood]) -> list[HalfSpace]:
-    return list(half_spaces_from_tangents(Part(json.loads(json.dumps(tangents)), "tangents"), data, likelihoods))
-
-
 def _floats(half_spaces: list[HalfSpace]) -> list[tuple[FloatArray, float]]:
     """Return rows and offsets; what is curved says nothing here."""
     rows = [np.array([0.0 if each.curved else as_float(a) for a in each.row]) for each in half_spaces]
     return [(row, as_float(each.offset)) for row, each in zip(rows, half_spaces, strict=True)]
-
-
-def _tangents(
-    learned: Learned,
-    question: Question,
-    certificate: Certificate,
-    wanted: list[Wanted],
-    forms: list[LikelihoodForm],
-) -> list[dict[str, Any]]:
-    """Return points where each likelihood set is furthest along gradients of what is bounded, and along parameters."""
-    tangents: list[dict[str, Any]] = []
-    policies = [policy for policy in (certificate.policy, certificate.rival) if policy is not None]
-    of_policies = [
-        policy_gradient(question.model, policy, question.objective, learned.estimate)[1] for policy in policies
-    ]
-    for gradient in (*(each.sum(of_policies, of_policies) for each in wanted), *learned.table.axes):
-        for i, form in enumerate(forms):
-            across = gradient * (form.table.coefficients[form.seen > 0] != 0).any(axis=0)  # what it is about
-            for side in (1, -1) if np.isfinite(across).all() and across.any() else ():
-                point = furthest_point(form.table, form.seen, form.threshold, form.start, side * across)
-                if form.value(point) > -np.inf:
-                    tangents.append({"likelihood": i, "point": point.tolist()})
-    return tangents
 
 
 def _below(ball: Any) -> float:

@@ -1,0 +1,175 @@
+"""Finds multipliers that bound a polynomial on a cube, and in half-spaces and parabolas. The checker decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+
+from plumdp.base.rounding import UNDERFLOW
+from plumdp.model.graph import FloatArray
+from plumdp.verifying.cuts import Cuts, Terms, composed, sizes_of, to_degree_two, without
+from plumdp_verify.polynomials import Exponents, monomials
+
+_ROUNDING = 1e-14  # of coefficients, relative to the largest
+_ACTIVE = 1e-4  # distance of a side on which a minimum is
+_SPARE = 1e-12  # of the constants of multipliers
+_FACTORS = (1.0, 1.1, 1.3, 1.6, 2.0, 3.0)  # of the least multiplier that leaves a ball
+_STEPS = 2.0 ** np.arange(-30, 3)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Multipliers of cuts, those of the sides of the cube, and an estimate of the lower bound that they prove."""
+
+    cuts: dict[int, Terms]
+    sides: FloatArray  # (k)
+    bound: float
+    point: FloatArray  # (k): about where the polynomial is least
+    score: FloatArray  # (k): how much is lost along each axis
+
+
+def bound_on_cube(given: Terms, cuts: Cuts, radius: float | None = None, *, enough: float = -inf) -> Bound:
+    """Return multipliers that bound a polynomial from below on the cube, where nothing cuts it off.
+
+    They are numbers, or else polynomials for half-spaces that meet where it is least, unless the bound is enough.
+    """
+    k = cuts.rows.shape[1]
+    found = _with(given, {}, np.zeros(k), cuts, np.zeros(k), radius)
+    if found.bound >= enough or not len(cuts.offsets):
+        return found
+    y, beta, point = _at_minimum(given, cuts)
+    constant = {i: {(0,) * k: y[i].item()} for i in np.flatnonzero(y).tolist()}
+    better = _with(given, constant, beta, cuts, point, radius)
+    if better.bound < enough and cuts.is_flat[list(constant)].any():
+        corner = _with(given, _at_corner(given, constant, cuts), beta, cuts, point, radius)
+        better = max(better, corner, key=lambda each: each.bound)
+    return better if better.bound >= found.bound else replace(found, point=point)
+
+
+def _at_corner(given: Terms, constant: dict[int, Terms], cuts: Cuts) -> dict[int, Terms]:
+    """Return polynomials as multipliers of half-spaces, such that all is left that vanishes where these meet.
+
+    With g for these half-spaces and t for coordinates along where they meet, p is a polynomial in g and t, whose terms
+    with some g are g times another one. That is the multiplier, which must be positive.
+    """
+    k, lengths = cuts.rows.shape[1], cuts.lengths
+    flat = sorted((i for i in constant if cuts.is_flat[i]), key=lambda i: -constant[i][(0,) * k] * float(lengths[i]))
+    active: list[int] = []
+    for i in flat:
+        if np.linalg.matrix_rank(cuts.rows[[*active, i]] / lengths[[*active, i], None], tol=1e-6) > len(active):
+            active.append(i)
+    curved = {i: y for i, y in constant.items() if i not in flat}
+    normals, ends = cuts.rows[active] / lengths[active, None], cuts.offsets[active] / lengths[active]
+    along = np.linalg.svd(normals)[2][len(active) :]
+    back = np.linalg.inv(np.vstack([normals, along]))
+    signs = np.where(np.arange(k) < len(active), -1.0, 1.0)
+    order = monomials(k, 1)
+    turned = composed(without(given, curved, cuts), _affine(back[:, : len(active)] @ ends, back * signs, order))
+    parts: list[Terms] = [{} for _ in active]
+    for e, c in turned.items():
+        for i in [i for i in range(len(active)) if e[i]][:1]:
+            parts[i][(*e[:i], e[i] - 1, *e[i + 1 :])] = c
+    to = _affine(np.append(ends, np.zeros(k - len(active))), signs[:, None] * np.vstack([normals, along]), order)
+    found = dict(curved)
+    for i, part in zip(active, parts, strict=True):
+        y = {e: c / float(lengths[i]) for e, c in composed(part, to).items()}
+        size = sum(abs(c) for e, c in y.items() if any(e)) * (1 + _SPARE)
+        found[i] = y | {order[0]: max(y.get(order[0], 0.0), size)}
+    return found
+
+
+def _affine(constants: FloatArray, slopes: FloatArray, order: list[Exponents]) -> list[Terms]:
+    rows = np.column_stack([constants, slopes]).tolist()
+    return [{e: c for e, c in zip(order, row, strict=True) if c} for row in rows]
+
+
+def _with(
+    given: Terms, y: dict[int, Terms], beta: FloatArray, cuts: Cuts, point: FloatArray, radius: float | None = None
+) -> Bound:
+    """Return the bound by multipliers of cuts and, about, of the sides of the cube."""
+    k, rest = cuts.rows.shape[1], without(given, y, cuts)
+    known, linear, square = to_degree_two(rest, k)
+    high = {e: c for e, c in rest.items() if sum(e) > 2}
+    known -= sizes_of({e: np.array([c]) for e, c in high.items()}, 1, radius).item()
+    scale = _ROUNDING * max(map(abs, given.values()), default=0.0)
+    apart = np.abs(square).sum(axis=1) - np.abs(np.diag(square))
+    tried = [np.maximum(np.maximum(np.abs(linear) / 2, scale) - np.diag(square) + apart, 0.0)]
+    if np.isfinite(square).all() and np.isfinite(beta).all():
+        least = max(0.0, -float(np.linalg.eigvalsh(square + np.diag(beta / 2)).min(initial=0.0)))
+        size = float(np.abs(linear).sum() + np.abs(square).sum())
+        tried += [beta / 2 + least + scale + more for more in (0.0, *(size * _STEPS / 4))]
+    lost = _lost(linear, square, np.array(tried))
+    best = int(np.argmin(lost))
+    score = np.abs(square).sum(axis=1) + sum((np.array(e) * abs(c) for e, c in high.items()), np.zeros(k))
+    return Bound(y, tried[best], known - lost[best].item(), point, np.asarray(score))
+
+
+def _lost(linear: FloatArray, square: FloatArray, sides: FloatArray) -> FloatArray:
+    """Return Σ ν + linear·(square + ν)⁻¹ linear / 4 for some ν (n, k), infinite if that is not positive definite."""
+    if not (linear.any() or square.any()):
+        return np.zeros(len(sides))
+    values, axes = np.linalg.eigh(square + sides[:, :, None] * np.eye(len(linear)))
+    part = np.einsum("nij,i->nj", axes, linear) ** 2 / np.where(values > 0, values, 1.0)
+    is_positive = (values > _ROUNDING * np.abs(values).max(axis=1, keepdims=True)).all(axis=1)
+    return np.where(is_positive, sides.sum(axis=1) + part.sum(axis=1) / 4, inf)
+
+
+def _at_minimum(given: Terms, cuts: Cuts) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return multipliers of cuts and of sides of the cube where a function is least, and that point."""
+    from scipy.optimize import minimize, nnls
+
+    k, unit = cuts.rows.shape[1], cuts.scaled()
+    _, linear, square = to_degree_two(given, k)
+    size = max(float(np.linalg.norm(linear)), UNDERFLOW)
+    x = minimize(
+        lambda x: (linear @ x + x @ square @ x) / size,
+        np.zeros(k),
+        jac=lambda x: (linear + 2 * square @ x) / size,
+        bounds=[(-1.0, 1.0)] * k,
+        constraints=[{"type": "ineq", "fun": unit.left, "jac": lambda x: -unit.slopes(x)}],
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 200},
+    ).x
+    x = np.clip(np.nan_to_num(x), -1.0, 1.0)
+    active, wall = np.flatnonzero(unit.left(x) < _ACTIVE), np.flatnonzero(np.abs(x) > 1 - _ACTIVE)
+    columns = np.vstack([unit.slopes(x)[active], (np.eye(k) * np.sign(x))[wall]])
+    y, beta = np.zeros(len(cuts.offsets)), np.zeros(k)
+    if len(columns):
+        found = nnls(columns.T, -(linear + 2 * square @ x) / size)[0] * size
+        y[active], beta[wall] = found[: len(active)] / cuts.lengths[active], found[len(active) :]
+    return y, beta, x
+
+
+def prove_empty(cuts: Cuts) -> Bound | None:
+    """Return multipliers that prove that nothing is left of the cube, if its half-spaces do."""
+    from scipy.optimize import linprog
+
+    flat = np.flatnonzero(cuts.is_flat)
+    unit, k = cuts.scaled().only(flat), cuts.rows.shape[1]
+    if not len(flat):
+        return None
+    solved = linprog(
+        np.append(np.zeros(k), 1.0),
+        A_ub=np.hstack([unit.rows, -np.ones((len(flat), 1))]),
+        b_ub=unit.offsets,
+        bounds=[(-1.0, 1.0)] * k + [(None, None)],
+    )
+    if solved.x is None or solved.fun <= 1e-9:
+        return None
+    y = np.maximum(-solved.ineqlin.marginals, 0.0) * 2 / solved.fun / cuts.lengths[flat]
+    used = {i: {(0,) * k: c} for i, c in zip(flat.tolist(), y.tolist(), strict=True) if c}
+    return _with({(0,) * k: -1.0}, used, np.zeros(k), cuts, np.zeros(k))
+
+
+def find_radius(cuts: Cuts) -> Bound:
+    """Return multipliers of one curved cut that bound minus the square of the distance from the centre of the cube."""
+    k = cuts.rows.shape[1]
+    given = {tuple(2 * int(i == j) for j in range(k)): -1.0 for i in range(k)}
+    found = [_with(given, {}, np.zeros(k), cuts, np.zeros(k))]
+    for i in np.flatnonzero(~cuts.is_flat).tolist():
+        least = float(np.linalg.eigvalsh(cuts.squares[i]).min())
+        weights = [factor / least for factor in _FACTORS] if least > 0 else []
+        found += [_with(given, {i: {(0,) * k: y}}, np.zeros(k), cuts, np.zeros(k)) for y in weights]
+    return max(found, key=lambda each: each.bound)

@@ -1,0 +1,346 @@
+"""Finds a cube around the set, functions that bound values on it, and halves that prove brackets. The checker decides.
+
+Half-spaces of bets and the space are given. Tangents of likelihoods are added where they matter: across the axes of the
+cube, and where a bound would be reached outside of the set. Functions are of the least degree whose margins are not in
+the way; if there is none, a cube is halved before functions are sought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import comb, inf, isfinite, sqrt
+from typing import Any
+
+import numpy as np
+from flint import arb
+
+from plumdp.base.errors import DataError
+from plumdp.confidence.likelihood import furthest_point
+from plumdp.model.graph import FloatArray
+from plumdp.verifying.all_policies import expand_all
+from plumdp.verifying.coordinates import Coordinates, LikelihoodForm, as_float
+from plumdp.verifying.cube_bounds import Bound, bound_on_cube, find_radius, prove_empty
+from plumdp.verifying.cuts import Cuts, Terms
+from plumdp.verifying.expansion import Expansion, expand, radius_of
+from plumdp.verifying.wanted import Claimed, Wanted, needed_of, written_values
+from plumdp_verify.chain import Chain
+from plumdp_verify.counts import CountedRows
+from plumdp_verify.enclosure import Enclosure, make_enclosure, with_cuts
+from plumdp_verify.evidence import Likelihood
+from plumdp_verify.half_spaces import HalfSpace, half_spaces_from_tangents
+from plumdp_verify.pieces import half
+from plumdp_verify.polynomials import Polynomial, halved, monomials
+from plumdp_verify.reading import Part
+
+_DEGREES = (2, 3, 4, 6, 8, 10, 12)  # of functions, until margins are not in the way
+_MOST = 300_000  # coefficients of functions above degree two
+_FALLS = 4.0  # factor by which margins must fall from degree to degree
+_SPARE = 1e-7  # of the sides of the cube, relative
+_TRIES = 6  # tangents that are added for one end of a piece
+_MOST_HALVES = 300  # parts with the same functions
+_MOST_PIECES, _MOST_NUMBERS, _DEEPEST = 4_000, 2_000_000, 60
+_ROOM = 5e-10  # by which ends may be proved with less, relative; the checker allows twice as much
+_POSITIVE = 1e-9  # a lower bound on a probability that is enough
+_NEAR = 1e-7  # how far, relative, a point may be from a set that it is in
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A polynomial in the coordinates of a cube, what it must be at least, and the margin in that."""
+
+    polynomial: Terms
+    least: float
+    margin: float
+
+
+@dataclass
+class Writer:
+    """What pieces are proved with; tangents are added on the way."""
+
+    chains: Sequence[Chain]
+    everything: Chain | None  # with all actions, if there is an answer about all policies
+    wanted: Sequence[Wanted]  # that of all policies last
+    support: Sequence[Polynomial]  # in the parameters, which must be positive
+    data: CountedRows
+    half_spaces: list[HalfSpace]  # without tangents
+    likelihoods: list[Likelihood]
+    forms: Sequence[LikelihoodForm]
+    misfit: float = 0.0
+    tangents: list[dict[str, Any]] = field(default_factory=list)
+    drawn: list[HalfSpace] = field(default_factory=list)
+    n_pieces: int = 0
+    n_numbers: int = 0  # in functions
+    _known: tuple[Enclosure | None, list[Terms]] = (None, [])  # of the last cube
+
+    def touch(self, likelihood: int, point: FloatArray) -> bool:
+        """Add the tangent of a likelihood at a point, and return whether it has one there."""
+        if not self.forms[likelihood].value(point) > -inf:
+            return False
+        added = {"likelihood": likelihood, "point": point.tolist()}
+        self.tangents.append(added)
+        self.drawn += half_spaces_from_tangents(Part([added], "tangents"), self.data, self.likelihoods)
+        return True
+
+    def cut(self, cube: Enclosure) -> tuple[Cuts, list[int]]:
+        """Return what cuts a cube, in floats, and the numbers of these cuts."""
+        if self._known[0] is not cube:
+            self._known = cube, []
+        cuts, lefts = with_cuts(cube, self.data, [*self.half_spaces, *self.drawn]).cuts, self._known[1]
+        lefts += [{e: as_float(c) for e, c in (cuts[i].left or {}).items()} for i in range(len(lefts), len(cuts))]
+        zero = (0,) * cube.dimension
+        is_used = [left.get(zero, 0.0) < sum(abs(c) for e, c in left.items() if any(e)) for left in lefts]
+        usable = np.flatnonzero(is_used).tolist()
+        return Cuts.of([lefts[i] for i in usable], cube.dimension), usable
+
+    def tree(self, cube: Enclosure, depth: int = 0) -> dict[str, Any]:
+        """Return functions on a cube and a proof of brackets with them, or an axis and the same on both halves."""
+        n_open, last, functions = sum(len(chain.open) for chain in self.chains), inf, None
+        for degree in _DEGREES if cube.dimension else (0,):
+            if degree > 2 and n_open * comb(cube.dimension + degree, degree) > _MOST:
+                break
+            functions = self.functions(cube, degree)
+            if functions is None:
+                break
+            goals = self.goals(cube, functions)
+            pairs = zip(self.wanted, goals[::2], strict=False)
+            if all(2 * goal.margin <= each.upper - each.lower or each.is_exact for each, goal in pairs):
+                found = self.brackets(cube, goals, depth, self.n_pieces + _MOST_HALVES)
+                if found is not None:
+                    self.n_numbers += sum(each.coefficients.size for each in functions)
+                    return {"values": [written_values(each) for each in functions], **found}
+            margins = max(float(each.margins.max(initial=0.0)) for each in functions)
+            if margins > last / _FALLS:
+                break
+            last = margins
+        self._count(depth if cube.dimension else _DEEPEST + 1)
+        if (empty := self.empty(cube)) is not None:
+            return empty
+        axis = self.axis(cube, functions)
+        return {"halves": [axis, *(self.tree(half(cube, axis, side), depth + 1) for side in (-1, 1))]}
+
+    def attempt(self, cube: Enclosure) -> dict[str, Any]:
+        """Return functions and multipliers on all of a cube that are close to a proof, in which a step is missing."""
+        functions = self.functions(cube, _DEGREES[0] if cube.dimension else 0)
+        if functions is None:
+            raise DataError("no functions that bound the policy's value were found, so there is no witness")
+        cuts, places = self.cut(cube)
+        goals = self.goals(cube, functions)
+        proofs = [_multipliers(bound_on_cube(each.polynomial, cuts, radius_of(cube)), places) for each in goals]
+        return {"values": [written_values(each) for each in functions], **self._written(proofs)}
+
+    def functions(self, cube: Enclosure, degree: int) -> list[Expansion] | None:
+        """Return expansions of the values of all chains, whose brackets come first, or None if one has none."""
+        found = []
+        for chain, its in zip(self.chains, self.wanted, strict=False):
+            found.append(expand(chain, cube, degree, is_exact=its.is_exact, misfit=self.misfit))
+        if self.everything is not None:
+            sign = 1 if (self.wanted[-1].upper < inf) != self.everything.complement else -1
+            found.append(expand_all(self.everything, cube, degree, sign))
+        known = [each for each in found if each is not None]
+        return known if len(known) == len(found) else None
+
+    def goals(self, cube: Enclosure, functions: Sequence[Expansion]) -> list[Goal]:
+        """Return what must be proved of polynomials: both ends of what is wanted, then all that must be positive."""
+        chains = [*self.chains, *([self.everything] if self.everything is not None else [])]
+        claimed = [Claimed.of(chain, each) for chain, each in zip(chains, functions, strict=True)]
+        below, above = [each.below for each in claimed], [each.above for each in claimed]
+        order, goals = monomials(cube.dimension, functions[0].degree), list[Goal]()
+        for each in self.wanted:
+            margin = sum(claimed[i].margin for _, i in each.terms)
+            sums = each.sum(below, above), -each.sum(above, below)
+            for numbers, end in zip(sums, needed_of(each, chains), strict=True):
+                polynomial = {e: c for e, c in zip(order, numbers.tolist(), strict=True) if c or not any(e)}
+                room = _ROOM * abs(end) if isfinite(end) else 0.0
+                goals.append(Goal(polynomial, end + margin - room, margin))
+        for f in self.support:
+            moved = {e: as_float(c) for e, c in cube.transform(f, "").items()}
+            goals.append(Goal(moved, self.misfit + _POSITIVE, 0.0))
+        return goals
+
+    def brackets(self, cube: Enclosure, goals: Sequence[Goal], depth: int, most: int) -> dict[str, Any] | None:
+        """Return multipliers that prove goals on a cube, or the same on its halves; None if a margin is in the way."""
+        self._count(depth)
+        if self.n_pieces > most:
+            return None
+        proofs: list[dict[str, Any]] = []
+        for goal in goals:
+            found = self.end(cube, goal)
+            if found is None:
+                return None
+            if not isinstance(found, dict):
+                if (empty := self.empty(cube)) is not None:
+                    return empty
+                axis, halves = int(found.argmax()), list[Any]()
+                for side in (-1, 1):
+                    moved = [replace(each, polynomial=halved(each.polynomial, axis, side)) for each in goals]
+                    halves.append(self.brackets(half(cube, axis, side), moved, depth + 1, most))
+                    if halves[-1] is None:
+                        return None
+                return {"halves": [axis, *halves]}
+            proofs.append(found)
+        return self._written(proofs)
+
+    def _written(self, proofs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        n = 2 * len(self.wanted)
+        brackets = [{"lower": low, "upper": high} for low, high in zip(proofs[:n:2], proofs[1:n:2], strict=True)]
+        return {"brackets": brackets, **({"support": proofs[n:]} if self.support else {})}
+
+    def end(self, cube: Enclosure, goal: Goal) -> dict[str, Any] | FloatArray | None:
+        """Return multipliers that prove a goal on a cube, or else scores of axes, or None where it does not hold."""
+        given, radius = goal.polynomial, radius_of(cube)
+        for _ in range(_TRIES):
+            cuts, places = self.cut(cube)
+            bound = bound_on_cube(given, cuts, radius, enough=goal.least)
+            if bound.bound >= goal.least:
+                return _multipliers(bound, places)
+            if not self.separate(cube, bound.point):
+                break
+        at, size = bound.point, sum(abs(c) for e, c in given.items() if any(e))
+        missing = goal.least - sum(c * float(np.prod(at ** np.array(e))) for e, c in given.items()) - _NEAR * size
+        flat = cuts.only(np.flatnonzero(cuts.is_flat)).scaled()
+        if missing > 0 and flat.left(at).min(initial=0.0) >= -_NEAR:
+            if missing > 2 * goal.margin:
+                raise DataError("the bounds do not hold at some point of the set, so there is no witness")
+            return None
+        widths = np.abs(_floats(cube.axes)).max(axis=1)
+        return np.asarray(bound.score + 1e-9 * size * widths / widths.max())
+
+    def axis(self, cube: Enclosure, functions: Sequence[Expansion] | None) -> int:
+        """Return the axis along which functions are least linear, or else the longest."""
+        score = 1e-9 * np.abs(_floats(cube.axes)).max(axis=1)
+        for each in functions or ():
+            order = np.array(monomials(cube.dimension, each.degree))
+            bent = np.abs(each.coefficients).sum(axis=0) * (order.sum(axis=1) > 1)
+            score = score + bent @ order
+        return int(score.argmax())
+
+    def _count(self, depth: int) -> None:
+        self.n_pieces += 1
+        if self.n_pieces > _MOST_PIECES or self.n_numbers > _MOST_NUMBERS or depth > _DEEPEST:
+            raise DataError("no pieces were found that prove these bounds, so there is no witness")
+
+    def separate(self, cube: Enclosure, point: FloatArray) -> bool:
+        """Add the tangent of a likelihood between its largest value and a point that is not in its set."""
+        at = _floats([cube.centre])[0] + point @ _floats(cube.axes)
+        added = False
+        for i, form in enumerate(self.forms):
+            if form.value(at) < -1e-6:
+                low, high = 0.0, 1.0
+                for _ in range(50):
+                    middle = (low + high) / 2
+                    inside = form.value(form.start + middle * (at - form.start)) >= 0
+                    low, high = (middle, high) if inside else (low, middle)
+                added |= self.touch(i, form.start + low * (at - form.start))
+        return added
+
+    def empty(self, cube: Enclosure) -> dict[str, Any] | None:
+        """Return a proof that a cube holds no point of the set, if one is found."""
+        cuts, places = self.cut(cube)
+        if not len(places):
+            return None
+        found = prove_empty(cuts)
+        return None if found is None or found.bound < 0 else {"empty": _multipliers(found, places)}
+
+
+def _floats(rows: Sequence[Sequence[Any]]) -> FloatArray:
+    return np.array([[float(a) if isinstance(a, int) else as_float(a) for a in row] for row in rows])
+
+
+def _multipliers(bound: Bound, places: list[int]) -> dict[str, Any]:
+    pairs = [[places[i], _coefficients(y)] for i, y in bound.cuts.items()]
+    return {"multipliers": pairs, "cube": bound.sides.tolist()}
+
+
+def _coefficients(y: Terms) -> list[float]:
+    order = monomials(len(next(iter(y))), max(map(sum, y)))
+    return [y.get(e, 0.0) for e in order]
+
+
+def pieces_part(writer: Writer, coordinates: Coordinates, middle: FloatArray, *, is_last: bool) -> dict[str, Any]:
+    """Return a cube around the set, and a tree of halvings with a proof in each of its parts, or an attempt at one."""
+    basis, idle = coordinates
+    part = _root(writer, basis, idle, middle)
+    root = make_enclosure(Part(part, "root"), writer.data, [])
+    if root.dimension > 1:
+        for i, form in enumerate(writer.forms):
+            writer.touch(i, form.start)  # whose parabola is about the likelihood set
+        cuts, places = writer.cut(root)
+        found = find_radius(cuts)
+        radius = (1 + _SPARE) * sqrt(-found.bound)
+        if radius < sqrt(root.dimension):
+            part["ball"] = {"radius": radius, **_multipliers(found, places)}
+            root = replace(root, radius=arb(radius))
+    try:
+        tree = writer.tree(root)
+    except DataError:
+        if not is_last:
+            raise
+        tree = writer.attempt(root)
+    return {"root": part, "tree": tree}
+
+
+def _root(writer: Writer, basis: FloatArray, idle: list[list[int]], middle: FloatArray) -> dict[str, Any]:
+    """Return a cube that half-spaces prove to hold the set, along axes across which rows differ most."""
+    axes = basis @ _shape(writer.forms, basis, middle)
+    spreads = _spreads(writer, axes, idle, middle)
+    axes = axes @ np.linalg.eigh(spreads.T @ spreads)[1]
+    across = np.linalg.pinv(axes)
+    for direction in across:
+        for i, form in enumerate(writer.forms):
+            own = direction * (form.table.coefficients[form.seen > 0] != 0).any(axis=0)
+            for side in (1, -1) if own.any() else ():
+                writer.touch(i, furthest_point(form.table, form.seen, form.threshold, form.start, side * own))
+    own = {"centre": middle.tolist(), "axes": axes.T.tolist(), "idle": idle}
+    wide = make_enclosure(Part(own, "root"), writer.data, [*writer.half_spaces, *writer.drawn])
+    lefts = [cut.left if cut.is_half_space and cut.left else {} for cut in wide.cuts]
+    cuts = Cuts.of([{e: as_float(c) for e, c in left.items()} for left in lefts], axes.shape[1])
+    found = [_furthest(side * e, cuts) for e in np.eye(axes.shape[1]) for side in (1, -1)]
+    high, low = np.array([end for end, _ in found[::2]]), -np.array([end for end, _ in found[1::2]])
+    reach = (high - low) / 2 * (1 + _SPARE) + 1e-15
+    sides = [
+        [[i, y / reach[place // 2]] for i, y in enumerate(each.tolist()) if y > 0]
+        for place, (_, each) in enumerate(found)
+    ]
+    return {
+        "centre": (middle + axes @ ((high + low) / 2)).tolist(),
+        "axes": (axes * reach).T.tolist(),
+        "idle": idle,
+        "sides": sides,
+    }
+
+
+def _furthest(direction: FloatArray, cuts: Cuts) -> tuple[float, FloatArray]:
+    """Return the largest value of a linear function in half-spaces, and multipliers that prove it."""
+    from scipy.optimize import linprog
+
+    unit = cuts.scaled()
+    solved = linprog(-direction, A_ub=unit.rows, b_ub=unit.offsets, bounds=(None, None), method="highs")
+    if solved.x is None:
+        raise DataError("no cube around the parameters that the data allow was found, so there is no witness")
+    multipliers = np.maximum(-solved.ineqlin.marginals, 0.0) / cuts.lengths
+    return float(multipliers @ cuts.offsets), multipliers
+
+
+def _shape(forms: Sequence[LikelihoodForm], basis: FloatArray, middle: FloatArray) -> FloatArray:
+    """Return axes in which the likelihoods are about round, or those of the basis if there are none."""
+    k = basis.shape[1]
+    total = np.zeros((k, k))
+    for form in forms:
+        total += basis.T @ form.curvature() @ basis
+    try:
+        return np.asarray(np.linalg.inv(np.linalg.cholesky(total)).T)
+    except np.linalg.LinAlgError:
+        return np.eye(k)
+
+
+def _spreads(writer: Writer, axes: FloatArray, idle: list[list[int]], middle: FloatArray) -> FloatArray:
+    """Return how far the rows of chains reach along axes (n, k)."""
+    own = {"centre": middle.tolist(), "axes": axes.T.tolist(), "idle": idle}
+    place = make_enclosure(Part(own, "root"), writer.data, [])
+    firsts, found = monomials(place.dimension, 1)[1:], []
+    for chain in writer.chains:
+        for f in chain.expressions:
+            moved = place.transform(f, "chain")
+            found.append([as_float(moved[e]) if e in moved else 0.0 for e in firsts])
+    return np.array(found).reshape(len(found), len(firsts))
