@@ -12,7 +12,8 @@ import numpy as np
 
 from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.estimates import information
-from plumdp.data.counts import Pilot, PilotEnd
+from plumdp.data.counts import Pilot
+from plumdp.data.pilots import moments_of, open_pilot
 from plumdp.data.simulate import simulate
 from plumdp.learning.learned import Learned
 from plumdp.model.graph import FloatArray
@@ -79,8 +80,8 @@ def _known(pilot: Pilot | None, order: str, runs: int) -> Pilot | None:
         return None
     if order == "planned":
         return pilot
-    expected = float(runs) if order == "expected" else None
-    return replace(pilot, end=PilotEnd.POWER_OF_FOUR, expected=expected)
+    seen = [seen for seen, n in zip(pilot.seen_at_moments, pilot.lengths, strict=True) if n in moments_of(runs)]
+    return open_pilot(seen, runs, seen[0] - seen[0], expected=float(runs) if order == "expected" else None)
 
 
 def _limit(experiment: Experiment, runs: int, learned: Learned, certificate: Certificate) -> Row:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import plumdp as pl
 from plumdp.confidence.bounded_means import Tally, mean_bounds
 from plumdp.data.counts import TransitionCounts
-from plumdp.data.pilots import moments_of, planned_pilot
+from plumdp.data.pilots import planned_moments, planned_pilot
 from plumdp.data.seen import SQUARES, Seen
 
 ERROR = 0.05
@@ -54,7 +54,7 @@ def certificate(model: pl.model.ParametricMDP, values: Values) -> float:
         return seen
 
     seen, n = until(len(values)), len(values)
-    pilot = planned_pilot([*map(until, moments_of(n))], n)
+    pilot = planned_pilot([*map(until, planned_moments(n))], n, sizes=planned_moments(n))
     counts = TransitionCounts(model.graph, seen.counts, "trajectories", pilot, rewards=seen.rewards)
     found = pl.certify(model, counts, 'R{"cost"}min=? [ F "done" ]', confidence=1 - ERROR)
     return found.upper - found.lower

@@ -156,7 +156,7 @@ def counts_of(model: ParametricMDP, n_runs: int, steps: tuple[npt.NDArray[np.int
     ends = (*table_moments(n_runs, is_planned=True), n_runs)
     seen = [np.bincount(transition[run < end], minlength=graph.n_transitions) for end in ends]
     return pl.TransitionCounts(
-        graph, seen[-1], "adaptive", planned_pilot([*map(Seen, seen[:-1])], n_runs, is_table=True)
+        graph, seen[-1], "adaptive", planned_pilot([*map(Seen, seen[:-1])], n_runs, sizes=ends[:-1])
     )
 
 

@@ -14,16 +14,16 @@ from flint import arb, fmpq
 from .counts import Count, CountedRows, Member
 from .half_spaces import HalfSpace
 from .misfit import log_tolerated
-from .reading import Ball, Exact, Part, dot, require, work
+from .reading import Ball, Exact, Part, Rejected, dot, require, work
 
 _LARGEST_BET, _LARGEST_SHARP_BET = fmpq(1, 2), 2
 _LEAST_PROBABILITY = fmpq(1, 10**9)
-_PLANNED = fmpq(4, 5)  # weight of the planned length
-_HORIZONS = 60
+_RENEWED = {"planned": fmpq(4, 5), "short": fmpq(4, 5), "open": fmpq(1, 2)}  # weight of bets for an expected length
+_HORIZONS, _EVEN = 60, 8
 
 
 @dataclass(frozen=True)
-class _Stage:
+class Stage:
     """What was counted between two moments, and what bets are made of, which was fixed at the first of them."""
 
     seen: list[Count]
@@ -34,57 +34,66 @@ class _Stage:
 
 
 def check_bets(part: Part, data: CountedRows) -> None:
-    """Require two bets at most for each direction that was announced, on horizons whose weights sum to at most one."""
+    """Require that each side of a direction that was announced has one fortune, at whatever moments it is looked at.
+
+    Its horizons have weights that sum to at most one.
+    """
     require(data.order != "unknown" and len(data.lengths) > 0, f"{part.place}: bets need data whose order is known")
     n_directions, n_stages, d = part["directions"].whole(), len(data.lengths), len(data.names)
     part["points"].matrix(n_stages, d)
-    used: dict[int, int] = {}
+    placed: dict[tuple[int, int, int | str, int], list[Exact]] = {}  # by direction, side, horizon and stage
     for item in part["list"]:
-        direction = item["direction"].whole(n_directions)
-        used[direction] = used.get(direction, 0) + 1
-        require(used[direction] <= 2, f"{item.place}: a direction has two sides, not three")
-        numbers = [
-            number.value if type(number.value) is int else number.refuse("expected a whole number")
-            for number in item["horizons"]
-        ]
+        direction, until = item["direction"].whole(n_directions), item["until"].whole(n_stages + 1)
+        require(item["sign"].value in (1, -1), f"{item.place}: a direction has two sides, 1 and -1")
+        numbers = [number.value for number in item["horizons"]]
         require(len(set(numbers)) == len(numbers) > 0, f"{item.place}: a horizon is used twice, or there is none")
         for number in numbers:
             weight_of_horizon(data, number, item.place)
         shares = item["shares"].numbers(len(numbers))
         require(all(share > 0 for share in shares), f"{item.place}: a share is not positive")
-        is_complete = [len(of_stage) for of_stage in item["steps"]] == [len(numbers)] * n_stages
-        require(is_complete, f"{item.place}: each stage needs a step for each horizon")
+        is_complete = [len(of_stage) for of_stage in item["steps"]] == [len(numbers)] * until
+        require(is_complete and until > 0, f"{item.place}: each stage needs a step for each horizon")
+        for s, of_stage in enumerate(item["steps"]):
+            for number, step in zip(numbers, of_stage, strict=True):
+                key = direction, item["sign"].value, number, s
+                is_same = placed.setdefault(key, step.numbers(d)) == step.numbers(d)
+                require(is_same, f"{item.place}: bets of one side that are looked at twice are others")
 
 
 def half_spaces_from_bets(part: Part, data: CountedRows) -> Iterator[HalfSpace]:
     """Yield the half-spaces that bets leave, both sides of a direction with fortunes that start at one half."""
-    error, d = part["error"].number(), len(data.names)
-    points = part["points"].matrix(len(data.lengths), d)
-    stages = [
-        _Stage(data.seen_members(*names), data.visited(*names), data.mixed(*names), point, data.sharpness(names[1]))
+    error = part["error"].number()
+    stages = stages_of(part, data)
+    for item in part["list"]:
+        yield _staged(item, data, stages, error)  # at any moment: Ville's inequality is about all of them
+
+
+def stages_of(part: Part, data: CountedRows) -> list[Stage]:
+    """Return the stages of the data, with the points of bets."""
+    points = part["points"].matrix(len(data.lengths), len(data.names))
+    return [
+        Stage(data.seen_members(*names), data.visited(*names), data.mixed(*names), point, data.sharpness(names[1]))
         for names, point in zip(data.stages(), points, strict=True)
     ]
-    for item in part["list"]:
-        yield _staged(item, data, stages, error)
 
 
-def weight_of_horizon(data: CountedRows, number: int, place: str) -> Ball:
-    """Return the weight of the horizon that is 2^number times the first, or the expected, length.
+def weight_of_horizon(data: CountedRows, number: int | str, place: str) -> Ball:
+    """Return the weight of the horizon that is 2^number times the first one, or that of renewed bets.
 
-    Without an expected length the weights are (1 - 2^-½) 2^(-i/2) for i = 0, 1, …; with one, 2/3 / ((1 + |i|)(2 + |i|))
-    for all whole i, and if it was planned a fifth of that, with four fifths for i = 0. All of them sum to one.
+    Weights are 3/4 (1 - 2^-½) 2^(-i/2) for i = 0, 1, …, and 1/32 more for i = 0, 2, …, 14. If a length was expected,
+    bets that are renewed for it have half of all weight, or four fifths if it was planned.
     """
-    exists = abs(number) <= _HORIZONS and (number >= 0 or data.expected is not None)
-    require(exists, f"{place}: there is no horizon {number}")
-    if data.expected is None:
-        return (1 - arb(2).rsqrt()) * (arb(2) ** (-arb(number) / 2))
-    weight = fmpq(2, 3) / ((1 + abs(number)) * (2 + abs(number)))
-    if data.order in ("planned", "short"):
-        weight = (1 - _PLANNED) * weight + (_PLANNED if number == 0 else 0)
-    return arb(weight)
+    renewed = fmpq(0) if data.expected is None else _RENEWED[data.order]
+    if number == "renewed":
+        require(renewed > 0, f"{place}: no length was expected that bets could be renewed for")
+        return arb(renewed)
+    if type(number) is not int or not 0 <= number < _HORIZONS:
+        raise Rejected(f"{place}: there is no horizon {number!r}")
+    even = fmpq(1, 4 * _EVEN) if number % 2 == 0 and number < 2 * _EVEN else fmpq(0)
+    return (1 - renewed) * (fmpq(3, 4) * (1 - arb(2).rsqrt()) * arb(2) ** (-arb(number) / 2) + even)
 
 
-def _staged(item: Part, data: CountedRows, stages: Sequence[_Stage], error: Exact) -> HalfSpace:
+def _staged(item: Part, data: CountedRows, stages: Sequence[Stage], error: Exact) -> HalfSpace:
     """Return the half-space of one fortune, the mean of those that bets for several horizons make.
 
     With bets u on members, e = exp(u), Z(v) = Σ f(v) e of each class and any tangent points Y > 0, the true point has
@@ -99,7 +108,7 @@ def _staged(item: Part, data: CountedRows, stages: Sequence[_Stage], error: Exac
     steps = [[step.numbers(d) for step in of_stage] for of_stage in item["steps"]]
     for m, (share, number) in enumerate(zip(shares, item["horizons"], strict=True)):
         total += arb(share) * (weight_of_horizon(data, number.value, item.place) / 2 / arb(share)).log()
-        for stage, of_stage in zip(stages, steps, strict=True):
+        for stage, of_stage in zip(stages[: len(steps)], steps, strict=True):
             total += arb(share) * _bet(data, stage, of_stage[m], near, arb(share), weights)
     row = [-sum((a * arb(f.slopes[i]) for a, f in zip(weights, data.members, strict=True)), arb(0)) for i in range(d)]
     known = sum((a * arb(f.constant) for a, f in zip(weights, data.members, strict=True)), arb(0))
@@ -107,7 +116,7 @@ def _staged(item: Part, data: CountedRows, stages: Sequence[_Stage], error: Exac
 
 
 def _bet(
-    data: CountedRows, stage: _Stage, step: Sequence[Exact], near: Sequence[Exact], share: Ball, weights: list[Ball]
+    data: CountedRows, stage: Stage, step: Sequence[Exact], near: Sequence[Exact], share: Ball, weights: list[Ball]
 ) -> Ball:
     """Return Σ visits (1 - ln Y) + Σ seen u of one stage, and add share · visits · e / Y to the weights of members.
 
@@ -115,20 +124,14 @@ def _bet(
     probability have the same bet. Y is Z at a point near the estimate, within the range of e.
     """
     work(len(data.members) * 4 * (len(near) + 2))
-    visits, total, seen = data.visits(stage.seen), arb(0), stage.seen
-    factors: dict[int, Ball] = {}
+    visits = data.visits(stage.seen)
+    bets = {i: bet_on(f, stage, step, data) for i, f in enumerate(data.members) if visits[f.group]}
+    factors, total = {i: bet.exp() for i, bet in bets.items()}, gain(data, stage, bets)
     means: dict[int, tuple[Ball, Ball, Ball]] = {}
-    for i, (member, n) in enumerate(zip(data.members, seen, strict=True)):
-        if visits[member.group]:
-            bet = _bet_on(member, stage, step, data)
-            factors[i] = bet.exp()
-            total += n * bet
-            low, high, mean = means.get(member.group, (factors[i], factors[i], arb(0)))
-            means[member.group] = low.min(factors[i]), high.max(factors[i]), mean + arb(member.at(near)) * factors[i]
-    for group, mixed in stage.mixed.items():
-        if mixed:
-            one, other = ((seen[i], factors[i]) for i in data.places[group])
-            total += _more(one, other, mixed)
+    for i, factor in factors.items():
+        member = data.members[i]
+        low, high, mean = means.get(member.group, (factor, factor, arb(0)))
+        means[member.group] = low.min(factor), high.max(factor), mean + arb(member.at(near)) * factor
     tangents = {group: mean.max(low).min(high).mid() for group, (low, high, mean) in means.items()}
     for group, tangent in tangents.items():
         total += visits[group] * (1 - tangent.log())
@@ -138,7 +141,17 @@ def _bet(
     return total - (_tolerated(data, stage, step) if data.misfit else 0)
 
 
-def _tolerated(data: CountedRows, stage: _Stage, step: Sequence[Exact]) -> Ball:
+def gain(data: CountedRows, stage: Stage, bets: dict[int, Ball]) -> Ball:
+    """Return Σ seen u of one stage, and what values win beyond it."""
+    total = sum((stage.seen[i] * bet for i, bet in bets.items()), arb(0))
+    for group, mixed in stage.mixed.items():
+        if mixed:
+            one, other = ((stage.seen[i], bets[i].exp()) for i in data.places[group])
+            total += _more(one, other, mixed)
+    return total
+
+
+def _tolerated(data: CountedRows, stage: Stage, step: Sequence[Exact]) -> Ball:
     """Return by how much a fortune may grow as rows are off, at most, in its logarithm."""
     places = data.places
     total = arb(0)
@@ -146,7 +159,7 @@ def _tolerated(data: CountedRows, stage: _Stage, step: Sequence[Exact]) -> Ball:
         if n and row.ways:
             groups = {group for way in row.ways for group, _ in way}
             bets = {
-                (group, place): _bet_on(data.members[i], stage, step, data)
+                (group, place): bet_on(data.members[i], stage, step, data)
                 for group in groups
                 for place, i in enumerate(places[group])
             }
@@ -167,7 +180,7 @@ def _more(one: tuple[Count, Ball], other: tuple[Count, Ball], mixed: Exact) -> B
     return total * ((1 + t * ratio).log() / t - (1 + ratio).log())
 
 
-def _bet_on(member: Member, stage: _Stage, step: Sequence[Exact], data: CountedRows) -> Ball:
+def bet_on(member: Member, stage: Stage, step: Sequence[Exact], data: CountedRows) -> Ball:
     """Return u, which is larger, and has wider limits, where values of rewards varied less than coins."""
     if data.misfit and member.group not in data.sure:
         return arb(0)

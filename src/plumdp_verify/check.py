@@ -32,6 +32,7 @@ from .laws import check_laws, check_points
 from .misfit import check_parts
 from .pieces import Piece, read_pieces, widest
 from .reading import Part, Rejected, limited_work, require
+from .renewed import check_sizes
 from .report import ALONE, AUTOMATON, CHAIN, COUNTS, SETTINGS, SPACE, TABLE_ROWS, Report
 from .studies import check_studies, half_spaces_from_studies
 from .table_check import check_table
@@ -106,6 +107,7 @@ def check_parameters(claim: Claim, witness: Part, report: Report) -> Claim:
         if witness["set"]["bets"].value is not None:
             check_bets(witness["set"]["bets"], data)
             check_points(witness["set"]["bets"], data, witness["set"]["space_law"])
+            check_sizes(witness["set"]["bets"], data, witness["set"]["space_law"])
     with report.layer("set"):
         likelihoods = [read_likelihood(part, data) for part in witness["set"]["likelihoods"]]
         half_spaces = half_spaces_of(witness, data, likelihoods)

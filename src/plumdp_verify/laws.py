@@ -76,10 +76,7 @@ def _require_estimate(
 
     Without a precision, it is the point of bets, for which values of rewards weigh more the less they vary.
     """
-    seen = data.seen_members(until)
-    if precision is None:
-        sharpness = data.sharpness(until)
-        seen = [n * sharpness.get(member.group, 1) for member, n in zip(data.members, seen, strict=True)]
+    seen = data.seen_members(until) if precision is not None else _sharpened(data, until)
     k, d = len(space["precision"]), len(data.names)
     for has_maximum in (True, False):
         found = _derivatives(space, data, seen if has_maximum else _with_leverages(data, seen), point)
@@ -89,6 +86,18 @@ def _require_estimate(
         if precision is None or _is_alike(found[1], precision.matrix(k, k)):
             return
     require(d == 0 or k == 0, f"{place}: this does not follow from what was seen until {until}")
+
+
+def second_derivative(space: Part, data: CountedRows, until: str, point: Sequence[Exact]) -> list[list[Any]]:
+    """Return minus the second derivative of likelihood and prior at the point of bets that are placed at a moment."""
+    found = _derivatives(space, data, _sharpened(data, until), point)
+    return [] if found is None else found[1]
+
+
+def _sharpened(data: CountedRows, until: str) -> list[Count]:
+    """Return how often members were drawn, where values of rewards weigh more the less they vary."""
+    sharpness, seen = data.sharpness(until), data.seen_members(until)
+    return [n * sharpness.get(member.group, 1) for member, n in zip(data.members, seen, strict=True)]
 
 
 def _with_leverages(data: CountedRows, seen: Sequence[Count]) -> list[Any]:

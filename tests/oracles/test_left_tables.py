@@ -10,7 +10,7 @@ from tiers import size
 
 import plumdp as pl
 from plumdp import DataError, ModelError
-from plumdp.model import elsewhere, memory
+from plumdp.model import memory, unmodelled_exits
 from plumdp.tables import values
 
 N_KINDS = 24
@@ -61,7 +61,7 @@ def labels_are_false_elsewhere(patch):
 
 
 def products_forget_what_is_not_known(patch):
-    plain = elsewhere.ended
+    plain = unmodelled_exits.ended
     patch.setattr(
         "plumdp.model.unmodelled_exits.ended",
         lambda model, objective: objective if model.graph.memory is not None else plain(model, objective),
@@ -74,7 +74,7 @@ def labels_that_no_state_has_are_impossible(patch):
 
 
 def steps_elsewhere_cost_nothing(patch):
-    plain = elsewhere._earned
+    plain = unmodelled_exits._earned
 
     def earned(model, state, objective, reward):
         found = plain(model, state, objective, reward)
@@ -85,7 +85,7 @@ def steps_elsewhere_cost_nothing(patch):
 
 
 def discounts_count_what_nature_chooses(patch):
-    plain = elsewhere._earned
+    plain = unmodelled_exits._earned
 
     def earned(model, state, objective, reward):
         return plain(model, state, replace(objective, discount=None, steps=objective.steps or 1), reward)

@@ -24,7 +24,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.relaxation.relax import expression_wise, parameter_wise, rectangular
 from plumdp.solver.coupled import box_bounds
 from plumdp.solver.coupled.box_bounds import Cover, OnBoxes, on_boxes
-from plumdp.solver.coupled.box_expansions import Quadratic, _Rows
+from plumdp.solver.coupled.box_expansions import Quadratic, _BoxRows
 from plumdp.solver.coupled.forms import Boxes, forms_on_boxes
 from plumdp.solver.coupled.pieces import find_by_pieces
 
@@ -122,7 +122,7 @@ def pieces_that_are_forgotten(monkeypatch):
 
 def no_remainders(monkeypatch):
     """Parts of degree three and more are taken to be zero."""
-    monkeypatch.setattr(_Rows, "higher", lambda self, after: np.zeros((len(after.values), self.chain.n_open)))
+    monkeypatch.setattr(_BoxRows, "higher", lambda self, after: np.zeros((len(after.values), self.chain.n_open)))
 
 
 @pytest.mark.slow
@@ -173,9 +173,9 @@ def test_no_more_boxes_are_made_than_work_allows(monkeypatch):
 
 def test_euclidean_norms_on_a_box_are_found(monkeypatch):
     """All entries of a slope, a matrix and a tensor are the same here, so that its norm is a root of its sum."""
-    higher, first = _Rows.higher, _Rows.first
-    monkeypatch.setattr(_Rows, "higher", lambda self, after: higher(self, after) / 4**1.5)
-    monkeypatch.setattr(_Rows, "growth", lambda self, margins: np.sqrt((first(self, margins) ** 2).sum(2)))
+    higher, first = _BoxRows.higher, _BoxRows.first
+    monkeypatch.setattr(_BoxRows, "higher", lambda self, after: higher(self, after) / 4**1.5)
+    monkeypatch.setattr(_BoxRows, "growth", lambda self, margins: np.sqrt((first(self, margins) ** 2).sum(2)))
     monkeypatch.setattr("plumdp.solver.coupled.pieces._MOST_PIECES", 0)
     found, low, high = one_box(4)
     assert not found.lower <= low <= high <= found.upper

@@ -93,6 +93,11 @@ def bets_look_at_all_data(patch):
     patch.setattr(likelihood, "find_stages", stages)
 
 
+def sizes_do_not_follow_from_what_was_won(patch):
+    honest = staged_bets._renewed_size
+    patch.setattr(staged_bets, "_renewed_size", lambda *args: 1.1 * honest(*args))
+
+
 def counts_count_twice(patch):
     honest = LikelihoodTable.pool
     patch.setattr(LikelihoodTable, "pool", lambda table, counts: 2 * honest(table, counts))
@@ -129,6 +134,7 @@ PLANTED = {  # with the layer that rejects its result
     the_evidence_is_too_large: ("bracket", {}),
     bets_win_more_than_they_do: ("bracket", {}),
     bets_look_at_all_data: ("bets", {}),
+    sizes_do_not_follow_from_what_was_won: ("bets", {}),
     counts_count_twice: ("bets", {}),
     every_part_has_the_whole_error: ("budget", {}),
     intervals_have_the_whole_error: ("set", {"confidence_set": "interval"}),

@@ -177,8 +177,8 @@ def test_directions_that_are_not_those_of_the_estimate_are_found(tmp_path, monke
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda w: [side["steps"].__setitem__(2, minus(side["steps"][2])) for side in bets_of(w)], "bets of stage 2"),
-        (lambda w: [side["steps"].__setitem__(1, minus(side["steps"][1], 0.5)) for side in bets_of(w)], "stage 1"),
+        (lambda w: [side["units"].__setitem__(2, minus(side["units"][2])) for side in bets_of(w)], "bets of stage 2"),
+        (lambda w: [side["units"].__setitem__(1, minus(side["units"][1], 0.5)) for side in bets_of(w)], "stage 1"),
         (lambda w: w["rows"][0]["seen"]["all"].__setitem__(0, w["rows"][0]["seen"]["all"][0] + 1), "rows: they are"),
         (lambda w: w["space"].__setitem__(0, "p - 3/5"), "space: that of the model"),
         (lambda w: w["set"]["space_law"]["mean"].__setitem__(0, 0.6), "law of the space"),
@@ -198,8 +198,8 @@ def bets_of(witness):
     return witness["set"]["bets"]["list"]
 
 
-def minus(steps, factor=-1):
-    return [[factor * x for x in step] for step in steps]
+def minus(step, factor=-1):
+    return [factor * x for x in step]
 
 
 def test_parts_that_are_missing_have_a_verdict(result):

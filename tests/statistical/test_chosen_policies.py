@@ -11,11 +11,12 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.data.counts import TransitionCounts
-from plumdp.data.pilots import moments_for, planned_pilot
+from plumdp.data.pilots import planned_pilot, table_moments
 from plumdp.data.seen import Seen
 
 pytestmark = pytest.mark.slow
 N_STATES, N_ACTIONS, RUNS, GAMES = size(30, 40), size(3, 5), size(30_000, 100_000), size(6, 200)
+MOMENTS = table_moments(RUNS, is_planned=True)
 STAYS = 0.98
 REACH = 'Pmax=? [ F "goal" ]'
 
@@ -56,10 +57,9 @@ def play(seed):
     is_there = np.cumprod(np.column_stack([np.ones(RUNS, dtype=bool), on[:, :-1]]), axis=1).astype(bool)
     none = np.zeros((0, 3, GRAPH.n_transitions), dtype=np.int64)
     *first, whole = (
-        Seen(np.bincount(taken[:n][is_there[:n]], minlength=GRAPH.n_transitions), none)
-        for n in (*moments_for(RUNS, is_table=True), RUNS)
+        Seen(np.bincount(taken[:n][is_there[:n]], minlength=GRAPH.n_transitions), none) for n in (*MOMENTS, RUNS)
     )
-    return TransitionCounts(GRAPH, whole.counts, "trajectories", planned_pilot(first, RUNS, is_table=True))
+    return TransitionCounts(GRAPH, whole.counts, "trajectories", planned_pilot(first, RUNS, sizes=MOMENTS))
 
 
 def best_by(counts):

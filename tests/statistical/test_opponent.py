@@ -88,7 +88,7 @@ def play_case(name, data, n_games):
 
 
 PLAYS = {
-    "one coin": lambda: coin.play_one(coin.read_open, coin.OPEN_SHARE, 300),
+    "one coin": lambda: coin.play_one(coin.read_open, coin.OPEN_SHARE, 1200),
     "one coin, added to": lambda: coin.play_one(coin.read_added, coin.PLANNED_SHARE, 200),
     "many coins": lambda: coin.play_many(100),
     "one cell": lambda: play_case("twins", lambda *game: planned_visits(*game, kind="one"), 8),

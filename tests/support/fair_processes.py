@@ -154,7 +154,8 @@ class Case:
         """The factors of bets along a random direction and along the coefficients of outcomes, in two stages."""
         table, space = self.table, law_of_space(self.model)
         moments, main = (self.pilot // 4, self.pilot), self.pilot + 10 * (self.pilot // 3)
-        kept = pl.data.Pilot(self.pilot, "power of four", moments=moments, lengths=(16, 64))
+        expected = 200.0 if self.rng.random() < 0.5 else None  # for which sizes are renewed
+        kept = pl.data.Pilot(self.pilot, "power of four", moments=moments, lengths=(16, 64), expected=expected)
         counts = pl.TransitionCounts(self.model.graph, main, "adaptive", kept)
         across = [self.rng.normal(size=len(table.names)), *table.coefficients[table.direction >= 0][:2]]
         placed = staged_half_spaces(

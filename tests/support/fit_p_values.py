@@ -9,13 +9,14 @@ from scipy.stats import kstest
 
 from plumdp.confidence.constants import find_fixed_numbers
 from plumdp.confidence.likelihood import likelihood_budget, likelihood_set
+from plumdp.confidence.sets import ModelCache
 from plumdp.fit import model_fit as model_fit
 
 
 def p_value_at(game: Game, pilot: np.ndarray, main: np.ndarray, *, error: float, sampling: str = "adaptive") -> float:
     """Return the p-value that comes with a certificate for the game's objectives, from data up to some moment."""
     model, counts = game.case.model, game.counts(pilot, main, sampling)
-    of_set = likelihood_budget(game.table, counts.pilot, has_directions=True).error_of_set(error)
+    of_set = likelihood_budget(ModelCache(model), counts.pilot, has_directions=True).error_of_set(error)
     found = likelihood_set(model, counts, error=of_set, directions=game.directions)
     return model_fit.fit_model(model, counts, error=error, found=found, fixed=find_fixed_numbers(model)).p_value
 

@@ -7,7 +7,7 @@ import numpy as np
 import plumdp as pl
 from plumdp.case_studies import CaseStudy
 from plumdp.data.counts import TransitionCounts
-from plumdp.data.pilots import moments_of, planned_pilot
+from plumdp.data.pilots import planned_moments, planned_pilot
 from plumdp.data.seen import Seen
 from plumdp.relaxation.intervals import IntervalMDP
 
@@ -93,8 +93,8 @@ def data_of(game, rows, n_runs, rng):
     """Return counts of runs with random actions and the given rows, with bets after the first of them."""
     graph, cumulated = game.study.model.graph, np.cumsum(rows)
     before = np.concatenate([[0], cumulated])[graph.first_transition]
-    stage = np.searchsorted(moments_of(n_runs), np.arange(n_runs), side="right")
-    parts = np.zeros((len(moments_of(n_runs)) + 1, graph.n_transitions), dtype=np.int64)
+    stage = np.searchsorted(planned_moments(n_runs), np.arange(n_runs), side="right")
+    parts = np.zeros((len(planned_moments(n_runs)) + 1, graph.n_transitions), dtype=np.int64)
     state = np.full(n_runs, graph.initial_state)
     for _ in range(game.study.max_steps):
         choice = rng.integers(graph.first_choice[state], graph.first_choice[state + 1])
@@ -103,7 +103,8 @@ def data_of(game, rows, n_runs, rng):
         np.add.at(parts, (stage, transition), 1)
         state = graph.successor[transition]
     *moments, counts = parts.cumsum(axis=0)
-    return TransitionCounts(graph, counts, "trajectories", planned_pilot([*map(Seen, moments)], n_runs))
+    pilot = planned_pilot([*map(Seen, moments)], n_runs, sizes=planned_moments(n_runs))
+    return TransitionCounts(graph, counts, "trajectories", pilot)
 
 
 def play(game, kind, misfit, *, n_runs, seed, relaxation="coupled", tolerated=None):

@@ -28,10 +28,13 @@ from plumdp.data import pilots
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.data.seen import Seen
 
-PLANNED_SHARE, OPEN_SHARE = 0.8 * ERROR, 0.5 * ERROR  # that half-spaces have
+PLANNED_SHARE, OPEN_SHARE = 0.8 * ERROR, 0.6 * ERROR  # that half-spaces have
 LOOKS = tuple(np.geomspace(128, 10**8, 250).astype(np.int64).tolist())
 _PLANNED = 100  # throws, to which others are added
-_TIMES = np.unique([(n, n // 8, n // 20, m) for n in LOOKS for m in (_PLANNED, *pilots.SIZES)])  # that readings ask for
+_MOMENTS = pilots.planned_moments(_PLANNED)
+_TIMES = np.unique(
+    [(n, n // 8, n // 20, m) for n in LOOKS for m in (_PLANNED, *_MOMENTS, *pilots.SIZES)]
+)  # that readings ask for
 _TRIED, _LEAST_OFF = 2, 2.2  # looks of a game at which half-spaces are asked for, and standard deviations
 _CACHE = ModelCache(COIN)
 
@@ -47,7 +50,7 @@ def read_open(at: Throws, n: int) -> TransitionCounts:
 
 def read_added(at: Throws, n: int) -> TransitionCounts:
     """Return a planned number of throws, to which the others are added."""
-    kept = pilots.planned_pilot([Seen(at(moment)) for moment in pilots.moments_of(_PLANNED)], _PLANNED)
+    kept = pilots.planned_pilot([Seen(at(moment)) for moment in _MOMENTS], _PLANNED, sizes=_MOMENTS)
     first = TransitionCounts(COIN.graph, at(_PLANNED), "adaptive", kept)
     return first + TransitionCounts(COIN.graph, at(n) - first.counts, "adaptive")
 
@@ -59,7 +62,7 @@ def read_as_planned(at: Throws, n: int) -> TransitionCounts:
 
 def excludes_truth(counts: TransitionCounts, cache: ModelCache, directions: Directions) -> bool:
     """Return whether the half-spaces exclude that all coins are fair."""
-    error = likelihood.likelihood_budget(cache.table, counts.pilot, has_directions=True).error_of_set(ERROR)
+    error = likelihood.likelihood_budget(cache, counts.pilot, has_directions=True).error_of_set(ERROR)
     with patch.object(likelihood, "log_evidence", lambda *_: -inf):
         made = likelihood.likelihood_set(cache.model, counts, error=error, directions=directions, cache=cache)
     sides = half_spaces_of(made)
@@ -90,7 +93,7 @@ def play_many(n_games: int, *, n_throws: int = 10**6, n_groups: int = 5, n_coins
     n = n_groups * n_coins
     names = [f"p{i:02}" for i in range(n)]
     model = row_model([[p, 1 - p] for p in pl.parameters(*names)], pl.ParameterSpace.unit(*names))
-    cache, moments = ModelCache(model), pilots.moments_of(n_throws)
+    cache, moments = ModelCache(model), pilots.planned_moments(n_throws)
 
     def directions(point: np.ndarray) -> list[Direction]:
         best = point.reshape(n_groups, n_coins).argmax(axis=1) + n_coins * np.arange(n_groups)
@@ -101,7 +104,8 @@ def play_many(n_games: int, *, n_throws: int = 10**6, n_groups: int = 5, n_coins
         heads = rng.binomial(throws, 0.5)
         thrown = np.stack([heads, throws - heads], axis=2).reshape(len(throws), -1).cumsum(axis=0)
         *kept, seen = np.pad(thrown, ((0, 0), (0, model.graph.n_transitions - 2 * n)))
-        counts = TransitionCounts(model.graph, seen, "adaptive", pilots.planned_pilot([*map(Seen, kept)], n_throws))
+        pilot = pilots.planned_pilot([*map(Seen, kept)], n_throws, sizes=moments)
+        counts = TransitionCounts(model.graph, seen, "adaptive", pilot)
         return excludes_truth(counts, cache, directions)
 
     return play_until_refuted(game, n_games, rate=PLANNED_SHARE)

@@ -109,10 +109,10 @@ def planned(case: Case, rng: np.random.Generator) -> list[TransitionCounts]:
 def planned_visits(case: Case, rng: np.random.Generator, kind: str = "") -> list[TransitionCounts]:
     """Return a planned number of visits, and more after them."""
     n = int(rng.choice([40, 160, 700]))
-    moments = pilots.moments_of(n)
+    moments = pilots.planned_moments(n)
     seen = batches(case, [*moments, *(n * np.geomspace(1, 8, 15)).astype(np.int64).tolist()], rng, kind)
     kept, first = seen[: len(moments)], seen[len(moments)]
-    total = counts_of(case, first, pilots.planned_pilot([*map(Seen, kept)], n))
+    total = counts_of(case, first, pilots.planned_pilot([*map(Seen, kept)], n, sizes=moments))
     later = [counts_of(case, each - first) for each in seen[len(moments) + 1 :]]
     return [total, *(once_more(total + more, more) for more in later)]
 

@@ -211,7 +211,8 @@ def exact_half_space(table, seen, factors, error, means):
 
 def room(table, seen, factors, error, near, found):
     """Return by how much the offset is larger than rounding of the row asks for, over the whole box; exact."""
-    row, offset = exact_half_space(table, seen, factors, error, method._tangent_points(table, factors, near))
+    means = method._tangent_points(table, factors, table.values(near)[0])
+    row, offset = exact_half_space(table, seen, factors, error, means)
     off = [Fraction(a) - b for a, b in zip(found.row.tolist(), row, strict=True)]
     ends = zip(table.lower.tolist(), table.upper.tolist(), strict=True)
     most = sum(

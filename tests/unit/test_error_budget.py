@@ -21,7 +21,7 @@ from plumdp.base.error_budget import ErrorBudget, Share, equal_parts
 from plumdp.confidence import likelihood, tolerant
 from plumdp.confidence.likelihood import Order, likelihood_shares
 from plumdp.confidence.likelihood_table import likelihood_table
-from plumdp.confidence.sets import beside_studies, whole_set, whole_set_of_updates, with_fixed_numbers
+from plumdp.confidence.sets import ModelCache, beside_studies, whole_set, whole_set_of_updates, with_fixed_numbers
 from plumdp.confidence.tolerant import tolerant_shares
 from plumdp.data.counts import PilotEnd
 from plumdp.fit import model_fit as fit
@@ -40,8 +40,9 @@ def budgets():
     """Return the budget of every path, by name."""
     found = {"one set": whole_set(), "online": whole_set_of_updates()}
     found |= {f"table, {has_bets}": table_shares(has_bets=has_bets) for has_bets in FLAGS}
-    for order, *facts in product(get_args(Order), FLAGS, FLAGS, FLAGS, FLAGS):
-        names = dict(zip(("is_asked", "has_many_parameters", "leaves_rows_out", "has_time"), facts, strict=True))
+    flags = ("is_asked", "has_many_parameters", "leaves_rows_out", "has_time", "has_narrow_space")
+    for order, *facts in product(get_args(Order), *[FLAGS] * len(flags)):
+        names = dict(zip(flags, facts, strict=True))
         found[f"likelihood, {order}, {facts}"] = likelihood_shares(order, **names)
     for facts in product(FLAGS, FLAGS):
         found[f"misfit, {facts}"] = tolerant_shares(has_bets=facts[0], has_drifts=facts[1])
@@ -362,7 +363,7 @@ def test_other_sets_spend_what_the_budget_says_beside_a_test_of_their_own(name, 
     del expected["graph_alone"]
     assert spent == pytest.approx(expected, rel=1e-12)
     facts = {"has_directions": False, "has_time": True}
-    budget = likelihood.likelihood_budget(likelihood_table(model), learned.counts.pilot, **facts)
+    budget = likelihood.likelihood_budget(ModelCache(model), learned.counts.pilot, **facts)
     inside = by_part(with_fixed_numbers(budget) if name == "fixed numbers" else budget, learned.error)
     del inside["graph_alone"]
     inside.pop("fixed_numbers", None)  # intervals are no part of a p-value

@@ -16,7 +16,7 @@ import plumdp as pl
 from plumdp.data import steps
 from plumdp.data.counts import PilotEnd
 from plumdp.data.logs import read_log
-from plumdp.data.pilots import moments_of, pilot_assumption
+from plumdp.data.pilots import moments_of, pilot_assumption, planned_moments
 from plumdp.data.sql import counts_query
 
 STUDIES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "glider:11,9", "parallel:6")
@@ -51,8 +51,8 @@ def slow_runs(form, n):
 
 
 def slow_rows(rows, form):
-    """Return what had been seen after 256, 1024, … rows."""
-    return [recount(rows[:size], LAMP.graph, form)[0] for size in (256, 1024, 4096) if size < len(rows)]
+    """Return what had been seen after 64, 256, … rows."""
+    return [recount(rows[:size], LAMP.graph, form)[0] for size in (64, 256, 1024, 4096) if size < len(rows)]
 
 
 def same(moments, expected):
@@ -78,9 +78,9 @@ def test_a_simulated_log_has_the_counts_and_the_pilot_of_the_simulation(name, fo
     assert (planned.counts.pilot.end, planned.counts.pilot.weight) == (PilotEnd.PLANNED, 1)
     assert planned.counts.pilot.ratio == expected.pilot.ratio == 2000 / 64 - 1
     by_runs = read_log(study.model, tmp_path / "log.parquet", order="runs")
-    first = [pl.simulate(study.model, study.true_point, n, **options).counts for n in (16, 64, 256, 1024)]
+    first = [pl.simulate(study.model, study.true_point, n, **options).counts for n in (4, 16, 64, 256, 1024)]
     assert same(by_runs.counts.pilot.moments, first)
-    assert np.array_equal(by_runs.counts.pilot.counts, first[1])  # 8 · 256 is more than 2000
+    assert np.array_equal(by_runs.counts.pilot.counts, first[2])  # 8 · 256 is more than 2000
     assert (by_runs.counts.pilot.end, by_runs.counts.pilot.weight) == (PilotEnd.POWER_OF_FOUR, 1 / 6)
     by_time = read_log(study.model, tmp_path / "log.parquet", order="time")
     for log in (plain, planned, by_runs, by_time):
@@ -94,15 +94,15 @@ def test_every_source_has_the_same_pilots(source, form, tmp_path):
     log = SOURCES[source](ROWS[form], tmp_path / "log.parquet")
     planned = read_log(LAMP, log, sampling="trajectories").counts
     by_runs = read_log(LAMP, log, order="runs", expected=1000).counts
-    for pilot in (planned.pilot, by_runs.pilot):
-        assert same(pilot.moments, [slow_runs(form, n) for n in (16, 64, 256)])
+    for pilot, lengths in ((planned.pilot, planned_moments(400)), (by_runs.pilot, (4, 16, 64, 256))):
+        assert same(pilot.moments, [slow_runs(form, n) for n in lengths])
         assert np.array_equal(pilot.counts, slow_runs(form, 16))
-        assert pilot.lengths == (16, 64, 256)
+        assert pilot.lengths == lengths
     assert (planned.pilot.end, planned.pilot.ratio, planned.pilot.expected) == (PilotEnd.PLANNED, 24, 400)
     assert (by_runs.pilot.end, by_runs.pilot.ratio, by_runs.pilot.expected) == (PilotEnd.POWER_OF_FOUR, 16, 1000)
     by_time = read_log(LAMP, log, order="time").counts
     assert same(by_time.pilot.moments, slow_rows(ROWS[form], form))
-    assert (by_time.pilot.lengths, by_time.pilot.expected) == ((256, 1024), None)
+    assert (by_time.pilot.lengths, by_time.pilot.expected) == ((64, 256, 1024), None)
     for counts in (planned, by_runs, by_time):
         assert np.array_equal(counts.counts, COUNTS)
 
@@ -132,7 +132,7 @@ def test_what_had_been_seen_at_a_moment_is_the_same_however_long_the_log_is(sour
 def test_the_first_runs_are_found_in_rows_in_any_order(tmp_path):
     frame = pd.DataFrame(ROWS["trajectories"]).sample(frac=1, random_state=2)
     log = read_log(LAMP, parquet(frame, tmp_path / "log.parquet"), order="runs")
-    assert same(log.counts.pilot.moments, [slow_runs("trajectories", n) for n in (16, 64, 256)])
+    assert same(log.counts.pilot.moments, [slow_runs("trajectories", n) for n in (4, 16, 64, 256)])
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -141,7 +141,7 @@ def test_runs_whose_rows_are_in_no_order_have_the_same_moments(ending, tmp_path)
     log = parquet(frame, tmp_path / "log.parquet") if ending == "parquet" else csv(frame, tmp_path / "log")
     found = read_log(LAMP, log, order="runs").counts
     assert np.array_equal(found.counts, COUNTS)
-    assert same(found.pilot.moments, [slow_runs("trajectories", n) for n in (16, 64, 256)])
+    assert same(found.pilot.moments, [slow_runs("trajectories", n) for n in (4, 16, 64, 256)])
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -151,7 +151,7 @@ def test_a_column_that_is_called_as_the_table_of_runs_calls_its_own_changes_noth
     named = [{"run" if name == "episode" else name: row[name] for name in row} for row in ROWS["transitions"]]
     log = SOURCES[source](named, tmp_path / "named.parquet")
     for counts in (found, read_log(LAMP, log, order="runs", columns={"episode": "run"}).counts):
-        assert same(counts.pilot.moments, [slow_runs("transitions", n) for n in (16, 64, 256)])
+        assert same(counts.pilot.moments, [slow_runs("transitions", n) for n in (4, 16, 64, 256)])
 
 
 @pytest.mark.slow
@@ -174,7 +174,7 @@ def test_rows_of_samples_fixed_beforehand_have_a_planned_length():
     rows = [{key: row[key] for key in row if key not in ("episode", "step")} for row in ROWS["transitions"]]
     pilot = read_log(LAMP, pd.DataFrame(rows), sampling="independent", order="time").counts.pilot
     assert same(pilot.moments, slow_rows(rows, "transitions"))
-    assert np.array_equal(pilot.counts, pilot.moments[0])  # 256 of some 3,500: an eighth is 450
+    assert np.array_equal(pilot.counts, pilot.moments[1])  # 256 of some 3,500: an eighth is 450
     assert (pilot.end, pilot.weight, pilot.expected) == (PilotEnd.PLANNED, 1, len(rows))
 
 
@@ -193,8 +193,8 @@ def test_files_in_order_have_their_first_runs_and_rows_in_the_first_files(form, 
         frame[frame.episode // 50 == part].to_parquet(tmp_path / f"{part}.parquet")
     planned = read_log(LAMP, tmp_path, sampling="trajectories").counts
     by_runs = read_log(LAMP, tmp_path, order="runs").counts
-    for counts in (planned, by_runs):
-        assert same(counts.pilot.moments, [slow_runs(form, n) for n in (16, 64, 256)])
+    for counts, lengths in ((planned, planned_moments(400)), (by_runs, moments_of(400))):
+        assert same(counts.pilot.moments, [slow_runs(form, n) for n in lengths])
         assert np.array_equal(counts.counts, COUNTS)
     by_time = read_log(LAMP, tmp_path, order="time").counts
     assert same(by_time.pilot.moments, slow_rows(ROWS[form], form))
@@ -221,7 +221,7 @@ def test_the_first_rows_of_many_files_and_chunks_are_those_of_the_first(kind, tm
     counts = read_log(study.model, source, order="time").counts
     first = [np.bincount(runs.transition[:size], minlength=len(counts.counts)) for size in moments_of(len(frame), 16)]
     assert same(counts.pilot.moments, first)
-    assert len(first) == 6
+    assert len(first) == 7
     assert np.array_equal(counts.counts, runs.counts().counts)
 
 
@@ -242,7 +242,7 @@ def test_text_that_is_kept_in_memory_has_the_pilot_of_text_that_is_read_again(
     monkeypatch.setattr(steps, "_KEPT", 0)
     again = read_log(LAMP, tmp_path, **options)
     assert same(found.counts.pilot.moments, again.counts.pilot.moments)
-    assert len(found.counts.pilot.moments) == 3
+    assert len(found.counts.pilot.moments) == len(planned_moments(400) if "sampling" in options else moments_of(400))
     assert np.array_equal(found.counts.counts, again.counts.counts)
     assert str(found) == str(again)
     assert found.report.rejected == 1
@@ -253,7 +253,7 @@ def test_runs_in_text_files_are_in_the_order_of_numbers(tmp_path):
     rows = [row | {"episode": str(row["episode"])} for row in ROWS["trajectories"]]
     for log in (csv(ROWS["trajectories"], tmp_path / "log"), parquet(rows, tmp_path / "log.parquet")):
         moments = read_log(LAMP, log, order="runs").counts.pilot.moments
-        assert same(moments, [slow_runs("trajectories", n) for n in (16, 64, 256)])
+        assert same(moments, [slow_runs("trajectories", n) for n in (4, 16, 64, 256)])
 
 
 # counts that were made elsewhere
@@ -284,7 +284,7 @@ def test_runs_that_a_query_put_in_no_order_are_not_an_order_of_adaptive_data():
     result = counted_elsewhere(log, "transitions", sampling="trajectories", columns={"episode": "episode"})
     assert "n_unordered_runs" in result
     pilot = read_log(LAMP, result, sampling="trajectories").counts.pilot
-    assert same(pilot.moments, [slow_runs("transitions", n) for n in (16, 64, 256)])
+    assert same(pilot.moments, [slow_runs("transitions", n) for n in (4, 16, 64, 256)])
     assert (pilot.end, pilot.weight, pilot.ratio, pilot.expected) == (PilotEnd.PLANNED, 1, 24, 400)
     assert (
         pilot.rests_on
@@ -346,10 +346,10 @@ def test_logs_in_order_that_are_too_short_for_a_moment_have_an_empty_pilot(sourc
     None is for those of which nobody says an order, whatever their length, or whose length was planned.
     """
     plain = pd.DataFrame(ROWS["transitions"]).drop(columns=["episode", "step"])
-    log = SOURCES[source](plain.head(257).to_dict("records"), tmp_path / "long.parquet")
-    assert read_log(LAMP, log, order="time").counts.pilot.moments[0].sum() == 256
-    short = SOURCES[source](plain.head(256).to_dict("records"), tmp_path / "short.parquet")
-    few = SOURCES[source]([row for row in ROWS["trajectories"] if row["episode"] < 16], tmp_path / "runs.parquet")
+    log = SOURCES[source](plain.head(65).to_dict("records"), tmp_path / "long.parquet")
+    assert read_log(LAMP, log, order="time").counts.pilot.moments[0].sum() == 64
+    short = SOURCES[source](plain.head(64).to_dict("records"), tmp_path / "short.parquet")
+    few = SOURCES[source]([row for row in ROWS["trajectories"] if row["episode"] < 4], tmp_path / "runs.parquet")
     for log in (read_log(LAMP, short, order="time"), read_log(LAMP, few, order="runs")):
         pilot = log.counts.pilot
         assert (pilot.total, pilot.moments, pilot.end) == (0, (), PilotEnd.POWER_OF_FOUR)
@@ -378,8 +378,8 @@ def test_moments_of_runs_with_gaps_or_repeated_steps_are_those_of_the_steps_that
     first = ROWS["trajectories"][0]
     rows = [*ROWS["trajectories"], first | {"lit": not first["lit"]}]
     whole = ROWS["trajectories"][1:]  # the first row of the first run is not known
-    by_run = [[row for row in whole if row["episode"] < n] for n in (16, 64, 256)]
-    prefixes = {"time": [whole[: size - 1] for size in (256, 1024)], "runs": by_run}
+    by_run = [[row for row in whole if row["episode"] < n] for n in (4, 16, 64, 256)]
+    prefixes = {"time": [whole[: size - 1] for size in (64, 256, 1024)], "runs": by_run}
     parts = {
         order: [recount(part, LAMP.graph, "trajectories")[0] for part in parts] for order, parts in prefixes.items()
     }
@@ -394,7 +394,7 @@ def test_moments_of_runs_with_gaps_or_repeated_steps_are_those_of_the_steps_that
     by_time = read_log(LAMP, pd.DataFrame(gap), order="time", on_unmatched="report").counts
     assert same(by_time.pilot.moments, slow_rows(gap, "trajectories"))
     by_runs = read_log(LAMP, pd.DataFrame(gap), order="runs", on_unmatched="report").counts
-    parts = [[row for row in gap if row["episode"] < n] for n in (16, 64, 256)]
+    parts = [[row for row in gap if row["episode"] < n] for n in (4, 16, 64, 256)]
     assert same(by_runs.pilot.moments, [recount(part, LAMP.graph, "trajectories")[0] for part in parts])
 
 
@@ -404,7 +404,7 @@ def test_copies_are_neither_in_the_pilot_nor_in_the_counts(form, order):
     rows = [*ROWS[form], *ROWS[form][::9]]
     counts = read_log(LAMP, pd.DataFrame(rows), order=order).counts
     assert np.array_equal(counts.counts, COUNTS)
-    first = slow_rows(rows, form) if order == "time" else [slow_runs(form, n) for n in (16, 64, 256)]
+    first = slow_rows(rows, form) if order == "time" else [slow_runs(form, n) for n in (4, 16, 64, 256)]
     assert same(counts.pilot.moments, first)
 
 
@@ -426,7 +426,7 @@ BAD = {
     "share": (
         {"pilot": 0.1},
         "pilot=0.1: choose True, or False to place no bets; it is not a share of the data, as bets are placed after "
-        "16, 64, … runs, however many there are",
+        "4, 16, … runs, however many there are",
     ),
     "order": ({"order": "rows"}, "order='rows': choose one of 'time', 'runs', or leave it out"),
     "not a number": (

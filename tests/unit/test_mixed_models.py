@@ -10,7 +10,7 @@ import pytest
 from command_line import plumdp as command_line
 
 import plumdp as pl
-from plumdp.data.pilots import moments_of
+from plumdp.data.pilots import moments_of, planned_moments
 from plumdp.decisions import improve, make_witness
 from plumdp.learning.options import default_set
 from plumdp.model import summarise, validate
@@ -106,7 +106,7 @@ class TestModels:
 
     def test_data_have_the_pilots_that_both_views_pay_for(self):
         """Data that may end at will have one of six pilots, as likelihood sets say; those of tables have twelve."""
-        assert data().pilot.lengths == moments_of(1500)
+        assert data().pilot.lengths == planned_moments(1500)
         assert max(moments_of(10**9)) == 16 * 4**5
 
     def test_a_model_is_written_into_a_result_and_read_again(self, tmp_path):

@@ -26,6 +26,7 @@ from plumdp.data.pilots import (
     open_pilot,
     pilot_assumption,
     pilot_size,
+    planned_moments,
     planned_pilot,
 )
 from plumdp.data.seen import Seen
@@ -82,14 +83,14 @@ def test_a_log_that_may_have_stopped_at_will_never_has_the_whole_error():
         assert (pilot.end, pilot.weight, pilot.ratio) == (PilotEnd.POWER_OF_FOUR, 1 / 6, 16)
         assert len(pilot.moments) == len(seen)
     planned = LogPilot("runs", PilotEnd.PLANNED, None)
-    assert planned.pilot((), 16, 0 * ONES) is None
+    assert planned.pilot((), 4, 0 * ONES) is None
 
 
 def test_data_of_a_planned_length_bet_from_the_first_moment_on_and_know_their_length():
     """100 runs: bets after 16 and 64 of them, but neither leaves seven times as much, so that the pilot is empty."""
-    pilot = planned_pilot([Seen(ONES), Seen(4 * ONES)], 100)
+    pilot = planned_pilot([Seen(ONES), Seen(4 * ONES)], 100, sizes=(16, 64))
     assert (pilot.total, pilot.lengths, pilot.expected) == (0, (16, 64), 100)
-    pilot = planned_pilot([Seen(ONES), Seen(4 * ONES)], 128)
+    pilot = planned_pilot([Seen(ONES), Seen(4 * ONES)], 128, sizes=(16, 64))
     assert (pilot.counts.tolist(), pilot.ratio, pilot.expected) == ([1] * N, 7, 128)
 
 
@@ -195,7 +196,7 @@ def test_every_source_of_runs_has_seen_the_same_number_of_steps_at_each_moment()
     ]
     for counts in found:
         pilot = counts.pilot
-        assert [moment.sum() for moment in pilot.moments] == [3 * 16, 3 * 64, 3 * 256]
+        assert [moment.sum() for moment in pilot.moments] == [3 * n for n in planned_moments(300)]
         assert (pilot.total, pilot.ratio, pilot.end, pilot.expected) == (3 * 16, 300 / 16 - 1, PilotEnd.PLANNED, 300)
 
 
@@ -444,7 +445,7 @@ def test_a_share_of_a_length_chosen_by_an_opponent_misses_and_powers_of_four_wit
     """400 coins at error 0.1, the worst end of about 600: with a valid pilot at most 56 miss (binomial, 1 %)."""
     rng, n, repetitions = np.random.default_rng(14), 200_000, 400
     ends = np.unique(np.geomspace(40, n, 800).astype(int))
-    late = ends[ends >= 8 * SIZES[0]]
+    late = ends[ends >= 8 * SIZES[1]]
     sizes, ones = np.array([pilot_size(end) for end in late.tolist()]), np.ones(len(ends))
     missed = dict.fromkeys(("a tenth", "powers with weights", "fixed"), 0)
     for _ in range(repetitions):

@@ -13,6 +13,7 @@ from refusals import refused
 
 import plumdp as pl
 from plumdp.data import kernels
+from plumdp.data.pilots import planned_moments
 from plumdp.data.runs import make_plan, running_sums
 from plumdp.data.simulate import _n_workers, simulate
 from plumdp.data.trajectories import Trajectories, first_visits, record, recorded_blocks
@@ -260,11 +261,14 @@ def test_counts_do_not_depend_on_the_number_of_threads_and_are_those_of_the_reco
     options = {"rng": 21, "max_steps": study.max_steps + 1}
     parts = [simulate(*arguments, **options, threads=threads) for threads in (1, 2, 3, None)]
     recorded = record(*arguments, **options).counts().counts.tolist()
-    first_runs = [simulate(*arguments[:2], n, **options).counts.tolist() for n in (16, 64, 256, 1024, 4096)]
+    moments = planned_moments(5000, n_transitions=study.model.graph.n_transitions)
+    kept = [n for n in moments if n in (4, 16, 64, 256, 1024, 4096, moments[-1])]
+    first_runs = [simulate(*arguments[:2], n, **options).counts.tolist() for n in kept]
     for part in parts:
         assert part.counts.tolist() == recorded
-        assert [moment.tolist() for moment in part.pilot.moments] == first_runs
-        assert part.pilot.counts.tolist() == first_runs[2]  # 256 runs are the largest moment up to an eighth
+        assert part.pilot.lengths == moments
+        assert [part.pilot.moments[moments.index(n)].tolist() for n in kept] == first_runs
+        assert part.pilot.counts.tolist() == first_runs[3]  # 256 runs are the largest moment up to an eighth
         assert (part.pilot.end, part.pilot.weight, part.pilot.ratio) == ("planned", 1, 5000 / 256 - 1)
         assert part.sampling == "trajectories"
 
@@ -300,16 +304,25 @@ def test_a_seed_is_the_generator_with_that_seed_and_a_generator_moves_on(betting
 
 
 @pytest.mark.parametrize(
-    ("trajectories", "n_pilot", "lengths"),
-    [(17, 0, (16,)), (127, 0, (16, 64)), (128, 16, (16, 64)), (511, 16, (16, 64, 256)), (512, 64, (16, 64, 256))],
+    ("trajectories", "n_pilot", "first"),
+    [
+        (5, 0, (4,)),
+        (17, 0, (4, 16)),
+        (127, 0, (4, 16, 64)),
+        (128, 16, (4, 16, 64)),
+        (511, 16, (4, 16, 64, 256)),
+        (512, 64, (4, 16, 64, 256)),
+    ],
 )
-def test_the_pilot_is_the_largest_moment_up_to_an_eighth_of_the_runs(betting, trajectories, n_pilot, lengths):
+def test_the_pilot_is_the_largest_power_of_four_up_to_an_eighth_of_the_runs(betting, trajectories, n_pilot, first):
+    lengths = planned_moments(trajectories)
+    assert {*first} <= {*lengths}
     pilot = simulate(betting.model, betting.true_point, trajectories, rng=1, max_steps=25).pilot
     assert (pilot.total, pilot.lengths, pilot.expected) == (25 * n_pilot, lengths, trajectories)
     assert [moment.sum() for moment in pilot.moments] == [25 * length for length in lengths]
 
 
-@pytest.mark.parametrize(("trajectories", "wanted"), [(1, True), (16, True), (5000, False)])
+@pytest.mark.parametrize(("trajectories", "wanted"), [(1, True), (4, True), (5000, False)])
 def test_few_runs_have_no_pilot_and_nor_have_runs_of_which_none_is_wanted(betting, trajectories, wanted):
     assert simulate(betting.model, betting.true_point, trajectories, rng=1, max_steps=25, pilot=wanted).pilot is None
 
@@ -325,8 +338,9 @@ def test_recorded_runs_have_the_pilot_of_the_simulation(study):
 
 def test_what_had_been_seen_at_a_moment_is_the_same_however_many_runs_are_simulated(study):
     options = {"rng": 9, "max_steps": study.max_steps + 1}
-    few, many = (simulate(study.model, study.true_point, n, **options).pilot.moments for n in (70, 700))
-    assert [moment.tolist() for moment in few] == [moment.tolist() for moment in many[:2]]
+    few, many = (simulate(study.model, study.true_point, n, **options).pilot for n in (70, 700))
+    seen = [dict(zip(each.lengths, (moment.tolist() for moment in each.moments), strict=True)) for each in (few, many)]
+    assert all(seen[0][n] == seen[1][n] for n in (4, 16, 64))
 
 
 def test_a_pilot_does_not_change_the_counts(study):

@@ -3,40 +3,37 @@
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
-from math import log
+from math import log, sqrt
 
 import numpy as np
 import pytest
 from bet_tables import DIGITS, TABLES, decimal, exact_process, is_outside, random_counts
 from constraints import half_spaces_of
+from tiers import size
 
 import plumdp as pl
 from plumdp.confidence import staged_bets as method
-from plumdp.confidence.bets import tangent_half_space
+from plumdp.confidence.bets import factors_along, tangent_half_space
 from plumdp.confidence.estimates import Law, law_of_space
+from plumdp.confidence.likelihood import LinearConstraints
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.staged_bets import Horizons, Stage, find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import Pilot, PilotEnd
+from plumdp.data.pilots import planned_moments
 
 
 def random_stages(table, rng, most):
     """Return stages with estimates and information that have nothing to do with the data: any bets must be valid."""
     d, stages = len(table.names), []
-    for _ in range(int(rng.integers(1, 4))):
+    for length in np.cumsum(rng.uniform(1, 30, int(rng.integers(1, 4)))).tolist():
         root = rng.normal(size=(d, d + 2)) * 10 ** rng.uniform(-1, 1)
-        stages.append(Stage(rng.uniform(0.02, 0.98, d), root @ root.T, random_counts(table, rng, most)))
+        seen = random_counts(table, rng, most)
+        stages.append(Stage(rng.uniform(0.02, 0.98, d), root @ root.T, seen, length=length))
     return stages
 
 
-def placed(table, stages, horizons, rng, error, patch):
-    """Return the half-spaces of random bets, and the factors and weights of each."""
-    kept, own = [], method._half_space
-
-    def keep(table, stages, factors, horizons, *rest):
-        kept.append((factors, horizons))
-        return own(table, stages, factors, horizons, *rest)
-
-    patch.setattr(method, "_half_space", keep)
+def placed(table, stages, horizons, rng, error):
+    """Return the half-spaces of random bets, with the stages that each is made of, their factors and weights."""
     d = len(table.names)
     found = staged_half_spaces(
         table,
@@ -48,7 +45,11 @@ def placed(table, stages, horizons, rng, error, patch):
         error=error,
         texts=["a value"],
     )
-    return [(each.left, about) for each, about in zip(found, kept, strict=True)]
+    for each in found:
+        first = stages[: each.side.until]
+        pairs = zip(first, each.side.steps, strict=False)
+        factors = np.array([[factors_along(table, stage.point, step) for step in steps] for stage, steps in pairs])
+        yield each.left, first, factors, horizons._replace(log_weight=horizons.log_weight - log(2))
 
 
 def exact_fortune(table, stages, factors, horizons, point):
@@ -64,14 +65,14 @@ def exact_fortune(table, stages, factors, horizons, point):
 
 @pytest.mark.parametrize("name", ["coin", "rare", "tree"])
 @pytest.mark.parametrize("most", [30, 10**9])
-def test_the_half_space_has_all_points_of_the_space_at_which_the_fortune_is_small(name, most, monkeypatch):
-    """Points on lines between points with small and with large fortunes, up to sixty digits."""
+def test_the_half_space_has_all_points_of_the_space_at_which_the_fortune_is_small(name, most):
+    """Points on lines between points with small and with large fortunes, up to sixty digits; at all moments."""
     table, rng, n_near = TABLES[name], np.random.default_rng([len(name), most]), 0
-    for _ in range(2):
-        stages, error = random_stages(table, rng, most), float(10 ** rng.uniform(-4, -0.4))
-        horizons = Horizons(10.0 ** rng.uniform(0, 4, 3), np.log([0.5, 0.3, 0.2]))
+    for is_renewed in (False, True):
+        every, error = random_stages(table, rng, most), float(10 ** rng.uniform(-4, -0.4))
+        horizons = Horizons(10.0 ** rng.uniform(0, 4, 3), np.log([0.5, 0.3, 0.2]), is_renewed)
         corners = [[Fraction(x) for x in row] for row in product([0.001, 0.999], repeat=len(table.names))]
-        for found, (factors, weights) in placed(table, stages, horizons, rng, error, monkeypatch):
+        for found, stages, factors, weights in placed(table, every, horizons, rng, error):
             level = -decimal(error).ln()
             heights = [exact_fortune(table, stages, factors, weights, point) for point in corners]
             inner, outer = (corners[heights.index(pick(heights))] for pick in (min, max))
@@ -84,7 +85,6 @@ def test_the_half_space_has_all_points_of_the_space_at_which_the_fortune_is_smal
                 points.append(inner)
                 n_near += 1
             assert not any(is_outside(found, point) for point in points)
-        monkeypatch.undo()
     assert n_near > 0 or most == 30
 
 
@@ -100,7 +100,8 @@ def coin_data(parts, **options):
     counts[:, :2] = parts
     sums = np.cumsum(counts, axis=0)
     lengths = tuple(float(moment.sum()) for moment in sums[:-1])
-    pilot = Pilot(sums[0], PilotEnd.POWER_OF_FOUR, moments=tuple(sums[:-1]), lengths=lengths, **options)
+    about = {"end": PilotEnd.POWER_OF_FOUR, "moments": tuple(sums[:-1]), "lengths": lengths} | options
+    pilot = Pilot(sums[0], **about)
     return model, pl.TransitionCounts(model.graph, sums[-1], "adaptive", pilot)
 
 
@@ -134,22 +135,42 @@ def test_horizons_near_the_end_of_the_data_are_looked_at():
     assert len(lengths) == 5
 
 
-def test_a_planned_length_has_four_fifths_of_the_weight():
+def test_bets_for_a_planned_length_have_four_fifths_of_the_weight():
     pilot = Pilot(np.array([10, 6]), ratio=9.0, lengths=(16.0,))
     horizons = find_horizons(pilot, 160)
-    assert horizons.length[0] == 160
-    assert np.exp(horizons.log_weight[0]) == pytest.approx(0.8 + 0.2 / 3)
+    assert (horizons.length[0], horizons.is_renewed) == (160, True)
+    assert np.exp(horizons.log_weight[0]) == pytest.approx(0.8)
 
 
-def test_a_coin_is_bounded_as_tightly_as_the_mean_of_a_normal_law_allows():
-    """By hand: a planned bet at the right scale is sqrt(2 ln(1/share)) deviations away, less than a tenth more here."""
-    model, counts = coin_data([[8, 8], [4992, 4992]])
-    counts = pl.TransitionCounts(model.graph, counts.counts, "adaptive", Pilot(counts.pilot.counts, ratio=624.0))
-    learned = pl.learn(model, counts, objectives=["Pmax=? [ F x=1 ]"], confidence=0.999)
-    found = half_spaces_of(learned.bounds)
-    distance = [abs(offset / row[0] - 0.5) for row, offset in zip(found.rows, found.offsets, strict=True)]
-    expected = np.sqrt(2 * log(1 / (0.001 * 0.8 * 0.8667 / 2))) * 0.5 / np.sqrt(9984)
-    assert distance == pytest.approx([expected] * 2, rel=0.1)
+def thrown_coin(heads, planned):
+    """Return the half-spaces of a coin whose number of throws was planned, given the heads of each stage."""
+    throws = np.diff([0, *planned_moments(planned), planned])[: len(heads)]
+    model, counts = coin_data(np.stack([heads, throws - heads], axis=1), end=PilotEnd.PLANNED, expected=float(planned))
+    return pl.learn(model, counts, objectives=["Pmax=? [ F x=1 ]"], confidence=0.95).bounds
+
+
+def test_sizes_that_are_renewed_know_the_past_and_the_announced_number_alone():
+    """The bets of the first stages are the same whatever comes later, also if the data end before or after the plan."""
+    throws = np.diff([0, *planned_moments(100), 100])
+    heads = np.random.default_rng(1).binomial(throws, 0.5)
+    later = np.where(np.arange(len(heads)) < 12, heads, throws)
+    made = [thrown_coin(each, 100) for each in (heads, later, heads[:14])]
+    steps = [{each.sign: each.steps[:11] for each in made.of_kind(LinearConstraints)[0].bets.sides} for made in made]
+    for side in (1, -1):
+        assert steps[0][side][:, 0].tobytes() == steps[1][side][:, 0].tobytes() == steps[2][side][:, 0].tobytes()
+    assert len({*steps[0][1][:, 0, 0].tolist()}) == 11  # renewed at each moment
+
+
+@pytest.mark.slow
+def test_a_coin_is_bounded_more_tightly_than_by_bets_of_one_size():
+    """By hand: those of one size are sqrt(2 ln(1/share)) deviations away, whatever is seen."""
+    rng, n, widths = np.random.default_rng(1), 400, []
+    throws = np.diff([0, *planned_moments(n), n])
+    for _ in range(size(12, 200)):
+        found = half_spaces_of(thrown_coin(rng.binomial(throws, 0.5), n))
+        ends = found.offsets / found.rows[:, 0]
+        widths.append(ends[found.rows[:, 0] > 0].min() - ends[found.rows[:, 0] < 0].max())
+    assert np.mean(widths) * sqrt(n) < 0.92 * 2 * sqrt(2 * log(2 / (0.05 * 0.8))) / 2
 
 
 @pytest.mark.parametrize("most", [30, 10**4, 10**9])

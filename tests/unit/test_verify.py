@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 from support.verified_results import (
     COST,
@@ -29,8 +30,8 @@ from plumdp.decisions import make_witness, verify
 def saved(tmp_path_factory):
     """The folder of a result with a probability, and that of one with an expected cost."""
     folder = tmp_path_factory.mktemp("results")
-    for name, text in (("chance", PROPERTY), ("cost", COST)):
-        witnessed(folder / name, text)
+    for name, text, seed in (("chance", PROPERTY, 3), ("cost", COST, 1)):
+        witnessed(folder / name, text, counts=small_counts(seed=seed))
     return folder
 
 
@@ -118,9 +119,8 @@ def answered(**content):
 
 
 def less_likely(witness, certificate):
-    """Move 300 steps from one outcome to another."""
-    seen = witness["rows"][0]["seen"]["all"]
-    seen[0], seen[1] = seen[0] + 300, seen[1] - 300
+    """Add 300 steps to one outcome."""
+    witness["rows"][0]["seen"]["all"][0] += 300
 
 
 def without_last(part):
@@ -129,6 +129,25 @@ def without_last(part):
 
 SET, BETS, ROOT, CHAIN, VALUES = ("set",), ("set", "bets"), ("pieces", "root"), ("chain",), (functions_of,)
 SIDE, LAW = (*BETS, "list", 0), ("set", "likelihoods", 0)
+
+
+def other_steps(side):
+    """Return bets on the same side whose first ones are twice as large."""
+    first, *later = side["steps"]
+    return side | {"steps": [[[2 * x for x in step] for step in first], *later]}
+
+
+def larger(stage, name="steps"):
+    """Change bets of a stage, or units of them, wherever their side is looked at, into larger ones."""
+
+    def change(witness, certificate):
+        for side in witness["set"]["bets"]["list"]:
+            if stage < side["until"]:
+                side[name][stage] = (1.01 * np.array(side[name][stage])).tolist()
+
+    return change
+
+
 TAMPERING = {
     "another lower end in the certificate": ("files", certified(lower=0.69)),
     "another confidence in the certificate": ("files", certified(confidence=0.9999)),
@@ -192,9 +211,14 @@ TAMPERING = {
     "a law of another precision": ("bets", at(*LAW, "precision", 0, 0, to=lambda x: 2 * x)),
     "a law that is not positive definite": ("bets", at(*LAW, "precision", 0, 0, to=-1.0)),
     "bets about another point": ("bets", at(*BETS, "points", 0, 0, to=lambda x: x + 0.05)),
-    "a horizon twice": ("bets", at(*SIDE, "horizons", to=lambda numbers: [numbers[0]] * len(numbers))),
+    "a horizon twice": ("bets", at(*SIDE, "horizons", to=lambda numbers: [*numbers, numbers[0]])),
     "a horizon that does not exist": ("bets", at(*SIDE, "horizons", 0, to=99)),
-    "a third side": ("bets", at(*BETS, "list", to=lambda sides: [*sides, sides[0]])),
+    "a third side": ("bets", at(*BETS, "list", to=lambda sides: [*sides, sides[0] | {"sign": 2}])),
+    "a side with two fortunes": ("bets", at(*BETS, "list", to=lambda sides: [*sides, other_steps(sides[0])])),
+    "a first size that no weight asks for": ("bets", larger(0)),
+    "a size that does not follow from what was won": ("bets", larger(7)),
+    "units that are longer": ("bets", larger(7, "units")),
+    "a moment after the end": ("bets", at(*SIDE, "until", to=99)),
     "a direction that was not announced": ("bets", at(*SIDE, "direction", to=1)),
     "a negative share": ("bets", at(*SIDE, "shares", 0, to=-0.1)),
     "a stage without steps": ("bets", at(*SIDE, "steps", to=without_last)),
@@ -220,7 +244,7 @@ TAMPERING = {
     "a degree that is far too high": ("values", at(*VALUES, "degree", to=17)),
     "another degree": ("values", at(*VALUES, "degree", to=1)),
     "a successor elsewhere": ("values", at(*CHAIN, "rows", 0, 1, to=lambda nodes: nodes[::-1])),
-    "a larger lower end": ("bracket", claim(lower=0.6825)),
+    "a larger lower end": ("bracket", claim(lower=0.69)),
     "a smaller upper end": ("bracket", claim(upper=0.7035)),
     "a negative multiplier": ("bracket", at(cut_end("lower"), "multipliers", 0, 1, 0, to=-1.0)),
     "no multipliers": ("bracket", at(cut_end("upper"), "multipliers", to=[])),

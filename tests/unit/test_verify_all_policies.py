@@ -43,7 +43,7 @@ def results(saved, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "begins"),
-    [("most", "No: no policy has more than 0.70392"), ("least", "No: no policy has less than 0.157")],
+    [("most", "No: no policy has more than 0.70381"), ("least", "No: no policy has less than 0.158")],
 )
 def test_what_was_written_is_verified(saved, name, begins):
     report = verify(saved / name)
@@ -103,8 +103,8 @@ def all_below_zero(witness, certificate):
 
 
 TAMPERING = {
-    "another end of the sentence": ("most", "bracket", said("0.703927", "0.703")),
-    "a larger number for the least": ("least", "bracket", said("0.157", "0.158")),
+    "another end of the sentence": ("most", "bracket", said("0.703815", "0.703")),
+    "a larger number for the least": ("least", "bracket", said("0.158", "0.159")),
     "the other side": ("most", "values", said("more", "less")),
     "more confidence": ("most", "sentence", said("99.9 %", "99.99 %")),
     "a threshold that is not excluded": (

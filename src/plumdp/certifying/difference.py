@@ -145,7 +145,7 @@ def difference(
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=6)
     >>> learned = learn(study.model, counts, objectives=[study.objective])
     >>> print(difference(learned, study.objective, "bet0", "uniform").sentence)
-    The first policy is better: its value is larger by at least 1.72165 and at most 2.11794, with confidence 99.9 %.
+    The first policy is better: its value is larger by at least 1.73388 and at most 2.10614, with confidence 99.9 %.
     >>> difference(learned, study.objective, "bet0", "uniform", margin=3).verdicts
     ('better', 'the same within the margin', 'not worse by more than the margin')
     """

@@ -156,13 +156,13 @@ def common_half_space(
     cover it, and one more for each part that weights are summed over. Other sums (``fsum``) are rounded once. A visit
     whose bets are all one changes nothing.
     """
-    weights, terms = np.zeros(len(table.constants)), [np.array([-bound])]
+    weights, terms, values = np.zeros(len(table.constants)), [np.array([-bound])], table.values(near)[0]
     for share, outcome_counts, factors, mixed in parts:
         visits = table.visits(outcome_counts)
         is_open = np.zeros(len(visits), dtype=np.bool_)
         is_open[table.group[factors != 1]] = True
         is_open &= visits > 0
-        means = _tangent_points(table, factors, near)
+        means = _tangent_points(table, factors, values)
         weights += share * np.where(is_open, visits / means, 0.0)[table.group] * factors
         visits_bet_on = share * visits[is_open]
         gains = share * log_gains(table, outcome_counts, factors, mixed)
@@ -192,11 +192,11 @@ def tangent_half_space(
     return HalfSpace(read_only(-table.weighted_slopes(weights)), -fsum(constants.tolist()) + outward, text)
 
 
-def _tangent_points(table: Outcomes, factors: FloatArray, near: FloatArray) -> FloatArray:
-    """Return Σ f e of each class at a point, between its least and its largest factor as at points of the space."""
+def _tangent_points(table: Outcomes, factors: FloatArray, values: FloatArray) -> FloatArray:
+    """Return Σ f e of each class, given f at a point, between its least and its largest factor as in the space."""
     n = len(table.is_class)
     lowest, highest = np.full(n, np.inf), np.zeros(n)
     np.minimum.at(lowest, table.group, factors)
     np.maximum.at(highest, table.group, factors)
-    means = np.bincount(table.group, table.values(near)[0] * factors, n)
+    means = np.bincount(table.group, values * factors, n)
     return np.clip(means, lowest, highest)

@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from plumdp.base.error_budget import ErrorBudget, Share, favoured_parts
+from plumdp.base.linear_algebra import solve_nearly
 from plumdp.confidence.bets import Direction, Directions, HalfSpace, sharpened, tangent_half_space, unit_steps
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.estimates import (
@@ -32,13 +33,22 @@ from plumdp.confidence.estimates import (
     law_of_pilot,
     law_of_space,
     left_out_choices,
+    marginal_precision,
     search_maximum,
 )
 from plumdp.confidence.event_counts import pool
 from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.likelihood_table import MANY, LikelihoodTable, likelihood_table
 from plumdp.confidence.sets import OF_SET, TESTS, Evidence, Guarantee, ModelCache, graph_alone, require_error
-from plumdp.confidence.staged_bets import Bets, Placed, Stage, find_horizons, find_stages, staged_half_spaces
+from plumdp.confidence.staged_bets import (
+    Bets,
+    Placed,
+    Stage,
+    chosen_anew,
+    find_horizons,
+    find_stages,
+    staged_half_spaces,
+)
 from plumdp.data.counts import Pilot, TransitionCounts, require_same_graph
 from plumdp.data.pilots import pilot_assumption
 from plumdp.data.seen import Seen
@@ -64,8 +74,10 @@ _PERCENT: dict[Order, tuple[tuple[int, int, int, int], ...]] = {
     "unknown": ((0, 0, 0, 90), (0, 0, 0, 90), (0, 0, 0, 90)),
     "planned": ((0, 0, 90, 0), (80, 0, 10, 0), (60, 20, 10, 0)),
     "short": ((0, 0, 0, 90), (80, 0, 0, 10), (60, 20, 0, 10)),
-    "open": ((0, 0, 45, 45), (50, 0, 10, 30), (45, 20, 20, 5)),
+    "open": ((0, 0, 45, 45), (80, 0, 0, 10), (45, 20, 20, 5)),
 }
+_NARROW = (6, 0, 0, 84)  # the same of few parameters in a narrow space, if the data ended at will
+_VISITS, _NATS = 1000.0, 2.0  # that tell this much of the parameters at most, if their space is narrow
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,18 +168,21 @@ def likelihood_shares(
     has_many_parameters: bool = False,
     leaves_rows_out: bool = False,
     has_time: bool = False,
+    has_narrow_space: bool = False,
 ) -> ErrorBudget:
     """Return the budget of a likelihood set, which is itself some of the tests of the model.
 
-    If the length of the data was planned, half-spaces across what is asked take most. If not, they pay for all
-    lengths that the data might have, and the likelihood against the space, which needs no order, has a good part:
-    so a known order is of use with little data as well. Rows that the likelihood leaves out have nothing but
+    Half-spaces across what is asked take most. If the length of the data was not planned, they pay for all lengths that
+    the data might have, which is more than the likelihood against the space pays if that is narrow: this takes most
+    then, so that a known order is no worse than none. Rows that the likelihood leaves out have nothing but
     intervals, which then have more. ``has_time`` says that parts of the data are kept as they are read, however
     many there are in the end: tests over time then have half of what those of drifts have without.
     """
     intervals = _MORE_INTERVALS if leaves_rows_out else _INTERVALS
     left = (OF_SET - intervals) / (OF_SET - _INTERVALS)
     percents = _PERCENT[order][is_asked + (is_asked and has_many_parameters)]
+    if order == "open" and is_asked and has_narrow_space and not has_many_parameters:
+        percents = _NARROW
     half_spaces, outcomes, after_pilot, against_space = (Fraction(percent, 100) * left for percent in percents)
     time = TESTS / 4 if has_time else Fraction(0)
     drifts = Fraction(0) if order == "unknown" else TESTS / 2 - time
@@ -191,16 +206,31 @@ def likelihood_shares(
 
 
 def likelihood_budget(
-    table: LikelihoodTable, pilot: Pilot | None, *, has_directions: bool, has_time: bool = False
+    cache: ModelCache, pilot: Pilot | None, *, has_directions: bool, has_time: bool = False
 ) -> ErrorBudget:
     """Return the division of the error, given the model, what is known of the order of the data, and what is asked."""
     return likelihood_shares(
         order_of(pilot),
         is_asked=has_directions,
-        has_many_parameters=table.basis.shape[1] > MANY,
-        leaves_rows_out=bool(table.left_out),
+        has_many_parameters=cache.table.basis.shape[1] > MANY,
+        leaves_rows_out=bool(cache.table.left_out),
         has_time=has_time,
+        has_narrow_space=is_narrow(cache.table, law_of_space(cache.model)),
     )
+
+
+def is_narrow(table: LikelihoodTable, space: Law) -> bool:
+    """Return whether a thousand visits, as many of each class, would tell little of the parameters.
+
+    About so much is what evidence loses by an average over the space: ½ ln det(I + J / P), with the precision P of its
+    law and the information J of the visits at a point inside.
+    """
+    weights = np.where(table.is_class[table.group], table.values(table.middle)[0], 0.0)
+    of_visits = information(table, weights, table.middle) * _VISITS / max(int(table.is_class.sum()), 1)
+    told = np.eye(len(table.basis.T)) + solve_nearly(
+        marginal_precision(space.precision, table.basis), table.basis.T @ of_visits @ table.basis
+    )
+    return bool(np.linalg.slogdet(told)[1] / 2 < _NATS)
 
 
 def order_of(pilot: Pilot | None) -> Order:
@@ -239,7 +269,7 @@ def likelihood_set(
     table, space = cache.table, law_of_space(model)
     best = estimate_inside(table, sharpened(table, *table.pool_seen(counts.seen)), prior=space)[0]
     is_asked, has_time = directions is not None, counts.time is not None
-    budget = budget or likelihood_budget(table, counts.pilot, has_directions=is_asked, has_time=has_time)
+    budget = budget or likelihood_budget(cache, counts.pilot, has_directions=is_asked, has_time=has_time)
     spent = partial(budget.error_in_set, error=error)
     likelihoods = sorted(_likelihoods(table, counts, space, spent), key=partial(_log_volume, near=best))
     of_bets = spent("half_spaces")
@@ -374,7 +404,7 @@ def place_bets(
     place = partial(staged_half_spaces, table, stages, horizons=horizons, space=space, near=near, is_bet_on=is_bet_on)
     placed = place(gradients, error=error, texts=texts)
     points = np.array([stage.point for stage in stages])
-    return Staged(last, placed, Bets(points, horizons.length, len(last), tuple(each.side for each in placed)), place)
+    return Staged(last, placed, Bets(points, horizons, len(last), tuple(each.side for each in placed)), place)
 
 
 def _across_outcomes(table: LikelihoodTable, staged: Staged, error: float) -> list[HalfSpace]:
@@ -384,7 +414,9 @@ def _across_outcomes(table: LikelihoodTable, staged: Staged, error: float) -> li
     _, first = np.unique(table.direction, return_index=True)
     across = table.coefficients[[j for j in first if table.direction[j] >= 0]]
     every = np.broadcast_to(across, (len(staged.bets.points), *across.shape))
-    return [each.left for each in staged.place(every, error=error, texts=["an outcome"] * len(across))]
+    alike = staged.bets.horizons._replace(is_renewed=False)  # as there are so many
+    placed = staged.place(every, horizons=alike, error=error, texts=["an outcome"] * len(across))
+    return [each.left for each in placed]
 
 
 def directions_of_stages(
@@ -392,9 +424,11 @@ def directions_of_stages(
 ) -> tuple[tuple[Direction, ...], FloatArray, list[str]]:
     """Return the last directions, the gradients of all stages (S, J, d), and the half-spaces of bets on them in words.
 
-    Those of a stage are chosen by the estimate at its beginning, so that bets on them do not look ahead.
+    Those of a stage are chosen by the estimate at its beginning or before, so that bets on them do not look ahead.
     """
-    chosen = [tuple(directions(stage.point)) for stage in stages]
+    which = chosen_anew(stages)
+    made = {s: tuple(directions(stages[s].point)) for s in sorted({*which})}
+    chosen = [made[s] for s in which]
     gradients = np.array([[direction.gradient for direction in of_stage] for of_stage in chosen])
     texts = [f"the half-space that bets on {direction.text or 'a direction'} left" for direction in chosen[-1]]
     return chosen[-1], gradients, texts

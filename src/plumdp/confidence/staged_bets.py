@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import inf, log
+from math import inf, log, prod, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -42,9 +42,15 @@ from plumdp.data.seen import Seen
 from plumdp.model.graph import BoolArray, FloatArray
 
 _HORIZONS = 5  # that are used, those nearest to the length of the data
-_FIRST_HORIZON = 6  # in lengths of the first stage
-_PLANNED = 0.8  # weight of the planned length; the rest is for data that were added later
-_HALVINGS = 24
+FIRST_HORIZON = 12  # in lengths of the first stage
+_RENEWED = {True: 0.8, False: 0.5}  # weight of bets that are renewed for a length that was planned, or expected
+_EVEN = 8  # horizons that divide a quarter of the other weight evenly
+_AHEAD = 0.15  # standard deviations at the planned length, by which a point that is bet against is inside of the bound
+_LATE = 0.3  # part of the data after which half-spaces are made at each moment
+_AGAIN = 2.0  # growth of the data after which directions are chosen anew
+_NEWTON = 40  # steps
+_SAME = 1e-10  # nats
+_MOST_NATS = 1e3  # that bets are taken to have won
 _FURTHEST = 60.0  # standard deviations
 _LEAST_SHARE = 1e-4  # of a horizon in the half-space
 
@@ -57,19 +63,27 @@ class Stage(NamedTuple):
     outcome_counts: FloatArray  # (n_outcomes)
     mixed: FloatArray | None = None  # (n_groups): how much less than coins values vary that were seen in the stage
     sharpness: FloatArray | None = None  # (n_groups): how much less they are expected to, by those seen before
+    length: float = 0.0  # of the data when it begins, in runs or rows
 
 
 class Horizons(NamedTuple):
-    """Lengths of the data that bets are made for, in runs or rows, and the logarithms of their weights."""
+    """Lengths of the data that bets are made for, in runs or rows, and the logarithms of their weights.
+
+    If a length was planned or expected, it is the first one, and the sizes of its bets are renewed.
+    """
 
     length: FloatArray  # (M)
     log_weight: FloatArray  # (M)
+    is_renewed: bool = False
 
 
 class BetsOnOneSide(NamedTuple):
-    """What the bets on one side of a direction are made of, for somebody who makes the half-space again."""
+    """What the bets on one side of a direction are made of, for somebody who makes a half-space again."""
 
     direction: int
+    sign: int
+    until: int  # number of stages that the half-space is made of
+    units: FloatArray  # (S, d): of one standard deviation at the first horizon
     steps: FloatArray  # (S, M, d): by which the true parameters are bet to differ from the estimate of a stage
     shares: FloatArray  # (M): of horizons in the logarithm of the fortune
     near: FloatArray  # (d): where tangents are taken
@@ -79,7 +93,7 @@ class Bets(NamedTuple):
     """The bets across all directions, both sides of each."""
 
     points: FloatArray  # (S, d): estimates when stages begin
-    lengths: FloatArray  # (M): horizons
+    horizons: Horizons
     n_directions: int
     sides: tuple[BetsOnOneSide, ...]
 
@@ -109,33 +123,39 @@ def _stage(table: LikelihoodTable, before: Seen, after: Seen, length: float, spa
     sharp_counts, sharpness = sharpened(table, *pooled), sharpness_of(table, *pooled)
     point = law_of_pilot(table, sharp_counts, space).mean
     per_length = information(table, sharp_counts, point) / length
-    return Stage(point, per_length, *table.pool_seen(after - before), sharpness)
+    return Stage(point, per_length, *table.pool_seen(after - before), sharpness, length)
+
+
+def chosen_anew(stages: Sequence[Stage]) -> list[int]:
+    """Return for each stage the one at which its directions were chosen: anew when the data have doubled."""
+    chosen: list[int] = []
+    for s, stage in enumerate(stages):
+        chosen.append(s if not s or stage.length >= _AGAIN * stages[chosen[-1]].length else chosen[-1])
+    return chosen
 
 
 def find_horizons(pilot: Pilot, total: int) -> Horizons:
     """Return the horizons nearest to the length of the data, of all those that have a weight.
 
-    Without an expected length, horizons double, with weights that fall by the root of two. Around an expected length,
-    the horizon 2^i times as long has the weight 1/((1 + |i|)(2 + |i|)) · 2/3. If the length was planned, it has four
-    fifths, and all horizons divide the rest. All weights sum to one.
+    Horizons double. Three quarters of the weight fall by the root of two, and a quarter is even over eight that are a
+    factor of four apart. Bets that are renewed for a length that was planned have four fifths of all weight, or half if
+    it was only expected, and the horizons divide the rest. All weights sum to one.
 
     >>> pilot = Pilot(np.array([160, 0]), lengths=(16.0,), ratio=9.0)
     >>> horizons = find_horizons(pilot, 1600)
-    >>> float(horizons.length[0]), bool(np.exp(horizons.log_weight[0]) > 0.8)
-    (160.0, True)
+    >>> float(horizons.length[0]), float(np.exp(horizons.log_weight[0]).round(6)), horizons.is_renewed
+    (160.0, 0.8, True)
     """
-    expected = pilot.expected
-    if expected is None:
-        steps = np.arange(60)
-        length, weight = _FIRST_HORIZON * pilot.lengths[0] * 2.0**steps, (1 - 2**-0.5) * 2.0 ** (-steps / 2)
-    else:
-        steps = np.arange(-40, 41)
-        length, weight = expected * 2.0**steps, 2 / 3 / ((1 + np.abs(steps)) * (2 + np.abs(steps)))
-    if pilot.is_planned:
-        weight = (1 - _PLANNED) * weight + _PLANNED * (steps == 0)
+    steps = np.arange(60)
+    length, falling = FIRST_HORIZON * pilot.lengths[0] * 2.0**steps, (1 - 2**-0.5) * 2.0 ** (-steps / 2)
+    weight = 0.75 * falling + 0.25 * ((steps % 2 == 0) & (steps < 2 * _EVEN)) / _EVEN
     reached = pilot.lengths[-1] * total / max(int(pilot.moments[-1].sum()), 1)
     near = np.argsort(np.abs(np.log(length / reached)), kind="stable")[:_HORIZONS]
-    return Horizons(length[near].astype(np.float64), np.log(weight[near]))
+    length, weight = length[near], weight[near]
+    if pilot.expected is not None:
+        renewed = _RENEWED[pilot.is_planned]
+        length, weight = np.append(pilot.expected, length), np.append(renewed, (1 - renewed) * weight)
+    return Horizons(length.astype(np.float64), np.log(weight), pilot.expected is not None)
 
 
 def staged_half_spaces(
@@ -158,22 +178,14 @@ def staged_half_spaces(
     """
     share, half_spaces = equal_parts(error, len(texts)), []  # union bound over directions
     of_side = horizons._replace(log_weight=horizons.log_weight - log(2))  # both sides together weigh at most one
-    scales = np.sqrt(-2 * (of_side.log_weight + log(share)))
     pairs = zip(stages, gradients, strict=True)
     steps = np.array([steps_of_stage(table, stage, of_stage, of_side.length, space) for stage, of_stage in pairs])
     rays = _rays(table, stages, gradients[-1], space, near)
     for j, text in enumerate(texts):
         for side in (1, -1) if steps[:, :, j].any() else ():
-            scaled = side * scales[:, None] * steps[:, :, j]
-            factors = np.array(
-                [
-                    [factors_along(table, stage.point, step, stage.sharpness) for step in of_stage]
-                    for stage, of_stage in zip(stages, scaled, strict=True)
-                ]
-            )
-            factors = factors if is_bet_on is None else np.where(is_bet_on, factors, 1.0)
-            left, parts, shares, at = _half_space(table, stages, factors, of_side, near, -side * rays[j], share, text)
-            half_spaces.append(Placed(left, parts, BetsOnOneSide(j, scaled, shares, at)))
+            of_one = side * steps[:, :, j]
+            about = BetsOnOneSide(j, side, len(stages), of_one[:, 0], of_one, of_side.log_weight, near)
+            half_spaces += _place(table, stages, of_side, about, -side * rays[j], share, text, is_bet_on)
     return half_spaces
 
 
@@ -194,73 +206,116 @@ def _rays(
     return unit_steps(table, information(table, total, near) + SPACE_AS_DATA * space.precision, gradients)
 
 
-def _half_space(
+def _place(
     table: LikelihoodTable,
     stages: Sequence[Stage],
-    factors: FloatArray,
     horizons: Horizons,
-    near: FloatArray,
+    side: BetsOnOneSide,
     ray: FloatArray,
     error: float,
     text: str,
-) -> tuple[HalfSpace, list[list[PartialBets]], FloatArray, FloatArray]:
-    """Return the half-space with tangents where the fortune reaches 1 / error on a ray, its parts, shares and point.
+    is_bet_on: BoolArray | None,
+) -> list[Placed]:
+    """Return the half-spaces that bets on one side leave at the end, and at the best of the moments before.
 
-    Tangents at any other point, and any other shares, would give a half-space that holds as well.
+    Bets are placed stage after stage. ``side`` has steps of one standard deviation (S, M, d) for each horizon.
     """
-    fortune = _Fortune(table, stages, factors, horizons, near, ray)
-    t = fortune.reaches(-log(error))
-    share = fortune.shares(t)
-    used = np.flatnonzero(share)
-    parts = [
-        [PartialBets(float(share[m]), stage.outcome_counts, factors[s, m], stage.mixed) for m in used.tolist()]
-        for s, stage in enumerate(stages)
-    ]
-    spent = float(share[used] @ (np.log(share[used]) - horizons.log_weight[used]))
-    all_parts = [part for of_stage in parts for part in of_stage]
-    at = near + t * ray
-    return common_half_space(table, all_parts, near=at, bound=spent - log(error), text=text), parts, share, at
+    goals = -log(error) - horizons.log_weight
+    steps = np.sqrt(2 * goals)[:, None] * side.steps
+    fortune, cuts = _Fortune(table, horizons), list[_Cut]()
+    for s, stage in enumerate(stages):
+        if horizons.is_renewed and s:
+            size = _renewed_size(fortune, cuts, stage, horizons.length[0], -side.steps[s, 0], float(goals[0]))
+            steps[s, 0] = size * side.steps[s, 0]
+        factors = np.array([factors_along(table, stage.point, step, stage.sharpness) for step in steps[s]])
+        fortune.add(stage, factors if is_bet_on is None else np.where(is_bet_on, factors, 1.0))
+        if s + 1 < len(stages) and horizons.is_renewed and stages[s + 1].length >= _LATE * horizons.length[0]:
+            cuts.append(fortune.cut(stages[s + 1].point, -side.steps[s + 1, 0], -log(error), is_renewed=True))
+    last = fortune.cut(side.near, ray, -log(error))
+    best = min([*cuts, last], key=lambda cut: cut.exit(side.near, ray))  # Ville: all of them hold at one error
+    side = side._replace(steps=steps)
+    return [fortune.half_space(cut, side, error, text) for cut in ([last] if best is last else [best, last])]
+
+
+class _Cut(NamedTuple):
+    """About where the fortune of the first stages reaches its bound."""
+
+    until: int  # number of these stages
+    point: FloatArray  # (d): on a ray
+    row: FloatArray  # (d): in which direction the fortune grows there
+    shares: FloatArray  # (M): of horizons in it
+
+    def exit(self, point: FloatArray, ray: FloatArray) -> float:
+        """Return about where another ray comes to a fortune of this size."""
+        slope = float(self.row @ ray)
+        return float(self.row @ (self.point - point)) / slope if slope > 0 else inf
+
+
+def _renewed_size(
+    fortune: _Fortune, cuts: Sequence[_Cut], stage: Stage, planned: float, ray: FloatArray, goal: float
+) -> float:
+    """Return how many standard deviations at a planned length to bet on, by what was seen before the stage alone.
+
+    The bets are against the point on the ray that is to be excluded next: a little inside of what they excluded so far,
+    or of where bets of one size would end. There the fortune must still grow by what is missing, in the data left. What
+    bets for other horizons won is not looked at: which of these are used depends on the end of the data.
+    """
+    left = 1 - stage.length / planned
+    if left <= 0:
+        return 0.0  # the plan is over, and what was won is kept
+    fortune.look(stage.point, ray, is_renewed=True)
+    won, slope = fortune.renewed(0.0), max(fortune.renewed(1.0) - fortune.renewed(0.0), 0.0)
+    t = (sqrt(slope**2 + 2 * left * max(goal - won, 0.0)) - slope) / left
+    t = max(min([t, *(cut.exit(stage.point, ray) for cut in cuts)]) - _AHEAD, 0.0)
+    return sqrt(2 * max(goal - fortune.renewed(t), 0.0) / left)
 
 
 class _Fortune:
-    """Estimates the logarithm of the fortune F on a ray from a point, for the choice of tangents alone."""
+    """The logarithm of the fortune F of the stages so far, on a ray from a point: for sizes and tangents alone."""
 
-    def __init__(
-        self,
-        table: LikelihoodTable,
-        stages: Sequence[Stage],
-        factors: FloatArray,
-        horizons: Horizons,
-        near: FloatArray,
-        ray: FloatArray,
-    ) -> None:
-        n_stages, n_horizons, _ = factors.shape
-        gains = (
-            [log_gains(table, stage.outcome_counts, of_horizon, stage.mixed).sum() for of_horizon in of_stage]
-            for stage, of_stage in zip(stages, factors, strict=True)
-        )
-        visits = np.array([table.visits(stage.outcome_counts) for stage in stages])
+    def __init__(self, table: LikelihoodTable, horizons: Horizons) -> None:
+        self._table, self._horizons = table, horizons
+        self._stages: list[Stage] = []
+        self._factors: list[FloatArray] = []  # (M, n_outcomes) each
+        self._won = horizons.log_weight
+        self._visits: list[FloatArray] = []
+
+    def add(self, stage: Stage, factors: FloatArray) -> None:
+        """Add a stage, and the factors (M, n_outcomes) of its bets."""
+        self._stages.append(stage)
+        self._factors.append(factors)
+        self._visits.append(self._table.visits(stage.outcome_counts))
+        gains = [log_gains(self._table, stage.outcome_counts, each, stage.mixed).sum() for each in factors]
+        self._won = self._won + np.array(gains)
+
+    def look(self, point: FloatArray, ray: FloatArray, *, is_renewed: bool = False) -> None:
+        """Look at a ray from a point, and at all horizons or at bets that are renewed alone."""
+        table, visits = self._table, np.array(self._visits)
+        self._n = 1 if is_renewed else len(self._won)
+        factors = np.array([of_stage[: self._n] for of_stage in self._factors])
         is_open: BoolArray = visits.max(axis=0) > 0
-        group = np.cumsum(is_open)[table.group] - 1
         kept = is_open[table.group]
-        probability, slope = table.values(near)[0], table.coefficients @ ray
-        shape = n_stages * n_horizons, int(is_open.sum())
-        index = (np.arange(shape[0])[:, None] * shape[1] + group[kept]).ravel()
+        group = (np.cumsum(is_open) - 1)[table.group[kept]]
+        shape = *factors.shape[:2], int(is_open.sum())
+        index = (np.arange(shape[0] * shape[1])[:, None] * shape[2] + group).ravel()
 
         def by_class(values: FloatArray) -> FloatArray:
-            sums = np.bincount(index, (values * factors)[..., kept].ravel(), shape[0] * shape[1])
-            return sums.reshape(n_stages, n_horizons, shape[1]).astype(np.float64)
+            sums = np.bincount(index, (values * factors)[..., kept].ravel(), prod(shape))
+            return sums.reshape(shape).astype(np.float64)
 
-        self._start, self._slope = by_class(probability), by_class(slope)
-        self._visits = visits[:, None, is_open]
-        self._won = horizons.log_weight + np.sum([*gains], axis=0)
+        self._start, self._slope = by_class(table.values(point)[0]), by_class(table.coefficients @ ray)
+        self._is_open, self._open_visits = is_open, visits[:, None, is_open]
 
     def logarithms(self, t: float) -> FloatArray:
-        """Return ln(w E) for each horizon (M), infinite beyond where a mean is zero."""
+        """Return ln(w E) for each horizon that is looked at, infinite beyond where a mean is zero."""
         means = self._start + t * self._slope
         with np.errstate(divide="ignore", invalid="ignore"):
-            lost = np.where(self._visits > 0, self._visits * np.log(means), 0.0).sum(axis=(0, 2))
-        return np.asarray(np.where(np.isnan(lost), inf, self._won - lost))
+            lost = np.where(self._open_visits > 0, self._open_visits * np.log(means), 0.0).sum(axis=(0, 2))
+        return np.asarray(np.where(np.isnan(lost), inf, self._won[: self._n] - lost))
+
+    def renewed(self, t: float) -> float:
+        """Return ln E of the bets that are renewed."""
+        return min(float(self.logarithms(t)[0] - self._horizons.log_weight[0]), _MOST_NATS)
 
     def value(self, t: float) -> float:
         """Return ln F."""
@@ -268,18 +323,62 @@ class _Fortune:
         largest = float(logarithms.max())
         return largest + float(np.log(np.exp(logarithms - largest).sum())) if largest < inf else inf
 
+    def cut(self, point: FloatArray, ray: FloatArray, bound: float, *, is_renewed: bool = False) -> _Cut:
+        """Return about where ln F, or its part by bets that are renewed, reaches a bound on a ray from a point."""
+        self.look(point, ray, is_renewed=is_renewed)
+        t = self.reaches(bound)
+        shares = self.shares(t)
+        per_visit = self._per_visit(t, shares)
+        weights = np.zeros((*per_visit.shape[:2], len(self._is_open)))
+        weights[..., self._is_open] = per_visit
+        pairs = zip(weights[..., self._table.group], self._factors, strict=True)
+        row = -self._table.weighted_slopes(sum((each * of[: self._n]).sum(axis=0) for each, of in pairs))
+        return _Cut(len(self._stages), point + t * ray, row, np.pad(shares, (0, len(self._won) - self._n)))
+
+    def half_space(self, cut: _Cut, side: BetsOnOneSide, error: float, text: str) -> Placed:
+        """Return the half-space of the first stages with tangents where their fortune reaches 1 / error.
+
+        Tangents at any other point, and any other shares, would give a half-space that holds as well.
+        """
+        used, n = np.flatnonzero(cut.shares), cut.until
+        parts = [
+            [PartialBets(float(cut.shares[m]), stage.outcome_counts, factors[m], stage.mixed) for m in used.tolist()]
+            for stage, factors in zip(self._stages[:n], self._factors[:n], strict=True)
+        ]
+        spent = float(cut.shares[used] @ (np.log(cut.shares[used]) - self._horizons.log_weight[used]))
+        all_parts = [part for of_stage in parts for part in of_stage]
+        left = common_half_space(self._table, all_parts, near=cut.point, bound=spent - log(error), text=text)
+        parts += [[] for _ in self._stages[n:]]
+        return Placed(left, parts, side._replace(until=n, shares=cut.shares, near=cut.point))
+
     def reaches(self, bound: float) -> float:
-        """Return an estimate from below of where ln F reaches a bound, or the furthest point that is tried."""
+        """Return where ln F, which is convex, reaches a bound, or the furthest point that is tried."""
         low, high = 0.0, 4.0
-        while self.value(high) < bound and high < _FURTHEST:
+        if self.value(low) >= bound:
+            return low
+        while (value := self.value(high)) < bound and high < _FURTHEST:
             low, high = high, 2 * high
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.value(middle) < bound else (low, middle)
-        return low
+        t = high
+        for _ in range(_NEWTON if value >= bound else 0):
+            t = (low + high) / 2 if value == inf else high - (value - bound) / self.slope(high)
+            there = self.value(t)
+            if abs(there - bound) < _SAME:
+                break
+            low, high, value = (t, high, value) if there < bound else (low, t, there)
+        return t
+
+    def slope(self, t: float) -> float:
+        """Return by how much ln F grows at a point."""
+        return -float((self._per_visit(t, self.shares(t)) * self._slope).sum())
+
+    def _per_visit(self, t: float, shares: FloatArray) -> FloatArray:
+        """Return shares · visits / Z of each stage, horizon and class at a point."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = self._open_visits / (self._start + t * self._slope) * shares[:, None]
+        return np.asarray(np.nan_to_num(found, posinf=0.0))
 
     def shares(self, t: float) -> FloatArray:
-        """Return the shares (M) that horizons have in F at a point, without the smallest ones."""
+        """Return the shares in F at a point that horizons have which are looked at, without the smallest ones."""
         logarithms = self.logarithms(t)
         logarithms = np.where(np.isfinite(logarithms), logarithms, -inf)
         if not np.isfinite(logarithms).any():

@@ -24,7 +24,7 @@ STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after",
 
 RUN, RUN_NUMBER = "run_name", "run_number"
 N_RUNS, N_UNORDERED = "n_runs", "n_unordered_runs"  # of counts: runs numbered as they were made, or otherwise
-FIRST_COUNTS = tuple(f"n_first_{16 * 4**i}" for i in range(6))  # of counts: those of so many runs
+FIRST_COUNTS = tuple(f"n_first_{4 * 4**i}" for i in range(7))  # of counts: those of so many runs
 MOMENT = "moment of the step"  # within the period that the step is; no variable is called so
 STAGE = "stage of the run"  # how many moments at which bets are placed came before it; no variable is called so
 PLACE_OF_ROW, PLACES_OF_ROWS = "place_of_row", "places_of_rows"  # the number of the file, and of the row in it

@@ -285,7 +285,7 @@ class TransitionCounts:
         >>> from plumdp import case_study, simulate
         >>> study = case_study("betting:5")
         >>> simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6).before_bets().parts[0].name
-        'the first 64 runs or rows of 6,000 simulated steps'
+        'the first 199 runs or rows of 6,000 simulated steps'
         """
         first = None if self.pilot is None else self.pilot.first_bets
         if self.pilot is None or first is None:

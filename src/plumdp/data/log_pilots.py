@@ -80,6 +80,7 @@ class LogPilot:
     order: Order | None  # what was said of the log
     expected: float | None = None  # runs or rows, if somebody said so beforehand
     is_table: bool = False  # rows are unknown: bets are placed later as well
+    n_transitions: int | None = None  # of the model; None if only what all logs keep is known, as of ready-made counts
 
     @property
     def per_run(self) -> int:
@@ -88,13 +89,16 @@ class LogPilot:
 
     def moments(self, n: int) -> tuple[int, ...]:
         """Return after how many of n runs or rows bets are placed."""
-        return moments_for(n, self.per_run, is_table=self.is_table, is_planned=self.end == PilotEnd.PLANNED)
+        is_planned = self.end == PilotEnd.PLANNED and (self.is_table or self.n_transitions is not None)
+        return moments_for(
+            n, self.per_run, is_table=self.is_table, is_planned=is_planned, n_transitions=self.n_transitions or 0
+        )
 
     def pilot(self, moments: Sequence[Seen], n: int, nothing: Seen) -> Pilot | None:
         """Return the pilot of n runs or rows, given what had been seen at each moment; None if there is none."""
         rests_on = _RESTS_ON[self.order]
         if self.end == PilotEnd.PLANNED:
-            return planned_pilot(moments, n, per_run=self.per_run, rests_on=rests_on, is_table=self.is_table)
+            return planned_pilot(moments, n, per_run=self.per_run, rests_on=rests_on, sizes=self.moments(n))
         return open_pilot(
             moments,
             n,
@@ -115,6 +119,7 @@ def pilot_of_log(
     wanted: bool = True,
     expected: float | None = None,
     is_table: bool = False,
+    n_transitions: int | None = None,
 ) -> LogPilot | None:
     """Return at which moments of a log bets are placed, or None if nothing that is known of it says what came first.
 
@@ -126,7 +131,10 @@ def pilot_of_log(
     planned = _planned_of_log(form, sampling, order, has_runs)
     if expected is not None:
         _check_expected(expected, planned, sampling, order, wanted)
-    return None if not is_wanted(wanted) or planned is None else replace(planned, expected=expected, is_table=is_table)
+    if not is_wanted(wanted) or planned is None:
+        return None
+    size = n_transitions if planned.unit == "runs" else None  # first rows are read once more for each moment
+    return replace(planned, expected=expected, is_table=is_table, n_transitions=size)
 
 
 def _planned_of_log(form: LogForm, sampling: Sampling, order: Order | None, has_runs: bool) -> LogPilot | None:

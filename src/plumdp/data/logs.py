@@ -157,7 +157,8 @@ def read_log(
         known_order = order_of_counts(order, found) if form == "counts" else order
         has_runs = FIRST_COUNTS[0] in found if form == "counts" else runs is not None
         is_table = model.is_table and form != "counts"  # ready-made counts have the moments of other models
-        options: dict[str, Any] = {"wanted": pilot, "expected": expected, "is_table": is_table}
+        size = None if form == "counts" else model.graph.n_transitions
+        options: dict[str, Any] = {"wanted": pilot, "expected": expected, "is_table": is_table, "n_transitions": size}
         planned = pilot_of_log(form, sampling, known_order, has_runs=has_runs, **options)
         is_by_runs = planned is not None and planned.unit == "runs"
         run = runs if is_by_runs and form != "counts" else None

@@ -21,8 +21,11 @@ from plumdp.data.seen import Seen
 from plumdp.model.graph import Graph
 from plumdp.model.text import number_of
 
-SIZES = tuple(16 * 4**i for i in range(N_PILOTS))  # runs after which bets are placed anew, whatever the data
+SIZES = tuple(4 * 4**i for i in range(1 + N_PILOTS))  # runs after which bets are placed anew, whatever the data
+_FIRST_PILOT = 16  # runs
 ROWS_PER_RUN = 16  # rows that count as a run where it is rows that have an order
+_LEFT = {True: (0.8, 32), False: (0.65, 8)}  # of a planned length at each moment, and how many: of small models, others
+_SMALL = 50_000  # transitions
 _OPEN_RATIO = 16.0  # of main to pilot data that drifts are looked for in, if the length of the data was not planned
 
 
@@ -31,15 +34,33 @@ def moments_of(n: int, per_run: int = 1) -> tuple[int, ...]:
 
     These are the same however long the data are; those that were not reached are left out.
 
-    >>> moments_of(1000), moments_of(10), moments_of(10**9)
-    ((16, 64, 256), (), (16, 64, 256, 1024, 4096, 16384))
+    >>> moments_of(1000), moments_of(4), moments_of(10**9)
+    ((4, 16, 64, 256), (), (4, 16, 64, 256, 1024, 4096, 16384))
     """
     return tuple(per_run * size for size in SIZES if per_run * size < n)
 
 
-def moments_for(n: int, per_run: int = 1, *, is_table: bool, is_planned: bool = True) -> tuple[int, ...]:
+def moments_for(
+    n: int, per_run: int = 1, *, is_table: bool, is_planned: bool = True, n_transitions: int = 0
+) -> tuple[int, ...]:
     """Return after how many of n runs or rows of a model bets are placed anew, of a table or of parameters."""
-    return table_moments(n, per_run, is_planned=is_planned) if is_table else moments_of(n, per_run)
+    if is_table:
+        return table_moments(n, per_run, is_planned=is_planned)
+    return planned_moments(n, per_run, n_transitions) if is_planned else moments_of(n, per_run)
+
+
+def planned_moments(n: int, per_run: int = 1, n_transitions: int = 0) -> tuple[int, ...]:
+    """Return after how many of n runs or rows bets are placed anew, if n was planned: then also ever closer to the end.
+
+    A model with many transitions has fewer moments, as all of its counts are kept at each of them.
+
+    >>> planned_moments(20), planned_moments(1000, n_transitions=10**6)
+    ((4, 7, 9, 11, 13, 14, 15, 16, 17, 18, 19), (4, 16, 64, 256, 350, 577, 725, 821, 883, 924, 950, 968))
+    """
+    left, number = _LEFT[n_transitions <= _SMALL]
+    first = moments_of(n, per_run)
+    later = {int(n * (1 - left**k)) for k in range(1, number + 1)} if first else ()
+    return tuple(sorted({*first, *(moment for moment in later if first[0] < moment < n)}))
 
 
 def table_moments(n: int, per_run: int = 1, *, is_planned: bool) -> tuple[int, ...]:
@@ -65,7 +86,7 @@ def is_wanted(pilot: bool) -> bool:
     if pilot not in (False, True):
         raise DataError(
             Option("pilot", pilot),
-            ": choose True, or False to place no bets; it is not a share of the data, as bets are placed after 16, 64, "
+            ": choose True, or False to place no bets; it is not a share of the data, as bets are placed after 4, 16, "
             "… runs, however many there are",
         )
     return bool(pilot)
@@ -77,22 +98,29 @@ def pilot_size(n: int, per_run: int = 1) -> int:
     >>> pilot_size(127), pilot_size(128), pilot_size(511), pilot_size(10**6)
     (0, 16, 16, 16384)
     """
-    return max((size for size in moments_of(n, per_run) if OPEN_MAIN_PER_PILOT * size <= n), default=0)
+    return max(
+        (size for size in _pilots(moments_of(n, per_run), per_run) if OPEN_MAIN_PER_PILOT * size <= n), default=0
+    )
+
+
+def _pilots(sizes: Sequence[int], per_run: int) -> list[int]:
+    """Return the moments that may be the end of a pilot, six or those of a table: not the first one of bets."""
+    return [size for size in sizes if size >= _FIRST_PILOT * per_run]
 
 
 def planned_pilot(
-    moments: Sequence[Seen], n: int, *, per_run: int = 1, rests_on: str = "", is_table: bool = False
+    moments: Sequence[Seen], n: int, *, per_run: int = 1, rests_on: str = "", sizes: Sequence[int]
 ) -> Pilot | None:
     """Return the pilot of n runs or rows, a number that was fixed beforehand, given what had been seen at each moment.
 
-    None if the data are too few for any bet.
+    ``sizes`` are the moments. None if the data are too few for any bet.
     """
-    sizes, size = moments_for(n, per_run, is_table=is_table), pilot_size(n, per_run)
+    size = pilot_size(n, per_run)
     if not sizes:
         return None
     seen = moments[sizes.index(size)] if size else moments[0] - moments[0]
     ratio = n / (size or sizes[-1]) - 1
-    return Pilot.of(seen, PilotEnd.PLANNED, ratio, rests_on, moments, sizes, n)
+    return Pilot.of(seen, PilotEnd.PLANNED, ratio, rests_on, moments, tuple(sizes), n)
 
 
 def open_pilot(
@@ -111,7 +139,7 @@ def open_pilot(
     a table are twice as many, and each has a twelfth.
     """
     sizes = moments_for(n, per_run, is_table=is_table, is_planned=False)
-    size = max((each for each in sizes if OPEN_MAIN_PER_PILOT * each <= n), default=0)
+    size = max((each for each in _pilots(sizes, per_run) if OPEN_MAIN_PER_PILOT * each <= n), default=0)
     seen = moments[sizes.index(size)] if size else nothing
     n_pilots = N_TABLE_PILOTS if is_table else N_PILOTS
     return Pilot.of(seen, PilotEnd.POWER_OF_FOUR, _OPEN_RATIO, rests_on, moments, sizes, expected, n_pilots)

@@ -55,9 +55,9 @@ def simulate(
     highest value. The result depends on ``rng``, a seed
     or a generator, not on ``threads``, by default PLUMDP_THREADS or all cores.
 
-    What had been seen after 16, 64, … runs is kept as well, unless ``pilot`` is False: bets are placed by it (see
-    ``Pilot``). The number of runs is fixed beforehand, by this call. Data that are to grow are added: ``a + b`` keeps
-    the bets of ``a``; more runs with the same seed, counted anew, would have others.
+    What had been seen after 4, 16, … runs, and ever closer to the end, is kept as well, unless ``pilot`` is False: bets
+    are placed by it (see ``Pilot``). The number of runs is fixed beforehand, by this call. Data that are to grow are
+    added: ``a + b`` keeps the bets of ``a``; more runs with the same seed, counted anew, would have others.
 
     The counts of a model that is stored on disk (``explore_batch``) are those of its distinct rows, whatever the state
     they were seen in; they count as "adaptive", since which rows a run can try twice is not looked for.
@@ -70,14 +70,14 @@ def simulate(
     """
     plan = make_plan(model, point, trajectories, rng, max_steps, policy, stop, by_row=True)
     is_table, n = model.counted.is_table, plan.trajectories
-    moments = moments_for(n, is_table=is_table) if is_wanted(pilot) else ()
+    graph = model.counted.graph
+    moments = moments_for(n, is_table=is_table, n_transitions=graph.n_transitions) if is_wanted(pilot) else ()
 
     def add(block: range, counts: CountArray) -> Iterator[None]:
         for _, steps in plan.walk(block):
             kernels.count(steps, counts)
             yield
 
-    graph = model.counted.graph
     n_workers = _n_workers(threads, graph.n_transitions)
     size = min(plan.block_size, -(-plan.trajectories // n_workers))  # of a block: no thread is left without one
     ends = runs_of_parts(n, moments, graph.n_transitions)
@@ -88,7 +88,7 @@ def simulate(
         seen_here = np.flatnonzero(part)
         recorder.add(bisect_right(ends, start), seen_here, part[seen_here])
     *seen, all_seen = accumulate(_with_rewards(model.counted, point, stages, np.random.default_rng(plan.key)))
-    kept = planned_pilot(seen, n, is_table=is_table) if moments else None
+    kept = planned_pilot(seen, n, sizes=moments) if moments else None
     sampling: Sampling = "trajectories" if graph is model.graph else "adaptive"
     new = new_parts(int(all_seen.counts.sum()), key=plan.seed, is_simulated=True)
     time = recorder.parts(n) if moments else None

@@ -118,9 +118,9 @@ def sample_env(
     ``sampling`` is "adaptive" unless you say more: "trajectories" claims that the number of episodes was fixed before
     any was looked at, and that nothing seen in one episode changes the next.
 
-    What had been seen after 16, 64, … episodes is kept as well, unless ``pilot`` is False: bets are placed by it (see
-    ``Pilot``). Episodes are run one after the other, and their number is fixed by this call. Of counts that are added
-    up, the first keep their bets.
+    What had been seen after 4, 16, … episodes, and ever closer to the end, is kept as well, unless ``pilot`` is False:
+    bets are placed by it (see ``Pilot``). Episodes are run one after the other, and their number is fixed by this call.
+    Of counts that are added up, the first keep their bets.
 
     >>> from plumdp import case_study
     >>> study = case_study("betting:25")
@@ -133,8 +133,8 @@ def sample_env(
     runner = gym_environment(model, env, rng=0, max_steps=max_steps, observe=observe, act=act)
     moves = leaving(model.graph, policy_weights(model.graph, policy))
     generator = generator_of(rng)  # the runner's own seeds are for episodes that may be run again
-    is_table = model.counted.is_table
-    sizes = moments_for(episodes, is_table=is_table) if is_wanted(pilot) else ()
+    is_table, n_transitions = model.counted.is_table, model.graph.n_transitions
+    sizes = moments_for(episodes, is_table=is_table, n_transitions=n_transitions) if is_wanted(pilot) else ()
     learned = _the_learned(model, reward)
     parts = [Seen.nothing(model.graph.n_transitions, len(learned)) for _ in range(len(sizes) + 1)]
     recorder = Recorder(runs_of_parts(episodes, sizes, model.graph.n_transitions))
@@ -150,7 +150,7 @@ def sample_env(
             add_values(parts[stage].rewards[0], name, each, model.graph, taken, values, f"episode {episode}")
         seed = None  # the environment goes on with its own randomness
     *moments, seen = accumulate(parts)
-    kept = planned_pilot(moments, episodes, is_table=is_table) if moments else None
+    kept = planned_pilot(moments, episodes, sizes=sizes) if moments else None
     new = new_parts(int(seen.counts.sum()), key=key, is_simulated=True)
     time = recorder.parts(episodes) if sizes else None
     return TransitionCounts(model.graph, seen.counts, sampling, kept, parts=new, rewards=seen.rewards, time=time)

@@ -112,7 +112,7 @@ def counts_query(
     it may then be a date or a time. With "monthly", "weekly" or "daily", dates count in these periods of the calendar.
 
     ``sampling`` and ``order`` say how the log came about and in what order its runs are, as in ``read_log``. If that is
-    known, and ``pilot`` is not False, the query also counts how often each row is in the first 16, 64, … runs
+    known, and ``pilot`` is not False, the query also counts how often each row is in the first 4, 16, … runs
     (``n_first_16`` and so on), and all runs (``n_runs``; ``n_unordered_runs`` if nothing was said of their order).
     ``read_log`` with the same ``sampling`` finds that.
     The column ``episode``, which a log of transitions then needs too, must sort in the order of the runs: numbers do,
@@ -267,7 +267,7 @@ def count_sql(
 ) -> str:
     """Return the query in DuckDB's words; ``columns`` has an expression for each column that the form needs.
 
-    It also counts all runs as ``n_runs``, and the rows of the first 16, 64, … of them. ``once`` counts rows of one step
+    It also counts all runs as ``n_runs``, and the rows of the first 4, 16, … of them. ``once`` counts rows of one step
     of a run that are alike as one, and says how many copies of it there are. It needs run and step. Where ``columns``
     has the stage of a row, rows of each stage are counted by themselves. ``is_ordered`` takes all steps for ones that
     only order the rows, as dates and times do. ``is_warehouse`` says that the query is for another engine, and

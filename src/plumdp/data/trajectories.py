@@ -14,7 +14,7 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Form as Form
 from plumdp.data.columns import needed_columns, next_columns, state_column
 from plumdp.data.counts import CountArray, EventCounts, TransitionCounts, require_same_graph
-from plumdp.data.pilots import is_wanted, moments_of, planned_pilot
+from plumdp.data.pilots import is_wanted, planned_moments, planned_pilot
 from plumdp.data.runs import Rng, RunPlan, make_plan, split
 from plumdp.data.same_files import DataPart, new_parts
 from plumdp.data.seen import Seen
@@ -53,13 +53,13 @@ class Trajectories:
         return owners_of(self.graph.first_transition, self.transition)
 
     def counts(self, *, pilot: bool = True) -> TransitionCounts:
-        """Return how often each transition was taken, and after 16, 64, … runs that have a step, unless not wanted."""
-        runs = np.unique(self.episode)
-        sizes, n = moments_of(len(runs)) if is_wanted(pilot) else (), self.graph.n_transitions
+        """Return how often each transition was taken, and after 4, 16, … runs that have a step, unless not wanted."""
+        runs, n = np.unique(self.episode), self.graph.n_transitions
+        sizes = planned_moments(len(runs), n_transitions=n) if is_wanted(pilot) else ()
         stage = np.searchsorted(runs[np.array(sizes, dtype=np.int64) - 1], self.episode)  # how many moments came before
         parts = np.bincount(stage * n + self.transition, minlength=(len(sizes) + 1) * n).reshape(-1, n)
         *moments, counts = parts.cumsum(axis=0)
-        kept = planned_pilot([*map(Seen, moments)], len(runs)) if moments else None
+        kept = planned_pilot([*map(Seen, moments)], len(runs), sizes=sizes) if moments else None
         recorder = Recorder(runs_of_parts(len(runs), sizes, n))
         last = runs[np.array(recorder.ends, dtype=np.int64) - 1]
         recorder.add(np.searchsorted(last, self.episode), self.transition)

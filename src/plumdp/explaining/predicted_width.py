@@ -18,7 +18,7 @@ from plumdp.certifying.valuation import Sought, best_ends, prove, value_policy
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.sets import Counted, ModelCache
 from plumdp.data.counts import TransitionCounts
-from plumdp.data.pilots import moments_of, planned_pilot
+from plumdp.data.pilots import planned_moments, planned_pilot
 from plumdp.data.seen import Seen
 from plumdp.explaining.expected_rewards import ExpectedRewards
 from plumdp.explaining.expected_runs import whole_counts
@@ -94,9 +94,11 @@ class Predictor:
         return ExpectedRewards.of(self.learned, self.table).seen(whole_counts(expected, self.table.tied))
 
     def _alone(self, per_run: FloatArray, runs: int) -> TransitionCounts:
-        lengths = [end - start for start, end in pairwise([0, *moments_of(runs), runs])]
+        graph = self.learned.model.graph
+        sizes = planned_moments(runs, n_transitions=graph.n_transitions)
+        lengths = [end - start for start, end in pairwise([0, *sizes, runs])]
         *moments, seen = accumulate(self._seen(length * per_run) for length in lengths)
-        pilot, graph = planned_pilot(moments, runs), self.learned.model.graph
+        pilot = planned_pilot(moments, runs, sizes=sizes)
         return TransitionCounts(graph, seen.counts, "trajectories", pilot, rewards=seen.rewards)
 
     def _width(self, counts: TransitionCounts) -> float:

@@ -105,7 +105,7 @@ def fit_model(
     cache = cache or ModelCache(model)
     if found is None:
         has_time = counts.time is not None
-        budget = likelihood_budget(cache.table, counts.pilot, has_directions=False, has_time=has_time)
+        budget = likelihood_budget(cache, counts.pilot, has_directions=False, has_time=has_time)
         found = likelihood_set(model, counts, error=budget.error_of_set(error), cache=cache, budget=budget)
     of_set = found.budget.error_of_set(error)
     if found.error > of_set * UP:

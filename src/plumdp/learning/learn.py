@@ -88,8 +88,8 @@ def learn(
     >>> for text in texts:
     ...     certificate = conclude(learned, text)
     ...     print(f"{text:28} {certificate.lower:.3f} {certificate.upper:.3f}")
-    Pmin=? [ F<=10 "collision" ] 0.690 0.705
-    Pmin=? [ F "collision" ]     0.703 0.719
+    Pmin=? [ F<=10 "collision" ] 0.691 0.704
+    Pmin=? [ F "collision" ]     0.705 0.717
     """
     error, clock, data = error_of(confidence), Clock(), counts_of(counts)
     require_same_graph(model.counted.graph, data.graph)

@@ -59,9 +59,7 @@ def likelihood_evidence(given: Counted) -> Evidence:
         budget = given.divided(tolerant_budget(counts.pilot, has_directions=is_asked))
         error = budget.error_of_set(given.error)
         return tolerant_set(given.model, counts, error=error, directions=given.directions, budget=budget)
-    shares = likelihood_budget(
-        given.cache.table, counts.pilot, has_directions=is_asked, has_time=counts.time is not None
-    )
+    shares = likelihood_budget(given.cache, counts.pilot, has_directions=is_asked, has_time=counts.time is not None)
     budget = given.divided(shares)
     return likelihood_set(
         given.model,

@@ -19,7 +19,7 @@ import numpy as np
 from plumdp.confidence.estimates import law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.space_moments import moments
-from plumdp.confidence.staged_bets import find_stages, steps_of_stage
+from plumdp.confidence.staged_bets import chosen_anew, find_stages, steps_of_stage
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.directions import value_directions
 from plumdp.model.expressions.polynomial import Polynomial, from_terms, polynomial
@@ -36,7 +36,7 @@ from plumdp.verifying.chain_part import Ends, choices_in, relied_on, shares_in, 
 from plumdp.verifying.counted import counted_part
 from plumdp.verifying.look import Look, NotCompared
 from plumdp.verifying.model_parts import space_part
-from plumdp.verifying.set_proof import set_part, space_law
+from plumdp.verifying.set_proof import RENEWED, length_of_horizon, set_part, space_law
 from plumdp_verify.bets import weight_of_horizon
 from plumdp_verify.check import exactly
 from plumdp_verify.counts import read_data as counted_data
@@ -241,32 +241,29 @@ def has_bets(look: Look) -> bool:
 def check_directions(look: Look) -> None:
     """Require that bets are along gradients that a solver finds which has seen nothing of later data.
 
-    Their size is that which the weight of their horizon asks for, and a side is on the same side in all stages.
+    The size of those for a horizon is that which its weight asks for. Of bets that are renewed, it is units of one
+    standard deviation: their sizes follow from them, as the checker has found.
     """
     witness, model, counts = look.witness, look.model, look.counts
     bets, table, space = witness["set"]["bets"], likelihood_table(model), law_of_space(model)
     require(counts.pilot is not None, "the data of the result have no pilot")
     assert counts.pilot is not None
+    names = {name for side in bets["list"] for name in side["horizons"]}
     with exactly():
-        data, error = counted_data(Part(witness, WITNESS)), bets["error"]
-        scales = {
-            i: sqrt(-2 * log(float(weight_of_horizon(data, i, WITNESS)) / 2 * error))
-            for side in bets["list"]
-            for i in side["horizons"]
-        }
-    first = 6 * counts.pilot.lengths[0] if counts.pilot.expected is None else counts.pilot.expected
-    signs: dict[tuple[int, int], float] = {}  # of each side and horizon
-    for s, stage in enumerate(find_stages(table, counts, space)):
-        found = value_directions(look.announced(model), {})(stage.point)  # a new solver for each stage
-        gradients = np.array([direction.gradient for direction in found])
-        for n, side in enumerate(bets["list"]):
-            lengths = np.array([first * 2.0**i for i in side["horizons"]])
+        data = counted_data(Part(witness, WITNESS))
+        weights = {i: float(weight_of_horizon(data, i, WITNESS)) for i in names}
+    scales = {i: 1.0 if i == RENEWED else sqrt(-2 * log(w / 2 * bets["error"])) for i, w in weights.items()}
+    stages = find_stages(table, counts, space)
+    found = {s: value_directions(look.announced(model), {})(stages[s].point) for s in {*chosen_anew(stages)}}
+    for s, (stage, chosen) in enumerate(zip(stages, chosen_anew(stages), strict=True)):
+        gradients = np.array([direction.gradient for direction in found[chosen]])
+        for side in (side for side in bets["list"] if s < side["until"]):
+            lengths = np.array([length_of_horizon(i, counts.pilot) for i in side["horizons"]])
             steps = steps_of_stage(table, stage, gradients, lengths, space)
             for i, step, given in zip(side["horizons"], steps, side["steps"][s], strict=True):
-                one, other = scales[i] * step[side["direction"]], np.array(given)
-                if one @ other:
-                    signs.setdefault((n, i), float(np.sign(one @ other)))
-                is_same = np.linalg.norm(signs.get((n, i), 1.0) * one - other) <= _CLOSE * np.linalg.norm(one)
+                one = side["sign"] * scales[i] * step[side["direction"]]
+                other = np.array(side["units"][s] if i == RENEWED else given)
+                is_same = np.linalg.norm(one - other) <= _CLOSE * np.linalg.norm(one)
                 require(bool(is_same), f"the bets of stage {s} are others than the data before it lead to")
 
 

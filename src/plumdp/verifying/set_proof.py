@@ -18,6 +18,7 @@ from plumdp.confidence.evidence import best_proof
 from plumdp.confidence.likelihood import Likelihood, LinearConstraints
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.sets import Evidence
+from plumdp.confidence.staged_bets import FIRST_HORIZON, Bets
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.learning.learned import Learned
 from plumdp.model.parametric import ParametricMDP
@@ -26,6 +27,7 @@ from plumdp_verify.intervals import ANYTIME, FIXED, TOLERANT, event_trials, tria
 from plumdp_verify.polynomials import parse
 from plumdp_verify.reading import Part
 
+RENEWED = "renewed"  # the name of the horizon of bets that are renewed for a planned length
 _INTERVALS = {
     "beta-binomial": ANYTIME,
     "Clopper–Pearson": "clopper-pearson",
@@ -136,22 +138,37 @@ def bets_part(pilot: Pilot | None, found: LinearConstraints) -> dict[str, Any] |
     bets = found.bets
     if bets is None or pilot is None or not bets.n_directions:
         return None
-    first = 6 * pilot.lengths[0] if pilot.expected is None else pilot.expected
-    horizons = [round(log2(length / first)) for length in bets.lengths.tolist()]
-    sides = []
+    horizons, sides = _names_of_horizons(bets, pilot), []
     for side in bets.sides:
         used = [m for m, share in enumerate(side.shares.tolist()) if share > 0]
         sides.append(
             {
                 "direction": side.direction,
+                "sign": side.sign,
+                "until": side.until,
                 "horizons": [horizons[m] for m in used],
                 "shares": side.shares[used].tolist(),
-                "steps": side.steps[:, used].tolist(),
+                "steps": side.steps[: side.until, used].tolist(),
+                "units": side.units[: side.until].tolist(),
                 "near": side.near.tolist(),
             }
         )
     error = equal_parts(found.error, bets.n_directions)
     return {"directions": bets.n_directions, "error": error, "points": bets.points.tolist(), "list": sides}
+
+
+def _names_of_horizons(bets: Bets, pilot: Pilot) -> list[int | str]:
+    """Return how often the first horizon is doubled for each, or that its bets are renewed for a planned length."""
+    lengths, is_renewed = bets.horizons.length.tolist(), bets.horizons.is_renewed
+    doubled = [round(log2(each / length_of_horizon(0, pilot))) for each in lengths[int(is_renewed) :]]
+    return [RENEWED, *doubled] if is_renewed else [*doubled]
+
+
+def length_of_horizon(name: int | str, pilot: Pilot) -> float:
+    """Return the length of the data that bets of a horizon are made for."""
+    if name == RENEWED and pilot.expected is not None:
+        return pilot.expected
+    return FIRST_HORIZON * pilot.lengths[0] * 2.0 ** int(name)
 
 
 def studies_part(learned: Learned) -> dict[str, Any]:
