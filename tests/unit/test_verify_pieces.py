@@ -184,7 +184,8 @@ def of_end(name, number, which="lower"):
 
 def touches(number):
     def change(witness):
-        witness["set"]["tangents"][0]["point"][0] = number
+        for each in witness["set"]["tangents"]:
+            each["point"][0] = number
 
     return change
 
@@ -220,7 +221,11 @@ FORGERIES = {
     "negative multipliers of the cube": (of_end("cube", -1.0), "bracket", "negative"),
     "no multipliers of the cube": (of_end("cube", 0.0), "bracket", "does not follow"),
     "a tangent where a probability is negative": (touches(1.5), "set", "not positive"),
-    "a tangent that touches elsewhere": (touches(0.5), "set", "does not hold all points"),
+    "a tangent that touches elsewhere": (
+        touches(0.5),
+        "set|bracket",
+        "does not hold all points|does not follow|no point of the set is here",
+    ),
 }
 
 
