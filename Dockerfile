@@ -7,7 +7,7 @@ FROM python:3.13-slim
 ARG EXTRAS=""
 COPY pyproject.toml README.md LICENSE /plumdp/
 COPY src /plumdp/src
-RUN pip install --no-cache-dir "/plumdp${EXTRAS}" && rm -r /plumdp && plumdp warmup --all
+RUN pip install --no-cache-dir "/plumdp${EXTRAS}" && rm -r /plumdp && plumdp warmup
 
 # for users without a home, as with -u
 ENV HOME=/tmp

@@ -25,7 +25,9 @@ def folder(tmp_path_factory):
             assert plumdp("count", MODEL, f"day-{day}.csv", "-o", f"{day}.parquet").code == 0
         assert plumdp("count", MODEL, "day-2.csv", "day-3.csv", "-o", "late.parquet").code == 0
         for seed in "45":
-            made = plumdp("simulate", MODEL, "-n", "200", "--counts", "--seed", seed, "-o", f"runs-{seed}.parquet")
+            made = plumdp(
+                "simulate", MODEL, "-n", "200", "--form", "counts", "--seed", seed, "-o", f"runs-{seed}.parquet"
+            )
             assert made.code == 0, made.err
         yield folder
 
@@ -138,7 +140,7 @@ def test_counts_keep_a_manifest_of_their_data():
 def test_simulate_says_as_json_what_it_wrote():
     told = json.loads(plumdp("simulate", MODEL, "-n", "2", "-o", "two.csv", "--force", "--json").out)
     assert told == {"schema": "plumdp/runs/1", "output": "two.csv", "steps": 12, "runs": 2}
-    command = ["simulate", MODEL, "-n", "2", "--counts", "-o", "two.parquet", "--force", "--json"]
+    command = ["simulate", MODEL, "-n", "2", "--form", "counts", "-o", "two.parquet", "--force", "--json"]
     assert json.loads(plumdp(*command).out)["data"] == [{"name": "12 simulated steps"}]
 
 

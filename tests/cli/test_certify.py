@@ -11,10 +11,12 @@ from typer.testing import CliRunner
 
 import plumdp as pl
 from plumdp.cli import app
-from plumdp.cli.options import LogOptions
+from plumdp.cli.inputs import read_data
+from plumdp.cli.options import Options
 
 RUNNER = CliRunner()
 STUDY = "aircraft:6,4,1"
+ALL = ["--relaxation", "all"]
 SAVED = ["certificate.json", "data.npz", "policy.csv"]
 
 
@@ -22,7 +24,7 @@ SAVED = ["certificate.json", "data.npz", "policy.csv"]
 def folder(tmp_path_factory):
     """Return a folder with the same runs as transitions, as trajectories and as counts."""
     folder = tmp_path_factory.mktemp("runs")
-    for name, options in {"runs": [], "states": ["--form", "trajectories"], "counts": ["--counts"]}.items():
+    for name, options in {"runs": [], "states": ["--form", "trajectories"], "counts": ["--form", "counts"]}.items():
         output = ["-n", "5000", "--seed", "3", "-o", str(folder / f"{name}.parquet")]
         result = RUNNER.invoke(app, ["simulate", STUDY, *output, *options])
         assert result.exit_code == 0, result.output
@@ -73,7 +75,7 @@ def test_certify_and_compare_take_a_misfit_and_say_so(folder):
     data = str(folder / "counts.parquet")
     text = RUNNER.invoke(app, ["certify", STUDY, data, "--misfit", "0.01"]).output
     assert "allow for rows that are off by 0.01 in total variation" in " ".join(text.split())
-    found = json.loads(RUNNER.invoke(app, ["compare", STUDY, data, "--misfit", "0.01", "--json"]).output)
+    found = json.loads(RUNNER.invoke(app, ["certify", STUDY, data, *ALL, "--misfit", "0.01", "--json"]).output)
     assert {one["misfit"] for one in found} == {0.01}
     refused = RUNNER.invoke(app, ["certify", STUDY, data, "--misfit", "1"])
     assert isinstance(refused.exception, pl.DataError)
@@ -82,13 +84,13 @@ def test_certify_and_compare_take_a_misfit_and_say_so(folder):
 
 @pytest.mark.slow
 def test_compare_shows_all_relaxations_in_order(folder):
-    result = RUNNER.invoke(app, ["compare", STUDY, str(folder / "counts.parquet"), "--json"])
+    result = RUNNER.invoke(app, ["certify", STUDY, str(folder / "counts.parquet"), *ALL, "--json"])
     certificates = json.loads(result.output)
     assert [c["relaxation"] for c in certificates] == ["interval", "parameter", "expression", "rectangular", "coupled"]
     lower = {c["relaxation"]: c["lower"] for c in certificates}
     assert lower["interval"] <= lower["expression"] <= lower["rectangular"] <= lower["coupled"]
     assert lower["parameter"] <= lower["expression"]
-    table = RUNNER.invoke(app, ["compare", STUDY, str(folder / "counts.parquet")]).output
+    table = RUNNER.invoke(app, ["certify", STUDY, str(folder / "counts.parquet"), *ALL]).output
     assert "rectangular" in table
 
 
@@ -100,23 +102,28 @@ def test_a_log_is_adaptive_unless_more_is_claimed_and_counts_keep_what_was_said(
     for claim, kept in (([], "adaptive"), (["--sampling", "trajectories"], "trajectories")):
         assert RUNNER.invoke(app, ["count", STUDY, log, "-o", counts, "--force", *claim]).exit_code == 0
         assert pl.read_counts(model, counts).sampling == kept
-    for command in ("certify", "compare"):
+    for relaxations in ([], ALL):
         for data, claim, is_anytime in (
             (log, [], True),
             (counts, [], False),
             (counts, ["--sampling", "adaptive"], True),
         ):
-            options = ["--confidence-set", "interval", "--json", *claim]  # the likelihood assumes nothing of the end
-            printed = json.loads(RUNNER.invoke(app, [command, STUDY, data, *options]).output)
-            certificate = printed if command == "certify" else printed[0]
+            options = [
+                "--confidence-set",
+                "interval",
+                "--json",
+                *claim,
+                *relaxations,
+            ]  # the likelihood assumes nothing of the end
+            printed = json.loads(RUNNER.invoke(app, ["certify", STUDY, data, *options]).output)
+            certificate = printed[0] if relaxations else printed
             assert (certificate["guarantee"] == "finite-sample, anytime") is is_anytime
             assert any("you fixed their number" in text for text in certificate["assumptions"]) is not is_anytime
 
 
-@pytest.mark.parametrize("command", ["certify", "compare"])
-def test_a_stronger_claim_than_that_of_a_file_of_counts_is_misuse(command, folder):
+def test_a_stronger_claim_than_that_of_a_file_of_counts_is_misuse(folder):
     counts = folder / "counts.parquet"
-    result = RUNNER.invoke(app, [command, STUDY, str(counts), "--sampling", "independent"])
+    result = RUNNER.invoke(app, ["certify", STUDY, str(counts), "--sampling", "independent"])
     assert isinstance(result.exception, pl.DataError)
     assert str(result.exception) == (
         f"--sampling independent: {counts} was counted as trajectories, which claims less; if the stronger claim is "
@@ -132,16 +139,16 @@ def test_a_log_that_shows_what_the_model_excludes_ends_with_3_also_through_a_fil
     counted = ["count", "glider:5,5,4,4", str(tmp_path / "log.csv"), "-o", str(tmp_path / "counts.parquet")]
     assert isinstance(RUNNER.invoke(app, counted).exception, pl.DataError)
     assert RUNNER.invoke(app, [*counted, "--keep-going"]).exit_code == 0
-    for command in ("certify", "compare"):
-        arguments = [command, "glider:5,5,4,4", str(tmp_path / "counts.parquet")]
+    for relaxations in ([], ALL):
+        arguments = ["certify", "glider:5,5,4,4", str(tmp_path / "counts.parquet"), *relaxations]
         assert RUNNER.invoke(app, arguments).exit_code == 3
         result = RUNNER.invoke(app, [*arguments, "--json"])
         assert result.exit_code == 3
         read = json.loads(result.output)
-        for certificate in read if command == "compare" else [read]:
+        for certificate in read if relaxations else [read]:
             assert (certificate["lower"], certificate["upper"]) == (None, None)
             assert certificate["data_quality"]["report"]["rows"] == {"matched": 50, "impossible transition": 50}
-    printed = " ".join(RUNNER.invoke(app, ["certify", *arguments[1:]]).output.split())
+    printed = " ".join(RUNNER.invoke(app, arguments[:3]).output.split())
     assert printed.startswith(
         "MODEL CONTRADICTED: 50 rows of the data show what the model says cannot happen. No bound is claimed."
     )
@@ -167,7 +174,7 @@ def test_data_that_contradict_the_model_end_with_3(tmp_path):
     result = RUNNER.invoke(app, ["certify", "betting:6", str(path)])
     assert result.exit_code == 3
     assert result.output.startswith("MODEL CONTRADICTED")
-    assert RUNNER.invoke(app, ["compare", "betting:6", str(path)]).exit_code == 3
+    assert RUNNER.invoke(app, ["certify", "betting:6", str(path), *ALL]).exit_code == 3
 
 
 @pytest.mark.slow
@@ -201,7 +208,7 @@ def test_no_data_end_with_4(tmp_path):
 
 
 def test_the_printed_query_names_every_column():
-    result = RUNNER.invoke(app, ["counts-sql", STUDY, "--dialect", "bigquery", "--table", "lake.flights"])
+    result = RUNNER.invoke(app, ["count", STUDY, "lake.flights", "--sql", "bigquery"])
     assert result.exit_code == 0
     assert all(f"`next_{name}`" in result.output for name in ("x", "y", "ax", "ay"))
     assert "lake.flights" in result.output
@@ -222,13 +229,13 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
         return result.output
 
     run("simulate", "betting:5", "-n", "400", "-o", log, "--form", "trajectories")
-    said = run("simulate", "betting:5", "-n", "400", "-o", out, "--counts")
+    said = run("simulate", "betting:5", "-n", "400", "-o", out, "--form", "counts")
     assert said.endswith("steps of 400 runs, counted, with bets after the first 16, 64, 256\n")
     expected = pl.simulate(model, point, 400, rng=0, max_steps=6)
     assert_same_moments(pl.read_counts(model, out), expected)
-    assert LogOptions([out]).read(model).pilot is not None
+    assert read_data(Options(data=[out]), model).pilot is not None
     # nobody says that the length was planned
-    assert LogOptions([out], sampling="adaptive").read(model).pilot is None
+    assert read_data(Options(data=[out], sampling="adaptive"), model).pilot is None
     assert run("count", "betting:5", log, "-o", out, "--force").endswith(
         "2,400 steps, counted, without bets, as nobody said what came first (--order)\n"
     )
@@ -247,7 +254,7 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
         "and were numbered without looking at how they went)\n"
     )
     assert_same_moments(pl.read_counts(model, out), expected)
-    assert "n_first_16384" in run("counts-sql", "betting:5", "--order", "runs")
+    assert "n_first_16384" in run("count", "betting:5", "log", "--sql", "duckdb", "--order", "runs")
 
 
 def test_short_logs_in_order_have_an_empty_pilot_which_less_sampling_keeps(tmp_path):
@@ -260,22 +267,23 @@ def test_short_logs_in_order_have_an_empty_pilot_which_less_sampling_keeps(tmp_p
         "log are numbered in the order in which they were made, each ended before the next began)\n"
     )
     for sampling in ("independent", "adaptive"):
-        pilot = LogOptions([out], sampling=sampling).read(model).pilot
+        pilot = read_data(Options(data=[out], sampling=sampling), model).pilot
         assert (pilot.total, pilot.moments, pilot.end) == (0, (), "power of four")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["certify", "compare"])
-def test_a_log_given_directly_has_the_pilot_of_its_order(tmp_path, command):
+@pytest.mark.parametrize("relaxations", [[], ["--relaxation", "all"]])
+def test_a_log_given_directly_has_the_pilot_of_its_order(tmp_path, relaxations):
     """The same certificates as from counts of the log, and others than without a pilot."""
     log, out = str(tmp_path / "log.parquet"), str(tmp_path / "counts.parquet")
     RUNNER.invoke(app, ["simulate", "betting:5", "-n", "2000", "-o", log, "--form", "trajectories"])
 
     def certified(*arguments):
-        result = RUNNER.invoke(app, [command, "betting:5", *arguments, "--confidence-set", "likelihood", "--json"])
+        options = ["--confidence-set", "likelihood", "--json", *relaxations]
+        result = RUNNER.invoke(app, ["certify", "betting:5", *arguments, *options])
         assert result.exit_code == 0, result.output
         found = json.loads(result.output)
-        return [(one["relaxation"], one["lower"], one["upper"]) for one in (found if command == "compare" else [found])]
+        return [(one["relaxation"], one["lower"], one["upper"]) for one in (found if relaxations else [found])]
 
     for options in (["--order", "runs"], ["--order", "runs", "--expected", "3000"], ["--sampling", "trajectories"]):
         assert RUNNER.invoke(app, ["count", "betting:5", log, "-o", out, "--force", *options]).exit_code == 0
@@ -318,11 +326,11 @@ def test_several_properties_are_certified_from_one_set_in_their_order(folder):
 @pytest.mark.slow
 def test_comparisons_of_several_properties_come_one_after_the_other(folder):
     data = str(folder / "counts.parquet")
-    found = json.loads(RUNNER.invoke(app, ["compare", STUDY, data, *ASKED, "--json"]).output)
+    found = json.loads(RUNNER.invoke(app, ["certify", STUDY, data, *ALL, *ASKED, "--json"]).output)
     relaxations = ["interval", "parameter", "expression", "rectangular", "coupled"]
     assert [(one["objective"], one["relaxation"]) for one in found] == [(t, r) for t in SEVERAL for r in relaxations]
     assert all(len(one["jointly"]) == 1 for one in found)
-    printed = RUNNER.invoke(app, ["compare", STUDY, data, *ASKED]).output
+    printed = RUNNER.invoke(app, ["certify", STUDY, data, *ALL, *ASKED]).output
     assert printed.index(SEVERAL[0]) < printed.index(SEVERAL[1])
     assert printed.count("rectangular") == 2
 
@@ -362,7 +370,7 @@ def test_the_weakest_of_several_results_decides_the_exit_code(tmp_path):
     assert codes == [0, 4, 4]
 
 
-@pytest.mark.parametrize("command", ["certify", "compare"])
+@pytest.mark.parametrize("relaxations", [[], ["--relaxation", "all"]])
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -372,11 +380,14 @@ def test_the_weakest_of_several_results_decides_the_exit_code(tmp_path):
             '"crash" is not a label of the model; it has "init", "deadlock", "collision", "goal"\n'
             '  Pmin=? [ F "crash" ]\n             ^',
         ),
-        ([*ASKED, "--all-properties"], "--all-properties and --property: choose one of them"),
+        (
+            [*ASKED, "-p", "all"],
+            f"--property all: no property of {STUDY} has this name; they have no names, but numbers from 1 to 1",
+        ),
     ],
 )
-def test_properties_that_cannot_be_asked_together_are_misuse(command, options, message, folder):
-    result = RUNNER.invoke(app, [command, STUDY, str(folder / "counts.parquet"), *options])
+def test_properties_that_cannot_be_asked_together_are_misuse(relaxations, options, message, folder):
+    result = RUNNER.invoke(app, ["certify", STUDY, str(folder / "counts.parquet"), *options, *relaxations])
     assert isinstance(result.exception, pl.ModelError)
     assert str(result.exception) == message
 
@@ -388,7 +399,7 @@ def test_all_properties_of_a_model_file_are_those_beside_it(tmp_path):
     model_file.write_text((Path(__file__).parents[1] / "models" / "die.prism").read_text())
     model = pl.read_model(model_file)
     pl.write_counts(pl.simulate(model, {"p": 0.5}, 1000, rng=1, max_steps=10), data)
-    arguments = [str(model_file), str(data), "--all-properties", "--json"]
+    arguments = [str(model_file), str(data), "-p", "all", "--json"]
     for options in (arguments, arguments[:2]):
         refused = RUNNER.invoke(app, ["certify", *options])
         assert str(refused.exception) == (
@@ -396,10 +407,10 @@ def test_all_properties_of_a_model_file_are_those_beside_it(tmp_path):
         )
     texts = ['Pmax=? [ F "six" ]', 'R{"flips"}min=? [ F s=7 ]']
     (tmp_path / "die.props").write_text("// two questions\n" + "\n".join(texts))
-    for command, n_each in (("certify", 1), ("compare", 5)):
-        found = json.loads(RUNNER.invoke(app, [command, *arguments]).output)
+    for relaxations, n_each in (([], 1), (ALL, 5)):
+        found = json.loads(RUNNER.invoke(app, ["certify", *arguments, *relaxations]).output)
         assert [one["objective"] for one in found] == [text for text in texts for _ in range(n_each)]
-        refused = RUNNER.invoke(app, [command, *arguments[:2]])
+        refused = RUNNER.invoke(app, ["certify", *arguments[:2], *relaxations])
         assert str(refused.exception) == (
-            f"{model_file}: say with --property which of these is asked, or --all-properties: {'; '.join(texts)}"
+            f"{model_file}: say with --property which of these is asked, or all: {'; '.join(texts)}"
         )

@@ -85,7 +85,7 @@ def test_a_job_that_kills_its_process_stops_no_other(tmp_path, monkeypatch):
     names = {"first": "coin", "deadly": "deadly", "last": "coin"}
     tables = [f"[[job]]\nname = '{name}'\nmodel = 'm.py:{model}'\ndata = 'runs.csv'\n" for name, model in names.items()]
     file = written(f"property = '{HEADS}'\n" + "".join(tables))
-    ended = plumdp("certify-many", str(file), "-j", "2", "-o", str(tmp_path / "table.parquet"), "--json")
+    ended = plumdp("certify-many", str(file), "--threads", "2", "-o", str(tmp_path / "table.parquet"), "--json")
     assert ended.code == 70
     told = json.loads(ended.out)
     assert told["results"] == {"certified": 2, "failed": 1}

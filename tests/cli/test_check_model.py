@@ -75,15 +75,6 @@ def test_properties_may_be_given(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml")])
-def test_a_picture_is_written_beside_the_text(folder, tmp_path, suffix, start):
-    result = run(folder, "wrong", "--plot", str(tmp_path / f"picture{suffix}"))
-    assert result.exit_code == 3, result.output
-    assert (tmp_path / f"picture{suffix}").read_bytes().startswith(start)
-    assert "".join(result.output.split()).endswith(f"residuals:{tmp_path / 'picture'}{suffix}")
-
-
-@pytest.mark.slow
 def test_a_narrow_screen_has_sentences_and_no_torn_table(folder):
     result = run(folder, "wrong", columns=40)
     lines = result.output.splitlines()
@@ -94,12 +85,8 @@ def test_a_narrow_screen_has_sentences_and_no_torn_table(folder):
     assert "more probable than the model says" in printed
 
 
-def test_misuse_says_what_to_do(folder, tmp_path):
+def test_misuse_says_what_to_do(folder):
     cases = [
-        (
-            ["--plot", str(tmp_path / "picture.gif")],
-            f"--plot {tmp_path / 'picture.gif'}: pictures are written as .png or .svg; choose one of these endings",
-        ),
         (
             ["--order", "time"],
             f"--order: {folder / 'right.parquet'} is a file of counts, which keeps the order that it was counted with; "
@@ -111,8 +98,4 @@ def test_misuse_says_what_to_do(folder, tmp_path):
         result = run(folder, "right", *options)
         assert isinstance(result.exception, pl.DataError), options
         assert str(result.exception) == message
-    missing = tmp_path / "nowhere" / "picture.png"
-    result = run(folder, "right", "--plot", str(missing))
-    assert isinstance(result.exception, pl.DataError)
-    assert str(missing.parent) in str(result.exception)
     assert isinstance(run(folder, "right", "-p", "Pmax=? [ F nothing>3 ]").exception, pl.ModelError)

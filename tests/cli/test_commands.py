@@ -1,22 +1,15 @@
 """The table of sub-commands: ``--help`` imports next to nothing, and commands take the same options alike."""
 
-import ast
-import inspect
 import subprocess
 import sys
-from dataclasses import fields
-from importlib import import_module
-from itertools import combinations
-from pathlib import Path
 
 import pytest
 from command_line import plumdp
 
-from plumdp import cli
 from plumdp.base.threads import n_threads
 from plumdp.cli import COMMANDS, load
-from plumdp.cli.interval_options import IntervalModelOptions
-from plumdp.cli.options import LogOptions, ModelOptions, PropertyOptions, SetOptions
+from plumdp.cli.commands import REMOVED
+from plumdp.cli.options import GROUPS, OPTIONS, Options
 
 HEAVY = (
     "numba",
@@ -56,64 +49,61 @@ print([name for name in {HEAVY} if name in sys.modules])
     assert done.stdout.count("Usage: ") == len(COMMANDS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_says_of_each_command_what_the_command_says_of_itself(name):
-    paragraph = load(name).help.split("\n\n")[0]
-    assert COMMANDS[name].summary == " ".join(paragraph.split())
-
-
 def test_a_command_that_there_is_not_is_misuse():
     done = subprocess.run([sys.executable, "-m", "plumdp", "certifi"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "No such command 'certifi'" in done.stderr
 
 
-def shared_parameters(name):
-    """Return the parameters of a command that are declared in ``cli/arguments.py``, in their order."""
-    about = COMMANDS[name]
-    function = getattr(import_module(f"plumdp.cli.{about.module}"), about.function)
-    parameters = inspect.signature(function).parameters.values()
-    return {each.name: each for each in parameters if str(each.annotation).startswith("args.")}
+@pytest.mark.parametrize(("name", "line"), REMOVED.items())
+def test_a_command_that_there_was_says_what_to_type(name, line):
+    ended = plumdp(name, "betting:5", "counts.parquet")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"error: No such command '{name}'; type {line}\n"
+    assert name not in COMMANDS
+    assert all(line.split(" MODEL")[0].removeprefix("plumdp ") in COMMANDS for line in line.split(", or "))
 
 
-def test_two_commands_take_the_same_option_alike():
-    """By the same declaration, with the same default, and in the same order; four names have several meanings."""
-    several = {"force", "output", "data", "property"}
-    for first, second in combinations(map(shared_parameters, COMMANDS), 2):
-        names = [name for name in first if name in second and name not in several]
-        assert names == [name for name in second if name in first and name not in several]
-        for name in names:
-            assert (first[name].annotation, first[name].default) == (second[name].annotation, second[name].default)
+def options_of(name):
+    return {each.name: each for each in load(name).params if each.param_type_name == "option" and each.name in OPTIONS}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_takes_all_options_about_data_or_sets_or_none(name):
-    """But commands without evidence, and those that only name a confidence."""
-    taken = [*shared_parameters(name)]
-    for group, needed in ((LogOptions, "data"), (SetOptions, "evidence"), (ModelOptions, "space")):
-        wanted = [each.name for each in fields(group) if each.name != "model"]
-        assert needed not in taken or [each for each in taken if each in wanted] == wanted
+def test_a_command_names_options_that_there_are_and_its_words_are_of_those_it_takes(name):
+    about = COMMANDS[name]
+    assert {each.removesuffix("!") for each in about.takes.split()} <= {*OPTIONS, *GROUPS}
+    assert {*about.words} <= {*options_of(name), *about.arguments}
 
 
-@pytest.mark.slow
-def test_options_are_put_together_under_their_own_names():
-    """They are given by place, where two of the same type could change places."""
-    groups = {
-        each.__name__: each for each in (IntervalModelOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions)
-    }
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in Path(cli.__file__).parent.glob("*.py")]
-    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    made = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in groups]
-    assert len(made) > 20
-    for call in made:
-        given = [each.id for each in call.args if isinstance(each, ast.Name)]
-        names = [each.name for each in fields(groups[call.func.id])]
-        assert ["model" if name == "subject" else name for name in given] == names[: len(given)]
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_typer_knows_of_an_option_is_in_the_table(name):
+    """And its default is the one that a function gets which is given none."""
+    for key, option in options_of(name).items():
+        assert [*option.opts, *option.secondary_opts] == "/".join(OPTIONS[key].flags).split("/")
+        assert option.default in (OPTIONS[key].default, None)
+        assert getattr(Options(), key) == OPTIONS[key].default
+
+
+def test_few_commands_take_few_options():
+    """Growth is a cost: one more needs another to go."""
+    flags = {each.opts[0] for name in COMMANDS for each in load(name).params if each.param_type_name == "option"}
+    assert len(COMMANDS) <= 14
+    assert len(flags) <= 57
+
+
+def test_help_shows_eight_options_of_certify_and_names_the_others(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    short, full = plumdp("certify", "-h").out, plumdp("certify", "--help-all").out
+    shown = short.partition("\nOptions:\n")[2].partition("\nMore options")[0]
+    assert len([line for line in shown.splitlines() if line.startswith("  -")]) == 8
+    for option in options_of("certify").values():
+        assert option.opts[0] in short
+        assert " ".join(option.help.split()) in " ".join(full.split())
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_ends_with_the_options_that_all_have(name):
-    assert [each.name for each in load(name).params[-3:]] == ["verbose", "config", "threads"]
+    assert [each.name for each in load(name).params[-4:]] == ["verbose", "config", "threads", "help_all"]
 
 
 def test_threads_are_those_of_the_option_until_the_command_ends(tmp_path):

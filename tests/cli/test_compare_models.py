@@ -1,6 +1,7 @@
-"""``plumdp compare-models``: candidates first, then data, and an answer that says which of them are contradicted."""
+"""``plumdp check-model`` with several models: which of them the data contradict; and two policies side by side."""
 
 import json
+from pathlib import Path
 
 import pytest
 from coin_model import COIN
@@ -14,8 +15,8 @@ import plumdp
 p, q = plumdp.parameters("p", "q")
 
 
-def build(ties="free", n=2):
-    slow, fast = (p, p) if ties == "tied" else (p, q)
+def build(ties="free", n=2, free=0):
+    slow, fast = (p, q) if ties == "free" or free else (p, p)
 
     def step(state):
         if state.x in (-1, n):
@@ -23,7 +24,7 @@ def build(ties="free", n=2):
         after, lost = state._replace(x=state.x + 1), state._replace(x=-1)
         return {"slow": [(slow, after), (1 - slow, lost)], "fast": [(fast, after), (1 - fast, lost)]}
 
-    names = ("p",) if ties == "tied" else ("p", "q")
+    names = ("p", "q") if ties == "free" or free else ("p",)
     goal = {"goal": lambda state: state.x == n}
     return plumdp.explore(step, {"x": 0}, space=plumdp.ParameterSpace.unit(*names), labels=goal)
 
@@ -46,13 +47,13 @@ def run(tmp_path_factory):
 
 
 def test_models_that_explain_the_data_are_all_left(run):
-    ended = run("compare-models", "m.py:tied", "m.py:free", "same.parquet", *GOAL)
+    ended = run("check-model", "m.py:tied", "m.py:free", "same.parquet", *GOAL)
     assert ended.code == 0
     assert "The data do not contradict m.py:tied, m.py:free." in " ".join(ended.out.split())
 
 
 def test_a_wrong_model_is_named_and_the_other_has_its_part_of_the_error(run):
-    ended = run("compare-models", "m.py:tied", "m.py:free", "other.parquet", *GOAL, "--confidence", "0.99", "--json")
+    ended = run("check-model", "m.py:tied", "m.py:free", "other.parquet", *GOAL, "--confidence", "0.99", "--json")
     told = json.loads(ended.out)
     assert ended.code == 0
     assert told["contradicted"] == ["m.py:tied"]
@@ -61,21 +62,35 @@ def test_a_wrong_model_is_named_and_the_other_has_its_part_of_the_error(run):
 
 
 def test_the_exit_code_says_if_no_model_is_left(run):
-    ended = run("compare-models", "m.py:build", "other.parquet", *GOAL, "-c", "ties=tied", "--json")
+    ended = run("check-model", "m.py:tied", "m.py:build", "other.parquet", *GOAL, "-c", "ties=tied", "--json")
+    assert ended.code == 2  # m.py:tied takes no constants
+    (Path("same.py")).write_text("from m import build\none, other = build('tied'), build('tied')\n")
+    ended = run("check-model", "same.py:one", "same.py:other", "other.parquet", *GOAL, "--json")
     assert ended.code == 3
-    assert json.loads(ended.out)["sentence"] == "The data contradict all 1 models, with confidence 99.9 %."
+    assert json.loads(ended.out)["sentence"] == "The data contradict all 2 models, with confidence 99.9 %."
+
+
+def test_a_range_of_a_constant_is_several_candidates(run):
+    ended = run("check-model", "m.py:build", "other.parquet", *GOAL, "-c", "ties=tied,free=0:1", "--json")
+    told = json.loads(ended.out)
+    assert [*told["models"]] == ["m.py:build ties=tied free=0", "m.py:build ties=tied free=1"]
+    assert told["contradicted"] == ["m.py:build ties=tied free=0"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["same.parquet"], "same.parquet: this is not a model; give the candidate models first, then the data"),
         (["m.py:tied", "m.py:free"], "m.py:free: give data after the models: a file of counts, or logs"),
         (["m.py:build", "same.parquet", "-c", "n=two"], "m.py: --constant n=two: give a number"),
+        (["m.py:tied", "m.py:free", "same.parquet", "--history"], "--history: test one model at a time"),
+        (
+            ["m.py:tied", "same.parquet", "--misfit", "0.1"],
+            "--misfit: this is for several models, which are certified; leave it out",
+        ),
     ],
 )
 def test_misuse_says_what_to_write(run, arguments, message):
-    ended = run("compare-models", *arguments, *GOAL)
+    ended = run("check-model", *arguments, *GOAL)
     assert (ended.code, ended.err.strip()) == (2, f"error: {message}")
 
 
@@ -83,20 +98,20 @@ def test_misuse_says_what_to_write(run, arguments, message):
 def test_two_policies_are_compared_by_the_difference_of_their_values(run):
     arguments = ("m.py:free", "other.parquet", *GOAL, "--policy")
     better, worse = (
-        run("policy", *arguments, *pair) for pair in (("fast", "--against", "slow"), ("slow", "--against", "fast"))
+        run("certify", *arguments, *pair) for pair in (("fast", "--against", "slow"), ("slow", "--against", "fast"))
     )
     assert (better.code, worse.code) == (0, 1)
     assert better.out.startswith("fast is better: its value is larger by at least 0.")
-    told = json.loads(run("policy", *arguments, "fast", "--against", "slow", "--json").out)
+    told = json.loads(run("certify", *arguments, "fast", "--against", "slow", "--json").out)
     assert told["lower"] <= 0.9**2 - 0.5**2 <= told["upper"]
     assert told["upper"] - told["lower"] <= told["first"]["upper"] - told["second"]["lower"]
-    same = run("policy", *arguments, "fast", "--against", "fast")
+    same = run("certify", *arguments, "fast", "--against", "fast")
     assert same.code == 4
     assert same.out.startswith("Not yet known: the value of fast less that of fast lies between -")
 
 
 def test_a_policy_to_compare_with_that_there_is_not_is_named(run):
-    ended = run("policy", "m.py:free", "other.parquet", *GOAL, "--policy", "fast", "--against", "none")
+    ended = run("certify", "m.py:free", "other.parquet", *GOAL, "--policy", "fast", "--against", "none")
     assert (ended.code, ended.err.strip()) == (
         2,
         "error: --against none: there is no such file, and no action of this name",

@@ -45,7 +45,9 @@ def test_simulate_writes_the_format_that_the_name_says(ending, folder, capsys):
 
 
 def test_simulate_follows_a_saved_policy(folder, capsys):
-    code, *_ = run(capsys, "simulate", "betting:5", "-n", "20", "--policy", "policy.csv", "--counts", "-o", "c.parquet")
+    code, *_ = run(
+        capsys, "simulate", "betting:5", "-n", "20", "--policy", "policy.csv", "--form", "counts", "-o", "c.parquet"
+    )
     counts = pl.read_counts(STUDY.model, "c.parquet")
     first = STUDY.model.graph.first_choice[:-1]
     assert code == 0
@@ -69,9 +71,9 @@ def test_count_maps_states_and_reports_what_does_not_fit(folder, capsys):
     )
 
 
-def test_counts_sql_prints_mapped_states_and_snowflakes_capitals(capsys):
+def test_the_query_has_mapped_states_and_snowflakes_capitals(capsys):
     code, query, _ = run(
-        capsys, "counts-sql", "glider:11,9", "--dialect", "snowflake", "--table", "lake.log", *MAPPED,
+        capsys, "count", "glider:11,9", "lake.log", "--sql", "snowflake", *MAPPED,
         "--action", "if thrust > 0 then 'north' else 'south'",
     )  # fmt: skip
     assert code == 0
@@ -85,7 +87,7 @@ MISUSES = {
                              "old.parquet already exists; choose another file, or replace it with --force"),
     "an unknown ending": (["simulate", "betting:5", "-o", "runs.xlsx"],
                           "runs.xlsx: the name of a file of runs must end in one of .parquet, .csv, .json, .jsonl"),
-    "counts as CSV": (["simulate", "betting:5", "--counts", "-o", "c.csv"],
+    "counts as CSV": (["simulate", "betting:5", "--form", "counts", "-o", "c.csv"],
                       "c.csv: counts are kept as Parquet; name a file that ends in .parquet"),
     "no policy": (["simulate", "betting:5", "--policy", "mine.csv", "-o", "runs.csv"],
                   "--policy mine.csv: there is no such file, and no action of this name"),
@@ -101,12 +103,12 @@ MISUSES = {
                      "--state x: this variable has two mappings; give one"),
     "edges": (["count", "glider:11,9", "log.csv", "--state", "x=[0,a]", "-o", "c.parquet"],
               "--state x=[0,a]: the edges of bins are numbers, such as [0, 20, 60, 100]"),
-    "no variable": (["counts-sql", "glider:11,9", "--state", "z=[0,1]"],
+    "no variable": (["count", "glider:11,9", "log", "--sql", "duckdb", "--state", "z=[0,1]"],
                     "--state z=…: the model has no state variable of this name, only x, y"),
-    "no text": (["counts-sql", "glider:11,9", "--action", "1 + 1"],
+    "no text": (["count", "glider:11,9", "log", "--sql", "duckdb", "--action", "1 + 1"],
                 "--action 1 + 1: the expression must give the names of actions, as texts in single quotes"),
-    "no table": (["counts-sql", "glider:11,9", "--table", "a b"],
-                 "--table a b: this is not the name of a table; write it as lake.log, with quotes if need be"),
+    "no table": (["count", "glider:11,9", "a b", "--sql", "duckdb"],
+                 "DATA a b: this is not the name of a table; write it as lake.log, with quotes if need be"),
 }  # fmt: skip
 
 

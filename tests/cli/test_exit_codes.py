@@ -9,7 +9,7 @@ import pytest
 from command_line import plumdp
 
 from plumdp.cli import info
-from plumdp.cli.options import ModelOptions
+from plumdp.cli.options import Options
 
 NO_SPACE = "error: output cannot be written: No space left on device\n"
 FULL = "/dev/full"
@@ -38,7 +38,7 @@ main()
 @pytest.fixture(scope="module")
 def told():
     """Return code that knows what there is to print about a model, so that no process has to build it."""
-    return TOLD.format(facts=info._facts(ModelOptions("betting:5", None, None)))
+    return TOLD.format(facts=info._facts(Options(model="betting:5")))
 
 
 PRINTING = {

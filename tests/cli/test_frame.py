@@ -12,8 +12,8 @@ from command_line import plumdp
 import plumdp as pl
 from plumdp.base.errors import Option
 from plumdp.cli import COMMANDS, load
-from plumdp.cli.config import SHARED
 from plumdp.cli.errors import in_command_line_words
+from plumdp.cli.options import OPTIONS
 
 ERROR = {"schema", "error"}
 SOURCE = Path(pl.__file__).parent
@@ -22,7 +22,7 @@ SOURCE = Path(pl.__file__).parent
 @pytest.fixture(scope="module")
 def counts(tmp_path_factory):
     path = tmp_path_factory.mktemp("frame") / "counts.parquet"
-    ended = plumdp("simulate", "betting:5", "-n", "1000", "--counts", "-o", str(path))
+    ended = plumdp("simulate", "betting:5", "-n", "1000", "--form", "counts", "-o", str(path))
     assert ended.code == 0, ended.err
     return str(path)
 
@@ -137,6 +137,7 @@ def test_every_option_that_an_error_speaks_of_is_one_of_a_command_or_of_python_a
             "read_counts",
             "read_log",
             "reward",
+            "table",
         )
     }
 
@@ -180,15 +181,15 @@ def test_a_wrong_file_of_defaults_says_what_to_change(content, message, tmp_path
 @pytest.mark.slow
 def test_options_above_all_tables_are_for_every_command_that_has_them(counts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "plumdp.toml").write_text("confidence = 0.9\nspace = ['p<=0.9']\n[compare]\nconfidence = 0.8\n")
+    (tmp_path / "plumdp.toml").write_text("confidence = 0.9\nspace = ['p<=0.9']\n[check-model]\nconfidence = 0.8\n")
     assert json.loads(plumdp("certify", "betting:5", counts, "--json").out)["confidence"] == pytest.approx(0.9)
-    assert json.loads(plumdp("compare", "betting:5", counts, "--json").out)[0]["confidence"] == pytest.approx(0.8)
+    assert json.loads(plumdp("check-model", "betting:5", counts, "--json").out)["confidence"] == pytest.approx(0.8)
     assert json.loads(plumdp("info", "betting:5", "--json").out)["parameters"]["p"][1] == 0.9  # has no confidence
 
 
 def test_options_that_are_shared_are_options_of_certify():
     options = {name for parameter in load("certify").params for name in parameter.opts}
-    assert {f"--{name}" for name in SHARED} <= options
+    assert {about.flags[0] for about in OPTIONS.values() if about.is_shared} <= options
 
 
 def test_a_file_of_defaults_that_is_not_there_is_misuse():
@@ -220,10 +221,10 @@ def test_the_shell_completes_commands_case_studies_and_options(words, found, mon
 
 @pytest.mark.slow
 def test_a_narrow_screen_cuts_no_bound(counts, monkeypatch):
-    wanted = json.loads(plumdp("compare", "betting:5", counts, "--json").out)
+    wanted = json.loads(plumdp("certify", "betting:5", counts, "-r", "all", "--json").out)
     monkeypatch.setenv("COLUMNS", "40")
-    for command in ("certify", "compare"):
-        text = plumdp(command, "betting:5", counts).out
+    for relaxation in ("coupled", "all"):
+        text = plumdp("certify", "betting:5", counts, "-r", relaxation).out
         assert max(map(len, text.splitlines())) <= 40
         assert "…" not in text
         assert f"{wanted[-1]['lower']:.12f}"[:7] in text

@@ -1,4 +1,4 @@
-"""``plumdp improve`` and ``plumdp policy --against``: which of two policies to follow."""
+"""``plumdp certify --against``: which of two policies to follow."""
 
 import json
 
@@ -11,13 +11,13 @@ import plumdp as pl
 @pytest.fixture(scope="module")
 def counts(tmp_path_factory):
     path = tmp_path_factory.mktemp("improve") / "counts.parquet"
-    assert plumdp("simulate", "betting:5", "-n", "1000", "--counts", "-o", str(path)).code == 0
+    assert plumdp("simulate", "betting:5", "-n", "1000", "--form", "counts", "-o", str(path)).code == 0
     return str(path)
 
 
 @pytest.mark.slow
 def test_a_better_policy_than_practice_is_found_and_saved(counts, tmp_path):
-    ended = plumdp("improve", "betting:5", counts, "-o", str(tmp_path / "result"))
+    ended = plumdp("certify", "betting:5", counts, "--against", "practice", "-o", str(tmp_path / "result"))
     assert (ended.code, ended.err) == (0, "")
     text = " ".join(ended.out.split())
     assert text.startswith("With confidence 99.9 % the policy found is better by at least ")
@@ -33,18 +33,18 @@ def test_a_better_policy_than_practice_is_found_and_saved(counts, tmp_path):
 @pytest.mark.parametrize(
     ("command", "runs", "code"),
     [
-        (["improve"], "1000", 0),
-        (["improve", "--over", "bet1"], "50", 4),
-        (["policy", "--policy", "bet0", "--against", "uniform"], "1000", 0),
+        (["--against", "practice"], "1000", 0),
+        (["--against", "bet1"], "50", 4),
+        (["--policy", "bet0", "--against", "uniform"], "1000", 0),
     ],
 )
 def test_a_comparison_is_saved_with_a_witness_and_verified(tmp_path, command, runs, code):
     """Also if the baseline is kept, whose certificate it then is."""
     data, folder = str(tmp_path / "counts.parquet"), str(tmp_path / "result")
-    plumdp("simulate", "betting:5", "-n", runs, "--counts", "--seed", "1", "-o", data)
-    ended = plumdp(command[0], "betting:5", data, *command[1:], "-o", folder, "--witness")
+    plumdp("simulate", "betting:5", "-n", runs, "--form", "counts", "--seed", "1", "-o", data)
+    ended = plumdp("certify", "betting:5", data, *command, "-o", folder, "--witness")
     assert (ended.code, ended.err) == (code, "")
-    checked = plumdp("verify", folder, "--model", "betting:5", "--json")
+    checked = plumdp("verify", folder, "betting:5", "--json")
     told = json.loads(checked.out)
     assert (checked.code, told["passed"][-3:]) == (0, ["model", "data", "directions"])
     comparison = pl.read_result(folder).comparison
@@ -53,7 +53,7 @@ def test_a_comparison_is_saved_with_a_witness_and_verified(tmp_path, command, ru
 
 
 def test_json_has_the_gain_and_both_certificates(counts):
-    ended = plumdp("improve", "betting:5", counts, "--over", "bet0", "--json")
+    ended = plumdp("certify", "betting:5", counts, "--against", "bet0", "--json")
     content = json.loads(ended.out)
     assert ended.code == 0
     assert content["schema"] == "plumdp/improvement/1"
@@ -66,20 +66,20 @@ def test_json_has_the_gain_and_both_certificates(counts):
 def test_a_baseline_that_nothing_is_known_to_beat_is_kept(counts, tmp_path):
     folder = tmp_path / "best"
     assert plumdp("certify", "betting:5", counts, "-o", str(folder)).code == 0
-    ended = plumdp("improve", "betting:5", counts, "--over", str(folder), "-o", str(tmp_path / "kept"))
+    ended = plumdp("certify", "betting:5", counts, "--against", str(folder), "-o", str(tmp_path / "kept"))
     assert (ended.code, ended.err) == (4, "")
     assert ended.out.startswith("No policy is known to be better than")  # a path, which may be on a line of its own
     assert (folder / "policy.csv").read_text() == (tmp_path / "kept" / "policy.csv").read_text()
 
 
 def test_a_baseline_that_there_is_not_is_named_with_its_option(counts):
-    ended = plumdp("improve", "betting:5", counts, "--over", "nowhere.csv")
-    assert (ended.code, "--over nowhere.csv: there is no such file" in ended.err) == (2, True)
+    ended = plumdp("certify", "betting:5", counts, "--against", "nowhere.csv")
+    assert (ended.code, "--against nowhere.csv: there is no such file" in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize(("policies", "code"), [(("bet0", "uniform"), 0), (("uniform", "bet0"), 1)])
 def test_the_better_of_two_policies_is_named(counts, policies, code):
-    ended = plumdp("policy", "betting:5", counts, "--policy", policies[0], "--against", policies[1])
+    ended = plumdp("certify", "betting:5", counts, "--policy", policies[0], "--against", policies[1])
     assert (ended.code, ended.err) == (code, "")
     assert ended.out.startswith("bet0 is better: its value is larger by at least ")
 
@@ -94,22 +94,22 @@ def test_the_better_of_two_policies_is_named(counts, policies, code):
 )
 def test_a_policy_that_is_not_worse_by_more_than_the_margin_is_good_enough(counts, policies, margin, code, begins):
     one, other = policies
-    ended = plumdp("policy", "betting:5", counts, "--policy", one, "--against", other, "--margin", margin)
+    ended = plumdp("certify", "betting:5", counts, "--policy", one, "--against", other, "--margin", margin)
     assert (ended.code, ended.err) == (code, "")
     assert " ".join(ended.out.split()).startswith(begins)
 
 
 def test_a_margin_needs_another_policy_and_a_size(counts):
-    ended = plumdp("policy", "betting:5", counts, "--policy", "bet0", "--margin", "1")
+    ended = plumdp("certify", "betting:5", counts, "--policy", "bet0", "--margin", "1")
     assert (ended.code, "--margin 1" in ended.err, "--against" in ended.err) == (2, True, True)
-    ended = plumdp("policy", "betting:5", counts, "--policy", "bet0", "--against", "uniform", "--margin", "-1")
+    ended = plumdp("certify", "betting:5", counts, "--policy", "bet0", "--against", "uniform", "--margin", "-1")
     assert (ended.code, "does not matter" in ended.err) == (2, True)
 
 
 @pytest.mark.slow
 def test_a_report_says_how_much_better_a_policy_is(counts, tmp_path):
     folder = str(tmp_path / "result")
-    plumdp("policy", "betting:5", counts, "--policy", "bet0", "--against", "uniform", "-o", folder)
+    plumdp("certify", "betting:5", counts, "--policy", "bet0", "--against", "uniform", "-o", folder)
     assert plumdp("report", folder).code == 0
     page = (tmp_path / "result" / "report.html").read_text(encoding="utf-8")
     sentence = pl.read_result(folder).comparison["sentence"]
@@ -125,8 +125,8 @@ def test_a_report_says_how_much_better_a_policy_is(counts, tmp_path):
 def test_a_report_of_a_comparison_that_is_open_is_not_green(tmp_path):
     """Both bounds are certified, and which policy is better is not: that is what was asked."""
     few, folder = str(tmp_path / "few.parquet"), str(tmp_path / "result")
-    assert plumdp("simulate", "betting:5", "-n", "200", "--counts", "-o", few).code == 0
-    assert plumdp("policy", "betting:5", few, "--policy", "bet1", "--against", "bet0", "-o", folder).code == 4
+    assert plumdp("simulate", "betting:5", "-n", "200", "--form", "counts", "-o", few).code == 0
+    assert plumdp("certify", "betting:5", few, "--policy", "bet1", "--against", "bet0", "-o", folder).code == 4
     assert plumdp("report", folder).code == 0
     page, kept = (tmp_path / "result" / "report.html").read_text(encoding="utf-8"), pl.read_result(folder)
     assert kept.status == "certified"
@@ -140,8 +140,8 @@ def test_a_report_of_a_comparison_that_is_open_is_not_green(tmp_path):
 @pytest.mark.slow
 def test_a_report_of_policies_that_are_the_same_within_a_margin_is_green(tmp_path):
     few, folder = str(tmp_path / "few.parquet"), str(tmp_path / "result")
-    assert plumdp("simulate", "betting:5", "-n", "200", "--counts", "-o", few).code == 0
-    asked = ["policy", "betting:5", few, "--policy", "bet1", "--against", "bet0", "--margin", "9", "-o", folder]
+    assert plumdp("simulate", "betting:5", "-n", "200", "--form", "counts", "-o", few).code == 0
+    asked = ["certify", "betting:5", few, "--policy", "bet1", "--against", "bet0", "--margin", "9", "-o", folder]
     assert plumdp(*asked).code == 0
     assert plumdp("report", folder).code == 0
     page = (tmp_path / "result" / "report.html").read_text(encoding="utf-8")
@@ -153,8 +153,8 @@ def test_a_report_of_policies_that_are_the_same_within_a_margin_is_green(tmp_pat
 @pytest.mark.slow
 def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(tmp_path):
     few = str(tmp_path / "few.parquet")
-    assert plumdp("simulate", "betting:5", "-n", "200", "--counts", "-o", few).code == 0
-    asked = ["policy", "betting:5", few, "--policy", "bet1", "--against", "bet0"]
+    assert plumdp("simulate", "betting:5", "-n", "200", "--form", "counts", "-o", few).code == 0
+    asked = ["certify", "betting:5", few, "--policy", "bet1", "--against", "bet0"]
     ended = plumdp(*asked)
     assert (ended.code, ended.err) == (4, "")
     assert "At the estimate bet1 is better by" in ended.out
@@ -165,7 +165,7 @@ def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(tmp_path):
     content = json.loads(plumdp(*asked, "--json").out)
     assert (content["schema"], content["verdicts"]) == ("plumdp/difference/1", ["not yet known"])
     assert content["runs_to_tell"]["predictions"]["better"]["runs"] > 200
-    ended = plumdp("improve", "betting:5", few, "--over", "bet1", "--json")
+    ended = plumdp("certify", "betting:5", few, "--against", "bet1", "--json")
     content = json.loads(ended.out)
     assert (content["runs_to_tell"] is None) == content["is_better"]
 

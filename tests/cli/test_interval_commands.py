@@ -1,4 +1,4 @@
-"""``plumdp solve``, ``policy`` and ``export``: results as text and JSON, files, exit codes, and misuse."""
+"""``plumdp solve``, and policies and files of ``plumdp certify``: as text and JSON, exit codes, and misuse."""
 
 import csv
 import json
@@ -159,7 +159,7 @@ def test_a_wrong_row_is_named_by_file_and_line(run, folder):
 @pytest.mark.parametrize("ending", [".csv", ".json", ".txt"])
 def test_policy_certifies_a_policy_of_ones_own(run, ending):
     """Betting nothing keeps the 10 that one starts with, whatever the parameter is."""
-    code, out, _ = run("policy", STUDY, "counts.parquet", "--policy", f"timid{ending}", "--json")
+    code, out, _ = run("certify", STUDY, "counts.parquet", "--policy", f"timid{ending}", "--json")
     facts = json.loads(out)
     assert (code, facts["status"]) == (0, "certified")
     assert facts["lower"] <= 10 <= facts["upper"]
@@ -167,7 +167,7 @@ def test_policy_certifies_a_policy_of_ones_own(run, ending):
 
 
 def test_policy_prints_and_writes_what_certify_does(run, folder):
-    code, out, _ = run("policy", STUDY, "counts.parquet", "--policy", "timid.csv", "-o", "timid")
+    code, out, _ = run("certify", STUDY, "counts.parquet", "--policy", "timid.csv", "-o", "timid")
     assert code == 0
     assert out.startswith("The policy's value lies between 9.99999 and 10.0001 with confidence 99.9 %.")
     assert (folder / "timid" / "policy.csv").read_text() == (folder / "timid.csv").read_text()
@@ -192,12 +192,9 @@ def test_misuse_of_policy(run, folder):
         ("short.csv", f"short.csv says nothing about 3 states with several actions: {states}"),
         ("fly.csv", f"fly.csv: row 1, state {several}"),
     ):
-        code, _, err = run("policy", STUDY, "counts.parquet", "--policy", file)
+        code, _, err = run("certify", STUDY, "counts.parquet", "--policy", file)
         assert code == 2
         assert err.startswith(f"error: {message}")
-    code, _, err = run("policy", STUDY, "counts.parquet")
-    assert code == 2
-    assert "Missing option '--policy'" in err
 
 
 MIXED = """
@@ -213,18 +210,18 @@ def policy(money, step):
 def test_a_threshold_is_answered_for_the_policy_of_a_file(run, folder):
     """The policy draws; of a file with its probabilities the answer is the same."""
     (folder / "mixed.py").write_text(MIXED)
-    code, out, _ = run("policy", STUDY, "counts.parquet", "--policy", "mixed.py", "--json")
+    code, out, _ = run("certify", STUDY, "counts.parquet", "--policy", "mixed.py", "--json")
     low, high = (json.loads(out)[name] for name in ("lower", "upper"))
     assert code == 0
     assert 10 < low < high < 11
     for number, expected, verdict in ((low - 0.1, 0, "yes"), (high + 0.1, 1, "no"), ((low + high) / 2, 4, "unknown")):
         asked = ["-p", f'R{{"money"}}>={number} [ F "end" ]', "--json"]
-        code, out, _ = run("policy", STUDY, "counts.parquet", "--policy", "mixed.py", *asked)
+        code, out, _ = run("certify", STUDY, "counts.parquet", "--policy", "mixed.py", *asked)
         assert (code, json.loads(out)["verdict"]) == (expected, verdict)
         assert "this policy has at " in json.loads(out)["sentence"]
-    run("policy", STUDY, "counts.parquet", "--policy", "mixed.py", "-o", "mixed", *asked)
+    run("certify", STUDY, "counts.parquet", "--policy", "mixed.py", "-o", "mixed", *asked)
     assert json.loads((folder / "mixed" / "certificate.json").read_text())["answer"]["verdict"] == "unknown"
-    code, out, _ = run("policy", STUDY, "counts.parquet", "--policy", "mixed/policy.csv", "--json")
+    code, out, _ = run("certify", STUDY, "counts.parquet", "--policy", "mixed/policy.csv", "--json")
     assert [json.loads(out)[name] for name in ("lower", "upper")] == [low, high]
 
 
@@ -233,28 +230,25 @@ def test_a_threshold_is_answered_for_the_policy_of_a_file(run, folder):
 def test_what_is_exported_holds_what_was_certified(run, folder, ending):
     """Read again, the intervals alone give the bound of the relaxation of intervals: never above that of certify."""
     model = f"learned{ending}"
-    command = ["export", STUDY, "counts.parquet", "--model", model, "--policy", "best.json", "--force"]
+    command = ["certify", STUDY, "counts.parquet", "-o", model, "--force"]
     code, out, _ = run(*command)
     assert code == 0
-    headline, first, last, *premises = out.splitlines()
-    assert [line.split()[0] for line in premises if line[:4] == "  as"][:1] == ["assuming"]
+    assert out.startswith("The policy's value lies between ")
     claim = "the true probabilities lie in the intervals with confidence 99.9 %"
-    assert first == f"{model}: interval model, 225 states; {claim}"
-    assert headline.startswith("The policy's value lies between ")
-    assert last == "best.json: policy, 225 states"
-    told = json.loads(run(*command, "--json")[1])
-    assert told["files"] == {model: first.removeprefix(f"{model}: "), "best.json": "policy, 225 states"}
-    assert (told["schema"], told["certificate"]["status"]) == ("plumdp/export/1", "certified")
+    assert f"\n{model}: interval model, 225 states; {claim}\n" in out
+    assert out.endswith(f"\n{model}: policy, 225 states\n") == (ending == ".umb")
+    assert json.loads(run(*command, "--json")[1])["status"] == "certified"
+    assert run(*command[:3], "-o", "best.json", "--force")[1].endswith("\nbest.json: policy, 225 states\n")
     facts = json.loads(run("solve", model, "-p", 'R{"money"}maxmin=? [ F "end" ]', "--json")[1])
     certified = json.loads(run("certify", STUDY, "counts.parquet", "--json")[1])
     assert facts["lower"] <= certified["lower"] + 1e-6
     assert facts["has_intervals"]
-    valued = json.loads(run("policy", STUDY, "counts.parquet", "--policy", "best.json", "--json")[1])
+    valued = json.loads(run("certify", STUDY, "counts.parquet", "--policy", "best.json", "--json")[1])
     assert valued["lower"] == pytest.approx(certified["lower"])
 
 
-def test_export_writes_bounds_for_all_states_around_the_truth(run, folder):
-    assert run("export", STUDY, "counts.parquet", "--values", "v.csv", "--policy", "p.csv")[0] == 0
+def test_bounds_of_all_states_are_around_the_truth(run, folder):
+    assert run("certify", STUDY, "counts.parquet", "--values", "v.csv", "-o", "p.csv")[0] == 0
     study = pl.case_study(STUDY)
     policy = pl.read_policy(study.model, folder / "p.csv")
     truth = pl.stages.evaluate(pl.stages.instantiate(study.model, study.true_point), policy, study.objective)
@@ -267,46 +261,39 @@ def test_export_writes_bounds_for_all_states_around_the_truth(run, folder):
 
 
 @pytest.mark.slow
-def test_export_converts_interval_models_results_and_models_at_a_point(run, folder):
-    assert run("export", "robot.tra", "--model", "robot.drn")[1] == "robot.drn: interval model, 3 states\n"
+def test_models_and_policies_are_converted(run, folder):
+    assert run("solve", "robot.tra", "-o", "robot.drn")[1] == "robot.drn: interval model, 3 states\n"
     assert json.loads(run("solve", "robot.drn", "-p", GOAL, "--json")[1])["lower"] == pytest.approx(0.3)
-    assert run("export", STUDY, "--at", "p=0.3", "--model", "low.umb")[0] == 0
+    assert run("solve", STUDY, "--at", "p=0.3", "-o", "low.umb")[0] == 0
+    solved = run("solve", "low.umb", "-p", 'R{"money"}max=? [ F "end" ]', "--json")
+    assert json.loads(solved[1])["lower"] == pytest.approx(10)
     assert run("certify", STUDY, "counts.parquet", "-o", "result", "--json")[0] == 0
-    assert run("export", STUDY, "result", "--policy", "same.csv")[1] == "same.csv: policy, 225 states\n"
+    assert run("certify", STUDY, "counts.parquet", "--policy", "result", "-o", "same.csv")[0] == 0
     assert (folder / "same.csv").read_text() == (folder / "result" / "policy.csv").read_text()
-    message = "error: result is a result: name its model first, as in plumdp export MODEL result\n"
-    assert run("export", "result", "--policy", "new.csv") == (2, "", message)
 
 
-EXPORT_MISUSES = {
-    "nothing": (
-        [STUDY, "counts.parquet"],
-        "say what to write: --model learned.umb, --policy policy.json or --values values.csv",
+FILE_MISUSES = {
+    "values": (["--values", "v.json"], "--values v.json: values are written to files that end in .csv or .umb"),
+    "archive": (
+        ["--values", "v.umb"],
+        "--values v.umb: an archive holds the model as well; write it with --output v.umb",
     ),
-    "ending": (
-        [STUDY, "counts.parquet", "--model", "m.xml"],
-        "m.xml: interval models are written to files that end in .umb, .tra, .drn",
+    "folder": (["-o", "no/m.umb"], "no/m.umb: there is no folder no; make it first"),
+    "witness": (
+        ["-o", "m.umb", "--witness"],
+        "--witness: name with --output the folder that the witness is written to",
     ),
-    "values": (
-        [STUDY, "counts.parquet", "--values", "v.json"],
-        "--values v.json: values are written to files that end in .csv or .umb",
-    ),
-    "data": (
-        [STUDY, "--model", "m.umb"],
-        "give DATA, the folder of a result, or --at a point: the model alone has no probabilities",
-    ),
-    "space": (
-        [STUDY, "--space", "p<=0.5", "--at", "p=0.3", "--model", "m.umb"],
-        "--space: without data there are no unknown parameters; leave it out",
-    ),
-    "both": ([STUDY, "counts.parquet", "--at", "p=0.3", "--model", "m.umb"], "--at and DATA: choose one of them"),
-    "folder": ([STUDY, "counts.parquet", "--model", "no/m.umb"], "no/m.umb: there is no folder no; make it first"),
+    "policies": (["--policy", "bet0", "-r", "all"], "--relaxation all and --policy: ask one thing at a time"),
+    "relaxation": (["--against", "bet0", "-r", "coupled"], "--against and --relaxation: ask one thing at a time"),
+    "written": (["-r", "all", "-o", "result"], "--relaxation all and --output: ask one thing at a time"),
+    "values of two": (["--against", "bet0", "--values", "w.csv"], "--against and --values: ask one thing at a time"),
+    "announced": (["--announced"], "--announced: no policy is given; name it with --policy, or with --against"),
 }
 
 
-@pytest.mark.parametrize(("arguments", "message"), EXPORT_MISUSES.values(), ids=EXPORT_MISUSES)
-def test_misuse_of_export(run, arguments, message):
-    assert run("export", *arguments) == (2, "", f"error: {message}\n")
+@pytest.mark.parametrize(("arguments", "message"), FILE_MISUSES.values(), ids=FILE_MISUSES)
+def test_misuse_of_certify(run, arguments, message):
+    assert run("certify", STUDY, "counts.parquet", *arguments) == (2, "", f"error: {message}\n")
 
 
 def test_a_model_that_the_data_contradict_is_exported_with_a_warning_and_exit_code_3(run, folder):
@@ -317,6 +304,6 @@ def test_a_model_that_the_data_contradict_is_exported_with_a_warning_and_exit_co
     is_early = graph.states["step"][graph.state_of_choice()[graph.choice_of_transition()]] < 3
     mixed = pl.TransitionCounts(graph, low * is_early + high * ~is_early, "adaptive")
     pl.write_counts(mixed, folder / "mixed.parquet")
-    code, out, _ = run("export", STUDY, "mixed.parquet", "--model", "mixed.umb")
+    code, out, _ = run("certify", STUDY, "mixed.parquet", "-o", "mixed.umb")
     assert code == 3
-    assert out.startswith("mixed.umb: interval model, 225 states; MODEL CONTRADICTED: ")
+    assert "\nmixed.umb: interval model, 225 states; MODEL CONTRADICTED: " in out

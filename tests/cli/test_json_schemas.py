@@ -84,7 +84,7 @@ ERROR = with_fields(
 @pytest.fixture(scope="module")
 def counts(tmp_path_factory):
     path = tmp_path_factory.mktemp("json") / "counts.parquet"
-    assert plumdp("simulate", "betting:5", "-n", "1000", "--counts", "-o", str(path)).code == 0
+    assert plumdp("simulate", "betting:5", "-n", "1000", "--form", "counts", "-o", str(path)).code == 0
     return str(path)
 
 
@@ -99,12 +99,12 @@ def several(schema, n):
         (["certify", "betting:5", "COUNTS"], 0, CERTIFICATE),
         (["certify", "betting:5", "COUNTS", "-p", 'R>=1 [ F "end" ]'], 0, ANSWER),
         (["certify", "betting:5", "COUNTS", "-p", 'R>=1 [ F "end" ]', "-p", "R>=99 [ C<=2 ]"], 1, several(ANSWER, 2)),
-        (["compare", "betting:5", "COUNTS"], 0, several(CERTIFICATE, 5)),
+        (["certify", "betting:5", "COUNTS", "-r", "all"], 0, several(CERTIFICATE, 5)),
         (["check-model", "betting:5", "COUNTS"], 0, with_fields("check", data_quality={"type": "object"})),
         (["advise", "betting:5", "COUNTS"], 0, with_fields("advice", 2, objective=TEXT)),
         (["certify", "betting:5", "nowhere.csv"], 2, ERROR),
         (["certify", "betting:6", "COUNTS"], 2, ERROR),
-        (["compare", "betting:5", "COUNTS", "--relaxation", "coupled"], 2, ERROR),
+        (["certify", "betting:5", "COUNTS", "--relaxation", "loose"], 2, ERROR),
         (["certify", "betting:5", "COUNTS", "--misfit", "x"], 2, ERROR),
         (["check-model", "nowhere", "COUNTS"], 2, ERROR),
         (["advise", "betting:5", "COUNTS", "--confidence", "1"], 2, ERROR),

@@ -51,30 +51,25 @@ COUNTS = ["betting:5", "counts.parquet"]
             ["certify", *COUNTS, "--misfit", "0.1", "--confidence-set", "l1"],
             "--misfit 0.1: there is no tolerant set of the kind 'l1'; choose 'interval' or 'likelihood'",
         ),
-        (["certify", *COUNTS, "-o", "rows.csv"], "rows.csv is a file; name a folder for the result"),
-        (["certify", *COUNTS, "--all-properties", "-p", "x"], "--all-properties and --property: choose one of them"),
+        (["certify", *COUNTS, "-o", "counts.parquet"], "counts.parquet is a file; name a folder for the result"),
         (
-            ["compare", *COUNTS, "--column", "x=y"],
+            ["certify", *COUNTS, "--column", "x=y"],
             "--column: counts.parquet is a file of counts, in which nothing has another name; leave it out, or give "
             "the log itself",
         ),
         (
-            ["compare", *COUNTS, "--sampling", "independent"],
+            ["certify", *COUNTS, "--sampling", "independent"],
             "--sampling independent: counts.parquet was counted as trajectories, which claims less; if the stronger "
             "claim is true, count the log again with --sampling independent",
         ),
-        (["compare", "betting:6", "counts.parquet"], "counts.parquet: the counts belong to another model: "),
+        (["certify", "betting:6", "counts.parquet"], "counts.parquet: the counts belong to another model: "),
         (
-            ["compare", *COUNTS, "-p", 'Pmax=? [ F "edn" ]'],
+            ["certify", *COUNTS, "-p", 'Pmax=? [ F "edn" ]'],
             '"edn" is not a label of the model (did you mean "end"?); it has "init", "deadlock", "end"\n'
             '  Pmax=? [ F "edn" ]\n             ^\n',
         ),
         (["check-model", "betting:5", "nowhere.csv"], "nowhere.csv: there is no such file, nor a folder of "),
         (["check-model", *COUNTS, "--confidence", "0"], "--confidence 0: give a number between 0 and 1, such as 0.999"),
-        (
-            ["check-model", *COUNTS, "--plot", "x.gif"],
-            "--plot x.gif: pictures are written as .png or .svg; choose one of these endings",
-        ),
         (["check-model", *COUNTS, "-p", "money"], "--property money: no property of betting:5 has this name; "),
         (["advise", *COUNTS, "--runs", "0"], "--runs 0: give a whole number, at least 1"),
         (["advise", *COUNTS, "-o", "nowhere/x.csv"], "nowhere/x.csv: there is no folder nowhere; make it first"),
@@ -103,13 +98,13 @@ def test_rows_that_do_not_fit_are_counted_out_by_keep_going(folder, monkeypatch)
     assert refused.code == 2
     assert refused.err.startswith("error: 1 of 3 rows do")
     assert refused.err.endswith("with --keep-going; --rejected rejected.csv writes all of these rows to a file\n")
-    for command in ("certify", "compare", "check-model"):
+    for command in ("certify", "check-model"):
         assert plumdp(command, *LOG, "--keep-going").code == 3  # the row contradicts the graph
 
 
 @pytest.mark.slow
 def test_columns_are_renamed_on_every_command_that_reads_a_log(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    for command in ("certify", "compare", "check-model"):
+    for command in ("certify", "check-model"):
         ended = plumdp(command, "betting:5", "names.csv", "--column", "next_step=nextstep", "--form", "transitions")
         assert (ended.code in (0, 4), ended.err) == (True, "")

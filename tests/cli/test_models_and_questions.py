@@ -159,8 +159,8 @@ LAZY = "x,action\n" + "".join(f"{x},wait\n" for x in range(4))
 @pytest.mark.parametrize(
     ("arguments", "value"),
     [
-        (["policy", "--policy", "lazy.csv", "-p", 'Pmax=? [ F "goal" ]'], 0),
-        (["policy", "--policy", "lazy.csv", "-p", "Pmin=? [ G x<4 ]"], 1),
+        (["certify", "--policy", "lazy.csv", "-p", 'Pmax=? [ F "goal" ]'], 0),
+        (["certify", "--policy", "lazy.csv", "-p", "Pmin=? [ G x<4 ]"], 1),
         (["certify", "-p", "Pmax=? [ F x<0 ]"], 0),
         (["certify", "-p", "Pmin=? [ F x=0 ]"], 1),
     ],
@@ -276,8 +276,7 @@ def test_one_value_may_be_compared_with_several_thresholds(run):
         ),
         (
             ["advise", "mine.py:build", "log.parquet", "-c", "n=3:4"],
-            "--constant: this command takes one value for each constant; certify, compare, compare-models and info "
-            "take ranges",
+            "--constant: this command takes one value for each constant; certify, check-model and info take ranges",
         ),
         (
             ["certify", "mine.py:model", "log.parquet", "-p", "save"],
@@ -297,7 +296,7 @@ def test_one_value_may_be_compared_with_several_thresholds(run):
             "--confidence 1.5: give a number between 0 and 1, such as 0.999",
         ),
         (
-            ["compare", "mine.py:model", "log.parquet", "-p", 'P>=0.5 [ F "goal" ]'],
+            ["certify", "mine.py:model", "log.parquet", "-r", "all", "-p", 'P>=0.5 [ F "goal" ]'],
             "P>= asks yes or no, which certify answers; here ask for the value with Pmax=? or Pmin=?\n"
             '  P>=0.5 [ F "goal" ]\n   ^',
         ),

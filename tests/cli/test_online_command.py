@@ -21,12 +21,10 @@ def run(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_command_does_what_learn_online_does(run, tmp_path):
-    code, out, err = run(
-        STUDY, "--runs", "300", "--spacing", "2", "--seed", "1", "-o", "record.json", "--policy", "p.csv"
-    )
+    code, out, err = run(STUDY, "--runs", "300", "--seed", "1", "--record", "record.json", "-o", "p.csv")
     study = pl.case_study(STUDY)
     environment = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=study.max_steps + 1)
-    expected = list(pl.learn_online(study.model, environment, study.objective, episodes=300, spacing=2.0))
+    expected = list(pl.learn_online(study.model, environment, study.objective, episodes=300))
     read = pl.online.read_record(tmp_path / "record.json")
     assert (code, err) == (0, "")
     assert [record["bound"] for record in read.records] == [record.bound for record in expected]
@@ -39,7 +37,7 @@ def test_the_command_does_what_learn_online_does(run, tmp_path):
 
 
 def test_learning_stops_once_the_bounds_are_close_enough(run):
-    code, out, _ = run(STUDY, "--runs", "100000", "--until-gap", "8", "--json")
+    code, out, _ = run(STUDY, "--runs", "100000", "--width", "8", "--json")
     facts = json.loads(out)
     gaps = [abs(record["optimistic_bound"] - record["bound"]) for record in facts["records"]]
     assert (code, facts["schema"]) == (0, "plumdp/online/1")
@@ -51,7 +49,7 @@ def test_learning_stops_once_the_bounds_are_close_enough(run):
 
 
 def test_bounds_that_are_not_close_enough_end_with_4(run):
-    code, out, _ = run(STUDY, "--runs", "20", "--until-gap", "0.01")
+    code, out, _ = run(STUDY, "--runs", "20", "--width", "0.01")
     assert code == 4
     assert "asked 0.01: not reached; give more --runs" in out
 
@@ -77,35 +75,32 @@ def test_what_is_certified_holds_when_learning_is_stopped_by_hand(monkeypatch, r
             yield record
 
     monkeypatch.setattr(pl, "learn_online", stopped)  # which the command calls
-    code, out, err = run(STUDY, "--runs", "500", "-o", "record.json")
+    code, out, err = run(STUDY, "--runs", "500", "--record", "record.json")
     assert (code, err) == (0, "stopped by hand; what is certified so far holds\n")
     assert out.startswith("With confidence 99.9 %: the policy is worth at least ")
     assert len(pl.online.read_record(tmp_path / "record.json").records) == 3
 
 
 MISUSES = {
-    "runs": (["--runs", "0"], "--runs 0: give a number from 1 on"),
-    "gap": (["--until-gap", "-1"], "--until-gap -1: give a number above 0"),
-    "growth": (["--growth", "1"], "--growth 1: give a number above 1"),
-    "exploration": (["--exploration", "2"], "--exploration 2: give a number from 0 to 1"),
+    "runs": (["--runs", "0"], "--runs 0: give a whole number, at least 1"),
+    "gap": (["--width", "-1"], "--width -1: give a number above 0"),
     "confidence": (["--confidence", "1"], "--confidence 1: give a number between 0 and 1, such as 0.999"),
-    "policy": (
-        ["--policy", "p.doc"],
-        "p.doc: policies are written to files that end in .csv, .txt, .json, .py, .rules, .umb",
+    "archive": (
+        ["-o", "p.umb"],
+        "--output p.umb: name a folder for the result, or a file for the policy, such as .csv",
     ),
-    "output": (["-o", "no/r.json"], "no/r.json: there is no folder no; make it first"),
+    "output": (["-o", "no/p.csv"], "no/p.csv: there is no folder no; make it first"),
+    "record": (["--record", "no/r.json"], "no/r.json: there is no folder no; make it first"),
+    "witness": (
+        ["-o", "p.csv", "--witness"],
+        "--witness: name with --output the folder that the witness is written to",
+    ),
 }
 
 
 @pytest.mark.parametrize(("arguments", "message"), MISUSES.values(), ids=MISUSES)
 def test_misuse(run, arguments, message):
     assert run(STUDY, *arguments) == (2, "", f"error: {message}\n")
-
-
-def test_the_coupled_relaxation_is_not_offered(run):
-    code, _, err = run(STUDY, "--relaxation", "coupled")
-    assert code == 2
-    assert "'coupled' is not one of 'interval', 'parameter', 'expression', 'rectangular'" in err
 
 
 def test_infinite_bounds_survive_saving_and_reading(tmp_path):

@@ -32,12 +32,12 @@ def counts(tmp_path):
 
 @pytest.mark.slow
 def test_the_certificate_carries_hashes_of_policy_counts_and_model(counts, tmp_path):
-    result = RUNNER.invoke(app, ["certify", "betting:5", counts, "--explain", "-o", str(tmp_path / "deep" / "result")])
+    result = RUNNER.invoke(app, ["certify", "betting:5", counts, "-o", str(tmp_path / "deep" / "result")])
     assert result.exit_code == 0, result.output
     folder = tmp_path / "deep" / "result"
     saved = json.loads((folder / "certificate.json").read_text())
     hashes = saved.pop("hashes")
-    for name in ("data.npz", "findings.json", "policy.csv"):
+    for name in ("data.npz", "policy.csv"):
         assert hashes[name] == blake2b((folder / name).read_bytes(), digest_size=16).hexdigest()
     content = json.dumps(saved, sort_keys=True, separators=(",", ":")).encode()
     assert hashes["certificate.json"] == blake2b(content, digest_size=16).hexdigest()

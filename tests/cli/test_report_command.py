@@ -115,25 +115,18 @@ def test_misuse_ends_with_a_sentence(folder, case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("option", [[], ["--explain"]], ids=["later", "at once"])
-def test_a_result_knows_the_command_and_its_report_shows_everything(folder, tmp_path, monkeypatch, capsys, option):
+def test_a_result_knows_the_command_and_its_report_shows_everything(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     for command in (
-        ["certify", "betting:5", "counts.parquet", "-o", str(tmp_path / "result"), *option],
+        ["certify", "betting:5", "counts.parquet", "-o", str(tmp_path / "result")],
         ["report", str(tmp_path / "result")],
     ):
         with pytest.raises(SystemExit) as ended:
             main(command)
         assert ended.value.code == 0
-    typed = " ".join(["plumdp certify betting:5 counts.parquet -o", str(tmp_path / "result"), *option])
+    typed = " ".join(["plumdp certify betting:5 counts.parquet -o", str(tmp_path / "result")])
     assert pl.read_result(tmp_path / "result").provenance["command"] == typed
-    assert (tmp_path / "result" / "findings.json").exists() == bool(option)
     text = (tmp_path / "result" / "report.html").read_text(encoding="utf-8")
     assert typed in text
     assert "What each relaxation certifies" in text
     assert capsys.readouterr().out.endswith(f"report: {tmp_path / 'result' / 'report.html'}\n")
-
-
-def test_findings_need_a_folder(folder):
-    result = RUNNER.invoke(app, ["certify", "betting:5", str(folder / "counts.parquet"), "--explain"])
-    assert str(result.exception) == "--explain: name with --output the folder that the findings are written to"

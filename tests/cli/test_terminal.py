@@ -93,7 +93,7 @@ def test_every_command_says_at_once_that_it_works():
 def test_a_result_pushes_the_line_aside(tmp_path):
     counts = str(tmp_path / "counts.parquet")
     run = "from plumdp.cli import main; main()"
-    made, code = on_terminal(run, "simulate", "betting:5", "--counts", "-n", "500", "-o", counts)
+    made, code = on_terminal(run, "simulate", "betting:5", "--form", "counts", "-n", "500", "-o", counts)
     assert code == 0
     assert made.rpartition("\x1b[2K")[2].startswith(f"{counts}: 3,000 steps of 500 runs, counted")
     written, code = on_terminal(run, "certify", "betting:5", counts)
@@ -109,7 +109,7 @@ def test_a_result_pushes_the_line_aside(tmp_path):
 def test_nothing_but_the_result_is_written_to_a_pipe(tmp_path):
     counts = str(tmp_path / "counts.parquet")
     run = [sys.executable, "-m", "plumdp"]
-    assert plumdp("simulate", "betting:5", "--counts", "-n", "500", "-o", counts).code == 0
+    assert plumdp("simulate", "betting:5", "--form", "counts", "-n", "500", "-o", counts).code == 0
     done = subprocess.run([*run, "certify", "betting:5", counts], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert done.stdout.startswith("The policy's value lies between")

@@ -40,8 +40,8 @@ def test_a_broken_step_is_named_and_ends_with_one(folder, tmp_path):
 
 def test_the_checker_is_written_once(tmp_path):
     name = str(tmp_path / "verify.pyz")
-    assert plumdp("verify", "--write-checker", name).code == 0
-    assert plumdp("verify", "--write-checker", name).code == 2
+    assert plumdp("verify", "-o", name).code == 0
+    assert plumdp("verify", "-o", name).code == 2
     assert plumdp("verify").code == 2
 
 
@@ -79,7 +79,7 @@ def test_a_table_of_unknown_rows_is_verified_with_its_bets_and_its_model(tmp_pat
     write_counts(counts_of(model, 3000), counts)
     asked = "-p", 'Pmax=? [ F "goal" ]'
     assert plumdp("certify", f"{file}:model", counts, *asked, "-o", result, "--witness").code == 0
-    ended = plumdp("verify", result, "--model", f"{file}:model")
+    ended = plumdp("verify", result, f"{file}:model")
     assert ended.code == 0, ended.out
     assert "directions ok  the policy and all bets are those that the data before them lead to" in ended.out
     assert "model      ok" in ended.out
@@ -88,14 +88,12 @@ def test_a_table_of_unknown_rows_is_verified_with_its_bets_and_its_model(tmp_pat
 
 
 def test_ones_own_log_is_counted_by_ones_own_model(folder):
-    runs, result, model = str(folder / "runs.parquet"), str(folder / "result"), ("--model", "rover:10,10")
-    ended = plumdp("verify", result, *model, "--data", runs, "--order", "runs")
+    runs, result, model = str(folder / "runs.parquet"), str(folder / "result"), ("rover:10,10",)
+    ended = plumdp("verify", result, *model, runs, "--order", "runs")
     assert ended.code == 0, ended.out
     assert "trusted: that the counts" not in ended.out
     assert "not checked: entries of certificate.json that are not printed here\n" in ended.out
-    assert plumdp("verify", result, *model, "--data", runs).code == 1
-    told = plumdp("verify", result, "--data", runs)
-    assert (told.code, told.err) == (2, "error: --data: a log is counted by a model; say with --model which\n")
+    assert plumdp("verify", result, *model, runs).code == 1
 
 
 def test_what_could_not_be_compared_is_not_called_broken(folder, tmp_path):
@@ -113,7 +111,7 @@ def test_a_log_that_needs_a_file_of_defaults_is_refused_with_how_to_name_it(fold
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plumdp.toml").write_text('column = ["step=t"]\n')
     (tmp_path / "log.csv").write_text("episode,t\n0,0\n")
-    ended = plumdp("verify", str(folder / "result"), "--model", "rover:10,10", "--data", "log.csv")
+    ended = plumdp("verify", str(folder / "result"), "rover:10,10", "log.csv")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.endswith("; verify reads plumdp.toml only if --config names it\n")
 

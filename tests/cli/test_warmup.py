@@ -98,7 +98,6 @@ def test_warmup_says_what_it_did_and_where(capsys):
             ["warmup", "everything"],
             "error: Got unexpected extra argument(s) (everything); plumdp warmup -h shows what there is",
         ),
-        (["warmup", "--all", "1"], "error: Got unexpected extra argument(s) (1); plumdp warmup -h shows what there is"),
     ],
 )
 def test_misuse_of_warmup_is_explained(arguments, message, capsys):

@@ -139,10 +139,10 @@ def test_a_file_with_a_constraint_holds_each_time(tmp_path, monkeypatch):
     options = "--order", "runs", "--sampling", "trajectories"
     asked = "-p", 'P=? [ F "one" ]', "-o", "result", "--witness"
     assert command("certify", "two.prism", "log.parquet", *options, *asked).code == 0
-    against = "--model", "two.prism", "--data", "log.parquet", *options
+    against = "two.prism", "log.parquet", *options
     first, again = (command("verify", "result", *against) for _ in range(2))
     assert (first.code, first) == (0, again), first.out
-    ended = command("verify", "result", *against[:4])
+    ended = command("verify", "result", *against[:2])
     assert (ended.code, ended.out.splitlines()[-1]) == (
         1,
         "log        BROKEN  the order of the data is 'planned' in the result, and 'unknown' as they were read",

@@ -276,15 +276,15 @@ def test_commands_bet_on_a_policy_with_the_word_only(tmp_path):
     point = np.where(np.diff(read.graph.first_transition)[read.graph.choice_of_transition()] == 2, 0.5, 1.0)
     pl.write_counts(pl.simulate(read, point, 4000, rng=1, max_steps=40, stop=read.labels["end"]), log)
     asked = [model, log, "-p", 'Pmax=? [ F "goal" ]', "--json"]
-    alone = ["policy", "--policy", "run"]
-    for command in (alone, [*alone, "--against", "walk"], ["improve", "--over", "run"]):
+    alone = ["certify", "--policy", "run"]
+    for command in (alone, [*alone, "--against", "walk"], ["certify", "--against", "run"]):
         silent, said = (run(command[0], *asked, *command[1:], *word).out for word in ([], ["--announced"]))
         assert "you said so" not in silent
         assert "(you said so)" in said
     assert run("certify", *asked, "-o", folder).code == 0
-    ended = run("policy", *asked, "--policy", folder, "--announced")
+    ended = run("certify", *asked, "--policy", folder, "--announced")
     assert (ended.code, "cannot be announced" in " ".join((ended.out + ended.err).split())) == (2, True)
-    assert run("policy", *asked, "--policy", folder).code == 0
+    assert run("certify", *asked, "--policy", folder).code == 0
 
 
 WALK = """

@@ -7,7 +7,8 @@ import pytest
 
 import plumdp as pl
 from plumdp.case_studies import prism_file
-from plumdp.cli.arguments import load
+from plumdp.cli.inputs import load_model
+from plumdp.cli.options import Options
 from plumdp.model.readers import commands, read
 
 
@@ -42,7 +43,7 @@ def test_the_space_reaches_the_reader(coin):
 
 
 def test_the_command_line_reads_what_is_in_the_table(coin):
-    (model, properties) = load(str(coin), [])
+    (model, properties) = load_model(Options(model=str(coin)))
     assert model.space.names == ("bias",)
     assert properties == []
 

@@ -15,8 +15,10 @@ from typer.testing import CliRunner
 
 import plumdp as pl
 from plumdp.certifying import valuation
-from plumdp.cli import COMMANDS, Command, app
-from plumdp.cli.arguments import load
+from plumdp.cli import app
+from plumdp.cli.commands import COMMANDS, Command
+from plumdp.cli.inputs import load_model
+from plumdp.cli.options import Options
 from plumdp.learning.methods import SETS
 from plumdp.model.objective import Reach
 from plumdp.model.readers import read
@@ -97,8 +99,7 @@ def test_the_command_line_knows_a_confidence_set_that_was_added(everything, tmp_
     pl.write_counts(pl.simulate(study.model, study.true_point, 100, rng=1, max_steps=7), "counts.parquet")
     data = ["aircraft:6,4,1", "counts.parquet", "--confidence-set", everything]
     commands = {
-        "certify": [*data, "-o", "result", "--explain"],
-        "compare": data,
+        "certify": [*data, "-o", "result"],
         "report": ["result"],
         "plot": ["region", *data, "-o", "region.svg"],
         "advise": [*data, "--max-steps", "7"],
@@ -369,7 +370,7 @@ def test_a_reader_is_one_file_and_one_line(tmp_path, monkeypatch):
     monkeypatch.setitem(read.READERS, ".coin", new.read_coin)
     (tmp_path / "my.coin").write_text("heads\n", encoding="utf-8")
     assert pl.read_model(tmp_path / "my.coin").space.names == ("heads",)
-    model, properties = load(str(tmp_path / "my.coin"), [])
+    model, properties = load_model(Options(model=str(tmp_path / "my.coin")))
     assert (model.graph.n_states, properties) == (3, [])
     pl.write_counts(pl.simulate(model, {"heads": 0.5}, 100, rng=1, max_steps=2), tmp_path / "counts.parquet")
     data = [str(tmp_path / name) for name in ("my.coin", "counts.parquet")]
@@ -381,25 +382,23 @@ def test_a_reader_is_one_file_and_one_line(tmp_path, monkeypatch):
     assert (tmp_path / "result" / "report.html").exists()
 
 
-COMMAND = '''
-from __future__ import annotations
-from plumdp.cli import arguments as args
-from plumdp.cli.options import ModelOptions
+COMMAND = """
 from plumdp.base.errors import DataError, Option
+from plumdp.cli.inputs import load_model
 
-def sizes(model: args.Model, constant: args.Constant = None, space: args.Space = None, misfit: args.Misfit = 0):
-    """Print how many states there are."""
-    if misfit:
-        raise DataError(Option("misfit", misfit), ": states are counted; leave it out")
-    print(ModelOptions(model, constant, space).load()[0].graph.n_states)
-'''
+def sizes(given):
+    if given.misfit:
+        raise DataError(Option("misfit", given.misfit), ": states are counted; leave it out")
+    print(load_model(given)[0].graph.n_states)
+"""
 
 
 def test_a_command_is_one_file_and_one_entry(tmp_path, monkeypatch):
-    """It has the options that it lists and those of all commands, and its errors speak of options."""
+    """It has the options that it names and those of all commands, and its errors speak of options."""
     monkeypatch.setitem(sys.modules, "plumdp.cli.sizes", load_file(tmp_path, "sizes", COMMAND))
     summary = "Print how many states there are."
-    monkeypatch.setitem(COMMANDS, "sizes", Command("sizes", "sizes", summary, "plumdp sizes betting:5"))
+    entry = Command("sizes", {"model": "MODEL"}, "model misfit", summary, "plumdp sizes betting:5")
+    monkeypatch.setitem(COMMANDS, "sizes", entry)
     assert plumdp("sizes", "betting:5") == (0, "225\n", "")
     text = plumdp("sizes", "-h").out
     assert all(words in text for words in (summary, "--constant", "--misfit", "--threads", "plumdp sizes betting:5"))

@@ -148,7 +148,7 @@ def test_a_command_has_the_threads_that_were_asked_for_and_the_same_result(tmp_p
     counts, found = str(tmp_path / "counts.parquet"), []
     for number in NUMBERS:
         ended = plumdp(
-            "simulate", "rover:3,3,2", "-n", "200", "--counts", "-o", counts, "--force", f"--threads={number}"
+            "simulate", "rover:3,3,2", "-n", "200", "--form", "counts", "-o", counts, "--force", f"--threads={number}"
         )
         assert ended.code == 0, ended.err
         ended = plumdp("certify", "rover:3,3,2", counts, "--json", "--threads", str(number))

@@ -102,8 +102,8 @@ def test_the_command_line_speaks_of_its_flags(tmp_path, monkeypatch):
     _, said, _ = plumdp("certify", "betting:5", "log.csv", "--order", "runs", "--confidence", "0.5", "--json")
     assert '"narrower": "for the next data, fix the number of runs before you look at any, and say --sampling' in said
     assert "without bets, as nobody said what came first (--order)" in plumdp("count", "betting:5", "log.csv")[1]
-    compared = ["policy", "betting:5", "log.csv", "--policy", "bet0", "--against", "bet1"]
-    for command in (compared, ["improve", "betting:5", "log.csv", "--over", "bet0"]):
+    compared = ["certify", "betting:5", "log.csv", "--policy", "bet0", "--against", "bet1"]
+    for command in (compared, ["certify", "betting:5", "log.csv", "--against", "bet0"]):
         plumdp(*command, "--order", "runs", "--confidence", "0.5", "-o", "result", "--force")
         assert "--sampling trajectories" in pl.read_result("result").to_narrow
 

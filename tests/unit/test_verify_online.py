@@ -98,12 +98,12 @@ def test_a_certificate_of_a_record_is_explained_by_what_it_was_concluded_from_an
         plumdp.explain(learned.model, learned.counts, certificate)
 
 
-ONLINE = ["online", "betting:5", "--runs", "2000", "--spacing", "1.3", "--seed", "1"]
+ONLINE = ["online", "betting:5", "--runs", "2000", "--seed", "1"]
 
 
 def test_the_command_saves_a_result_that_is_verified(tmp_path):
     folder = tmp_path / "result"
-    done = CliRunner().invoke(app, [*ONLINE, "--result", str(folder), "--witness"])
+    done = CliRunner().invoke(app, [*ONLINE, "-o", str(folder), "--witness"])
     assert done.exit_code == 0, done.output
     assert "no policy is worth more than" in " ".join(done.output.split())
     assert sorted(file.name for file in folder.iterdir()) == ["certificate.json", "policy.csv", "witness.json"]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
 import plumdp
-from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
-from plumdp.cli import arguments as args
-from plumdp.cli.options import LogOptions, ModelOptions, SetOptions, load_with_one_property, require_new
+from plumdp.cli.inputs import learn, load_objective
+from plumdp.cli.options import Options
+from plumdp.cli.outputs import require_new
 from plumdp.cli.results import EXIT_CODES, print_json, prose, standard_output
 
 if TYPE_CHECKING:
@@ -23,59 +21,23 @@ if TYPE_CHECKING:
 _MOST_ROWS = 10
 
 
-_Runs = Annotated[
-    int | None, typer.Option("--runs", "-n", help="How many more runs are planned; by default as many as there are.")
-]
-_Width = Annotated[
-    float | None, typer.Option("--width", help="The distance of the bounds that is wanted; by default half of now.")
-]
-_MaxSteps = Annotated[
-    int | None, typer.Option("--max-steps", help="Where new runs are cut off; by default where those of the data are.")
-]
-_Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", help="A CSV file for the sampling policy: a probability for each action."),
-]
-
-
-def advise(
-    *,
-    model: args.Model, constant: args.Constant = None, space: args.Space = None,
-    data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
-    form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
-    order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
-    steps: args.Steps = None, rejected: args.Rejected = None,
-    property: args.Property = None, confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    runs: _Runs = None, width: _Width = None, max_steps: _MaxSteps = None, output: _Output = None,
-    force: args.ReplaceFile = False, as_json: args.AsJson = False,
-) -> None:  # fmt: skip
-    """Say where more data would help most, how wide the bounds will be, and how to sample.
-
-    Ends with 0, or with 3 if the data contradict the model. Example: plumdp advise betting:25 counts.parquet -o
-    policy.csv
-    """
-    sets = SetOptions(confidence, confidence_set)
-    for option, number in (("--runs", runs), ("--max-steps", max_steps)):
-        if number is not None and number < 1:
-            raise DataError(f"{option} {number}: give a whole number, at least 1")
-    if output is not None:
-        require_new(output, force=force)
-    log = LogOptions(
-        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps,
-        rejected,
-    )  # fmt: skip
-    read, objective = load_with_one_property(ModelOptions(model, constant, space), property)
-    learned = sets.learn(read, log.read(read), [objective])
+def advise(given: Options) -> int:
+    """Print where more data would help, and write a policy to sample them by."""
+    if given.output is not None:
+        require_new(given.output, force=given.force)
+    read, objective = load_objective(given)
+    learned = learn(given, read, [objective])
     if learned.conflict is not None:
         Console(stderr=True, highlight=False).print(f"the data contradict the model: {learned.conflict}", markup=False)
-        raise typer.Exit(EXIT_CODES[Status.CONTRADICTED])
-    advice = plumdp.advise(learned, objective, runs=runs, width=width, max_steps=max_steps)
-    if output is not None:
-        advice.to_csv(output)
-    if as_json:
+        return EXIT_CODES[Status.CONTRADICTED]
+    advice = plumdp.advise(learned, objective, runs=given.runs, width=given.width, max_steps=given.max_steps)
+    if given.output is not None:
+        advice.to_csv(given.output)
+    if given.json:
         print_json([{"schema": "plumdp/advice/2", **advice.to_dict(_MOST_ROWS)}], one=True)
     else:
-        _print(advice, "" if output is None else str(output))
+        _print(advice, "" if given.output is None else str(given.output))
+    return 0
 
 
 def _print(advice: Advice, file: str) -> None:

@@ -1,19 +1,24 @@
-"""``plumdp certify`` and ``plumdp compare``: from a model and data to a policy with a guarantee."""
+"""``plumdp certify``: from a model and data to a policy with a guarantee, or to that of a given policy."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING
 
 import plumdp
 from plumdp.base.errors import DataError
-from plumdp.base.vocabulary import Relaxation
-from plumdp.cli import arguments as args
-from plumdp.cli.decisions import Decision
-from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions, objective_of
+from plumdp.base.vocabulary import Relaxation, Status
+from plumdp.cli import decisions
+from plumdp.cli.inputs import (
+    each_model,
+    learn,
+    load_objectives,
+    load_questions,
+    objective_of,
+)
+from plumdp.cli.options import Options
+from plumdp.cli.outputs import require_output, write_results
 from plumdp.cli.progress import LOGGER
-from plumdp.cli.results import Result, exit_code, print_comparison, print_json, print_results, with_command
+from plumdp.cli.results import EXIT_CODES, Result, exit_code, print_comparison, print_json, print_results, with_command
 from plumdp.cli.sources import load_policy
 
 if TYPE_CHECKING:
@@ -21,119 +26,63 @@ if TYPE_CHECKING:
     from plumdp.model.objective import Objective
     from plumdp.model.question import Question
 
-Relaxing = Annotated[
-    Relaxation | None,
-    typer.Option("--relaxation", "-r", help="What nature may do. Default: coupled."),
-]
 
-SubjectTo = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--subject-to",
-        metavar="THRESHOLD",
-        help="What the policy must be certified to keep within, such as 'P<=0.01 [ F \"failed\" ]'; repeat for more. "
-        "Policies then count no steps.",
-    ),
-]
-
-Willingness = Annotated[
-    str | None,
-    typer.Option(
-        "--willingness",
-        metavar="FROM:TO",
-        help="Of two properties, such as health and cost: which policy has the largest net benefit, from where to "
-        "where in the willingness to pay for the first. Policies then count no steps.",
-    ),
-]
-
-
-def certify(
-    *,
-    model: args.Model, constant: args.Constant = None, space: args.Space = None,
-    data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
-    form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
-    order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
-    steps: args.Steps = None, rejected: args.Rejected = None,
-    property: args.Properties = None, all_properties: args.AllProperties = False,
-    confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
-    output: args.ResultFolder = None, explain: args.Explain = False, witness: args.Witness = False,
-    force: args.ReplaceResult = False,
-    relaxation: Relaxing = None, memory: args.Memory = True, subject_to: SubjectTo = None,
-    willingness: Willingness = None, as_json: args.AsJson = False,
-) -> None:  # fmt: skip
-    """Find a policy and bounds on its value that hold with the given confidence.
-
-    A property with a threshold, such as P>=0.9 [ F "goal" ], is answered with yes, no or not yet known, and
-    quantile(B, P>=0.9 [ F<=B "goal" ]) with the least B. Ends with 0 if certified or yes, 1 if no, 3 if the data
-    contradict the model, 4 if nothing is certified or not yet known.
-    """
-    log = LogOptions(
-        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps,
-        rejected,
-    )  # fmt: skip
-    asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, misfit, evidence)
-    folder = FolderOptions(output, explain, force, witness)
-    about = ModelOptions(model, constant, space)
-    decision = Decision(about, log, asked, sets, folder, as_json)
-    if any(text.lstrip().startswith("quantile") for text in property or ()):
-        decision.on_budgets()
-    if willingness is not None and subject_to:
-        raise DataError("--willingness and --subject-to: ask one thing at a time")
-    if willingness is not None:
-        decision.on_net_benefit(willingness)
-    if subject_to:
-        decision.within(subject_to)
-    certify_each(about, log, asked, sets, relaxation, folder, memory=memory, as_json=as_json)
-
-
-class Given(NamedTuple):
-    """A policy of one's own, and whether it was chosen before the data were looked at."""
-
-    policy: str
-    announced: bool = False
-
-
-def certify_each(
-    model: ModelOptions,
-    log: LogOptions,
-    asked: PropertyOptions,
-    sets: SetOptions,
-    relaxation: Relaxation | None,
-    folder: FolderOptions,
-    given: Given | None = None,
-    *,
-    memory: bool = True,
-    as_json: bool,
-) -> None:
-    """Certify what is asked of every model of a range, print and save the results, and end with their exit code."""
-    models = model.each()
-    if len(models) > 1 and folder.output is not None:
+def certify(given: Options) -> int:
+    """Certify what is asked of every model of a range, and print and save the results."""
+    _require_one_thing(given)
+    require_output(given)
+    for is_asked, answer in (
+        (_is_quantile(given), decisions.least_budgets),
+        (given.willingness is not None, decisions.net_benefit),
+        (given.subject_to, decisions.within_thresholds),
+        (given.against is not None, decisions.improvement if given.policy is None else decisions.difference),
+        (given.relaxation == "all", _compare),
+    ):
+        if is_asked:
+            return answer(given)
+    models = each_model(given)
+    if len(models) > 1 and (given.output or given.values):
         raise DataError("--output: a range has several results; write one at a time, with one value for each constant")
-    learned = [
-        certified(one, log, asked, sets, relaxation, given, memory=memory, witness=folder.witness) for one in models
-    ]
+    learned = [certified(one) for one in models]
     results = [each for _, of_one in learned for each in of_one]
-    if as_json:
+    if given.json:
         print_json([result.to_dict() for result in results], one=len(results) == 1)
     else:
         print_results(results)
-    folder.write(learned[0][0], [result.saved for result in results])
-    raise typer.Exit(exit_code(results))
+    write_results(given, learned[0][0], [result.saved for result in results])
+    return exit_code(results)
 
 
-def certified(
-    model: ModelOptions,
-    log: LogOptions,
-    asked: PropertyOptions,
-    sets: SetOptions,
-    relaxation: Relaxation | None,
-    given: Given | None = None,
-    *,
-    memory: bool = True,
-    witness: bool = False,
-) -> tuple[plumdp.Learned, list[Result]]:
+def _is_quantile(given: Options) -> bool:
+    return any(text.lstrip().startswith("quantile") for text in given.property)
+
+
+def _require_one_thing(given: Options) -> None:
+    """Refuse options of which one would be ignored."""
+    ways: dict[str, object] = {
+        "--willingness": given.willingness,
+        "--subject-to": given.subject_to,
+        "--against": given.against,
+        "--relaxation all": given.relaxation == "all",
+        "--property quantile(…)": _is_quantile(given),
+    }
+    others: dict[str, object] = {
+        "--policy": given.policy and not given.against,
+        "--relaxation": given.relaxation not in (None, "all"),
+        "--values": given.values,
+        "--output": given.output and given.relaxation == "all",
+    }
+    asked = [option for option, value in ways.items() if value]
+    asked += [option for option, value in others.items() if value and asked]
+    if len(asked) > 1:
+        raise DataError(f"{asked[0]} and {asked[1]}: ask one thing at a time")
+    if given.margin and given.against is None:
+        raise DataError(f"--margin {given.margin:g}: there is no other policy; give one with --against")
+    if given.announced and given.policy is None and given.against is None:
+        raise DataError("--announced: no policy is given; name it with --policy, or with --against")
+
+
+def certified(given: Options) -> tuple[plumdp.Learned, list[Result]]:
     """Return what was learned about one model, and the certificates that follow, with the answers to thresholds.
 
     They are about the best policy that is found, or about the one in a file. The same value may be compared with
@@ -143,72 +92,54 @@ def certified(
     from plumdp.model.objective import digest
     from plumdp.model.policy import memory_of
 
-    read, questions = asked.questions(model)
-    table = None if given is None else load_policy(given.policy, read)
-    may_count = memory if table is None else memory_of(table)
+    read, questions = load_questions(given)
+    table = None if given.policy is None else load_policy(given.policy, read)
+    may_count = given.memory if table is None else memory_of(table)
     objectives = [objective_of(question) for question in questions]
     distinct = {digest(each): plumdp.model.ask(each, read, memory=may_count) for each in objectives}
-    announced = given is not None and given.announced
-    told = [announcing(each, table, announced=announced) for each in distinct.values()]
-    learned = sets.learn(read, log.read_for(model, read), told, witness=witness)
+    told = [announcing(each, table, announced=given.announced) for each in distinct.values()]
+    learned = learn(given, read, told)
     concerning = [distinct[digest(each)] for each in objectives]
     both = zip(questions, concerning, strict=True)
-    return learned, [_answer(learned, question, about, relaxation, model, table) for question, about in both]
+    return learned, [_answer(given, learned, question, about, table) for question, about in both]
 
 
 def _answer(
+    given: Options,
     learned: plumdp.Learned,
     question: Objective | Threshold,
     about: Question,
-    relaxation: Relaxation | None,
-    model: ModelOptions,
     policy: plumdp.PolicyTable | None,
 ) -> Result:
     from plumdp.model.language.threshold import Threshold
 
     LOGGER.info("certifying %s", question.text)
+    relaxation: Relaxation | None = None if given.relaxation == "all" else given.relaxation
     certificate = with_command(plumdp.conclude(learned, about, relaxation=relaxation, policy=policy))
     if not isinstance(question, Threshold):
-        return Result(certificate, constants=model.constants)
+        return Result(certificate, constants=given.constant)
     answer = plumdp.decide(learned, question, relaxation=relaxation, certificate=certificate)
-    return Result(answer.certificate, answer, model.constants)
+    return Result(answer.certificate, answer, given.constant)
 
 
-def compare(
-    *,
-    model: args.Model, constant: args.Constant = None, space: args.Space = None,
-    data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
-    form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
-    order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
-    steps: args.Steps = None, rejected: args.Rejected = None,
-    property: args.Properties = None, all_properties: args.AllProperties = False,
-    confidence: args.Confidence = 0.999, confidence_set: args.ConfidenceSet = None,
-    misfit: args.Misfit = 0.0, evidence: args.Evidence = None,
-    memory: args.Memory = True, as_json: args.AsJson = False,
-) -> None:  # fmt: skip
-    """Show what each relaxation certifies from the same data; ends with 3 if the data contradict the model."""
+def _compare(given: Options) -> int:
+    """Show what each relaxation certifies from the same data; 3 if they contradict the model, otherwise 0."""
     from plumdp.certifying.pipeline import compare_learned
     from plumdp.model.question import ask_all
 
-    log = LogOptions(
-        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps,
-        rejected,
-    )  # fmt: skip
-    asked = PropertyOptions(property, all_properties)
-    sets = SetOptions(confidence, confidence_set, misfit, evidence)
-    compared: list[tuple[ModelOptions, list[plumdp.Certificate]]] = []
-    for one in ModelOptions(model, constant, space).each():
-        read, objectives = asked.load(one)
-        questions = ask_all(objectives, read, memory=memory)
-        learned = sets.learn(read, log.read_for(one, read), questions)
+    compared: list[tuple[Options, list[plumdp.Certificate]]] = []
+    for one in each_model(given):
+        read, objectives = load_objectives(one)
+        questions = ask_all(objectives, read, memory=given.memory)
+        learned = learn(one, read, questions)
         for question in questions:
             LOGGER.info("comparing what relaxations certify: %s", question.objective.text)
             compared.append((one, compare_learned(learned, question)))
-    results = [Result(each, constants=one.constants) for one, certificates in compared for each in certificates]
-    if as_json:
+    results = [Result(each, constants=one.constant) for one, certificates in compared for each in certificates]
+    if given.json:
         print_json([result.to_dict() for result in results])
     else:
         for one, certificates in compared:
-            print_comparison(certificates, one.constants)
-    if exit_code(results) == 3:
-        raise typer.Exit(3)
+            print_comparison(certificates, one.constant)
+    contradicted = EXIT_CODES[Status.CONTRADICTED]
+    return contradicted if exit_code(results) == contradicted else 0

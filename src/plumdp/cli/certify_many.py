@@ -17,16 +17,15 @@ from io import StringIO
 from multiprocessing import get_context
 from pathlib import Path
 from time import process_time
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-import typer
 from rich.text import Text
 
 from plumdp.base.errors import DataError
 from plumdp.base.threads import usable_cores
-from plumdp.cli import arguments as args
 from plumdp.cli.errors import UNEXPECTED
-from plumdp.cli.options import require_new
+from plumdp.cli.options import Options
+from plumdp.cli.outputs import require_new
 from plumdp.cli.progress import LOGGER, progress_bar
 from plumdp.cli.results import standard_output
 
@@ -39,22 +38,6 @@ _COLUMNS: dict[str, type] = {
     "p_value": float, "verdict": str, "message": str, "assumptions": str, "cpu_seconds": float,
 }  # fmt: skip
 
-_File = Annotated[
-    Path,
-    typer.Argument(
-        metavar="JOBS",
-        help="A TOML file with a table [[job]] for each certificate: name, model, data, and options of plumdp certify. "
-        "Options above all tables are for every job.",
-    ),
-]
-_Processes = Annotated[
-    int | None,
-    typer.Option("--processes", "-j", min=1, help="How many jobs run at the same time. Default: one for each core."),
-]
-_Table = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="A Parquet file with a row for each result.")
-]
-
 
 class Job(NamedTuple):
     """The name of a job, and what one would type after ``plumdp``."""
@@ -63,22 +46,17 @@ class Job(NamedTuple):
     arguments: tuple[str, ...]
 
 
-def certify_many(
-    *, jobs: _File, processes: _Processes = None, output: _Table = None, force: args.ReplaceFile = False,
-    as_json: args.AsJson = False,
-) -> None:  # fmt: skip
-    """Certify many models and logs, listed in a file, in several processes.
-
-    A job that fails does not stop the others. Ends with 0 if all are certified, else with the worst exit code of all.
-    """
+def certify_many(given: Options) -> int:
+    """Run the jobs of a file, and return the worst of their exit codes."""
+    output = given.output
     if output is not None:
         if output.suffix.lower() != ".parquet":
             raise DataError(f"--output {output}: the table is written as .parquet")
-        require_new(output, force=force)
-    listed = read_jobs(jobs)
+        require_new(output, force=given.force)
+    listed = read_jobs(given.jobs)
     rows: list[Row] = []
     with progress_bar(f"certifying {len(listed):,} jobs") as show:
-        for n_done, of_job in enumerate(run(listed, processes or usable_cores()), 1):
+        for n_done, of_job in enumerate(run(listed, given.threads or usable_cores()), 1):
             rows += of_job
             show(n_done / len(listed), 1.0)
             LOGGER.info("%s: %s", of_job[0]["job"], of_job[0]["status"])
@@ -86,9 +64,9 @@ def certify_many(
     rows.sort(key=lambda row: place[row["job"]])
     if output is not None:
         _write(rows, output)
-    _print(rows, len(listed), output, as_json=as_json)
+    _print(rows, len(listed), output, as_json=given.json)
     codes = {row["exit_code"] for row in rows}
-    raise typer.Exit(next((code for code in _WORST_FIRST if code in codes), UNEXPECTED))
+    return next((code for code in _WORST_FIRST if code in codes), UNEXPECTED)
 
 
 def read_jobs(file: Path) -> list[Job]:

@@ -1,107 +1,126 @@
-"""``plumdp check-model``: tests whether data contradict a model, and says what is wrong."""
+"""``plumdp check-model``: tests whether data contradict a model, or which of several candidates they leave."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, cast
 
-import typer
 from rich.table import Table
 from rich.text import Text
 
 import plumdp
-from plumdp.base.errors import DataError
-from plumdp.base.vocabulary import Status
-from plumdp.cli import arguments as args
-from plumdp.cli.options import LogOptions, ModelOptions, require_confidence
-from plumdp.cli.results import EXIT_CODES, grid, print_json, prose, standard_output
+from plumdp.base.errors import DataError, ModelError
+from plumdp.base.vocabulary import Sets, Status
+from plumdp.cli.inputs import each_model, load_model, load_texts, name_of_model, read_data
+from plumdp.cli.invocation import is_shared, where_given
+from plumdp.cli.options import Options
+from plumdp.cli.progress import LOGGER
+from plumdp.cli.results import EXIT_CODES, grid, print_json, print_table, prose, standard_output
 from plumdp.cli.sources import chosen_properties
 from plumdp.model.text import cut
 
 if TYPE_CHECKING:
     from plumdp.explaining.check import ModelCheck
 
-
-_SUFFIXES = (".png", ".svg")
 _SHOWN = 10  # residuals in the table
 _NARROW = 80  # columns: on a narrower screen there are sentences instead of the table
 _LONGEST = 60  # text of a cell
 
 
-_Property = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--property",
-        "--prop",
-        "-p",
-        metavar="TEXT",
-        help="What the model is for: tests are sharp there. Repeat for more.",
-    ),
-]
-_Confidence = Annotated[
-    float, typer.Option("--confidence", help="How sure it must be that the model is wrong, below 1.")
-]
-_Tie = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--tie",
-        metavar="TEXT",
-        help="A tie to test that the model does not have: a state variable that rows might not depend on, or two "
-        "actions whose rows might be the same, as in 'walk = run'. Repeat for more.",
-    ),
-]
-_Memory = Annotated[
-    bool,
-    typer.Option("--memory", help="Test from whole runs whether the next state depends on the step before as well."),
-]
-_Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A picture of the residuals: .png or .svg.")]
-
-
-def check_model(
-    *,
-    model: args.Model, constant: args.Constant = None, space: args.Space = None,
-    data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
-    form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
-    order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
-    steps: args.Steps = None, rejected: args.Rejected = None,
-    property: _Property = None, tie: _Tie = None, memory: _Memory = False, confidence: _Confidence = 0.999,
-    plot: _Plot = None, as_json: args.AsJson = False,
-) -> None:  # fmt: skip
-    """Test whether data contradict a model, and say what is wrong and what to try if they do.
-
-    Ends with 0 if they do not, and with 3 if the data contradict the model.
-    """
+def check_model(given: Options) -> int:
+    """Print what data say against a model, or against several candidates; 3 if they contradict it, or all of them."""
     from plumdp.model.language.property import as_objectives
 
-    require_confidence(confidence)
-    if plot is not None:
-        _require_picture(plot)
-    log = LogOptions(
-        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps,
-        rejected,
-    )  # fmt: skip
-    read, properties = ModelOptions(model, constant, space).load()
-    objectives = as_objectives(chosen_properties(model, property or [], properties), read)
-    counts, runs = log.read(read), log.runs(read) if memory else None
-    check = plumdp.check_model(read, counts, confidence=confidence, objectives=objectives, ties=tie or (), runs=runs)
-    if as_json:
+    names, data = split(given.model, given.data)
+    candidates = [one for name in names for one in each_model(replace(given, model=name, data=data))]
+    if len(candidates) > 1:
+        return _compare(given, candidates)
+    (given,) = candidates
+    for name in ("confidence_set", "misfit"):
+        if getattr(given, name) and not is_shared(name):
+            raise DataError(f"{where_given(name)}: this is for several models, which are certified; leave it out")
+    read, properties = load_model(given)
+    objectives = as_objectives(chosen_properties(given.model, given.property, properties), read)
+    counts = read_data(given, read)
+    check = plumdp.check_model(
+        read,
+        counts,
+        confidence=given.confidence,
+        objectives=objectives,
+        ties=given.tie,
+        runs=_runs(given, read) if given.history else None,
+    )
+    if given.json:
         print_json([{"schema": "plumdp/check/1", **check.to_dict()}], one=True)
     else:
         _print(check)
-    if plot is not None:
-        plumdp.draw("residuals", check).save(plot)
-        if not as_json:
-            print(f"residuals: {plot}")
-    raise typer.Exit(EXIT_CODES[Status.CONTRADICTED] if check.is_contradicted else 0)
+    return EXIT_CODES[Status.CONTRADICTED] if check.is_contradicted else 0
 
 
-def _require_picture(path: Path) -> None:
-    """Refuse a file that no picture can be written to, before the work is done."""
-    from plumdp.result.folder import require_file
+def _runs(given: Options, model: plumdp.model.ParametricMDP) -> plumdp.data.WholeRuns:
+    return plumdp.data.read_whole_runs(
+        model, [*given.data], columns=given.column, states=given.state, actions=given.action, form=given.form
+    )
 
-    if path.suffix.lower() not in _SUFFIXES:
-        raise DataError(f"--plot {path}: pictures are written as {' or '.join(_SUFFIXES)}; choose one of these endings")
-    require_file(path)
+
+def split(model: str, others: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the models, which come first, and the data, which begin with the first file of counts or logs.
+
+    >>> split("tied.prism", ["free.py:model", "betting:5", "runs.parquet", "more.csv"])
+    (['tied.prism', 'free.py:model', 'betting:5'], ['runs.parquet', 'more.csv'])
+    """
+    n_models = next((place for place, text in enumerate(others) if not _is_model(text)), len(others))
+    if n_models == len(others):
+        raise ModelError(f"{others[-1]}: give data after the models: a file of counts, or logs")
+    return [model, *others[:n_models]], [*others[n_models:]]
+
+
+def _is_model(text: str) -> bool:
+    """Return whether an argument names a model: a file that is read as one, a Python file, or a case study."""
+    from plumdp.case_studies import is_case_study
+    from plumdp.model.readers.read import READERS
+
+    return ".py:" in text or Path(text).suffix in (*READERS, ".py") or is_case_study(text)
+
+
+def _compare(given: Options, candidates: Sequence[Options]) -> int:
+    """Test and certify several candidates from one log, with the error divided among them."""
+    if given.tie or given.history:
+        raise DataError(f"{'--tie' if given.tie else '--history'}: test one model at a time")
+    read, counts, texts = {}, {}, dict[str, str]()
+    for one in candidates:
+        name = name_of_model(one)
+        read[name], (texts[name], *_) = load_texts(one)
+        counts[name] = read_data(one, read[name])
+    LOGGER.info("certifying %d models", len(candidates))
+    comparison = plumdp.compare_models(
+        read,
+        counts,
+        _one_text(texts),
+        confidence=given.confidence,
+        confidence_set=cast("Sets | None", given.confidence_set),  # learn refuses what is not in its table
+        misfit=given.misfit,
+    )
+    if given.json:
+        print_json([comparison.to_dict()], one=True)
+    else:
+        console = standard_output()
+        console.print(prose(comparison.sentence, style="bold" if comparison.possible else "bold red"))
+        print_table(console, _one_text(texts), ("model", "lower", "upper", "p", "status"), comparison.rows())
+        console.print(grid(comparison.premises()))
+    return 0 if comparison.possible else EXIT_CODES[Status.CONTRADICTED]
+
+
+def _one_text(texts: dict[str, str]) -> str:
+    """Return what is asked of all models, if it is the same."""
+    distinct = dict.fromkeys(texts.values())
+    if len(distinct) > 1:
+        raise ModelError(
+            f"the models come with different properties; say with --property what is asked: {'; '.join(distinct)}"
+        )
+    return next(iter(distinct))
 
 
 def _print(check: ModelCheck) -> None:

@@ -7,16 +7,23 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from plumdp.base.errors import ModelError
-from plumdp.cli.invocation import FOR_ALL
+import typer
 
-FILE = "plumdp.toml"
+from plumdp.base.errors import ModelError
+from plumdp.cli.commands import COMMANDS
+from plumdp.cli.invocation import FILE, FOR_ALL, remember_defaults
+
 _WITHOUT = "verify"  # it is run beside a result of others, who may have put a file there that names code to run
-SHARED = (  # options about model, data and confidence, which mean the same wherever they are taken
-    "constant", "space", "column", "state", "action", "form", "keep-going", "sampling", "order", "expected", "cut-off",
-    "steps", "confidence", "confidence-set", "misfit", "evidence",
-    "threads",
-)  # fmt: skip
+
+
+def take_defaults(ctx: typer.Context, path: Path | None) -> Path | None:
+    """Take the defaults of a command from a file, before its other options are read."""
+    if not ctx.resilient_parsing:
+        known = [param for param in ctx.command.params if param.param_type_name == "option" and param.name != "config"]
+        options = {text[2:]: param for param in known for text in param.opts if text.startswith("--")}
+        ctx.default_map, places = read_defaults(path, str(ctx.info_name), list(COMMANDS), options)
+        remember_defaults(ctx, places)
+    return path
 
 
 def read_defaults(
@@ -55,10 +62,13 @@ def read_defaults(
 
 def _shared(file: Path, content: dict[str, Any]) -> dict[str, Any]:
     """Return what is written above all tables: only options that mean the same for all commands."""
+    from plumdp.cli.options import OPTIONS
+
+    known = [each.flags[0].removeprefix("--") for each in OPTIONS.values() if each.is_shared]
     shared = {name.replace("_", "-"): value for name, value in content.items() if not isinstance(value, dict)}
     for name in shared:
-        if name not in SHARED:
-            near = _near(name, list(SHARED))
+        if name not in known:
+            near = _near(name, known)
             raise ModelError(f"{file}: {name} = … is not shared by all commands{near}; write [COMMAND] above it")
     return shared
 

@@ -1,19 +1,16 @@
-"""``plumdp simulate``, ``plumdp count`` and ``plumdp counts-sql``: write runs of a model, and count logs."""
+"""``plumdp simulate`` and ``plumdp count``: write runs of a model, and count logs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Dialect, Form, NoBets, Status
-from plumdp.cli import arguments as args
-from plumdp.cli.arguments import pairs
-from plumdp.cli.mappings import action_map, state_maps
-from plumdp.cli.options import LogOptions, ModelOptions, require_new
+from plumdp.cli.inputs import load_model, read_data
+from plumdp.cli.options import Options
+from plumdp.cli.outputs import require_new
 from plumdp.cli.progress import progress_bar
 from plumdp.cli.results import EXIT_CODES, print_json
 from plumdp.cli.sources import load_policy
@@ -28,67 +25,36 @@ _NO_BETS: dict[NoBets, str] = {
     "few": ", without bets, as there are too few data for the first",
 }
 
-_Form = Annotated[Form, typer.Option("--form", help="Rows with the next state, or one row per state.")]
-_Force = Annotated[bool, typer.Option("--force", help="Replace the file if it already exists.")]
 
-
-def simulate(
-    *,
-    model: args.Model,
-    constant: args.Constant = None,
-    space: args.Space = None,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", help="A file that ends in .parquet, .csv, .json or .jsonl; .parquet for counts."
-        ),
-    ],
-    at: Annotated[
-        list[str] | None,
-        typer.Option("--at", metavar="NAME=VALUE", help="The parameters; a case study knows its own."),
-    ] = None,
-    trajectories: Annotated[int, typer.Option("--trajectories", "-n", help="How many runs.")] = 1000,
-    max_steps: Annotated[int | None, typer.Option("--max-steps", help="Where a run is cut off.")] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            "--policy",
-            metavar="FILE",
-            help="The policy of the runs: a file of plumdp certify or advise (.csv), of PRISM (.txt), of Storm (.json) "
-            "or of Python (.py), or one action. Default: uniform choices.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same runs.")] = 0,
-    form: _Form = "transitions",
-    counts: Annotated[bool, typer.Option("--counts", help="Write counts of transitions, not the runs.")] = False,
-    force: _Force = False,
-    as_json: args.AsJson = False,
-) -> None:
-    """Run a model at a point under uniform choices or a policy, and write the runs or their counts."""
+def simulate(given: Options) -> None:
+    """Write runs of a model at a point, or their counts."""
     from plumdp.case_studies import is_case_study
 
-    _require_output(output, counts=counts, force=force)
-    read, _ = ModelOptions(model, constant, space).load()
-    study = plumdp.case_study(model) if is_case_study(model) else None
-    point = pairs("--at", at or []) or (dict(study.true_point) if study else {})
-    steps = max_steps or (study.max_steps + 1 if study else None)
+    counts, output, n_runs = given.form == "counts", given.output, given.runs or 1000
+    assert output is not None
+    _require_output(output, counts=counts, force=given.force)
+    read, _ = load_model(given)
+    study = plumdp.case_study(given.model) if is_case_study(given.model) else None
+    point = given.at or (dict(study.true_point) if study else {})
+    steps = given.max_steps or (study.max_steps + 1 if study else None)
     if steps is None:
         raise DataError("say with --max-steps where a run is cut off")
-    drawn: Policy = "uniform" if policy is None else load_policy(policy, read)
+    drawn: Policy = "uniform" if given.policy is None else load_policy(given.policy, read)
     with progress_bar("runs") as show:
         if counts:
-            counted = plumdp.simulate(read, point, trajectories, rng=seed, max_steps=steps, policy=drawn, progress=show)
+            counted = plumdp.simulate(read, point, n_runs, rng=given.seed, max_steps=steps, policy=drawn, progress=show)
             plumdp.write_counts(counted, output)
             facts, how = _manifest(counted, output), f"counted{_pilot_text(counted)}"
         else:
+            form: Form = "trajectories" if given.form == "trajectories" else "transitions"
             n_steps = plumdp.data.write_runs(
-                read, point, trajectories, output, rng=seed, max_steps=steps, policy=drawn, form=form, progress=show
+                read, point, n_runs, output, rng=given.seed, max_steps=steps, policy=drawn, form=form, progress=show
             )
             facts, how = {"schema": "plumdp/runs/1", "output": str(output), "steps": n_steps}, f"as {form}"
-    if as_json:
-        print_json([{**facts, "runs": trajectories}], one=True)
+    if given.json:
+        print_json([{**facts, "runs": n_runs}], one=True)
     else:
-        print(f"{output}: {facts['steps']:,} steps of {trajectories:,} runs, {how}")
+        print(f"{output}: {facts['steps']:,} steps of {n_runs:,} runs, {how}")
 
 
 def _require_output(path: Path, *, counts: bool, force: bool) -> None:
@@ -102,40 +68,21 @@ def _require_output(path: Path, *, counts: bool, force: bool) -> None:
         require_run_format(path)
 
 
-_Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", "-o", help="A Parquet file for the counts. Without it, they are shown with all data they are of."
-    ),
-]
-
-
-def count(
-    *,
-    model: args.Model, constant: args.Constant = None, space: args.Space = None,
-    data: args.Data, column: args.Column = None, state: args.State = None, action: args.Action = None,
-    form: args.Form = None, keep_going: args.KeepGoing = False, sampling: args.Sampling = None,
-    order: args.Order = None, expected: args.Expected = None, cut_off: args.CutOff = None,
-    steps: args.Steps = None, rejected: args.Rejected = None,
-    output: _Output = None, force: _Force = False, as_json: args.AsJson = False,
-) -> None:  # fmt: skip
-    """Count the transitions of logs of any size, and report what became of every row.
-
-    Files of counts are added, in the order in which their data were collected. Ends with 4 if there are no steps.
-    """
+def count(given: Options) -> int:
+    """Count the transitions of logs, or print the query that does so in a warehouse; 4 if there are no steps."""
     from plumdp.result.data_quality import contents
 
+    output = given.output
     if output is not None:
-        _require_output(output, counts=True, force=force)
-    log = LogOptions(
-        data, column, state, action, form, keep_going, sampling, order, expected, cut_off, steps,
-        rejected,
-    )  # fmt: skip
-    read, _ = ModelOptions(model, constant, space).load()
-    counted = log.read(read)
+        _require_output(output, counts=True, force=given.force)
+    read, _ = load_model(given)
+    if given.sql is not None:
+        print(_query(given, read, given.sql))
+        return 0
+    counted = read_data(given, read)
     if output is not None:
         plumdp.write_counts(counted, output)
-    if as_json:
+    if given.json:
         print_json([_manifest(counted, output)], one=True)
     else:
         what = (
@@ -144,40 +91,24 @@ def count(
         made_of = [] if output else [f"  {each}" for each in contents(counted)]
         report = [] if counted.report is None else [str(counted.report)]
         print("\n".join([*report, f"{what}{_pilot_text(counted)}", *made_of]))
-    if not counted.total:
-        raise typer.Exit(EXIT_CODES[Status.VACUOUS])
+    return 0 if counted.total else EXIT_CODES[Status.VACUOUS]
 
 
-def counts_sql(
-    *,
-    model: args.Model,
-    constant: args.Constant = None,
-    space: args.Space = None,
-    dialect: Annotated[Dialect, typer.Option("--dialect", help="Whose SQL.")] = "duckdb",
-    table: Annotated[str, typer.Option("--table", help="The table with the log.")] = "log",
-    form: _Form = "transitions",
-    column: args.Column = None,
-    state: args.State = None,
-    action: args.Action = None,
-    sampling: args.Sampling = None,
-    order: args.Order = None,
-    steps: args.Steps = None,
-) -> None:
-    """Print the query that counts a log in a warehouse; plumdp count reads its result."""
-    read, _ = ModelOptions(model, constant, space).load()
-    query = plumdp.data.counts_query(
-        read,
-        table=table,
+def _query(given: Options, model: plumdp.model.ParametricMDP, dialect: Dialect) -> str:
+    if len(given.data) > 1:
+        raise DataError(f"--sql {dialect}: name one table, not {len(given.data)}")
+    return plumdp.data.counts_query(
+        model,
+        table=given.data[0],
         dialect=dialect,
-        form=form,
-        columns=pairs("--column", column or []),
-        states=state_maps(state or []),
-        actions=action_map(action),
-        sampling=sampling or "adaptive",
-        order=order,
-        steps=steps,
+        form="trajectories" if given.form == "trajectories" else "transitions",
+        columns=given.column,
+        states=given.state,
+        actions=given.action,
+        sampling=given.sampling or "adaptive",
+        order=given.order,
+        steps=given.steps,
     )
-    print(query)
 
 
 def _manifest(counts: plumdp.TransitionCounts, output: Path | None) -> dict[str, Any]:

@@ -1,90 +1,126 @@
-"""What ``plumdp certify`` decides beyond one value: policies within thresholds, least budgets, and net benefits."""
+"""What ``plumdp certify`` decides beyond one value: the better policy, policies within thresholds, budgets, benefits.
+
+Each prints and saves what is certified, and returns the exit code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
-
-import typer
+from dataclasses import replace
 
 import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
-from plumdp.cli.options import FolderOptions, LogOptions, ModelOptions, PropertyOptions, SetOptions
-from plumdp.cli.results import EXIT_CODES, VERDICT_CODES, Result, exit_code, print_decisions, with_command, worst_code
+from plumdp.cli.inputs import learn, learn_from, load_objectives, load_texts, read_data
+from plumdp.cli.options import Options
+from plumdp.cli.outputs import write_results
+from plumdp.cli.results import (
+    EXIT_CODES,
+    VERDICT_CODES,
+    Result,
+    code_of_difference,
+    exit_code,
+    print_decisions,
+    with_command,
+    worst_code,
+)
+from plumdp.cli.sources import load_policy
 
-if TYPE_CHECKING:
-    from plumdp.model.question import Question
+_PRACTICE = "practice"  # as in Python
+_CONTRADICTED, _UNKNOWN = EXIT_CODES[Status.CONTRADICTED], EXIT_CODES[Status.VACUOUS]
 
 
-@dataclass(frozen=True)
-class Decision:
-    """All that a command was given; each way to decide prints and saves what is certified, and ends the command."""
+def difference(given: Options) -> int:
+    """Bound the difference of two policies for each objective."""
+    from plumdp.certifying.pipeline import comparing
+    from plumdp.model.policy import memory_of
 
-    model: ModelOptions
-    log: LogOptions
-    asked: PropertyOptions
-    sets: SetOptions
-    folder: FolderOptions
-    as_json: bool
+    names = str(given.policy), str(given.against)
+    read, objectives = load_objectives(given)
+    first, second = load_policy(names[0], read), load_policy(names[1], read, option="--against")
+    questions = (plumdp.model.ask(each, read, memory=memory_of(first, second)) for each in objectives)
+    told = [one for each in questions for one in comparing(each, first, second)] if given.announced else objectives
+    learned = learn(given, read, told)
+    found = [plumdp.difference(learned, each, first, second, margin=given.margin, names=names) for each in objectives]
+    differences = [replace(each, first=with_command(each.first)) for each in found]
+    more = [plumdp.decisions.runs_to_tell(learned, *pair) for pair in zip(objectives, differences, strict=True)]
+    print_decisions(differences, more, as_json=given.json)
+    write_results(given, learned, [each.with_comparison() for each in differences])
+    return worst_code({code_of_difference(each) for each in differences})
 
-    def within(self, subject_to: list[str]) -> NoReturn:
-        """Certify policies that keep within thresholds, and end with 0, or 4 if some is not known."""
-        from plumdp.model.language.threshold import parse_threshold
-        from plumdp.model.question import ask_all
 
-        read, objectives = self.asked.load(self.model)
-        limits = [parse_threshold(text, read).objective for text in subject_to]
-        learned = self._learn(read, ask_all([*objectives, *limits], read, memory=False))
-        found = [plumdp.decisions.certify_within(learned, each, subject_to=subject_to) for each in objectives]
-        print_decisions(found, [None] * len(found), as_json=self.as_json)
-        code = self._save(learned, [each.certificate for each in found])
-        raise typer.Exit(code or (0 if all(each.is_feasible for each in found) else EXIT_CODES[Status.VACUOUS]))
+def improvement(given: Options) -> int:
+    """Find policies with the largest certified gain over another, or keep that one: 4 if none is known to be better."""
+    from plumdp.certifying.improvement import with_baseline
 
-    def on_budgets(self) -> NoReturn:
-        """Find the least budgets that are asked for, and end with the exit code."""
-        from plumdp.model.language.quantile import is_quantile, parse_quantile
-        from plumdp.model.objective import digest
-        from plumdp.model.question import ask_all
+    over = str(given.against)
+    read, objectives = load_objectives(given)
+    baseline = over if over == _PRACTICE else load_policy(over, read, option="--against")
+    counts = read_data(given, read)
+    questions = with_baseline(objectives, read, counts, baseline, announced=given.announced)
+    learned = learn_from(given, read, counts, questions)
+    name = "" if over == _PRACTICE else over
+    answers = [
+        plumdp.decisions.improve_learned(learned, each, over=baseline, margin=given.margin, name=name)
+        for each in objectives
+    ]
+    compared = zip(objectives, answers, strict=True)
+    more = [plumdp.decisions.runs_to_tell(learned, asked, each.difference) for asked, each in compared]
+    print_decisions(answers, more, as_json=given.json)
+    write_results(given, learned, [with_command(each.compared) for each in answers])
+    if exit_code([Result(each.certificate) for each in answers]) == _CONTRADICTED:
+        return _CONTRADICTED
+    return 0 if all(each.is_better for each in answers) else _UNKNOWN
 
-        read, texts = self.asked.texts(self.model)
-        others = [text for text in texts if not is_quantile(text)]
-        if others:
-            raise DataError(f"--property {others[0]}: ask for quantiles by themselves")
-        questions = [parse_quantile(text, read) for text in texts]
-        objectives = {digest(each.forever().objective): each.forever().objective for each in questions}
-        learned = self._learn(read, ask_all([*objectives.values()], read))
-        found = [plumdp.decisions.quantile(learned, each) for each in questions]
-        print_decisions(found, [None] * len(found), as_json=self.as_json)
-        code = self._save(learned, [each.answer.answered for each in found])
-        is_contradicted = code == EXIT_CODES[Status.CONTRADICTED]
-        raise typer.Exit(code if is_contradicted else worst_code({VERDICT_CODES[each.possible] for each in found}))
 
-    def on_net_benefit(self, willingness: str) -> NoReturn:
-        """Certify which policy has the largest net benefit, and end with 0, or 4 if that is known nowhere."""
-        from plumdp.model.question import ask_all
+def within_thresholds(given: Options) -> int:
+    """Certify policies that keep within thresholds: 4 if some is not known."""
+    from plumdp.model.language.threshold import parse_threshold
+    from plumdp.model.question import ask_all
 
-        try:
-            start, end = map(float, willingness.split(":"))
-        except ValueError:
-            raise DataError(f"--willingness {willingness}: write FROM:TO, such as 0:50000") from None
-        read, objectives = self.asked.load(self.model)
-        if len(objectives) != 2:
-            raise DataError(f"--willingness: ask two properties, the effect and the cost, not {len(objectives)}")
-        learned = self._learn(read, ask_all(objectives, read, memory=False))
-        found = plumdp.decisions.net_benefit(learned, *objectives, willingness=(start, end))
-        print_decisions([found], [None], as_json=self.as_json)
-        code = self._save(learned, [each for one in found.strategies for each in (one.effect, one.cost)])
-        is_known = any(one.best for one in found.strategies)
-        is_contradicted = code == EXIT_CODES[Status.CONTRADICTED]
-        raise typer.Exit(code if is_contradicted else 0 if is_known else EXIT_CODES[Status.VACUOUS])
+    read, objectives = load_objectives(given)
+    limits = [parse_threshold(text, read).objective for text in given.subject_to]
+    learned = learn(given, read, ask_all([*objectives, *limits], read, memory=False))
+    found = [plumdp.decisions.certify_within(learned, each, subject_to=given.subject_to) for each in objectives]
+    print_decisions(found, [None] * len(found), as_json=given.json)
+    code = _save(given, learned, [each.certificate for each in found])
+    return code or (0 if all(each.is_feasible for each in found) else _UNKNOWN)
 
-    def _learn(self, model: plumdp.model.ParametricMDP, questions: Sequence[Question]) -> plumdp.Learned:
-        counts = self.log.read_for(self.model, model)
-        return self.sets.learn(model, counts, questions, witness=self.folder.witness)
 
-    def _save(self, learned: plumdp.Learned, certificates: list[plumdp.Certificate]) -> int:
-        """Save certificates if that is asked for, and return their exit code."""
-        self.folder.write(learned, [with_command(each) for each in certificates])
-        return exit_code([Result(each) for each in certificates])
+def least_budgets(given: Options) -> int:
+    """Find the least budgets that are asked for."""
+    from plumdp.model.language.quantile import is_quantile, parse_quantile
+    from plumdp.model.objective import digest
+    from plumdp.model.question import ask_all
+
+    read, texts = load_texts(given)
+    others = [text for text in texts if not is_quantile(text)]
+    if others:
+        raise DataError(f"--property {others[0]}: ask for quantiles by themselves")
+    questions = [parse_quantile(text, read) for text in texts]
+    objectives = {digest(each.forever().objective): each.forever().objective for each in questions}
+    learned = learn(given, read, ask_all([*objectives.values()], read))
+    found = [plumdp.decisions.quantile(learned, each) for each in questions]
+    print_decisions(found, [None] * len(found), as_json=given.json)
+    code = _save(given, learned, [each.answer.answered for each in found])
+    return code if code == _CONTRADICTED else worst_code({VERDICT_CODES[each.possible] for each in found})
+
+
+def net_benefit(given: Options) -> int:
+    """Certify which policy has the largest net benefit: 4 if that is known nowhere."""
+    from plumdp.model.question import ask_all
+
+    assert given.willingness is not None
+    read, objectives = load_objectives(given)
+    if len(objectives) != 2:
+        raise DataError(f"--willingness: ask two properties, the effect and the cost, not {len(objectives)}")
+    learned = learn(given, read, ask_all(objectives, read, memory=False))
+    found = plumdp.decisions.net_benefit(learned, *objectives, willingness=given.willingness)
+    print_decisions([found], [None], as_json=given.json)
+    code = _save(given, learned, [each for one in found.strategies for each in (one.effect, one.cost)])
+    return code if code == _CONTRADICTED else 0 if any(one.best for one in found.strategies) else _UNKNOWN
+
+
+def _save(given: Options, learned: plumdp.Learned, certificates: list[plumdp.Certificate]) -> int:
+    """Save certificates if that is asked for, and return their exit code."""
+    write_results(given, learned, [with_command(each) for each in certificates])
+    return exit_code([Result(each) for each in certificates])

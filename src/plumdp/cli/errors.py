@@ -40,7 +40,7 @@ _NAMES = {
     "rng": "seed",
     "ties": "tie",
 }
-_NAMES |= {"return_range": "range", "deviation": "plan"}
+_NAMES |= {"return_range": "range", "deviation": "plan", "table": "DATA"}
 _PHRASES = {  # what Python says, and what the command line has in its place
     "on_unmatched='report'": "--keep-going",
     "pilot=False": "leave out --order and --sampling",
@@ -73,7 +73,8 @@ def _spelled(option: Option) -> str:
     """Return an option, and its value unless it is a switch or the reader has to give one."""
     if str(option) in _PHRASES:
         return _PHRASES[str(option)]
-    name, value = f"--{_NAMES.get(option.name, option.name)}".replace("_", "-"), option.value
+    name, value = _NAMES.get(option.name, option.name), option.value
+    name = name if name.isupper() else f"--{name}".replace("_", "-")
     if value is Untold or value is True or value is ...:
         return name
     if isinstance(value, list | tuple):

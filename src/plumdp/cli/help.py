@@ -1,4 +1,4 @@
-"""The text of ``--help``: options with their explanation below them, so that it is readable on any screen."""
+"""The text of ``-h`` and ``--help-all``: options with their explanation below them, readable on any screen."""
 
 from __future__ import annotations
 
@@ -16,28 +16,40 @@ _METAVARS = {"float": "NUMBER", "int": "N", "path": "PATH", "str": "TEXT"}
 _TYPE = re.compile(r" <([^>]+)>")
 
 
-class Command(TyperCommand):
-    """A sub-command whose help ends with an example."""
+class HelpfulCommand(TyperCommand):
+    """A sub-command whose help shows the options that people use, and ends with an example."""
 
     example: str = ""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help of the command."""
-        formatter.write(help_of(self, ctx, self.example))
+        formatter.write(help_of(self, ctx))
 
 
-def help_of(command: Any, ctx: Any, example: str) -> str:
+def help_of(command: Any, ctx: Any, *, everything: bool = False) -> str:
     """Return the help of a sub-command: usage, what it does, its arguments and options, and an example."""
-    params = [param for param in command.get_params(ctx) if not getattr(param, "hidden", False)]
-    arguments = [param for param in params if param.param_type_name == "argument"]
+    from plumdp.cli.options import GROUPS, OPTIONS
+
+    arguments = [param for param in command.params if param.param_type_name == "argument"]
+    options = [param for param in command.get_params(ctx) if param.param_type_name == "option"]
+    shown = [param for param in options if param.name in OPTIONS and OPTIONS[param.name].is_shown]
+    more: dict[str, list[Any]] = {title: [] for title in GROUPS.values()}
+    for param in options:
+        if param not in shown:
+            more[GROUPS[OPTIONS[param.name].group if param.name in OPTIONS else "frame"]].append(param)
     names = [str(param.metavar) for param in arguments]
     parts = [
         filled(f"Usage: {ctx.command_path} [OPTIONS] {' '.join(names)}"),
         *(filled(paragraph) for paragraph in (command.help or "").split("\n\n")),
         section("Arguments", zip(names, (param.help or "" for param in arguments), strict=True)),
-        section("Options", (option_words(param, ctx) for param in params if param.param_type_name == "option")),
-        section("Example", [(line, "") for line in example.splitlines()], as_they_are=True),
+        section("Options", (option_words(param, ctx) for param in shown)),
     ]
+    if everything:
+        parts += [section(f"Options: {title}", (option_words(each, ctx) for each in more[title])) for title in more]
+    else:
+        listed = [(title, ", ".join(each.opts[0] for each in more[title])) for title in more if more[title]]
+        parts.append(section(f"More options, which {ctx.command_path} --help-all explains", listed))
+    parts.append(section("Example", [(line, "") for line in command.example.splitlines()], as_they_are=True))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -55,7 +67,7 @@ def section(title: str, entries: Iterable[tuple[str, str]], *, as_they_are: bool
     for name, text in listed if not lines else []:
         lines.append(f"  {name}" if as_they_are else filled(name, "  ", "    "))
         lines += [filled(text, "      ")] if text else []
-    return "\n".join([f"{title}:", *lines]) if lines else ""
+    return "\n".join([filled(f"{title}:"), *lines]) if lines else ""
 
 
 def filled(text: str, indent: str = "", hanging: str | None = None) -> str:

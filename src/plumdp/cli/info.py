@@ -8,31 +8,29 @@ from rich.table import Table
 from rich.text import Text
 
 import plumdp
-from plumdp.cli import arguments as args
-from plumdp.cli.options import ModelOptions
+from plumdp.cli.inputs import each_model, load_model
+from plumdp.cli.options import Options
 from plumdp.cli.results import print_json, print_table, standard_output
 from plumdp.model.text import listing, number_of
 
 
-def info(
-    model: args.Model, constant: args.Constant = None, space: args.Space = None, as_json: args.AsJson = False
-) -> None:
-    """Show a model's sizes, parameters and their space, expressions, structure, properties and issues."""
-    facts = [_facts(one) for one in ModelOptions(model, constant, space).each()]
-    if as_json:
+def info(given: Options) -> None:
+    """Print what is known of a model before there are data; of a range, the sizes."""
+    facts = [_facts(one) for one in each_model(given)]
+    if given.json:
         print_json(facts, one=len(facts) == 1)
     elif len(facts) == 1:
         _print_facts(facts[0])
     else:
         names, sizes = list(facts[0]["constants"]), ("states", "choices", "transitions")
         rows = [(*each["constants"].values(), *(f"{each[size]:,}" for size in sizes)) for each in facts]
-        print_table(standard_output(), model, (*names, *sizes), rows)
+        print_table(standard_output(), given.model, (*names, *sizes), rows)
 
 
-def _facts(model: ModelOptions) -> dict[str, Any]:
-    read, properties = model.load()
-    facts = {"schema": "plumdp/info/1", "model": model.model, **plumdp.model.summarise(read), "properties": properties}
-    return facts | ({"constants": model.constants} if model.constants else {})
+def _facts(given: Options) -> dict[str, Any]:
+    read, properties = load_model(given)
+    facts = {"schema": "plumdp/info/1", "model": given.model, **plumdp.model.summarise(read), "properties": properties}
+    return facts | ({"constants": given.constant} if given.constant else {})
 
 
 def _print_facts(facts: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
+FILE = "plumdp.toml"  # defaults of options
 FOR_ALL = ""  # the place of an option above all tables of a file of defaults
 
 
@@ -35,6 +36,13 @@ def remember_defaults(context: Any, places: Mapping[str, str]) -> None:
 def command_line() -> str:
     """Return the command that runs, as one would type it again; nothing if it was not typed."""
     return shlex.join(["plumdp", *_GIVEN.get()]) if _GIVEN.get() else ""
+
+
+def is_typed(parameter: str) -> bool:
+    """Return whether an option is on the command line."""
+    defaults = _DEFAULTS.get()
+    source = None if defaults is None else defaults.context.get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def is_shared(parameter: str) -> bool:

@@ -7,157 +7,73 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from math import inf
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-import typer
+from typing import TYPE_CHECKING
 
 import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
-from plumdp.cli import arguments as args
-from plumdp.cli.arguments import pairs
-from plumdp.cli.options import ModelOptions, load_with_one_property, require_confidence, require_new, witness_of
+from plumdp.cli.inputs import load_objective
+from plumdp.cli.options import Options
+from plumdp.cli.outputs import is_model_file, require_new, require_output, witness_of, write_policy_file
 from plumdp.cli.results import EXIT_CODES, grid, prose, standard_output, with_command
 from plumdp.model.text import number_of
 
 if TYPE_CHECKING:
     from plumdp.model.objective import Objective
 
-Interval = Literal["interval", "parameter", "expression", "rectangular"]
 NOT_REACHED = EXIT_CODES[Status.VACUOUS]
 
 
-def online(
-    *,
-    model: args.Model,
-    constant: args.Constant = None,
-    space: args.Space = None,
-    property: args.Property = None,
-    at: Annotated[
-        list[str] | None,
-        typer.Option("--at", metavar="NAME=VALUE", help="The true parameters; a case study knows its own."),
-    ] = None,
-    runs: Annotated[int, typer.Option("--runs", "-n", help="The most runs that are made.")] = 10_000,
-    until_gap: Annotated[
-        float | None,
-        typer.Option(
-            "--until-gap", metavar="WIDTH", help="Stop once the bounds are this close; the claim stays valid."
-        ),
-    ] = None,
-    max_steps: Annotated[int | None, typer.Option("--max-steps", help="Where a run is cut off.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same runs.")] = 0,
-    growth: Annotated[
-        float, typer.Option("--growth", help="Update when some action was taken this many times as often.")
-    ] = 2.0,
-    spacing: Annotated[
-        float, typer.Option("--spacing", help="Update after at least this many times as many runs.")
-    ] = 1.05,
-    exploration: Annotated[float, typer.Option("--exploration", help="The share of random actions.")] = 0.0,
-    relaxation: Annotated[Interval, typer.Option("--relaxation", "-r", help="What nature may do.")] = "rectangular",
-    confidence: args.Confidence = 0.999,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A JSON file for the records; plumdp plot online draws it.")
-    ] = None,
-    policy: Annotated[
-        Path | None,
-        typer.Option("--policy", help="A file for the policy at the end: .csv, .json, .txt, .py or .rules."),
-    ] = None,
-    result: Annotated[
-        Path | None,
-        typer.Option("--result", help="A folder for a certificate of the policy at the end, which read_result opens."),
-    ] = None,
-    witness: args.Witness = False,
-    checkpoint: Annotated[
-        Path | None, typer.Option("--checkpoint", help="A file to go on from after an interruption.")
-    ] = None,
-    force: args.ReplaceFiles = False,
-    as_json: args.AsJson = False,
-) -> None:
-    """Learn while acting: run a model at a point, and certify a policy after each update.
-
-    The learner sees the runs, never the point. Ends with 0 if certified, 3 if the runs contradict the model, 4 if
-    nothing is certified, or the bounds are not as close as --until-gap asks for.
-    """
-    for option, value, is_right, range_of in (
-        ("--growth", growth, growth > 1, "above 1"),
-        ("--spacing", spacing, spacing >= 1, "from 1 on"),
-        ("--exploration", exploration, 0 <= exploration <= 1, "from 0 to 1"),
-        ("--runs", runs, runs >= 1, "from 1 on"),
-        ("--until-gap", until_gap, until_gap is None or until_gap > 0, "above 0"),
-    ):
-        if not is_right:
-            raise DataError(f"{option} {value:g}: give a number {range_of}")
-    require_confidence(confidence)
-    _require_files(output, policy, result, force=force, witness=witness)
-    read, objective = load_with_one_property(ModelOptions(model, constant, space), property)
-    environment = _environment(model, read, at or [], max_steps, seed)
+def online(given: Options) -> int:
+    """Learn while acting at a point that the learner does not see; 4 if the bounds are not as close as asked."""
+    require_output(given)
+    if is_model_file(given.output):
+        raise DataError(
+            f"--output {given.output}: name a folder for the result, or a file for the policy, such as .csv"
+        )
+    if given.record is not None:
+        require_new(given.record, force=given.force)
+    read, objective = load_objective(given)
     updates = plumdp.learn_online(
         read,
-        environment,
+        _environment(given, read),
         objective,
-        episodes=runs,
-        confidence=confidence,
-        relaxation=relaxation,
-        growth=growth,
-        spacing=spacing,
-        exploration=exploration,
-        checkpoint=checkpoint,
+        episodes=given.runs or 10_000,
+        confidence=given.confidence,
+        checkpoint=given.checkpoint,
     )
     last: deque[plumdp.online.OnlineRecord] = deque(maxlen=1)  # one is kept, as each holds all counts
-    records = _until(updates, until_gap or -inf, objective, last)
-    run = plumdp.online.OnlineRun.of(records, read, objective, confidence=confidence)
-    if output is not None:
-        run.save(output)
-    if policy is not None:
-        plumdp.exchange.write_policy(last[-1].policy, policy)
-    if as_json:
+    records = _until(updates, given.width or -inf, objective, last)
+    run = plumdp.online.OnlineRun.of(records, read, objective, confidence=given.confidence)
+    if given.record is not None:
+        run.save(given.record)
+    if given.json:
         print(json.dumps(run.to_dict(), indent=2, ensure_ascii=False))
     else:
-        _print(run, last[-1], until_gap, [f"{file}" for file in (output, policy, result) if file is not None])
-    if result is not None:
+        _print(run, last[-1], given.width, [f"{file}" for file in (given.record, given.output) if file is not None])
+    if given.output is not None and not write_policy_file(last[-1].policy, given.output):
         record = last[-1]
-        certificate = plumdp.conclude(record.learned, objective, policy=record.policy, relaxation=relaxation)
-        certificate = with_command(certificate)
-        proof = witness_of(record.learned, certificate) if witness else ""
-        certificate.save(result, witness=proof, force=force)
+        found = plumdp.conclude(record.learned, objective, policy=record.policy, relaxation="rectangular")
+        certificate = with_command(found)
+        proof = witness_of(record.learned, certificate) if given.witness else ""
+        certificate.save(given.output, witness=proof, force=given.force)
     code = EXIT_CODES[last[-1].status]
-    raise typer.Exit(code or (NOT_REACHED if until_gap is not None and run.gap > until_gap else 0))
+    return code or (NOT_REACHED if given.width is not None and run.gap > given.width else 0)
 
 
-def _require_files(
-    output: Path | None, policy: Path | None, result: Path | None, *, force: bool, witness: bool
-) -> None:
-    """Refuse files and folders that cannot be written."""
-    from plumdp.exchange.policy_files import policy_writer
-    from plumdp.result.folder import require_folder
-
-    if result is not None:
-        require_folder(result, force=force)
-    elif witness:
-        raise DataError("--witness: name with --result the folder that the witness is written to")
-    for file in (output, policy):
-        if file is not None:
-            require_new(file, force=force)
-    if policy is not None:
-        policy_writer(policy)
-
-
-def _environment(
-    name: str, model: plumdp.model.ParametricMDP, at: list[str], max_steps: int | None, seed: int
-) -> object:
+def _environment(given: Options, model: plumdp.model.ParametricMDP) -> object:
     """Return the model at a point: that of the options, or the true one of a case study."""
     from plumdp.case_studies import is_case_study
 
-    study = plumdp.case_study(name) if is_case_study(name) else None
-    point = pairs("--at", at) or (dict(study.true_point) if study else {})
+    study = plumdp.case_study(given.model) if is_case_study(given.model) else None
+    point = given.at or (dict(study.true_point) if study else {})
     missing = [parameter for parameter in model.space.names if parameter not in point]
     if missing:
         raise DataError(f"--at: no value for {', '.join(missing)}; say where the runs are made, --at {missing[0]}=0.3")
-    steps = max_steps or (study.max_steps + 1 if study else None)
+    steps = given.max_steps or (study.max_steps + 1 if study else None)
     if steps is None:
         raise DataError("say with --max-steps where a run is cut off")
-    return plumdp.online.simulator(model, point, rng=seed, max_steps=steps)
+    return plumdp.online.simulator(model, point, rng=given.seed, max_steps=steps)
 
 
 def _until(
@@ -214,14 +130,14 @@ def _headline(run: plumdp.online.OnlineRun, record: plumdp.online.OnlineRecord) 
 
 
 def _print(
-    run: plumdp.online.OnlineRun, record: plumdp.online.OnlineRecord, until_gap: float | None, files: list[str]
+    run: plumdp.online.OnlineRun, record: plumdp.online.OnlineRecord, width: float | None, files: list[str]
 ) -> None:
     from plumdp.result.certificate import outward
 
     reached = ""
-    if until_gap is not None:
-        is_close = "reached" if run.gap <= until_gap else "not reached; give more --runs"
-        reached = f"{outward(run.gap, 1)}, asked {until_gap:g}: {is_close}"
+    if width is not None:
+        is_close = "reached" if run.gap <= width else "not reached; give more --runs"
+        reached = f"{outward(run.gap, 1)}, asked {width:g}: {is_close}"
     sizes = ((record.episodes, "run"), (record.steps, "step"), (len(run.records), "update"))
     rows = [
         ("property", run.objective),

@@ -1,306 +1,255 @@
-"""Does what options ask for that several commands take: reads models, properties and data, and learns from them.
+"""All arguments and options of the command line: type, default, check, words, flag and group of each, in one table.
 
-What can be checked without the model is checked when the options are put together, before any work is done.
+A command names the groups and options that it takes (``COMMANDS``). Its parameters, its help, what ``plumdp.toml`` may
+say, and the checks of values come from here.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+# ruff: noqa: RUF009  an option is a field of the dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-import plumdp
-from plumdp.base.errors import DataError, ModelError
-from plumdp.base.vocabulary import CutOff, LogForm, Order, Sampling, Sets, Steps
-from plumdp.cli import arguments
-from plumdp.cli.arguments import pairs
-from plumdp.cli.counts import OF_LOGS, added_counts, claiming, refuse_option
-from plumdp.cli.mappings import action_map, state_maps
-from plumdp.cli.progress import LOGGER
-from plumdp.cli.sources import chosen_properties
+from plumdp.base import vocabulary
+from plumdp.base.errors import DataError
+from plumdp.base.threads import VARIABLE
+from plumdp.cli.invocation import FILE
+from plumdp.cli.texts import action_map, evidence_of, pairs, state_maps, willingness_of
 
-if TYPE_CHECKING:
-    from plumdp.model.language.threshold import Threshold
-    from plumdp.model.objective import Objective
-    from plumdp.model.question import Asked
+GROUPS = {  # with their titles in help; options of no group are named by the commands that take them
+    "question": "policies", "result": "output", "model": "model", "log": "log", "set": "guarantee", "frame": "general",
+}  # fmt: skip
+_SHARED = ("model", "log", "set")  # what they say of model and data is true wherever it is said
+
+Kind = Literal["ladder", "region", "expressions", "policy", "advice", "model", "residuals", "online"]
+Check = tuple[Callable[[Any], bool], str]
+_PROBABILITY: Check = (lambda number: 0 < number < 1, "a number between 0 and 1, such as 0.999")
+_WHOLE: Check = (lambda number: number >= 1, "a whole number, at least 1")
+_POSITIVE: Check = (lambda number: number > 0, "a number above 0")
 
 
-@dataclass(frozen=True)
-class ModelOptions:
-    """Which model is meant."""
+class Parameter(NamedTuple):
+    """What the table says of an option, or of an argument, which has no flags."""
 
-    model: str
-    constant: Sequence[str] | None
-    space: Sequence[str] | None
-
-    def each(self) -> list[ModelOptions]:
-        """Return the same with single values of constants, for each combination of values of ranges such as N=4:6."""
-        return [
-            replace(self, constant=[f"{name}={value}" for name, value in values.items()])
-            for values in arguments.value_ranges(self.constant or [])
-        ]
-
-    @property
-    def constants(self) -> dict[str, str]:
-        """The values of constants by name."""
-        return pairs("--constant", self.constant or [])
+    group: str
+    flags: tuple[str, ...]
+    metavar: str | None
+    words: str
+    default: Any
+    is_common: bool  # of a group: shown by -h and not by --help-all alone
+    check: Check | None
+    parse: Callable[[Any], Any] | None  # of the text, or of the texts of an option that may be repeated
+    kind: Any = str  # what Typer makes of the text
 
     @property
-    def name(self) -> str:
-        """The model with its constants, for people."""
-        return " ".join([self.model, *(f"{name}={value}" for name, value in self.constants.items())])
+    def is_shown(self) -> bool:
+        """Whether ``-h`` shows it."""
+        return self.is_common or not self.group
 
-    def load(self) -> tuple[plumdp.model.ParametricMDP, list[str]]:
-        """Return the model and the properties that come with it."""
-        LOGGER.info("reading the model %s", self.name)
-        return arguments.load(self.model, self.constant or [], self.space or [])
+    @property
+    def is_shared(self) -> bool:
+        """Whether a file of defaults may have it above all tables."""
+        return (self.group in _SHARED and "Path" not in str(self.kind)) or "--threads" in self.flags
 
-
-@dataclass(frozen=True)
-class PropertyOptions:
-    """What is asked: one or more properties."""
-
-    property: Sequence[str] | None
-    all_properties: bool = False
-
-    def __post_init__(self) -> None:
-        if self.all_properties and self.property:
-            raise ModelError("--all-properties and --property: choose one of them")
-
-    def load(self, model: ModelOptions) -> tuple[plumdp.model.ParametricMDP, tuple[Objective, ...]]:
-        """Return the model, and what is asked: the given values, its only property, or all that come with it."""
-        from plumdp.model.language.property import as_objectives
-
-        read, texts = self.texts(model)
-        return read, as_objectives(texts, read)
-
-    def questions(self, model: ModelOptions) -> tuple[plumdp.model.ParametricMDP, tuple[Objective | Threshold, ...]]:
-        """Return the model, and what is asked of it, where thresholds such as P>=0.9 may be among the properties."""
-        from plumdp.model.language.property import as_objectives
-        from plumdp.model.language.threshold import as_question, is_threshold
-
-        read, texts = self.texts(model)
-        as_objectives([text for text in texts if not is_threshold(text)], read)  # refuses what is asked twice
-        return read, tuple(as_question(text, read) for text in texts)
-
-    def texts(self, model: ModelOptions) -> tuple[plumdp.model.ParametricMDP, list[str]]:
-        """Return the model, and what is asked of it as texts."""
-        read, properties = model.load()
-        if not self.property:
-            require_properties(model.model, properties, ask_all=self.all_properties)
-        return read, chosen_properties(model.model, self.property or [], properties) or properties
+    def value(self, typed: Any) -> Any:
+        """Return what a text or several say; refuse what they may not say."""
+        value = typed if self.parse is None or typed is None else self.parse(typed)
+        if self.check is not None and value is not None and not self.check[0](value):
+            raise DataError(f"{self.flags[0]} {value:g}: give {self.check[1]}")
+        return value
 
 
-def load_with_one_property(model: ModelOptions, property: str | None) -> tuple[plumdp.model.ParametricMDP, Objective]:
-    """Return the model, and what is asked: the given text, or its only property."""
-    read, (objective,) = PropertyOptions(None if property is None else [property]).load(model)
-    return read, objective
+def option(
+    group: str,
+    usage: str,
+    words: str,
+    default: Any = None,
+    *,
+    common: bool = False,
+    check: Check | None = None,
+    parse: Callable[[Any], Any] | None = None,
+) -> Any:
+    """Return the entry of an option in the table, whose usage is its flags and the name of its value."""
+    flags, named = ([each for each in usage.split() if each.startswith("-") == is_flag] for is_flag in (True, False))
+    entry = Parameter(group, tuple(flags), " ".join(named) or None, words, default, common, check, parse)
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata={"option": entry})
+    return field(default=default, metadata={"option": entry})
 
 
-def objective_of(question: Objective | Threshold) -> Objective:
-    """Return what is asked, or whose value is compared with a threshold."""
-    from plumdp.model.language.threshold import Threshold
+# fmt: off
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a command was given. What it does not take has its default."""
 
-    return question.objective if isinstance(question, Threshold) else question
+    model: str = option(
+        "", "MODEL", "A PRISM or JANI file, a case study such as betting:50, or model.py:NAME for a model (or a "
+        "function that returns one) in a Python file; without :NAME if the file has one model.", "")
+    data: Sequence[str] = option(
+        "", "DATA", "Files of counts, which are added, or logs: Parquet, CSV or JSON, patterns and folders too.", ())
+    result: Path | None = option("", "RESULT", "The folder of a result that certify -o wrote.")
+    kind: Kind = option("", "KIND", "What is drawn: ladder, region, expressions, …", "ladder")
+    jobs: Path = option(
+        "", "JOBS", "A TOML file with a table [[job]] for each certificate: name, model, data, and options of plumdp "
+        "certify. Options above all tables are for every job.", Path())
 
+    property: Sequence[str] = option(
+        "", "--property --prop -p TEXT", "What is asked, as in PRISM, or the name of a property that comes with the "
+        "model; its only one, if none is given. Repeat for more, or say all: the results of all hold jointly.", ())
+    policy: str | None = option(
+        "question", "--policy FILE", "Certify this policy: a file (.csv with a column for each state variable, one "
+        "called action, and perhaps one called probability; .json of Storm, .txt of PRISM, .py with a function "
+        "policy), the folder of a result, one action, or uniform. States with one action may be left out.", common=True)
+    against: str | None = option(
+        "question", "--against FILE", "Another policy, given in the same way: bounds on the difference of both values "
+        "say which is better. Without --policy, find one that is better than this, which may also be practice: each "
+        "action as often as the data take it in the same state.", common=True)
+    margin: float = option(
+        "question", "--margin", "A difference of two values that does not matter, such as 0.01: then it is said as "
+        "well whether the policies are the same within it, or the first is not worse by more than it.", 0.0)
+    announced: bool = option(
+        "question", "--announced", "Say that you chose the policy before you looked at these data: then bets are "
+        "placed on its value, and bounds are narrower, those of a table by much.", False)
+    relaxation: Literal[vocabulary.Relaxation, "all"] | None = option(
+        "question", "--relaxation -r", "How the adversary may vary the parameters. Default: coupled, one point for the "
+        "whole run. all: what each certifies from the same data.")
+    memory: bool = option(
+        "question", "--memory/--no-memory", "Whether the policy may count steps if the property bounds them; default: "
+        "it may.", True)
+    subject_to: Sequence[str] = option(
+        "question", "--subject-to THRESHOLD", "What the policy must be certified to keep within, such as 'P<=0.01 [ F "
+        "\"failed\" ]'; repeat for more. Policies then count no steps.", ())
+    willingness: tuple[float, float] | None = option(
+        "question", "--willingness FROM:TO", "Of two properties, such as health and cost: which policy has the largest "
+        "net benefit, from where to where in the willingness to pay for the first. Policies then count no steps.",
+        parse=willingness_of)
+    tie: Sequence[str] = option(
+        "", "--tie TEXT", "A tie to test that the model does not have: a state variable that rows might not depend on, "
+        "or two actions whose rows might be the same, as in 'walk = run'. Repeat for more.", ())
+    history: bool = option(
+        "", "--history", "Test from whole runs whether the next state depends on the step before as well.", False)
+    at: Mapping[str, str] = option(
+        "", "--at NAME=VALUE", "The parameters at which a model is taken; a case study knows its own.",
+        {}, parse=partial(pairs, "--at"))
+    runs: int | None = option("", "--runs -n", "How many runs.", check=_WHOLE)
+    max_steps: int | None = option("", "--max-steps", "Where a run is cut off.", check=_WHOLE)
+    seed: int = option("", "--seed", "The same seed gives the same runs.", 0)
+    width: float | None = option("", "--width", "The distance of the bounds that is wanted.", check=_POSITIVE)
+    nature: vocabulary.Nature | None = option(
+        "", "--nature", "What nature does if the property does not say it, as Pmaxmin does: robust (the default) picks "
+        "probabilities against the policy, optimistic with it.")
+    precision: float = option(
+        "", "--precision", "Gap between the bounds at which the solver stops.", 1e-6, check=_POSITIVE)
+    range: tuple[float, float] | None = option(
+        "", "--range LO HI", "Between which numbers the returns of all runs lie, decided on before looking. Default: "
+        "what the model allows; sums of rewards without steps or discount need it.")
+    plan: float | None = option(
+        "", "--plan DEVIATION", "Say about how many runs tell that the value is so far outside of the certified "
+        "bounds. No runs are needed for that, but they show how much returns vary.")
+    sql: vocabulary.Dialect | None = option(
+        "", "--sql", "Print the query that counts the log in a warehouse, whose result plumdp count reads; DATA is the "
+        "name of the table.")
+    title: str = option("", "--title TEXT", "The heading. Default: what is asked, in words.", "")
+    system: str = option("", "--system TEXT", 'What the model is of, as sentences call it: "the pump".', "")
+    author: str = option("", "--author TEXT", "Who answers for the report.", "")
+    axes: str | None = option("", "--axes X,Y", "Of a policy: the variables to the right and upwards.")
+    fix: Mapping[str, str] = option(
+        "", "--fix NAME=VALUE", "Of a policy: the value of another variable.", {}, parse=partial(pairs, "--fix"))
+    record: Path | None = option("", "--record FILE", "A JSON file for the records, which plumdp plot online draws.")
+    checkpoint: Path | None = option("", "--checkpoint FILE", "A file to go on from after an interruption.")
 
-def require_properties(model: str, properties: Sequence[str], *, ask_all: bool) -> None:
-    """Refuse to guess what is asked if nothing was said."""
-    if not properties:
-        raise ModelError(f"{model}: no property comes with the model; say with --property what is asked")
-    if not ask_all and len(properties) > 1:
-        texts = "; ".join(properties)
-        raise ModelError(f"{model}: say with --property which of these is asked, or --all-properties: {texts}")
+    output: Path | None = option(
+        "result", "--output -o PATH", "A folder for certificate, policy and data, which plumdp report and read_result "
+        "open; of several properties, folders 1, 2, … in it. Or a file for other tools: the policy (.csv, .json of "
+        "Storm, .txt of PRISM, .py, .rules), or the intervals that were learned (.umb, .tra, .drn).", common=True)
+    force: bool = option("result", "--force", "Replace what an earlier run has written there.", False)
+    values: Path | None = option(
+        "result", "--values FILE", "Bounds on the value of the policy in each state: .csv, or the archive of --output.")
+    witness: bool = option(
+        "result", "--witness", "Add to the folder what others need to check the result with plumdp verify.", False)
+    json: bool = option("result", "--json", "Print JSON and nothing else.", False)
 
+    constant: Mapping[str, str] = option(
+        "model", "--constant --const -c NAME=VALUE", "Value of an undefined constant, or of an argument of a function "
+        "in Python; commas or repeats for more. certify, check-model and info also take ranges: N=4:6, or N=4:2:10 in "
+        "steps of 2.", {}, parse=partial(pairs, "--constant"), common=True)
+    space: Sequence[str] = option(
+        "model", "--space CONSTRAINT", "What is known of the parameters: linear, such as 'crash<=0.2' or "
+        "'0.1<=p<=0.9'. Repeat for more.", ())
 
-@dataclass(frozen=True)
-class LogOptions:
-    """Which data there are, what they are called in logs, and how they came about."""
+    column: Mapping[str, str] = option(
+        "log", "--column NAME=COLUMN", "What the log calls a column; commas or repeats for more.",
+        {}, parse=partial(pairs, "--column"), common=True)
+    state: Mapping[str, str | list[float]] = option(
+        "log", "--state NAME=EXPRESSION", "How a state variable follows from columns of the log: an expression, such "
+        "as 'x=floor(lon/0.5)', or the edges of bins, such as 'battery=[0,20,60,100]'; repeat for more.",
+        {}, parse=state_maps)
+    action: str | dict[str, str] | list[str] | None = option(
+        "log", "--action EXPRESSION", 'How the action follows from columns of the log, such as "if thrust > 0 then '
+        "'up' else 'down'\"; what the log calls actions, '{FULL=full,HALF=half}'; or the actions 0, 1, 2, "
+        "'[left,stay,right]'.", parse=action_map)
+    form: vocabulary.LogForm | None = option(
+        "log", "--form", "Rows with the next state (transitions), one row per state (trajectories), or ready-made "
+        "counts. Default: what the columns show.")
+    keep_going: bool = option("log", "--keep-going", "Count what fits the model even if some rows do not.", False)
+    sampling: vocabulary.Sampling | None = option(
+        "log", "--sampling", "How the log was sampled. adaptive (default): whoever chose the actions and the end; "
+        "trajectories: a number of runs that was fixed beforehand, under one policy; independent: a number of samples "
+        "per choice that was fixed beforehand. A file of counts keeps what was said when it was counted; less may be "
+        "said of it, but not more.")
+    order: vocabulary.Order | None = option(
+        "log", "--order", "What is known of the order of the log. time: its rows are in the order in which they "
+        "happened; runs: its episodes are numbered in the order in which they were made, each after the one before had "
+        "ended. Then bets are placed by what came first, which makes most results narrower. Files come in the order "
+        "given; those of a folder or a quoted pattern by name, part-2 before part-10.", common=True)
+    expected: float | None = option(
+        "log", "--expected N", "How many runs (or rows, with --order time) you expected before there were any; with "
+        "--order. A wrong guess costs width, never validity.")
+    cut_off: vocabulary.CutOff | None = option(
+        "log", "--cut-off", "Needed if most runs of the log end before the outcome of their last action. unrelated: "
+        "they were cut off for reasons that have nothing to do with that outcome; every result repeats it.")
+    steps: vocabulary.Steps | None = option(
+        "log", "--steps WORD", "What the steps of trajectories show. consecutive: numbers that grow by one in each "
+        "row, so that a missing row is a gap; monthly, weekly, daily or every=30d: dates, one in each such period, so "
+        "that a period without one is a gap; ordered: only the order of the rows of a run, of which none is missing; "
+        "every result repeats it. Default: ordered, unless some numbers grow by one.")
+    rejected: Path | None = option(
+        "log", "--rejected FILE", "Write all rows that do not fit, with the reason, as .csv or .parquet.")
 
-    data: Sequence[str] | None
-    column: Sequence[str] | None = None
-    state: Sequence[str] | None = None
-    action: str | None = None
-    form: LogForm | None = None
-    keep_going: bool = False
-    sampling: Sampling | None = None
-    order: Order | None = None
-    expected: float | None = None
-    cut_off: CutOff | None = None
-    steps: Steps | None = None
-    rejected: Path | None = None
+    confidence: float = option(
+        "set", "--confidence", "Probability that all statements hold simultaneously, below 1.",
+        0.999, check=_PROBABILITY, common=True)
+    confidence_set: str | None = option(  # one of ``SETS``, to which others may have been added
+        "set", f"--confidence-set [{'|'.join(get_args(vocabulary.Sets))}]", "The kind of confidence set made from the "
+        "data. Default: likelihood; table, if rows are unknown.")
+    misfit: float = option(
+        "set", "--misfit", "Largest total-variation error of every row of the model that the bounds tolerate, such as "
+        "0.01.", 0.0)
+    evidence: Mapping[str, tuple[int, int]] = option(
+        "set", "--evidence EXPRESSION=SUCCESSES/TRIALS", "Counts from another study, of a parameter or a sum of "
+        "parameters, such as 'p=34/210' or '1-p=176/210'; repeat for more.", {}, parse=evidence_of)
 
-    def read(self, model: plumdp.model.ParametricMDP) -> plumdp.TransitionCounts:
-        """Return the sum of files of counts, or the counts of logs, with the report of what became of each row."""
-        from plumdp.data.duckdb_tables import find_files
-        from plumdp.data.files import is_counts_file
-
-        data = self.data or []
-        files = find_files(data)
-        if is_counts_file(files[0]):
-            for name in OF_LOGS:
-                if getattr(self, name) not in (getattr(LogOptions, name), [], ()):
-                    refuse_option(name, files[0])
-            return _with_warning(claiming(self.sampling, files, added_counts(model, files)))
-        LOGGER.info("reading the data")
-        log = plumdp.read_log(
-            model,
-            data,
-            columns=pairs("--column", self.column or []),
-            states=state_maps(self.state or []),
-            actions=action_map(self.action),
-            form=self.form,
-            sampling=self.sampling or "adaptive",
-            order=self.order,
-            expected=self.expected,
-            on_unmatched="report" if self.keep_going else "error",
-            cut_off=self.cut_off,
-            steps=self.steps,
-            rejected=self.rejected,
-        )
-        return _with_warning(log.counts)
-
-    def runs(self, model: plumdp.model.ParametricMDP) -> plumdp.data.WholeRuns:
-        """Return the runs of logs as they were."""
-        return plumdp.data.read_whole_runs(
-            model,
-            list(self.data or []),
-            columns=pairs("--column", self.column or []),
-            states=state_maps(self.state or []),
-            actions=action_map(self.action),
-            form=self.form,
-        )
-
-    def read_for(self, options: ModelOptions, model: plumdp.model.ParametricMDP) -> plumdp.TransitionCounts:
-        """Return the counts for one of several models; say of which one, if the data do not fit it."""
-        try:
-            return self.read(model)
-        except DataError as error:
-            if not options.constants:
-                raise
-            raise DataError(f"{options.name}: ", *error.args) from None
-
-    def require_data(self, model: str) -> None:
-        """Refuse to go on without data, in commands that also take a saved result or a finished model."""
-        if not self.data:
-            raise DataError(f"{model}: give data after the model, or the folder of a result that certify -o wrote")
-
-
-@dataclass(frozen=True)
-class SetOptions:
-    """How sure results must be, and which sets are made around the data."""
-
-    confidence: float
-    confidence_set: str | None
-    misfit: float = 0.0
-    evidence: Sequence[str] | None = None
-
-    def __post_init__(self) -> None:
-        require_confidence(self.confidence)
-
-    def learn(
-        self,
-        model: plumdp.model.ParametricMDP,
-        counts: plumdp.TransitionCounts,
-        objectives: Sequence[Asked],
-        *,
-        witness: bool = False,
-    ) -> plumdp.Learned:
-        """Return what the data say about the parameters."""
-        LOGGER.info("learning from %s steps", f"{counts.total:,}")
-        return plumdp.learn(
-            model,
-            counts,
-            objectives=objectives,
-            confidence=self.confidence,
-            confidence_set=cast("Sets | None", self.confidence_set),  # learn refuses what is not in its table
-            misfit=self.misfit,
-            evidence=evidence_of(self.evidence or ()),
-            witness=witness,
-        )
-
-
-def evidence_of(texts: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Return successes and trials by expression, of texts such as p=34/210.
-
-    >>> evidence_of(["p=34/210", "1 - q = 5/10"])
-    {'p': (34, 210), '1 - q': (5, 10)}
-    """
-    studies: dict[str, tuple[int, int]] = {}
-    for text in texts:
-        expression, _, counts = (part.strip() for part in text.rpartition("="))
-        successes, _, trials = (part.strip() for part in counts.partition("/"))
-        if not (expression and successes.isdecimal() and trials.isdecimal()):
-            raise DataError(f"--evidence {text}: write EXPRESSION=SUCCESSES/TRIALS, such as p=34/210")
-        if expression in studies:
-            raise DataError(f"--evidence {text}: {expression} is given twice; add up successes and trials")
-        studies[expression] = int(successes), int(trials)
-    return studies
-
-
-def require_confidence(confidence: float) -> None:
-    """Refuse a confidence that is none."""
-    if not 0 < confidence < 1:
-        raise DataError(f"--confidence {confidence:g}: give a number between 0 and 1, such as 0.999")
-
-
-@dataclass(frozen=True)
-class FolderOptions:
-    """Where results are written."""
-
-    output: Path | None
-    explain: bool
-    force: bool
-    witness: bool = False
-
-    def __post_init__(self) -> None:
-        from plumdp.result.folder import require_folder
-
-        if self.output is not None:
-            require_folder(self.output, force=self.force)
-        elif self.explain:
-            raise DataError("--explain: name with --output the folder that the findings are written to")
-        elif self.witness:
-            raise DataError("--witness: name with --output the folder that the witness is written to")
-
-    def write(self, learned: plumdp.Learned, certificates: Sequence[plumdp.Certificate]) -> None:
-        """Write certificates, and what they were concluded from, if a folder is named."""
-        from plumdp.result.folder import write_results
-
-        if self.output is None:
-            return
-        is_on_disk = learned.model.graph.levels is not None  # too large to be kept, and there is nothing to explain
-        is_explained = self.explain or is_on_disk
-        results = [(each, plumdp.explain(learned, each) if is_explained else None) for each in certificates]
-        data = None if is_on_disk else (learned.model, learned.counts)
-        witnesses = [witness_of(learned, each) for each in certificates] if self.witness else []
-        write_results(results, self.output, data=data, witnesses=witnesses, force=self.force)
+    verbose: int = option("frame", "--verbose -v", "Say on standard error what is done; -vv also for how long.", 0)
+    config: Path | None = option(
+        "frame", "--config FILE", f"Defaults of options; otherwise {FILE} in this folder, if there is one.")
+    threads: int | None = option(
+        "frame", "--threads N", f"How many threads are used; otherwise {VARIABLE}, or all cores. No result depends on "
+        "it.")
+# fmt: on
 
 
-def witness_of(learned: plumdp.Learned, certificate: plumdp.Certificate) -> str:
-    """Return the witness of a certificate, or nothing after a warning on standard error why it has none."""
-    try:
-        return plumdp.decisions.make_witness(learned, certificate)
-    except DataError as error:
-        print(f"warning: {error}", file=sys.stderr)
-        return ""
+def _kind(value: Any, entry: Parameter) -> Any:
+    """Return what Typer makes of texts: the type of the value, or texts themselves, if they are parsed."""
+    if get_origin(value) is Sequence or isinstance(entry.default, dict):
+        return list[str]
+    return str | None if entry.parse is not None else value
 
 
-def _with_warning(counts: plumdp.TransitionCounts) -> plumdp.TransitionCounts:
-    """Return counts, with a warning on standard error if there are none: bounds are then those of the space."""
-    from plumdp.result.data_quality import DataQuality
-
-    if absence := DataQuality(counts.total, counts.report).absence:
-        print(f"warning: {absence}", file=sys.stderr)
-    return counts
-
-
-def require_new(path: Path, *, force: bool) -> None:
-    """Refuse a file that cannot be written, or that is there already unless it may be replaced."""
-    from plumdp.result.folder import require_file
-
-    require_file(path)
-    if path.exists() and not force:
-        raise DataError(f"{path} already exists; choose another file, or replace it with --force")
+_TYPES = get_type_hints(Options)
+OPTIONS: Mapping[str, Parameter] = {
+    each.name: each.metadata["option"]._replace(kind=_kind(_TYPES[each.name], each.metadata["option"]))
+    for each in fields(Options)
+}

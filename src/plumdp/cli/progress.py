@@ -78,20 +78,18 @@ def shown_progress(text: str) -> Iterator[None]:
         LOGGER.setLevel(before[3])
 
 
-def log_to_standard_error(verbosity: int) -> Callable[[], None]:
-    """Write the log of the library to standard error: what it does (1), or also how long stages take (2).
-
-    Returns a function that ends it.
-    """
+@contextmanager
+def logged(verbosity: int) -> Iterator[None]:
+    """Write the log of the library to standard error: what it does (1), or also how long stages take (2)."""
     handler, level = _InLines(), LOGGER.level
-    LOGGER.setLevel(logging.INFO if verbosity == 1 else logging.DEBUG)
-    LOGGER.addHandler(handler)
-
-    def stop() -> None:
+    if verbosity:
+        LOGGER.setLevel(logging.INFO if verbosity == 1 else logging.DEBUG)
+        LOGGER.addHandler(handler)
+    try:
+        yield
+    finally:
         LOGGER.removeHandler(handler)
         LOGGER.setLevel(level)
-
-    return stop
 
 
 @contextmanager

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 import plumdp
 from plumdp.base.errors import ModelError
 from plumdp.base.vocabulary import Nature, Verdict
-from plumdp.cli import arguments as args
-from plumdp.cli.interval_options import IntervalModelOptions
-from plumdp.cli.options import objective_of, require_new
+from plumdp.cli.inputs import load_interval_model, objective_of
+from plumdp.cli.options import Options
+from plumdp.cli.outputs import is_model_file, require_files, write_model, write_policy
 from plumdp.cli.progress import progress_bar
 from plumdp.cli.results import VERDICT_CODES, grid, prose, standard_output
+from plumdp.cli.sources import chosen_properties
 from plumdp.model.text import number_of
 
 if TYPE_CHECKING:
@@ -27,70 +26,51 @@ SCHEMA = "plumdp/solution/1"
 _NATURES = {"robust": "nature against it", "optimistic": "nature on its side"}
 
 
-_Model = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL",
-        help="An interval model: .umb, .tra, .drn, or a PRISM file with intervals such as [0.5,0.8]. With --at, "
-        "any other model or case study.",
-    ),
-]
-
-
-def solve(
-    model: _Model,
-    constant: args.Constant = None,
-    at: args.At = None,
-    property: args.Property = None,
-    nature: Annotated[
-        Nature | None,
-        typer.Option(
-            "--nature",
-            help="What nature does if the property does not say it, as Pmaxmin does: robust (the default) picks "
-            "probabilities against the policy, optimistic with it.",
-        ),
-    ] = None,
-    precision: Annotated[float, typer.Option("--precision", help="How far the bounds may be apart.")] = 1e-6,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file for the policy: .csv, .json, .txt, .py or .rules.")
-    ] = None,
-    values: Annotated[Path | None, typer.Option("--values", help="A CSV file for the bounds of all states.")] = None,
-    force: args.ReplaceFiles = False,
-    as_json: args.AsJson = False,
-) -> None:
-    """Solve an interval model: bounds on the value that are proved, and the best policy.
-
-    In Pmaxmin the first word is the policy's, the second nature's, as in PRISM.
-    """
+def solve(given: Options) -> int:
+    """Print bounds on the best value, and write model, policy and values; without a property, convert the model."""
     from plumdp.exchange.policy_files import policy_writer
     from plumdp.model.language.threshold import Threshold
 
-    if not precision > 0:
-        raise ModelError(f"--precision {precision:g}: give a number above 0")
-    for file in (output, values):
-        if file is not None:
-            require_new(file, force=force)
-    if output is not None:
-        policy_writer(output)
-    read, question = IntervalModelOptions(model, constant, at).ask(property)
+    if given.output is not None and not is_model_file(given.output):
+        policy_writer(given.output)
+    require_files(given)
+    read, properties = load_interval_model(given)
+    if is_model_file(given.output):
+        written = write_model(read, given.output)
+        if not given.property and not properties:
+            print(json.dumps({"schema": SCHEMA, "written": [str(given.output)]}) if given.json else written)
+            return 0
+    question = _asked(given, read, properties)
     objective = objective_of(question)
-    player = _player(objective, nature)
+    player = _player(objective, given.nature)
     start = perf_counter()
     with progress_bar("states") as show:
-        solution = plumdp.stages.solve(read, objective, nature=player, precision=precision, progress=show)
-    facts = _facts(model, read, objective, player, solution, perf_counter() - start)
+        solution = plumdp.stages.solve(read, objective, nature=player, precision=given.precision, progress=show)
+    facts = _facts(given.model, read, objective, player, solution, perf_counter() - start)
     if isinstance(question, Threshold):
         facts |= {"property": question.text, "verdict": _verdict(question, facts)}
         facts |= {"remark": _remark(question, facts)}
-    if output is not None:
-        plumdp.exchange.write_policy(plumdp.PolicyTable(read.graph, solution.policy), output)
-    if values is not None:
-        plumdp.exchange.write_values(read.graph, solution.lower, solution.upper, values)
-    if as_json:
+    if given.output is not None:
+        write_policy(plumdp.PolicyTable(read.graph, solution.policy), given.output)
+    if given.values is not None:
+        plumdp.exchange.write_values(read.graph, solution.lower, solution.upper, given.values)
+    if given.json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
-        _print(facts, read, [f"{file}" for file in (output, values) if file is not None])
-    raise typer.Exit(VERDICT_CODES[facts.get("verdict", Verdict.YES)])
+        _print(facts, read, [f"{file}" for file in (given.output, given.values) if file is not None])
+    return VERDICT_CODES[facts.get("verdict", Verdict.YES)]
+
+
+def _asked(given: Options, model: plumdp.exchange.IntervalModel, properties: Sequence[str]) -> Objective | Threshold:
+    """Return what is asked: the given text, or the only property that comes with the model."""
+    from plumdp.model.language.threshold import as_question
+
+    asked = chosen_properties(given.model, given.property, properties) if given.property else properties
+    if len(asked) != 1:
+        expected = f"which of these is asked: {'; '.join(asked)}" if asked else "what is asked"
+        none = "" if asked else "no property comes with the model; "
+        raise ModelError(f"{given.model}: {none}say with --property {expected}")
+    return as_question(asked[0], model)
 
 
 def _player(objective: Objective, nature: Nature | None) -> Nature:

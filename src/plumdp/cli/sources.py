@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from difflib import get_close_matches
 from fractions import Fraction
+from glob import glob
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
     from plumdp.case_studies import CaseStudy
 
 _PROPERTY_FILES = (".props", ".pctl", ".prctl")
+
+
+def complete_model(incomplete: str) -> list[str]:
+    """Return case studies and model files that begin with a text, for the completion of the shell."""
+    from plumdp.case_studies import case_study_names
+    from plumdp.model.readers.read import READERS
+
+    names = [name for name in case_study_names() if name.startswith(incomplete)]
+    files = [file for file in glob(f"{incomplete}*") if Path(file).suffix in (*READERS, ".py") or Path(file).is_dir()]
+    return names + sorted(files)
 
 
 def load_source(model: str, constants: Mapping[str, str]) -> tuple[plumdp.model.ParametricMDP, list[str]]:

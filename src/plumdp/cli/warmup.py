@@ -5,23 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+if TYPE_CHECKING:
+    from plumdp.cli.options import Options
 
 VARIABLE = "PLUMDP_WARMUP"  # of the environment: 0 if no command may start a process
 STARTED = f"kernels are compiled in the background, once, so that later runs take less ({VARIABLE}=0: never)"
 
 
-def warmup(
-    everything: Annotated[
-        bool, typer.Option("--all", help="Also what other confidence sets and relaxations need: about a minute.")
-    ] = False,
-) -> None:
-    """Compile the kernels now, so that no later run has to: for images and CI."""
+def warmup(given: Options) -> None:
+    """Compile all kernels."""
     from plumdp.cli.warming import warm_up
 
-    compiled = warm_up(everything=everything)
+    compiled = warm_up(everything=True)
     kept = f"kept in {compiled.folder}" if compiled.folder else "but no folder can be written to, so that none is kept"
     print(f"{compiled.kernels} kernels are compiled, {kept} ({compiled.seconds:.1f} s)")
 

@@ -1,0 +1,195 @@
+"""The sub-commands: where each is defined, the arguments and options that it takes, and what its help says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """What the table says of a sub-command, whose function has its name."""
+
+    module: str
+    arguments: Mapping[str, str]  # names in help by the names in ``OPTIONS``; in brackets if they may be left out
+    takes: str  # groups and options of ``OPTIONS``; with ! those that must be given
+    summary: str
+    example: str  # lines, at the end of its help
+    more: str = ""
+    words: Mapping[str, str] = {}  # where they differ from those of ``OPTIONS``
+
+
+_MODEL, _BOTH, _MAYBE = (
+    {"model": "MODEL"},
+    {"model": "MODEL", "data": "DATA..."},
+    {"model": "MODEL", "data": "[DATA...]"},
+)
+_AT = "The true parameters; a case study knows its own."
+_COUNTED = "A Parquet file for the counts. Without it, they are shown with all data they are of."
+
+COMMANDS = {
+    "info": Command(
+        "info", _MODEL, "model json",
+        "Show a model's sizes, parameters and their space, expressions, structure, properties and issues.",
+        "plumdp info betting:25",
+    ),
+    "simulate": Command(
+        "data", _MODEL, "at runs max_steps policy seed form output! force json model",
+        "Run a model at a point under uniform choices or a policy, and write the runs or their counts.",
+        "plumdp simulate betting:25 -n 10000 -o runs.parquet",
+        words={
+            "at": _AT, "runs": "How many runs; default: 1000.",
+            "policy": "The policy of the runs, as plumdp certify takes it. Default: uniform choices.",
+            "form": "Rows with the next state (transitions, the default), one row per state (trajectories), or counts.",
+            "output": "A file that ends in .parquet, .csv, .json or .jsonl; .parquet for counts.",
+        },
+    ),
+    "count": Command(
+        "data", _BOTH, "sql output force json model log",
+        "Count the transitions of logs of any size, and report what became of every row.",
+        "plumdp count betting:25 runs.parquet -o counts.parquet\n"
+        "plumdp count betting:25 counts.parquet tuesday.parquet -o counts.parquet --force\n"
+        "plumdp count betting:25 runs --sql snowflake",
+        "Files of counts are added, in the order in which their data were collected. Ends with 4 if there are no "
+        "steps.",
+        {"output": _COUNTED},
+    ),
+    "certify": Command(
+        "certify", _BOTH, "property question result model log set",
+        "Find a policy and bounds on its value that hold with the given confidence.",
+        "plumdp certify betting:25 runs.parquet -o result\n"
+        "plumdp certify model.prism log.csv -p 'P>=0.9 [ F \"goal\" ]'\n"
+        "plumdp certify model.prism log.csv --against practice",
+        "A property with a threshold, such as P>=0.9 [ F \"goal\" ], is answered with yes, no or not yet known, and "
+        "quantile(B, P>=0.9 [ F<=B \"goal\" ]) with the least B. Ends with 0 if certified or yes, 1 if no, 3 if the "
+        "data contradict the model, 4 if nothing is certified or not yet known. With --against, yes means that the "
+        "policy is better than the other, or not worse by more than --margin, and no that it is worse.",
+    ),
+    "certify-many": Command(
+        "certify_many", {"jobs": "JOBS"}, "output force json",
+        "Certify many models and logs, listed in a file, in several processes.",
+        "plumdp certify-many jobs.toml --threads 2 -o results.parquet",
+        "A job that fails does not stop the others. Ends with 0 if all are certified, else with the worst exit code of "
+        "all.",
+        {
+            "output": "A Parquet file with a row for each result.",
+            "threads": "How many jobs run at the same time. Default: one for each core.",
+        },
+    ),
+    "check-model": Command(
+        "check", {"model": "MODEL...", "data": "DATA..."},
+        "property tie history json model log confidence confidence_set misfit",
+        "Test whether data contradict a model, or which of several candidates, and say what is wrong.",
+        "plumdp check-model betting:25 runs.parquet\nplumdp check-model tied.prism free.prism runs.parquet\n"
+        "plumdp check-model model.py:build runs.parquet -c k=0:2",
+        "Several models, or a range of a constant, are candidates: each is tested and certified with its share of the "
+        "error. All bounds hold jointly, each if its model is correct, so that you may choose a model after looking. "
+        "Ends with 0, and with 3 if the data contradict the model, or all models.",
+        {"property": "What the model is for: tests are sharp there. Repeat for more."},
+    ),
+    "advise": Command(
+        "advise", _BOTH, "property runs width max_steps output force json model log confidence confidence_set",
+        "Say where more data would help most, how wide the bounds will be, and how to sample.",
+        "plumdp advise betting:25 runs.parquet --runs 5000 -o policy.csv",
+        "Ends with 0, or with 3 if the data contradict the model.",
+        {
+            "runs": "How many more runs are planned; by default as many as there are.",
+            "width": "The distance of the bounds that is wanted; by default half of now.",
+            "max_steps": "Where new runs are cut off; by default where those of the data are.",
+            "output": "A CSV file for the sampling policy: a probability for each action.",
+        },
+    ),
+    "report": Command(
+        "report", {"model": "RESULT", "data": "[DATA...]"},
+        "title system author output force json property relaxation model log set",
+        "Write a self-contained HTML report about a result, or about a model and data.",
+        "plumdp report result --title 'Flight plan 7'\nplumdp report betting:25 runs.parquet -o report.html",
+        "A result is what plumdp certify -o writes; each of several results gets its own report. What it "
+        "shows besides is found now, from the data in the folder. For a model and data, the claim is printed as well, "
+        "and the exit code is that of plumdp certify.",
+        {
+            "model": "The folder of a result; or a model, if data come after it.",
+            "output": "Default: report.html, in the folder of the result or in this one.",
+        },
+    ),
+    "solve": Command(
+        "solve", _MODEL, "property at nature precision output values force json constant",
+        "Solve an interval model: bounds on the value that are proved, and the best policy.",
+        "plumdp solve robot.drn -p 'Pmaxmin=? [ F \"goal\" ]' -o policy.csv\nplumdp solve robot.prism -o robot.umb",
+        "In Pmaxmin the first word is the policy's, the second nature's, as in PRISM.",
+        {
+            "model": "An interval model: .umb, .tra, .drn, or a PRISM file with intervals such as [0.5,0.8]. With "
+            "--at, any other model or case study.",
+            "output": "A file for the policy (.csv, .json, .txt, .py, .rules), or for the model (.umb, .tra, .drn).",
+            "values": "Bounds on the value of each state: .csv, or the archive of --output.",
+        },
+    ),
+    "audit": Command(
+        "audit", {"result": "RESULT", "data": "[RUNS...]"},
+        "range expected plan json column state action form confidence",
+        "Value a certified policy by new runs under it alone, and say whether they contradict the certificate.",
+        "plumdp audit result fresh.parquet --range 0 50\nplumdp audit result --plan 0.05",
+        "No probability of the model is used. You may look as often as you like, and stop when you like. Ends with 0 "
+        "if the runs do not, or if there are none and --plan says how many are needed, and with 3 if they do.",
+        {
+            "data": "New runs under the policy: logs that name run and step of each row.",
+            "expected": "How many runs you announced before there were any, if they are numbered in the order in which "
+            "they were made and each had ended before the next began. A wrong guess costs width, never validity.",
+        },
+    ),
+    "verify": Command(
+        "verify", {"result": "[RESULT]", "model": "[MODEL]", "data": "[DATA...]"}, "output force json model log",
+        "Check a result from its counts to its sentence, without the code that made it.",
+        "plumdp certify betting:25 runs.parquet -o result --witness\nplumdp verify result\n"
+        "plumdp verify result betting:25 runs.parquet\nplumdp verify -o verify.pyz",
+        "If the folder has the data, bets are compared with what the data before them lead to. With MODEL, the result "
+        "is compared with your model, and with DATA also with your data, which are counted again; these use plumdp. "
+        "Prints a line for each layer, and what is trusted. Ends with 0 if all layers hold, with 1 at the first that "
+        "does not, and with 4 if something could not be compared.",
+        {
+            "result": "The folder of a result that certify -o --witness wrote.",
+            "model": "Your model, as certify takes it: space, rows, chain and policy must be its own.",
+            "data": "Your data, as certify takes them, with the options about them.",
+            "output": "Write the checker as one file that runs without plumdp.",
+        },
+    ),
+    "online": Command(
+        "online", _MODEL,
+        "property at runs width max_steps seed record checkpoint output force witness json confidence model",
+        "Learn while acting: run a model at a point, and certify a policy after each update.",
+        "plumdp online betting:25 --runs 20000 --width 5 --record record.json",
+        "The learner sees the runs, never the point. Ends with 0 if certified, 3 if the runs contradict the model, 4 "
+        "if nothing is certified, or the bounds are not as close as --width asks for.",
+        {
+            "at": _AT, "runs": "The most runs that are made; default: 10000.",
+            "width": "Stop once the bounds are this close; the claim stays valid.",
+            "output": "A folder for a certificate of the policy at the end, which read_result opens; or a file for the "
+            "policy: .csv, .json, .txt, .py or .rules.",
+        },
+    ),
+    "plot": Command(
+        "plot", {"kind": "KIND"} | _MAYBE, "output! axes fix at force json property model log set",
+        "Draw bounds of relaxations, the region, expressions, the policy, advice, the model, residuals, or learning.",
+        "plumdp plot ladder betting:25 runs.parquet -o ladder.png\n"
+        "plumdp plot policy result --axes money,step -o policy.svg",
+        "MODEL may also be the folder of a saved result, and for online records of plumdp online. Kinds: ladder (what "
+        "each relaxation certifies), region (the parameters that explain the data), expressions (each unknown "
+        "probability), policy (over two state variables), advice (where more data help), model (a small one as a "
+        "graph), residuals (where data and model differ), online (bounds over runs). Ends with 0, or with 3 if the "
+        "data contradict the model.",
+        {"output": "The picture: .png, .svg or .pdf.", "at": "Of a region: the true parameters."},
+    ),
+    "warmup": Command(
+        "warmup", {}, "",
+        "Compile the kernels now, so that no later run has to: for images and CI.",
+        "plumdp warmup",
+    ),
+}  # fmt: skip
+
+REMOVED = {  # what to type in place of commands that there were
+    "compare": "plumdp certify MODEL DATA... --relaxation all",
+    "compare-models": "plumdp check-model MODEL... DATA...",
+    "counts-sql": "plumdp count MODEL TABLE --sql DIALECT",
+    "export": "plumdp certify MODEL DATA... -o FILE, or plumdp solve MODEL -o FILE",
+    "improve": "plumdp certify MODEL DATA... --against practice",
+    "policy": "plumdp certify MODEL DATA... --policy FILE",
+}

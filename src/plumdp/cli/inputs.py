@@ -1,0 +1,239 @@
+"""Reads models, properties and data as options say, and learns from them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import plumdp
+from plumdp.base.errors import DataError, ModelError
+from plumdp.base.vocabulary import Sampling, Sets
+from plumdp.cli.invocation import is_shared, where_given
+from plumdp.cli.options import OPTIONS, Options
+from plumdp.cli.progress import LOGGER
+from plumdp.cli.sources import chosen_properties, load_source, read_properties
+from plumdp.cli.texts import ranges
+
+if TYPE_CHECKING:
+    from plumdp.model.language.threshold import Threshold
+    from plumdp.model.objective import Objective
+    from plumdp.model.question import Asked
+
+_ORDERS, _NAMES = ("order", "expected"), ("column", "state", "action", "form")
+_OF_ALL_DATA = ("sampling", "keep_going")  # may be said of files of counts too
+
+
+def each_model(given: Options) -> list[Options]:
+    """Return the same with single values of constants, for each combination of values of ranges such as N=4:6."""
+    return [replace(given, constant=values) for values in ranges(given.constant)]
+
+
+def name_of_model(given: Options) -> str:
+    """Return the model with its constants, for people."""
+    return " ".join([given.model, *(f"{name}={value}" for name, value in given.constant.items())])
+
+
+def load_model(given: Options) -> tuple[plumdp.model.ParametricMDP, list[str]]:
+    """Return the model and the properties that come with it."""
+    from plumdp.model.language.constraint import cut_model
+
+    LOGGER.info("reading the model %s", name_of_model(given))
+    first, *others = ranges(given.constant)
+    if others:
+        raise ModelError(
+            "--constant: this command takes one value for each constant; certify, check-model and info take ranges"
+        )
+    read, properties = load_source(given.model, first)
+    try:
+        return cut_model(read, given.space), properties
+    except ModelError as error:
+        raise ModelError("--space: ", *error.args) from None
+
+
+def load_interval_model(given: Options) -> tuple[plumdp.exchange.IntervalModel, list[str]]:
+    """Return an interval model, or a parametric one at a point, and the properties that come with it."""
+    from plumdp.case_studies import is_case_study
+
+    if given.at or is_case_study(given.model):
+        read, properties = load_model(given)
+        return plumdp.exchange.model_at(read, given.at or plumdp.case_study(given.model).true_point), properties
+    LOGGER.info("reading the model %s", given.model)
+    path = Path(given.model)
+    if not path.is_file():
+        raise ModelError(f"{given.model}: there is no such file, and no case study of this name (try betting:50)")
+    return plumdp.exchange.read_interval_model(path, constants=given.constant), read_properties(path)
+
+
+def load_texts(given: Options) -> tuple[plumdp.model.ParametricMDP, list[str]]:
+    """Return the model, and what is asked of it as texts: those given, its only property, or all that come with it."""
+    read, properties = load_model(given)
+    asks_all = [*given.property] == ["all"]
+    if given.property and not asks_all:
+        return read, chosen_properties(given.model, given.property, properties)
+    if not properties:
+        raise ModelError(f"{given.model}: no property comes with the model; say with --property what is asked")
+    if not asks_all and len(properties) > 1:
+        texts = "; ".join(properties)
+        raise ModelError(f"{given.model}: say with --property which of these is asked, or all: {texts}")
+    return read, properties
+
+
+def load_objectives(given: Options) -> tuple[plumdp.model.ParametricMDP, tuple[Objective, ...]]:
+    """Return the model, and what is asked: values, and no thresholds."""
+    from plumdp.model.language.property import as_objectives
+
+    read, texts = load_texts(given)
+    return read, as_objectives(texts, read)
+
+
+def load_objective(given: Options) -> tuple[plumdp.model.ParametricMDP, Objective]:
+    """Return the model, and the one value that is asked."""
+    if len(given.property) > 1:
+        raise DataError("--property: this command answers one; give one")
+    read, (objective,) = load_objectives(given)
+    return read, objective
+
+
+def load_questions(given: Options) -> tuple[plumdp.model.ParametricMDP, tuple[Objective | Threshold, ...]]:
+    """Return the model, and what is asked of it, where thresholds such as P>=0.9 may be among the properties."""
+    from plumdp.model.language.property import as_objectives
+    from plumdp.model.language.threshold import as_question, is_threshold
+
+    read, texts = load_texts(given)
+    as_objectives([text for text in texts if not is_threshold(text)], read)  # refuses what is asked twice
+    return read, tuple(as_question(text, read) for text in texts)
+
+
+def objective_of(question: Objective | Threshold) -> Objective:
+    """Return what is asked, or whose value is compared with a threshold."""
+    from plumdp.model.language.threshold import Threshold
+
+    return question.objective if isinstance(question, Threshold) else question
+
+
+def require_data(given: Options) -> None:
+    """Refuse to go on without data, in commands that also take a saved result or a finished model."""
+    if not given.data:
+        raise DataError(f"{given.model}: give data after the model, or the folder of a result that certify -o wrote")
+
+
+def read_data(given: Options, model: plumdp.model.ParametricMDP) -> plumdp.TransitionCounts:
+    """Return the sum of files of counts, or the counts of logs; say of which model, if they do not fit one of a range.
+
+    A warning on standard error says if there are none: bounds are then those of the space.
+    """
+    from plumdp.result.data_quality import DataQuality
+
+    try:
+        counts = _read(given, model)
+    except DataError as error:
+        raise DataError(*([f"{name_of_model(given)}: "] if given.constant else []), *error.args) from None
+    if absence := DataQuality(counts.total, counts.report).absence:
+        print(f"warning: {absence}", file=sys.stderr)
+    return counts
+
+
+def _read(given: Options, model: plumdp.model.ParametricMDP) -> plumdp.TransitionCounts:
+    from plumdp.data.duckdb_tables import find_files
+    from plumdp.data.files import is_counts_file
+
+    files = find_files(given.data)
+    if is_counts_file(files[0]):
+        for name, about in OPTIONS.items():
+            if about.group == "log" and name not in _OF_ALL_DATA and getattr(given, name):
+                _refuse(name, files[0])
+        return _claiming(given.sampling, files, _added(model, files))
+    LOGGER.info("reading the data")
+    return plumdp.read_log(
+        model,
+        given.data,
+        columns=given.column,
+        states=given.state,
+        actions=given.action,
+        form=given.form,
+        sampling=given.sampling or "adaptive",
+        order=given.order,
+        expected=given.expected,
+        on_unmatched="report" if given.keep_going else "error",
+        cut_off=given.cut_off,
+        steps=given.steps,
+        rejected=given.rejected,
+    ).counts
+
+
+def _refuse(name: str, file: str) -> None:
+    """Refuse an option that can only be said of a log, unless it is said for all commands."""
+    if is_shared(name):
+        return
+    why = "which keeps what was said when the log was counted; leave it out"
+    if name in _ORDERS:
+        why = f"which keeps the order that it was counted with; count the log again with --{name}"
+    elif name in _NAMES:
+        why = "in which nothing has another name; leave it out"
+    raise DataError(f"{where_given(name)}: {file} is a file of counts, {why}, or give the log itself")
+
+
+def _added(model: plumdp.model.ParametricMDP, files: Sequence[str]) -> plumdp.TransitionCounts:
+    """Return the sum of files of counts, in the order in which their data were collected.
+
+    Files that have data in common are refused by their names.
+    """
+    from plumdp.data.same_files import refuse_same_files, refuse_same_parts
+
+    refuse_same_files(files)
+    counts = [plumdp.read_counts(model, file) for file in files]
+    for (one, first), (other, second) in combinations(zip(files, counts, strict=True), 2):
+        try:
+            refuse_same_parts(first.parts, second.parts)
+        except DataError as error:
+            raise DataError(f"{one} and {other}: ", *error.args) from None
+    return sum(counts[1:], counts[0])
+
+
+def _claiming(
+    sampling: Sampling | None, files: Sequence[str], counts: plumdp.TransitionCounts
+) -> plumdp.TransitionCounts:
+    """Return counts of which no more is said than when they were counted."""
+    from plumdp.data.counts import weaker
+
+    if sampling is not None and weaker(sampling, counts.sampling) != sampling:
+        if is_shared("sampling"):
+            return counts
+        was, log = f"{files[0]} was counted as {counts.sampling}", "the log again"
+        if len(files) > 1:
+            was, log = f"the sum of {len(files):,} files of counts is {counts.sampling}", "all logs at once"
+        raise DataError(
+            f"{where_given('sampling')} {sampling}: {was}, which claims less; if the stronger claim is true, count "
+            f"{log} with --sampling {sampling}"
+        )
+    if sampling is None or sampling == counts.sampling:
+        return counts
+    kept = None if counts.pilot is None or counts.pilot.is_planned else counts.pilot
+    # who takes back that the length was planned has no bets for it
+    return replace(counts, sampling=sampling, pilot=kept)
+
+
+def learn(given: Options, model: plumdp.model.ParametricMDP, asked: Sequence[Asked]) -> plumdp.Learned:
+    """Return what the data say about the parameters."""
+    return learn_from(given, model, read_data(given, model), asked)
+
+
+def learn_from(
+    given: Options, model: plumdp.model.ParametricMDP, counts: plumdp.TransitionCounts, asked: Sequence[Asked]
+) -> plumdp.Learned:
+    """Return what counts say about the parameters."""
+    LOGGER.info("learning from %s steps", f"{counts.total:,}")
+    return plumdp.learn(
+        model,
+        counts,
+        objectives=asked,
+        confidence=given.confidence,
+        confidence_set=cast("Sets | None", given.confidence_set),  # learn refuses what is not in its table
+        misfit=given.misfit,
+        evidence=given.evidence,
+        witness=given.witness,
+    )

@@ -1,0 +1,145 @@
+"""Writes results where ``--output`` says: to a folder, or to a file for other tools, by what its name ends in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import plumdp
+from plumdp.base.errors import DataError
+from plumdp.cli.options import Options
+from plumdp.model.text import number_of
+
+
+def is_model_file(path: Path | None) -> bool:
+    """Return whether a file takes an interval model, by its ending."""
+    from plumdp.exchange.write_intervals import INTERVAL_WRITERS
+
+    return path is not None and path.suffix.lower() in INTERVAL_WRITERS
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether a name is that of a file for other tools, and not of a folder."""
+    from plumdp.exchange.policy_files import POLICY_WRITERS
+
+    return is_model_file(path) or path.suffix.lower() in POLICY_WRITERS
+
+
+def require_output(given: Options) -> None:
+    """Refuse a folder or files that cannot be written, before any work is done."""
+    from plumdp.result.folder import require_folder
+
+    if given.witness and (given.output is None or _is_file(given.output)):
+        raise DataError("--witness: name with --output the folder that the witness is written to")
+    if given.output is not None and not _is_file(given.output):
+        require_folder(given.output, force=given.force)
+    require_files(given)
+
+
+def require_files(given: Options) -> None:
+    """Refuse files that cannot be written, or whose names say nothing of what they would be."""
+    from plumdp.exchange.policy_files import VALUE_ENDINGS
+
+    values = given.values
+    if given.output is not None and _is_file(given.output):
+        require_new(given.output, force=given.force)
+    if values is not None and values.suffix.lower() not in VALUE_ENDINGS:
+        raise DataError(f"--values {values}: values are written to files that end in {' or '.join(VALUE_ENDINGS)}")
+    if values is not None and values.suffix.lower() == ".umb" and values != given.output:
+        raise DataError(f"--values {values}: an archive holds the model as well; write it with --output {values}")
+    if values is not None and values != given.output:
+        require_new(values, force=given.force)
+
+
+def require_new(path: Path, *, force: bool) -> None:
+    """Refuse a file that cannot be written, or that is there already unless it may be replaced."""
+    from plumdp.result.folder import require_file
+
+    require_file(path)
+    if path.exists() and not force:
+        raise DataError(f"{path} already exists; choose another file, or replace it with --force")
+
+
+def write_results(given: Options, learned: plumdp.Learned, certificates: Sequence[plumdp.Certificate]) -> None:
+    """Write certificates and what they were concluded from to a folder, or what a file and ``--values`` take of one."""
+    from plumdp.result import folder
+
+    is_file = given.output is not None and _is_file(given.output)
+    if is_file or given.values is not None:
+        if len(certificates) > 1:
+            raise DataError(f"{given.output or given.values}: a file is about one property; ask one, or name a folder")
+        _write_files(given, learned, certificates[0].policy)
+    if given.output is None or is_file:
+        return
+    is_on_disk = learned.model.graph.levels is not None  # too large to be kept, and there is nothing to explain
+    results = [(each, plumdp.explain(learned, each) if is_on_disk else None) for each in certificates]
+    data = None if is_on_disk else (learned.model, learned.counts)
+    witnesses = [witness_of(learned, each) for each in certificates] if given.witness else []
+    folder.write_results(results, given.output, data=data, witnesses=witnesses, force=given.force)
+
+
+def witness_of(learned: plumdp.Learned, certificate: plumdp.Certificate) -> str:
+    """Return the witness of a certificate, or nothing after a warning on standard error why it has none."""
+    try:
+        return plumdp.decisions.make_witness(learned, certificate)
+    except DataError as error:
+        print(f"warning: {error}", file=sys.stderr)
+        return ""
+
+
+def _write_files(given: Options, learned: plumdp.Learned, policy: plumdp.PolicyTable) -> None:
+    """Write intervals of what was learned, the policy, or bounds on its values in all states."""
+    from plumdp.result.certificate import percent
+
+    written = []
+    if is_model_file(given.output):
+        model = plumdp.exchange.interval_model(learned)
+        claim = f"the true probabilities lie in the intervals with confidence {percent(1 - learned.error)}"
+        claim = "without a guarantee" if learned.bounds.guarantee == "none" else claim
+        claim = f"MODEL CONTRADICTED: {learned.conflict}" if learned.conflict is not None else claim
+        written.append(f"{write_model(model, given.output)}; {claim}")
+    if given.output is not None:
+        written += write_policy(policy, given.output)
+    if given.values is not None:
+        _write_values(learned, policy, given.values)
+        written.append(
+            f"{given.values}: bounds on the policy's value in {number_of(len(policy), 'state')}, by intervals"
+        )
+    if not given.json:
+        print("\n".join(written))
+
+
+def write_model(model: plumdp.exchange.IntervalModel, file: Path | None) -> str:
+    """Write an interval model, and say so."""
+    assert file is not None
+    plumdp.exchange.write_interval_model(model, file)
+    return f"{file}: interval model, {number_of(model.graph.n_states, 'state')}"
+
+
+def write_policy(policy: plumdp.PolicyTable, file: Path) -> list[str]:
+    """Write a policy to a file, or to an archive that can hold it, and say so."""
+    is_archive = is_model_file(file)
+    if is_archive and (file.suffix.lower() != ".umb" or policy.graph.memory is not None):
+        return []
+    plumdp.exchange.write_policy(policy, file)
+    is_tree = file.suffix.lower() in (".py", ".rules")
+    size = f", {policy.tree.size}, checked in every state" if is_tree else ""
+    return [f"{file}: policy, {number_of(len(policy), 'state')}{size}"]
+
+
+def write_policy_file(policy: plumdp.PolicyTable, path: Path) -> bool:
+    """Write a policy if a path is that of a file, and return whether it is."""
+    return _is_file(path) and bool(write_policy(policy, path))
+
+
+def _write_values(learned: plumdp.Learned, policy: plumdp.PolicyTable, file: Path) -> None:
+    """Write bounds on the policy's value in each state: nature at its worst and at its best."""
+    from plumdp.certifying.pipeline import relax
+
+    question = learned.questions[0]
+    intervals = relax(learned, "rectangular", question.model)
+    worst = plumdp.stages.evaluate(intervals, policy, question.objective, nature="robust")
+    best = plumdp.stages.evaluate(intervals, policy, question.objective, nature="optimistic")
+    low, high = (worst, best) if question.objective.direction == "max" else (best, worst)
+    plumdp.exchange.write_values(intervals.graph, low.lower, high.upper, file)

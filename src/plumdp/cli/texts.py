@@ -1,0 +1,118 @@
+"""Reads texts that options take: pairs, mappings of the columns of a log, evidence, and ranges of constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+
+from plumdp.base.errors import DataError, ModelError
+
+_MOST_VALUES = 1000  # of a range
+
+
+def pairs(flag: str, texts: Sequence[str]) -> dict[str, str]:
+    """Return the values by name that texts NAME=VALUE give."""
+    values = {}
+    for text in ",".join(texts).split(",") if texts else []:
+        name, equals, value = text.partition("=")
+        if not (name.strip() and equals and value.strip()):
+            raise ModelError(f"{flag} {text}: write NAME=VALUE")
+        values[name.strip()] = {"true": "1", "false": "0"}.get(value.strip(), value.strip())
+    return values
+
+
+def ranges(constants: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return values of constants by name, for each combination of values that ranges such as 4:6 have.
+
+    >>> ranges({"N": "4:6", "K": "1"})
+    [{'N': '4', 'K': '1'}, {'N': '5', 'K': '1'}, {'N': '6', 'K': '1'}]
+    """
+    lists = [_values(f"--constant {name}={value}", value) for name, value in constants.items()]
+    return [dict(zip(constants, chosen, strict=True)) for chosen in product(*lists)]
+
+
+def _values(given: str, text: str) -> list[str]:
+    """Return the values of LOW:HIGH or LOW:STEP:HIGH, both ends included; or the value itself."""
+    parts = text.split(":")
+    if len(parts) == 1:
+        return parts
+    try:
+        low, step, high = (Fraction(part) for part in (parts if len(parts) == 3 else (parts[0], "1", parts[-1])))
+    except (ValueError, ZeroDivisionError):
+        raise ModelError(f"{given}: a range is LOW:HIGH or LOW:STEP:HIGH, such as 4:6 or 4:2:10") from None
+    if len(parts) > 3 or step <= 0 or low > high:
+        raise ModelError(f"{given}: a range goes up from LOW to HIGH in steps above 0, such as 4:6 or 4:2:10")
+    n_values = int((high - low) / step) + 1
+    if n_values > _MOST_VALUES:
+        raise ModelError(f"{given}: this range has {n_values:,} values; take at most {_MOST_VALUES:,}")
+    return [str(low + number * step) for number in range(n_values)]
+
+
+def willingness_of(text: str) -> tuple[float, float]:
+    """Return the ends of a text FROM:TO."""
+    try:
+        start, end = map(float, text.split(":"))
+    except ValueError:
+        raise DataError(f"--willingness {text}: write FROM:TO, such as 0:50000") from None
+    return start, end
+
+
+def evidence_of(texts: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return successes and trials by expression, of texts such as p=34/210.
+
+    >>> evidence_of(["p=34/210", "1 - q = 5/10"])
+    {'p': (34, 210), '1 - q': (5, 10)}
+    """
+    studies: dict[str, tuple[int, int]] = {}
+    for text in texts:
+        expression, _, counts = (part.strip() for part in text.rpartition("="))
+        successes, _, trials = (part.strip() for part in counts.partition("/"))
+        if not (expression and successes.isdecimal() and trials.isdecimal()):
+            raise DataError(f"--evidence {text}: write EXPRESSION=SUCCESSES/TRIALS, such as p=34/210")
+        if expression in studies:
+            raise DataError(f"--evidence {text}: {expression} is given twice; add up successes and trials")
+        studies[expression] = int(successes), int(trials)
+    return studies
+
+
+def state_maps(texts: Sequence[str]) -> dict[str, str | list[float]]:
+    """Return the mappings that texts NAME=EXPRESSION or NAME=[EDGE, EDGE, …] give.
+
+    >>> state_maps(["x=floor(lon / 0.5)", "battery=[0, 20, 60, 100]"])
+    {'x': 'floor(lon / 0.5)', 'battery': [0.0, 20.0, 60.0, 100.0]}
+    """
+    maps: dict[str, str | list[float]] = {}
+    for text in texts:
+        name, equals, given = (part.strip() for part in text.partition("="))
+        if not (name.isidentifier() and equals and given):
+            raise DataError(f"--state {text}: write NAME=EXPRESSION, such as 'x=floor(lon / 0.5)', or NAME=[0, 20, 60]")
+        if name in maps:
+            raise DataError(f"--state {name}: this variable has two mappings; give one")
+        maps[name] = _edges(text, given[1:-1]) if given[0] == "[" and given[-1] == "]" else given
+    return maps
+
+
+def action_map(text: str) -> str | dict[str, str] | list[str]:
+    """Return the expression of a text, the table {NAME=ACTION, …}, or the list [ACTION, …] of the actions 0, 1, 2, … .
+
+    >>> action_map("{FULL=full, HALF=half}"), action_map("[left, right]"), action_map("lower(Command)")
+    ({'FULL': 'full', 'HALF': 'half'}, ['left', 'right'], 'lower(Command)')
+    """
+    brackets = text.strip()[:1] + text.strip()[-1:]
+    if brackets not in ("{}", "[]"):
+        return text
+    entries = [entry.strip() for entry in text.strip()[1:-1].split(",")]
+    if brackets == "[]":
+        return entries
+    pairs = [[part.strip() for part in entry.partition("=")] for entry in entries]
+    if not all(called and action for called, _, action in pairs):
+        raise DataError(f"--action {text}: write {{NAME=ACTION}} for what the log calls actions, such as {{FULL=full}}")
+    return {called: action for called, _, action in pairs}
+
+
+def _edges(text: str, edges: str) -> list[float]:
+    try:
+        return [float(edge) for edge in edges.split(",")]
+    except ValueError:
+        raise DataError(f"--state {text}: the edges of bins are numbers, such as [0, 20, 60, 100]") from None
