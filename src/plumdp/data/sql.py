@@ -113,7 +113,7 @@ def counts_query(
 
     ``sampling`` and ``order`` say how the log came about and in what order its runs are, as in ``read_log``. If that is
     known, and ``pilot`` is not False, the query also counts how often each row is in the first 4, 16, … runs
-    (``n_first_16`` and so on), and all runs (``n_runs``; ``n_unordered_runs`` if nothing was said of their order).
+    (``n_first_4`` and so on), and all runs (``n_runs``; ``n_unordered_runs`` if nothing was said of their order).
     ``read_log`` with the same ``sampling`` finds that.
     The column ``episode``, which a log of transitions then needs too, must sort in the order of the runs: numbers do,
     texts such as "run 10" do not. The rows of such a table are in no order, so that ``order="time"`` is refused.
