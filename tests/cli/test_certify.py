@@ -250,8 +250,8 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
     assert pl.read_counts(model, out).pilot.expected == 1000
     said = run("count", "betting:5", log, "-o", out, "--force", "--sampling", "trajectories")
     assert said.endswith(
-        "2,400 steps, counted, with bets after the first 4, 16, 64, 79, 143, 195, …, 399 (the runs are independent, all "
-        "under one policy, and were numbered without looking at how they went)\n"
+        "2,400 steps, counted, with bets after the first 4, 16, 64, 79, 143, 195, …, 399 (the runs are independent, "
+        "all under one policy, and were numbered without looking at how they went)\n"
     )
     assert_same_moments(pl.read_counts(model, out), expected)
     assert "n_first_16384" in run("count", "betting:5", "log", "--sql", "duckdb", "--order", "runs")

@@ -1,6 +1,7 @@
 """Several objectives from one set: they divide the error of the half-spaces, hold jointly, and say so."""
 
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,9 +9,8 @@ from constraints import half_spaces_of
 from refusals import refused
 
 import plumdp as pl
-from plumdp.confidence.bets import Direction
 from plumdp.confidence.likelihood import likelihood_set
-from plumdp.solver.coupled.gradient import policy_gradient
+from plumdp.learning.directions import value_directions
 
 P, Q = pl.parameters("p", "q")
 POINT = {"p": Fraction(1, 2), "q": Fraction(1, 3)}
@@ -69,12 +69,8 @@ def test_each_objective_has_an_equal_part_of_the_error_of_half_spaces():
     found = half_spaces_of(learned.bounds)
     error, sides = learned.budget.error_of_set(1 - confidence), found.bets.sides
     assert {(side.direction, side.sign) for side in sides} == {*product(range(3), (1, -1))}
-    for number, (text, direction) in enumerate(zip(TEXTS, learned.bounds.directions, strict=True)):
-        objective = pl.parse_property(text, MODEL)
-
-        def same(point, direction=direction, objective=objective):
-            return [Direction(policy_gradient(MODEL, direction.policy, objective, point)[1])]
-
+    for number, text in enumerate(TEXTS):
+        same = value_directions([pl.model.ask(text, MODEL)], {})
         alone = half_spaces_of(likelihood_set(MODEL, COUNTS, error=error / 3, directions=same))
         its = [i for i, side in enumerate(sides) if side.direction == number]
         assert found.rows[its] == pytest.approx(alone.rows, rel=1e-9)
