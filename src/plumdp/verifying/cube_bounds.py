@@ -44,8 +44,9 @@ def bound_on_cube(given: Terms, cuts: Cuts, radius: float | None = None, *, enou
     better = _with(given, constant, beta, cuts, point, radius)
     if better.bound < enough and cuts.is_flat[list(constant)].any():
         corner = _with(given, _at_corner(given, constant, cuts), beta, cuts, point, radius)
-        better = max(better, corner, key=lambda each: each.bound)
-    return better if better.bound >= found.bound else replace(found, point=point)
+        better = corner if corner.bound >= better.bound else better
+    better = better if better.bound >= found.bound else found
+    return replace(better, point=point, score=found.score)
 
 
 def _at_corner(given: Terms, constant: dict[int, Terms], cuts: Cuts) -> dict[int, Terms]:
