@@ -20,10 +20,10 @@ from mapping_oracle import known
 
 import plumdp as pl
 from plumdp.data.duckdb_tables import column_types, connect, write_parquet
+from plumdp.data.frames import _Result, open_spark
 from plumdp.data.logs import read_log
 from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.mapping_sql import mapped_sql
-from plumdp.data.spark_logs import _Result, open_spark
 from plumdp.data.sql import counts_query, select_sql
 
 pytestmark = pytest.mark.slow

@@ -13,8 +13,7 @@ from repetitions import CRITICAL, ERROR, REPETITIONS
 import plumdp as pl
 from plumdp.confidence import bounded_means
 from plumdp.confidence.bounded_means import FRACTIONS, Tally, log_capital, numbers_to_exclude
-from plumdp.data.followed_runs import choices_of, taken_somewhere
-from plumdp.data.returns import ends_of, reach_returns, reward_returns
+from plumdp.data.returns import choices_of, ends_of, reach_returns, reward_returns, taken_somewhere
 from plumdp.data.trajectories import record
 from plumdp.data.whole_runs import read_whole_runs
 from plumdp.model.language.property import as_objective

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 import plumdp as pl
-from plumdp.data.followed_runs import choices_of, taken_somewhere
-from plumdp.data.returns import ends_of, range_of, reach_returns, reward_returns
+from plumdp.data.returns import choices_of, ends_of, range_of, reach_returns, reward_returns, taken_somewhere
 from plumdp.data.trajectories import record
 from plumdp.data.whole_runs import read_whole_runs
 from plumdp.decisions import audit, runs_to_audit

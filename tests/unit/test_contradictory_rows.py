@@ -86,7 +86,7 @@ def test_one_contradiction_takes_away_one_step_and_the_one_that_leads_to_it():
         "gap in steps": 1,
         "repeated step": 2,
     }
-    assert report.worst["repeated step"] == ["episode 1, step 2 (2 rows: heads=1 in row 3, heads=0 in row 4)"]
+    assert [*report.worst["repeated step"]] == ["episode 1, step 2 (2 rows: heads=1 in row 3, heads=0 in row 4)"]
     assert report.assuming == (
         "rows with the same run and step are records of one step, and whether they contradict each other does not "
         "depend on where steps led",
@@ -99,7 +99,7 @@ def test_a_pair_is_told_by_the_columns_of_the_log_and_its_files(tmp_path):
         (tmp_path / file).write_text(f"pump,the step,heads,action,next_heads\n70,3,0,go,{x}\n{rows}")
     columns = {"episode": "pump", "step": "the step"}
     report = read_log(COIN, tmp_path, columns=columns, **ANYHOW).report
-    assert report.worst["repeated step"] == [
+    assert [*report.worst["repeated step"]] == [
         "episode 70, step 3 (2 rows: next_heads=1 in row 1 of a.csv, next_heads=0 in row 1 of b.csv)"
     ]
 

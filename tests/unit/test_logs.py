@@ -444,7 +444,7 @@ def test_the_report_names_the_worst_offenders_first():
     assert [line.rpartition("(")[2] for line in report.worst["unknown state"]] == [
         f"{n}×)" for _, n in valuations.most_common(3)
     ]
-    assert report.worst["unknown action"] == ["'fly' (6×)"]
+    assert [*report.worst["unknown action"]] == ["'fly' (6×)"]
     assert str(report).splitlines()[0] == f"{len(rows):,} rows of transitions: {len(rows) - 20:,} matched, 20 rejected"
 
 
@@ -605,7 +605,7 @@ def test_gzip_and_nested_json_values_are_read_as_text(tmp_path):
         file.write("\n".join(json.dumps(r) for r in [row, row | {"place_x": 0}]))
     report = read_log(LAMP, tmp_path / "log.json.gz", on_unmatched="report").report
     assert (report.matched, report.rows["unreadable state"]) == (1, 1)
-    assert report.worst["unreadable state"] == [
+    assert [*report.worst["unreadable state"]] == [
         "(place_x=[1], lit=false, mode=rest) 'rest' → (place_x=0, lit=0, mode=rest) (1×, row 1)"
     ]
 

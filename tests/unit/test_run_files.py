@@ -10,8 +10,8 @@ from log_models import LAMP, rows_of
 
 import plumdp as pl
 from plumdp.data import run_files
-from plumdp.data.log_files import describe_files
 from plumdp.data.run_files import write_runs
+from plumdp.data.same_files import describe_files
 from plumdp.model.policy import policy_weights
 
 POINT, RUNS = {"p": 0.6}, {"rng": 3, "max_steps": 9}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import plumdp
 from plumdp.base.errors import DataError
+from plumdp.base.json_values import json_value
 from plumdp.base.vocabulary import Dialect, Form, NoBets, Status
 from plumdp.cli.inputs import load_model, read_data
 from plumdp.cli.options import Options
@@ -125,7 +126,7 @@ def _manifest(counts: plumdp.TransitionCounts, output: Path | None) -> dict[str,
         "choices_tried": int((counts.visits > 0).sum()),
         "sampling": counts.sampling,
         "pilot": pilot and {"end": pilot.end, "lengths": pilot.lengths, "rests_on": pilot.rests_on},
-        "data": [{"name": data} if isinstance(data, str) else data.to_dict() for data in contents(counts)],
+        "data": [{"name": data} if isinstance(data, str) else json_value(data) for data in contents(counts)],
         "report": report and {key: told for key, told in report.to_dict().items() if key != "files"},
     }
 

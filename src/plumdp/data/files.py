@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError, Option, require_path
+from plumdp.base.json_values import read_as
 from plumdp.data.counts import CountArray, HasCounts, Pilot, TransitionCounts, counts_of, other_model, with_number
 from plumdp.data.duckdb_tables import (
     Block,
@@ -25,7 +26,7 @@ from plumdp.data.duckdb_tables import (
     write_parquet,
 )
 from plumdp.data.report import report_from
-from plumdp.data.same_files import part_from
+from plumdp.data.same_files import DataPart
 from plumdp.data.seen import Seen
 from plumdp.data.time_parts import TimeParts
 from plumdp.model.graph import Graph, Indices
@@ -122,7 +123,7 @@ def _read(path: str | Path, graph: Graph) -> TransitionCounts:
     dense = {name: _dense(graph, block["transition"], n) for name, n in block.items() if name != "transition"}
     firsts = [name for name in dense if name == "pilot" or name.startswith("moment_")]
     seen = {name: Seen.from_columns(dense[name], i, dense) for i, name in enumerate(("n", *firsts))}
-    pilot, parts = _pilot(seen, about.get("pilot")), tuple(map(part_from, about["parts"]))
+    pilot, parts = _pilot(seen, about.get("pilot")), read_as(tuple[DataPart, ...], about["parts"], "parts")
     time = _time([n for name, n in dense.items() if name.startswith("time_")], about.get("time"))
     return TransitionCounts(graph, dense["n"], about["sampling"], pilot, report, parts, seen["n"].rewards, time)
 

@@ -30,7 +30,6 @@ from plumdp.data.columns import (
 )
 from plumdp.data.counts import CountArray, exact_sum, require_countable
 from plumdp.data.duckdb_tables import Block
-from plumdp.data.hints import action_hint, state_hint
 from plumdp.data.log_pilots import Moments
 from plumdp.data.mappings import StateMapping
 from plumdp.data.matching import Kinds, Matcher, numbered_actions, row_counts
@@ -39,7 +38,7 @@ from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kin
 from plumdp.data.reward_values import RewardFault, add_sums, find_fault
 from plumdp.data.seen import Seen
 from plumdp.data.time_parts import Recorder
-from plumdp.data.values import shown
+from plumdp.data.values import action_hint, shown, state_hint
 from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.learned_rewards import LearnedRewards
 
@@ -263,14 +262,14 @@ class TransitionCounter:
         ``find`` says in which row each of some offenders is found first, or nothing where that is not known.
         """
         offenders = [each for kind, found in self._offenders.items() for each in self._worst(kind, found)]
-        worst: dict[Kind, Sequence[str]] = {kind: [] for kind in self._offenders}
+        worst: dict[Kind, tuple[str, ...]] = dict.fromkeys(self._offenders, ())
         rows = find(offenders) if find is not None and offenders else [""] * len(offenders)
         for each, row in zip(offenders, rows, strict=True):
             first = f", {'first in ' if each.n > 1 else ''}{row}" if row else ""
-            worst[each.kind] = [*worst[each.kind], f"{each.name} ({each.n:,}×{first})"]
-        worst["gap in steps"] = [str(episode) for episode in broken]
-        worst["repeated step"] = [str(step) for step in repeated]
-        worst["no episode or step"] = [unread] if unread else []
+            worst[each.kind] += (f"{each.name} ({each.n:,}×{first})",)
+        worst["gap in steps"] = tuple(map(str, broken))
+        worst["repeated step"] = tuple(map(str, repeated))
+        worst["no episode or step"] = (unread,) if unread else ()
         rows_of_kinds = dict(zip(KINDS, self._rows.tolist(), strict=True))
         went = 0 if self._elsewhere is None else int(self.seen.counts[self._graph.successor == self._elsewhere].sum())
         return IngestionReport(form, rows_of_kinds, worst, hints=self._hints(offenders), elsewhere=went)

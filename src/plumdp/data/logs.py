@@ -25,11 +25,19 @@ from plumdp.data.columns import (
 )
 from plumdp.data.counts import Pilot, PilotEnd, Sampling, TransitionCounts
 from plumdp.data.duckdb_tables import column_types, connect, find_files, has_rows, scan
-from plumdp.data.examples import broken_episodes, first_rows, repeated_steps, shares_names, spacing, unread_step
+from plumdp.data.examples import (
+    broken_episodes,
+    first_rows,
+    repeated_steps,
+    require_rejected,
+    shares_names,
+    spacing,
+    unread_step,
+    write_rejected,
+)
 from plumdp.data.files import is_counts_file
-from plumdp.data.frames import FRAME, frame_columns, has_order
+from plumdp.data.frames import FRAME, SPARK, frame_columns, has_order, is_spark, open_spark
 from plumdp.data.ingestion import TransitionCounter
-from plumdp.data.log_files import WHOLE, LogFile, describe_files, now
 from plumdp.data.log_pilots import (
     LogPilot,
     Moments,
@@ -41,11 +49,18 @@ from plumdp.data.log_pilots import (
 )
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.periods import in_periods, is_period, steps_of
-from plumdp.data.rejected_rows import require_rejected, write_rejected
 from plumdp.data.report import NAMED, IngestionReport, refusal, require_outcomes
 from plumdp.data.reward_values import Rewards, value_columns
-from plumdp.data.same_files import new_parts, part_of_file, refuse_copies, refuse_same_files
-from plumdp.data.spark_logs import SPARK, is_spark, open_spark
+from plumdp.data.same_files import (
+    WHOLE,
+    LogFile,
+    describe_files,
+    new_parts,
+    now,
+    part_of_file,
+    refuse_copies,
+    refuse_same_files,
+)
 from plumdp.data.steps import LogSteps, LogTable
 from plumdp.data.time_parts import RUNS_PER_PART, TimeParts, parts_at, runs_of_parts
 from plumdp.model.graph import read_only

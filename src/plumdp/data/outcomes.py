@@ -10,8 +10,16 @@ import numpy as np
 
 from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.base.rounding import FloatArray, down, up
-from plumdp.data.followed_runs import choices_of, require_start, taken_somewhere
-from plumdp.data.returns import Returns, ends_of, range_of, reach_returns, reward_returns
+from plumdp.data.returns import (
+    Returns,
+    choices_of,
+    ends_of,
+    range_of,
+    reach_returns,
+    require_start,
+    reward_returns,
+    taken_somewhere,
+)
 from plumdp.data.whole_runs import WholeRuns
 from plumdp.model.graph import BoolArray, Graph
 from plumdp.model.objective import Kind, Objective, Reach, Reward

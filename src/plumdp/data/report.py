@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
+from plumdp.base.json_values import json_value, read_as
 from plumdp.base.vocabulary import CutOff, NoBets
 from plumdp.data.columns import LogForm
-from plumdp.data.hints import NUMBERED
-from plumdp.data.log_files import LogFile, log_file_from
-from plumdp.data.same_files import ANEW
+from plumdp.data.same_files import ANEW, LogFile
+from plumdp.data.values import NUMBERED
 from plumdp.model.text import number_of, one_line
 
 Kind: TypeAlias = Literal[
@@ -46,7 +46,7 @@ CONTRADICTING: tuple[Kind, ...] = ("unknown state", "unknown next state", "impos
 """What the graph of the model says cannot happen. The other rejected rows show nothing that can be told."""
 
 NAMED = 3  # offenders of each kind
-_SEVERAL = "several forms"
+_NO_REPORT = "the report of what became of the rows of the log is not one: count the log again"
 SINGLE_ROWS = "each run has one row, and a step ends in the next row; give all files of these runs to one count"
 _REMARKS: dict[Kind, str] = {
     "impossible transition": "the model has no such edge, so it may be wrong",
@@ -95,7 +95,7 @@ class IngestionReport:
 
     form: LogForm | Literal["several forms"]
     rows: Mapping[Kind, int]  # of every kind
-    worst: Mapping[Kind, Sequence[str]]
+    worst: Mapping[Kind, tuple[str, ...]]
     files: tuple[LogFile, ...] = field(default=(), compare=False)
     read: str = field(default="", compare=False)  # date and time, in UTC
     hints: Mapping[Kind, str] = field(default_factory=dict, compare=False)  # what may be meant
@@ -170,11 +170,11 @@ class IngestionReport:
     def __add__(self, other: IngestionReport) -> IngestionReport:
         """Return the report of both logs; of what each names as worst, some of either."""
         rows: dict[Kind, int] = {kind: self.rows[kind] + other.rows[kind] for kind in KINDS}
-        worst: dict[Kind, Sequence[str]] = {}
+        worst: dict[Kind, tuple[str, ...]] = {}
         for kind in KINDS:
             pairs = zip_longest(self.worst.get(kind, ()), other.worst.get(kind, ()))
             named = dict.fromkeys(text for pair in pairs for text in pair if text is not None)
-            worst |= {kind: [*named][:NAMED]} if named else {}
+            worst |= {kind: tuple(named)[:NAMED]} if named else {}
         files = tuple(dict.fromkeys((*self.files, *other.files)))
         form = self.form if self.form == other.form else "several forms"
         hints = {**other.hints, **self.hints}
@@ -195,17 +195,10 @@ class IngestionReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report ready for JSON, with the kinds that there are."""
-        return {
-            "form": self.form,
-            "rows": {kind: n for kind, n in self.rows.items() if n},
-            "worst": {kind: [*texts] for kind, texts in self.worst.items() if texts},
-            **({"files": [file.to_dict() for file in self.files], "read": self.read} if self.read else {}),
-            **({"hints": dict(self.hints)} if self.hints else {}),
-            **({"cut_off": self.cut_off} if self.cut_off else {}),
-            **({"assuming": [*self.assuming]} if self.assuming else {}),
-            **({"no_bets": self.no_bets} if self.no_bets else {}),
-            **({"elsewhere": self.elsewhere} if self.elsewhere else {}),
-        }
+        told = {each.name: json_value(getattr(self, each.name)) for each in fields(self)}
+        told |= {name: {kind: each for kind, each in told[name].items() if each} for name in ("rows", "worst")}
+        kept = ("form", "rows", "worst", *(("files",) if self.read else ()))
+        return {name: each for name, each in told.items() if each or name in kept}
 
 
 def refusal(report: IngestionReport, n_files: int = 1, rejected: str | Path | None = None) -> tuple[str | Option, ...]:
@@ -251,30 +244,10 @@ def require_outcomes(report: IngestionReport) -> None:
 
 def report_from(given: Any) -> IngestionReport:
     """Return the report that ``IngestionReport.to_dict`` made this of; anything else is refused."""
-    if not (
-        isinstance(given, dict)
-        and {"form", "rows", "worst"} <= given.keys() <= {*IngestionReport.__dataclass_fields__}
-        and given.get("cut_off") in (None, *get_args(CutOff))
-        and given.get("no_bets") in (None, *get_args(NoBets))
-        and isinstance(given.get("files", []), list)
-        and isinstance(given.get("assuming", []), list)
-        and all(isinstance(sentence, str) for sentence in given.get("assuming", []))
-        and isinstance(given.get("read", ""), str)
-        and isinstance(given.get("hints", {}), dict)
-        and given.get("hints", {}).keys() <= {*KINDS}
-        and all(isinstance(hint, str) for hint in given.get("hints", {}).values())
-        and given["form"] in (*get_args(LogForm), _SEVERAL)
-        and all(isinstance(given[part], dict) and given[part].keys() <= {*KINDS} for part in ("rows", "worst"))
-        and all(type(n) is int and n >= 0 for n in (*given["rows"].values(), given.get("elsewhere", 0)))
-        and given.get("elsewhere", 0) <= given["rows"].get("matched", 0)
-        and all(
-            isinstance(texts, list) and all(isinstance(text, str) for text in texts)
-            for texts in given["worst"].values()
-        )
-    ):
-        raise DataError("the report of what became of the rows of the log is not one: count the log again")
-    rows = {kind: given["rows"].get(kind, 0) for kind in KINDS}
-    files = tuple(map(log_file_from, given.get("files", [])))
-    read, hints, cut_off = given.get("read", ""), given.get("hints", {}), given.get("cut_off")
-    told = given["worst"], files, read, hints, cut_off, tuple(given.get("assuming", [])), given.get("no_bets")
-    return IngestionReport(given["form"], rows, *told, given.get("elsewhere", 0))
+    try:
+        report: IngestionReport = read_as(IngestionReport, given)
+    except DataError:
+        raise DataError(_NO_REPORT) from None
+    if not {*report.rows, *report.worst, *report.hints} <= {*KINDS} or report.elsewhere > report.rows.get("matched", 0):
+        raise DataError(_NO_REPORT)
+    return replace(report, rows={kind: report.rows.get(kind, 0) for kind in KINDS})

@@ -1,17 +1,84 @@
-"""Refuses data that would be counted twice: files under two names, copies of files, and parts of counts in a sum."""
+"""Where data come from: files and other parts of counts, so that none is counted twice."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from hashlib import blake2b, file_digest, sha256
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from plumdp.base.errors import DataError
-from plumdp.data.log_files import FAR, LogFile, checked_record
 from plumdp.model.text import listing, number_of
+
+_PART = 1_000_000  # bytes at either end of a file that are hashed
+_LISTED = 100  # files; more are described together
+
+WHOLE, ENDS, FAR, MANY = (
+    "all of it",
+    "its first and last million bytes",
+    "nothing: the file is not on this computer",
+    "names, sizes and dates of all of them, not their content",
+)
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A file of a log, or many of them together; ``hashed`` says what the hash is of."""
+
+    name: str
+    size: int | None  # bytes; None if the file is far away
+    modified: str | None  # date and time, in UTC
+    hash: str  # BLAKE2b; empty if nothing was hashed
+    hashed: str
+
+    def __str__(self) -> str:
+        if self.size is None:
+            return f"{self.name} (hashed: {self.hashed})"
+        return f"{self.name}: {self.size:,} bytes, changed {self.modified}, hash {self.hash} of {self.hashed}"
+
+
+def describe_files(files: Sequence[str]) -> tuple[LogFile, ...]:
+    """Return what is known of the files of a log.
+
+    Small files are hashed as a whole, others at both ends, as reading 20 GB once more would take minutes; size and date
+    tell of most changes in between.
+    """
+    if len(files) > _LISTED and not any("://" in file for file in files):
+        return (_together(files),)
+    return tuple(_describe(file) for file in files)
+
+
+def _describe(file: str) -> LogFile:
+    if "://" in file:
+        return LogFile(file, None, None, "", FAR)
+    size, modified = _about(file)
+    state = blake2b(digest_size=16)
+    with Path(file).open("rb") as stream:
+        state.update(stream.read(2 * _PART if size <= 2 * _PART else _PART))
+        if size > 2 * _PART:
+            stream.seek(size - _PART)
+            state.update(stream.read(_PART))
+    return LogFile(file, size, modified, state.hexdigest(), WHOLE if size <= 2 * _PART else ENDS)
+
+
+def _together(files: Sequence[str]) -> LogFile:
+    listed = [(file, *_about(file)) for file in files]
+    state = blake2b("\n".join(f"{file} {size} {date}" for file, size, date in listed).encode(), digest_size=16)
+    name = f"{len(files):,} files from {files[0]} to {files[-1]}"
+    return LogFile(name, sum(size for _, size, _ in listed), max(date for *_, date in listed), state.hexdigest(), MANY)
+
+
+def _about(file: str) -> tuple[int, str]:
+    about = Path(file).stat()
+    return about.st_size, datetime.fromtimestamp(about.st_mtime, UTC).isoformat(timespec="seconds")
+
+
+def now() -> str:
+    """Return the date and time, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
 
 _FIRST = " first "  # between the key of data and how many runs or rows of these came first
 OF_FRAME = "frame "  # how the keys of data frames begin
@@ -85,12 +152,6 @@ def new_parts(steps: int, *, key: str = "", is_simulated: bool = False) -> tuple
     """
     name = number_of(steps, "simulated step") if is_simulated else f"{number_of(steps, 'step')} not read from a file"
     return (DataPart(name, key or uuid4().hex, is_simulated=is_simulated),) if steps else ()
-
-
-def part_from(given: Any) -> DataPart:
-    """Return the part that ``asdict`` made this of; anything else is refused."""
-    kinds = {"name": str, "key": str, "is_file": bool, "is_simulated": bool}
-    return DataPart(**checked_record(given, kinds, "the parts of the counts"))
 
 
 def refuse_same_parts(parts: Sequence[DataPart], others: Sequence[DataPart]) -> None:

@@ -304,24 +304,28 @@ def rows_sql(graph: Graph, form: LogForm, columns: Mapping[str, str], table: str
 
 
 def pieces_sql(run: str, step: str, file: str, table: str) -> str:
-    """Return a query for the pieces that the runs of a log lie in, by file; nothing as a step if the log has none.
+    """Return a query for the pieces that the runs of a log lie in, by file; step and file may be nothing.
 
     Of each run and file, it has how many pieces begin there, whether something is not in order (a run or step is
     missing, or a step is not above the one before), and whether the run goes on there from the file before.
     """
-    rows = select_sql({"run": run, "step": step or "0", "file": file}, table)
-    before = ", ".join(f"lag({name}) OVER () AS {name}_before" for name in ("run", "step", "file"))
-    with_before = f"SELECT *, {before}, lag(true) OVER () AS has_before FROM ({rows})"
-    is_new = "(has_before IS NULL OR run IS DISTINCT FROM run_before)"
-    disorder = (
-        "run IS NULL OR step IS NULL OR (NOT is_new AND NOT coalesce(step > step_before, false))" if step else "false"
+    names = {"run": run, **({"step": step} if step else {}), **({"file": file} if file else {})}
+    before = ", ".join(f"lag({name}) OVER () AS {name}_before" for name in names)
+    rows = f"SELECT *, {before} FROM ({select_sql(names, table)})"
+    is_new, is_not_above = (
+        "run IS DISTINCT FROM run_before",
+        "(step > step_before) IS NOT TRUE" if step else "run IS NULL",
     )
-    told = f"SELECT *, {is_new} AS is_new, ({disorder}) AS is_disorder FROM ({with_before})"
-    kept = "is_new OR is_disorder OR file IS DISTINCT FROM file_before"
-    return (
-        "SELECT run, file, sum(is_new::INTEGER) AS n, bool_or(is_disorder) AS is_disorder, "
-        f"bool_and(NOT is_new AND step = step_before + 1) AS goes_on FROM ({told}) WHERE {kept} GROUP BY run, file"
-    )
+    is_off = f"run IS NULL OR (NOT ({is_new}) AND {is_not_above})" + (" OR step IS NULL" if step else "")
+    told = {
+        "run": "run",
+        "file": "file" if file else "0",
+        "n": f"count(*) FILTER (WHERE {is_new})",
+        "is_off": f"bool_or({is_off})",
+        "goes_on": f"bool_and(NOT ({is_new}) AND step = step_before + 1)" if step else "false",
+    }
+    kept = f"{is_new} OR {is_not_above}" + (" OR file IS DISTINCT FROM file_before" if file else "")
+    return f"{select_sql(told, f'({rows})')} WHERE {kept} GROUP BY {', '.join(['run', *(['file'] if file else [])])}"
 
 
 def any_repeated_sql(columns: Mapping[str, str], table: str) -> str:

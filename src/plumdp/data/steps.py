@@ -25,18 +25,18 @@ from plumdp.data.duckdb_tables import (
     text_bytes,
     watched,
 )
-from plumdp.data.frames import FRAME, register_frame
+from plumdp.data.frames import FRAME, SPARK, register_frame
 from plumdp.data.log_pilots import Moments, SharedRun, no_order, not_numbered
 from plumdp.data.mapping_sql import DATES, IN_ORDER, NUMBERS, columns_sql, is_time, mapped_sql
 from plumdp.data.periods import moment_of, not_dates, not_whole, period_of
 from plumdp.data.same_files import OF_FRAME
-from plumdp.data.spark_logs import SPARK
 from plumdp.data.sql import Every, any_repeated_sql, count_sql, pieces_sql, rows_sql, select_sql
 from plumdp.model.graph import Graph
 
 _COUNTED, _PIECES, _LASTS = "counted", "pieces", "lasts"  # tables of counts, and of pieces of runs; last runs of stages
 _ROWS, _NUMBER = "kept_rows", "number_of_row"  # the table of rows that were kept; the number of a row, from 1
 _KEPT = 0.2 * MEMORY  # bytes of text whose rows are kept in memory, where they take two to three times as much
+_FIRST = 10_000  # rows, by which most logs show that they are in no order
 _NUMBERED = 20  # text files whose rows are numbered for examples
 
 
@@ -142,20 +142,27 @@ class LogSteps:
         return column, self.log.types[column]
 
     def arranged(self, used: Sequence[str]) -> LogSteps:
-        """Return the steps after a look at how runs lie; rows in no order are kept, as they are read several times."""
+        """Return the steps after a look at how runs lie; transitions in no order are kept, as they are read again."""
         if self.log.engine == SPARK or self.form == "counts" or (STEP not in self.columns and self.run is None):
             return self
         several = len(self.log.files) > 1 and self.run is not None
-        file, table = (quoted(FILE), self.log.table) if several else ("0", self.log.table)
+        file, table = quoted(FILE) if several else "", self.log.table
         if several and table != _ROWS:
             table = scan(self.log.connection, self.log.files, with_file=True)
+        first = f"(SELECT * FROM {self.log.table} LIMIT {_FIRST})"
+        is_off = self.run is None and self._is_off(first, "")  # then runs need not be found
+        if not (is_off or self._is_off(table, file)):
+            return replace(self, in_order=True)
+        is_kept = self.form == "transitions" and STEP in self.columns
+        return replace(self, log=self.log.kept(used) if is_kept else self.log)
+
+    def _is_off(self, table: str, file: str) -> bool:
+        """Find the pieces that runs lie in, and return whether they are not in order."""
         step = self._step_number
         self.log.run(_PIECES, pieces_sql(self._run, step, file, table))
-        pieces = f"SELECT sum(n) AS n, bool_or(is_disorder) AS is_off FROM {_PIECES} GROUP BY run"
-        ((disorder,),) = self.log.rows(f"SELECT bool_or(is_off OR n > 1) FROM ({pieces})")
-        in_order = bool(step) and not disorder and not self.log.engine
-        is_kept = STEP in self.columns and not in_order
-        return replace(self, log=self.log.kept(used) if is_kept else self.log, in_order=in_order)
+        pieces = f"SELECT sum(n) AS n, bool_or(is_off) AS is_off FROM {_PIECES} GROUP BY run"
+        ((is_off,),) = self.log.rows(f"SELECT bool_or(is_off OR n > 1) FROM ({pieces})")
+        return not step or bool(is_off) or bool(self.log.engine)
 
     @property
     def _step_number(self) -> str:

@@ -23,12 +23,12 @@ from plumdp.data.columns import (
     state_columns,
 )
 from plumdp.data.duckdb_tables import Block, columns_of, find_files
-from plumdp.data.log_files import LogFile, describe_files
+from plumdp.data.frames import SPARK
 from plumdp.data.logs import is_paths, open_log
 from plumdp.data.mapping_sql import columns_sql
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.matching import Matcher
-from plumdp.data.spark_logs import SPARK
+from plumdp.data.same_files import LogFile, describe_files
 from plumdp.data.sql import select_sql
 from plumdp.data.steps import LogTable
 from plumdp.data.values import Codes, shown

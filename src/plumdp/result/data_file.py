@@ -18,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, ModelError
+from plumdp.base.json_values import read_as
 from plumdp.data.counts import Pilot, TransitionCounts, with_number
 from plumdp.data.files import reward_columns
 from plumdp.data.report import report_from
-from plumdp.data.same_files import part_from
+from plumdp.data.same_files import DataPart
 from plumdp.data.seen import Seen
 from plumdp.data.time_parts import TimeParts
 from plumdp.model.check import validate
@@ -210,7 +211,7 @@ def _counts(about: Mapping[str, Any], arrays: Arrays, graph: Graph) -> Transitio
         told = {name: with_number(about["pilot"])[name] for name in _PILOT}
         pilot = Pilot.of(firsts[0], **{**told, "lengths": tuple(told["lengths"])}, moments=firsts[1:])
     report = None if about["report"] is None else report_from(about["report"])
-    parts = tuple(map(part_from, about["parts"]))
+    parts = read_as(tuple[DataPart, ...], about["parts"], "parts")
     time = None if about.get("time") is None else TimeParts.from_words(about["time"], arrays["time"])
     return TransitionCounts(graph, seen.counts, about["sampling"], pilot, report, parts, seen.rewards, time)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumdp.data.counts import TransitionCounts
-from plumdp.data.log_files import LogFile
 from plumdp.data.report import CONTRADICTING, SINGLE_ROWS, IngestionReport
+from plumdp.data.same_files import LogFile
 
 
 @dataclass(frozen=True)
