@@ -131,7 +131,7 @@ SOLVE_MISUSES = {
         ["robot.tra", "-p", GOAL, "-o", "policy.xml"],
         "policy.xml: policies are written to files that end in .csv, .txt, .json, .py, .rules, .umb",
     ),
-    "precision": (["robot.tra", "-p", GOAL, "--precision", "0"], "--precision 0: give a number above 0"),
+    "width": (["robot.tra", "-p", GOAL, "--width", "0"], "--width 0: give a number above 0"),
     "constant": (
         ["robot.tra", "-c", "N=3", "-p", GOAL],
         "robot.tra: constants are for PRISM files; a file that ends in .tra has none",

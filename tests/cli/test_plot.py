@@ -74,7 +74,7 @@ def test_the_name_says_what_is_written(ending, run, place):
 
 
 def test_a_policy_over_chosen_variables(run, place):
-    said = run("policy", "result", "--axes", "money", "--fix", "step=2", "-o", "slice.svg", "--json")
+    said = run("policy", "result", "--axes", "money,step=2", "-o", "slice.svg", "--json")
     assert said == (0, '{"schema": "plumdp/plot/1", "files": ["slice.svg"]}\n', "")
     assert "where step = 2: 25 of 225 states" in (place / "slice.svg").read_text()
 
@@ -106,8 +106,8 @@ MISUSES = {
         "--axes mony: mony is not a state variable; there are money, step",
     ),
     "a value that no state has": (
-        ("policy", "result", "--fix", "step=99"),
-        "--fix step=99: no state has this value of step",
+        ("policy", "result", "--axes", "step=99"),
+        "--axes step=99: no state has step=99",
     ),
     "the same variable twice": (
         ("policy", "result", "--axes", "money,money"),

@@ -9,7 +9,7 @@ import pytest
 
 import plumdp as pl
 from plumdp.base.vocabulary import Sets
-from plumdp.cli import load
+from plumdp.cli.options import OPTIONS
 
 LEARNERS = (pl.learn, pl.certify, pl.certify_all, pl.compare, pl.decisions.improve)
 KEYWORDS = [
@@ -56,10 +56,18 @@ def test_every_function_that_learns_has_the_same_keywords_last_and_explains_all_
         assert (texts[name] == "As of ``certify``.") == (function is not pl.certify)
 
 
+@pytest.mark.parametrize(
+    "name", [*(name for name, *_ in KEYWORDS if name != "events"), "relaxation", "memory", "announced"]
+)
+def test_python_explains_a_keyword_with_the_words_of_the_option(name):
+    """Up to the first sign; what follows says how each of them is written."""
+    python, option = (re.split(r"[.,:;]", text)[0] for text in (explained(pl.certify)[name], OPTIONS[name].words))
+    assert python == option
+
+
 def test_the_command_line_has_the_same_defaults():
-    on_command_line = {each.name: each.default for each in load("certify").params}
-    defaults = {name: default for name, _, default in KEYWORDS if name != "events"}
-    assert {name: on_command_line[name] for name in defaults} == defaults
+    defaults = {name: default or None for name, _, default in KEYWORDS if name != "events"}
+    assert {name: OPTIONS[name].default or None for name in defaults} == defaults
 
 
 @pytest.mark.parametrize("function", LEARNERS)

@@ -114,4 +114,4 @@ def test_the_command_saves_a_result_that_is_verified(tmp_path):
 
 def test_a_witness_needs_a_folder():
     done = CliRunner().invoke(app, [*ONLINE, "--witness"])
-    assert str(done.exception) == "--witness: name with --result the folder that the witness is written to"
+    assert str(done.exception) == "--witness: name with --output the folder that the witness is written to"

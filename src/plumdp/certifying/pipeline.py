@@ -75,7 +75,7 @@ def certify(
     objective
         What is asked, or its text (see ``parse_property``). For several questions there is ``certify_all``.
     relaxation
-        What nature may do. By default the policy is sought, and valued, with one point for all states ("coupled").
+        How the adversary may vary the parameters. By default one point holds for the whole run ("coupled").
     policy
         Value this policy in place of the best one: a ``PolicyTable``, a function of the state that returns the name of
         an action or probabilities of several, or any other ``Policy``. It may have been made by looking at these data.
@@ -86,14 +86,14 @@ def certify(
         Whole runs under an announced policy, as ``read_whole_runs`` returns them: what they earned bounds its value as
         well, without the model's probabilities, which says most where data are few. They may be in ``counts`` too.
     memory
-        Whether the policy for an objective with a number of steps may count them; False asks for one action per state.
+        Whether the policy may count steps, if the objective bounds them; False asks for one action per state.
         A policy that you give has memory if it was found with memory.
     precision
-        How far the solver's bounds may be apart.
+        Gap between the bounds at which the solver stops.
     threads
         How many threads a large model is solved with; by default PLUMDP_THREADS, or all cores. Results are the same.
     confidence
-        How sure everything that follows must be, jointly.
+        Probability that all statements hold simultaneously.
     confidence_set
         The kind of set around the data: "interval", "l1", "ellipsoid" or "likelihood"; "table" sees rows as unknown. By
         default the likelihood, or intervals if ``events`` are given, or a table if the model has unknown rows, or many
@@ -101,10 +101,10 @@ def certify(
     events
         For intervals of other events than those of the model, see ``find_events``.
     misfit
-        How far every row of the model may be off, in total variation: what follows stays valid then. Sets are
+        Largest total-variation error of every row of the model that the bounds tolerate. Sets are
         "interval" or "likelihood", which here means half-spaces and intervals, without a likelihood.
     evidence
-        Successes and trials in other studies by expression, such as {"p": (34, 210)} or {"1 - p": (176, 210)}: the
+        Successes and trials in other studies, by expression, such as {"p": (34, 210)} or {"1 - p": (176, 210)}: the
         region is cut by an interval for each, and it is tested whether the study agrees with the data.
 
     Examples

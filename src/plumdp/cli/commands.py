@@ -112,13 +112,14 @@ COMMANDS = {
         },
     ),
     "solve": Command(
-        "solve", _MODEL, "property at nature precision output values force json constant",
+        "solve", _MODEL, "property at nature width output values force json constant",
         "Solve an interval model: bounds on the value that are proved, and the best policy.",
         "plumdp solve robot.drn -p 'Pmaxmin=? [ F \"goal\" ]' -o policy.csv\nplumdp solve robot.prism -o robot.umb",
         "In Pmaxmin the first word is the policy's, the second nature's, as in PRISM.",
         {
             "model": "An interval model: .umb, .tra, .drn, or a PRISM file with intervals such as [0.5,0.8]. With "
             "--at, any other model or case study.",
+            "width": "How close the bounds must be; default: 1e-6.",
             "output": "A file for the policy (.csv, .json, .txt, .py, .rules), or for the model (.umb, .tra, .drn).",
             "values": "Bounds on the value of each state: .csv, or the archive of --output.",
         },
@@ -167,7 +168,7 @@ COMMANDS = {
         },
     ),
     "plot": Command(
-        "plot", {"kind": "KIND"} | _MAYBE, "output! axes fix at force json property model log set",
+        "plot", {"kind": "KIND"} | _MAYBE, "output! axes at force json property model log set",
         "Draw bounds of relaxations, the region, expressions, the policy, advice, the model, residuals, or learning.",
         "plumdp plot ladder betting:25 runs.parquet -o ladder.png\n"
         "plumdp plot policy result --axes money,step -o policy.svg",

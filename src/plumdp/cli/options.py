@@ -117,7 +117,7 @@ class Options:
         "question", "--relaxation -r", "How the adversary may vary the parameters. Default: coupled, one point for the "
         "whole run. all: what each certifies from the same data.")
     memory: bool = option(
-        "question", "--memory/--no-memory", "Whether the policy may count steps if the property bounds them; default: "
+        "question", "--memory/--no-memory", "Whether the policy may count steps, if the property bounds them; default: "
         "it may.", True)
     subject_to: Sequence[str] = option(
         "question", "--subject-to THRESHOLD", "What the policy must be certified to keep within, such as 'P<=0.01 [ F "
@@ -141,8 +141,6 @@ class Options:
     nature: vocabulary.Nature | None = option(
         "", "--nature", "What nature does if the property does not say it, as Pmaxmin does: robust (the default) picks "
         "probabilities against the policy, optimistic with it.")
-    precision: float = option(
-        "", "--precision", "Gap between the bounds at which the solver stops.", 1e-6, check=_POSITIVE)
     range: tuple[float, float] | None = option(
         "", "--range LO HI", "Between which numbers the returns of all runs lie, decided on before looking. Default: "
         "what the model allows; sums of rewards without steps or discount need it.")
@@ -155,9 +153,9 @@ class Options:
     title: str = option("", "--title TEXT", "The heading. Default: what is asked, in words.", "")
     system: str = option("", "--system TEXT", 'What the model is of, as sentences call it: "the pump".', "")
     author: str = option("", "--author TEXT", "Who answers for the report.", "")
-    axes: str | None = option("", "--axes X,Y", "Of a policy: the variables to the right and upwards.")
-    fix: Mapping[str, str] = option(
-        "", "--fix NAME=VALUE", "Of a policy: the value of another variable.", {}, parse=partial(pairs, "--fix"))
+    axes: str = option(
+        "", "--axes X,Y", "Of a policy: the variables to the right and upwards, and values of others, such as "
+        "money,time,load=2.", "")
     record: Path | None = option("", "--record FILE", "A JSON file for the records, which plumdp plot online draws.")
     checkpoint: Path | None = option("", "--checkpoint FILE", "A file to go on from after an interruption.")
 
@@ -223,14 +221,14 @@ class Options:
         "set", "--confidence", "Probability that all statements hold simultaneously, below 1.",
         0.999, check=_PROBABILITY, common=True)
     confidence_set: str | None = option(  # one of ``SETS``, to which others may have been added
-        "set", f"--confidence-set [{'|'.join(get_args(vocabulary.Sets))}]", "The kind of confidence set made from the "
-        "data. Default: likelihood; table, if rows are unknown.")
+        "set", f"--confidence-set [{'|'.join(get_args(vocabulary.Sets))}]", "The kind of set around the data. Default: "
+        "likelihood; table, if rows are unknown.")
     misfit: float = option(
         "set", "--misfit", "Largest total-variation error of every row of the model that the bounds tolerate, such as "
         "0.01.", 0.0)
     evidence: Mapping[str, tuple[int, int]] = option(
-        "set", "--evidence EXPRESSION=SUCCESSES/TRIALS", "Counts from another study, of a parameter or a sum of "
-        "parameters, such as 'p=34/210' or '1-p=176/210'; repeat for more.", {}, parse=evidence_of)
+        "set", "--evidence EXPRESSION=SUCCESSES/TRIALS", "Successes and trials in other studies, of a parameter or a "
+        "sum of parameters, such as 'p=34/210' or '1-p=176/210'; repeat for more.", {}, parse=evidence_of)
 
     verbose: int = option("frame", "--verbose -v", "Say on standard error what is done; -vv also for how long.", 0)
     config: Path | None = option(

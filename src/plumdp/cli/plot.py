@@ -32,7 +32,7 @@ def plot(given: Options) -> int:
     assert output is not None
     require_format(output)
     require_new(output, force=given.force)
-    for name, of_kind in (("axes", "policy"), ("fix", "policy"), ("at", "region")):
+    for name, of_kind in (("axes", "policy"), ("at", "region")):
         if getattr(given, name) and kind != of_kind:
             raise DataError(f"--{name} is for plumdp plot {of_kind}; leave it out for {kind}")
     if kind == "online":
@@ -43,10 +43,8 @@ def plot(given: Options) -> int:
             reason = f"the data contradict the model, so that there is no {kind} to draw: {certificate.reason}"
             Console(stderr=True, highlight=False).print(reason, markup=False, soft_wrap=True)
             return EXIT_CODES[Status.CONTRADICTED]
-        graph = certificate.policy.graph
-        x, y = _axes(given.axes, graph)
+        x, y, fixed = _view(given.axes, certificate.policy.graph)
         truth = _point(given.at, certificate) if given.at else None
-        fixed = _values(graph, given.fix) or None
         picture = plumdp.draw(kind, certificate, findings, truth=truth, x=x, y=y, fixed=fixed)
     picture.save(output)
     print(json.dumps({"schema": "plumdp/plot/1", "files": [str(output)]}) if given.json else output)
@@ -75,16 +73,25 @@ def _online(files: list[str]) -> Any:
     return runs if len(runs) > 1 else next(iter(runs.values()))
 
 
-def _axes(text: str | None, graph: plumdp.model.Graph) -> tuple[str | None, str | None]:
-    if text is None:
-        return None, None
-    names = [name.strip() for name in text.split(",")]
-    for name in names:
+def _view(text: str, graph: plumdp.model.Graph) -> tuple[str | None, str | None, dict[str, Any] | None]:
+    """Return the variables to the right and upwards, and values of others in the kinds that they have."""
+    axes: list[str] = []
+    fixed: dict[str, Any] = {}
+    for part in text.split(",") if text else []:
+        name, equals, given = (word.strip() for word in part.partition("="))
         if name not in graph.states:
             raise DataError(f"--axes {text}: {name} is not a state variable; there are {', '.join(graph.states)}")
-    if len(names) > 2:
-        raise DataError(f"--axes {text}: name one or two variables, to the right and upwards, as in x,y")
-    return names[0], names[-1] if len(names) == 2 else None
+        by_text = {str(value).lower(): value for value in graph.states[name].tolist()}
+        if not equals:
+            axes.append(name)
+        elif given.lower() in by_text:
+            fixed[name] = by_text[given.lower()]
+        else:
+            raise DataError(f"--axes {text}: no state has {name}={given}")
+    if len(axes) > 2:
+        raise DataError(f"--axes {text}: name one or two variables, and give a value to others, as in x,y,load=2")
+    x, y, *_ = [*axes, None, None]
+    return x, y, fixed or None
 
 
 def _point(texts: Mapping[str, str], certificate: plumdp.Certificate) -> Mapping[str, float]:
@@ -96,16 +103,3 @@ def _point(texts: Mapping[str, str], certificate: plumdp.Certificate) -> Mapping
         return {name: float(Fraction(value)) for name, value in texts.items()}
     except (ValueError, ZeroDivisionError):
         raise DataError("--at: give a number for each parameter, such as p=0.5,q=0.25") from None
-
-
-def _values(graph: plumdp.model.Graph, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return values of state variables in the kinds that the variables have."""
-    values: dict[str, Any] = {}
-    for name, text in texts.items():
-        if name not in graph.states:
-            raise DataError(f"--fix {name}={text}: {name} is not a state variable; there are {', '.join(graph.states)}")
-        by_text = {str(value).lower(): value for value in graph.states[name].tolist()}
-        if text.lower() not in by_text:
-            raise DataError(f"--fix {name}={text}: no state has this value of {name}")
-        values[name] = by_text[text.lower()]
-    return values

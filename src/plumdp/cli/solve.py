@@ -45,7 +45,7 @@ def solve(given: Options) -> int:
     player = _player(objective, given.nature)
     start = perf_counter()
     with progress_bar("states") as show:
-        solution = plumdp.stages.solve(read, objective, nature=player, precision=given.precision, progress=show)
+        solution = plumdp.stages.solve(read, objective, nature=player, precision=given.width or 1e-6, progress=show)
     facts = _facts(given.model, read, objective, player, solution, perf_counter() - start)
     if isinstance(question, Threshold):
         facts |= {"property": question.text, "verdict": _verdict(question, facts)}
@@ -148,7 +148,7 @@ def _print(facts: dict[str, Any], model: plumdp.exchange.IntervalModel, files: l
         ("solver", f"{facts['status']}, {number_of(facts['sweeps'], 'sweep')}, {facts['seconds']:.2f} s"),
         ("written", ", ".join(files)),
     ]
-    answers = {Verdict.YES: "Yes. ", Verdict.NO: "No. ", Verdict.UNKNOWN: "Not known with this --precision. "}
+    answers = {Verdict.YES: "Yes. ", Verdict.NO: "No. ", Verdict.UNKNOWN: "Not known with this --width. "}
     answer = answers[facts["verdict"]] if "verdict" in facts else ""
     console = standard_output()
     value = f"The best policy's value lies between {low} and {high}{nature}."
