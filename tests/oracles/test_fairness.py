@@ -12,7 +12,7 @@ import pytest
 from fair_processes import PROCESSES, ROWS_PER_CASE, random_case
 from twin_outcomes import equal_outcomes_are_merged_once
 
-from plumdp.confidence import likelihood_table
+from plumdp.confidence import cells, likelihood_table
 from plumdp.confidence.constants import FixedNumbers
 from plumdp.confidence.event_counts import pool
 from plumdp.fit import cell_tests
@@ -110,10 +110,15 @@ def rows_that_are_off_cost_nothing(patch):
     patch.setattr(fair_processes.tolerant, "range_of_bets", lambda graph, *_: np.zeros(graph.n_choices))
 
 
+def each_side_has_the_weight_of_both(patch):
+    patch.setattr(cells, "WEIGHTS", 2 * cells.WEIGHTS)
+
+
 MUTANTS = [
     ("likelihood", powers_are_forgotten),
     ("likelihoods_of_blocks", blocks_cut_through_classes),
     ("bets", outcomes_are_counted_for_each_other),
+    ("bets_in_cells", each_side_has_the_weight_of_both),
     ("drifts", equal_outcomes_are_merged_once),
     ("drift_half_spaces", equal_outcomes_are_merged_once),
     ("rows", one_outcome_is_not_predicted),

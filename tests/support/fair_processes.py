@@ -19,8 +19,10 @@ from cell_models import cell_model
 
 import plumdp as pl
 from plumdp.confidence import constants, event_counts, tolerant
+from plumdp.confidence.cells import LENGTHS, Cells, Partition
 from plumdp.confidence.estimates import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import CellCounts
+from plumdp.confidence.reward_coins import Pooled
 from plumdp.confidence.sets import ModelCache
 from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
 from plumdp.fit import model_fit as fit
@@ -226,6 +228,26 @@ def bets(case: Case) -> Iterator[Fraction]:
         yield from case.fairness(case.of_bets(factors))
 
 
+def bets_in_cells(case: Case) -> Iterator[Fraction]:
+    """Statement 7d: all bets in the cell of the truth, with their weights, and the likelihood, which has the rest."""
+    table, truth = case.table, np.array([float(case.truth[name]) for name in case.table.names])
+    nothing, gradients = (
+        Pooled(np.zeros(len(table.outcomes)), np.zeros(len(table.is_class))),
+        case.rng.normal(size=(2, len(truth))),
+    )
+    cells = Cells(Partition(case.model, table), nothing, 0.0, lambda _: [], truth, 0.03, 0.02)
+    found = cells.partition.meeting(truth, truth)
+    placed = [each for _, each in cells.place(found[0], gradients, np.arange(len(LENGTHS)))]
+    if placed:
+        # what a visit makes of a likelihood ratio is at most one (Statement 1)
+        means = [Fraction(float(placed[0].weights[-1]))] * len(case.rows)
+        for each in placed:
+            for weight, factors in zip(each.weights.tolist(), each.factors, strict=False):
+                of_rows = case.fairness(case.of_bets(factors))
+                means = [mean + Fraction(weight) * of_row for mean, of_row in zip(means, of_rows, strict=True)]
+        yield from means
+
+
 def drifts(case: Case) -> Iterator[Fraction]:
     """Statement F2: bets that differ from cell to cell; twelve of the drifts, on either side."""
     for drift in case.drifts[:: max(1, len(case.drifts) // 12)]:
@@ -393,6 +415,7 @@ PROCESSES = (
     likelihood,
     likelihoods_of_blocks,
     bets,
+    bets_in_cells,
     drifts,
     drift_half_spaces,
     rows,

@@ -109,7 +109,7 @@ def witnessed(
     model, counts = model or small_model(), counts if counts is not None else small_counts()
     asked = plumdp.model.ask(text, model, memory=options.pop("memory", True))
     concluding = {name: options.pop(name) for name in ("relaxation", "policy") if name in options}
-    learned = plumdp.learn(model, counts, objectives=[asked], **options)
+    learned = plumdp.learn(model, counts, objectives=[asked], witness=True, **options)
     certificate = plumdp.conclude(learned, asked, **concluding)
     data = {"model": model, "counts": learned.counts} if keeps_data else {}
     certificate.save(folder, witness=propose_witness(learned, certificate)[0], **data)

@@ -162,7 +162,7 @@ NEEDED = {  # sentence → when a claim needs it: where all these words hold, an
     TEST + "the data that came first decided how later ones are used, .*": "bets open",
     ".*; the runs of the log are numbered in the order in which they were made, .*": "bets runs",
     ".*; you expected 300 runs, or rows, before there were any": "expected",
-    "the objectives were chosen before the data were looked at": "bets -unasked",
+    "the objectives were chosen before the data were looked at": "placed -unasked",
     "p is the same in the other study .*, and it was chosen without looking at these data": "evidence",
     "the mean reward of a step is that of its state and action, .*": "rewards",
     r"every value of cost lies in \[0, 4\], also those that were not seen": "rewards",
@@ -185,6 +185,8 @@ NEEDED = {  # sentence → when a claim needs it: where all these words hold, an
 def is_needed(sentence, now):
     """Return whether the condition of a sentence holds."""
     holds = now | ({"bets"} if now & BETS else set())
+    has_cells = "given" in now and not now & {"table", "misfit"}  # bets without an order
+    holds |= {"placed"} if now & BETS or has_cells else set()
     return all((word[1:] not in holds) if word[0] == "-" else word in holds for word in NEEDED[sentence].split())
 
 

@@ -25,6 +25,7 @@ from plumdp.base.error_budget import ErrorBudget, Share, favoured_parts
 from plumdp.base.linear_algebra import solve_nearly
 from plumdp.confidence.bets import Direction, Directions, HalfSpace, sharpened, tangent_half_space, unit_steps
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
+from plumdp.confidence.cells import Cells
 from plumdp.confidence.estimates import (
     SPACE_AS_DATA,
     Law,
@@ -64,14 +65,16 @@ _OF_BLOCKS = 4  # parts of the share of a likelihood, one of which is for blocks
 _TRIES = 6  # steps towards the point of a likelihood set at which a value is largest
 _HALVINGS = 40
 
-Order: TypeAlias = Literal["unknown", "planned", "short", "open"]
-"""The order of the data: not known, of a length that was planned, planned too short for a pilot, or ended at will."""
+Order: TypeAlias = Literal["unknown", "cells", "planned", "short", "open"]
+"""The order of the data: not known, without bets or with bets in cells, of a length that was planned, planned too short
+for a pilot, or ended at will."""
 
 _INTERVALS, _MORE_INTERVALS = Fraction(1, 40), Fraction(3, 10)  # of the error; more, where rows have nothing else
 _PERCENT: dict[Order, tuple[tuple[int, int, int, int], ...]] = {
     # half-spaces, those across outcomes, likelihood after the pilot, likelihood against the space: if nothing is asked,
     # with few parameters, and with many
     "unknown": ((0, 0, 0, 90), (0, 0, 0, 90), (0, 0, 0, 90)),
+    "cells": ((0, 0, 0, 90), (60, 0, 0, 30), (0, 0, 0, 90)),
     "planned": ((0, 0, 90, 0), (80, 0, 10, 0), (60, 20, 10, 0)),
     "short": ((0, 0, 0, 90), (80, 0, 0, 10), (60, 20, 0, 10)),
     "open": ((0, 0, 45, 45), (80, 0, 0, 10), (45, 20, 20, 5)),
@@ -209,13 +212,15 @@ def likelihood_budget(
     cache: ModelCache, pilot: Pilot | None, *, has_directions: bool, has_time: bool = False
 ) -> ErrorBudget:
     """Return the division of the error, given the model, what is known of the order of the data, and what is asked."""
+    narrow = is_narrow(cache.table, law_of_space(cache.model))
+    may_bet = pilot is None and has_directions and cache.partition.has_few_parameters and not narrow
     return likelihood_shares(
-        order_of(pilot),
+        "cells" if may_bet else order_of(pilot),
         is_asked=has_directions,
         has_many_parameters=cache.table.basis.shape[1] > MANY,
         leaves_rows_out=bool(cache.table.left_out),
         has_time=has_time,
-        has_narrow_space=is_narrow(cache.table, law_of_space(cache.model)),
+        has_narrow_space=narrow,
     )
 
 
@@ -252,9 +257,10 @@ def likelihood_set(
     """Return the points that explain the data, at all times with probability at least 1 - error.
 
     ``directions`` says in which directions to be narrow, given an estimate of the parameters. It must not look at the
-    data. Without an order of the data, or without directions, there are no half-spaces. With more than 20 parameters
-    that have an effect there are half-spaces across all outcomes as well. ``cache`` keeps what depends on the model
-    alone. ``budget`` is the division of the error of a certificate, if that was decided before.
+    data. Without directions there are no half-spaces, and without an order of the data there are ``Cells`` at most.
+    With more than 20 parameters that have an effect there are half-spaces across all outcomes as well. ``cache`` keeps
+    what depends on the model alone. ``budget`` is the division of the error of a certificate, if that was decided
+    before.
 
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
@@ -280,6 +286,11 @@ def likelihood_set(
         if not (likelihood.is_of_main or likelihood.block or counts.pilot is None):  # of a share for half-spaces
             half_spaces += _supports(likelihood, best, last)  # they hold whenever it does, and spend nothing more
     d = len(table.names)
+    cells: list[Cells] = []
+    if directions is not None and counts.pilot is None and of_bets:
+        pooled, whole = table.pool_seen(counts.seen), next(each for each in likelihoods if not each.block)
+        evidence, last = whole.threshold - log(whole.error), tuple(directions(best))
+        cells.append(Cells(cache.partition, pooled, evidence, directions, best, of_bets, whole.error))
     return Evidence(
         "likelihood",
         likelihoods[0].method + (" with half-spaces across the gradient" if last else ""),
@@ -291,6 +302,7 @@ def likelihood_set(
             LinearConstraints.of(half_spaces, d, of_bets, bets=staged and staged.bets),
             LinearConstraints.of(across_outcomes, d, spent("outcome_half_spaces"), is_across_outcomes=True),
             _strips(cache, counts, spent("intervals")),
+            *cells,
         ),
         estimate=read_only(best),
         directions=last,
@@ -301,10 +313,11 @@ def likelihood_set(
 def decided_before(pilot: Pilot | None, directions: Sequence[Direction]) -> tuple[str, ...]:
     """Return, in words, the decisions that must have been taken before the data were looked at, if there is a pilot."""
     placed = "" if pilot is None else pilot_assumption(pilot)
-    if not placed or not directions:
-        return (placed,) if placed else ()
+    said = (placed,) if placed else ()
+    if not directions or (pilot is not None and not placed):
+        return said
     has_policies = any(direction.has_policies for direction in directions)
-    return placed, ANNOUNCED, *((_GIVEN,) if has_policies else ())
+    return *said, ANNOUNCED, *((_GIVEN,) if has_policies else ())
 
 
 def guarantee_of(counts: TransitionCounts) -> Guarantee:

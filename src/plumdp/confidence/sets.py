@@ -17,6 +17,7 @@ from plumdp.base.error_budget import ErrorBudget, Share
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import Direction, Directions, HalfSpace
+from plumdp.confidence.cells import Partition
 from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
 from plumdp.confidence.contrasts import Contrast, find_contrasts, parts_by_action
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
@@ -148,6 +149,11 @@ class ModelCache:
     def table(self) -> LikelihoodTable:
         """The likelihood as a table of affine outcomes."""
         return likelihood_table(self.model)
+
+    @cached_property
+    def partition(self) -> Partition:
+        """The cells of its space."""
+        return Partition(self.model, self.table)
 
     @cached_property
     def fixed(self) -> FixedNumbers:

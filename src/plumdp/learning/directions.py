@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from plumdp.confidence.bets import Direction, Directions
@@ -59,3 +60,19 @@ def value_directions(questions: Sequence[Question], solvers: Solvers) -> Directi
         return gradients
 
     return directions
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionsAnywhere:
+    """A function from points to directions that are the same at a point, whichever points were asked for before.
+
+    Of policies that tie, the one found depends on where a solver starts, so that none remembers a point here.
+    """
+
+    questions: Sequence[Question]
+    solvers: Solvers
+
+    def __call__(self, point: FloatArray) -> Sequence[Direction]:
+        """Return the gradients of the values of the best policies at a point."""
+        afresh = {asked: solver.without_memory() for asked, solver in self.solvers.items()}
+        return value_directions(self.questions, afresh)(point)

@@ -9,6 +9,7 @@ from plumdp.base.clock import Clock
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
+from plumdp.confidence.bets import Directions
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
 from plumdp.confidence.likelihood import Likelihood
 from plumdp.confidence.sets import Counted, Evidence, Guarantee, ModelCache
@@ -19,7 +20,7 @@ from plumdp.fit.diagnosis import ADVICE, diagnose
 from plumdp.fit.drift import drift_constraints
 from plumdp.fit.model_fit import ModelFit, fit_model
 from plumdp.fit.smallest_misfit import smallest_misfit
-from plumdp.learning.directions import solver_of, value_directions
+from plumdp.learning.directions import DirectionsAnywhere, solver_of, value_directions
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import PLACED, SETS, TABLE, Sets, view_of
 from plumdp.learning.options import chosen_kind, error_of, refuse_chosen
@@ -74,7 +75,7 @@ def learn(
         alone is taken from it, which saves time.
     witness
         Use only proofs that ``decisions.make_witness`` can write down for others to check: no bets are placed on
-        differences in a table, whose bounds are then wider.
+        differences in a table, nor on data without an order, whose bounds are then wider.
     confidence, confidence_set, events, misfit, evidence
         As of ``certify``.
 
@@ -111,7 +112,9 @@ def learn(
         solver_of(question, solvers)
     if any(question.runs is not None for question in questions) and not is_asked:
         raise DataError(Option("confidence_set", kind), ": whole runs stand beside likelihood sets and tables alone")
-    directions = value_directions(questions, solvers) if is_asked else None
+    directions: Directions | None = value_directions(questions, solvers) if is_asked else None
+    if is_asked and data.pilot is None:  # cells ask in an order that data decide, and have no witness
+        directions = None if witness else DirectionsAnywhere(questions, solvers)
     announced = questions if is_asked else ()
     given = Counted(cache, data, error, announced, directions, float(misfit), bool(studies), events)
     # stage 3 (Section 2.3): sets divide the error before they look at outcomes

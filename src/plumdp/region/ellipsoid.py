@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -200,9 +200,10 @@ def _in_the_ball(
     return normals / lengths[:, None], slack / lengths, lengths
 
 
+@cache
 def _perturbed_start(d: int) -> FloatArray:
     """Return a direction without special relations to half-spaces, the same in each call, to move objectives by."""
-    return np.random.default_rng(4).uniform(1, 2, d)
+    return read_only(np.random.default_rng(4).uniform(1, 2, d))
 
 
 def combination(coefficients: Sequence[float], of: ProductVariables) -> Polynomial:

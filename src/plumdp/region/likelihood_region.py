@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.confidence.cells import Cells
 from plumdp.confidence.evidence import PSEUDO_COUNTS, estimate
 from plumdp.confidence.likelihood import Likelihood, LinearConstraints
 from plumdp.confidence.sets import Constraint
@@ -23,6 +24,7 @@ from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, owners, read_only
 from plumdp.model.space import ParameterSpace
 from plumdp.model.text import listing
+from plumdp.region.around_cells import around_cells
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import (
@@ -91,6 +93,10 @@ def build_likelihood_region(
     if isinstance(likely, Conflict):
         return _explained(space, likelihood, supports, intervals, half_spaces)
     ellipsoid, tangents = likely
+    for cells in (each for each in constraints if isinstance(each, Cells)):
+        left = around_cells(cells, ellipsoid)
+        others = [each for each in constraints if each is not cells]
+        return left if isinstance(left, Conflict) else build_likelihood_region(space, expressions, [*others, left])
     rank, has_products = likelihood.table.basis.shape[1], not expressions.is_affine.all()
     is_small = rank <= _MAX_RANK and space.dimension <= _MAX_PARAMETERS
     if not is_small or not (has_products or half_spaces):

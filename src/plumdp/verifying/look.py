@@ -113,6 +113,7 @@ class Look:
             self.own.counts,
             objectives=self.announced(self.own.model),
             confidence=self.certificate["confidence"],
+            witness=True,  # as what it is compared with has one
             **{name: options[name] for name in _LEARNING},
         )
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from plumdp.base.errors import DataError, ModelError
 from plumdp.base.json_values import json_value, python_value
+from plumdp.confidence.cells import Cells
 from plumdp.confidence.estimates import estimate_inside, law_of_space
 from plumdp.learning.learned import Learned, require_learned
 from plumdp.model.graph import FloatArray
@@ -146,6 +147,7 @@ def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any
     unknown = {
         "models on disk": learned.model.graph.levels is not None,
         "bounds by whole runs": bool(learned.budget["run_bets"]),
+        "bets in cells of the space, which learn(…, witness=True) does without": bool(learned.bounds.of_kind(Cells)),
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
         f"{learned.kind!r} sets (those of the kinds 'likelihood' and 'interval', and tables, have witnesses)": (
             learned.kind not in (*KINDS, "table")
