@@ -88,11 +88,11 @@ TAMPERING = {
         of_first("moment 1", lambda n, x, y: (n, x + n - x, x + n - x)),
     ),
     "another mean of all values": (
-        "set",
+        "counts",
         of_first("all", lambda n, x, y: (n, x + Fraction(n, 20), y + Fraction(n, 20))),
     ),
     "another mean of early values": ("bets", of_first("moment 0", lambda n, x, y: (n, x / 2, y / 2))),
-    "values that vary more": ("bracket", of_first("all", lambda n, x, y: (n, x, y + (x - y) / 4))),
+    "values that vary more": ("counts", of_first("all", lambda n, x, y: (n, x, y + (x - y) / 4))),
     "values of another class": ("bets", lambda w: w["rewards"][0].update({"class": w["rewards"][1]["class"] - 1})),
     "the other member": ("bets", lambda w: w["rewards"][0].update(member=1 - w["rewards"][0]["member"])),
     "a third member": ("counts", lambda w: w["rewards"][0].update(member=2)),
