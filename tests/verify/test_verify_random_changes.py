@@ -89,7 +89,7 @@ def test_a_false_claim_has_no_proof_among_random_ones():
         forged = copy.deepcopy(witness)
         ends = {"lower": value + 1e-3} if rng.random() < 0.5 else {"upper": value - 1e-3}
         forged["claim"] |= ends
-        numbers = [at for at in places(forged) if set(at) & set(PROPOSED) and at[0] in ("set", "pieces")]
+        numbers = [at for at in places(forged) if set(at) & set(PROPOSED) and {*at[:2]} & {"tangents", "pieces"}]
         for *way, last in rng.sample(numbers, rng.choice((1, 3, 10))):
             parent = forged
             for name in way:
