@@ -8,13 +8,7 @@ import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Relaxation, Status
 from plumdp.cli import decisions
-from plumdp.cli.inputs import (
-    each_model,
-    learn,
-    load_objectives,
-    load_questions,
-    objective_of,
-)
+from plumdp.cli.inputs import each_model, learn, load_objectives, load_questions, objective_of
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_output, write_results
 from plumdp.cli.progress import LOGGER

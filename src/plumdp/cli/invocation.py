@@ -40,9 +40,7 @@ def command_line() -> str:
 
 def is_typed(parameter: str) -> bool:
     """Return whether an option is on the command line."""
-    defaults = _DEFAULTS.get()
-    source = None if defaults is None else defaults.context.get_parameter_source(parameter)
-    return source is not None and source.name == "COMMANDLINE"
+    return _source(parameter) == "COMMANDLINE"
 
 
 def is_shared(parameter: str) -> bool:
@@ -60,5 +58,11 @@ def where_given(parameter: str) -> str:
 def _place(parameter: str) -> str | None:
     """Return where a file of defaults gives an option; None if the command line does."""
     defaults = _DEFAULTS.get()
+    return None if defaults is None or _source(parameter) != "DEFAULT_MAP" else defaults.places[parameter]
+
+
+def _source(parameter: str) -> str | None:
+    """Return where an option comes from, in a word of Typer."""
+    defaults = _DEFAULTS.get()
     source = None if defaults is None else defaults.context.get_parameter_source(parameter)
-    return None if defaults is None or source is None or source.name != "DEFAULT_MAP" else defaults.places[parameter]
+    return None if source is None else str(source.name)

@@ -56,8 +56,8 @@ class Parameter(NamedTuple):
 
     def value(self, typed: Any) -> Any:
         """Return what a text or several say; refuse what they may not say."""
-        value = typed if self.parse is None or typed is None else self.parse(typed)
-        if self.check is not None and value is not None and not self.check[0](value):
+        value = typed if self.parse is None else self.parse(typed)
+        if self.check is not None and not self.check[0](value):
             raise DataError(f"{self.flags[0]} {value:g}: give {self.check[1]}")
         return value
 
