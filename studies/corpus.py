@@ -34,6 +34,7 @@ import pandas as pd
 
 import plumdp
 import plumdp.decisions
+from plumdp.certifying.improvement import with_baseline
 
 pl: Any = plumdp  # that of another checkout may have other signatures
 decisions: Any = plumdp.decisions
@@ -317,7 +318,10 @@ def about_families() -> Iterator[tuple[str, Case]]:
             options = {"relaxation": relaxation, "precision": 1e-8}
             given = study(name).model, runs(name), study(name).objective
             yield f"relaxation {relaxation} {name}", partial(pl.certify, *given, **options)
-    yield "compare relaxations", partial(pl.compare, *walk(), 'Pmin=? [ F "goal" ]')
+    yield (
+        "compare relaxations",
+        lambda: pl.compare(pl.learn(*walk(), objectives=['Pmin=? [ F "goal" ]']), 'Pmin=? [ F "goal" ]'),
+    )
     yield "layered many parameters", partial(pl.certify, *layered(), 'Pmax=? [ F "goal" ]')
     yield "layered rectangular", partial(pl.certify, *layered(), 'Pmin=? [ F "goal" ]', relaxation="rectangular")
     yield "products of polynomials", partial(pl.certify, *coins(), "Rmax=? [ C ]")
@@ -373,7 +377,7 @@ def about_properties() -> Iterator[tuple[str, Case]]:
     for text in ('R{"health"}max=? [ F "end" ]', 'R{"cost"}min=? [ F "end" ]', 'R{"cost"}max=? [ C<=3 ]'):
         yield f"learned reward {text}", partial(pl.certify, *paid(), text, policy="treat")
     asked = ['Pmax=? [ F "goal" ]', 'R{"time"}min=? [ F "end" ]', 'Pmax=? [ F<=5 "goal" ]']
-    yield "certify all", partial(pl.certify_all, *walk(), asked)
+    yield "certify all", partial(all_of, asked)
     yield "given policy", partial(pl.certify, *walk(), asked[0], policy="twice")
     yield "announced policy", partial(pl.certify, *walk(), asked[0], policy="twice", announced=True)
     for kind in ("rectangular", "coupled"):
@@ -418,9 +422,9 @@ def about_decisions() -> Iterator[tuple[str, Case]]:
     yield "difference of a table", lambda: pl.difference(unknown, asked, "go", uniform(rows()[0]))
     interval = pl.learn(model, counts, objectives=[asked], confidence_set="interval")
     yield "difference from intervals", lambda: pl.difference(interval, asked, "near", "twice")
-    yield "improve", partial(decisions.improve, model, counts, asked)
-    yield "improve over uniform", partial(decisions.improve, *rows(), asked, over="uniform")
-    yield "improve announced", partial(decisions.improve, model, counts, asked, over="twice", announced=True)
+    yield "improve", partial(improved, model, counts, asked)
+    yield "improve over uniform", lambda: improved(rows()[0], rows()[1], asked, over="uniform")
+    yield "improve announced", partial(improved, model, counts, asked, over="twice", announced=True)
     for text in ('P>=0.5 [ F "goal" ]', 'Pmax<0.9 [ F "goal" ]', 'Pmin>=0.6 [ F "goal" ]', 'P>=0.7 [ F "goal" ]'):
         yield f"threshold {text}", partial(pl.decide, learned, text)
     yield "threshold of a table", partial(pl.decide, unknown, 'P>=0.5 [ F "goal" ]')
@@ -442,13 +446,13 @@ def about_models() -> Iterator[tuple[str, Case]]:
     asked = 'Pmax=? [ F "goal" ]'
     model, counts = walk()
     learned = pl.learn(model, counts, objectives=[asked])
-    yield "check model", partial(pl.check_model, model, counts)
+    yield "check model", partial(checked, model, counts)
     yield (
         "check wrong model",
-        lambda: pl.check_model(model, pl.simulate(wrong(), {"p": 0.6}, 2_000, rng=1, max_steps=50)),
+        lambda: checked(model, pl.simulate(wrong(), {"p": 0.6}, 2_000, rng=1, max_steps=50)),
     )
-    yield "check many parameters", partial(pl.check_model, *layered())
-    yield "check products", partial(pl.check_model, *coins())
+    yield "check many parameters", partial(checked, *layered())
+    yield "check products", partial(checked, *coins())
     yield (
         "contradicted",
         lambda: pl.certify(model, pl.simulate(wrong(), {"p": 0.6}, 5_000, rng=1, max_steps=50), asked, confidence=0.99),
@@ -464,6 +468,23 @@ def about_models() -> Iterator[tuple[str, Case]]:
     yield "audit", audited
     for relaxation in ("rectangular", "expression"):
         yield f"online {relaxation}", partial(online, relaxation)
+
+
+def checked(model: Any, counts: Any) -> Any:
+    """Return the test of a model."""
+    return pl.check_model(pl.learn(model, counts))
+
+
+def all_of(asked: Any) -> Any:
+    """Return the certificates of several questions about the walk, which hold jointly."""
+    learned = pl.learn(*walk(), objectives=asked)
+    return [pl.conclude(learned, each) for each in learned.questions]
+
+
+def improved(model: Any, counts: Any, asked: str, *, over: Any = "practice", announced: bool = False) -> Any:
+    """Return what is certified to be better than a baseline."""
+    questions = with_baseline([asked], model, over, announced=announced)
+    return decisions.improve(pl.learn(model, counts, objectives=questions), asked, over=over)
 
 
 def close() -> Any:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import plumdp
-from plumdp.certifying.pipeline import compare_learned
+from plumdp.certifying.pipeline import compare
 from plumdp.explaining.again import question_of
 from plumdp.model.parametric import ParametricMDP
 from plumdp.solver.coupled.gradient import policy_gradient
@@ -93,7 +93,7 @@ def measure(case: Case, runs: int, is_large: bool) -> dict[str, Any]:
     question = question_of(learned, certificate)
     _, gradient = policy_gradient(question.model, certificate.policy, question.objective, learned.estimate)
     limit = 2 * normal_half_width(learned, gradient)
-    found = [certificate] if is_large else compare_learned(learned, case.property)
+    found = [certificate] if is_large else compare(learned, case.property)
     with tempfile.TemporaryDirectory() as folder:
         certificate.policy.to_csv(Path(folder) / "policy.csv")
         size = (Path(folder) / "policy.csv").stat().st_size

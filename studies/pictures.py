@@ -16,7 +16,6 @@ from time import perf_counter
 from typing import Any
 
 import plumdp as pl
-from plumdp.certifying.pipeline import compare_learned
 from plumdp.plots.draw import Picture
 from plumdp.plots.style import styled
 
@@ -99,7 +98,7 @@ def of_study(name: str) -> Iterator[tuple[str, Callable[[], Picture]]]:
     short = name.partition(":")[0]
     yield (
         f"ladder-{short}",
-        lambda: pl.draw("ladder", compare_learned(learned_study(name)[1], learned_study(name)[0].objective)),
+        lambda: pl.draw("ladder", pl.compare(learned_study(name)[1], learned_study(name)[0].objective)),
     )
     yield f"region-{short}", lambda: of_certificate("region", name, truth=learned_study(name)[0].true_point)
     for kind in ("expressions", "policy", "advice", "model", "residuals"):
@@ -156,14 +155,14 @@ def contradicted() -> Picture:
         + other.counts * (1 - study.model.graph.state_of_choice() % 2)[study.model.graph.choice_of_transition()],
         "adaptive",
     )
-    return pl.draw("ladder", pl.compare(study.model, both, study.objective))
+    return pl.draw("ladder", pl.compare(pl.learn(study.model, both, objectives=[study.objective]), study.objective))
 
 
 def no_data() -> Picture:
     """Return a ladder with bounds that are infinite, for lack of data."""
     study = pl.case_study("glider:3,3,2,2")
     counts = pl.simulate(study.model, study.true_point, 12, rng=1, max_steps=8)
-    return pl.draw("ladder", pl.compare(study.model, counts, study.objective))
+    return pl.draw("ladder", pl.compare(pl.learn(study.model, counts, objectives=[study.objective]), study.objective))
 
 
 def several() -> Picture:

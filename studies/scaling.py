@@ -10,6 +10,7 @@ from plumdp.base.clock import Clock
 from plumdp.case_studies import case_study
 from plumdp.certifying.pipeline import compare
 from plumdp.data.simulate import simulate
+from plumdp.learning.learn import learn
 from studies.experiment import RELAXATIONS
 from studies.markdown import SYMBOLS, distinct, grouped, markdown_table, middle, short_seconds
 from studies.plots import COLOURS, MARKERS, NAMES, WIDTH, fine_ticks, legend, new_figure, plain_ticks
@@ -44,7 +45,11 @@ def _run(cell: Cell) -> list[Row]:
         "expressions": len(model.expressions),
         "parameters": model.space.dimension,
     }
-    certificates = compare(model, counts, study.objective, confidence_set="interval", relaxations=RELAXATIONS)
+    certificates = compare(
+        learn(model, counts, objectives=[study.objective], confidence_set="interval"),
+        study.objective,
+        relaxations=RELAXATIONS,
+    )
     return [
         sizes
         | {"relaxation": name}

@@ -26,6 +26,7 @@ from plumdp.data.seen import Seen
 from plumdp.decisions import improve
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
+from plumdp.model.question import Question
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 DISCOUNT, ERROR, MOST_STEPS, PER_MODEL = Fraction(19, 20), 0.1, 500, 10
@@ -167,7 +168,8 @@ def improved(world: World, model: ParametricMDP, n_runs: int, steps: tuple[npt.N
     at = graph.states["cell"][graph.state_of_choice()]
     baseline = np.where(name < 4, world.baseline[at, np.minimum(name, 3)], 1.0)
     counts = counts_of(model, n_runs, steps)
-    found = improve(model, counts, ASKED, over=baseline, announced=True, confidence=1 - ERROR)
+    asked = Question(model, pl.parse_property(ASKED, model), against=baseline)
+    found = improve(pl.learn(model, counts, objectives=[asked], confidence=1 - ERROR), ASKED, over=baseline)
     weights = policy_weights(graph, found.policy)
     policy[at[name < 4], name[name < 4]] = weights[name < 4]
     return policy

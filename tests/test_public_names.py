@@ -67,6 +67,27 @@ def test_the_model_comes_first_wherever_there_is_one():
     assert sum("model" in names for names in places.values()) > 20
 
 
+def test_every_verb_called_the_other_way_says_the_line_to_write():
+    """What rests on something learned takes that first, and certify(model, counts, objective) is the only shorthand."""
+    study = plumdp.case_study("betting:5")
+    counts = plumdp.simulate(study.model, study.true_point, 10, rng=1, max_steps=6)
+    learned, n_of_learned = plumdp.learn(study.model, counts, objectives=[study.objective]), 0
+    for verb in public().values():
+        if isinstance(verb, FunctionType):
+            first, *others = inspect.signature(verb).parameters.values()
+            needed = [each for each in others if each.default is each.empty and each.kind is not each.KEYWORD_ONLY]
+            if first.name == "learned":
+                n_of_learned += 1
+                line = re.escape(f"write {verb.__name__}({', '.join(['learned', *(each.name for each in needed)])}")
+                with pytest.raises(plumdp.DataError, match=line):
+                    verb(study.model, counts, *[study.objective] * len(needed))
+            if verb in (plumdp.learn, plumdp.certify):
+                line = r"\.model|write conclude\(learned, objective\)" if verb is plumdp.certify else r"\.model"
+                with pytest.raises((plumdp.DataError, plumdp.ModelError), match=line):
+                    verb(learned, *[study.objective] * len(needed))
+    assert n_of_learned > 10
+
+
 def test_functions_and_types_can_be_pickled():
     for value in public().values():
         if not isinstance(value, ModuleType):

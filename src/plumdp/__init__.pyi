@@ -25,7 +25,6 @@ from .result.certificate import Certificate as Certificate
 from .learning.learned import Learned as Learned
 from .learning.learn import learn as learn
 from .certifying.pipeline import certify as certify
-from .certifying.pipeline import certify_all as certify_all
 from .certifying.pipeline import compare as compare
 from .certifying.pipeline import conclude as conclude
 from .certifying.thresholds import decide as decide

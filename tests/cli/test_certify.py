@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tank
+from shorthand import certify_all
 from typer.testing import CliRunner
 
 import plumdp as pl
@@ -312,7 +313,7 @@ def test_several_properties_are_certified_from_one_set_in_their_order(folder):
     result = RUNNER.invoke(app, ["certify", STUDY, data, *ASKED, "--json"])
     assert result.exit_code == 0, result.output
     study = pl.case_study(STUDY)
-    expected = pl.certify_all(study.model, pl.read_counts(study.model, data), SEVERAL)
+    expected = certify_all(study.model, pl.read_counts(study.model, data), SEVERAL)
     found = json.loads(result.output)
     assert [(one["objective"], one["lower"], one["upper"], one["jointly"]) for one in found] == [
         (one.objective, one.lower, one.upper, list(one.jointly)) for one in expected

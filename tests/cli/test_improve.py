@@ -4,6 +4,7 @@ import json
 
 import pytest
 from command_line import plumdp
+from shorthand import improve
 
 import plumdp as pl
 
@@ -24,7 +25,7 @@ def test_a_better_policy_than_practice_is_found_and_saved(counts, tmp_path):
     assert "the baseline takes each action as often as these data do" in text
     saved = pl.read_result(tmp_path / "result")
     study = pl.case_study("betting:5")
-    same = pl.decisions.improve(study.model, pl.read_counts(study.model, counts), study.objective)
+    same = improve(study.model, pl.read_counts(study.model, counts), study.objective)
     assert saved.lower == same.certificate.lower
     assert saved.comparison == same.compared.comparison
 
@@ -175,7 +176,7 @@ def test_net_benefits_are_compared_in_a_range_of_the_willingness_to_pay(counts, 
     asked = ("-p", 'R{"money"}max=? [ F "end" ]', "-p", 'Pmin=? [ F "end" & money<10 ]')
     ended = plumdp("certify", "betting:5", counts, *asked, "--willingness", "0:0.01", "--json", "-o", f"{tmp_path}/all")
     content = json.loads(ended.out)
-    assert (ended.code, content["schema"]) == (0, "plumdp/net-benefit/1")
+    assert (ended.code, content["schema"]) == (0, "plumdp/net-benefit/2")
     assert content["strategies"][0]["best"] == [0, 0.01]
     assert content["strategies"][0]["cost"]["upper"] == 0
     assert (tmp_path / "all").is_dir()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from command_line import plumdp
+from shorthand import explain
 
 import plumdp as pl
 
@@ -27,7 +28,7 @@ def place(tmp_path_factory):
     counts = pl.simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
     pl.write_counts(counts, folder / "counts.parquet")
     certificate = pl.certify(study.model, counts, study.objective)
-    certificate.save(folder / "result", pl.explain(study.model, counts, certificate))
+    certificate.save(folder / "result", explain(study.model, counts, certificate))
     certificate.save(folder / "data alone", model=study.model, counts=counts)
     for seed in (1, 2):
         environment = pl.online.simulator(study.model, study.true_point, rng=seed, max_steps=6)

@@ -89,7 +89,7 @@ MISUSES = {
                                           "-o or save() writes it"),
     "a result without data": (["{}/bare"],
                               "{0}/bare has no findings, and neither model nor counts that they could be made from: "
-                              "certify again with plumdp certify -o, or save what explain(model, counts, certificate) "
+                              "certify again with plumdp certify -o, or save what explain(learned, certificate) "
                               "returns"),
     "data for a result": (["{}/result", "{}/counts.parquet"],
                           "{0}/result is a result already; leave out the data, or give a model"),

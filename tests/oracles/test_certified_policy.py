@@ -17,7 +17,7 @@ from random_products import random_product_problem
 from tiers import size
 
 import plumdp as pl
-from plumdp.certifying.pipeline import compare_learned
+from plumdp.certifying.pipeline import compare
 from plumdp.model.objective import Reach, Reward
 from plumdp.region import vertices
 
@@ -97,7 +97,7 @@ def test_bounds_for_one_policy_are_nested_as_the_relaxations_are(is_complete, mo
     for seed in range(N_NESTED) if is_complete else range(N_NESTED, N_NESTED + size(24, 200)):
         model, counts, objective, policy = nested_problem(seed)
         learned = pl.learn(model, counts, confidence=0.9, confidence_set="interval", objectives=[objective])
-        found = {c.relaxation: c for c in compare_learned(learned, objective, relaxations=NESTED, policy=policy)}
+        found = {c.relaxation: c for c in compare(learned, objective, relaxations=NESTED, policy=policy)}
         if "untied" in found:
             continue
         incomplete += not learned.region.table.is_complete

@@ -22,7 +22,7 @@ from set_points import points_of_set
 from tiers import size
 
 import plumdp as pl
-from plumdp.certifying.pipeline import compare_learned, relax
+from plumdp.certifying.pipeline import compare, relax
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.solver import reduce as reductions
 from plumdp.solver.coupled.bounds import find_coupled_bounds
@@ -50,7 +50,7 @@ def misses(seed, seen):
     )
     if learned.conflict is not None:
         return
-    found = compare_learned(learned, case.objective, policy=weights, precision=case.precision)
+    found = compare(learned, case.objective, policy=weights, precision=case.precision)
     alone = find_coupled_bounds(
         case.model, weights, case.objective, learned.region, relax(learned, "coupled"), precision=case.precision
     )

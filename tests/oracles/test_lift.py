@@ -15,6 +15,7 @@ from flint import fmpq, fmpq_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from shorthand import compare
 from tiers import examples
 
 import plumdp as pl
@@ -344,7 +345,7 @@ def test_relaxations_of_case_studies_hold_the_truth_and_are_nested(name):
     counts = pl.simulate(study.model, study.true_point, 3000, rng=1, max_steps=study.max_steps)
     truth = pl.stages.solve(pl.stages.instantiate(study.model, study.true_point), study.objective)
     start, before = study.model.graph.initial_state, None
-    for certificate in pl.compare(
+    for certificate in compare(
         study.model,
         counts,
         study.objective,

@@ -24,7 +24,7 @@ from set_points import points_of_set
 
 import plumdp as pl
 from plumdp.certifying import pipeline, valuation
-from plumdp.certifying.pipeline import compare_learned
+from plumdp.certifying.pipeline import compare
 from plumdp.model.objectives.reach import Reach
 from plumdp.region import ellipsoid_region, l1_region, likelihood_region
 from plumdp.relaxation import relax
@@ -57,7 +57,7 @@ def misses(seed, seen):
         confidence_set=case.confidence_set,
         misfit=case.misfit,
     )
-    found = compare_learned(learned, case.objective, policy=case.policy, memory=False, precision=case.precision)
+    found = compare(learned, case.objective, policy=case.policy, memory=False, precision=case.precision)
     if learned.conflict is not None:
         seen["contradicted"] += 1
         return

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from bet_tables import place_bets
 from coverage_game import critical_value
+from shorthand import certify_all
 from tiers import size
 
 import plumdp as pl
@@ -112,7 +113,7 @@ def test_certificates_miss_only_where_the_game_says_so():
         pilot = pl.data.Pilot(counts_of(pilots[i], [N_PILOT] * 3), ratio=N_MAIN / N_PILOT)
         main = counts_of(heads[i, :, :throw].sum(axis=1), [throw] * 3)
         counts = pl.TransitionCounts(MODEL.graph, pilot.counts + main, "adaptive", pilot)
-        found = pl.certify_all(MODEL, counts, TEXTS, confidence=1 - ERROR)
+        found = certify_all(MODEL, counts, TEXTS, confidence=1 - ERROR)
         for coin, each in enumerate(found):
             assert each.policy.action(at=0) == NAMES[coin]
             assert len(each.jointly) == 2

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from arms import WINS, chances, row_of_arms
 from coverage_game import critical_value
+from shorthand import improve
 from tiers import size
 
 import plumdp as pl
 from plumdp.base.vocabulary import Standing
 from plumdp.certifying.difference import Difference
-from plumdp.decisions import improve
 
 pytestmark = pytest.mark.slow
 ERROR, REPETITIONS, N = 0.1, size(24, 500), 4

@@ -5,7 +5,7 @@ import pytest
 from constraints import strips_of
 
 import plumdp as pl
-from plumdp.certifying.pipeline import compare_learned
+from plumdp.certifying.pipeline import compare
 from plumdp.confidence.binomial import clopper_pearson
 from studies.published_sets import learn_as_published
 
@@ -34,7 +34,7 @@ def test_intervals_are_one_for_each_expression_at_the_whole_error():
     """p and 1 - p have an interval each at half the error, of the same 1000 trials, however these were sampled."""
     model = row_of(p, 1 - p)
     learned = learn_as_published(model, counted(model, 600, 400), "published-interval", error=0.01)
-    (found,) = compare_learned(learned, 'Pmax=? [ F "goal" ]', relaxations=["rectangular"])
+    (found,) = compare(learned, 'Pmax=? [ F "goal" ]', relaxations=["rectangular"])
     lower, upper = clopper_pearson(600, 1000, 0.01 / 2)
     assert (found.lower, found.upper) == (pytest.approx(float(lower)), pytest.approx(float(upper)))
     assert learned.fit is None

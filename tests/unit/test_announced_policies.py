@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import plumdp as run
+from shorthand import compare, improve
 
 import plumdp as pl
 from plumdp.data.counts import TransitionCounts
-from plumdp.decisions import improve, improve_learned, net_benefit
+from plumdp.decisions import net_benefit
 from plumdp.model import Question
 from plumdp.verifying.witness import make_witness
 
@@ -79,12 +80,11 @@ def mine(make):
 
 VERBS = {
     "certify": lambda make: pl.certify(make(), data(make), REACH, policy=mine(make)),
-    "compare": lambda make: pl.compare(make(), data(make), REACH, policy=mine(make))[-1],
+    "compare": lambda make: compare(make(), data(make), REACH, policy=mine(make))[-1],
     "conclude": lambda make: pl.conclude(learned(make), REACH, policy=mine(make)),
     "decide": lambda make: pl.decide(learned(make), 'P>=0.9 [ F "goal" ]', policy=mine(make)).certificate,
     "difference": lambda make: pl.difference(learned(make), REACH, "left", mine(make)).second,
     "improve": lambda make: improve(make(), data(make), REACH, over=mine(make)).difference.second,
-    "improve_learned": lambda make: improve_learned(learned(make), REACH, over=mine(make)).difference.second,
     "net_benefit": lambda make: (
         net_benefit(learned(make), REACH, SAFE, willingness=(0, 1), strategies={"mine": mine(make)})
         .strategies[0]
@@ -136,7 +136,7 @@ def test_a_policy_that_is_announced_is_bet_on_and_the_certificate_repeats_the_wo
     for found in (
         pl.certify(model, counts, REACH, policy="left", announced=True),
         pl.certify(model, counts, Question(model, pl.parse_property(REACH, model), policy="left")),
-        pl.compare(model, counts, REACH, policy="left", announced=True)[-1],
+        compare(model, counts, REACH, policy="left", announced=True)[-1],
         improve(model, counts, REACH, over="left", announced=True).difference.second,
     ):
         require_bets(found)

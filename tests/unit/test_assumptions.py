@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import plumdp
+from shorthand import certify_all, check_model, compare, improve
 from tiers import size
 
 import plumdp as pl
@@ -252,22 +253,21 @@ def case():
 VERBS = {  # name → what it returns, and the conditions that the verb adds
     "learn": lambda case: ({"html": of_html(case.learned._repr_html_())}, "paid"),
     "certify": lambda case: (pl.certify(case.model, case.counts, GOAL, **case.options), ""),
-    "certify_all": lambda case: (pl.certify_all(case.model, case.counts, case.asked, **case.options), "paid"),
-    "compare": lambda case: (pl.compare(case.model, case.counts, GOAL, **case.options), ""),
+    "certify_all": lambda case: (certify_all(case.model, case.counts, case.asked, **case.options), "paid"),
+    "compare": lambda case: (compare(case.model, case.counts, GOAL, **case.options), ""),
     "conclude": lambda case: (pl.conclude(case.learned, GOAL), ""),
     "decide": lambda case: (pl.decide(case.learned, 'P>=0.2 [ F "goal" ]'), ""),
     "difference": lambda case: (pl.difference(case.learned, GOAL, "a", "b"), ""),
     "compare_models": lambda case: (_of_models(case), ""),
-    "check_model": lambda case: (pl.check_model(case.model, case.counts, confidence=0.9), "test unasked"),
+    "check_model": lambda case: (check_model(case.model, case.counts, confidence=0.9), "test unasked"),
     "certify_within": lambda case: (pl.decisions.certify_within(case.learned, GOAL, subject_to=[CHEAP]), "paid"),
-    "improve": lambda case: (pl.decisions.improve(case.model, case.counts, GOAL, **case.options), "practice"),
-    "improve_learned": lambda case: (pl.decisions.improve_learned(case.learned, GOAL, over="a"), ""),
+    "improve": lambda case: (improve(case.model, case.counts, GOAL, **case.options), "practice"),
     "net_benefit": lambda case: (pl.decisions.net_benefit(case.learned, GOAL, COST, willingness=(0, 9)), "paid"),
     "quantile": lambda case: (pl.decisions.quantile(case.learned, STEPS), ""),
 }  # fmt: skip
 BELOW = {"learn_online", "audit", "write_report", "explain", "explain_result", "read_result", "interval_model"}
 WITHOUT_CLAIM = {  # what reads, makes and writes models, data, policies and numbers, estimates, and checks of results
-    "plumdp": "advise case_study explore explore_batch parameters parse_property read_counts read_log read_model "
+    "plumdp": "advise case_study draw explore explore_batch parameters parse_property read_counts read_log read_model "
     "read_policy read_prism sample_env simulate unknown write_counts",
     "decisions": "make_witness runs_to_audit runs_to_tell verify",
     "online": "read_record simulator",
@@ -314,7 +314,7 @@ def test_every_claim_has_the_assumptions_that_it_needs(case, verb, kind):
 
 
 def differences_print_none(monkeypatch):
-    monkeypatch.setattr(Difference, "__str__", lambda self: f"{self.sentence}\n{self.brackets}")
+    monkeypatch.setattr(Difference, "__str__", lambda self: self.sentence)
 
 
 def practice_is_not_said_to_be_an_estimate(monkeypatch):
@@ -376,7 +376,7 @@ def test_learning_while_acting_says_what_it_rests_on(tmp_path):
 
 def test_reports_say_what_comparisons_rest_on(case, tmp_path):
     of_kind = case("broken")
-    found = pl.decisions.improve(of_kind.model, of_kind.counts, GOAL, over="practice", confidence=0.9)
+    found = improve(of_kind.model, of_kind.counts, GOAL, over="practice", confidence=0.9)
     found.compared.save(tmp_path / "result", model=of_kind.model, counts=of_kind.counts)
     pl.write_report(*pl.explain_result(tmp_path / "result", parts=["policy"]), tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from shorthand import check_model, explain
 from tank import BAD, TRUTH, tank
 
 import plumdp as pl
@@ -275,7 +276,7 @@ def test_a_report_does_not_say_more_of_bounds_than_they_do(blank_pictures, tmp_p
     for policy, seen, badge in ((WAIT, (300, 700), "Certified"), (None, (0, 5), "Nothing certified")):
         data = walked(seen, "0.3")
         found = pl.certify(*data, 'Pmax=? [ F "goal" ]', policy=policy)
-        pl.write_report(found, pl.explain(*data, found), tmp_path / "report.html")
+        pl.write_report(found, explain(*data, found), tmp_path / "report.html")
         page = unescape((tmp_path / "report.html").read_text(encoding="utf-8")).replace("\N{NO-BREAK SPACE}", " ")
         assert f"</span> {badge}</p>" in page
         assert f"<li>{found.headline}</li>" in page
@@ -483,7 +484,7 @@ def test_pictures_show_the_same_estimate_whatever_the_set(confidence_set, certif
 
 
 def test_a_check_of_the_model_has_its_estimate_and_residuals_at_the_same_point(certified_tank):
-    check = pl.check_model(TANK, RUNS, objectives=[BAD])
+    check = check_model(TANK, RUNS, objectives=[BAD])
     assert check.estimate == pytest.approx(certified_tank.estimate, abs=1e-4)
     assert check.suspicion == ""
     assert all(abs(record["standardised"]) < 5 for record in check.residuals)
@@ -504,7 +505,7 @@ def test_an_estimate_outside_of_the_region_is_not_shown(monkeypatch, certified_t
     assert {row.estimate for row in expression_rows(learned, objective, found.policy)} == {None}
     drawn = drawing(learned, found.policy).edges
     assert {edge.probability for edge in drawn} == {None, 1.0}  # what the model fixes is known
-    check = pl.check_model(TANK, RUNS, objectives=[BAD])
+    check = check_model(TANK, RUNS, objectives=[BAD])
     assert (check.estimate, "estimate" in dict(check.facts())) == ({}, False)
     pl.write_report(found, pl.explain(learned, found), tmp_path / "report.html")
     assert "The estimate is about" not in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -6,9 +6,10 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from shorthand import compare
 
 import plumdp as pl
-from plumdp.certifying.pipeline import compare, conclude
+from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.likelihood import LinearConstraints
 from plumdp.confidence.sets import Evidence, Guarantee, whole_set
 from plumdp.learning.learn import learn

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from coin_model import COIN, coin_step
+from shorthand import compare
 
 import plumdp as pl
 from plumdp.data.report import KINDS, IngestionReport, report_from
@@ -73,7 +74,7 @@ def test_half_a_log_of_impossible_steps_is_not_certified_from_the_other_half():
     )
     assert ("data", "2,000 rows of transitions: 1,000 matched, 1,000 rejected") in certificate.facts()
     assert {label for label, _ in certificate.facts()} == {"objective", "data", "because", ""}  # no set, no relaxation
-    assert {each.status for each in pl.compare(COIN, log, HEADS)} == {"model contradicted"}
+    assert {each.status for each in compare(COIN, log, HEADS)} == {"model contradicted"}
 
 
 @pytest.mark.parametrize("way", ["file", "sum", "sum with counts of no log", "planned sum"])

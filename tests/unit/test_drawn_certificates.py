@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from shorthand import compare, explain
 
 import plumdp as pl
 from plumdp.model.objective import Reward
@@ -54,7 +55,7 @@ def test_what_was_saved_is_read_and_explained_again(certificate, counts, learned
     assert {name: values.tolist() for name, values in alone.columns().items()} == {
         name: values.tolist() for name, values in certificate.policy.columns().items()
     }
-    again = pl.explain(STUDY.model, counts, read, parts=parts)
+    again = explain(STUDY.model, counts, read, parts=parts)
     assert (again.drawing, again.expressions) == (findings.drawing, findings.expressions)
     drawn = {edge.action for edge in findings.drawing.edges if edge.is_chosen}
     assert drawn == {"bet0", "bet1", "bet2", "end", "done"}
@@ -66,7 +67,7 @@ def test_another_policy_beside_the_same_bounds_is_refused(certificate, counts):
     other = pl.conclude(pl.learn(STUDY.model, counts, objectives=[STUDY.objective]), STUDY.objective, policy="uniform")
     object.__setattr__(other, "policy", certificate.policy)
     with pytest.raises(pl.DataError, match=r"^the counts and options of this certificate give lower "):
-        pl.explain(STUDY.model, counts, other)
+        explain(STUDY.model, counts, other)
 
 
 def test_probabilities_of_one_are_the_same_as_choices_to_the_last_bit(learned):
@@ -92,7 +93,7 @@ def test_draws_sum_to_one_exactly_and_choices_without_weight_are_not_reached():
 
 
 def test_bounds_of_relaxations_are_nested_for_a_policy_that_draws(learned):
-    found = pl.compare(STUDY.model, learned.counts, STUDY.objective, policy=mixed)
+    found = compare(STUDY.model, learned.counts, STUDY.objective, policy=mixed)
     assert [one.relaxation for one in found] == ["interval", "parameter", "expression", "rectangular", "coupled"]
     assert all(a.lower <= b.lower and b.upper <= a.upper for a, b in pairwise(found))
 

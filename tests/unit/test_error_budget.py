@@ -434,10 +434,10 @@ def test_a_certificate_tells_on_request_what_its_error_is_spent_on(studies, tmp_
     model, (objective, *_), truth, steps = studies["plain"]
     certificate = pl.certify(model, pl.simulate(model, truth, 400, rng=1, max_steps=steps), objective)
     assert dict(certificate.budget)["half-spaces across what is asked"] == Fraction(4, 5)
-    told = certificate.describe(budget=True)
-    assert told.startswith(str(certificate))
-    lines = told.removeprefix(str(certificate)).strip().splitlines()
-    assert lines[0].split() == ["error", *["80", "%", "for", "half-spaces", "across", "what", "is", "asked"]]
-    assert len(lines) == len(certificate.budget)
+    (told,) = certificate.page().folded
+    assert told.facts[0] == ("half-spaces across what is asked", "80 %")
+    assert len(told.facts) == len(certificate.budget)
+    assert told.headline == "what the error of 0.1 % is spent on"
+    assert "<td" in certificate._repr_html_().partition(told.headline)[2]
     certificate.save(tmp_path / "result")
     assert pl.read_result(tmp_path / "result").budget == certificate.budget

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 from arms import WINS, chances, row_of_arms
+from shorthand import improve
 
 import plumdp as pl
 from plumdp.certifying import policy_search
 from plumdp.data.practice import practice_of
-from plumdp.decisions import improve, improve_learned
 
 N, MODEL = 3, row_of_arms(3)
 TRUTH = chances(N, b0=0.8, a1=0.45)
@@ -64,12 +64,12 @@ def test_the_baseline_is_returned_if_it_is_the_best_or_if_too_little_is_known(di
     learned = pl.learn(MODEL, data(500), objectives=[asked])
     for over in (best, "uniform"):
         given = pl.conclude(learned, asked, policy=over)
-        found = improve_learned(pl.learn(MODEL, data(20), objectives=[asked]), asked, over=over)
+        found = pl.decisions.improve(pl.learn(MODEL, data(20), objectives=[asked]), asked, over=over)
         assert not found.is_better
         assert np.array_equal(found.policy, given.policy)
         assert found.gain == 0
         assert found.sentence.startswith("No policy is known to be better than the baseline, so keep it.")
-    assert not improve_learned(learned, asked, over=best).is_better
+    assert not pl.decisions.improve(learned, asked, over=best).is_better
 
 
 def test_smaller_values_are_better_if_they_are_asked_for():

@@ -1,4 +1,4 @@
-"""The keywords of learning, which five functions take: the same in each, explained, and passed on."""
+"""The keywords of learning, which two functions take: the same in each, explained, and passed on."""
 
 import inspect
 import re
@@ -11,7 +11,7 @@ import plumdp as pl
 from plumdp.base.vocabulary import Sets
 from plumdp.cli.options import OPTIONS
 
-LEARNERS = (pl.learn, pl.certify, pl.certify_all, pl.compare, pl.decisions.improve)
+LEARNERS = (pl.learn, pl.certify)
 KEYWORDS = [
     ("confidence", float, 0.999),
     ("confidence_set", Sets | None, None),
@@ -33,7 +33,7 @@ def counts(study):
 
 def asked(function, study):
     """Return what a function is asked besides model and counts."""
-    return {pl.learn: (), pl.certify_all: ([study.objective],)}.get(function, (study.objective,))
+    return () if function is pl.learn else (study.objective,)
 
 
 def explained(function):
@@ -108,17 +108,12 @@ def test_every_function_refuses_what_learning_refuses(function, study, counts, o
     ],
 )
 def test_every_option_reaches_what_is_learned(study, counts, options):
-    """What certify, certify_all and compare say is what follows from learn with the same option, and no other one."""
+    """What certify says is what follows from learn with the same option, and no other one."""
     learned = pl.learn(study.model, counts, objectives=[study.objective], **options)
     expected = pl.conclude(learned, study.objective, relaxation="expression")
-    others = [
-        pl.certify(study.model, counts, study.objective, relaxation="expression", **options),
-        *pl.certify_all(study.model, counts, [study.objective], relaxation="expression", **options),
-        *pl.compare(study.model, counts, study.objective, relaxations=["expression"], **options),
-    ]
-    for other in others:
-        assert (other.lower, other.upper, other.confidence) == (expected.lower, expected.upper, expected.confidence)
-        assert other.confidence_set == expected.confidence_set
-        assert np.array_equal(other.policy.choice, expected.policy.choice)
+    other = pl.certify(study.model, counts, study.objective, relaxation="expression", **options)
+    assert (other.lower, other.upper, other.confidence) == (expected.lower, expected.upper, expected.confidence)
+    assert other.confidence_set == expected.confidence_set
+    assert np.array_equal(other.policy.choice, expected.policy.choice)
     plain = pl.certify(study.model, counts, study.objective, relaxation="expression")
     assert (plain.lower, plain.upper) != (expected.lower, expected.upper)

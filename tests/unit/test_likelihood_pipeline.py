@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from constraints import half_spaces_of, likelihood_of, strips_of
+from shorthand import compare
 from typer.testing import CliRunner
 
 import plumdp as pl
 from plumdp.certifying import valuation
-from plumdp.certifying.pipeline import certify, compare, conclude
+from plumdp.certifying.pipeline import certify, conclude
 from plumdp.certifying.policy_search import Candidate
 from plumdp.certifying.valuation import Valuation, promises_more
 from plumdp.cli import app

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from shorthand import certify_all, explain
 from typer.testing import CliRunner
 
 import plumdp as pl
@@ -90,7 +91,7 @@ def test_a_question_that_is_announced_and_asked_again_is_one_question(model, cou
     learned = pl.learn(model, counts, objectives=[WITHIN])
     assert pl.conclude(learned, WITHIN).jointly == ()
     with pytest.raises(pl.ModelError, match="this is asked twice"):
-        pl.certify_all(model, counts, [WITHIN, "Pmax=? [ true U<=5 x=1 ]"])
+        certify_all(model, counts, [WITHIN, "Pmax=? [ true U<=5 x=1 ]"])
 
 
 def test_a_product_that_is_too_large_is_replaced_by_a_policy_without_memory_and_the_certificate_says_so(
@@ -102,7 +103,7 @@ def test_a_product_that_is_too_large_is_replaced_by_a_policy_without_memory_and_
     said = "its product of 3 states and 6 of memory has more than 10 transitions"
     assert said in found.remark
     assert "a policy that counts steps may do better" in found.remark
-    assert pl.explain(model, counts, found, parts=["ladder"]).ladder[-1].lower == found.lower
+    assert explain(model, counts, found, parts=["ladder"]).ladder[-1].lower == found.lower
 
 
 def test_a_billion_steps_are_refused_at_once(model):
@@ -266,7 +267,7 @@ def test_a_result_is_saved_read_and_explained(model, counts, tmp_path, with_memo
     again = pl.read_result(tmp_path / "result", model)
     assert np.array_equal(again.policy, found.policy)
     assert (again.policy.graph.memory is not None) == with_memory
-    findings = pl.explain(model, counts, again)
+    findings = explain(model, counts, again)
     assert findings.ladder[-1].lower == found.lower
     assert ("step" in findings.variables) == with_memory
     assert findings.advice["sentences"]
@@ -294,7 +295,7 @@ def test_where_the_whole_product_is_too_large_the_policy_is_found_on_few_choices
     read = pl.read_result(tmp_path / "result", model)
     assert read.policy.graph.fingerprint == found.policy.graph.fingerprint
     assert np.array_equal(read.policy, found.policy)
-    assert pl.explain(model, counts, read, parts=["ladder"]).ladder[-1].lower == found.lower
+    assert explain(model, counts, read, parts=["ladder"]).ladder[-1].lower == found.lower
 
 
 @pytest.mark.usefixtures("few_choices")

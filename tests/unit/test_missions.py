@@ -7,6 +7,7 @@ import pytest
 from command_line import plumdp
 from refusals import refused, refused_at
 from scipy.stats import binom
+from shorthand import certify_all, explain
 from typer.testing import CliRunner
 
 import plumdp as pl
@@ -107,7 +108,7 @@ def test_thresholds_differences_and_policies_without_memory_go_with_missions(wal
     right = pl.PolicyTable.from_actions(walk.graph, lambda state: "right")
     assert pl.difference(learned, BOTH, certificate.policy, right).verdicts == ("better",)
     with pytest.raises(pl.ModelError, match="this is asked twice"):
-        pl.certify_all(walk, counts, [BOTH, 'Pmax=? [ true U ("tool" & (true U "site")) ]'])
+        certify_all(walk, counts, [BOTH, 'Pmax=? [ true U ("tool" & (true U "site")) ]'])
 
 
 @pytest.mark.parametrize("text", [BOTH, FUEL])
@@ -119,7 +120,7 @@ def test_policies_are_followed_written_read_saved_and_explained(walk, counts, te
     found.save(tmp_path / "result", model=walk, counts=counts)
     again = pl.read_result(tmp_path / "result", walk)
     assert np.array_equal(again.policy, found.policy)
-    assert pl.explain(walk, counts, again, parts=["ladder"]).ladder[-1].lower == found.lower
+    assert explain(walk, counts, again, parts=["ladder"]).ladder[-1].lower == found.lower
     seen = pl.simulate(walk, {"p": "0.9"}, 20_000, rng=3, max_steps=20, policy=found.policy)
     assert seen.graph is walk.graph
 
@@ -350,7 +351,7 @@ def test_a_patrol_is_certified_and_goes_to_both_ends_in_turn(patrol, patrolled, 
     found.save(tmp_path / "result", model=patrol, counts=patrolled)
     again = pl.read_result(tmp_path / "result", patrol)
     assert np.array_equal(again.policy, found.policy)
-    assert pl.explain(patrol, patrolled, again, parts=["ladder"]).ladder[-1].lower == found.lower
+    assert explain(patrol, patrolled, again, parts=["ladder"]).ladder[-1].lower == found.lower
 
 
 def test_the_smallest_probability_is_one_minus_the_largest_of_the_opposite(patrol, patrolled):

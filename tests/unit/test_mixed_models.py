@@ -8,10 +8,11 @@ from textwrap import dedent
 import numpy as np
 import pytest
 from command_line import plumdp as command_line
+from shorthand import check_model, compare, improve
 
 import plumdp as pl
 from plumdp.data.pilots import moments_of, planned_moments
-from plumdp.decisions import improve, make_witness
+from plumdp.decisions import make_witness
 from plumdp.learning.options import default_set
 from plumdp.model import summarise, validate
 from plumdp.model.question import ask
@@ -303,7 +304,7 @@ class TestWhatFollows:
 
     def test_a_policy_is_improved(self):
         assert improve(mixed(), data(), REACH, over="uniform", confidence_set="table").n_compared
-        found = pl.compare(mixed(), data(), REACH, confidence_set="table")
+        found = compare(mixed(), data(), REACH, confidence_set="table")
         assert [each.relaxation for each in found] == ["interval", "coupled"]
 
     @pytest.mark.parametrize("kind", BOTH)
@@ -419,11 +420,11 @@ class TestTheTestOfTheModel:
         rates = model.probabilities((TRUTH, shares))[model.expression]
         visits = 1000 * (np.diff(model.graph.first_transition) > 1)[model.graph.choice_of_transition()]
         right = pl.TransitionCounts(model.graph, np.round(visits * rates).astype(int), "adaptive")
-        assert not pl.check_model(model, right).is_contradicted
+        assert not check_model(model, right).is_contradicted
         is_third = model.expression == model.expressions.polynomials.index(p / 3)
         of_row = is_third | (model.expression == model.expressions.polynomials.index(1 - p / 3))
         wrong = replace(right, counts=np.where(of_row, 500, right.counts))
-        found = pl.check_model(model, wrong)
+        found = check_model(model, wrong)
         assert found.is_contradicted
         assert any("the expressions of rows" in sentence for sentence in found.diagnosis)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shorthand import check_model
 from support.coupled_points import random_product_model
 from support.drawn_counts import chances, draw, moved, value_of_choice, walk
 from support.random_pmdps import random_problem
@@ -33,7 +34,7 @@ IS_OPEN = actions("fast", "slow", "odd")
 
 
 def check(shift, *, visits=5000, seed=1, early=None, **options):
-    return pl.check_model(MODEL, draw(MODEL, moved(MODEL, RIGHT, shift), visits, seed, early=early), **options)
+    return check_model(MODEL, draw(MODEL, moved(MODEL, RIGHT, shift), visits, seed, early=early), **options)
 
 
 def drifting(size=0.05):
@@ -87,7 +88,7 @@ def test_one_wrong_action_is_named(seed):
     is_guilty = model.graph.action == model.graph.action_names.index("bet5")
     is_guilty &= np.diff(model.graph.first_transition) > 1
     counts = draw(model, moved(model, chances(model, {"p": "0.5"}), np.where(is_guilty, 0.06, 0.0)), 400, seed)
-    found = pl.check_model(model, counts)
+    found = check_model(model, counts)
     assert found.is_contradicted
     assert found.diagnosis[0].startswith(
         "the data fit another p under action 'bet5' than under other actions: under 'bet5', the probability that money "
@@ -135,7 +136,7 @@ def test_a_coin_that_depends_on_a_variable_is_named_by_its_parameter():
     model = pl.explore(toss, {"money": 3}, space=pl.ParameterSpace.unit("p"))
     money = value_of_choice(model, "money")
     counts = draw(model, moved(model, chances(model, {"p": "0.5"}), np.where(money >= 5, 0.05, 0.0)), 3000, 1)
-    found = pl.check_model(model, counts)
+    found = check_model(model, counts)
     assert found.diagnosis[0].startswith("the data fit another p where money is large: from money = 5 on, the prob")
     assert found.diagnosis[1].startswith("what to try: let p depend on money, such as with one value from money = 5 on")
 
@@ -151,7 +152,7 @@ def test_a_variable_that_is_a_text_has_one_panel_and_is_named_by_its_words():
     model = pl.explore(go, {"place": "home"}, space=pl.ParameterSpace.unit("p"))
     is_guilty = model.graph.states["place"][model.graph.state_of_choice()] == "shop"
     counts = draw(model, moved(model, chances(model, {"p": "0.5"}), np.where(is_guilty, 0.1, 0.0)), 5000, 1)
-    found = pl.check_model(model, counts)
+    found = check_model(model, counts)
     assert found.diagnosis[0].startswith("the data fit another p where place = shop: where place = shop, the prob")
     assert [(part.name, part.cells) for part in found.cells] == [
         ("place", ("place = home", "place = shop", "place = work")),
@@ -168,7 +169,7 @@ def test_the_space_is_named_if_the_data_fit_only_outside_of_it():
 
     model = pl.explore(toss, {"heads": False}, space=pl.ParameterSpace.box({"p": ("0.1", "0.3")}))
     counts = pl.TransitionCounts(model.graph, np.array([6000, 4000, 6000, 4000]), "independent")
-    found = pl.check_model(model, counts)
+    found = check_model(model, counts)
     assert found.is_contradicted
     assert found.diagnosis[:2] == (
         "the data fit best at p = 0.5986, which is outside of the parameter space",
@@ -182,7 +183,7 @@ def test_a_log_that_shows_what_cannot_happen_contradicts_the_model_without_a_tes
     lines = ["x,y,action,next_x,next_y", *["0,0,east,1,0"] * 50, *["0,0,east,7,0"] * 50]
     (tmp_path / "log.csv").write_text("\n".join(lines))
     model = pl.case_study("glider:11,9").model
-    found = pl.check_model(model, pl.read_log(model, tmp_path / "log.csv", on_unmatched="report"))
+    found = check_model(model, pl.read_log(model, tmp_path / "log.csv", on_unmatched="report"))
     assert (found.is_contradicted, found.p_value) == (True, None)
     assert found.headline == "MODEL CONTRADICTED: 50 rows of the data show what the model says cannot happen."
     assert "(x=7, y=0)" in found.diagnosis[0]
@@ -190,7 +191,7 @@ def test_a_log_that_shows_what_cannot_happen_contradicts_the_model_without_a_tes
 
 def test_no_data_contradict_nothing():
     nothing = pl.TransitionCounts(GRAPH, np.zeros(GRAPH.n_transitions, dtype=np.int64), "adaptive")
-    found = pl.check_model(MODEL, nothing)
+    found = check_model(MODEL, nothing)
     assert (found.is_contradicted, found.p_value, found.residuals, found.cells) == (False, 1.0, (), ())
     assert found.headline == (
         "The data do not contradict the model at confidence 99.9 % (p = 1: no evidence against it, by a test that is "
@@ -202,19 +203,19 @@ def test_no_data_contradict_nothing():
 
 def test_objectives_sharpen_the_test_and_change_no_residual(drift):
     counts = draw(MODEL, moved(MODEL, RIGHT, drifting()), 5000, 1)
-    asked = pl.check_model(MODEL, counts, objectives=["Pmax=? [ F<=5 x=6 ]"])
+    asked = check_model(MODEL, counts, objectives=["Pmax=? [ F<=5 x=6 ]"])
     assert asked.is_contradicted
     assert asked.residuals == drift.residuals
 
 
 def test_misuse_says_what_to_give():
     with pytest.raises(pl.ModelError, match="check_model takes a parametric MDP"):
-        pl.check_model(pl.case_study("betting:5"), None)
+        check_model(pl.case_study("betting:5"), None)
     with pytest.raises(pl.DataError, match="counts of type list: write TransitionCounts"):
-        pl.check_model(MODEL, [1, 2])
+        check_model(MODEL, [1, 2])
     counts = draw(MODEL, RIGHT, 10, 1)
     with pytest.raises(pl.DataError, match="confidence=1: give a number between 0 and 1"):
-        pl.check_model(MODEL, counts, confidence=1)
+        check_model(MODEL, counts, confidence=1)
 
 
 def test_residuals_are_records_with_the_most_telling_first(drift):
@@ -259,7 +260,7 @@ def test_a_change_that_can_happen_at_one_value_of_a_variable_says_nothing_about_
 
     model = pl.explore(step, {"at": "start", "side": 0}, space=pl.ParameterSpace.unit("p", "q"))
     counts = pl.simulate(model, {"p": 0.5, "q": 0.5}, 500, rng=1, max_steps=4)
-    panels = {panel.name: panel for panel in pl.check_model(model, counts).cells}
+    panels = {panel.name: panel for panel in check_model(model, counts).cells}
     assert (panels["side"].residuals.observations > 0).sum() == 2
     for panel in panels.values():
         assert (panel.residuals.observations > 0).sum() > 1
@@ -311,7 +312,7 @@ def test_a_picture_does_not_stretch_the_rounding_of_an_estimate_that_followed_th
         return {"throw": [(names[state.at], state._replace(at=1)), (1 - names[state.at], state._replace(at=0))]}
 
     model = pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p", "q"))
-    found = pl.check_model(model, pl.TransitionCounts(model.graph, [310, 690, 580, 420], "trajectories"))
+    found = check_model(model, pl.TransitionCounts(model.graph, [310, 690, 580, 420], "trajectories"))
     axes = plot_residuals(Figure().add_subplot(), found.cells[0])
     dots = [line for line in axes.lines if line.get_marker() not in ("", "None", None) and len(line.get_xdata())]
     assert [to_hex(line.get_color()) for line in dots] == [to_hex(GREY)]

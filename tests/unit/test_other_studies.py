@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
+from shorthand import explain
 from tiers import size
 from typer.testing import CliRunner
 
@@ -266,7 +267,7 @@ def test_a_saved_result_keeps_its_evidence_and_is_explained_with_it(tmp_path, co
     again = pl.read_result(tmp_path / "result", STUDY.model)
     assert again.options["evidence"] == {"p": [5500, 10_000]}
     assert again.assumptions == found.assumptions
-    assert pl.explain(STUDY.model, counts, again).about == found.fingerprint
+    assert explain(STUDY.model, counts, again).about == found.fingerprint
     changed = pl.learn(STUDY.model, counts, objectives=[ASKED])
     with pytest.raises(pl.DataError, match="other options"):
         pl.explain(changed, again)

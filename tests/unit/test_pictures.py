@@ -11,6 +11,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
+from shorthand import check_model
 
 import plumdp as pl
 from plumdp.plots.advice_bars import draw_advice
@@ -488,7 +489,7 @@ def test_the_axis_of_narrow_bounds_shows_the_bounds_and_not_all_probabilities():
 def test_the_marks_of_residuals_have_a_legend():
     study = pl.case_study("betting:5")
     counts = pl.simulate(study.model, study.true_point, 100, rng=1, max_steps=6)
-    drawn = pl.draw("residuals", pl.check_model(study.model, counts))
+    drawn = pl.draw("residuals", check_model(study.model, counts))
     assert {"more often than expected", "less often than expected", "about as expected"} <= {*texts(drawn.figure)}
 
 

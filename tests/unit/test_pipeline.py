@@ -7,9 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from constraints import strips_of
+from shorthand import compare
 
 import plumdp as pl
-from plumdp.certifying.pipeline import certify, compare, conclude, relax
+from plumdp.certifying.pipeline import certify, conclude, relax
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
 from plumdp.confidence.sets import Evidence
 from plumdp.learning.learn import learn, learned_from

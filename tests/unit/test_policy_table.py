@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
+from shorthand import compare
 from tiers import examples
 
 import plumdp as pl
@@ -251,7 +252,7 @@ def test_a_policy_by_the_numbers_of_cells_is_valued_run_and_proved_for_those_cel
     certificate = pl.conclude(learned, question, policy=policy)
     assert certificate.policy.action(cell=2) == "right"
     assert certificate.policy.action(cell=1) == "left"
-    assert [each.lower > 0.999 for each in pl.compare(model, counts, question, policy=policy)] == [True] * 5
+    assert [each.lower > 0.999 for each in compare(model, counts, question, policy=policy)] == [True] * 5
     assert (
         pl.stages.evaluate(pl.stages.instantiate(model, {"p": 0.9}), policy, pl.parse_property(question, model)).lower[
             0

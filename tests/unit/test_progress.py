@@ -84,7 +84,7 @@ def test_what_takes_long_shows_itself(board):
     assert board.texts[-1] == ""
     assert certificate.status == "certified"
     for function in (
-        *(pl.certify_all, pl.compare, pl.conclude, pl.decide, pl.learn, pl.read_log, pl.sample_env, pl.check_model),
+        *(pl.compare, pl.conclude, pl.decide, pl.learn, pl.read_log, pl.sample_env, pl.check_model),
         *(pl.advise, pl.explain, pl.explain_result, pl.write_report),
     ):
         assert hasattr(function, "__wrapped__"), function.__name__

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from proposed_ties import counts_of_runs, play, runs_of, walk
+from shorthand import check_model
 from typer.testing import CliRunner
 
 import plumdp as pl
@@ -90,13 +91,13 @@ def counted(model, heads, *, of=1000):
 
 def test_a_text_that_rows_depend_on_is_found_and_one_that_they_do_not_is_not():
     model = context()
-    found = pl.check_model(model, counted(model, {"wet": 600, "dry": 300}), ties=["sky"])
+    found = check_model(model, counted(model, {"wet": 600, "dry": 300}), ties=["sky"])
     (test,) = found.proposals
     assert test.p_value < 1e-9
     assert test.n_rows == 2
     assert not found.is_contradicted  # the model does not claim it
     assert "proposal     the data contradict that rows do not depend on sky (p = " in str(found)
-    assert pl.check_model(model, counted(model, {"wet": 500, "dry": 520}), ties=["sky"]).proposals[0].p_value == 1
+    assert check_model(model, counted(model, {"wet": 500, "dry": 520}), ties=["sky"]).proposals[0].p_value == 1
 
 
 def test_a_tie_of_nothing_that_the_model_has_is_refused():
@@ -104,7 +105,7 @@ def test_a_tie_of_nothing_that_the_model_has_is_refused():
     counts = counted(model, {})
     for text in ("colour", "toss = toss", "toss = win", "x = sky"):
         with pytest.raises(DataError, match="give a state variable, or two actions"):
-            pl.check_model(model, counts, ties=[text])
+            check_model(model, counts, ties=[text])
 
 
 def test_a_p_value_is_rounded_up():
@@ -114,13 +115,13 @@ def test_a_p_value_is_rounded_up():
 def test_memory_contradicts_the_model_at_half_of_the_error_and_is_explained():
     model, rng = walk(), np.random.default_rng(2)
     plain, mindful = play(model, rng, 100), play(model, rng, 100, by_past=0.35)
-    check = pl.check_model(model, counts_of_runs(model, mindful), runs=mindful)
+    check = check_model(model, counts_of_runs(model, mindful), runs=mindful)
     assert check.is_contradicted
     assert check.p_value == check.proposals[0].p_value == 2 * memory_test(model, mindful).p_value
     assert check.headline.endswith("no rows explain the data.")
     assert "because      the data contradict that the next state depends on state and action alone" in str(check)
     assert "try          add what matters of the step before to the state" in str(check)
-    assert not pl.check_model(model, counts_of_runs(model, plain), runs=plain).is_contradicted
+    assert not check_model(model, counts_of_runs(model, plain), runs=plain).is_contradicted
 
 
 def test_the_command_tests_ties_and_memory(tmp_path):

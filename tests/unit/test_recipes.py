@@ -11,6 +11,7 @@ from html import unescape
 import numpy as np
 import pytest
 from command_line import plumdp
+from shorthand import explain
 from typer.testing import CliRunner
 
 import plumdp as pl
@@ -82,7 +83,7 @@ def test_a_confidence_set_is_one_file_and_one_entry(everything, tmp_path, study,
     found.save(tmp_path / "result", model=study.model, counts=counts)
     again, findings = pl.explain_result(tmp_path / "result")
     assert (again.confidence_set, again.lower, again.upper) == ("no data used", found.lower, found.upper)
-    assert findings == pl.explain(study.model, counts, found)
+    assert findings == explain(study.model, counts, found)
     assert [rung.relaxation for rung in findings.ladder][-1] == "coupled"
     pl.write_report(again, findings, tmp_path / "report.html")
     assert "no data used" in (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -342,7 +343,7 @@ def test_a_certificate_of_a_new_objective_is_explained_saved_and_reported(prize,
     page = unescape((tmp_path / "report.html").read_text(encoding="utf-8")).replace("\N{NO-BREAK SPACE}", " ")
     assert found.headline in page
     with pytest.raises(pl.DataError, match="what was asked has no text, so that it cannot be learned again from model"):
-        pl.explain(study.model, counts, found)
+        explain(study.model, counts, found)
 
 
 def test_a_new_objective_refuses_what_it_cannot_do(prize):

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from browser import CHROMIUM, WHY_NOT, look_at
+from shorthand import check_model
 
 import plumdp as pl
 from plumdp.data.report import KINDS as KINDS_OF_ROWS
@@ -334,7 +335,7 @@ def test_everything_in_a_notebook_is_escaped_and_light(hostile_and_found):
         "certificate": hostile,
         "learned": learned,
         "advice": advice,
-        "check": pl.check_model(model, counts),
+        "check": check_model(model, counts),
         "policy": hostile.policy,
     }
     for name, thing in shown.items():

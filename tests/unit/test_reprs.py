@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from shorthand import check_model
 
 import plumdp as pl
 from plumdp.learning.learn import learn
@@ -107,7 +108,7 @@ THINGS = {
     "Prepared": (lambda: pl.stages.prepare(MDP, STUDY.objective), None),
     "PolicyTable": (lambda: certificate().policy, None),
     "Certificate": (certificate, None),
-    "ModelCheck": (lambda: pl.check_model(MODEL, COUNTS), "ModelCheck(not contradicted, p = 1, confidence 0.999)"),
+    "ModelCheck": (lambda: check_model(MODEL, COUNTS), "ModelCheck(not contradicted, p = 1, confidence 0.999)"),
     "Advice": (lambda: pl.advise(learn(MODEL, COUNTS), STUDY.objective), None),
     "Answer": (lambda: pl.decide(learn(MODEL, COUNTS), 'P>=0.5 [ !"crash" U "target" ]'), None),
     "OnlineRecord": (_online, None),

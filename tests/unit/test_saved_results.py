@@ -8,6 +8,7 @@ from hashlib import blake2b
 from math import inf, nan
 
 import pytest
+from shorthand import compare, explain
 
 import plumdp as pl
 from plumdp.data.report import KINDS, IngestionReport
@@ -27,7 +28,7 @@ def certificate():
 
 @pytest.fixture(scope="module")
 def findings(certificate):
-    return pl.explain(STUDY.model, COUNTS, certificate)
+    return explain(STUDY.model, COUNTS, certificate)
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def test_what_was_not_given_is_not_saved(certificate, tmp_path):
 
 
 def test_the_ladder_is_what_compare_says(findings):
-    expected = pl.compare(STUDY.model, COUNTS, STUDY.objective)
+    expected = compare(STUDY.model, COUNTS, STUDY.objective)
     assert [(rung.relaxation, rung.lower, rung.upper) for rung in findings.ladder] == [
         (each.relaxation, each.lower, each.upper) for each in expected
     ]
@@ -244,6 +245,17 @@ def test_a_certificate_with_right_hashes_and_wrong_values_is_refused_in_words(fo
     assert str(caught.value) == f"{folder}/certificate.json is not what plumdp writes: {message}"
 
 
+def test_a_result_of_version_0_3_0_is_read(folder):
+    """It had no margin, no assumptions of a comparison, no visible error, and nothing on what would be narrower."""
+    content = json.loads((folder / "certificate.json").read_text())
+    ends = {name: [0.5, "infinity"] for name in ("first", "second", "difference")}
+    content["comparison"] = {"sentence": "mine is better", "names": ["mine", "yours"], "policy": "first", **ends}
+    seal(folder, {name: value for name, value in content.items() if name not in ("visible_error", "narrower")})
+    read = pl.read_result(folder)
+    assert (read.visible_error, read.narrower, read.comparison["margin"]) == (None, (), 0.0)
+    assert read.lower == content["lower"]
+
+
 FOUND = {  # the same of the findings
     "schema": (["schema"], "plumdp/findings/9", "schema is \"plumdp/findings/9\", not one of 'plumdp/findings/1'"),
     "ladder missing": (["ladder"], ..., "there is no ladder"),
@@ -311,11 +323,11 @@ TEXTS = {  # certificates as texts, and what is said of them after the name of t
     ),
     "bounds in the wrong order": (
         lambda content: {**content, "lower": 15.0, "upper": 14.0},
-        ": the bounds 15.0 and 14.0 are not a lower and an upper one",
+        " is not what plumdp writes: the bounds 15.0 and 14.0 are not a lower and an upper one",
     ),
     "one bound": (
         lambda content: {**content, "lower": None, "upper": 14.0},
-        ": the bounds None and 14.0 are not a lower and an upper one",
+        " is not what plumdp writes: the bounds None and 14.0 are not a lower and an upper one",
     ),
 }
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from constraints import half_spaces_of
 from refusals import refused
+from shorthand import certify_all
 
 import plumdp as pl
 from plumdp.confidence.likelihood import likelihood_set
@@ -43,7 +44,7 @@ COUNTS = pl.simulate(MODEL, POINT, 4000, rng=1, max_steps=2)
 
 @pytest.mark.slow
 def test_all_certificates_are_those_of_one_learn_in_the_order_of_the_objectives():
-    found = pl.certify_all(MODEL, COUNTS, TEXTS, confidence=0.99)
+    found = certify_all(MODEL, COUNTS, TEXTS, confidence=0.99)
     learned = pl.learn(MODEL, COUNTS, confidence=0.99, objectives=TEXTS)
     assert [each.objective for each in found] == TEXTS
     for each, text in zip(found, TEXTS, strict=True):
@@ -55,7 +56,7 @@ def test_all_certificates_are_those_of_one_learn_in_the_order_of_the_objectives(
 
 
 def test_the_true_value_of_each_policy_lies_in_its_bracket():
-    for each in pl.certify_all(MODEL, COUNTS, TEXTS):
+    for each in certify_all(MODEL, COUNTS, TEXTS):
         objective = pl.parse_property(each.objective, MODEL)
         worth = pl.stages.evaluate(pl.stages.instantiate(MODEL, POINT), each.policy, objective, precision=1e-9)
         assert each.lower <= worth.upper[0]
@@ -81,7 +82,7 @@ def test_each_objective_has_an_equal_part_of_the_error_of_half_spaces():
 def test_more_objectives_make_each_bracket_wider_but_not_by_much():
     """ln(1/error) grows from ln(2/0.00086) by ln 3: roots of both are to each other as 1 to 1.07."""
     alone = [pl.certify(MODEL, COUNTS, text) for text in TEXTS]
-    for one, several in zip(alone, pl.certify_all(MODEL, COUNTS, TEXTS), strict=True):
+    for one, several in zip(alone, certify_all(MODEL, COUNTS, TEXTS), strict=True):
         assert 1 < (several.upper - several.lower) / (one.upper - one.lower) < 1.15
         assert one.jointly == ()
 
@@ -96,7 +97,7 @@ def test_a_question_that_was_not_announced_holds_with_all_that_were():
 @pytest.mark.slow
 @pytest.mark.parametrize("sets", ["interval", "l1", "ellipsoid"])
 def test_other_sets_hold_jointly_without_any_division(sets):
-    found = pl.certify_all(MODEL, COUNTS, TEXTS, confidence_set=sets)
+    found = certify_all(MODEL, COUNTS, TEXTS, confidence_set=sets)
     for each, text in zip(found, TEXTS, strict=True):
         alone = pl.certify(MODEL, COUNTS, text, confidence_set=sets)
         assert (each.lower, each.upper) == (alone.lower, alone.upper)
@@ -109,21 +110,12 @@ def test_a_contradicted_model_is_contradicted_for_all_jointly():
     counts, graph = np.zeros(model.graph.n_transitions, dtype=np.int64), model.graph
     for at in (1, 2):
         counts[graph.first_transition[graph.first_choice[int(np.flatnonzero(graph.states["at"] == at)[0])]]] = 1000
-    found = pl.certify_all(model, pl.TransitionCounts(graph, counts, "adaptive"), TEXTS)
+    found = certify_all(model, pl.TransitionCounts(graph, counts, "adaptive"), TEXTS)
     assert {(each.status, len(each.jointly)) for each in found} == {("model contradicted", 2)}
 
 
 # Misuse
 
 
-@pytest.mark.parametrize("ask", [pl.certify_all, lambda *given: pl.learn(*given[:2], objectives=given[2])])
-def test_questions_that_make_no_sense_are_refused(ask):
-    refused("objectives:several", lambda objectives: ask(MODEL, COUNTS, eval(objectives)))
-
-
-def test_no_question_at_all_is_refused_by_certify_all():
-    with pytest.raises(pl.DataError) as caught:
-        pl.certify_all(MODEL, COUNTS, [])
-    assert str(caught.value) == (
-        "objectives: there are none; give at least one property, such as 'Pmax=? [ F \"goal\" ]'"
-    )
+def test_questions_that_make_no_sense_are_refused():
+    refused("objectives:several", lambda objectives: pl.learn(MODEL, COUNTS, objectives=eval(objectives)))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from shorthand import compare
 from tiers import size
 
 import plumdp as pl
@@ -365,7 +366,7 @@ def test_what_cannot_be_asked_of_a_stored_model_is_refused(tmp_path):
 def test_relaxations_of_a_stored_model_are_compared_as_far_as_they_go(tmp_path):
     model = layered(tmp_path / "model", n_levels=4, width=20)
     counts = pl.simulate(model, {"p": "0.3", "q": "0.6"}, 500, rng=1, max_steps=5)
-    found = pl.compare(model, counts, 'Pmax=? [ F "goal" ]', confidence_set="interval")
+    found = compare(model, counts, 'Pmax=? [ F "goal" ]', confidence_set="interval")
     assert [certificate.relaxation for certificate in found] == ["interval", "parameter", "expression"]
     assert found[2].lower >= max(found[0].lower, found[1].lower)
 

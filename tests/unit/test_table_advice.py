@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from shorthand import explain
 from test_table_certificates import REACH, REWARDS, data
 
 import plumdp as pl
@@ -75,7 +76,7 @@ def test_as_many_runs_as_are_advised_bring_the_width_that_was_wanted(text):
 def test_findings_and_reports_name_the_rows_that_limit_the_width(tmp_path):
     model, _, counts = apart()
     found = pl.certify(model, counts, REACH)
-    findings = pl.explain(model, counts, found)
+    findings = explain(model, counts, found)
     assert [rung.relaxation for rung in findings.ladder] == ["interval", "coupled"]
     assert findings.expressions[0].text == "state (x=0), action 'go', to (x=1)"
     assert findings.expressions[0].lower < 0.1 < findings.expressions[0].upper

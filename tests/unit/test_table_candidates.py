@@ -4,10 +4,10 @@ from functools import cache
 
 import numpy as np
 import pytest
+from shorthand import improve
 
 import plumdp as pl
 from plumdp.base.error_budget import favoured_parts
-from plumdp.decisions import improve
 from plumdp.model.policy import policy_weights
 from plumdp.tables.table_set import TableSet
 

@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from shorthand import certify_all, explain
 from table_cases import values_at
 
 import plumdp as pl
@@ -105,9 +106,9 @@ def test_a_policy_that_was_given_is_explained_from_model_and_counts(policy):
     """It is learned again with the same policy announced, and gives the same certificate to the last bit."""
     model, _, counts = data()
     found = pl.certify(model, counts, REACH, policy=policy, announced=True)
-    assert pl.explain(model, counts, found).about == found.fingerprint
+    assert explain(model, counts, found).about == found.fingerprint
     with pytest.raises(pl.DataError, match="other counts"):
-        pl.explain(model, data(n_runs=2000)[2], found)
+        explain(model, data(n_runs=2000)[2], found)
 
 
 def test_the_certificate_says_which_data_placed_the_first_bets():
@@ -123,7 +124,7 @@ def test_the_certificate_says_which_data_placed_the_first_bets():
 def test_several_objectives_share_the_error():
     model, point, counts = data()
     alone = [pl.certify(model, counts, text) for text in (REACH, REWARDS[0])]
-    both = pl.certify_all(model, counts, [REACH, REWARDS[0]])
+    both = certify_all(model, counts, [REACH, REWARDS[0]])
     for one, joint, text in zip(alone, both, (REACH, REWARDS[0]), strict=True):
         assert joint.lower <= true_value(model, point, text, joint.policy) <= joint.upper
         assert joint.upper - joint.lower > one.upper - one.lower
@@ -148,7 +149,7 @@ def test_a_certificate_is_saved_read_explained_and_reported(tmp_path):
     found.save(tmp_path / "result")
     again = pl.read_result(tmp_path / "result")
     assert (again.lower, again.upper, str(again)) == (found.lower, found.upper, str(found))
-    pl.write_report(found, pl.explain(model, counts, found), tmp_path / "report.html")
+    pl.write_report(found, explain(model, counts, found), tmp_path / "report.html")
     assert found.printed_bounds[0] in (tmp_path / "report.html").read_text("utf-8")
 
 

@@ -107,19 +107,7 @@ def test_certificates_of_case_studies_are_equal_for_any_number_of_threads(all_is
     assert len(found) == 1
 
 
-@pytest.mark.parametrize("function", [pl.certify_all, pl.compare])
-def test_several_certificates_are_equal_for_any_number_of_threads(all_is_large, function):
-    study = pl.case_study("rover:3,3,2")
-    counts = pl.simulate(study.model, study.true_point, 200, rng=1, max_steps=study.max_steps)
-    asked, found = [study.objective] if function is pl.certify_all else study.objective, set()
-    for number in NUMBERS:
-        several = function(study.model, counts, asked, threads=number)
-        found.add(tuple((one.lower, one.upper, one.policy.choice.tobytes()) for one in several))
-    assert len(found) == 1
-
-
-@pytest.mark.parametrize("function", [pl.certify, pl.certify_all, pl.compare])
-def test_everything_that_certifies_is_done_with_the_threads_that_were_asked_for(function, monkeypatch):
+def test_everything_that_certifies_is_done_with_the_threads_that_were_asked_for(monkeypatch):
     study, seen = pl.case_study("betting:3"), []
     counts = pl.simulate(study.model, study.true_point, 50, rng=1, max_steps=4)
     learn, conclude = pipeline.learn, pipeline.conclude
@@ -129,7 +117,7 @@ def test_everything_that_certifies_is_done_with_the_threads_that_were_asked_for(
     monkeypatch.setattr(
         pipeline, "conclude", lambda *args, **more: seen.append(threads.n_threads()) or conclude(*args, **more)
     )
-    function(study.model, counts, [study.objective] if function is pl.certify_all else study.objective, threads=7)
+    pl.certify(study.model, counts, study.objective, threads=7)
     assert len(seen) >= 2
     assert set(seen) == {7}
 

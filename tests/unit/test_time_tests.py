@@ -8,6 +8,7 @@ import pytest
 from cell_models import cell_model
 from coin_model import COIN
 from row_models import row_model
+from shorthand import check_model, compare
 from time_games import read_over_time
 
 import plumdp as pl
@@ -61,7 +62,7 @@ def test_all_that_follows_from_data_that_changed_is_true_of_every_coin():
     learned, policy = pl.learn(COIN, CHANGED_COIN), COIN.graph.first_choice[:-1]
     gain = pl.difference(learned, HEADS, policy, policy)
     assert (gain.lower, gain.upper) == (-np.inf, np.inf)
-    assert all(not each.claims_bounds for each in pl.compare(COIN, CHANGED_COIN, HEADS))
+    assert all(not each.claims_bounds for each in compare(COIN, CHANGED_COIN, HEADS))
     assert pl.decide(learned, 'P>=0.05 [ F "heads" ]').verdict == "unknown"
     relaxed, thrown = relax(learned, "expression"), COIN.graph.first_transition[0]
     of_throw = relaxed.expression[thrown : thrown + 2]
@@ -69,7 +70,7 @@ def test_all_that_follows_from_data_that_changed_is_true_of_every_coin():
 
 
 def test_the_check_of_a_model_names_the_change():
-    check = pl.check_model(COIN, CHANGED_COIN)
+    check = check_model(COIN, CHANGED_COIN)
     assert check.diagnosis[0] == CHANGED
     assert "(estimates)" in check.diagnosis[1]
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from row_models import row_model
 from scipy.integrate import quad
+from shorthand import compare
 from tiers import covering, examples
 
 import plumdp as pl
@@ -412,7 +413,7 @@ def test_no_misfit_is_the_same_as_saying_nothing():
 @pytest.mark.slow
 def test_all_relaxations_tolerate_it():
     study, counts = problem()
-    found = pl.compare(study.model, counts, study.objective, confidence_set="likelihood", misfit=0.01)
+    found = compare(study.model, counts, study.objective, confidence_set="likelihood", misfit=0.01)
     assert [one.relaxation for one in found] == ["interval", "parameter", "expression", "rectangular", "coupled"]
     assert {one.misfit for one in found} == {0.01}
     bounds = pl.certify(study.model, counts, study.objective, confidence_set="interval", misfit=0.01)

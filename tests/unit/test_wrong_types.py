@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from refusals import refused
+from shorthand import certify_all, compare
 
 import plumdp as pl
 from plumdp.certifying.pipeline import conclude
@@ -66,11 +67,11 @@ def test_the_policy_of_a_certificate_is_taken_in_environments():
 def test_a_text_is_taken_wherever_there_is_a_model_to_read_it_with():
     assert pl.certify(MODEL, COUNTS, GOAL.text).bound == certificate().bound
     assert pl.certify(MODEL, COUNTS, GOAL.text).objective == GOAL.text
-    both = [pl.compare(MODEL, COUNTS, asked, relaxations=["interval"])[0].lower for asked in (GOAL, GOAL.text)]
+    both = [compare(MODEL, COUNTS, asked, relaxations=["interval"])[0].lower for asked in (GOAL, GOAL.text)]
     assert both[0] == both[1]
     assert conclude(learn(MODEL, COUNTS, objectives=[GOAL]), GOAL.text).bound == certificate().bound
     assert conclude(learn(MODEL, COUNTS, objectives=[GOAL.text]), GOAL).bound == certificate().bound
-    assert [each.bound for each in pl.certify_all(MODEL, COUNTS, [GOAL.text])] == [certificate().bound]
+    assert [each.bound for each in certify_all(MODEL, COUNTS, [GOAL.text])] == [certificate().bound]
     assert _online(SIMULATOR, objective=GOAL.text)[-1].bound == _online(SIMULATOR)[-1].bound
 
 

@@ -5,10 +5,17 @@ A message is made of parts: plain text, and the options that it speaks of, which
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
 from os import PathLike
+from typing import Concatenate, ParamSpec, TypeVar
+
+_First = TypeVar("_First")
+_Rest = ParamSpec("_Rest")
+_Result = TypeVar("_Result")
 
 
 class Untold:
@@ -101,6 +108,29 @@ def require_kind(given: object, kind: type | tuple[type, ...], wanted: str) -> N
     """
     if not isinstance(given, kind):
         raise DataError(f"{wanted}, not {type(given).__name__}")
+
+
+def takes_first(
+    kind: type[_First], made_by: str
+) -> Callable[[Callable[Concatenate[_First, _Rest], _Result]], Callable[Concatenate[_First, _Rest], _Result]]:
+    """Return a decorator by which a verb refuses a first argument of another type, with the line to write."""
+
+    def decorate(
+        verb: Callable[Concatenate[_First, _Rest], _Result],
+    ) -> Callable[Concatenate[_First, _Rest], _Result]:
+        named = [each.name for each in signature(verb).parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD]
+        line = f"{verb.__name__}({', '.join(named)})"
+
+        @wraps(verb)
+        def checked(first: _First, /, *rest: _Rest.args, **options: _Rest.kwargs) -> _Result:
+            if not isinstance(first, kind):
+                given = f"{verb.__name__} takes what {made_by} returns, not {type(first).__name__}"
+                raise DataError(f"{given}: write {line}")
+            return verb(first, *rest, **options)
+
+        return checked
+
+    return decorate
 
 
 def require_path(function: str, given: object) -> None:

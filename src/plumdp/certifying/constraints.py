@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,17 +23,16 @@ from plumdp.base.vocabulary import Verdict
 from plumdp.certifying.pipeline import conclude
 from plumdp.certifying.thresholds import Answer, decide
 from plumdp.certifying.weighing import Weighing, require_same_model
-from plumdp.learning.learned import Learned, require_learned
+from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.model.objective import Kind
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Asked, Question, ask
-from plumdp.model.text import html_table
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, assumptions_of, outward, percent, premises_of
 from plumdp.result.policy_table import PolicyTable
-from plumdp.result.printing import Fact, fact_lines
+from plumdp.result.show import Page, as_html, as_json, as_text
 
 _MULTIPLIERS = (0.0, *(2.0**k for k in range(-8, 13, 2)))  # in units in which both sides are about as large
 _HALVINGS = 12  # of the probability with which a policy draws one of two actions
@@ -82,36 +80,31 @@ class Constrained:
     def __repr__(self) -> str:
         return f"Constrained({'feasible' if self.is_feasible else 'not known to be feasible'}, {self.certificate!r})"
 
-    def __str__(self) -> str:
-        parts = [f"  {answer.question.text}: {answer.sentence}" for answer in self.answers]
-        return "\n".join([self.sentence, *parts, str(self.certificate), *fact_lines(self._more_premises())])
+    @property
+    def assumptions(self) -> list[str]:
+        """What all of it rests on, in words."""
+        return assumptions_of([self.certificate, *(each.certificate for each in self.answers)])
 
-    def _repr_html_(self) -> str:
-        return (
-            f"<p><b>{escape(self.sentence)}</b></p>{self.certificate._repr_html_()}{html_table(self._more_premises())}"
+    def page(self) -> Page:
+        """Return what is certified, the answer to each threshold, and what these rest on beside the certificate."""
+        known, others = self.certificate.premises(), premises_of(each.certificate for each in self.answers)
+        points = [f"{answer.question.text}: {answer.sentence}" for answer in self.answers]
+        return Page(
+            self.sentence, points, inside=[self.certificate], facts=[each for each in others if each not in known]
         )
 
-    def _more_premises(self) -> list[Fact]:
-        """Return what the thresholds rest on beside what the certificate does."""
-        known = self.certificate.premises()
-        return [fact for fact in premises_of(each.certificate for each in self.answers) if fact not in known]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        return {
-            "schema": "plumdp/constrained/1",
-            "is_feasible": self.is_feasible,
-            "sentence": self.sentence,
-            "assumptions": assumptions_of([self.certificate, *(each.certificate for each in self.answers)]),
-            "certificate": self.certificate.to_dict(),
-            "subject_to": [answer.to_dict() for answer in self.answers],
-        }
+    SCHEMA: ClassVar[str] = "plumdp/constrained/1"
+    TOLD: ClassVar[tuple[str, ...]] = ("is_feasible", "sentence", "assumptions", "certificate", "subject_to=answers")
+    __str__ = as_text
+    _repr_html_ = as_html
+    to_dict = as_json
 
 
 def _listed(answers: Sequence[Answer]) -> str:
     return " and ".join(answer.question.text for answer in answers)
 
 
+@of_learned
 @working("looking for a policy within thresholds")
 @one_blas_thread()
 def certify_within(
@@ -132,7 +125,6 @@ def certify_within(
     >>> found.is_feasible
     True
     """
-    require_learned("certify_within", learned)
     question = ask(objective, learned.model, memory=False)
     thresholds = [_threshold(text, learned) for text in subject_to]
     if not thresholds:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from html import escape
 from math import inf, isnan, nextafter
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.json_values import json_value
 from plumdp.base.vocabulary import Standing
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.valuation import Sought, best_ends, prove
-from plumdp.learning.learned import Learned, require_learned
+from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.policy import Policy, check_policy, memory_of
 from plumdp.model.question import Asked, Question, ask
 from plumdp.result.certificate import Certificate, Status, outward, percent
-from plumdp.result.printing import fact_lines
+from plumdp.result.show import Page, as_html, as_json, as_text
 from plumdp.solver.coupled.bounds import Proof
 
 
@@ -75,20 +74,35 @@ class Difference:
         return f"Difference({self.lower:.6g} to {self.upper:.6g}, {self.first.objective})"
 
     @property
-    def brackets(self) -> str:
-        """The bounds on both values, each in a line."""
-        return "\n".join(
-            f"  {name}: between {' and '.join(each.printed_bounds)}"
-            for name, each in zip(self.names, (self.first, self.second), strict=True)
-        )
+    def brackets(self) -> list[str]:
+        """The bounds on both values, in words."""
+        both = zip(self.names, (self.first, self.second), strict=True)
+        return [f"{name}: between {' and '.join(each.printed_bounds)}" for name, each in both]
 
-    def __str__(self) -> str:
+    def page(self) -> Page:
+        """Return the comparison, the bounds on both values, and what they rest on."""
         is_open = Standing.UNKNOWN in self.verdicts and self.first.narrower
         narrower = [("narrower", self.first.to_narrow)] if is_open else []
-        return "\n".join([self.sentence, self.brackets, *fact_lines([*narrower, *self.first.premises()])])
+        facts = [*narrower, *self.first.premises()]
+        return Page(self.sentence, self.brackets, facts=facts, folded=[self.first, self.second])
 
-    def _repr_html_(self) -> str:
-        return f"<p><b>{escape(self.sentence)}</b></p>{self.first._repr_html_()}{self.second._repr_html_()}"
+    SCHEMA: ClassVar[str] = "plumdp/difference/1"
+    TOLD: ClassVar[tuple[str, ...]] = (
+        *(
+            "lower",
+            "upper",
+            "margin",
+            "verdicts",
+            "sentence",
+            "not_coupled",
+            "assumptions=first.assumptions",
+            "first",
+            "second",
+        ),
+    )
+    __str__ = as_text
+    _repr_html_ = as_html
+    to_dict = as_json
 
     @property
     def comparison(self) -> dict[str, Any]:
@@ -106,22 +120,8 @@ class Difference:
         kept, rival = (self.first, self.second) if of == "first" else (self.second, self.first)
         return replace(kept, comparison={**self.comparison, "policy": of, "assuming": [*assuming]}, rival=rival.policy)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        return {
-            "schema": "plumdp/difference/1",
-            "lower": json_value(self.lower),
-            "upper": json_value(self.upper),
-            "margin": self.margin,
-            "verdicts": list(map(str, self.verdicts)),
-            "sentence": self.sentence,
-            "not_coupled": self.not_coupled,
-            "assumptions": list(self.first.assumptions),
-            "first": self.first.to_dict(),
-            "second": self.second.to_dict(),
-        }
 
-
+@of_learned
 def difference(
     learned: Learned,
     objective: Asked,
@@ -149,7 +149,6 @@ def difference(
     >>> difference(learned, study.objective, "bet0", "uniform", margin=3).verdicts
     ('better', 'the same within the margin', 'not worse by more than the margin')
     """
-    require_learned("difference", learned)
     check_margin(margin)
     question = ask(objective, learned.model, memory=memory_of(first, second))
     chosen, rival = (check_policy(question.model.graph, policy) for policy in (first, second))

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from html import escape
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option
-from plumdp.base.json_values import json_value
 from plumdp.base.progress import working
-from plumdp.base.threads import one_blas_thread, thread_limit
+from plumdp.base.threads import one_blas_thread
 from plumdp.base.vocabulary import Standing
 from plumdp.certifying.difference import Difference, check_margin, difference_of
 from plumdp.certifying.pipeline import comparing, conclude, relax
 from plumdp.certifying.policy_search import search_policies
-from plumdp.data.counts import CountArray, TransitionCounts, counts_of
-from plumdp.data.logs import Log
-from plumdp.data.pilots import drawn_pilot
-from plumdp.data.practice import practice_of, taken_choices
-from plumdp.learning.learn import learn
-from plumdp.learning.learned import Learned, require_learned
-from plumdp.learning.methods import Sets
-from plumdp.model.events import Events
-from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.data.counts import TransitionCounts
+from plumdp.data.practice import counts_of_practice, practice_of, taken_choices
+from plumdp.learning.learned import Learned, of_learned
+from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, as_choices, check_policy
-from plumdp.model.question import FIRST_DATA, Asked, Question, ask
-from plumdp.model.text import html_table, number_of
+from plumdp.model.question import PRACTICE, Asked, Question, ask
+from plumdp.model.text import number_of
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, outward, percent
 from plumdp.result.policy_table import PolicyTable
-from plumdp.result.printing import Fact, fact_lines
+from plumdp.result.show import Page, as_html, as_json, as_text
 from plumdp.tables.table_set import announced_policies
 
-PRACTICE = "practice"
 _MOST_CERTIFIED = 3  # policies whose differences are proved, of all that a search proposes
 _FOUND = "the policy found"
 _PRACTICE = "a policy that takes each action as often as {} do"
@@ -104,46 +96,40 @@ class Improvement:
     def __repr__(self) -> str:
         return f"Improvement({'by at least ' + outward(self.gain, -1) if self.is_better else 'none certified'})"
 
-    def __str__(self) -> str:
-        return "\n".join([self.sentence, self.difference.brackets, *fact_lines(self._premises())])
+    def page(self) -> Page:
+        """Return the gain, the bounds on both values, and what they rest on."""
+        facts = [*self.certificate.premises(), *(("assuming", each) for each in self.about_baseline)]
+        return Page(self.sentence, self.difference.brackets, facts=facts, folded=[self.certificate])
 
-    def _repr_html_(self) -> str:
-        return f"<p><b>{escape(self.sentence)}</b></p>{html_table(self._premises())}{self.certificate._repr_html_()}"
-
-    def _premises(self) -> list[Fact]:
-        return [*self.certificate.premises(), *(("assuming", each) for each in self.about_baseline)]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        return {
-            "schema": "plumdp/improvement/1",
-            "is_better": self.is_better,
-            "gain": json_value(self.gain),
-            "sentence": self.sentence,
-            "baseline": self.baseline,
-            "compared": self.n_compared,
-            "assumptions": list(self.assumptions),
-            "certificate": self.certificate.to_dict(),
-            "difference": self.difference.to_dict(),
-        }
+    SCHEMA: ClassVar[str] = "plumdp/improvement/1"
+    TOLD: ClassVar[tuple[str, ...]] = (
+        *(
+            "is_better",
+            "gain",
+            "sentence",
+            "baseline",
+            "compared=n_compared",
+            "assumptions",
+            "certificate",
+            "difference",
+        ),
+    )
+    __str__ = as_text
+    _repr_html_ = as_html
+    to_dict = as_json
 
 
+@of_learned
 @working("looking for a better policy")
+@one_blas_thread()
 def improve(
-    model: ParametricMDP,
-    counts: TransitionCounts | Log,
+    learned: Learned,
     objective: Asked,
     *,
     over: Policy = PRACTICE,
-    announced: bool = False,
     margin: float = 0.0,
+    name: str = "",
     precision: float = 1e-6,
-    threads: int | None = None,
-    confidence: float = 0.999,
-    confidence_set: Sets | None = None,
-    events: Events | None = None,
-    misfit: float = 0.0,
-    evidence: Mapping[str, tuple[int, int]] | None = None,
 ) -> Improvement:
     """Return the policy with the largest certified gain over a baseline, or the baseline if none is certified.
 
@@ -154,63 +140,26 @@ def improve(
     ----------
     over
         The baseline: any ``Policy``, or "practice" for how often the data take each action in each state, which is the
-        default. In a table, practice is that of the first data, as bets on its value are placed on the rest.
-    announced
-        Say that you chose the baseline before you looked at these data, as of ``certify``. Practice needs no such word.
+        default. In a table, practice is that of the first data, as bets on its value are placed on the rest: announce
+        it to ``learn`` by ``Question(model, objective, against="practice")``, and a policy that you chose before you
+        looked at the data in the same way.
     margin
         A difference that does not matter, as of ``difference``, for what is said of a policy that is not better.
-    objective, precision, threads, confidence, confidence_set, events, misfit, evidence
-        As of ``certify``.
+    name
+        What sentences call the baseline.
 
     Examples
     --------
-    >>> from plumdp import case_study, simulate
+    >>> from plumdp import case_study, learn, simulate
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=6)
-    >>> better = improve(study.model, counts, study.objective)
+    >>> learned = learn(study.model, counts, objectives=[study.objective])
+    >>> better = improve(learned, study.objective)
     >>> print(better.sentence.partition(" than ")[0])
     With confidence 99.9 % the policy found is better by at least 3.74995
     >>> better.policy.action(money=10, step=0)
     'bet5'
     """
-    require_model("improve", model)
-    question = ask(objective, model, memory=False)  # the baseline counts no steps
-    with thread_limit(threads):
-        learned = learn(
-            model,
-            counts,
-            objectives=with_baseline([question], model, counts, over, announced=announced),
-            confidence=confidence,
-            confidence_set=confidence_set,
-            events=events,
-            misfit=misfit,
-            evidence=evidence,
-        )
-        return improve_learned(learned, question, over=over, margin=margin, precision=precision)
-
-
-@one_blas_thread()
-def improve_learned(
-    learned: Learned,
-    objective: Asked,
-    *,
-    over: Policy = PRACTICE,
-    margin: float = 0.0,
-    name: str = "",
-    precision: float = 1e-6,
-) -> Improvement:
-    """Return the policy with the largest certified gain over a baseline, as ``improve`` does.
-
-    ``name`` is what sentences call the baseline.
-
-    >>> from plumdp import case_study, simulate
-    >>> study = case_study("betting:5")
-    >>> counts = simulate(study.model, study.true_point, 100, rng=1, max_steps=6)
-    >>> learned = learn(study.model, counts, objectives=[study.objective])
-    >>> print(improve_learned(learned, study.objective, over="bet1", name="betting one").sentence[:61])
-    No policy is known to be better than betting one, so keep it.
-    """
-    require_learned("improve_learned", learned)
     check_margin(margin)
     question = ask(objective, learned.model, memory=False)
     is_practice = _is_practice(over)
@@ -226,14 +175,9 @@ def improve_learned(
 
 
 def with_baseline(
-    objectives: Sequence[Asked],
-    model: ParametricMDP,
-    counts: TransitionCounts | Log,
-    over: Policy,
-    *,
-    announced: bool = False,
-) -> Sequence[Asked]:
-    """Return what to announce to ``learn``: the objectives, and the values of a baseline that the data did not choose.
+    objectives: Sequence[Asked], model: ParametricMDP, over: Policy, *, announced: bool = False
+) -> list[Question]:
+    """Return what to announce to ``learn``: the objectives, and a baseline that the data did not choose.
 
     In a table, practice is the pilot's, so that it needs nobody's word.
     """
@@ -242,31 +186,18 @@ def with_baseline(
     questions = [ask(each, model, memory=False) for each in objectives]
     if announced:
         return [one for each in questions for one in comparing(each, None, over)]
-    if not _is_practice(over) or not model.counted.is_table:
-        return questions
-    marks, seen = frozenset({FIRST_DATA}), counts_of(counts)
-    return [replace(each, against=_baseline(each, seen, over), chosen_by=marks) for each in questions]
+    return [replace(each, against=over) for each in questions] if _is_practice(over) else questions
 
 
 def _baseline(question: Question, counts: TransitionCounts, over: Policy) -> npt.NDArray[Any]:
     """Return the baseline as an array that is checked."""
     graph = question.model.graph
-    seen = practice_of(_before_bets(counts, question.model), question.model) if _is_practice(over) else over
+    seen = practice_of(counts_of_practice(counts, question.model), question.model) if _is_practice(over) else over
     return as_choices(graph, check_policy(graph, seen))
 
 
 def _is_practice(over: Policy) -> bool:
     return isinstance(over, str) and over == PRACTICE
-
-
-def _before_bets(counts: TransitionCounts, model: ParametricMDP) -> CountArray:
-    """Return the counts that practice is estimated from: all of them, or those of a table before the first bets.
-
-    Without a pilot, that is the one that ``learn`` draws.
-    """
-    pilot = (counts.pilot or drawn_pilot(counts, is_table=True)) if model.counted.is_table else None
-    first = None if pilot is None else pilot.first_bets
-    return counts.counts if pilot is None or first is None else pilot.moments[first]
 
 
 def _worst_gain(difference: Difference) -> float:
@@ -300,12 +231,12 @@ def _candidates(learned: Learned, question: Question, baseline: Certificate, pre
 
 
 def _data_of_practice(counts: TransitionCounts, question: Question) -> str:
-    seen = _before_bets(counts, question.model)
+    seen = counts_of_practice(counts, question.model)
     return "these data" if seen is counts.counts else f"the first {seen.sum():,} steps of these data"
 
 
 def _about_practice(counts: TransitionCounts, question: Question) -> tuple[str, ...]:
-    graph, seen = question.model.graph, _before_bets(counts, question.model)
+    graph, seen = question.model.graph, counts_of_practice(counts, question.model)
     visits = np.bincount(graph.state_of_choice(), taken_choices(seen, question.model), graph.n_states)
     n_unseen = int(((visits == 0) & (np.diff(graph.first_choice) > 1)).sum())
     said = _ESTIMATED.format(_data_of_practice(counts, question))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import nextafter
-from typing import Any
+from typing import ClassVar
 
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError, ModelError
@@ -21,10 +21,10 @@ from plumdp.data.logs import Log
 from plumdp.learning.methods import Sets
 from plumdp.learning.options import error_of
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.text import html_table, one_line
+from plumdp.model.text import one_line
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status, outward, percent
-from plumdp.result.printing import Fact, fact_lines
+from plumdp.result.show import Fact, Page, as_html, as_json, as_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,20 +60,26 @@ class ModelComparison:
             "model is correct. That a model is not contradicted does not show that it is correct."
         )
 
-    def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """Return name, lower and upper bound, p-value of the test and status of each model, as texts."""
-        return [
-            (name, *each.printed_bounds, _p_value(each), str(each.status)) for name, each in self.certificates.items()
-        ]
-
     def __repr__(self) -> str:
         return one_line(self, f"{len(self.possible)} of {len(self.certificates)} possible", f"{self.confidence:.10g}")
 
-    def __str__(self) -> str:
-        rows = [("model", "lower", "upper", "p", "status"), *self.rows()]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join([self.sentence, *(f"  {line}" for line in lines), *fact_lines(self.premises())])
+    def page(self) -> Page:
+        """Return which models are contradicted, bounds, p-value and status of each, and what these rest on."""
+        rows = [
+            (name, *each.printed_bounds, _p_value(each), str(each.status)) for name, each in self.certificates.items()
+        ]
+        return Page(self.sentence, header=("model", "lower", "upper", "p", "status"), rows=rows, facts=self.premises())
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What the certificates rest on, in words."""
+        return [text for label, text in self.premises() if label == "assuming"]
+
+    SCHEMA: ClassVar[str] = "plumdp/model-comparison/1"
+    TOLD: ClassVar[tuple[str, ...]] = ("confidence", "sentence", "contradicted", "assumptions", "models=certificates")
+    __str__ = as_text
+    _repr_html_ = as_html
+    to_dict = as_json
 
     def premises(self) -> list[Fact]:
         """Return data and assumptions, those of some models with their names: labels and texts."""
@@ -87,21 +93,6 @@ class ModelComparison:
             (label, text if len(names) == n else f"{', '.join(names)}: {text}")
             for (label, text), names in of_models.items()
         ]
-
-    def _repr_html_(self) -> str:
-        cells = [(name, f"{low} to {high}, p = {p}, {status}") for name, low, high, p, status in self.rows()]
-        return f"<p><b>{self.sentence}</b></p>{html_table([*cells, *self.premises()])}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        return {
-            "schema": "plumdp/model-comparison/1",
-            "confidence": self.confidence,
-            "sentence": self.sentence,
-            "contradicted": list(self.contradicted),
-            "assumptions": [text for label, text in self.premises() if label == "assuming"],
-            "models": {name: each.to_dict() for name, each in self.certificates.items()},
-        }
 
 
 def compare_models(

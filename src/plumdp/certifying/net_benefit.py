@@ -9,28 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import pairwise
 from math import inf, isfinite, isnan, nextafter
-from typing import Any, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from plumdp.base.errors import ModelError, Option
-from plumdp.base.json_values import json_value
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.weighing import Weighing, require_same_model
-from plumdp.learning.learned import Learned, require_learned
+from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import IntArray
 from plumdp.model.policy import Policy
 from plumdp.model.question import Asked, Question, ask
-from plumdp.model.text import html_table
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, Status, assumptions_of, outward, percent, premises_of
 from plumdp.result.policy_table import PolicyTable
-from plumdp.result.printing import fact_lines
+from plumdp.result.show import Page, as_html, as_json, as_text
 from plumdp.solver.coupled.bounds import find_differences
 
 _MOST_FOUND = 8  # policies that a search proposes
@@ -57,11 +54,6 @@ class Strategy:
     def net_benefit(self, weight: float) -> Range:
         """Return bounds on the net benefit at a willingness to pay."""
         return _sum(*(_times(*each) for each in _weighted((self.effect, self.cost), weight)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        best = None if self.best is None else [json_value(end) for end in self.best]
-        return {"name": self.name, "best": best, "effect": self.effect.to_dict(), "cost": self.cost.to_dict()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,39 +96,32 @@ class NetBenefit:
     def __repr__(self) -> str:
         return f"NetBenefit({len(self.strategies)} policies, {self.sentence})"
 
-    def __str__(self) -> str:
-        values = (f"  {name}: {effect}; {cost}" for name, effect, cost in self._rows())
-        return "\n".join([self.sentence, *values, *fact_lines(premises_of(self._certificates))])
-
-    def _repr_html_(self) -> str:
-        premises = html_table(premises_of(self._certificates))
-        return f"<p><b>{escape(self.sentence)}</b></p>{html_table(self._rows())}{premises}"
-
     @property
     def _certificates(self) -> tuple[Certificate, Certificate]:
         return self.strategies[0].effect, self.strategies[0].cost
 
-    def _rows(self) -> list[tuple[str, ...]]:
-        return [
-            (each.name, *(f"{one.objective}: {' to '.join(one.printed_bounds)}" for one in (each.effect, each.cost)))
-            for each in self.strategies
-        ]
+    @property
+    def assumptions(self) -> list[str]:
+        """What all of it rests on, in words."""
+        return assumptions_of(self._certificates)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        return {
-            "schema": "plumdp/net-benefit/1",
-            "sentence": self.sentence,
-            "assumptions": assumptions_of(self._certificates),
-            "willingness": [json_value(end) for end in self.willingness],
-            "boundaries": [
-                {"from": one, "to": other, "lower": json_value(ends[0]), "upper": json_value(ends[1])}
-                for one, other, ends in self.boundaries
-            ],
-            "strategies": [each.to_dict() for each in self.strategies],
-        }
+    def page(self) -> Page:
+        """Return which policy is best where, the bounds on both values of each, and what these rest on."""
+        points = [f"{each.name}: {'; '.join(map(_bracket, (each.effect, each.cost)))}" for each in self.strategies]
+        return Page(self.sentence, points, facts=premises_of(self._certificates))
+
+    SCHEMA: ClassVar[str] = "plumdp/net-benefit/2"
+    TOLD: ClassVar[tuple[str, ...]] = ("sentence", "assumptions", "willingness", "boundaries", "strategies")
+    __str__ = as_text
+    _repr_html_ = as_html
+    to_dict = as_json
 
 
+def _bracket(certificate: Certificate) -> str:
+    return f"{certificate.objective}: {' to '.join(certificate.printed_bounds)}"
+
+
+@of_learned
 @working("comparing net benefits")
 @one_blas_thread()
 def net_benefit(
@@ -173,7 +158,6 @@ def net_benefit(
     >>> [(each.name, each.best is not None) for each in compared.strategies]
     [('betting nothing', True), ('betting one', False)]
     """
-    require_learned("net_benefit", learned)
     start, end = _checked(willingness)
     questions = [ask(each, learned.model, memory=False) for each in (effect, cost)]
     require_same_model(questions)

@@ -10,7 +10,7 @@ The seven stages, the folder of each, and what it implements of the paper:
 6. solver: the best policy against nature at its worst, and bounds on its value (Section 2.2)
 7. result: what may be claimed of the policy, and what the claim rests on (Theorem 1)
 
-``learn`` takes stages 3 and 4, ``conclude`` 5 to 7, and ``certify`` all of them (several objectives: ``certify_all``).
+``learn`` takes stages 3 and 4, ``conclude`` 5 to 7, and ``certify`` all of them.
 
 What is taken if nothing is named: likelihood sets (``default_set`` says when intervals, and when the model is seen as a
 table of unknown rows), and coupled bounds (``default_relaxation`` says when rectangular ones).
@@ -34,13 +34,13 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.data.whole_runs import WholeRuns
 from plumdp.learning.learn import learn
-from plumdp.learning.learned import Learned, require_learned
+from plumdp.learning.learned import Learned, of_learned
 from plumdp.learning.methods import Sets
 from plumdp.model.events import Events
 from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, as_choices, check_policy, memory_of
-from plumdp.model.question import Asked, Question, ask, ask_all
+from plumdp.model.question import Asked, Question, ask
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP, missing_support
@@ -73,7 +73,7 @@ def certify(
     Parameters
     ----------
     objective
-        What is asked, or its text (see ``parse_property``). For several questions there is ``certify_all``.
+        What is asked, or its text (see ``parse_property``). For several, ``learn`` once and ``conclude`` each.
     relaxation
         How the adversary may vary the parameters. By default one point holds for the whole run ("coupled").
     policy
@@ -116,6 +116,8 @@ def certify(
     >>> certificate.status, certificate.lower < certificate.upper
     ('certified', True)
     """
+    if isinstance(model, Learned):
+        raise DataError("certify takes a model and counts, not Learned: write conclude(learned, objective)")
     require_model("certify", model)  # stage 1; the counts are stage 2
     question = ask(objective, model, memory=_may_count(memory, policy))
     question = announcing(question, policy, announced=announced, runs=runs)
@@ -155,124 +157,9 @@ def comparing(question: Question, policy: Policy | None, rival: Policy) -> list[
     return [both] if question.model.counted.is_table else [*both.apart()]
 
 
-@working("certifying")
-def certify_all(
-    model: ParametricMDP,
-    counts: TransitionCounts | Log,
-    objectives: Sequence[Asked],
-    *,
-    relaxation: Relaxation | None = None,
-    memory: bool = True,
-    precision: float = 1e-6,
-    threads: int | None = None,
-    confidence: float = 0.999,
-    confidence_set: Sets | None = None,
-    events: Events | None = None,
-    misfit: float = 0.0,
-    evidence: Mapping[str, tuple[int, int]] | None = None,
-) -> list[Certificate]:
-    """Return a certificate for each objective, each with a policy of its own, that hold jointly with the confidence.
-
-    All follow from one ``learn``, to which all objectives are announced. So you may look at all of them and report the
-    one that you like best.
-
-    Parameters
-    ----------
-    objectives
-        What is asked: properties, or their texts.
-    relaxation, memory, precision, threads, confidence, confidence_set, events, misfit, evidence
-        As of ``certify``.
-
-    Examples
-    --------
-    >>> from plumdp import case_study, simulate
-    >>> study = case_study("aircraft:20,10")
-    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
-    >>> for one in certify_all(study.model, counts, ['Pmin=? [ F "collision" ]', study.objective]):
-    ...     print(f"{one.objective:32} {one.lower:.3f} {one.upper:.3f}, with {len(one.jointly)} other")
-    Pmin=? [ F "collision" ]         0.704 0.718, with 1 other
-    Pmax=? [ !"collision" U "goal" ] 0.282 0.296, with 1 other
-    """
-    require_model("certify_all", model)
-    asked = ask_all(objectives, model, memory=memory)
-    if not asked:
-        raise DataError("objectives: there are none; give at least one property, such as 'Pmax=? [ F \"goal\" ]'")
-    with thread_limit(threads):
-        learned = learn(
-            model,
-            counts,
-            objectives=asked,
-            confidence=confidence,
-            confidence_set=confidence_set,
-            events=events,
-            misfit=misfit,
-            evidence=evidence,
-        )
-        each = (conclude(learned, question, relaxation=relaxation, precision=precision) for question in asked)
-        return Certificates(each)
-
-
+@of_learned
 @working("comparing relaxations")
 def compare(
-    model: ParametricMDP,
-    counts: TransitionCounts | Log,
-    objective: Asked,
-    *,
-    relaxations: Sequence[Relaxation] | None = None,
-    policy: Policy | None = None,
-    announced: bool = False,
-    runs: WholeRuns | None = None,
-    memory: bool = True,
-    precision: float = 1e-6,
-    threads: int | None = None,
-    confidence: float = 0.999,
-    confidence_set: Sets | None = None,
-    events: Events | None = None,
-    misfit: float = 0.0,
-    evidence: Mapping[str, tuple[int, int]] | None = None,
-) -> list[Certificate]:
-    """Return a certificate for each relaxation from the same data, each with its own policy unless one is given.
-
-    Parameters
-    ----------
-    relaxations
-        Those that are compared; by default all that there are for the confidence set, from loose to tight.
-    objective, policy, announced, runs, memory, precision, threads
-        As of ``certify``.
-    confidence, confidence_set, events, misfit, evidence
-        As of ``certify``.
-
-    Examples
-    --------
-    >>> from plumdp import case_study, simulate
-    >>> study = case_study("aircraft:20,10")
-    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
-    >>> for certificate in compare(study.model, counts, study.objective):
-    ...     print(f"{certificate.relaxation:12} {certificate.lower:.3f} {certificate.upper:.3f}")
-    interval     0.138 0.490
-    parameter    0.211 0.360
-    expression   0.272 0.306
-    rectangular  0.277 0.302
-    coupled      0.282 0.296
-    """
-    require_model("compare", model)
-    question = ask(objective, model, memory=_may_count(memory, policy))
-    question = announcing(question, policy, announced=announced, runs=runs)
-    with thread_limit(threads):
-        learned = learn(
-            model,
-            counts,
-            objectives=[question],
-            confidence=confidence,
-            confidence_set=confidence_set,
-            events=events,
-            misfit=misfit,
-            evidence=evidence,
-        )
-        return compare_learned(learned, question, relaxations=relaxations, policy=policy, precision=precision)
-
-
-def compare_learned(
     learned: Learned,
     objective: Asked,
     *,
@@ -281,7 +168,23 @@ def compare_learned(
     memory: bool = True,
     precision: float = 1e-6,
 ) -> list[Certificate]:
-    """Return a certificate for each relaxation from what was learned, as ``compare`` does."""
+    """Return a certificate for each relaxation from the same data, each with its own policy unless one is given.
+
+    ``relaxations`` are those that are compared; by default all that there are for the confidence set, from loose to
+    tight. Other options are those of ``conclude``.
+
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("aircraft:20,10")
+    >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=21)
+    >>> learned = learn(study.model, counts, objectives=[study.objective])
+    >>> for certificate in compare(learned, study.objective):
+    ...     print(f"{certificate.relaxation:12} {certificate.lower:.3f} {certificate.upper:.3f}")
+    interval     0.138 0.490
+    parameter    0.211 0.360
+    expression   0.272 0.306
+    rectangular  0.277 0.302
+    coupled      0.282 0.296
+    """
     if relaxations is None:
         relaxations = relaxations_of(learned.model, learned.bounds)
     question = ask(objective, learned.model, memory=_may_count(memory, policy))
@@ -318,6 +221,7 @@ def _may_count(memory: bool, policy: Policy | None) -> bool | Graph:
     return memory if policy is None else memory_of(policy)
 
 
+@of_learned
 @working("finding a policy and its bounds")
 @one_blas_thread()
 def conclude(
@@ -344,7 +248,6 @@ def conclude(
     >>> best.lower > timid.lower, timid.confidence
     (True, 0.999)
     """
-    require_learned("conclude", learned)
     whole = question = ask(objective, learned.model, memory=_may_count(memory, policy))
     policy = question.policy if policy is None else policy
     if policy is None and question.against is not None:

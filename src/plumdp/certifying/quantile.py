@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from html import escape
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,10 +20,11 @@ from plumdp.base.vocabulary import Verdict
 from plumdp.certifying.pipeline import default_relaxation, relax
 from plumdp.certifying.thresholds import Answer, decide, is_claim
 from plumdp.certifying.valuation import with_looser
-from plumdp.learning.learned import Learned, require_learned
+from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import BoolArray
 from plumdp.model.language.quantile import Quantile, parse_quantile
 from plumdp.result.certificate import percent
+from plumdp.result.show import Page, as_html, as_json, as_text
 from plumdp.solver.solve import solve
 
 _FIRST = 64  # units of the first sweep; the next ones are four times as large
@@ -49,11 +49,18 @@ class FoundQuantile:
     def __repr__(self) -> str:
         return f"FoundQuantile({self.least} to {self.most}, {self.question.text})"
 
-    def __str__(self) -> str:
-        return f"{self.sentence}\n{self.answer}"
+    def page(self) -> Page:
+        """Return the bounds in words, and the answer that they follow from."""
+        return Page(self.sentence, inside=[self.answer])
 
-    def _repr_html_(self) -> str:
-        return f"<p><b>{escape(self.sentence)}</b></p>{self.answer._repr_html_()}"
+    SCHEMA: ClassVar[str] = "plumdp/quantile/1"
+    TOLD: ClassVar[tuple[str, ...]] = (
+        *("question=question.text", "sentence", "is_least=question.is_least", "least", "most", "unit", "possible"),
+        *("assumptions=answer.certificate.assumptions", "answer"),
+    )
+    __str__ = as_text
+    _repr_html_ = as_html
+    to_dict = as_json
 
     @property
     def sentence(self) -> str:
@@ -76,26 +83,12 @@ class FoundQuantile:
             return f"{which} is {_shown(self.least)}, {share}."
         return f"{which} lies between {_shown(self.least)} and {_shown(self.most)}, {share}."
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        return {
-            "schema": "plumdp/quantile/1",
-            "question": self.question.text,
-            "sentence": self.sentence,
-            "is_least": self.question.is_least,
-            "least": None if self.least is None else float(self.least),
-            "most": None if self.most is None else float(self.most),
-            "unit": float(self.unit),
-            "possible": str(self.possible),
-            "assumptions": list(self.answer.certificate.assumptions),
-            "answer": self.answer.to_dict(),
-        }
-
 
 def _shown(number: Fraction) -> str:
     return f"{number.numerator:,}" if number.denominator == 1 else f"{float(number):,.10g}"
 
 
+@of_learned
 @working("looking for a budget")
 @one_blas_thread()
 def quantile(learned: Learned, question: Quantile | str, *, precision: float = 1e-6) -> FoundQuantile:
@@ -112,7 +105,6 @@ def quantile(learned: Learned, question: Quantile | str, *, precision: float = 1
     >>> print(quantile(learned, 'quantile(B, Pmin>=0.1 [ F<=B "target" ])').sentence)
     The least number of steps B with which every policy keeps Pmin>=0.1 [ F<=B "target" ] is 8, with confidence 99.9 %.
     """
-    require_learned("quantile", learned)
     asked = parse_quantile(question, learned.model) if isinstance(question, str) else question
     require_kind(asked, Quantile, "quantile takes a question such as 'quantile(B, P>=0.9 [ F<=B \"goal\" ])'")
     forever = decide(learned, asked.forever(), precision=precision)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from html import escape
 from math import inf
 from typing import Any
 
@@ -15,13 +14,14 @@ from plumdp.base.progress import working
 from plumdp.base.vocabulary import Verdict as Verdict
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.valuation import best_of_all
-from plumdp.learning.learned import Learned, require_learned
+from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.model.policy import Policy
 from plumdp.model.question import ask
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status, outward, percent
 from plumdp.result.printing import plain_number
+from plumdp.result.show import Page, as_html, as_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +41,12 @@ class Answer:
     def __repr__(self) -> str:
         return f"Answer({self.verdict}, {self.question.text})"
 
-    def __str__(self) -> str:
-        return f"{self.sentence}\n{self.certificate}"
+    def page(self) -> Page:
+        """Return the answer and the certificate."""
+        return Page(self.sentence, inside=[self.certificate])
 
-    def _repr_html_(self) -> str:
-        return f"<p><b>{escape(self.sentence)}</b></p>{self.certificate._repr_html_()}"
+    __str__ = as_text
+    _repr_html_ = as_html
 
     @property
     def sentence(self) -> str:
@@ -93,6 +94,7 @@ class Answer:
         }
 
 
+@of_learned
 @working("deciding")
 def decide(
     learned: Learned,
@@ -126,7 +128,6 @@ def decide(
     >>> print(decide(learned, 'R{"money"}>=11 [ F "end" ]', policy="bet0").sentence)
     No: this policy has at most 10.0001, with confidence 99.9 %.
     """
-    require_learned("decide", learned)
     asked = parse_threshold(question, learned.model) if isinstance(question, str) else question
     require_kind(asked, Threshold, "decide takes a property with a threshold, such as 'P>=0.9 [ F \"goal\" ]'")
     if certificate is None:

@@ -118,7 +118,6 @@ def _answer(
 
 def _compare(given: Options) -> int:
     """Show what each relaxation certifies from the same data; 3 if they contradict the model, otherwise 0."""
-    from plumdp.certifying.pipeline import compare_learned
     from plumdp.model.question import ask_all
 
     compared: list[tuple[Options, list[plumdp.Certificate]]] = []
@@ -128,7 +127,7 @@ def _compare(given: Options) -> int:
         learned = learn(one, read, questions)
         for question in questions:
             LOGGER.info("comparing what relaxations certify: %s", question.objective.text)
-            compared.append((one, compare_learned(learned, question)))
+            compared.append((one, plumdp.compare(learned, question)))
     results = [Result(each, constants=one.constant) for one, certificates in compared for each in certificates]
     if given.json:
         print_json([result.to_dict() for result in results])

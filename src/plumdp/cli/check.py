@@ -44,16 +44,10 @@ def check_model(given: Options) -> int:
     read, properties = load_model(given)
     objectives = as_objectives(chosen_properties(given.model, given.property, properties), read)
     counts = read_data(given, read)
-    check = plumdp.check_model(
-        read,
-        counts,
-        confidence=given.confidence,
-        objectives=objectives,
-        ties=given.tie,
-        runs=_runs(given, read) if given.history else None,
-    )
+    learned = plumdp.learn(read, counts, confidence=given.confidence, objectives=objectives)
+    check = plumdp.check_model(learned, ties=given.tie, runs=_runs(given, read) if given.history else None)
     if given.json:
-        print_json([{"schema": "plumdp/check/1", **check.to_dict()}], one=True)
+        print_json([check.to_dict()], one=True)
     else:
         _print(check)
     return EXIT_CODES[Status.CONTRADICTED] if check.is_contradicted else 0
@@ -108,8 +102,9 @@ def _compare(given: Options, candidates: Sequence[Options]) -> int:
     else:
         console = standard_output()
         console.print(prose(comparison.sentence, style="bold" if comparison.possible else "bold red"))
-        print_table(console, _one_text(texts), ("model", "lower", "upper", "p", "status"), comparison.rows())
-        console.print(grid(comparison.premises()))
+        page = comparison.page()
+        print_table(console, _one_text(texts), page.header, page.rows)
+        console.print(grid(page.facts))
     return 0 if comparison.possible else EXIT_CODES[Status.CONTRADICTED]
 
 

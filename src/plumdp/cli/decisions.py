@@ -56,12 +56,11 @@ def improvement(given: Options) -> int:
     read, objectives = load_objectives(given)
     baseline = over if over == _PRACTICE else load_policy(over, read, option="--against")
     counts = read_data(given, read)
-    questions = with_baseline(objectives, read, counts, baseline, announced=given.announced)
+    questions = with_baseline(objectives, read, baseline, announced=given.announced)
     learned = learn_from(given, read, counts, questions)
     name = "" if over == _PRACTICE else over
     answers = [
-        plumdp.decisions.improve_learned(learned, each, over=baseline, margin=given.margin, name=name)
-        for each in objectives
+        plumdp.decisions.improve(learned, each, over=baseline, margin=given.margin, name=name) for each in objectives
     ]
     compared = zip(objectives, answers, strict=True)
     more = [plumdp.decisions.runs_to_tell(learned, asked, each.difference) for asked, each in compared]

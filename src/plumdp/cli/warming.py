@@ -17,6 +17,7 @@ from plumdp.case_studies import CaseStudy, case_study
 from plumdp.certifying.pipeline import certify, compare
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.simulate import simulate
+from plumdp.learning.learn import learn
 from plumdp.learning.methods import SETS
 
 _DEFAULT = ("betting:3", "aircraft:6,4,1")  # rewards; a chance, with rows of more than two outcomes
@@ -48,7 +49,7 @@ def warm_up(*, everything: bool = False) -> WarmedUp:
     if everything:
         for study, counts in _examples(_DEFAULT + _OTHERS):
             for kind in SETS:
-                compare(study.model, counts, study.objective, confidence_set=kind)
+                compare(learn(study.model, counts, objectives=[study.objective], confidence_set=kind), study.objective)
     n_compiled = sum(kernel.is_compiled for kernel in compiled.KERNELS)
     return WarmedUp(n_compiled, compiled.folder_in_use(), compiled.seconds_of_compiling())
 

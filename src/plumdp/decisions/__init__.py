@@ -2,7 +2,6 @@
 
 from plumdp.certifying.constraints import certify_within as certify_within
 from plumdp.certifying.improvement import improve as improve
-from plumdp.certifying.improvement import improve_learned as improve_learned
 from plumdp.certifying.net_benefit import net_benefit as net_benefit
 from plumdp.certifying.quantile import quantile as quantile
 from plumdp.explaining.audit import audit as audit

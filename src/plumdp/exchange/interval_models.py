@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plumdp.base.errors import DataError
 from plumdp.certifying.pipeline import relax
-from plumdp.learning.learned import Learned
+from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.space import Point
 from plumdp.model.unmodelled_exits import elsewhere_of
@@ -13,6 +13,7 @@ from plumdp.relaxation.intervals import instantiate
 from plumdp.relaxation.relax import Relaxation
 
 
+@of_learned
 def interval_model(learned: Learned, *, relaxation: Relaxation = "rectangular") -> IntervalModel:
     """Return what was learned from data as an interval model, with the labels and rewards of the model.
 
@@ -32,8 +33,6 @@ def interval_model(learned: Learned, *, relaxation: Relaxation = "rectangular") 
     >>> model
     IntervalModel(225 states, 624 choices, 1,023 transitions, labels 'end', rewards 'money')
     """
-    if not isinstance(learned, Learned):
-        raise DataError(f"interval_model takes what learn(model, counts) returns, not {type(learned).__name__}")
     model = learned.model
     if elsewhere_of(model.counted) is not None:
         raise DataError(

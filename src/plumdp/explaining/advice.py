@@ -21,7 +21,7 @@ from plumdp.explaining.expected_rewards import ExpectedRewards
 from plumdp.explaining.expected_runs import RunLaw, law_of, seen_runs
 from plumdp.explaining.predicted_width import Predictor
 from plumdp.explaining.table_design import RootLaw, table_question
-from plumdp.learning.learned import Learned, require_learned
+from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import FloatArray, Graph, read_only
 from plumdp.model.policy import Policy, memory_of, normalised, policy_weights
 from plumdp.model.question import Asked, Question, ask, narrowed_to
@@ -42,6 +42,7 @@ Predicts: TypeAlias = Predictor | RootLaw
 _LEAST_SLOPE = 1e-9  # part of a gradient that the likelihood depends on, relative to all of it; less is rounding
 
 
+@of_learned
 @working("finding where more data help")
 def advise(
     learned: Learned,
@@ -82,7 +83,6 @@ def advise(
     >>> [p.sampling for p in advice.predictions]
     ['like these', 'uniform', 'certified policy', 'advised']
     """
-    require_learned("advise", learned)
     model, asked = learned.model, ask(objective, learned.model, memory=policy is None or memory_of(policy))
     _require_sense(learned, runs, max_steps)
     certificate = conclude(learned, asked, relaxation="coupled", policy=policy)

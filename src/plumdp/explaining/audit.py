@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from plumdp.base.errors import DataError, Option, require_kind
-from plumdp.base.json_values import json_value
 from plumdp.base.progress import working
 from plumdp.base.rounding import down, up
 from plumdp.confidence import run_bets
@@ -29,9 +28,9 @@ from plumdp.model.question import ask
 from plumdp.model.text import number_of, one_line
 from plumdp.result.certificate import Certificate
 from plumdp.result.policy_table import PolicyTable
-from plumdp.result.printing import fact_lines, outward, percent
+from plumdp.result.printing import outward, percent
+from plumdp.result.show import Page, as_html, as_json, as_text
 
-SCHEMA = "plumdp/audit/1"
 _HALVINGS = 20  # of the distance of a mean that would be told
 
 AuditVerdict = Literal["not contradicted", "contradicted"]
@@ -82,17 +81,18 @@ class Audit:
     def __repr__(self) -> str:
         return one_line(self, number_of(self.n_runs, "run"), self.verdict, self.objective)
 
-    def __str__(self) -> str:
-        return "\n".join([self.sentence, *fact_lines(("assuming", each) for each in self.assumptions)])
+    def page(self) -> Page:
+        """Return the bounds, the verdict, and what they rest on."""
+        return Page(self.sentence, facts=[("assuming", each) for each in self.assumptions])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        names = (
-            *("lower", "upper", "confidence", "n_runs", "n_incomplete", "p_value", "verdict", "certified"),
-            *("return_range", "spread", "visible", "objective", "assumptions", "sentence"),
-        )
-        content: dict[str, Any] = json_value({name: getattr(self, name) for name in names})
-        return {"schema": SCHEMA} | content
+    SCHEMA: ClassVar[str] = "plumdp/audit/1"
+    TOLD: ClassVar[tuple[str, ...]] = (
+        *("lower", "upper", "confidence", "n_runs", "n_incomplete", "p_value", "verdict", "certified"),
+        *("return_range", "spread", "visible", "objective", "assumptions", "sentence"),
+    )
+    __str__ = as_text
+    _repr_html_ = as_html
+    to_dict = as_json
 
 
 @working("auditing the certificate")

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from plumdp.base.errors import DataError
 from plumdp.base.progress import working
-from plumdp.data.counts import TransitionCounts, counts_of, require_same_graph
-from plumdp.data.logs import Log
 from plumdp.data.whole_runs import WholeRuns
 from plumdp.explaining.residual_table import CellResiduals, describe_residual, residual_records, residuals_by_cell
 from plumdp.fit.diagnosis import ADVICE, Examination, examine, in_words
 from plumdp.fit.model_fit import ModelFit
 from plumdp.fit.proposed import ProposalTest, memory_test, tie_tests
-from plumdp.learning.learn import learn
-from plumdp.learning.learned import Learned
-from plumdp.model.objective import Objective
-from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.text import html_table, listing, number_of, one_line
+from plumdp.learning.learned import Learned, of_learned
+from plumdp.model.text import listing, number_of, one_line
 from plumdp.result.certificate import outward, percent
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.printing import hidden, weak_evidence
+from plumdp.result.show import Page, as_html, as_json, as_text
 
 _MOST_ROWS = 20  # of a table in a notebook
 _STANDS_OUT = 10.0  # nats of evidence for an explanation that is worth a look though the model is not contradicted
@@ -102,58 +97,46 @@ class ModelCheck:
         p_value = "" if self.p_value is None else f"p = {self.p_value:.3g}"
         return one_line(self, result, p_value, f"confidence {self.confidence:.10g}", *self.diagnosis[:1])
 
-    def __str__(self) -> str:
-        return "\n".join([self.headline, *(f"  {label:12} {text}" for label, text in self.facts())])
+    def page(self) -> Page:
+        """Return the result, what may be wrong, what it rests on, and the most telling residuals."""
+        rows = [[*map(str, record.values())] for record in self.residuals[:_MOST_ROWS]]
+        more = f"{len(rows)} of {number_of(len(self.residuals), 'residual')}, the most telling first"
+        table = [Page(more, header=list(self.residuals[0]), rows=rows)] if rows else []
+        return Page(self.headline, facts=self.facts(), folded=table)
 
-    def _repr_html_(self) -> str:
-        records = [list(record.values()) for record in self.residuals[:_MOST_ROWS]]
-        table = html_table(records, list(self.residuals[0])) if records else ""
-        more = f"{len(records)} of {number_of(len(self.residuals), 'residual')}, the most telling first"
-        folded = f'<details><summary>{more}</summary><div style="overflow-x: auto">{table}</div></details>'
-        return f"<p><b>{html.escape(self.headline)}</b></p>{html_table(self.facts())}{folded if table else ''}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return {
-            "contradicted": self.is_contradicted,
-            "p_value": self.p_value,
-            "visible_error": self.visible_error,
-            "confidence": self.confidence,
-            "diagnosis": list(self.diagnosis),
-            "suspicion": self.suspicion,
-            "estimate": dict(self.estimate),
-            "residuals": [dict(record) for record in self.residuals],
-            "proposals": [test.to_dict() for test in self.proposals],
-            "assumptions": list(self.assumptions),
-            "data_quality": self.data_quality.to_dict(),
-        }
+    SCHEMA: ClassVar[str] = "plumdp/check/1"
+    TOLD: ClassVar[tuple[str, ...]] = (
+        *(
+            "contradicted=is_contradicted",
+            "p_value",
+            "visible_error",
+            "confidence",
+            "diagnosis",
+            "suspicion",
+            "estimate",
+        ),
+        *("residuals", "proposals", "assumptions", "data_quality"),
+    )
+    __str__ = as_text
+    _repr_html_ = as_html
+    to_dict = as_json
 
     def to_json(self) -> str:
         """Return everything as JSON."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
 
+@of_learned
 @working("testing the model")
-def check_model(
-    model: ParametricMDP,
-    data: TransitionCounts | Log,
-    *,
-    confidence: float = 0.999,
-    objectives: Sequence[Objective | str] = (),
-    ties: Sequence[str] = (),
-    runs: WholeRuns | None = None,
-) -> ModelCheck:
+def check_model(learned: Learned, *, ties: Sequence[str] = (), runs: WholeRuns | None = None) -> ModelCheck:
     """Return whether the data contradict the model, with a p-value and a diagnosis.
 
     The p-value is valid whenever the data stopped, and whatever chose the actions. The test looks for drifts of the
-    parameters with state variables, and between actions, if the data have a pilot.
+    parameters with state variables, and between actions, if the data have a pilot. It is sharp where the values of the
+    objectives that were announced to ``learn`` depend on the parameters.
 
     Parameters
     ----------
-    confidence
-        The confidence at which the model is said to be contradicted.
-    objectives
-        The objectives that the model is for. Tests are then sharp where their values depend on the parameters.
     ties
         Ties to test that the model does not have: a state variable, such as "x", that rows might not depend on, or two
         actions, such as "walk = run", whose rows might be the same. They are no part of the test of the model, and
@@ -164,20 +147,15 @@ def check_model(
 
     Examples
     --------
-    >>> from plumdp import case_study, simulate
+    >>> from plumdp import case_study, learn, simulate
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=26)
-    >>> print(check_model(study.model, counts).headline)  # doctest: +ELLIPSIS
+    >>> print(check_model(learn(study.model, counts)).headline)  # doctest: +ELLIPSIS
     The data do not contradict the model at confidence 99.9 %, though an error of less than about ...
     """
-    require_model("check_model", model)
-    counts = counts_of(data)
-    require_same_graph(model.graph, counts.graph)
-    proposed = tie_tests(model.graph, counts, ties)
-    memory = None if runs is None else memory_test(model, runs)
-    learned = learn(model, counts, confidence=confidence, objectives=objectives)
-    check = replace(check_learned(learned), confidence=confidence, proposals=proposed)
-    return check if memory is None else _with_memory(check, memory)
+    proposed = tie_tests(learned.model.graph, learned.counts, ties)
+    check = replace(_checked(learned), proposals=proposed)
+    return check if runs is None else _with_memory(check, memory_test(learned.model, runs))
 
 
 def _with_memory(check: ModelCheck, memory: ProposalTest) -> ModelCheck:
@@ -193,8 +171,8 @@ def _with_memory(check: ModelCheck, memory: ProposalTest) -> ModelCheck:
     return replace(both, diagnosis=(*check.diagnosis, memory.sentence(check.confidence), advice), suspicion="")
 
 
-def check_learned(learned: Learned) -> ModelCheck:
-    """Return the check of the model that was learned with ``learn``, which has tested it."""
+def _checked(learned: Learned) -> ModelCheck:
+    """Return what ``learn`` found when it tested the model."""
     if learned.fit is None:
         raise DataError("the model was not tested: learning while acting tests only the numbers that it fixes")
     if learned.model.is_table:

@@ -14,7 +14,7 @@ from plumdp.certifying.difference import Difference, plain_margin
 from plumdp.explaining.expected_runs import law_of, seen_runs
 from plumdp.explaining.predicted_width import MOST_RUNS, Predictor
 from plumdp.explaining.table_design import table_question
-from plumdp.learning.learned import Learned, require_learned
+from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import FloatArray
 from plumdp.model.policy import Policy, memory_of
 from plumdp.model.question import Asked, Question, ask
@@ -60,6 +60,7 @@ class DecidingRuns:
         return {"estimated_gain": self.gain, "predictions": predictions, "sentence": self.sentence}
 
 
+@of_learned
 @working("predicting how many runs would tell")
 def runs_to_tell(learned: Learned, objective: Asked, difference: Difference) -> DecidingRuns | None:
     """Return how many more runs, sampled like these, are predicted to tell how two policies compare.
@@ -79,7 +80,6 @@ def runs_to_tell(learned: Learned, objective: Asked, difference: Difference) -> 
     >>> print(runs_to_tell(learned, study.objective, unknown).predictions["better"].amount)
     1,600
     """
-    require_learned("runs_to_tell", learned)
     question = ask(objective, learned.model, memory=memory_of(difference.first.policy, difference.second.policy))
     is_open = not {Standing.BETTER, Standing.WORSE, Standing.SAME}.intersection(difference.verdicts)
     policies = difference.first.policy, difference.second.policy

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, require_kind
 from plumdp.base.progress import tell, working
-from plumdp.certifying.pipeline import compare_learned
-from plumdp.data.counts import TransitionCounts
-from plumdp.data.logs import Log
+from plumdp.certifying.pipeline import compare
 from plumdp.explaining.advice import advise
-from plumdp.explaining.again import learn_again, question_of, require_origin
-from plumdp.explaining.check import check_learned
+from plumdp.explaining.again import question_of, require_origin
+from plumdp.explaining.check import check_model
 from plumdp.explaining.finding import (
     count_expressions,
     drawing,
@@ -25,37 +23,19 @@ from plumdp.explaining.finding import (
 )
 from plumdp.explaining.residual_table import CellResiduals
 from plumdp.fit.residuals import Residuals
-from plumdp.learning.learned import Learned
-from plumdp.model.parametric import ParametricMDP
+from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.question import Question
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.findings import ExpressionRow, Findings, Outline, Rung
 
 
-@overload
-def explain(given: Learned, certificate: Certificate, /, *, parts: Sequence[str] = ...) -> Findings: ...
-
-
-@overload
-def explain(
-    given: ParametricMDP, counts: TransitionCounts | Log, certificate: Certificate, /, *, parts: Sequence[str] = ...
-) -> Findings: ...
-
-
+@of_learned
 @working("explaining")
-def explain(
-    given: Learned | ParametricMDP,
-    counts: TransitionCounts | Log | Certificate,
-    certificate: Certificate | None = None,
-    /,
-    *,
-    parts: Sequence[str] = (),
-) -> Findings:
+def explain(learned: Learned, certificate: Certificate, *, parts: Sequence[str] = ()) -> Findings:
     """Return findings on what limits a certificate, what is known of the parameters, and where more data help.
 
-    ``explain(learned, certificate)`` takes what the certificate was concluded from. ``explain(model, counts,
-    certificate)`` learns that again, with the options of the certificate, and refuses if it does not give the same
-    certificate. The bounds of other relaxations (``ladder``) take longer than all other parts.
+    ``learned`` is what the certificate was concluded from; ``explain_result`` explains one that was saved. The bounds
+    of other relaxations ("ladder") take longer than all other parts.
 
     Parameters
     ----------
@@ -64,29 +44,26 @@ def explain(
 
     Examples
     --------
-    >>> from plumdp import case_study, certify, simulate
+    >>> from plumdp import case_study, conclude, learn, simulate
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
-    >>> certificate = certify(study.model, counts, study.objective)
-    >>> findings = explain(study.model, counts, certificate)
+    >>> learned = learn(study.model, counts, objectives=[study.objective])
+    >>> findings = explain(learned, conclude(learned, study.objective))
     >>> [rung.relaxation for rung in findings.ladder], findings.n_expressions
     (['interval', 'parameter', 'expression', 'rectangular', 'coupled'], 106)
     """
-    if isinstance(given, Learned) and isinstance(counts, Certificate) and certificate is None:
-        learned, about = given, counts
-        require_origin(learned, about)
-    elif isinstance(given, ParametricMDP) and certificate is not None and not isinstance(counts, Certificate):
-        learned, about = learn_again(given, counts, certificate), certificate
-    else:
-        raise DataError("write explain(learned, certificate), or explain(model, counts, certificate)")
+    require_kind(certificate, Certificate, "explain takes a certificate after what it was concluded from")
+    require_origin(learned, certificate)
     unknown = [name for name in parts if name not in _PARTS]
     if unknown:
         raise DataError(f"parts={unknown}: choose some of {', '.join(map(repr, _PARTS))}")
     if learned.model.graph.levels is not None:  # a model on disk
-        return Findings(about.fingerprint)
-    question = question_of(learned, about)
+        return Findings(certificate.fingerprint)
+    question = question_of(learned, certificate)
     makers = {name: make for part in parts or _PARTS for name, make in _PARTS[part].items()}
-    return Findings(about.fingerprint, **{name: make(learned, question, about) for name, make in makers.items()})
+    return Findings(
+        certificate.fingerprint, **{name: make(learned, question, certificate) for name, make in makers.items()}
+    )
 
 
 def _ladder(learned: Learned, question: Question, certificate: Certificate) -> tuple[Rung, ...]:
@@ -99,7 +76,7 @@ def _ladder(learned: Learned, question: Question, certificate: Certificate) -> t
     tell("finding what other relaxations certify")
     policy = certificate.policy if certificate.options["policy"] == "given" else None
     precision = certificate.options["precision"]
-    others = compare_learned(_without_memory(learned), question, policy=policy, precision=precision)
+    others = compare(_without_memory(learned), question, policy=policy, precision=precision)
     return tuple(certificate.rung if other.relaxation == certificate.relaxation else other.rung for other in others)
 
 
@@ -139,7 +116,7 @@ def _residuals(learned: Learned, question: Question, certificate: Certificate) -
     """Return the test of the model with its residuals, or nothing if the model was not tested."""
     if learned.fit is None:
         return {}
-    check = check_learned(learned)
+    check = check_model(learned)
     return _as_read(check.to_dict() | {"cells": [_cells(cells) for cells in check.cells]})
 
 

@@ -48,11 +48,6 @@ class ProposalTest:
             return f"the data contradict that {self.claim} ({p_value}, {compared}; most clearly {self.strongest})"
         return f"the data do not contradict that {self.claim} ({p_value}, {compared})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        fields = ("proposal", "claim", "p_value", "n_rows", "strongest")
-        return {name: getattr(self, name) for name in fields}
-
 
 def tie_tests(graph: Graph, counts: TransitionCounts, ties: Sequence[str]) -> tuple[ProposalTest, ...]:
     """Return the test of each proposed tie: the name of a state variable, or two actions as in "walk = run".

@@ -16,6 +16,7 @@ from plumdp.confidence.sets import Counted, Evidence, Guarantee, ModelCache
 from plumdp.data.counts import ADDED, TransitionCounts, counts_of, require_same_graph
 from plumdp.data.logs import Log
 from plumdp.data.pilots import drawn_pilot, pilot_assumption
+from plumdp.data.practice import with_practice
 from plumdp.fit.diagnosis import ADVICE, diagnose
 from plumdp.fit.drift import drift_constraints
 from plumdp.fit.model_fit import ModelFit, fit_model
@@ -27,7 +28,7 @@ from plumdp.learning.options import chosen_kind, error_of, refuse_chosen
 from plumdp.learning.run_evidence import with_runs
 from plumdp.learning.studies import allowed_studies, with_errors, with_studies
 from plumdp.model.events import Events
-from plumdp.model.parametric import ParametricMDP
+from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.question import Asked, ask_all
 from plumdp.model.views import seen_as
 from plumdp.region.conflict import CHANGED, NOTHING_FITS, Conflict, with_numbers
@@ -92,15 +93,16 @@ def learn(
     Pmin=? [ F<=10 "collision" ] 0.691 0.704
     Pmin=? [ F "collision" ]     0.705 0.717
     """
+    require_model("learn", model)
     error, clock, data = error_of(confidence), Clock(), counts_of(counts)
     require_same_graph(model.counted.graph, data.graph)
     kind = chosen_kind(model, confidence_set, events, misfit, evidence)
-    model = _view(model, kind, like)
+    is_table, model = model.counted.is_table, _view(model, kind, like)
     counted = model.counted
     _check_rewards(counted, data, kind, misfit)
     cache, studies = _model_cache(counted, like), allowed_studies(counted, evidence, kind, misfit)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
-    questions = ask_all(objectives, model)
+    questions = with_practice(ask_all(objectives, model), data, is_table=is_table)
     if witness:
         questions = tuple(one for each in questions for one in each.apart())
     is_asked = kind in PLACED and bool(questions) and model.graph.levels is None

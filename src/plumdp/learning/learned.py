@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from plumdp.base.error_budget import ErrorBudget
-from plumdp.base.errors import require_kind
+from plumdp.base.errors import takes_first
 from plumdp.confidence.likelihood import best_point, best_point_of_space
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.sets import Evidence, ModelCache
@@ -27,7 +27,8 @@ from plumdp.region.conflict import Conflict
 from plumdp.region.membership import moved_into
 from plumdp.region.shapes import Region
 from plumdp.result.data_quality import DataQuality
-from plumdp.result.printing import Fact, outward
+from plumdp.result.printing import outward
+from plumdp.result.show import Fact
 from plumdp.solver.at_points import PointSolver, move_inside
 
 _SHOWN = 20  # parameters in a notebook
@@ -192,6 +193,5 @@ class Learned:
         return html_table([*facts, *self.premises()])
 
 
-def require_learned(function: str, given: object) -> None:
-    """Refuse a value that is not what ``learn`` returns."""
-    require_kind(given, Learned, f"{function} takes what learn(model, counts) returns")
+of_learned = takes_first(Learned, "learn(model, counts)")
+"""Lets a verb that rests on something learned refuse anything else, with the line to write."""

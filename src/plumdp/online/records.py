@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from html import escape
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from plumdp.base.errors import DataError
-from plumdp.base.json_values import json_value
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Direction, Objective
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.text import html_table, number_of, one_line
+from plumdp.model.text import number_of, one_line
 from plumdp.online.loop import OnlineRecord
+from plumdp.result.show import Page, as_html, as_json, as_text
 
 SCHEMA = "plumdp/online/1"
 _SHOWN = 10  # records in a notebook
@@ -55,16 +54,22 @@ class OnlineRun:
             self, number_of(len(self.records), "record"), number_of(last["episodes"], "episode"), self.objective
         )
 
-    def _repr_html_(self) -> str:
+    def page(self) -> Page:
+        """Return the first and the last records, and what they rest on."""
         shown = self.records if len(self.records) <= _SHOWN else [self.records[0], *self.records[1 - _SHOWN :]]
         rows = [
             (f"{row['episodes']:,}", f"{row['bound']:.6g}", f"{row['optimistic_bound']:.6g}", row["status"])
             for row in shown
         ]
-        assuming = html_table([("assuming", each) for each in self.assumptions])
-        header = ("episodes", "certified", "no policy is better", "status")
-        share = f"{number_of(len(self.records), 'record')}, confidence {self.confidence:.10g}"
-        return f"<p><b>{escape(f'{self.objective} ({share})')}</b></p>{html_table(rows, header)}{assuming}"
+        headline = f"{self.objective} ({number_of(len(self.records), 'record')}, confidence {self.confidence:.10g})"
+        header, facts = ("episodes", "certified", "no policy is better", "status"), self.assumptions
+        return Page(headline, header=header, rows=rows, facts=[("assuming", each) for each in facts])
+
+    SCHEMA: ClassVar[str] = SCHEMA
+    TOLD: ClassVar[tuple[str, ...]] = ("objective", "direction", "confidence", "assumptions", "records")
+    __str__ = as_text
+    _repr_html_ = as_html
+    to_dict = as_json
 
     @staticmethod
     def of(
@@ -82,17 +87,6 @@ class OnlineRun:
     def gap(self) -> float:
         """The distance between the certified bound and the optimistic bound in the last record."""
         return gap_of(self.records[-1]) if self.records else inf
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the run ready for JSON, with infinite numbers as text."""
-        return {
-            "schema": SCHEMA,
-            "objective": self.objective,
-            "direction": self.direction,
-            "confidence": self.confidence,
-            "assumptions": list(self.assumptions),
-            "records": json_value(self.records),
-        }
 
     def save(self, path: str | Path) -> None:
         """Write the run as JSON, which ``read_record`` reads again."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from plumdp.base.errors import DataError, require_path
 from plumdp.base.progress import working
+from plumdp.explaining.again import learn_again
 from plumdp.explaining.explain import explain
 from plumdp.reporting.read import read_findings, read_result
 from plumdp.result.certificate import Certificate
@@ -40,8 +41,8 @@ def explain_result(path: str | Path, *, parts: Sequence[str] = ()) -> tuple[Cert
     if not (folder / DATA).is_file():
         raise DataError(
             f"{folder} has no findings, and neither model nor counts that they could be made from: certify again with "
-            "plumdp certify -o, or save what explain(model, counts, certificate) returns"
+            "plumdp certify -o, or save what explain(learned, certificate) returns"
         )
     model, counts = read_data(folder / DATA)
     certificate = read_result(folder, model)
-    return certificate, explain(model, counts, certificate, parts=parts)
+    return certificate, explain(learn_again(model, counts, certificate), certificate, parts=parts)

@@ -88,11 +88,12 @@ def write_report(
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    >>> from plumdp import case_study, certify, explain, simulate
+    >>> from plumdp import case_study, conclude, explain, learn, simulate
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
-    >>> certificate = certify(study.model, counts, study.objective)
-    >>> findings = explain(study.model, counts, certificate, parts=["expressions"])
+    >>> learned = learn(study.model, counts, objectives=[study.objective])
+    >>> certificate = conclude(learned, study.objective)
+    >>> findings = explain(learned, certificate, parts=["expressions"])
     >>> with TemporaryDirectory() as folder:
     ...     write_report(certificate, findings, f"{folder}/report.html", title="Five bets", author="A. Gambler")
     """

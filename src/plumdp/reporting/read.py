@@ -112,6 +112,8 @@ def _certificate_from(content: dict[str, Any]) -> Certificate:
     if (lower is None) != (upper is None) or (lower is not None and lower > upper):
         raise DataError(f"the bounds {lower} and {upper} are not a lower and an upper one")
     told = {name: content.get(name, {}) for name in ("options", "answer", "comparison")}
+    if told["comparison"]:
+        told["comparison"] = {"margin": 0.0, **told["comparison"]}  # up to 0.3.0 there was none
     for name, (needed, others) in _TOLD.items():
         kinds = {key: kind for key, kind in others.items() if key in read_as({}, told[name], name)}
         read_as({**kinds, **(needed if told[name] else {})}, told[name], name)

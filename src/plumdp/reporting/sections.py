@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from plumdp.base.json_values import python_value
 from plumdp.data.report import CONTRADICTING
@@ -11,6 +10,7 @@ from plumdp.fit.diagnosis import ADVICE
 from plumdp.model.language.words import is_probability
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.reporting.parts import Section, TableOf, picture, sentence
+from plumdp.result.advice import CHOICE_COLUMNS, choice_cells
 from plumdp.result.certificate import Certificate, Status, outward
 from plumdp.result.findings import Findings, Rung
 from plumdp.result.printing import plain_bounds, plain_number
@@ -142,7 +142,10 @@ def what_limits(certificate: Certificate, findings: Findings) -> Section | None:
         return None
     tables, notes = [], []
     if advice.get("choices"):
-        tables.append(_choices(advice["choices"]))
+        note = "Where one more run would help most, if it is sampled as advised:"
+        rows = [*map(choice_cells, advice["choices"])]
+        title = "Choices at which more data help most"
+        tables.append(TableOf("advice-table", title, CHOICE_COLUMNS, rows, CHOICE_COLUMNS[2:], note))
     elif advice.get("none"):
         why = advice["none"].replace("say with max_steps how long a run may be", "plumdp advise --max-steps says more")
         notes.append(f"There is no advice on where to sample next: {why}.")
@@ -151,22 +154,6 @@ def what_limits(certificate: Certificate, findings: Findings) -> Section | None:
         points.append("Where more data would help most, and how much, as estimates:")
     said = [text for text in advice.get("sentences", ()) if not text.startswith("The bounds on the policy's value are")]
     return Section("limits", "Sources of uncertainty", points, said, drawn, tables, notes)
-
-
-def _choices(choices: list[Mapping[str, Any]]) -> TableOf:
-    header = ("state", "action", "visits so far", "visits per advised run", "width falls per visit")
-    rows = [
-        (
-            ", ".join(f"{name}={value}" for name, value in choice["state"].items()),
-            choice["action"],
-            f"{choice['visits']:,}",
-            f"{choice['visits_per_run']:.3g}",
-            f"{100 * choice['rate']:.2g} %",
-        )
-        for choice in choices
-    ]
-    note = "Where one more run would help most, if it is sampled as advised:"
-    return TableOf("advice-table", "Choices at which more data help most", header, rows, header[2:], note)
 
 
 def parameters(certificate: Certificate, findings: Findings) -> Section | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
@@ -14,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.model.graph import FloatArray, Graph, IntArray
-from plumdp.model.text import html_table, listing, number_of, one_line
+from plumdp.model.text import listing, number_of, one_line
 from plumdp.result.certificate import outward
 from plumdp.result.policy_table import write_columns
 from plumdp.result.printing import plain_number
+from plumdp.result.show import Page, as_html, as_text
 
+CHOICE_COLUMNS = ("state", "action", "visits so far", "visits per advised run", "width falls per visit")
 NOTICEABLE = 0.01  # share of the gradient that is worth a word
 _NAMED = 3  # rows of a table in a sentence
 _MOSTLY = 0.5  # share of the gradient that is worth the first word
@@ -89,33 +89,17 @@ class Advice:
     unseen: float  # share of the gradient, from 0 to 1, that comes from rows the likelihood ignores
     directly: FloatArray  # (n_choices): more visits that are enough for the target, of rows of a table that are sampled
 
-    @property
-    def halving(self) -> tuple[Prediction, ...]:
-        """Deprecated until version 0.5: the name of ``enough`` when the target was always half of the width."""
-        warnings.warn("Advice.halving is called Advice.enough now", DeprecationWarning, stacklevel=2)
-        return self.enough
-
     def __repr__(self) -> str:
         return one_line(self, f"width {self.width:.3g}", *(f"{p.sampling}: {p.width:.3g}" for p in self.predictions))
 
-    def __str__(self) -> str:
-        return "\n".join(self.sentences())
-
-    def _repr_html_(self) -> str:
-        said = "".join(f"<li>{html.escape(text)}</li>" for text in self.sentences())
-        header = ("state", "action", "visits so far", "visits per advised run", "width falls per visit")
+    def page(self) -> Page:
+        """Return the advice in words, and the choices at which a run helps most."""
         choices = [self.describe(int(choice)) for choice in self.best_choices()]
-        rows = [
-            (
-                ", ".join(f"{name}={value}" for name, value in each["state"].items()),
-                each["action"],
-                f"{each['visits']:,}",
-                f"{each['visits_per_run']:.3g}",
-                f"{100 * each['rate']:.2g} %",
-            )
-            for each in choices
-        ]
-        return f"<p><b>{html.escape(self.objective)}</b></p><ul>{said}</ul>{html_table(rows, header)}"
+        table = Page("where one more run helps most", header=CHOICE_COLUMNS, rows=[*map(choice_cells, choices)])
+        return Page(self.objective, self.sentences(), folded=[table])
+
+    __str__ = as_text
+    _repr_html_ = as_html
 
     def best_choices(self, n: int = 10) -> IntArray:
         """Return the choices (at most n) at which a run helps most: expected visits under ``sampling`` times rate."""
@@ -226,6 +210,17 @@ class Advice:
     def to_csv(self, path: str | Path) -> None:
         """Write the sampling policy: one line per choice, with state variables, action and probability."""
         write_columns(path, self.columns())
+
+
+def choice_cells(choice: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a choice, as ``Advice.describe`` has it, in a table of these columns."""
+    return (
+        ", ".join(f"{name}={value}" for name, value in choice["state"].items()),
+        choice["action"],
+        f"{choice['visits']:,}",
+        f"{choice['visits_per_run']:.3g}",
+        f"{100 * choice['rate']:.2g} %",
+    )
 
 
 def _plain(width: float) -> str:

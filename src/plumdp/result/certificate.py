@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import TransitionCounts, counts_of
 from plumdp.data.logs import Log
 from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.text import html_table, listing, one_line
+from plumdp.model.text import listing, one_line
 from plumdp.region.conflict import CHANGED
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.relaxation.relax import Relaxation as Relaxation
@@ -27,9 +26,10 @@ from plumdp.result.data_quality import DataQuality
 from plumdp.result.findings import Findings, Rung
 from plumdp.result.folder import digest, write_results
 from plumdp.result.policy_table import PolicyTable
-from plumdp.result.printing import GUARANTEES, Fact, fact_lines, shares, verdict_on_model
+from plumdp.result.printing import GUARANTEES, shares, verdict_on_model
 from plumdp.result.printing import outward as outward
 from plumdp.result.printing import percent as percent
+from plumdp.result.show import Fact, Page, as_html, as_text
 
 SCHEMA = "plumdp/certificate/1"
 
@@ -121,23 +121,16 @@ class Certificate:
         low, high = self.printed_bounds
         return one_line(self, f"{low} to {high}", f"confidence {self.confidence:.10g}", self.status, self.objective)
 
-    def __str__(self) -> str:
-        return self.describe()
+    def page(self) -> Page:
+        """Return the claim and what it rests on."""
+        spent = [(words, f"{100 * float(share):.3g} %") for words, share in self.budget]
+        budget = (
+            [Page(f"what the error of {100 * (1 - self.confidence):.6g} % is spent on", facts=spent)] if spent else []
+        )
+        return Page(self.headline, facts=self.facts(), folded=budget, picture=self.bounds_picture)
 
-    def describe(self, *, budget: bool = False) -> str:
-        """Return the claim and what it rests on, as ``print`` shows it, on request with what the error is spent on."""
-        facts = self.facts() + (self._spent() if budget else [])
-        return "\n".join([self.headline, *fact_lines(facts)])
-
-    def _spent(self) -> list[Fact]:
-        labels = ["error", *[""] * len(self.budget)]
-        parts = [f"{100 * float(share):.3g} % for {words}" for words, share in self.budget]
-        return list(zip(labels, parts, strict=False))
-
-    def _repr_html_(self) -> str:
-        picture = self.bounds_picture
-        drawn = f'<div style="max-width:36rem">{picture}</div>' if picture else ""
-        return f"<p><b>{html.escape(self.headline)}</b></p>{drawn}{html_table(self.facts())}"
+    __str__ = as_text
+    _repr_html_ = as_html
 
     @property
     def bounds_picture(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.report import CONTRADICTING, SINGLE_ROWS, IngestionReport
@@ -54,10 +53,6 @@ class DataQuality:
         if self.report is None:
             return steps
         return self.report.summary if self.report.matched == self.steps else f"{steps}; {self.report.summary}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same ready for JSON."""
-        return {"steps": self.steps, "report": None if self.report is None else self.report.to_dict()}
 
 
 def data_provenance(counts: TransitionCounts) -> dict[str, str]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from math import floor, isfinite, log10
-from typing import TypeAlias
 
 from plumdp.base.vocabulary import Status
 from plumdp.confidence.sets import Guarantee
@@ -17,8 +16,6 @@ GUARANTEES = {
     Guarantee.FIXED: "proved for any number of samples that was fixed beforehand",
     Guarantee.NONE: "without a proof",
 }
-
-Fact: TypeAlias = tuple[str, str]  # a label and a text
 
 _FEW = 3  # digits of a number in a sentence
 _PER_MILLION, _ONE_MILLIONTH = 1e-3, 1e-6  # probabilities below are out of a million, or of a power of ten
@@ -99,15 +96,6 @@ def _grouped(number: Decimal) -> str:
 
 def _raised(exponent: int) -> str:
     return f"{exponent}".translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-
-
-def fact_lines(facts: Iterable[Fact]) -> list[str]:
-    """Return facts as lines below a headline.
-
-    >>> fact_lines([("data", "12 steps")])
-    ['  data            12 steps']
-    """
-    return [f"  {label:14}  {text}" for label, text in facts]
 
 
 def percent(confidence: float) -> str:

@@ -19,7 +19,7 @@ from plumdp.base.errors import DataError, ModelError
 from plumdp.base.json_values import json_value, python_value
 from plumdp.confidence.cells import Cells
 from plumdp.confidence.estimates import estimate_inside, law_of_space
-from plumdp.learning.learned import Learned, require_learned
+from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import FloatArray
 from plumdp.model.objective import Kind, digest
 from plumdp.model.policy import memory_of
@@ -46,6 +46,7 @@ from plumdp_verify.reading import Part, Rejected, read_json, require
 from plumdp_verify.report import Report
 
 
+@of_learned
 def make_witness(learned: Learned, certificate: Certificate) -> str:
     """Return the witness of a certificate as JSON, so that others can check it: ``certificate.save(…, witness=…)``.
 
@@ -125,7 +126,6 @@ def _claim(certificate: Certificate, witness: Part) -> Claim:
 
 def _question_of(learned: Learned, certificate: Certificate) -> Question:
     """Return the question that a certificate answers, announced or not: the set is the same for all of them."""
-    require_learned("make_witness", learned)
     asked, about = certificate.provenance.get("objective"), certificate.provenance.get("counts")
     with suppress(ModelError):  # an objective of Python code need not have a text
         for question in _questions(learned, certificate):
