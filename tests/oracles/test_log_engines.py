@@ -15,7 +15,7 @@ import polars
 import pyarrow
 import pytest
 import sqlglot
-from log_models import LAMP, recount, recount_part, rows_of, runs
+from log_models import LAMP, recount, rows_of, runs
 from mapping_oracle import known
 
 import plumdp as pl
@@ -24,6 +24,7 @@ from plumdp.data.frames import _Result, open_spark
 from plumdp.data.logs import read_log
 from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.mapping_sql import mapped_sql
+from plumdp.data.pilots import moments_of, planned_moments
 from plumdp.data.sql import counts_query, select_sql
 
 pytestmark = pytest.mark.slow
@@ -125,11 +126,15 @@ def test_every_engine_finds_the_first_runs(engine, form, request):
     rows = runs(LAMP, {"p": 0.6}, 200)[0][form]
     rows += rows[::9] + [row | {"lit": not row["lit"]} for row in rows[::70]]  # copies, and rows that contradict others
     source = ENGINES[engine](rows, lambda: request.getfixturevalue("spark"))
-    for options in ({"order": "runs"}, {"sampling": "trajectories"}):
+    for options, lengths in (
+        ({"order": "runs"}, moments_of(200)),
+        ({"sampling": "trajectories"}, planned_moments(200)),
+    ):
         counts = read_log(LAMP, source, **options, **ANYHOW).counts
         assert np.array_equal(counts.counts, recount(rows, LAMP.graph, form)[0])
-        for n, moment in zip((16, 64), counts.pilot.moments, strict=True):
-            assert np.array_equal(moment, recount_part(rows, LAMP.graph, form, lambda _, row, n=n: row["episode"] < n))
+        for n, moment in zip(lengths, counts.pilot.moments, strict=True):
+            part = [row for row in rows if row["episode"] < n]
+            assert np.array_equal(moment, recount(part, LAMP.graph, form)[0])
 
 
 @pytest.mark.parametrize("engine", ["DuckDB", "Spark"])
@@ -182,7 +187,7 @@ def test_the_printed_query_counts_the_same_pilot_on_duckdb_and_on_spark(form, sp
     spark.createDataFrame(log).createOrReplaceTempView("log")
     for result in (spark.sql(queries["spark"]), duckdb.sql(queries["duckdb"])):
         counts = read_log(LAMP, result).counts
-        for n, moment in zip((16, 64, 256), counts.pilot.moments, strict=True):
+        for n, moment in zip((4, 16, 64, 256), counts.pilot.moments, strict=True):
             part = [row for row in rows if row["episode"] < n]
             assert np.array_equal(moment, recount(part, LAMP.graph, form)[0])
 
@@ -219,9 +224,11 @@ def test_the_query_of_every_dialect_counts_the_same_pilot(dialect, form, options
     assert np.array_equal(direct.counts, recount(rows, LAMP.graph, form)[0])
     back = read_log(LAMP, result, sampling=options.get("sampling", "adaptive")).counts
     assert np.array_equal(back.counts, direct.counts)
-    for one, other in zip(back.pilot.moments, direct.pilot.moments, strict=True):
-        assert np.array_equal(one, other)
-    for name in ("end", "ratio", "rests_on", "lengths", "expected"):
+    moments = dict(zip(direct.pilot.lengths, direct.pilot.moments, strict=True))  # a query keeps those of any log
+    assert back.pilot.lengths == moments_of(400)
+    for length, moment in zip(back.pilot.lengths, back.pilot.moments, strict=True):
+        assert np.array_equal(moment, moments[length])
+    for name in ("end", "rests_on", "expected"):
         assert getattr(back.pilot, name) == getattr(direct.pilot, name)
 
 

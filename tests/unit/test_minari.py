@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import plumdp as pl
+from plumdp.data.pilots import planned_moments
 
 minari = pytest.importorskip("minari")
 pytest.importorskip("h5py")
@@ -105,13 +106,14 @@ def test_runs_are_the_same_after_writing_and_reading(betting, runs, written, rea
 
 @pytest.mark.slow
 def test_bets_are_placed_by_the_first_episodes(betting, runs, written, read):
-    """After 16, 64 and 256 of 400; the largest that is at most an eighth, 50, is 16."""
-    first = [np.bincount(runs.transition[runs.episode < n], minlength=len(runs.counts().counts)) for n in (16, 64, 256)]
-    for sampling, end in (("adaptive", "power of four"), ("trajectories", "planned")):
+    """After 4, 16, 64 and 256 of 400, and later if that was planned; the largest of 16, 64, … up to an eighth is 16."""
+    ends = {"adaptive": ("power of four", (4, 16, 64, 256)), "trajectories": ("planned", planned_moments(400))}
+    for sampling, (end, lengths) in ends.items():
+        first = [np.bincount(runs.transition[runs.episode < n], minlength=len(runs.counts().counts)) for n in lengths]
         pilot = read(written, betting.model, sampling=sampling, order="runs").counts.pilot
         assert [moment.tolist() for moment in pilot.moments] == [seen.tolist() for seen in first]
-        assert pilot.counts.tolist() == first[0].tolist()
-        assert (pilot.end, pilot.lengths) == (end, (16, 64, 256))
+        assert pilot.counts.tolist() == first[1].tolist()
+        assert (pilot.end, pilot.lengths) == (end, lengths)
         assert "numbered in the order in which they were made" in pilot.rests_on
     assert read(written, betting.model).counts.pilot is None
 
