@@ -49,7 +49,7 @@ _MOST_STRIPS = 20_000  # likewise
 _MAX_STRIPS = 200  # that are tried one by one, to say which contradicts the rest
 
 
-class _Range(NamedTuple):
+class _Bounded(NamedTuple):
     """The constraint ``lower <= polynomial <= upper``, and its words."""
 
     polynomial: Polynomial
@@ -78,7 +78,7 @@ def build_likelihood_region(
     ]
     half_spaces, unknown = _half_spaces(space, linear), _parameters(space.names)
     supports = [
-        _Range(combination(side.row.tolist(), unknown), -np.inf, side.offset, side.text)
+        _Bounded(combination(side.row.tolist(), unknown), -np.inf, side.offset, side.text)
         for each in ([each for each in likelihoods if each.block] or likelihoods)  # those of blocks are narrower
         for side in each.supports
     ]
@@ -116,7 +116,7 @@ def _cut_by_outcomes(ellipsoid: Ellipsoid, linear: Sequence[LinearConstraints]) 
     return ellipsoid if across is None else cut_further(ellipsoid, across.rows, across.offsets)
 
 
-def _strips(found: ExpressionBounds, likelihood: Likelihood | None) -> list[_Range]:
+def _strips(found: ExpressionBounds, likelihood: Likelihood | None) -> list[_Bounded]:
     """Return the constraints of the intervals, unless these or the parameters are many.
 
     Then they cost much, and the likelihood says more. To leave a constraint out is sound.
@@ -127,22 +127,22 @@ def _strips(found: ExpressionBounds, likelihood: Likelihood | None) -> list[_Ran
             return []
     ends = zip(found.event_lower.tolist(), found.event_upper.tolist(), strict=True)
     return [
-        _Range(f, low, high, f"{f} in [{low:.6g}, {high:.6g}]")
+        _Bounded(f, low, high, f"{f} in [{low:.6g}, {high:.6g}]")
         for f, (low, high) in zip(found.events.polynomials, ends, strict=True)
     ]
 
 
-def _half_spaces(space: ParameterSpace, linear: Sequence[LinearConstraints]) -> list[_Range]:
+def _half_spaces(space: ParameterSpace, linear: Sequence[LinearConstraints]) -> list[_Bounded]:
     unknown = _parameters(space.names)
     return [
-        _Range(combination(row, unknown), -np.inf, offset, words)
+        _Bounded(combination(row, unknown), -np.inf, offset, words)
         for each in linear
         if not each.is_across_outcomes
         for row, offset, words in zip(each.rows.tolist(), each.offsets.tolist(), each.texts, strict=True)
     ]
 
 
-def _within(space: ParameterSpace, constraints: Sequence[_Range]) -> Polytope | Conflict:
+def _within(space: ParameterSpace, constraints: Sequence[_Bounded]) -> Polytope | Conflict:
     """Return the points of the space within affine constraints. Those with products cut the polytope later."""
     affine = [
         constraint
@@ -152,7 +152,7 @@ def _within(space: ParameterSpace, constraints: Sequence[_Range]) -> Polytope | 
     return _region(space, affine)
 
 
-def _region(space: ParameterSpace, constraints: Sequence[_Range]) -> Polytope | Conflict:
+def _region(space: ParameterSpace, constraints: Sequence[_Bounded]) -> Polytope | Conflict:
     """Return the points of the space within constraints, or a conflict of those that contradict each other."""
     lower, upper = [one.lower for one in constraints], [one.upper for one in constraints]
     region = build_region(space, [one.polynomial for one in constraints], lower, upper)
@@ -163,7 +163,7 @@ def _region(space: ParameterSpace, constraints: Sequence[_Range]) -> Polytope | 
     return _conflict([words for words in region.constraints if words not in as_intervals] + [one.text for one in used])
 
 
-def _likely(likelihood: Likelihood, within: Polytope) -> tuple[Ellipsoid, list[_Range]] | Conflict | None:
+def _likely(likelihood: Likelihood, within: Polytope) -> tuple[Ellipsoid, list[_Bounded]] | Conflict | None:
     """Return an ellipsoid around the points of large likelihood in a polytope, and tangents, or None if that fails."""
     if not (likelihood.outcome_counts.any() and np.isfinite(likelihood.threshold)):
         return None
@@ -172,7 +172,7 @@ def _likely(likelihood: Likelihood, within: Polytope) -> tuple[Ellipsoid, list[_
         return None
     best, unknown = ellipsoids[0], _parameters(within.names)
     words = _about(within.names, best.centre)
-    tangents = [_Range(combination(one.tangent.tolist(), unknown), one.offset, np.inf, words) for one in ellipsoids]
+    tangents = [_Bounded(combination(one.tangent.tolist(), unknown), one.offset, np.inf, words) for one in ellipsoids]
     smaller = _beyond(within, ellipsoids)
     # τ + G < 0 proves that no point of the polytope has so large a likelihood
     if smaller is None or min(one.reserve for one in ellipsoids) < 0:
@@ -201,14 +201,14 @@ def _about(names: tuple[str, ...], point: FloatArray) -> str:
 def _polytope(
     space: ParameterSpace,
     expressions: ExpressionTable,
-    constraints: Sequence[_Range],
+    constraints: Sequence[_Bounded],
     *,
     within: Ellipsoid | None = None,
 ) -> Polytope | Conflict:
     """Return a polytope of parameters and products around the points within constraints."""
     used = [] if expressions.is_affine.all() else _used(expressions, within)
     # expressions are probabilities, so that their bounds 0 and 1 exclude no possible point
-    probabilities = [_Range(f, 0.0, 1.0, f"{f} in [0, 1]") for f in (expressions.polynomials[j] for j in used)]
+    probabilities = [_Bounded(f, 0.0, 1.0, f"{f} in [0, 1]") for f in (expressions.polynomials[j] for j in used)]
     return _region(space, [*(one for one in constraints if not one.polynomial.is_constant), *probabilities])
 
 
@@ -240,11 +240,11 @@ def _directions(ellipsoid: Ellipsoid, basis: FloatArray, expressions: Expression
     return normalised(np.vstack(rows))
 
 
-def _tangents(space: ParameterSpace, ellipsoid: Ellipsoid, directions: FloatArray) -> list[_Range]:
+def _tangents(space: ParameterSpace, ellipsoid: Ellipsoid, directions: FloatArray) -> list[_Bounded]:
     unknown = _parameters(space.names)
     lower, upper = ellipsoid.minimise(directions), -ellipsoid.minimise(-directions)
     ends = zip(directions.tolist(), lower.tolist(), upper.tolist(), strict=True)
-    return [_Range(combination(row, unknown), low, high, "the likelihood of the data") for row, low, high in ends]
+    return [_Bounded(combination(row, unknown), low, high, "the likelihood of the data") for row, low, high in ends]
 
 
 def _parameters(names: tuple[str, ...]) -> ProductVariables:
@@ -256,7 +256,7 @@ def _conflict(words: Sequence[str]) -> Conflict:
     return Conflict((), read_only(np.zeros(0)), tuple(dict.fromkeys(words)), np.nan)
 
 
-def _words(intervals: Sequence[_Range], half_spaces: Sequence[_Range]) -> list[str]:
+def _words(intervals: Sequence[_Bounded], half_spaces: Sequence[_Bounded]) -> list[str]:
     block = (
         [one.text for one in intervals] if len(intervals) <= 3 else [f"the intervals of {len(intervals):,} expressions"]
     )
@@ -266,16 +266,16 @@ def _words(intervals: Sequence[_Range], half_spaces: Sequence[_Range]) -> list[s
 def _explained(
     space: ParameterSpace,
     likelihood: Likelihood,
-    supports: Sequence[_Range],
-    intervals: Sequence[_Range],
-    half_spaces: Sequence[_Range],
+    supports: Sequence[_Bounded],
+    intervals: Sequence[_Bounded],
+    half_spaces: Sequence[_Bounded],
 ) -> Conflict:
     """Return the conflict of intervals and half-spaces that exclude all points of large likelihood.
 
     No half-space that it names can be left out. Intervals are left out all at once, and then tried one by one.
     """
 
-    def is_conflict(*tried: _Range) -> bool:
+    def is_conflict(*tried: _Bounded) -> bool:
         within = _within(space, [*tried, *supports])
         return isinstance(within, Conflict) or isinstance(_likely(likelihood, within), Conflict)
 
