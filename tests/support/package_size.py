@@ -19,13 +19,13 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 68_300,
-    "files of src/plumdp": 419,
-    "lines of src/plumdp_verify": 4_600,
-    "files of src/plumdp_verify": 31,
-    "public names": 112,
-    "functions that certify enters": 716,
-    "files that certify enters": 118,
+    "lines of src/plumdp": 66_400,
+    "files of src/plumdp": 407,
+    "lines of src/plumdp_verify": 4_870,
+    "files of src/plumdp_verify": 33,
+    "public names": 110,
+    "functions that certify enters": 725,
+    "files that certify enters": 120,
 }
 
 
