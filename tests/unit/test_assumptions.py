@@ -25,6 +25,7 @@ from plumdp.cli import COMMANDS as ALL_COMMANDS
 from plumdp.cli import certify_many
 from plumdp.data import log_pilots
 from plumdp.learning import assumptions
+from plumdp.result.show import Page
 
 GOAL, COST, STEPS = 'Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ F x>0 ]', 'quantile(B, Pmax>=0.1 [ F<=B "goal" ])'
 CHEAP = 'R{"cost"}<=3 [ F x>0 ]'
@@ -318,7 +319,7 @@ def differences_print_none(monkeypatch):
 
 
 def practice_is_not_said_to_be_an_estimate(monkeypatch):
-    monkeypatch.setattr(Improvement, "_premises", lambda self: self.certificate.premises())
+    monkeypatch.setattr(Improvement, "page", lambda self: Page(self.sentence, facts=self.certificate.premises()))
 
 
 def runs_need_not_be_alike(monkeypatch):

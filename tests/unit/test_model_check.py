@@ -237,7 +237,7 @@ def test_texts_json_and_html_say_the_same(drift):
     assert read["diagnosis"] == list(drift.diagnosis)
     assert len(read["residuals"]) == len(drift.residuals)
     assert str(drift).startswith("MODEL CONTRADICTED with confidence 99.9 % (p = ")
-    assert "  try          let the parameters depend on x" in str(drift)
+    assert "  try             let the parameters depend on x" in str(drift)
     assert repr(drift).startswith("ModelCheck(contradicted, p = ")
     assert len(repr(drift)) < 200
     html = drift._repr_html_()
