@@ -11,7 +11,7 @@ import plumdp as pl
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.event_counts import pool
-from plumdp.data.counts import EventCounts, TransitionCounts
+from plumdp.data.counts import TransitionCounts
 from plumdp.model.events import find_events
 
 p, q = pl.parameters("p", "q")
@@ -169,24 +169,3 @@ def test_a_model_without_unknowns_needs_no_data():
     bounds = expression_bounds(model, counts_of(model, "adaptive"))
     assert bounds.lower.tolist() == bounds.upper.tolist() == [0.25, 0.75, 1]
     assert len(bounds.events) == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"error": 0}, "error=0: give a probability between 0 and 1, such as 0.001 for a confidence of 99.9 %"),
-        ({"error": 1.0}, "error=1.0: give a probability"),
-        ({"error": float("nan")}, "error=nan: give a probability"),
-    ],
-)
-def test_wrong_options_are_refused(options, message):
-    model = once()
-    with pytest.raises(pl.DataError, match=message):
-        expression_bounds(model, counts_of(model, "independent"), **options)
-
-
-def test_counts_of_another_model_are_refused():
-    with pytest.raises(pl.DataError, match="the counts belong to another model"):
-        expression_bounds(once(), counts_of(again(), "independent"))
-    with pytest.raises(pl.DataError, match="counts of 1 events, but the model has 5"):
-        expression_bounds(once(), EventCounts(np.array([3]), np.array([1]), "independent"))

@@ -302,22 +302,3 @@ def test_parameters_and_expressions_of_an_ellipsoid_contain_the_true_ones():
 
 
 # What is refused
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"error": 1.5}, "error=1.5: give a probability between 0 and 1"),
-        ({"ridge": 0}, "ridge=0: give a number above 0"),
-    ],
-)
-def test_impossible_options_are_refused(options, message):
-    model = one_row(p, 1 - p)
-    with pytest.raises(pl.DataError, match=message):
-        least_squares(model, counted(model, 1, 1), **options)
-
-
-def test_counts_of_another_model_are_refused():
-    one, other = one_row(p, 1 - p), one_row(p / 2, p / 2, 1 - p)
-    with pytest.raises(pl.DataError, match="another model"):
-        least_squares(one, counted(other, 1, 1))

@@ -9,11 +9,12 @@ import pytest
 from command_line import plumdp as command_line
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 import plumdp
-from plumdp import ModelError, ParameterSpace, explore, parameters, simulate, unknown
+from plumdp import ParameterSpace, explore, parameters, simulate, unknown
 from plumdp.confidence.tied_rows import find_tied_rows
-from plumdp.model import find_events, free_rows, summarise, table_model, validate
+from plumdp.model import free_rows, summarise, table_model, validate
 from plumdp.result.data_file import read_data, write_data
 
 
@@ -24,100 +25,25 @@ def walk(s):
     return {"go": unknown(s._replace(x=s.x + 1), s._replace(x=s.x - 1))}
 
 
-def refused(row, match, **options):
-    """Expect the model of two steps to be refused: the given row, and states that stay."""
-    with pytest.raises(ModelError, match=match):
-        explore(lambda s: row(s) if s.x < 2 else {"stay": [(1, s)]}, {"x": 0}, **options)
-
-
 def up(s, n):
     return s._replace(x=s.x + n)
 
 
-class TestWrongInput:
-    def test_a_row_without_successors(self):
-        with pytest.raises(ModelError, match="no successors"):
-            unknown()
+(P,) = parameters("p")
+WALK = explore(walk, {"x": 1})
+WIDE = explore(lambda s: {"go": [up(s, k) for k in range(s.x + 2)]} if s.x < 2 else {"stay": [s]}, {"x": 0})
+TIED = explore(lambda s: {"go": unknown(*row.successors, row="w")} if (row := walk(s).get("go")) else walk(s), {"x": 1})
 
-    def test_a_name_that_is_not_text(self):
-        with pytest.raises(ModelError, match="as text"):
-            unknown(1, 2, row=3)
 
-    def test_a_successor_that_is_not_a_state(self):
-        refused(lambda s: {"go": unknown(1, 2)}, r"x=0.*'go'.*has not the variables x")
+def built(row):
+    """Build the model of two steps: the given row, and states that stay."""
+    return explore(lambda s: row(s) if s.x < 2 else {"stay": [(1, s)]}, {"x": 0})
 
-    def test_a_row_that_mixes_numbers_and_unknowns(self):
-        refused(lambda s: {"go": [(0.5, up(s, 1)), up(s, 2)]}, r"x=0.*'go'.*some next states have a probability")
 
-    def test_an_unknown_inside_a_row(self):
-        refused(lambda s: {"go": [(unknown(s), s), (0.5, s)]}, "whole row")
-
-    def test_free_rows_beside_parameters_that_are_not_declared(self):
-        (p,) = parameters("p")
-        refused(lambda s: {"a": unknown(s, up(s, 1)), "b": [(p, s), (1 - p, up(s, 1))]}, "not declared")
-
-    def test_one_name_with_different_numbers_of_successors(self):
-        row = lambda s: {"go": unknown(*(up(s, k) for k in range(s.x + 2)), row="slip")}  # noqa: E731
-        refused(row, r"x=1\), action 'go': the row 'slip' has 3 successors here and 2 in state \(x=0\), action 'go'")
-
-    def test_numbers_of_rows_that_do_not_fit(self):
-        model = explore(walk, {"x": 1})
-        for row in (np.zeros(3, dtype=int), np.zeros(4), np.zeros((4, 1), dtype=int)):
-            with pytest.raises(ModelError, match="whole number for each of the 4 choices"):
-                free_rows(model, row)
-        wide = explore(lambda s: {"go": [up(s, k) for k in range(s.x + 2)]} if s.x < 2 else {"stay": [s]}, {"x": 0})
-        with pytest.raises(ModelError, match="cannot be the same row"):
-            free_rows(wide, np.zeros(wide.graph.n_choices, dtype=int))
-        with pytest.raises(
-            ModelError, match=r"x=1\), action 'go': this row is unknown, and has no expressions to keep"
-        ):
-            free_rows(model, np.full(4, -1))
-
-    @pytest.mark.parametrize("name", ["degree", "is_affine", "coefficients"])
-    def test_what_needs_polynomials_of_all_expressions(self, name):
-        with pytest.raises(ModelError, match="needs a model with parameters"):
-            getattr(explore(walk, {"x": 1}).expressions, name)
-
-    def test_values_of_expressions_at_a_point_of_parameters(self):
-        model = explore(walk, {"x": 1})
-        table = model.expressions
-        for call in (
-            lambda: table.evaluate(np.zeros((1, 0))),
-            lambda: table.value_and_gradient(np.zeros(0)),
-            lambda: table.evaluate_exact(model.space, {}),
-            lambda: table.monomial_values(np.zeros((1, 0))),
-            lambda: find_events(model),
-            lambda: find_tied_rows(model),
-        ):
-            with pytest.raises(ModelError, match="needs a model with parameters"):
-                call()
-
-    @pytest.mark.parametrize(
-        ("point", "match"),
-        [
-            ({}, "for each of its 6 transitions as the point, not a mapping"),
-            ([0.5, 0.5], "shape"),
-            (["0.5"] * 6, "shape"),
-            ([0.5, 0.5, 0.3, 0.3, 1, 1], "sum to 0.6, not 1"),
-            ([1.5, -0.5, 0.3, 0.7, 1, 1], r"x=1.*'go', successor \(x=2\): 1.5; that is not a probability"),
-            ([np.nan, 0.5, 0.3, 0.7, 1, 1], "not a probability"),
-            ([0.5, 0.5, 0.3, 0.7, 1, 0.5], r"x=3.*known to be 1"),
-        ],
-    )
-    def test_points_that_are_no_table(self, point, match):
-        """Rows of x=1 and x=2, then the two ends, which stay."""
-        with pytest.raises(ModelError, match=match):
-            explore(walk, {"x": 1}).probabilities(point)
-
-    def test_a_point_that_breaks_a_tie(self):
-        def tied(s):
-            row = walk(s)
-            return {"go": unknown(*row["go"].successors, row="w")} if "go" in row else row
-
-        model = explore(tied, {"x": 1})
-        assert model.probabilities([0.5, 0.5, 0.5, 0.5, 1, 1]).tolist() == [1, 0.5, 0.5]
-        with pytest.raises(ModelError, match=r"x=2.*in the row it is tied to, it is 0.5"):
-            model.probabilities([0.5, 0.5, 0.25, 0.75, 1, 1])
+def test_what_is_no_table_is_refused():
+    """Rows of the walk are those of x=1 and x=2, then the two ends, which stay."""
+    assert TIED.probabilities([0.5, 0.5, 0.5, 0.5, 1, 1]).tolist() == [1, 0.5, 0.5]
+    refused("models:free", globals(), find_tied_rows=find_tied_rows)
 
 
 class TestTies:
@@ -246,31 +172,6 @@ def test_a_table_is_the_parametric_model_with_a_parameter_for_each_number(rows, 
 
 
 class TestColumns:
-    @pytest.mark.parametrize(
-        ("columns", "options", "match"),
-        [
-            (([0], ["a"], [1, 2]), {"initial": 0}, "columns of one length"),
-            (([], [], []), {"initial": 0}, "at least 1|whole numbers"),
-            (([0.5], ["a"], [1]), {"initial": 0}, "whole numbers, truth values or texts, not float64"),
-            (([[0]], ["a"], [1]), {"initial": 0}, "shape"),
-            ((["s"], ["a"], [1]), {"initial": "s"}, "of one kind"),
-            (([0], ["a"], [2**40]), {"initial": 0}, "32-bit"),
-            (([0], [0.5], [1]), {"initial": 0}, "action"),
-            (([0], ["a"], [1]), {"initial": 7}, "no state or successor has these values"),
-            (({"x": [0]}, ["a"], {"y": [0]}), {"initial": 0}, "successors have y"),
-            (({"x": [0], "y": [0]}, ["a"], {"x": [0], "y": [0]}), {"initial": 0}, "each of the variables x, y"),
-            (({}, ["a"], {}), {"initial": 0}, "mapping from variables"),
-            (([None], ["a"], [1]), {"initial": 0}, "not object"),
-        ],
-    )
-    def test_wrong_columns(self, columns, options, match):
-        with pytest.raises(ModelError, match=match):
-            table_model(*columns, **options)
-
-    def test_arrays_are_no_place_for_unknown(self):
-        with pytest.raises(ModelError, match="table_model"):
-            plumdp.explore_batch(lambda s: [("go", True, unknown(s, s))], {"x": 0}, space=ParameterSpace.unit())
-
     def test_columns_in_any_order_and_twice_give_one_model(self):
         state, action, successor = [0, 0, 1, 1, 0], ["b", "b", "a", "a", "a"], [1, 2, 0, 2, 0]
         model = table_model(state, action, successor, initial=1)

@@ -208,16 +208,6 @@ def test_objectives_sharpen_the_test_and_change_no_residual(drift):
     assert asked.residuals == drift.residuals
 
 
-def test_misuse_says_what_to_give():
-    with pytest.raises(pl.ModelError, match="check_model takes a parametric MDP"):
-        check_model(pl.case_study("betting:5"), None)
-    with pytest.raises(pl.DataError, match="counts of type list: write TransitionCounts"):
-        check_model(MODEL, [1, 2])
-    counts = draw(MODEL, RIGHT, 10, 1)
-    with pytest.raises(pl.DataError, match="confidence=1: give a number between 0 and 1"):
-        check_model(MODEL, counts, confidence=1)
-
-
 def test_residuals_are_records_with_the_most_telling_first(drift):
     keys = ["kind", "where", "what", "observations", "observed", "expected", "difference", "standardised", "evidence"]
     assert all(list(record) == keys for record in drift.residuals)

@@ -219,44 +219,6 @@ def test_a_region_that_cannot_be_made_for_another_reason_is_no_conflict():
 # What is refused
 
 
-@pytest.mark.parametrize(
-    ("evidence", "message"),
-    [
-        ({"q": (3, 5)}, "evidence={'q': (3, 5)}: q is not a parameter of the model; the parameters are p"),
-        ({"p": (5, 3)}, "evidence={'p': (5, 3)}" + COUNTS),
-        ({"p": (0, 0)}, "evidence={'p': (0, 0)}" + COUNTS),
-        ({"p": (-1, 3)}, "evidence={'p': (-1, 3)}" + COUNTS),
-        ({"p": (0.5, 3)}, "evidence={'p': (0.5, 3)}" + COUNTS),
-        ({"p": 0.5}, "evidence={'p': 0.5}" + COUNTS),
-        (
-            {"p*p": (3, 5)},
-            "evidence={'p*p': (3, 5)}: p^2 has products of parameters; give a sum of parameters and numbers, such as "
-            "'p' or '1 - p'",
-        ),
-        (
-            {"1/2": (3, 5)},
-            "evidence={'1/2': (3, 5)}: 1/2 has no parameters; give a sum of parameters and numbers, such as 'p' or "
-            "'1 - p'",
-        ),
-        ((34, 210), "evidence takes counts by expression, such as {'p': (34, 210)}, not tuple"),
-    ],
-)
-def test_bad_evidence_is_refused(evidence, message, counts):
-    with pytest.raises(pl.DataError) as error:
-        pl.learn(STUDY.model, counts, evidence=evidence)
-    assert str(error.value).splitlines()[0] == message
-
-
-def test_evidence_is_refused_beside_a_misfit_and_tables(counts):
-    with pytest.raises(pl.DataError) as error:
-        pl.learn(STUDY.model, counts, evidence={"p": (3, 5)}, misfit=0.01)
-    off = "misfit=0.01: rows that are off need not have the parameters of another study; leave out evidence"
-    assert str(error.value) == off
-    table = pl.model.free_rows(STUDY.model)
-    with pytest.raises(pl.DataError, match=r"^evidence=\{'p': \(3, 5\)\}: the rows of this model have no parameters"):
-        pl.learn(table, pl.TransitionCounts(table.graph, counts.counts, "adaptive"), evidence={"p": (3, 5)})
-
-
 # Saved, explained, and on the command line
 
 

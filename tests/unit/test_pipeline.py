@@ -10,7 +10,7 @@ from constraints import strips_of
 from shorthand import compare
 
 import plumdp as pl
-from plumdp.certifying.pipeline import certify, conclude, relax
+from plumdp.certifying.pipeline import certify, conclude
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
 from plumdp.confidence.sets import Evidence
 from plumdp.learning.learn import learn, learned_from
@@ -381,26 +381,6 @@ def test_a_region_of_one_point_is_known():
 # Misuse
 
 
-@pytest.mark.parametrize("confidence", [0, 1, -0.5, 95, float("nan")])
-def test_a_confidence_out_of_range_is_refused(confidence):
-    model = two_coins()
-    message = f"^confidence={confidence}: give a number between 0 and 1, such as 0.999$"
-    with pytest.raises(pl.DataError, match=message):
-        certify(model, counts_of(model), goal(model), confidence=confidence)
-
-
-def test_an_unknown_relaxation_is_refused():
-    model = two_coins()
-    names = "'interval', 'parameter', 'expression', 'rectangular', 'coupled'"
-    for ask in (
-        lambda: certify(model, counts_of(model), goal(model), relaxation="tight"),
-        lambda: compare(model, counts_of(model), goal(model), relaxations=["interval", "tight"]),
-        lambda: relax(learn(model, counts_of(model)), "tight"),
-    ):
-        with pytest.raises(pl.DataError, match=f"^relaxation='tight': choose one of {names}$"):
-            ask()
-
-
 def test_counts_of_another_model_are_refused():
     model, other = two_coins(), gamble()
     message = (
@@ -409,9 +389,3 @@ def test_counts_of_another_model_are_refused():
     )
     with pytest.raises(pl.DataError, match=message):
         certify(model, gamble_counts(other), goal(model))
-
-
-def test_a_policy_of_another_model_is_refused():
-    model = two_coins()
-    with pytest.raises(pl.ModelError, match=r"^a policy is 4 choice numbers"):
-        certify(model, counts_of(model), goal(model), policy=[0, 1])

@@ -226,21 +226,6 @@ def test_a_threshold_is_read_as_a_value_and_a_comparison(text, value, comparison
     assert (question.is_negated, question.text) == (is_negated, text)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("P>=1.5 [ F money>=12 ]", "3/2 is not a probability; give a number from 0 to 1"),
-        ("Pmaxmin>=0.5 [ F money>=12 ]", "Pmaxmin>=: a threshold takes max, min or neither"),
-        ("Pmax=? [ F money>=12 ]", "there is no comparison with a number; write for example P>=0.9 [ F … ]"),
-        ("P>=p [ F money>=12 ]", "p is a parameter: its value is unknown"),
-    ],
-)
-def test_a_threshold_that_cannot_be_read_says_why(text, message):
-    with pytest.raises(pl.ModelError) as caught:
-        parse_threshold(text, pl.case_study("betting:5").model)
-    assert message in str(caught.value)
-
-
 def test_a_comparison_inside_the_brackets_is_not_a_threshold():
     assert not is_threshold("Pmax=? [ F x>=2 ]")
     assert is_threshold('R{"x>=2"}<=5 [ F "goal" ]')

@@ -16,7 +16,6 @@ from shorthand import compare
 from tiers import covering, examples
 
 import plumdp as pl
-from plumdp.base.errors import DataError
 from plumdp.confidence import tolerant
 from plumdp.confidence.bets import Direction, half_space
 from plumdp.confidence.binomial import beta_binomial, tolerant_interval, widened
@@ -418,34 +417,6 @@ def test_all_relaxations_tolerate_it():
     assert {one.misfit for one in found} == {0.01}
     bounds = pl.certify(study.model, counts, study.objective, confidence_set="interval", misfit=0.01)
     assert bounds.confidence_set == "intervals that allow for rows off by 0.01"
-
-
-@pytest.mark.parametrize("misfit", [-0.1, 1, 1.5, float("nan"), float("inf"), "0.01", None])
-def test_what_is_not_a_misfit_is_refused(misfit):
-    study, counts = problem()
-    with pytest.raises(DataError) as refused:
-        pl.certify(study.model, counts, study.objective, misfit=misfit)
-    assert str(refused.value) == (
-        f"misfit={misfit!r}: give a number from 0 to less than 1, such as 0.01 if no row of the model is off by more "
-        "than 0.01 in total variation"
-    )
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"events": ()}, "misfit=0.01 chooses events itself: leave out events"),
-        (
-            {"confidence_set": "l1"},
-            "misfit=0.01: there is no tolerant set of the kind 'l1'; choose 'interval' or 'likelihood'",
-        ),
-    ],
-)
-def test_what_has_no_proof_with_a_misfit_is_refused(options, text):
-    study, counts = problem()
-    with pytest.raises(DataError) as refused:
-        learn(study.model, counts, misfit=0.01, **options)
-    assert str(refused.value) == text
 
 
 def test_intervals_alone_have_the_whole_error():

@@ -8,17 +8,23 @@ from functools import cache
 import numpy as np
 import pytest
 from refusals import refused
-from shorthand import certify_all, compare
+from shorthand import certify_all, check_model, compare
 
 import plumdp as pl
-from plumdp.certifying.pipeline import conclude
+from plumdp.certifying.pipeline import conclude, relax
+from plumdp.confidence.bounds import expression_bounds
+from plumdp.confidence.least_squares import least_squares
+from plumdp.data.counts import EventCounts
 from plumdp.learning.learn import learn
+from plumdp.model.language.threshold import parse_threshold
 
 STUDY = pl.case_study("betting:5")
 MODEL, GOAL = STUDY.model, STUDY.objective
 MDP = pl.stages.instantiate(MODEL, STUDY.true_point)
 COUNTS = pl.simulate(MODEL, STUDY.true_point, 2000, rng=1, max_steps=6)
 SIMULATOR = pl.online.simulator(MODEL, STUDY.true_point, rng=1, max_steps=6)
+
+LEARNING = {each.__name__: each for each in (check_model, compare, expression_bounds, EventCounts, least_squares, parse_threshold, relax)}
 
 
 @cache
@@ -36,6 +42,12 @@ def _online(environment, model=MODEL, objective=GOAL):
 
 def test_the_wrong_thing_gets_a_sentence_that_says_what_to_write():
     refused("types:wrong", globals(), (pl.ModelError, pl.DataError))
+
+
+def test_wrong_values_get_a_sentence_that_says_what_to_write():
+    (P, Q), TABLE = pl.parameters("p", "q"), pl.model.free_rows(MODEL)
+    OTHER = pl.case_study("betting:6").model
+    refused("types:values", globals(), (pl.ModelError, pl.DataError), P=P, Q=Q, TABLE=TABLE, OTHER=OTHER, **LEARNING)
 
 
 def test_the_policy_of_another_model_is_refused_with_both_fingerprints():
