@@ -84,7 +84,7 @@ BY_DAY = {
     ),
     "unit/test_constants": ("test_the_error_of_a_test_is_its_share_of_a_fortieth[rows2-0.25]",),
     "unit/test_coupled": ("test_one_state_that_nature_can_hold_is_enough_to_refuse[0.2-0]",),
-    "unit/test_discounted": ("test_bounds_hold_the_exact_value_of_the_policy_and_take_few_sweeps[0.999]",),
+    "unit/test_tight_bounds": ("test_bounds_hold_the_exact_value_of_the_policy_and_take_few_sweeps[0.999]",),
     "unit/test_drift": ("test_a_coin_without_drift_is_contradicted_with_a_probability_of_at_most_the_error[1-0.5]",),
     "unit/test_environment": ("test_counts_are_those_of_the_steps_that_the_environment_made[rover:10,10]",),
     "unit/test_evidence": (
@@ -119,7 +119,7 @@ BY_DAY = {
         "test_with_hardly_any_data_the_region_is_the_interval_of_the_study_at_its_share[likelihood]",
     ),
     "unit/test_pipeline": ("test_one_coin_with_two_frequencies_contradicts_the_model[coupled-likelihood]",),
-    "unit/test_plain_kernels": (
+    "unit/test_compiled": (
         "test_certificates_of_plain_and_of_compiled_kernels_are_equal_to_the_last_bit[parallel:1,0-options6]",
         "test_empty_arrays_and_both_kinds_of_integers_are_the_same_both_ways[int32-0]",
     ),
@@ -225,8 +225,8 @@ NIGHTLY = {
         "test_one_coin_is_covered_whatever_the_pilot_showed[20]",
     ),
     "unit/test_finding": ("test_no_point_that_explains_the_data_is_outside_of_an_outline[aircraft]",),
-    "unit/test_hostile_texts": ("test_hostile_properties_are_refused_with_a_reason[Pmax=? [ (((((((((((]",),
-    "unit/test_likelihood_shares": (
+    "unit/test_readers": ("test_hostile_properties_are_refused_with_a_reason[Pmax=? [ (((((((((((]",),
+    "unit/test_likelihood_table": (
         "test_the_true_point_is_in_all_half_spaces_and_in_the_region[2]",
         "test_the_true_point_is_in_all_half_spaces_and_in_the_region[3]",
         "test_the_true_point_is_in_all_half_spaces_and_in_the_region[4]",

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from known_intervals import with_ends
 from random_pmdps import exact_vertices, random_intervals, random_problem
+from refusals import refused
 
 import plumdp as pl
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.region.build import build_region
 from plumdp.region.shapes import Box
-from plumdp.relaxation.intervals import check_rows
+from plumdp.relaxation.intervals import IntervalMDP, check_rows
 from plumdp.relaxation.relax import (
     RELAXATIONS,
     Relaxation,
@@ -248,3 +249,28 @@ def test_the_table_calls_a_relaxation_looser_only_if_its_intervals_are(model, re
         for looser in each.looser:
             assert (built[looser].lower <= built[name].lower).all()
             assert (built[looser].upper >= built[name].upper).all()
+
+
+# Interval MDPs from arrays
+
+
+GOOD = {
+    "first_choice": [0, 2, 3],
+    "first_transition": [0, 2, 3, 4],
+    "successor": [0, 1, 1, 1],
+    "lower": [0.1, 0.5, 1, 1],
+    "upper": [0.5, 0.9, 1, 1],
+    "states": {"x": [0, 1]},
+    "action": [0, 1, 1],
+    "action_names": ("go", "stay"),
+}
+
+
+def test_bad_arrays_are_refused_with_their_reason():
+    refused("solver:arrays", lambda change: IntervalMDP.from_arrays(**(GOOD | eval(change))))
+
+
+def test_good_arrays_are_taken_as_they_are():
+    imdp = IntervalMDP.from_arrays(**GOOD)
+    assert imdp.graph.describe_choice(1) == "state (x=0), action 'stay'"
+    assert imdp.lower[imdp.expression].tolist() == GOOD["lower"]

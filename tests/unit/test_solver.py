@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 from random_models import model_of
 from refusals import refused
+from support.verified_results import small_model
 
+import plumdp
 import plumdp as pl
+from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.at_points import PointSolver
 from plumdp.solver.component import Component, prove
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.layout import lay_out
@@ -349,3 +353,27 @@ def test_the_values_of_a_policy_may_start_from_others_which_are_not_trusted(way)
             assert (other.lower <= one.upper).all()
             assert one.status == other.status == "converged"
             assert (one.policy == found.policy).all()
+
+
+# The policy that is proposed at a point is the best one there, for all kinds of objectives
+
+
+ASKED = (
+    'Rmin=? [ F "end" ]',
+    'Rmax=? [ F "end" ]',
+    'Pmin=? [ F "goal" ]',
+    'Pmax=? [ F "goal" ]',
+    'Pmin=? [ F<=5 "goal" ]',
+)
+
+
+@pytest.mark.parametrize("text", ASKED)
+def test_the_policy_at_a_point_attains_the_best_value(text):
+    model = small_model()
+    objective, point = as_objective(text, model), {"p": 0.6, "q": 0.3}
+    policy = PointSolver(model, objective).policy_at(np.array(list(point.values())))
+    known = plumdp.exchange.model_at(model, point)
+    best = plumdp.stages.solve(known, objective)
+    found = plumdp.stages.evaluate(known, plumdp.PolicyTable(model.graph, policy), objective)
+    start = model.graph.initial_state
+    assert found.lower[start] == pytest.approx(best.lower[start], rel=1e-5)
