@@ -24,7 +24,10 @@ MDP = pl.stages.instantiate(MODEL, STUDY.true_point)
 COUNTS = pl.simulate(MODEL, STUDY.true_point, 2000, rng=1, max_steps=6)
 SIMULATOR = pl.online.simulator(MODEL, STUDY.true_point, rng=1, max_steps=6)
 
-LEARNING = {each.__name__: each for each in (check_model, compare, expression_bounds, EventCounts, least_squares, parse_threshold, relax)}
+LEARNING = {
+    each.__name__: each
+    for each in (check_model, compare, expression_bounds, EventCounts, least_squares, parse_threshold, relax)
+}
 
 
 @cache
