@@ -302,12 +302,12 @@ def test_an_average_on_pieces_with_cycles_that_are_too_long_is_found(monkeypatch
         return found.lower <= exact[0] and exact[1] <= found.upper
 
     assert holds()
-    growth = box_expansions._Rows.growth
+    growth = box_expansions._BoxRows.growth
     monkeypatch.setattr("plumdp.solver.coupled.pieces._MOST_PIECES", 8)
     assert holds()
     is_length = iter([False, False, False, True] * 100)  # margins are asked for three times
     monkeypatch.setattr(
-        box_expansions._Rows, "growth", lambda self, m: growth(self, m) - (1 - 1e-3 if next(is_length) else 0)
+        box_expansions._BoxRows, "growth", lambda self, m: growth(self, m) - (1 - 1e-3 if next(is_length) else 0)
     )
     assert not holds()
 
