@@ -78,7 +78,7 @@ def test_no_certified_policy_within_the_threshold_is_much_better():
 
 @pytest.mark.slow
 def test_a_search_that_forgets_the_threshold_is_found(monkeypatch):
-    monkeypatch.setattr("plumdp.certifying.constraints._Search._missing", lambda *_: -1.0)
+    monkeypatch.setattr("plumdp.certifying.constraints._PolicySearch._missing", lambda *_: -1.0)
     monkeypatch.setattr("plumdp.certifying.constraints._MOST_CERTIFIED", 1)
     assert any(map(failure, range(N_MODELS)))
 

@@ -70,5 +70,5 @@ def test_thresholds_that_are_kept_by_the_wrong_bound_are_found(monkeypatch):
         return all(each.question.holds_for(each.certificate.upper) for each in self.answers)
 
     monkeypatch.setattr(Constrained, "is_feasible", property(is_feasible))
-    monkeypatch.setattr("plumdp.certifying.constraints._Search._missing", missing)
+    monkeypatch.setattr("plumdp.certifying.constraints._PolicySearch._missing", missing)
     assert until_refuted((outcome(seed)[1] for seed in range(REPETITIONS)), rate=ERROR).is_refuted
