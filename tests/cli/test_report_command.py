@@ -49,6 +49,23 @@ def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder, bl
     assert not file.exists()
 
 
+@pytest.mark.parametrize("ending", ["csv", "json", "txt", "py", "rules"])
+def test_the_policy_of_a_result_is_written_without_its_data(folder, tmp_path, ending):
+    """The file is the one that the policy of the same certificate gives with its model at hand."""
+    from plumdp.exchange import write_policy
+
+    model, mine, theirs = STUDY.model, tmp_path / f"mine.{ending}", tmp_path / f"theirs.{ending}"
+    write_policy(pl.read_result(folder / "bare", model).policy, theirs)
+    result = RUNNER.invoke(app, ["export", str(folder / "bare"), "-o", str(mine)])
+    assert (result.exit_code, result.output[: len(str(mine)) + 9]) == (0, f"{mine}: policy,")
+    assert mine.read_text() == theirs.read_text()
+
+
+def test_a_model_is_not_written_from_a_result(folder, tmp_path):
+    result = RUNNER.invoke(app, ["export", str(folder / "bare"), "-o", str(tmp_path / "learned.umb")])
+    assert "a model is written by plumdp certify MODEL DATA..." in str(result.exception)
+
+
 @pytest.mark.slow
 def test_several_results_get_a_report_each(folder, blank_pictures):
     result = run(folder, "{}/both", "--json")

@@ -124,6 +124,13 @@ COMMANDS = {
             "values": "Bounds on the value of each state: .csv, or the archive of --output.",
         },
     ),
+    "export": Command(
+        "export", {"result": "RESULT"}, "output! force",
+        "Write the policy of a result for other tools.",
+        "plumdp export result -o policy.py",
+        "The policy is that of the certificate, in every state. No data are needed.",
+        {"output": "A file for the policy: .csv, .json (Storm), .txt (PRISM), .py (a function) or .rules (text)."},
+    ),
     "audit": Command(
         "audit", {"result": "RESULT", "data": "[RUNS...]"},
         "range expected plan json column state action form confidence",
@@ -190,7 +197,6 @@ REMOVED = {  # what to type in place of commands that there were
     "compare": "plumdp certify MODEL DATA... --relaxation all",
     "compare-models": "plumdp check-model MODEL... DATA...",
     "counts-sql": "plumdp count MODEL TABLE --sql DIALECT",
-    "export": "plumdp certify MODEL DATA... -o FILE, or plumdp solve MODEL -o FILE",
     "improve": "plumdp certify MODEL DATA... --against practice",
     "policy": "plumdp certify MODEL DATA... --policy FILE",
 }

@@ -1,0 +1,21 @@
+"""``plumdp export``: the policy of a saved result as a file for other tools."""
+
+from __future__ import annotations
+
+import plumdp
+from plumdp.base.errors import DataError
+from plumdp.cli.options import Options
+from plumdp.cli.outputs import is_model_file, require_new, write_policy
+
+
+def export(given: Options) -> None:
+    """Write the policy of a result to a file."""
+    from plumdp.exchange.policy_files import policy_writer
+
+    assert given.result is not None
+    assert given.output is not None
+    if is_model_file(given.output):
+        raise DataError(f"--output {given.output}: a model is written by plumdp certify MODEL DATA... -o {given.output}")
+    policy_writer(given.output)  # refuses other endings, before anything is read
+    require_new(given.output, force=given.force)
+    print("\n".join(write_policy(plumdp.read_result(given.result).policy, given.output)))
