@@ -49,7 +49,7 @@ def test_a_result_gets_a_report_in_its_folder_which_is_still_a_result(folder, bl
     assert not file.exists()
 
 
-@pytest.mark.parametrize("ending", ["csv", "json", "txt", "py", "rules"])
+@pytest.mark.parametrize("ending", ["csv", "txt", "py", "rules"])
 def test_the_policy_of_a_result_is_written_without_its_data(folder, tmp_path, ending):
     """The file is the one that the policy of the same certificate gives with its model at hand."""
     from plumdp.exchange import write_policy
@@ -61,9 +61,11 @@ def test_the_policy_of_a_result_is_written_without_its_data(folder, tmp_path, en
     assert mine.read_text() == theirs.read_text()
 
 
-def test_a_model_is_not_written_from_a_result(folder, tmp_path):
-    result = RUNNER.invoke(app, ["export", str(folder / "bare"), "-o", str(tmp_path / "learned.umb")])
-    assert "a model is written by plumdp certify MODEL DATA..." in str(result.exception)
+@pytest.mark.parametrize("name", ["learned.umb", "policy.json"])
+def test_what_takes_a_model_is_not_written_from_a_result(folder, tmp_path, name):
+    """Storm numbers all choices of a model, and a result has those that were taken."""
+    result = RUNNER.invoke(app, ["export", str(folder / "bare"), "-o", str(tmp_path / name)])
+    assert "this takes the model; write it with plumdp certify MODEL DATA... --policy" in str(result.exception)
 
 
 @pytest.mark.slow

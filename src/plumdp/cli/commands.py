@@ -129,7 +129,7 @@ COMMANDS = {
         "Write the policy of a result for other tools.",
         "plumdp export result -o policy.py",
         "The policy is that of the certificate, in every state. No data are needed.",
-        {"output": "A file for the policy: .csv, .json (Storm), .txt (PRISM), .py (a function) or .rules (text)."},
+        {"output": "A file for the policy: .csv, .txt (PRISM), .py (a function) or .rules (text)."},
     ),
     "audit": Command(
         "audit", {"result": "RESULT", "data": "[RUNS...]"},

@@ -14,8 +14,11 @@ def export(given: Options) -> None:
 
     assert given.result is not None
     assert given.output is not None
-    if is_model_file(given.output):
-        raise DataError(f"--output {given.output}: a model is written by plumdp certify MODEL DATA... -o {given.output}")
+    if is_model_file(given.output) or given.output.suffix.lower() == ".json":  # Storm numbers the model's choices
+        raise DataError(
+            f"--output {given.output}: this takes the model; write it with plumdp certify MODEL DATA... "
+            f"--policy {given.result} -o {given.output}"
+        )
     policy_writer(given.output)  # refuses other endings, before anything is read
     require_new(given.output, force=given.force)
     print("\n".join(write_policy(plumdp.read_result(given.result).policy, given.output)))
