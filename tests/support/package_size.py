@@ -19,7 +19,7 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 66_400,
+    "lines of src/plumdp": 66_450,
     "files of src/plumdp": 408,
     "lines of src/plumdp_verify": 4_870,
     "files of src/plumdp_verify": 33,
