@@ -42,7 +42,8 @@ def bound_on_cube(given: Terms, cuts: Cuts, radius: float | None = None, *, enou
     y, beta, point = _at_minimum(given, cuts)
     constant = {i: {(0,) * k: y[i].item()} for i in np.flatnonzero(y).tolist()}
     better = _with(given, constant, beta, cuts, point, radius)
-    if better.bound < enough and cuts.is_flat[list(constant)].any():
+    curved = {i: y[(0,) * k] for i, y in constant.items() if not cuts.is_flat[i]}
+    if better.bound < enough and (len(curved) < len(constant) or (curved and _is_flat(curved, cuts))):
         corner = _with(given, _at_corner(given, constant, cuts), beta, cuts, point, radius)
         better = corner if corner.bound >= better.bound else better
     better = better if better.bound >= found.bound else found
@@ -53,32 +54,47 @@ def _at_corner(given: Terms, constant: dict[int, Terms], cuts: Cuts) -> dict[int
     """Return polynomials as multipliers of half-spaces, such that all is left that vanishes where these meet.
 
     With g for these half-spaces and t for coordinates along where they meet, p is a polynomial in g and t, whose terms
-    with some g are g times another one. That is the multiplier, which must be positive.
+    with some g are g times another one. That is the multiplier, which must be positive. Curved cuts whose sum is a
+    half-space, such as pq <= a and p - pq <= b, count as one.
     """
-    k, lengths = cuts.rows.shape[1], cuts.lengths
-    flat = sorted((i for i in constant if cuts.is_flat[i]), key=lambda i: -constant[i][(0,) * k] * float(lengths[i]))
+    k, zero = cuts.rows.shape[1], (0,) * cuts.rows.shape[1]
+    curved = {i: y[zero] for i, y in constant.items() if not cuts.is_flat[i]}
+    walls = [{i: y[zero]} for i, y in constant.items() if i not in curved]
+    if curved and _is_flat(curved, cuts):
+        walls, curved = [*walls, curved], {}
+    rows, offsets = (
+        np.array([sum(y * of[i] for i, y in wall.items()) for wall in walls]) for of in (cuts.rows, cuts.offsets)
+    )
+    lengths = np.linalg.norm(rows, axis=1)
     active: list[int] = []
-    for i in flat:
-        if np.linalg.matrix_rank(cuts.rows[[*active, i]] / lengths[[*active, i], None], tol=1e-6) > len(active):
+    for i in np.argsort(-lengths, kind="stable").tolist():
+        if np.linalg.matrix_rank(rows[[*active, i]] / lengths[[*active, i], None], tol=1e-6) > len(active):
             active.append(i)
-    curved = {i: y for i, y in constant.items() if i not in flat}
-    normals, ends = cuts.rows[active] / lengths[active, None], cuts.offsets[active] / lengths[active]
+    found = {i: constant[i] for i in curved}
+    normals, ends = rows[active] / lengths[active, None], offsets[active] / lengths[active]
     along = np.linalg.svd(normals)[2][len(active) :]
     back = np.linalg.inv(np.vstack([normals, along]))
     signs = np.where(np.arange(k) < len(active), -1.0, 1.0)
     order = monomials(k, 1)
-    turned = composed(without(given, curved, cuts), _affine(back[:, : len(active)] @ ends, back * signs, order))
+    turned = composed(without(given, found, cuts), _affine(back[:, : len(active)] @ ends, back * signs, order))
     parts: list[Terms] = [{} for _ in active]
     for e, c in turned.items():
         for i in [i for i in range(len(active)) if e[i]][:1]:
             parts[i][(*e[:i], e[i] - 1, *e[i + 1 :])] = c
     to = _affine(np.append(ends, np.zeros(k - len(active))), signs[:, None] * np.vstack([normals, along]), order)
-    found = dict(curved)
     for i, part in zip(active, parts, strict=True):
         y = {e: c / float(lengths[i]) for e, c in composed(part, to).items()}
         size = sum(abs(c) for e, c in y.items() if any(e)) * (1 + _SPARE)
-        found[i] = y | {order[0]: max(y.get(order[0], 0.0), size)}
+        y |= {zero: max(y.get(zero, 0.0), size)}
+        found |= {cut: {e: weight * c for e, c in y.items()} for cut, weight in walls[i].items()}
     return found
+
+
+def _is_flat(weights: dict[int, float], cuts: Cuts) -> bool:
+    """Return whether a weighted sum of cuts is a half-space, but for rounding."""
+    sizes = sum(y * np.abs(cuts.squares[i]).max() for i, y in weights.items())
+    total = sum(y * cuts.squares[i] for i, y in weights.items())
+    return not any(cuts.higher[i] for i in weights) and float(np.abs(total).max()) <= 1e-9 * sizes
 
 
 def _affine(constants: FloatArray, slopes: FloatArray, order: list[Exponents]) -> list[Terms]:

@@ -198,8 +198,7 @@ class Writer:
                 break
         at, size = bound.point, sum(abs(c) for e, c in given.items() if any(e))
         missing = goal.least - sum(c * float(np.prod(at ** np.array(e))) for e, c in given.items()) - _NEAR * size
-        flat = cuts.only(np.flatnonzero(cuts.is_flat)).scaled()
-        if missing > 0 and flat.left(at).min(initial=0.0) >= -_NEAR:
+        if missing > 0 and cuts.scaled().left(at).min(initial=0.0) >= -_NEAR:
             if missing > 2 * goal.margin:
                 raise DataError("the bounds do not hold at some point of the set, so there is no witness")
             return None
