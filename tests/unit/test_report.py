@@ -233,7 +233,7 @@ def test_a_threshold_is_answered_first_and_in_plain_numbers(problem):
     text = render(certificate, Findings(certificate.fingerprint))
     asked = "Is there a policy for which the expected “money” until the system reaches “end” is at least 10?"
     assert (
-        text.index("Certified") < text.index(asked) < text.index("Yes, under the policy found: it has at least 10.9, ")
+        text.index("Certified") < text.index(asked) < text.index("Yes, under the policy found: it has at least 11.1, ")
     )
     assert certificate.answer["sentence"] in " ".join(Page(text).texts["li"]).replace("\N{NO-BREAK SPACE}", " ")
 
@@ -309,11 +309,12 @@ def test_a_report_without_any_findings_shows_the_claim(certified):
 
 def test_notebooks_show_the_claim_the_bounds_and_the_facts(certified):
     shown = Page(certified._repr_html_())
-    assert shown.texts["b"] == [certified.headline]
+    assert shown.texts["b"] == [certified.headline, "what the error of 0.1 % is spent on"]
     (label,) = [attributes["aria-label"] for tag, attributes, _ in shown.elements if tag == "svg"]
     low, high = certified.printed_bounds
     assert label == f"between {low} and {high}, estimate about {certified.estimated_value:.6g}"
-    assert [text for pair in certified.facts() for text in pair if text] == shown.texts["td"]
+    facts = [text for pair in certified.facts() for text in pair if text]
+    assert shown.texts["td"][: len(facts)] == facts
     assert len(certified._repr_html_()) < 10_000
 
 

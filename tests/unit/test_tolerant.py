@@ -229,7 +229,7 @@ def test_sets_grow_with_the_misfit():
         study.model, counts, error=0.01, directions=lambda at: [pl_direction(len(study.model.space.names))]
     )
     sets = [measured.widened(misfit) for misfit in (0.0, 1e-6, 0.01, 0.1)]
-    assert len(half_spaces_of(sets[0]).offsets) == 2
+    assert len(half_spaces_of(sets[0]).offsets) == 4  # on both sides, at the last two moments
     assert not sets[0].of_kind(Likelihood)
     for (one, in_one), (other, in_other) in pairwise((half_spaces_of(each), strips_of(each)) for each in sets):
         assert (one.offsets < other.offsets).all()
