@@ -12,7 +12,9 @@ from math import inf, log
 import numpy as np
 from coupled_points import is_point_of
 
+from plumdp.confidence.bets import log_gains
 from plumdp.confidence.bounds import ExpressionBounds
+from plumdp.confidence.cells import LENGTHS, Cells
 from plumdp.confidence.least_squares import LeastSquares
 from plumdp.confidence.likelihood import Likelihood, LinearConstraints
 from plumdp.confidence.multinomial import RowBounds
@@ -78,6 +80,31 @@ def _(found: LinearConstraints, point):
 @satisfies.register
 def _(found: Evidence, point):
     return all(satisfies(each, point) for each in found.constraints)
+
+
+@satisfies.register
+def _(found: Cells, point):
+    """Return whether the fortune of the point's own cell, or of one that it is at the edge of, is below its bound."""
+    v = np.array([float(x) for x in point.values()])
+    table, counts, mixed = found.partition.table, found.pooled.outcome_counts, found.pooled.mixed
+    f, visits, is_seen = table.values(v)[0], table.visits(counts), counts > 0
+
+    def log_fortune(cell):
+        placed = [each for _, each in found.place(cell, found.gradients(cell.centre), np.arange(len(LENGTHS)))]
+        logs = (
+            [log(placed[0].weights[-1]) + found.log_evidence - counts[is_seen] @ np.log(f[is_seen])] if placed else []
+        )
+        for each in placed:
+            for weight, e in zip(each.weights, each.factors, strict=False):
+                means = np.bincount(table.group, f * e, len(visits))[visits > 0]
+                won = log_gains(table, counts, e, mixed if mixed.any() else None).sum()
+                logs.append(log(weight) + won - np.log(means) @ visits[visits > 0])
+        return np.logaddexp.reduce(logs) if logs else -inf
+
+    with np.errstate(all="ignore"):
+        return any(
+            log_fortune(cell) < -log(found.error + found.of_likelihood) for cell in found.partition.meeting(v, v)
+        )
 
 
 def is_in_strips(strips, point):

@@ -154,7 +154,7 @@ def test_advice_is_ready_for_json_and_for_reading(advice):
     assert facts["choices"][0]["action"] in ("job", "try_a", "try_b")
     assert facts["enough"][0]["uses"] == "new runs alone"
     text = str(advice)
-    assert text.startswith("The bounds on the policy's value are 0.")
+    assert text.split("\n")[1].startswith("  The bounds on the policy's value are 0.")
     assert "To halve that, about" in text
     assert "more runs like these" in text
 

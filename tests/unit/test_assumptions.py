@@ -434,7 +434,7 @@ CLAIMS = {  # command → further arguments, and the conditions that it adds
     "report": [],
     "audit": [],
 }
-NO_CLAIM = "info simulate count advise solve verify plot warmup"
+NO_CLAIM = "info simulate count advise solve export verify plot warmup"
 
 
 def test_every_command_is_known_to_make_a_claim_or_none():

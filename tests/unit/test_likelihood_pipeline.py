@@ -162,8 +162,8 @@ def test_data_that_may_have_ended_at_will_have_wider_bounds_than_planned_ones():
     ends = [planned, *(replace(planned, pilot=replace(planned.pilot, **kind)) for kind in kinds)]
     fixed, at_will, expected = (bounds(certify(model, counts, goal(model), **LIMIT)) for counts in ends)
     width = {name: high - low for name, (low, high) in zip("fae", (fixed, at_will, expected), strict=True)}
-    # likelihoods of blocks against the space have a larger share of open data, which here makes up for the weights
-    assert 0.99 * width["f"] < width["e"] < 1.15 * width["f"]
+    # planned data have their bets at few moments here, and open data more of the error for blocks against the space
+    assert 0.95 * width["f"] < width["e"] < 1.15 * width["f"]
     assert 0.99 * width["f"] < width["a"] < 1.25 * width["f"]
 
 

@@ -122,30 +122,45 @@ def read_log(
 
     Parameters
     ----------
-    source: Parquet, CSV or JSON files (a path, folder, pattern or list of them), or a data frame of pandas, Polars,
+    source
+        Parquet, CSV or JSON files (a path, folder, pattern or list of them), or a data frame of pandas, Polars,
         PyArrow, PySpark or DuckDB. Files take up to 1 GB of memory, whatever their size; more is put on disk.
-    columns: what plumdp's columns are called in the log. "transitions" have the state variables, ``action``, and the
-        next state, with ``next_`` before its variables; "trajectories" have ``episode`` and ``step`` in place of the
-        next state, and a last row without an action; "counts" are transitions with their number ``n``.
-    states: state variables made of other columns, ``{"x": "floor(lon / 0.5)", "battery": [0, 20, 60, 100]}``: an
+    columns
+        What plumdp's columns are called in the log. "transitions" have the state variables, ``action``, and the next
+        state, with ``next_`` before its variables; "trajectories" have ``episode`` and ``step`` in place of the next
+        state, and a last row without an action; "counts" are transitions with their number ``n``.
+    states
+        State variables made of other columns, ``{"x": "floor(lon / 0.5)", "battery": [0, 20, 60, 100]}``: an
         expression, or bins. They are part of the model: decide on them before you look at the data.
-    actions: an expression that gives the names of actions, a table from what the log calls them, or a list of the
-        actions 0, 1, 2 and so on.
-    form: "transitions", "trajectories" or "counts"; by default, it shows in the columns.
-    sampling: "adaptive" is valid whoever chose the actions and the end. "trajectories" claims that the number of runs
-        was fixed beforehand, under one policy; "independent", that the number of samples of each choice was.
-    order: what came first, so that bets are placed by it and results are narrower. "time": rows lie in the order in
-        which steps happened, file after file, by name in a folder or pattern. "runs": ``episode`` numbers the runs as
-        they were made, each ended before the next began. Leave it out if the table was sorted by anything else.
-    expected: the runs (or rows) you expected before you looked; a wrong guess costs width, never validity.
-    pilot: False places no bets.
-    on_unmatched: "error" refuses rows that do not fit the model, "report" counts the others. Rows that the model says
-        cannot be contradict it, so that nothing is certified; others are left out, and the certificate says so.
-    cut_off: "unrelated" vouches that runs were cut off for reasons that have nothing to do with their last outcome.
-    steps: "consecutive" if steps grow by one, "ordered" if they only order rows and none is missing; "monthly",
-        "weekly", "daily" or "every=30d" for dates with one step in each period.
-    rejected: a .csv or .parquet file to which rejected rows are written, with the reason, the file and the row.
+    actions
+        An expression that gives the names of actions, a table from what the log calls them, or a list of the actions 0,
+        1, 2 and so on.
+    form
+        "transitions", "trajectories" or "counts"; by default, it shows in the columns.
+    sampling
+        "adaptive" is valid whoever chose the actions and the end. "trajectories" claims that the number of runs was
+        fixed beforehand, under one policy; "independent", that the number of samples of each choice was.
+    order
+        What came first, so that bets are placed by it and results are narrower. "time": rows lie in the order in which
+        steps happened, file after file, by name in a folder or pattern. "runs": ``episode`` numbers the runs as they
+        were made, each ended before the next began. Leave it out if the table was sorted by anything else.
+    expected
+        The runs (or rows) you expected before you looked; a wrong guess costs width, never validity.
+    pilot
+        False places no bets.
+    on_unmatched
+        "error" refuses rows that do not fit the model, "report" counts the others. Rows that the model says cannot be
+        contradict it, so that nothing is certified; others are left out, and the certificate says so.
+    cut_off
+        "unrelated" vouches that runs were cut off for reasons that have nothing to do with their last outcome.
+    steps
+        "consecutive" if steps grow by one, "ordered" if they only order rows and none is missing; "monthly", "weekly",
+        "daily" or "every=30d" for dates with one step in each period.
+    rejected
+        A .csv or .parquet file to which rejected rows are written, with the reason, the file and the row.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> from plumdp import case_study
     >>> frame = pd.DataFrame({"x": [0, 0], "y": [0, 0], "action": ["east"] * 2, "next_x": [1, 7], "next_y": [0, 0]})
