@@ -48,7 +48,7 @@ def test_counts_are_added_as_in_python_and_keep_the_pilot_of_the_first():
     ended = plumdp("count", MODEL, "runs-4.parquet", "3.parquet", "runs-5.parquet", "-o", "sum.parquet", "--force")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.splitlines()[1] == (
-        f"sum.parquet: 2,403 steps, counted, with bets after the first 16, 64 ({ORDER})"
+        f"sum.parquet: 2,403 steps, counted, with bets after the first 4, 16, 39, 64, 71, 97, …, 199 ({ORDER})"
     )
     written, expected = sum_of("sum.parquet"), sum_of("runs-4.parquet", "3.parquet", "runs-5.parquet")
     assert (written.fingerprint, written.sampling) == (expected.fingerprint, "adaptive")

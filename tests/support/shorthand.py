@@ -10,13 +10,23 @@ from plumdp.result.certificates import Certificates
 
 
 def compare(
-    model, counts, objective, *, relaxations=None, policy=None, announced=False, runs=None, memory=True, **learning
+    model,
+    counts,
+    objective,
+    *,
+    relaxations=None,
+    policy=None,
+    announced=False,
+    runs=None,
+    memory=True,
+    precision=1e-6,
+    **learning,
 ):
     """Return a certificate for each relaxation."""
     question = ask(objective, model, memory=memory if policy is None else memory_of(policy))
     question = announcing(question, policy, announced=announced, runs=runs)
     learned = pl.learn(model, counts, objectives=[question], **learning)
-    return pl.compare(learned, question, relaxations=relaxations, policy=policy)
+    return pl.compare(learned, question, relaxations=relaxations, policy=policy, precision=precision)
 
 
 def certify_all(model, counts, objectives, *, relaxation=None, **learning):

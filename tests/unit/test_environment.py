@@ -10,6 +10,7 @@ from refusals import refused
 
 import plumdp as pl
 from plumdp.data.observing import self_loops
+from plumdp.data.pilots import planned_moments
 from plumdp.data.simulators import as_env, sample_env
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -235,13 +236,15 @@ def test_what_had_been_seen_after_some_episodes_is_kept_and_changes_no_counts(be
         return sample_env(betting.model, env, episodes, rng=3, pilot=pilot)
 
     sampled = counts(130, pilot=True)
-    plain, *first = (counts(episodes, pilot=False) for episodes in (130, 16, 64))
+    moments = planned_moments(130)
+    assert moments[:2] == (4, 16)
+    plain, *first = (counts(episodes, pilot=False) for episodes in (130, *moments))
     assert sampled.counts.tolist() == plain.counts.tolist()
     assert [moment.tolist() for moment in sampled.pilot.moments] == [part.counts.tolist() for part in first]
-    assert sampled.pilot.counts.tolist() == first[0].counts.tolist()
+    assert sampled.pilot.counts.tolist() == first[moments.index(16)].counts.tolist()
     assert (sampled.pilot.end, sampled.pilot.weight, sampled.pilot.expected) == ("planned", 1, 130)
     assert sampled.pilot.ratio == 130 / 16 - 1
-    assert {plain.pilot, counts(16, pilot=True).pilot} == {None}
+    assert {plain.pilot, counts(4, pilot=True).pilot} == {None}
     assert sampled.sampling == "adaptive"
     with pytest.raises(pl.DataError, match=r"^pilot=0\.1: choose True, or False to place no bets"):
         counts(130, pilot=0.1)
