@@ -165,12 +165,12 @@ def test_a_run_in_two_files_without_steps_is_refused_in_the_words_of_the_command
 
 
 def test_count_says_in_which_order_files_were_read(days, capsys):
-    """Every row of a file is a copy of the first, so that each file has one step; the first bets need 256 rows."""
+    """Every row of a file is a copy of the first, so that each file has one step; the first bets need 64 rows."""
     code, said, _ = run(capsys, "count", "betting:5", "part-*.csv", "--order", "time", "-o", "c.parquet")
     assert (code, said) == (
         0,
         "176 rows of transitions: 11 matched, 165 exact duplicates left out, 0 rejected\n"
-        "c.parquet: 11 steps, counted, without bets, as there are too few data for the first "
+        "c.parquet: 11 steps, counted, with bets after the first 64 "
         "(the rows of the log are in the order in which their steps happened, file after file: part-1.csv, part-2.csv, "
         "part-3.csv, …, part-11.csv (11 files))\n",
     )

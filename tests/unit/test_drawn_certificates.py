@@ -44,7 +44,7 @@ def test_the_true_value_lies_between_coupled_bounds_and_the_certificate_says_tha
 
 @pytest.mark.slow
 def test_what_was_saved_is_read_and_explained_again(certificate, counts, learned, tmp_path):
-    parts = ["drawing", "expressions", "outlines", "variables"]
+    parts = ["model", "expressions", "region", "policy"]
     findings = pl.explain(learned, certificate, parts=parts)
     certificate.save(tmp_path / "drawn", findings, model=STUDY.model, counts=counts)
     read = pl.read_result(tmp_path / "drawn", STUDY.model)

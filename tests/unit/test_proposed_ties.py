@@ -96,7 +96,7 @@ def test_a_text_that_rows_depend_on_is_found_and_one_that_they_do_not_is_not():
     assert test.p_value < 1e-9
     assert test.n_rows == 2
     assert not found.is_contradicted  # the model does not claim it
-    assert "proposal     the data contradict that rows do not depend on sky (p = " in str(found)
+    assert "proposal        the data contradict that rows do not depend on sky (p = " in str(found)
     assert check_model(model, counted(model, {"wet": 500, "dry": 520}), ties=["sky"]).proposals[0].p_value == 1
 
 
@@ -119,8 +119,8 @@ def test_memory_contradicts_the_model_at_half_of_the_error_and_is_explained():
     assert check.is_contradicted
     assert check.p_value == check.proposals[0].p_value == 2 * memory_test(model, mindful).p_value
     assert check.headline.endswith("no rows explain the data.")
-    assert "because      the data contradict that the next state depends on state and action alone" in str(check)
-    assert "try          add what matters of the step before to the state" in str(check)
+    assert "because         the data contradict that the next state depends on state and action alone" in str(check)
+    assert "try             add what matters of the step before to the state" in str(check)
     assert not check_model(model, counts_of_runs(model, plain), runs=plain).is_contradicted
 
 

@@ -188,7 +188,7 @@ def likelihood_shares(
         percents = _NARROW
     half_spaces, outcomes, after_pilot, against_space = (Fraction(percent, 100) * left for percent in percents)
     time = TESTS / 4 if has_time else Fraction(0)
-    drifts = Fraction(0) if order == "unknown" else TESTS / 2 - time
+    drifts = Fraction(0) if order in ("unknown", "cells") else TESTS / 2 - time
     rows = (TESTS - drifts - time) / 2
     return ErrorBudget(
         (
