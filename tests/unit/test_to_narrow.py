@@ -16,7 +16,7 @@ ORDER = (
     "say of the log what came first, with order='runs' if its runs are numbered as they were made, each after the one "
     "before, or order='time' if its rows are in order; then bets are placed by what came first"
 )
-FEW = "collect more than 16 runs, or 256 rows if these are in order; the first bets are placed then"
+FEW = "collect more than 4 runs, or 64 rows if these are in order; the first bets are placed then"
 OPEN = (
     "for the next data, fix the number of runs before you look at any, and say sampling='trajectories', or say how "
     "many you expect, with expected=…"
@@ -38,9 +38,9 @@ CASES = {
         "numbers its runs anew, count each file by itself, and add the counts; then bets are placed by what came first",
     ),
     "no data": (RUNS[:0], {}, {}, "give data: there are no data (the log has 0 rows)"),
-    "few runs": (RUNS[RUNS.episode < 16], {"order": "runs"}, {}, FEW),
-    "few runs, planned": (RUNS[RUNS.episode < 16], {"sampling": "trajectories"}, {}, FEW),
-    "few rows": (MOVES.head(256), {"order": "time"}, {}, FEW),
+    "few runs": (RUNS[RUNS.episode < 4], {"order": "runs"}, {}, FEW),
+    "few runs, planned": (RUNS[RUNS.episode < 4], {"sampling": "trajectories"}, {}, FEW),
+    "few rows": (MOVES.head(64), {"order": "time"}, {}, FEW),
     "an open end": (RUNS, {"order": "runs"}, {}, OPEN),
     "an expected end": (RUNS, {"order": "runs", "expected": 50}, {}, MORE),
     "a planned end": (RUNS, {"sampling": "trajectories"}, {}, MORE),
