@@ -94,7 +94,7 @@ class Constrained:
         )
 
     SCHEMA: ClassVar[str] = "plumdp/constrained/1"
-    TOLD: ClassVar[tuple[str, ...]] = ("is_feasible", "sentence", "assumptions", "certificate", "subject_to=answers")
+    TOLD: ClassVar[str] = "is_feasible sentence assumptions certificate subject_to=answers"
     __str__ = as_text
     _repr_html_ = as_html
     to_dict = as_json

@@ -87,19 +87,7 @@ class Difference:
         return Page(self.sentence, self.brackets, facts=facts, folded=[self.first, self.second])
 
     SCHEMA: ClassVar[str] = "plumdp/difference/1"
-    TOLD: ClassVar[tuple[str, ...]] = (
-        *(
-            "lower",
-            "upper",
-            "margin",
-            "verdicts",
-            "sentence",
-            "not_coupled",
-            "assumptions=first.assumptions",
-            "first",
-            "second",
-        ),
-    )
+    TOLD: ClassVar[str] = "lower upper margin verdicts sentence not_coupled assumptions=first.assumptions first second"
     __str__ = as_text
     _repr_html_ = as_html
     to_dict = as_json

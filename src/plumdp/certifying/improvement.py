@@ -102,18 +102,7 @@ class Improvement:
         return Page(self.sentence, self.difference.brackets, facts=facts, folded=[self.certificate])
 
     SCHEMA: ClassVar[str] = "plumdp/improvement/1"
-    TOLD: ClassVar[tuple[str, ...]] = (
-        *(
-            "is_better",
-            "gain",
-            "sentence",
-            "baseline",
-            "compared=n_compared",
-            "assumptions",
-            "certificate",
-            "difference",
-        ),
-    )
+    TOLD: ClassVar[str] = "is_better gain sentence baseline compared=n_compared assumptions certificate difference"
     __str__ = as_text
     _repr_html_ = as_html
     to_dict = as_json

@@ -76,7 +76,7 @@ class ModelComparison:
         return [text for label, text in self.premises() if label == "assuming"]
 
     SCHEMA: ClassVar[str] = "plumdp/model-comparison/1"
-    TOLD: ClassVar[tuple[str, ...]] = ("confidence", "sentence", "contradicted", "assumptions", "models=certificates")
+    TOLD: ClassVar[str] = "confidence sentence contradicted assumptions models=certificates"
     __str__ = as_text
     _repr_html_ = as_html
     to_dict = as_json

@@ -111,7 +111,7 @@ class NetBenefit:
         return Page(self.sentence, points, facts=premises_of(self._certificates))
 
     SCHEMA: ClassVar[str] = "plumdp/net-benefit/2"
-    TOLD: ClassVar[tuple[str, ...]] = ("sentence", "assumptions", "willingness", "boundaries", "strategies")
+    TOLD: ClassVar[str] = "sentence assumptions willingness boundaries strategies"
     __str__ = as_text
     _repr_html_ = as_html
     to_dict = as_json

@@ -54,9 +54,9 @@ class FoundQuantile:
         return Page(self.sentence, inside=[self.answer])
 
     SCHEMA: ClassVar[str] = "plumdp/quantile/1"
-    TOLD: ClassVar[tuple[str, ...]] = (
-        *("question=question.text", "sentence", "is_least=question.is_least", "least", "most", "unit", "possible"),
-        *("assumptions=answer.certificate.assumptions", "answer"),
+    TOLD: ClassVar[str] = (
+        "question=question.text sentence is_least=question.is_least least most unit possible "
+        "assumptions=answer.certificate.assumptions answer"
     )
     __str__ = as_text
     _repr_html_ = as_html

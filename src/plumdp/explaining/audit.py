@@ -86,9 +86,9 @@ class Audit:
         return Page(self.sentence, facts=[("assuming", each) for each in self.assumptions])
 
     SCHEMA: ClassVar[str] = "plumdp/audit/1"
-    TOLD: ClassVar[tuple[str, ...]] = (
-        *("lower", "upper", "confidence", "n_runs", "n_incomplete", "p_value", "verdict", "certified"),
-        *("return_range", "spread", "visible", "objective", "assumptions", "sentence"),
+    TOLD: ClassVar[str] = (
+        "lower upper confidence n_runs n_incomplete p_value verdict certified return_range spread visible "
+        "objective assumptions sentence"
     )
     __str__ = as_text
     _repr_html_ = as_html

@@ -105,17 +105,9 @@ class ModelCheck:
         return Page(self.headline, facts=self.facts(), folded=table)
 
     SCHEMA: ClassVar[str] = "plumdp/check/1"
-    TOLD: ClassVar[tuple[str, ...]] = (
-        *(
-            "contradicted=is_contradicted",
-            "p_value",
-            "visible_error",
-            "confidence",
-            "diagnosis",
-            "suspicion",
-            "estimate",
-        ),
-        *("residuals", "proposals", "assumptions", "data_quality"),
+    TOLD: ClassVar[str] = (
+        "contradicted=is_contradicted p_value visible_error confidence diagnosis suspicion estimate residuals "
+        "proposals assumptions data_quality"
     )
     __str__ = as_text
     _repr_html_ = as_html

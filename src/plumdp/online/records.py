@@ -66,7 +66,7 @@ class OnlineRun:
         return Page(headline, header=header, rows=rows, facts=[("assuming", each) for each in facts])
 
     SCHEMA: ClassVar[str] = SCHEMA
-    TOLD: ClassVar[tuple[str, ...]] = ("objective", "direction", "confidence", "assumptions", "records")
+    TOLD: ClassVar[str] = "objective direction confidence assumptions records"
     __str__ = as_text
     _repr_html_ = as_html
     to_dict = as_json

@@ -52,7 +52,7 @@ class Ellipsoid:
         objectives = np.ascontiguousarray(objectives, dtype=np.float64)
         values = np.empty(len(objectives))
         ellipsoid_kernels.minima(
-            objectives, *self.half_spaces_of_ball, _perturbed_start(len(self.names)).copy(), *self.tables, values
+            objectives, *self.half_spaces_of_ball, _perturbed_start(len(self.names)), *self.tables, values
         )
         return values
 
@@ -161,7 +161,7 @@ def _conflict(region: Ellipsoid) -> Conflict | None:
     normals, heights, lengths = region.half_spaces_of_ball
     weights = np.zeros(len(normals))
     if len(normals):
-        ellipsoid_kernels.find_multipliers(_perturbed_start(len(region.names)).copy(), normals, heights, weights)
+        ellipsoid_kernels.find_multipliers(_perturbed_start(len(region.names)), normals, heights, weights)
     multipliers = weights / lengths
     # over a set with a point the minimum of zero is zero, so that a positive bound on it proves that there is none
     if not ellipsoid_kernels.safe_minimum(np.zeros(len(region.names)), multipliers, *region.tables) > 0:
@@ -203,7 +203,7 @@ def _in_the_ball(
 @cache
 def _perturbed_start(d: int) -> FloatArray:
     """Return a direction without special relations to half-spaces, the same in each call, to move objectives by."""
-    return read_only(np.random.default_rng(4).uniform(1, 2, d))
+    return np.random.default_rng(4).uniform(1, 2, d)  # kernels are compiled for arrays that could be written to
 
 
 def combination(coefficients: Sequence[float], of: ProductVariables) -> Polynomial:

@@ -40,10 +40,10 @@ class Shown(Protocol):
 
 
 class Told(Protocol):
-    """A result with a form in JSON, and attributes that are its entries, some as ``"entry=attribute"``."""
+    """A result with a form in JSON, and the words for its entries: attributes, some as ``entry=attribute``."""
 
     SCHEMA: ClassVar[str]
-    TOLD: ClassVar[tuple[str, ...]]
+    TOLD: ClassVar[str]
 
 
 def as_text(result: Shown) -> str:
@@ -97,5 +97,7 @@ def as_html(result: Shown) -> str:
 
 def as_json(result: Told) -> dict[str, Any]:
     """Return what a result says ready for JSON, after the name and version of its form."""
-    entries = [(name, attribute or name) for name, _, attribute in (each.partition("=") for each in result.TOLD)]
+    entries = [
+        (name, attribute or name) for name, _, attribute in (each.partition("=") for each in result.TOLD.split())
+    ]
     return {"schema": result.SCHEMA} | {name: json_value(attrgetter(each)(result)) for name, each in entries}
