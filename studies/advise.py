@@ -30,6 +30,7 @@ import numpy as np
 import plumdp as pl
 from plumdp.case_studies import CaseStudy
 from plumdp.certifying.pipeline import relax
+from plumdp.learning.learned import Learned
 from plumdp.model.graph import FloatArray, IntArray
 
 INSTANCES = ("glider:11,9", "rover:10,10", "betting:25", "parallel:5", "aircraft:20,10", "engagement:20")
@@ -54,7 +55,7 @@ def sample(study: CaseStudy, runs: int, seed: int, policy: FloatArray | str = "u
     return pl.simulate(study.model, study.true_point, runs, rng=seed, max_steps=steps, policy=policy)
 
 
-def learn(study: CaseStudy, counts: pl.TransitionCounts) -> pl.Learned:
+def learn(study: CaseStudy, counts: pl.TransitionCounts) -> Learned:
     """Return what likelihood sets say about the study's objective."""
     return pl.learn(study.model, counts, confidence_set="likelihood", objectives=[study.objective])
 

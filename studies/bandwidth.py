@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import plumdp as pl
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.game import plain_game
 from plumdp.solver.layout import lay_out
 from studies import peers, timing
@@ -33,10 +34,10 @@ def arrays(part: Any) -> Iterator[np.ndarray[Any, Any]]:
             yield from arrays(each)
 
 
-def swept_bytes(imdp: pl.stages.IntervalMDP) -> int:
+def swept_bytes(imdp: IntervalMDP) -> int:
     """Return the size of all that a sweep runs over."""
     nowhere = np.zeros(imdp.graph.n_states, dtype=np.bool_)
-    layout = lay_out(plain_game(imdp, pl.Reach(nowhere, nowhere, "max"), "robust"))
+    layout = lay_out(plain_game(imdp, pl.model.Reach(nowhere, nowhere, "max"), "robust"))
     return sum(array.nbytes for array in arrays((layout.rows, layout.loops.extra)))
 
 

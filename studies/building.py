@@ -18,8 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from plumdp import case_study, read_prism
+from plumdp import case_study
 from plumdp.case_studies import prism_constants, prism_file
+from plumdp.model.readers.storm import read_prism
 from studies import timing
 
 HERE = str(Path(__file__).parents[1] / "src")

@@ -20,10 +20,12 @@ import numpy as np
 from scipy.optimize import linprog, minimize
 
 import plumdp as pl
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray
 from plumdp.region import lift
 from plumdp.region.build import build_region, project
+from plumdp.region.shapes import Polytope
 
 N_EXPRESSIONS, N_TERMS, N_JUDGED, N_PROBLEMS = 15, 4, 6, 4
 CASES = ((1, 4), (2, 2), (2, 3), (2, 4), (3, 2), (3, 3), (4, 2))  # parameters, degree
@@ -42,11 +44,11 @@ class Problem(NamedTuple):
 def random_problem(rng: np.random.Generator, n: int, degree: int, width: float) -> Problem:
     """Return random polynomials with intervals of about the given half width."""
     names = tuple("abcd"[:n])
-    polynomials: dict[pl.model.Polynomial, None] = {}
+    polynomials: dict[Polynomial, None] = {}
     while len(polynomials) < N_EXPRESSIONS:
-        total = pl.model.Polynomial(0)
+        total = Polynomial(0)
         for _ in range(N_TERMS):
-            term = pl.model.Polynomial(Fraction(int(rng.integers(-20, 21)), 20))
+            term = Polynomial(Fraction(int(rng.integers(-20, 21)), 20))
             for x, k in zip(
                 pl.parameters(*names), rng.multinomial(rng.integers(0, degree + 1), [1 / n] * n), strict=True
             ):
@@ -166,7 +168,7 @@ def certified(problem: Problem, *, cells: bool) -> Certified:
         region = build_region(pl.ParameterSpace.unit(*table.names), table, lower, upper)
     finally:
         lift._CELLS = kept
-    assert isinstance(region, pl.stages.Polytope)  # the point lies within all bounds
+    assert isinstance(region, Polytope)  # the point lies within all bounds
     low, high = project(region, table)
     return Certified(low[:N_JUDGED], high[:N_JUDGED], time.perf_counter() - began, len(region.names))
 

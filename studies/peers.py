@@ -25,6 +25,8 @@ import numpy.typing as npt
 
 import plumdp as pl
 from plumdp.exchange.write_umb import write_umb
+from plumdp.model.parametric import RewardStructure
+from plumdp.relaxation.intervals import IntervalMDP
 from studies import timing
 
 MOST = 14  # successors of a choice
@@ -35,22 +37,22 @@ PER_SIZE = 80  # intervals for each number of successors: about 1000 in all
 class Problem:
     """An interval MDP, what is asked in our words and in Storm's, and the labels and rewards that Storm needs."""
 
-    imdp: pl.stages.IntervalMDP
-    objective: pl.Reach | pl.Reward
+    imdp: IntervalMDP
+    objective: pl.model.Reach | pl.model.Reward
     formula: str
     labels: Mapping[str, npt.NDArray[np.bool_]]
-    rewards: Mapping[str, pl.model.RewardStructure]
+    rewards: Mapping[str, RewardStructure]
 
 
-def reach_problem(imdp: pl.stages.IntervalMDP, goal: npt.NDArray[np.bool_]) -> Problem:
+def reach_problem(imdp: IntervalMDP, goal: npt.NDArray[np.bool_]) -> Problem:
     """Return the question for the largest probability to reach the goal."""
-    return Problem(imdp, pl.Reach(goal, np.zeros_like(goal), "max"), 'Pmax=? [ F "goal" ]', {"goal": goal}, {})
+    return Problem(imdp, pl.model.Reach(goal, np.zeros_like(goal), "max"), 'Pmax=? [ F "goal" ]', {"goal": goal}, {})
 
 
-def cost_problem(imdp: pl.stages.IntervalMDP, goal: npt.NDArray[np.bool_], cost: pl.model.RewardStructure) -> Problem:
+def cost_problem(imdp: IntervalMDP, goal: npt.NDArray[np.bool_], cost: RewardStructure) -> Problem:
     """Return the question for the smallest expected cost until the goal."""
     formula = 'R{"cost"}min=? [ F "goal" ]'
-    return Problem(imdp, pl.Reward(cost, "min", target=goal), formula, {"goal": goal}, {"cost": cost})
+    return Problem(imdp, pl.model.Reward(cost, "min", target=goal), formula, {"goal": goal}, {"cost": cost})
 
 
 def interval_table(rng: np.random.Generator) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -83,7 +85,7 @@ def layered(n_transitions: int) -> Problem:
     successor = np.concatenate([(next_layer[:, None] + inside)[is_used], last_layer])
     size_of_row = np.repeat(sizes, sizes)
     lower, upper = interval_table(rng)
-    imdp = pl.stages.IntervalMDP.from_arrays(
+    imdp = IntervalMDP.from_arrays(
         offsets(np.repeat([2, 1], [n_inner, width])),
         offsets(sizes),
         successor,
@@ -96,7 +98,7 @@ def layered(n_transitions: int) -> Problem:
     return reach_problem(imdp, goal)
 
 
-def grid(n_transitions: int, *, traps: float) -> tuple[pl.stages.IntervalMDP, npt.NDArray[np.bool_]]:
+def grid(n_transitions: int, *, traps: float) -> tuple[IntervalMDP, npt.NDArray[np.bool_]]:
     """Return a square grid and its goal, the last corner: four moves that may slip to any neighbour or stay.
 
     The borders have no neighbours beyond; a share of all cells are traps.
@@ -118,7 +120,7 @@ def grid(n_transitions: int, *, traps: float) -> tuple[pl.stages.IntervalMDP, np
     is_sure = probability == 1
     width = np.where(is_sure, 0, rng.uniform(0.02, 0.1, len(probability)))
     successor = np.broadcast_to((to_x * side + to_y)[:, None, :], is_used.shape)[is_used]
-    imdp = pl.stages.IntervalMDP.from_arrays(
+    imdp = IntervalMDP.from_arrays(
         offsets(is_choice.sum(axis=1)),
         offsets(is_used.sum(axis=2)[is_choice]),
         successor,
@@ -136,7 +138,7 @@ def trap_grid(n_transitions: int) -> Problem:
 def cost_grid(n_transitions: int) -> Problem:
     """Return the grid without traps: how many steps to the goal?"""
     imdp, goal = grid(n_transitions, traps=0)
-    return cost_problem(imdp, goal, pl.model.RewardStructure((~goal).astype(np.float64), None))
+    return cost_problem(imdp, goal, RewardStructure((~goal).astype(np.float64), None))
 
 
 def engagement(levels: int) -> Problem:
@@ -147,7 +149,7 @@ def engagement(levels: int) -> Problem:
     is_unsure = truth.lower < 1
     lower = np.where(is_unsure, np.maximum(truth.lower - width, 1e-4), 1)
     upper = np.where(is_unsure, np.minimum(truth.upper + width, 1 - 1e-4), 1)
-    assert isinstance(study.objective, pl.Reward)
+    assert isinstance(study.objective, pl.model.Reward)
     assert study.objective.target is not None
     return cost_problem(replace(truth, lower=lower, upper=upper), study.objective.target, study.objective.reward)
 
@@ -203,7 +205,7 @@ def sweep(kind: str) -> dict[str, Any]:
     return {"sweep": found.ours, "product": found.theirs, "transitions": imdp.graph.n_transitions}
 
 
-def local_model(n_transitions: int, least: int, most: int) -> pl.stages.IntervalMDP:
+def local_model(n_transitions: int, least: int, most: int) -> IntervalMDP:
     """Return a cyclic model with two choices per state and successors up to 2000 places away."""
     rng = np.random.default_rng(4)
     n_states = n_transitions // (least + most)
@@ -213,7 +215,7 @@ def local_model(n_transitions: int, least: int, most: int) -> pl.stages.Interval
     is_used = np.arange(most) < sizes[:, None]
     share = 1 / np.repeat(np.arange(least, most + 1), PER_SIZE)
     own = (np.repeat(sizes, sizes) - least) * PER_SIZE
-    return pl.stages.IntervalMDP.from_arrays(
+    return IntervalMDP.from_arrays(
         2 * np.arange(n_states + 1),
         offsets(sizes),
         successor[is_used],
@@ -223,7 +225,7 @@ def local_model(n_transitions: int, least: int, most: int) -> pl.stages.Interval
     )
 
 
-def sweep_and_product(imdp: pl.stages.IntervalMDP) -> tuple[Callable[[], object], Callable[[], object]]:
+def sweep_and_product(imdp: IntervalMDP) -> tuple[Callable[[], object], Callable[[], object]]:
     """Return one sweep over all rows, once they are in nature's order, and scipy's product.
 
     scipy gets the board's own rows, so that both read the same memory in the same order.
@@ -235,7 +237,7 @@ def sweep_and_product(imdp: pl.stages.IntervalMDP) -> tuple[Callable[[], object]
 
     graph = imdp.graph
     nowhere = np.zeros(graph.n_states, dtype=np.bool_)
-    board = lay_out(plain_game(imdp, pl.Reach(nowhere, nowhere, "max"), "robust"))
+    board = lay_out(plain_game(imdp, pl.model.Reach(nowhere, nowhere, "max"), "robust"))
     first, successor, expression = (np.array(part, dtype=np.int32) for part in board.rows[1:4])
     matrix = csr_array((imdp.lower[expression], successor, first), shape=(graph.n_choices, graph.n_states))
     values = np.random.default_rng(5).random(graph.n_states)
@@ -293,9 +295,7 @@ def forward(n_transitions: int) -> Problem:
     expression[-n_last:] = 0
     first_choice = offsets(np.repeat(np.array([2, 1], dtype=np.int8), [n_inner, n_last]))
     lower, upper = interval_table(rng)
-    imdp = pl.stages.IntervalMDP.from_arrays(
-        first_choice, first_transition, successor, lower, upper, expression=expression
-    )
+    imdp = IntervalMDP.from_arrays(first_choice, first_transition, successor, lower, upper, expression=expression)
     goal = np.zeros(n_inner + n_last, dtype=np.bool_)
     goal[n_inner::2] = True
     return reach_problem(imdp, goal)

@@ -17,6 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 import plumdp as pl
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region.build import Conflict, build_region, project
 from plumdp.region.shapes import Polytope
@@ -34,13 +35,13 @@ def peak_memory(function: Callable[[], object]) -> float:
     return peak / 2**20
 
 
-def mixtures(d: int, n: int, *, n_families: int) -> list[pl.model.Polynomial]:
+def mixtures(d: int, n: int, *, n_families: int) -> list[Polynomial]:
     """Return n distinct mixtures of d + 1 modes, in families that move from one end to another, as on a grid."""
     rng = np.random.default_rng(d * n)
     weights = pl.parameters(*NAMES[:d])
-    modes = (*weights, 1 - sum(weights, pl.model.Polynomial(0)))
+    modes = (*weights, 1 - sum(weights, Polynomial(0)))
     per_family = -(-n // n_families)
-    found: list[pl.model.Polynomial] = []
+    found: list[Polynomial] = []
     for _ in range(n_families):
         near, far = rng.integers(1, 1000, size=(2, d + 1))
         for i in range(per_family):
@@ -48,7 +49,7 @@ def mixtures(d: int, n: int, *, n_families: int) -> list[pl.model.Polynomial]:
                 Fraction(int(x) * (per_family - i) + int(y) * i, 1000 * per_family)
                 for x, y in zip(near, far, strict=True)
             ]
-            found.append(sum((m * r for m, r in zip(modes, rates, strict=True)), pl.model.Polynomial(0)))
+            found.append(sum((m * r for m, r in zip(modes, rates, strict=True)), Polynomial(0)))
     return found[:n]
 
 

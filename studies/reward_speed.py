@@ -21,6 +21,7 @@ import numpy as np
 
 import plumdp as pl
 from plumdp.data.logs import read_log
+from plumdp.model.parametric import ParametricMDP
 from studies import timing
 
 LAST = 31
@@ -28,7 +29,7 @@ PRICE = "5 + 16 * (hash(i) % 1000003) / 1000002.0 AS cost"
 BOX: dict[str, Any] = {"p": (Fraction(1, 10), Fraction(9, 10)), "repair": (5, 21)}
 
 
-def model(names: tuple[str, ...], *, is_learned: bool) -> pl.model.ParametricMDP:
+def model(names: tuple[str, ...], *, is_learned: bool) -> ParametricMDP:
     """Return a line of states with as many variables as there are names, all of which are equal."""
     p, repair = pl.parameters("p", "repair")
 

@@ -21,6 +21,7 @@ from plumdp.confidence.bounded_means import Tally, mean_bounds
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import planned_moments, planned_pilot
 from plumdp.data.seen import SQUARES, Seen
+from plumdp.model.parametric import ParametricMDP
 
 ERROR = 0.05
 Values = npt.NDArray[np.float64]
@@ -31,7 +32,7 @@ LAWS: dict[str, Callable[[np.random.Generator, int], Values]] = {
 }
 
 
-def model_of_one_step() -> pl.model.ParametricMDP:
+def model_of_one_step() -> ParametricMDP:
     """Return a model of one step, whose cost has an unknown mean from 0 to 1."""
     (pay,) = pl.parameters("pay")
     return pl.explore(
@@ -43,7 +44,7 @@ def model_of_one_step() -> pl.model.ParametricMDP:
     )
 
 
-def certificate(model: pl.model.ParametricMDP, values: Values) -> float:
+def certificate(model: ParametricMDP, values: Values) -> float:
     """Return the width of the certificate of runs of one step, whose number was planned."""
     units = np.rint(values * model.learned_rewards["cost"].per_unit).astype(np.int64)
 

@@ -27,6 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import plumdp as pl
+from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.parametric import ParametricMDP
 from studies.timing import own_command
 
 LEVELS, ACTIONS, OUTCOMES, KINDS = 200, 4, 5, 8
@@ -41,18 +43,18 @@ class Place(NamedTuple):
     place: Any
 
 
-def build(n_transitions: int, store: Path | None) -> pl.model.ParametricMDP:
+def build(n_transitions: int, store: Path | None) -> ParametricMDP:
     """Return a layered model with about so many transitions, on disk if there is a folder for it."""
     width = max(ACTIONS * OUTCOMES, n_transitions // ((LEVELS - 5) * ACTIONS * OUTCOMES))  # the first levels are narrow
     width += width % 31 == 0  # so that 31 times a place meets every place
     weights = pl.parameters(*TRUE_POINT)
-    modes = (*weights, 1 - sum(weights, pl.model.Polynomial(0)))
+    modes = (*weights, 1 - sum(weights, Polynomial(0)))
     shares = np.random.default_rng(1).multinomial(80, [1 / OUTCOMES] * OUTCOMES, (ACTIONS, KINDS, len(modes))) + 4
 
     @cache
-    def probability(action: int, outcome: int, kind: int) -> pl.model.Polynomial:
+    def probability(action: int, outcome: int, kind: int) -> Polynomial:
         rates = [Fraction(int(share), 100) for share in shares[action, kind, :, outcome]]
-        return sum((mode * rate for mode, rate in zip(modes, rates, strict=True)), pl.model.Polynomial(0))
+        return sum((mode * rate for mode, rate in zip(modes, rates, strict=True)), Polynomial(0))
 
     def step(s: Place) -> Iterator[Any]:
         is_inside, kind, ahead = s.level < LEVELS, (s.place + 3 * s.level) % KINDS, s.level + 1
@@ -69,15 +71,15 @@ def build(n_transitions: int, store: Path | None) -> pl.model.ParametricMDP:
 
     options: dict[str, Any] = {} if store is None else {"store": store, "level": lambda s: s.level}
     space = pl.ParameterSpace.simplex(*TRUE_POINT)
-    return pl.explore_batch(step, Place(0, 0), space=space, labels={"goal": is_goal}, **options)
+    return pl.model.explore_batch(step, Place(0, 0), space=space, labels={"goal": is_goal}, **options)
 
 
-def sample(model: pl.model.ParametricMDP) -> pl.TransitionCounts:
+def sample(model: ParametricMDP) -> pl.TransitionCounts:
     """Return the counts of some runs."""
     return pl.simulate(model, TRUE_POINT, RUNS, rng=1, max_steps=LEVELS)
 
 
-def certify(model: pl.model.ParametricMDP, counts: pl.TransitionCounts) -> pl.Certificate:
+def certify(model: ParametricMDP, counts: pl.TransitionCounts) -> pl.Certificate:
     """Return the certificate of the expression-wise relaxation."""
     adaptive = pl.TransitionCounts(counts.graph, counts.counts, "adaptive", counts.pilot)
     return pl.certify(model, adaptive, 'Pmax=? [ F "goal" ]', relaxation="expression", confidence_set="interval")

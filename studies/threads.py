@@ -22,6 +22,7 @@ import plumdp as pl
 from plumdp.base.threads import thread_limit
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.prepared import prepare
+from plumdp.solver.problem import Solution
 from studies import timing
 from studies.peers import Problem, forward, layered
 
@@ -29,14 +30,14 @@ from studies.peers import Problem, forward, layered
 def within_steps(n_transitions: int) -> Problem:
     """Return the acyclic model with the question for the goal within ten steps: ten sweeps for each bound."""
     problem = forward(n_transitions)
-    assert isinstance(problem.objective, pl.Reach)
+    assert isinstance(problem.objective, pl.model.Reach)
     return replace(problem, objective=replace(problem.objective, steps=(0, 10)))
 
 
 MODELS = {"forward": forward, "layered": layered, "within steps": within_steps}
 
 
-def questions(problem: Problem) -> dict[str, Callable[[], list[pl.stages.Solution]]]:
+def questions(problem: Problem) -> dict[str, Callable[[], list[Solution]]]:
     """Return what is timed."""
     imdp, objective = problem.imdp, problem.objective
     prepared = prepare(imdp, objective)
@@ -47,7 +48,7 @@ def questions(problem: Problem) -> dict[str, Callable[[], list[pl.stages.Solutio
     }
 
 
-def measured(work: Callable[[], list[pl.stages.Solution]], threads: int) -> dict[str, Any]:
+def measured(work: Callable[[], list[Solution]], threads: int) -> dict[str, Any]:
     """Return seconds on the clock, those of all threads, and the bits of the answer."""
     with thread_limit(threads):
         start = time.process_time()

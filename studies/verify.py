@@ -20,6 +20,7 @@ import plumdp
 from plumdp.base.errors import DataError
 from plumdp.certifying.difference import Difference
 from plumdp.decisions import verify
+from plumdp.learning.learned import Learned
 from plumdp.result.certificate import Certificate
 from plumdp.verifying.witness import propose_witness
 from studies.differences import DIFFERENCES, pairs
@@ -96,7 +97,7 @@ def tables(name: str, _: int) -> Iterator[list[str]]:
 
 
 def measured(
-    learn: Callable[[], plumdp.Learned], conclude: Callable[[plumdp.Learned], Certificate | Difference]
+    learn: Callable[[], Learned], conclude: Callable[[Learned], Certificate | Difference]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return a witness, and the cells of its costs."""
     clock = [process_time()]

@@ -7,22 +7,16 @@ from .model.expressions.polynomial import parameters as parameters
 from .model.space import ParameterSpace as ParameterSpace
 from .model.free_rows import unknown as unknown
 from .model.explore import explore as explore
-from .model.explore import explore_batch as explore_batch
 from .model.readers.read import read_model as read_model
-from .model.readers.storm import read_prism as read_prism
-from .model.objective import Reach as Reach
-from .model.objective import Reward as Reward
 from .model.language.property import parse_property as parse_property
 from .data.counts import TransitionCounts as TransitionCounts
 from .data.simulate import simulate as simulate
-from .data.simulators import sample_env as sample_env
 from .data.logs import read_log as read_log
 from .data.files import read_counts as read_counts
 from .data.files import write_counts as write_counts
 from .result.policy_table import PolicyTable as PolicyTable
 from .result.policy_table import read_policy as read_policy
 from .result.certificate import Certificate as Certificate
-from .learning.learned import Learned as Learned
 from .learning.learn import learn as learn
 from .certifying.pipeline import certify as certify
 from .certifying.pipeline import compare as compare
@@ -36,7 +30,6 @@ from .explaining.explain import explain as explain
 from .plots.draw import draw as draw
 from .reporting.page import write_report as write_report
 from .reporting.read import read_result as read_result
-from .reporting.explain_result import explain_result as explain_result
 from .online.loop import learn_online as learn_online
 from . import data as data
 from . import decisions as decisions
@@ -46,5 +39,4 @@ from . import online as online
 from . import stages as stages
 from .case_studies import case_study as case_study
 from .base.errors import DataError as DataError
-from .base.errors import MissingExtra as MissingExtra
 from .base.errors import ModelError as ModelError

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 import plumdp as pl
 from plumdp.cli import app
+from plumdp.data.counts import Pilot
 
 RUNNER = CliRunner()
 STUDY = "betting:6"
@@ -30,7 +31,7 @@ def folder(tmp_path_factory):
                 won = rng.binomial(visits, fair[first] + size * (money[c] >= 10))
                 counts[first : first + 2] = won, visits - won
             parts.append(counts)
-        both = pl.TransitionCounts(graph, parts[0] + parts[1], "independent", pl.data.Pilot(parts[0], ratio=19.0))
+        both = pl.TransitionCounts(graph, parts[0] + parts[1], "independent", Pilot(parts[0], ratio=19.0))
         pl.write_counts(both, folder / f"{name}.parquet")
     return folder
 

@@ -5,6 +5,7 @@ import pytest
 
 import plumdp as pl
 from plumdp.case_studies import prism_constants, prism_file
+from plumdp.model.readers.storm import read_prism
 
 pytest.importorskip("stormpy")
 
@@ -39,7 +40,7 @@ def by_valuation(model, values):
 @pytest.mark.parametrize("name", SMALLEST)
 def test_prism_file_and_constructor_agree(name):
     built = pl.case_study(name).model
-    read = pl.read_prism(prism_file(name.split(":")[0]), constants=prism_constants(name), space=built.declared_space)
+    read = read_prism(prism_file(name.split(":")[0]), constants=prism_constants(name), space=built.declared_space)
     assert transitions(read) == transitions(built)
     assert read.space == built.space
     assert initial(read) == initial(built)

@@ -19,6 +19,7 @@ from tiers import size
 import plumdp as pl
 from plumdp.certifying.pipeline import compare
 from plumdp.model.objective import Reach, Reward
+from plumdp.model.parametric import RewardStructure
 from plumdp.region import vertices
 
 pytestmark = pytest.mark.slow
@@ -82,7 +83,7 @@ def nested_problem(seed):
     goal[graph.initial_state] = False
     if seed % 2:
         return problem.model, counts, Reach(goal, np.zeros_like(goal), direction), policy
-    paid = pl.model.RewardStructure(None, rng.integers(0, 3, graph.n_choices) / 2)
+    paid = RewardStructure(None, rng.integers(0, 3, graph.n_choices) / 2)
     return problem.model, counts, Reward(paid, direction, goal if rng.random() < 0.5 else None), policy
 
 

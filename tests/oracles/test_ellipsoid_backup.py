@@ -171,7 +171,7 @@ def test_iterates_from_below_stay_below_the_value_at_a_point_of_the_ellipsoid():
         values = target.astype(np.float64)
         for _ in range(60):
             values = np.where(target, 1.0, np.maximum(values, backup(imdp, rows, values, 1.0, -1.0, -1.0)))
-        objective = pl.Reach(target, np.zeros_like(target), "max")
+        objective = pl.model.Reach(target, np.zeros_like(target), "max")
         assert (values <= pl.stages.solve(truth, objective).upper).all()
     assert n_tested > 20
 

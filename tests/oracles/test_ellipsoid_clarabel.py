@@ -6,6 +6,7 @@ import pytest
 from scipy.sparse import csc_array
 
 import plumdp as pl
+from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import build_ellipsoid
 
 NAMES = ("a", "b", "c", "d", "e", "f")
@@ -50,7 +51,7 @@ def test_minima_agree_with_cone_programs_and_are_on_the_safe_side(d):
         centre, matrix = rng.uniform(-0.1, 0.8, d), random_matrix(rng, d)
         radius = 10 ** rng.uniform(-2, 1)
         region = build_ellipsoid(centre, matrix, radius, within=polytope)
-        if isinstance(region, pl.stages.Conflict):
+        if isinstance(region, Conflict):
             assert str(cone_program(np.zeros(d), centre, matrix, radius, polytope).status) == "PrimalInfeasible"
             n_empty += 1
             continue

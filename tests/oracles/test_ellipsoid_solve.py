@@ -9,6 +9,7 @@ from random_pmdps import random_counts, random_problem
 import plumdp as pl
 from plumdp.confidence.least_squares import least_squares
 from plumdp.region.ellipsoid import build_ellipsoid
+from plumdp.relaxation.relax import expression_wise, rectangular
 
 N_CASES = 60
 
@@ -38,16 +39,16 @@ def test_bounds_hold_at_the_true_point_and_are_no_wider_than_those_of_intervals(
         if not holds(region, problem.point):
             continue
         n_checked += 1
-        reach = pl.Reach(problem.target, np.zeros_like(problem.target), direction)
-        objective = reach if kind == "reach" else pl.Reward(problem.reward, direction, problem.target)
-        imdp = pl.stages.rectangular(problem.model, region)
+        reach = pl.model.Reach(problem.target, np.zeros_like(problem.target), direction)
+        objective = reach if kind == "reach" else pl.model.Reward(problem.reward, direction, problem.target)
+        imdp = rectangular(problem.model, region)
         worst = pl.stages.solve(imdp, objective, nature="robust")
         best = pl.stages.evaluate(imdp, worst.policy, objective, nature="optimistic")
         truth = pl.stages.evaluate(pl.stages.instantiate(problem.model, problem.point), worst.policy, objective)
         low, high = (worst, best) if direction == "max" else (best, worst)
         assert (low.lower <= truth.upper).all()
         assert (truth.lower <= high.upper).all()
-        by_interval = pl.stages.solve(pl.stages.expression_wise(problem.model, region), objective, nature="robust")
+        by_interval = pl.stages.solve(expression_wise(problem.model, region), objective, nature="robust")
         if direction == "max":
             assert (worst.upper >= by_interval.lower - 1e-9).all()
             n_tighter += (worst.lower > by_interval.upper + 1e-9).any()

@@ -19,6 +19,7 @@ from shorthand import compare
 from tiers import examples
 
 import plumdp as pl
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region import lift as lifting
 from plumdp.region.build import build_region, project
@@ -41,11 +42,11 @@ def polynomials(draw, n, degree, max_terms=3):
         lambda factors: tuple(factors.count(i) for i in range(n))
     )
     some = draw(st.dictionaries(exponents, fractions.filter(bool), min_size=1, max_size=max_terms))
-    return sum((c * monomial(e) for e, c in some.items()), pl.model.Polynomial(0))
+    return sum((c * monomial(e) for e, c in some.items()), Polynomial(0))
 
 
 def monomial(exponents):
-    return prod((x**k for x, k in zip((P, Q, R, S), exponents, strict=False)), start=pl.model.Polynomial(1))
+    return prod((x**k for x, k in zip((P, Q, R, S), exponents, strict=False)), start=Polynomial(1))
 
 
 @st.composite
@@ -117,10 +118,7 @@ def ends_of_range(table, f, sign, lower, upper, start):
 
 def lifted(region, point):
     """Return the exact values of a region's variables at a point."""
-    return [
-        prod((pl.model.Polynomial(1), *factors(name)), start=pl.model.Polynomial(1)).evaluate(point)
-        for name in region.names
-    ]
+    return [prod((Polynomial(1), *factors(name)), start=Polynomial(1)).evaluate(point) for name in region.names]
 
 
 def rational(number):

@@ -23,7 +23,7 @@ from plumdp.region.images import AffineMap, images
 from plumdp.region.redundancy import Contradiction
 from plumdp.region.shapes import intersection
 from plumdp.relaxation import row_polytopes
-from plumdp.relaxation.relax import RowRegion
+from plumdp.relaxation.relax import RowRegion, expression_wise, rectangular
 from plumdp.relaxation.row_polytopes import RowPolytopes
 from studies.layered import layered_model
 
@@ -153,7 +153,7 @@ def random_models(seed):
     bounds, model = random_intervals(rng, problem), problem.model
     region = pl.stages.build_region(model.space, model.expressions, *bounds)
     assert not isinstance(region, Conflict)
-    table = pl.stages.rectangular(model, region)
+    table = rectangular(model, region)
     assert isinstance(table.region, RowRegion)
     return problem, bounds, table
 
@@ -161,7 +161,7 @@ def random_models(seed):
 def by_rows(problem, bounds, work):
     with as_if_many(work):
         model = problem.model
-        imdp = pl.stages.rectangular(model, pl.stages.build_region(model.space, model.expressions, *bounds))
+        imdp = rectangular(model, pl.stages.build_region(model.space, model.expressions, *bounds))
     assert isinstance(imdp.region, RowPolytopes)
     return imdp
 
@@ -173,7 +173,7 @@ def by_rows(problem, bounds, work):
 def test_polytopes_of_rows_give_what_the_table_of_all_vertices_gives(nature, seed):
     problem, bounds, table = random_models(seed)
     imdp, short = by_rows(problem, bounds, 1e9), by_rows(problem, bounds, 0.0)
-    intervals = pl.stages.expression_wise(
+    intervals = expression_wise(
         problem.model, pl.stages.build_region(problem.model.space, problem.model.expressions, *bounds)
     )
     assume(imdp.region.of_kind)
@@ -206,7 +206,7 @@ def test_where_transitions_may_vanish_bounds_are_no_wider_than_those_of_interval
     problem, bounds, table = random_models(seed)
     imdp, model = by_rows(problem, bounds, 1e9), problem.model
     assert not imdp.has_fixed_support()
-    intervals = pl.stages.expression_wise(model, pl.stages.build_region(model.space, model.expressions, *bounds))
+    intervals = expression_wise(model, pl.stages.build_region(model.space, model.expressions, *bounds))
     objective, options = (
         Reach(problem.target, np.zeros_like(problem.target), direction),
         {"nature": nature, "precision": 1e-9},

@@ -21,6 +21,7 @@ import plumdp as pl
 from plumdp.certifying import pipeline
 from plumdp.certifying.pipeline import conclude
 from plumdp.learning.learn import learn
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import tolerating
 from plumdp.solver.coupled import residual_kernels
 
@@ -142,7 +143,7 @@ def test_a_remainder_against_natures_without_the_tolerance_is_caught(monkeypatch
     assert is_right()
 
     def narrow(imdp, misfit):
-        return pl.stages.IntervalMDP(imdp.graph, imdp.expression, imdp.lower, imdp.upper, misfit=misfit)
+        return IntervalMDP(imdp.graph, imdp.expression, imdp.lower, imdp.upper, misfit=misfit)
 
     monkeypatch.setattr(pipeline, "tolerating", narrow)
     assert not is_right()

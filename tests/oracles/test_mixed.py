@@ -15,6 +15,7 @@ from tiers import size
 import plumdp as pl
 from plumdp.learning.learn import learn
 from plumdp.model.free_rows import free_rows
+from plumdp.model.question import ask
 from plumdp.model.views import as_parametric, as_table
 from plumdp.region.membership import holds
 from plumdp.solver.evaluate import evaluate
@@ -97,7 +98,7 @@ def learned_case(seed, kind, *, n_runs=300):
 def value_at(model, probability):
     """Return the value of the only policy at probabilities of transitions."""
     table = free_rows(model)
-    objective = pl.model.ask(REACH, table).objective
+    objective = ask(REACH, table).objective
     worth = evaluate(instantiate(table, probability), table.graph.first_choice[:-1], objective, precision=1e-10)
     start = model.graph.initial_state
     return float(worth.lower[start] + worth.upper[start]) / 2

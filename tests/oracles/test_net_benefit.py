@@ -18,8 +18,9 @@ from plumdp.certifying import net_benefit as module
 from plumdp.certifying.net_benefit import net_benefit
 from plumdp.certifying.pipeline import relax
 from plumdp.certifying.weighing import Weighing
-from plumdp.model import Question, RewardStructure
+from plumdp.model import Question
 from plumdp.model.objective import Reward
+from plumdp.model.parametric import RewardStructure
 from plumdp.solver.coupled import bounds
 from plumdp.solver.coupled.bounds import find_differences
 

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from random_products import KINDS, random_product_problem
 
-import plumdp as pl
 from plumdp.confidence.least_squares import least_squares
 from plumdp.confidence.multinomial import row_bounds
 from plumdp.model.expressions.table import ExpressionTable
+from plumdp.region.build import project
+from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid_region import build_ellipsoid_region
 from plumdp.region.l1_region import build_l1_region
+from plumdp.relaxation.relax import expression_wise, parameter_wise
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +93,7 @@ def members(rng, problem, test, n=40):
 def exceeds(problem, region, points):
     """Return how many of the points are lost: to the region itself, or to what a relaxation makes of it."""
     model, lost = problem.model, 0
-    by_box, by_expression = pl.stages.parameter_wise(model, region), pl.stages.expression_wise(model, region)
+    by_box, by_expression = parameter_wise(model, region), expression_wise(model, region)
     objectives = np.random.default_rng(3).normal(size=(4, len(region.names)))
     minima = region.minimise(objectives)
     for point in points:
@@ -128,7 +130,7 @@ def test_every_point_of_the_set_is_in_the_region_exactly_and_within_all_bounds(s
         problem = random_product_problem(rng, kinds=kind and [kind])
         found = draw(problem)
         region, points = build(problem, found), members(rng, problem, is_in(problem, found))
-        if isinstance(region, pl.stages.Conflict):
+        if isinstance(region, Conflict):
             assert not points
             continue
         n_members += len(points)
@@ -148,7 +150,7 @@ def test_a_region_of_a_smaller_set_loses_points(sets):
         problem = random_product_problem(rng)
         found = draw(problem)
         region = build(problem, narrowed(found))
-        if not isinstance(region, pl.stages.Conflict):
+        if not isinstance(region, Conflict):
             lost += exceeds(problem, region, members(rng, problem, is_in(problem, found)))
     assert lost > 5
 
@@ -162,7 +164,7 @@ def test_bounds_come_close_to_the_points_of_the_set(sets):
         problem = random_product_problem(rng, kinds=["coins"], n_parameters=2, most=10**6)
         found = draw(problem)
         region = build(problem, found)
-        lower, upper = pl.stages.project(region, problem.model.expressions)
+        lower, upper = project(region, problem.model.expressions)
         low, high = region.lower[:2], region.upper[:2]
         grid = np.stack(np.meshgrid(*(np.linspace(a, b, 150) for a, b in zip(low, high, strict=True))), axis=-1)
         points = grid.reshape(-1, 2)

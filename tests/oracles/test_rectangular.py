@@ -34,6 +34,7 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.model.objective import Reach, Reward
+from plumdp.model.parametric import RewardStructure
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.intervals import IntervalMDP
@@ -419,7 +420,7 @@ def test_the_cost_is_finite_at_a_point_that_avoids_the_trap_and_infinite_at_othe
     it is infinite with nature too.
     """
     model = explored({0: [(A, 1), (B, 2), (1 - A - B, 0)]}, space=pl.ParameterSpace.unit("a", "b"), goal=2)
-    costs = pl.model.RewardStructure(np.ones(model.graph.n_states), None)
+    costs = RewardStructure(np.ones(model.graph.n_states), None)
     objective = Reward(costs, "min", model.labels["goal"])
     may, must = (rectangular(model, region_of(model, {A: (low, 0.25), B: (0.25, 0.5)})) for low in (0, 0.125))
     best = solve(may, objective, nature="optimistic")

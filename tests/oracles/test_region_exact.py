@@ -13,6 +13,7 @@ from flint import fmpq
 from tiers import size
 
 import plumdp as pl
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region import kernels, vertex_kernels
 from plumdp.region.build import build_region, project
@@ -295,7 +296,7 @@ def random_polynomials(rng, names, n):
     for _ in range(n):
         weights = [Fraction(int(x), 3 * 7 * 11) for x in rng.integers(-60, 60, len(names))]
         terms = (v * w for v, w in zip(variables, weights, strict=True))
-        found[sum(terms, pl.model.Polynomial(Fraction(int(rng.integers(1, 40)), 77)))] = None
+        found[sum(terms, Polynomial(Fraction(int(rng.integers(1, 40)), 77)))] = None
     return [f for f in found if not f.is_constant]
 
 

@@ -13,6 +13,7 @@ from random_pmdps import random_problem
 from tiers import size
 
 import plumdp as pl
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.learned_rewards import LearnedRewards, learned_rewards
 from plumdp.model.objective import Reward
@@ -62,7 +63,7 @@ def objectives_of(problem, reward):
 
 def with_means(objective, means, point):
     """Return the objective with the exact rewards at a point."""
-    at = [mean.evaluate(point) if isinstance(mean, pl.model.Polynomial) else Fraction(mean) for mean in means]
+    at = [mean.evaluate(point) if isinstance(mean, Polynomial) else Fraction(mean) for mean in means]
     exact = copy(objective)
     object.__setattr__(exact, "reward", SimpleNamespace(state=None, choice=at))
     return exact

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import plumdp as pl
+from plumdp.exchange.read_intervals import IntervalModel
+from plumdp.model.parametric import RewardStructure
+from plumdp.relaxation.intervals import IntervalMDP
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +29,7 @@ def random_model(seed):
     first_choice = np.concatenate([[0], np.cumsum(rng.integers(1, 4, n_states))])
     sizes = rng.integers(2, 4, first_choice[-1])
     probability = np.concatenate([rng.dirichlet(np.ones(size)) for size in sizes])
-    mdp = pl.stages.IntervalMDP.from_arrays(
+    mdp = IntervalMDP.from_arrays(
         first_choice,
         np.concatenate([[0], np.cumsum(sizes)]),
         np.concatenate([rng.choice(n_states, size, replace=False) for size in sizes]),
@@ -38,8 +41,8 @@ def random_model(seed):
     )
     states = np.arange(n_states)
     labels = {"goal": states % 7 == 1, "safe": states % 5 != 3}
-    rewards = {"cost": pl.model.RewardStructure(rng.uniform(0.5, 2, n_states), rng.uniform(0, 3, first_choice[-1]))}
-    return pl.exchange.IntervalModel(mdp, labels, rewards)
+    rewards = {"cost": RewardStructure(rng.uniform(0.5, 2, n_states), rng.uniform(0, 3, first_choice[-1]))}
+    return IntervalModel(mdp, labels, rewards)
 
 
 def storm_reads(path):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import plumdp as pl
+from plumdp.model.readers.storm import read_prism
 
 stormpy = pytest.importorskip("stormpy")
 
@@ -91,7 +92,7 @@ def our_rows(model, variables):
 @pytest.mark.parametrize(("name", "constants"), CASES)
 def test_polynomials_equal_those_of_storms_rational_function_build(name, constants):
     path = MODELS / f"{name}.prism"
-    model = pl.read_prism(path, constants=constants)
+    model = read_prism(path, constants=constants)
     variables, expected = storm_rows(path, constants, list(model.space.names))
     assert our_rows(model, variables) == expected
 
@@ -101,8 +102,8 @@ def test_a_jani_file_gives_the_same_model_as_its_prism_file(name, constants, tmp
     program = stormpy.parse_prism_program(str(MODELS / f"{name}.prism"))
     jani = tmp_path / f"{name}.jani"
     jani.write_text(str(program.to_jani([])[0]), encoding="utf-8")
-    from_prism = pl.read_prism(MODELS / f"{name}.prism", constants=constants)
-    from_jani = pl.read_prism(jani, constants=constants)
+    from_prism = read_prism(MODELS / f"{name}.prism", constants=constants)
+    from_jani = read_prism(jani, constants=constants)
     variables = sorted(from_prism.graph.states)
     assert sorted(from_jani.graph.states) == variables
 
@@ -116,14 +117,14 @@ def test_a_jani_file_gives_the_same_model_as_its_prism_file(name, constants, tmp
 
 def test_equal_probabilities_written_differently_tie():
     """In merged.prism 0.3*p and 3*q/10 lead to one successor: their sum is one expression, 3/10*p + 3/10*q."""
-    model = pl.read_prism(MODELS / "merged.prism")
+    model = read_prism(MODELS / "merged.prism")
     texts = [str(f) for f in model.expressions.polynomials]
     assert "3/10*p + 3/10*q" in texts
     assert len(set(texts)) == len(texts)
 
 
 def test_rewards_labels_constants_and_names_come_along():
-    model = pl.read_prism(MODELS / "synchronised.prism")
+    model = read_prism(MODELS / "synchronised.prism")
     x = model.graph.states["x"]
     assert model.graph.action_names == ("go", "a.3")
     assert model.constants == {"N": 3}
@@ -136,13 +137,13 @@ def test_rewards_labels_constants_and_names_come_along():
 
 def test_constants_have_the_value_of_their_declared_type():
     """1/7 is a rational constant, although both of its operands are integers."""
-    model = pl.read_prism(MODELS / "affine.prism", constants={"N": 5})
+    model = read_prism(MODELS / "affine.prism", constants={"N": 5})
     assert model.constants == {"N": 5, "scale": Fraction(1, 7)}
     assert type(model.constants["N"]) is int
 
 
 def test_a_deadlock_is_repaired_by_storm_and_reported():
-    model = pl.read_prism(MODELS / "renamed.prism")
+    model = read_prism(MODELS / "renamed.prism")
     (issue,) = [issue for issue in pl.model.validate(model) if issue.kind == "deadlock"]
     assert issue.severity == "warning"
     assert "deadlock states were given a self-loop, for example (" in issue.message

@@ -13,9 +13,12 @@ import numpy as np
 import pytest
 
 import plumdp as pl
+from plumdp.exchange.policy_files import write_values
 from plumdp.exchange.write_umb import write_umb
+from plumdp.model.parametric import RewardStructure
 from plumdp.model.policy import policy_weights
 from plumdp.model.readers.umb import read_umb
+from plumdp.relaxation.intervals import IntervalMDP
 
 pytestmark = pytest.mark.slow
 
@@ -33,11 +36,11 @@ TOLERANCE = 1e-6
 class Case:
     """An interval MDP with a goal to reach, states to stay in, a set to end in, and what each step earns."""
 
-    imdp: pl.stages.IntervalMDP
+    imdp: IntervalMDP
     goal: np.ndarray
     safe: np.ndarray
     end: np.ndarray
-    reward: pl.model.RewardStructure
+    reward: RewardStructure
 
     def write(self, path):
         labels = {"goal": self.goal, "safe": self.safe, "end": self.end}
@@ -65,9 +68,9 @@ def random_case(seed, *, with_zeros=False):
     upper = probability + (1 - probability) * rng.uniform(0.02, 0.6, len(probability))
     if with_zeros:
         lower[rng.random(len(lower)) < 0.3] = 0
-    imdp = pl.stages.IntervalMDP.from_arrays(first_choice, first_transition, successor, lower, upper)
+    imdp = IntervalMDP.from_arrays(first_choice, first_transition, successor, lower, upper)
     goal = np.isin(np.arange(n_states), rng.choice(n_states, 2, replace=False))
-    reward = pl.model.RewardStructure(rng.uniform(0.5, 2, n_states), rng.uniform(0, 3, first_choice[-1]))
+    reward = RewardStructure(rng.uniform(0.5, 2, n_states), rng.uniform(0, 3, first_choice[-1]))
     end = goal | (rng.random(n_states) < 0.3)  # often enough that Storm's rewards converge
     return Case(imdp, goal, goal | (rng.random(n_states) < 0.8), end, reward)
 
@@ -80,7 +83,7 @@ def study_case(name):
     lower = np.where(known, 1, np.clip(truth.lower - 0.01, 0.001, 0.999))
     upper = np.where(known, 1, np.clip(truth.upper + 0.01, 0.001, 0.999))
     graph = truth.graph
-    imdp = pl.stages.IntervalMDP.from_arrays(
+    imdp = IntervalMDP.from_arrays(
         graph.first_choice,
         graph.first_transition,
         graph.successor,
@@ -157,7 +160,7 @@ def test_storm_reads_labels_and_rewards(group, written):
 
 
 def test_storm_reads_action_names_and_awkward_names(tmp_path):
-    imdp = pl.stages.IntervalMDP.from_arrays(
+    imdp = IntervalMDP.from_arrays(
         [0, 2, 3],
         [0, 2, 3, 4],
         [1, 0, 1, 1],
@@ -168,9 +171,7 @@ def test_storm_reads_action_names_and_awkward_names(tmp_path):
         action_names=("", "up", "über"),
     )
     labels = {"two words/or more": np.array([True, False])}
-    write_umb(
-        imdp, tmp_path / "m.umb", labels=labels, rewards={"": pl.model.RewardStructure(np.array([0.1, 2.0]), None)}
-    )
+    write_umb(imdp, tmp_path / "m.umb", labels=labels, rewards={"": RewardStructure(np.array([0.1, 2.0]), None)})
     model = stormpy.build_model_from_umb(str(tmp_path / "m.umb"))
     assert [model.choice_labeling.get_labels_of_choice(choice) for choice in range(3)] == [{"up"}, {"über"}, set()]
     assert [*model.labeling.get_states("two words/or more")] == [0]
@@ -195,7 +196,7 @@ def test_storm_reads_an_archive_that_holds_a_policy_and_values_as_well(tmp_path)
     weights = policy_weights(graph, "uniform")
     lower, upper = np.linspace(0, 0.5, graph.n_states), np.linspace(0.7, 1, graph.n_states)
     pl.exchange.write_policy(pl.PolicyTable(graph, weights), file)
-    pl.exchange.write_values(graph, lower, upper, file)
+    write_values(graph, lower, upper, file)
     with tarfile.open(file) as archive:
         content = {member.name: archive.extractfile(member).read() for member in archive}
     index = json.loads(content["index.json"])["annotations"]
@@ -213,12 +214,12 @@ def test_what_does_not_fit_an_archive_is_not_added(tmp_path):
     case, file = random_case(0), tmp_path / "m.umb"
     n = case.imdp.graph.n_states
     with pytest.raises(pl.ModelError, match="there is no such archive to add to; write the model first"):
-        pl.exchange.write_values(case.imdp.graph, np.zeros(n), np.ones(n), file)
+        write_values(case.imdp.graph, np.zeros(n), np.ones(n), file)
     case.write(file)
     before = file.read_bytes()
     message = f"values of 1 states, but the model in it has {n}; what keeps memory is written to .csv"
     with pytest.raises(pl.ModelError, match=message):
-        pl.exchange.write_values(case.imdp.graph, np.zeros(1), np.ones(1), file)
+        write_values(case.imdp.graph, np.zeros(1), np.ones(1), file)
     assert file.read_bytes() == before
 
 
@@ -226,7 +227,7 @@ def test_what_does_not_fit_an_archive_is_not_added(tmp_path):
     ("labels", "rewards", "message"),
     [
         ({"goal": np.array([True])}, {}, "label 'goal' has the shape (1,) for 2 states"),
-        ({}, {"r": pl.model.RewardStructure(None, np.zeros(2))}, "reward 'r' has the shape (2,) for 3 choices"),
+        ({}, {"r": RewardStructure(None, np.zeros(2))}, "reward 'r' has the shape (2,) for 3 choices"),
         (
             {"init": np.array([True, False])},
             {},
@@ -235,7 +236,7 @@ def test_what_does_not_fit_an_archive_is_not_added(tmp_path):
     ],
 )
 def test_arrays_that_do_not_fit_are_refused_by_name(labels, rewards, message, tmp_path):
-    imdp = pl.stages.IntervalMDP.from_arrays([0, 2, 3], [0, 1, 2, 3], [0, 1, 1], [1, 1, 1], [1, 1, 1])
+    imdp = IntervalMDP.from_arrays([0, 2, 3], [0, 1, 2, 3], [0, 1, 1], [1, 1, 1], [1, 1, 1])
     with pytest.raises(pl.ModelError) as caught:
         write_umb(imdp, tmp_path / "m.umb", labels=labels, rewards=rewards)
     assert str(caught.value) == message
@@ -247,16 +248,16 @@ def nowhere(case):
 
 
 QUERIES = {
-    'P{}=? [ F "goal" ]': lambda c, d: pl.Reach(c.goal, nowhere(c), d),
-    'P{}=? [ "safe" U "goal" ]': lambda c, d: pl.Reach(c.goal, ~c.safe, d),
-    'P{}=? [ G "safe" ]': lambda c, d: pl.Reach(~c.safe, nowhere(c), d, complement=True),
-    'R{{"r"}}{}=? [ F "end" ]': lambda c, d: pl.Reward(c.reward, d, target=c.end),
+    'P{}=? [ F "goal" ]': lambda c, d: pl.model.Reach(c.goal, nowhere(c), d),
+    'P{}=? [ "safe" U "goal" ]': lambda c, d: pl.model.Reach(c.goal, ~c.safe, d),
+    'P{}=? [ G "safe" ]': lambda c, d: pl.model.Reach(~c.safe, nowhere(c), d, complement=True),
+    'R{{"r"}}{}=? [ F "end" ]': lambda c, d: pl.model.Reward(c.reward, d, target=c.end),
 }
 BOUNDED_QUERIES = {
-    'P{}=? [ X "goal" ]': lambda c, d: pl.Reach(c.goal, nowhere(c), d, (1, 1)),
-    'P{}=? [ F<=7 "goal" ]': lambda c, d: pl.Reach(c.goal, nowhere(c), d, (0, 7)),
-    'P{}=? [ "safe" U<=7 "goal" ]': lambda c, d: pl.Reach(c.goal, ~c.safe, d, (0, 7)),
-    'R{{"r"}}{}=? [ C<=9 ]': lambda c, d: pl.Reward(c.reward, d, steps=9),
+    'P{}=? [ X "goal" ]': lambda c, d: pl.model.Reach(c.goal, nowhere(c), d, (1, 1)),
+    'P{}=? [ F<=7 "goal" ]': lambda c, d: pl.model.Reach(c.goal, nowhere(c), d, (0, 7)),
+    'P{}=? [ "safe" U<=7 "goal" ]': lambda c, d: pl.model.Reach(c.goal, ~c.safe, d, (0, 7)),
+    'R{{"r"}}{}=? [ C<=9 ]': lambda c, d: pl.model.Reward(c.reward, d, steps=9),
 }
 ALL_QUERIES = QUERIES | BOUNDED_QUERIES
 

@@ -24,6 +24,7 @@ import plumdp
 from plumdp.case_studies import prism_file
 from plumdp.confidence import likelihood
 from plumdp.decisions import verify
+from plumdp.model.question import ask
 from plumdp.verifying.look import Look, Own
 from plumdp.verifying.second_look import check_chain, check_data, check_directions
 from plumdp.verifying.verify import look_again
@@ -148,7 +149,7 @@ def test_no_action_is_missing_in_an_answer_about_all_policies(tmp_path):
 def test_directions_of_announced_policies_are_not_looked_at(tmp_path):
     """The folder does not say which policies were announced, so that no new solver can find their gradients."""
     model, folder = small_model(), tmp_path / "result"
-    asked = plumdp.model.Question(model, plumdp.model.ask(COST, model).objective, policy="near", against="twice")
+    asked = plumdp.model.Question(model, ask(COST, model).objective, policy="near", against="twice")
     learned = plumdp.learn(model, small_counts(), objectives=[asked])
     certificate = plumdp.difference(learned, COST, "near", "twice").with_comparison()
     witness, _ = propose_witness(learned, certificate)

@@ -17,8 +17,8 @@ from tiers import size
 import plumdp as pl
 from plumdp.certifying.constraints import Constrained
 from plumdp.decisions import certify_within
-from plumdp.model import RewardStructure
 from plumdp.model.objective import Reward
+from plumdp.model.parametric import RewardStructure
 
 pytestmark = pytest.mark.slow
 ERROR, REPETITIONS, N = 0.1, size(8, 500), 3

@@ -19,6 +19,7 @@ from tiers import size
 import plumdp as pl
 from plumdp.confidence.estimates import SPACE_AS_DATA, information, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import likelihood_table
+from plumdp.data.counts import Pilot
 
 pytestmark = pytest.mark.slow
 
@@ -110,7 +111,7 @@ def test_certificates_miss_only_where_the_game_says_so():
     n_missed = 0
     for i in worst.tolist():
         throw = int(won[i].max(axis=(0, 1)).argmax()) + 1
-        pilot = pl.data.Pilot(counts_of(pilots[i], [N_PILOT] * 3), ratio=N_MAIN / N_PILOT)
+        pilot = Pilot(counts_of(pilots[i], [N_PILOT] * 3), ratio=N_MAIN / N_PILOT)
         main = counts_of(heads[i, :, :throw].sum(axis=1), [throw] * 3)
         counts = pl.TransitionCounts(MODEL.graph, pilot.counts + main, "adaptive", pilot)
         found = certify_all(MODEL, counts, TEXTS, confidence=1 - ERROR)

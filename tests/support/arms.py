@@ -3,12 +3,13 @@
 from functools import cache
 
 import plumdp as pl
+from plumdp.model.parametric import ParametricMDP
 
 WINS = 'R{"wins"}max=? [ F "end" ]'
 
 
 @cache
-def row_of_arms(n_states: int) -> pl.model.ParametricMDP:
+def row_of_arms(n_states: int) -> ParametricMDP:
     """Return a model in which action a wins in state i with probability ai, and action b with bi; then comes i + 1."""
     names = [f"{arm}{i}" for i in range(n_states) for arm in "ab"]
     chances = dict(zip(names, pl.parameters(*names), strict=True))

@@ -3,6 +3,7 @@
 import numpy as np
 
 import plumdp as pl
+from plumdp.data.counts import Pilot
 
 
 def cell_model(rows_of_cells, space):
@@ -24,7 +25,7 @@ def counts_in_cells(model, seen, *, pilot=None, sampling="adaptive", end="planne
     counts = _flat(model, seen)
     if pilot is None:
         return pl.TransitionCounts(model.graph, counts, sampling)
-    kept = pl.data.Pilot(_flat(model, pilot), end)
+    kept = Pilot(_flat(model, pilot), end)
     return pl.TransitionCounts(model.graph, counts + kept.counts, sampling, kept)
 
 

@@ -27,6 +27,7 @@ from plumdp.data.runs import make_plan as plan_runs
 from plumdp.data.trajectories import recorded_blocks
 from plumdp.model.graph import read_only
 from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.at_points import move_inside
 from plumdp.solver.coupled.gradient import policy_gradient
@@ -39,7 +40,7 @@ UNIFORM, GREEDY = 0, 1
 class Case(Protocol):
     """What is played on: a case study or another model with an objective and a hidden point."""
 
-    model: pl.model.ParametricMDP
+    model: ParametricMDP
     objective: Objective
     true_point: dict
     max_steps: int

@@ -3,6 +3,7 @@
 import numpy as np
 
 import plumdp as pl
+from plumdp.data.counts import Pilot
 
 
 def walk(length: int = 6):
@@ -51,7 +52,7 @@ def draw(model, probability, visits, seed, *, pilot=0.05, early=None):
         for first, last in zip(graph.first_transition[:-1], graph.first_transition[1:], strict=True):
             counts[first:last] = rng.multinomial(n, own[first:last])
         parts.append(counts)
-    kept = pl.data.Pilot(parts[0], ratio=(visits - n_pilot) / n_pilot) if n_pilot else None
+    kept = Pilot(parts[0], ratio=(visits - n_pilot) / n_pilot) if n_pilot else None
     return pl.TransitionCounts(graph, parts[0] + parts[1], "independent", kept)
 
 

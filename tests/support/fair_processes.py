@@ -25,9 +25,12 @@ from plumdp.confidence.likelihood_table import CellCounts
 from plumdp.confidence.reward_coins import Pooled
 from plumdp.confidence.sets import ModelCache
 from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
+from plumdp.data.counts import Pilot
 from plumdp.fit import model_fit as fit
 from plumdp.fit.cell_tests import cell_tests
 from plumdp.fit.drift import PilotView, drift_tests
+from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.parametric import ParametricMDP
 
 NAMES = ("p", "q")
 HALF = Fraction(1, 2)
@@ -42,7 +45,7 @@ def random_row(rng, variables):
     """Return a row: outcomes are split at random, by coins, by fixed shares and into equal parts, in random order."""
     if rng.random() < 0.1:
         return list(rng.permutation(np.array(_without_tree(rng, variables), dtype=object)))
-    row = [pl.model.Polynomial(1)]
+    row = [Polynomial(1)]
     for _ in range(int(rng.integers(1, 4))):
         f = row.pop(int(rng.integers(len(row))))
         row += [f * part for part in _parts(rng, variables)]
@@ -54,10 +57,10 @@ def _parts(rng, variables):
     kind = rng.integers(4)
     if kind == 0:  # 1/2, 1/4, 1/8, 1/8: sums of equal ones meet equal ones
         n = int(rng.integers(1, 5))
-        return [pl.model.Polynomial(HALF**i) for i in (*range(1, n + 1), n)]
+        return [Polynomial(HALF**i) for i in (*range(1, n + 1), n)]
     if kind == 1:
         share = Fraction(1, int(rng.integers(2, 5)))
-        return [pl.model.Polynomial(share), pl.model.Polynomial(1 - share)]
+        return [Polynomial(share), Polynomial(1 - share)]
     return _coin(rng, variables)
 
 
@@ -80,7 +83,7 @@ def _without_tree(rng, variables):
 class Case:
     """A model, the truth, and what the pilot has seen."""
 
-    model: pl.model.ParametricMDP
+    model: ParametricMDP
     truth: dict[str, Fraction]
     pilot: np.ndarray  # (n_transitions)
     rng: np.random.Generator
@@ -157,7 +160,7 @@ class Case:
         table, space = self.table, law_of_space(self.model)
         moments, main = (self.pilot // 4, self.pilot), self.pilot + 10 * (self.pilot // 3)
         expected = 200.0 if self.rng.random() < 0.5 else None  # for which sizes are renewed
-        kept = pl.data.Pilot(self.pilot, "power of four", moments=moments, lengths=(16, 64), expected=expected)
+        kept = Pilot(self.pilot, "power of four", moments=moments, lengths=(16, 64), expected=expected)
         counts = pl.TransitionCounts(self.model.graph, main, "adaptive", kept)
         across = [self.rng.normal(size=len(table.names)), *table.coefficients[table.direction >= 0][:2]]
         placed = staged_half_spaces(
@@ -175,7 +178,7 @@ class Case:
     @cached_property
     def drifts(self) -> list:
         """All drifts that the pilot can tell, at an error of 0.001."""
-        counts = pl.TransitionCounts(self.model.graph, self.pilot, "adaptive", pl.data.Pilot(self.pilot))
+        counts = pl.TransitionCounts(self.model.graph, self.pilot, "adaptive", Pilot(self.pilot))
         return drift_tests(self.view, counts, self.cache.contrasts, near=self.view.point, error=0.001)
 
 
@@ -268,7 +271,7 @@ def drift_half_spaces(case: Case) -> Iterator[Fraction]:
     left = {}
     for t in row:
         seen = pl.TransitionCounts(
-            case.model.graph, case.pilot + case.once(t), "adaptive", pl.data.Pilot(case.pilot, ratio=9.0)
+            case.model.graph, case.pilot + case.once(t), "adaptive", Pilot(case.pilot, ratio=9.0)
         )
         left[t] = drift_tests(case.view, seen, case.cache.contrasts, near=truth, error=0.001)
     for i, drift in enumerate(left[row[0]]):

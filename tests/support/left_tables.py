@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from plumdp import TransitionCounts, read_log
-from plumdp.data import Pilot, model_from_log
+from plumdp.data import model_from_log
+from plumdp.data.counts import Pilot
 
 ACTIONS = ("l", "r")
 PARTS = 8  # probabilities are multiples of 1/8, so that counts are exact

@@ -27,6 +27,7 @@ from set_points import satisfies, set_of
 
 import plumdp as pl
 from plumdp.data.counts import TransitionCounts
+from plumdp.learning.learned import Learned
 
 ERROR = 0.1
 REGIMES = {  # how data come about, and by how much rows may be off; none of them is
@@ -52,7 +53,7 @@ class Opponent:
     """Plays games with a case; whatever was learned at a look may be of use at a later one."""
 
     case: Case
-    memory: list[pl.Learned] = field(default_factory=list)
+    memory: list[Learned] = field(default_factory=list)
 
     def play(self, data: Sequence[TransitionCounts], misfit: float, rng: np.random.Generator) -> Wins:
         """Return what was wrong at the most misleading ends of the data, at one at random, or at the last."""
@@ -87,7 +88,7 @@ def misleading(case: Case, seen: np.ndarray) -> tuple[float, float, float]:
     return float(abs(along) / max(size, 1e-300) ** 0.5), float(score @ inverse @ score), float(rows)
 
 
-def is_outside(case: Case, learned: pl.Learned) -> bool:
+def is_outside(case: Case, learned: Learned) -> bool:
     """Return whether the true point is outside the set or the region."""
     is_inside, region = satisfies(set_of(learned), case.truth), learned.region
     if learned.conflict is None:  # otherwise there is no region

@@ -14,7 +14,9 @@ from coupled_points import rows_at
 import plumdp as pl
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.learning.directions import value_directions
+from plumdp.learning.learned import Learned
 from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
 
 
@@ -22,7 +24,7 @@ from plumdp.model.question import Question
 class Case:
     """A model, its true point and what is asked."""
 
-    model: pl.model.ParametricMDP
+    model: ParametricMDP
     truth: dict[str, Fraction]
     objective: Objective
     visited: tuple[int, ...] | None = None  # places in ``rows`` of the only choices that are ever visited
@@ -55,7 +57,7 @@ class Case:
         return value_directions([Question(self.model, self.objective)], {})(point)[0].gradient
 
     @cached_property
-    def known(self) -> pl.Learned:
+    def known(self) -> Learned:
         """What was learned from no data, to save time."""
         nothing = np.zeros(self.model.graph.n_transitions, dtype=np.int64)
         return pl.learn(self.model, pl.TransitionCounts(self.model.graph, nothing, "adaptive"))

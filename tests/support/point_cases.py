@@ -13,7 +13,10 @@ from random_objectives import ALL_KINDS, random_objective
 from random_pmdps import random_point, random_problem
 
 import plumdp as pl
+from plumdp.data.counts import Pilot
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.objective import Objective
+from plumdp.model.parametric import ParametricMDP
 
 SETS = ("likelihood", "interval", "likelihood", "l1", "ellipsoid")
 MISFITS = {"likelihood": (0.001, 0.01, 0.1), "interval": (0.001, 0.01, 0.1)}
@@ -25,7 +28,7 @@ NAMES = ("p", "q", "r")
 class Case:
     """A question about a policy of a model, given or to be found, and the data that answer it."""
 
-    model: pl.model.ParametricMDP
+    model: ParametricMDP
     counts: pl.TransitionCounts
     objective: Objective
     kind: str  # of the objective
@@ -117,7 +120,7 @@ def random_row(rng, variables, state, n, *, is_slow):
     merged = {}
     for f, to in zip(row, successors, strict=False):
         merged[to] = merged.get(to, 0) + f
-    merged[successors[-1]] += 1 - sum(merged.values(), pl.model.Polynomial(0))
+    merged[successors[-1]] += 1 - sum(merged.values(), Polynomial(0))
     return merged
 
 
@@ -134,6 +137,6 @@ def random_data(rng, model, point):
     pilot = None
     if moments and rng.random() < 0.7:
         end, lengths = str(rng.choice(["planned", "power of four"])), tuple(16.0 * 4**i for i in range(len(moments)))
-        pilot = pl.data.Pilot(moments[-1], end, 9.0, moments=tuple(moments), lengths=lengths)
+        pilot = Pilot(moments[-1], end, 9.0, moments=tuple(moments), lengths=lengths)
     sampling = "adaptive" if pilot is not None else str(rng.choice(["independent", "trajectories", "adaptive"]))
     return pl.TransitionCounts(graph, parts.sum(axis=0), sampling, pilot)

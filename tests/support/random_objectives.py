@@ -2,8 +2,8 @@
 
 import numpy as np
 
-import plumdp as pl
 from plumdp.model.objective import Reach, Reward
+from plumdp.model.parametric import RewardStructure
 
 KINDS = ("reach", "until", "globally", "reward", "total", "discount", "steps", "steps and rewards")
 ALL_KINDS = (*KINDS, "window", "globally in steps", "losses in steps", "discounted losses")
@@ -16,8 +16,8 @@ def random_objective(rng, model, kind):
     goal[start] &= rng.random() < 0.1
     avoid, direction = (rng.random(n) < 0.2) & ~goal, str(rng.choice(["max", "min"]))
     paid = rng.integers(0, 3, model.graph.n_choices) / 2
-    reward = pl.model.RewardStructure(rng.integers(0, 3, n) / 2, paid)
-    outside = pl.model.RewardStructure(None, np.where(goal[model.graph.state_of_choice()], 0.0, paid))
+    reward = RewardStructure(rng.integers(0, 3, n) / 2, paid)
+    outside = RewardStructure(None, np.where(goal[model.graph.state_of_choice()], 0.0, paid))
     return {
         "reach": lambda: Reach(goal, np.zeros_like(goal), direction),
         "until": lambda: Reach(goal, avoid, direction),
@@ -42,4 +42,4 @@ def window(rng):
 
 def losses(rng, model):
     """Return rewards of choices, some of them negative."""
-    return pl.model.RewardStructure(None, rng.choice([-1.0, -0.3, 0.0, 2.5], model.graph.n_choices))
+    return RewardStructure(None, rng.choice([-1.0, -0.3, 0.0, 2.5], model.graph.n_choices))

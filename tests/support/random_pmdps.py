@@ -14,6 +14,7 @@ from flint import fmpq, fmpq_mat
 
 import plumdp as pl
 from plumdp.data.counts import TransitionCounts
+from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import affine_coefficients
 
 NAMES = ("p", "q", "r")
@@ -23,7 +24,7 @@ NAMES = ("p", "q", "r")
 class Problem:
     """A model with something to reach and to earn, and a point of its space that may be the true one."""
 
-    model: pl.model.ParametricMDP
+    model: ParametricMDP
     point: dict[str, Fraction]
 
     @property

@@ -12,6 +12,8 @@ import numpy as np
 from row_models import row_model
 
 import plumdp as pl
+from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.parametric import ParametricMDP
 
 NAMES = ("p", "q", "r")
 
@@ -20,7 +22,7 @@ NAMES = ("p", "q", "r")
 class Problem:
     """A model, a point of its space, and counts of transitions at that point."""
 
-    model: pl.model.ParametricMDP
+    model: ParametricMDP
     point: dict[str, Fraction]
     counts: pl.TransitionCounts
 
@@ -71,9 +73,7 @@ def one_after_the_other(rng, variables):
 
 def power(rng, variables):
     """Return a product of up to three parameters, and the rest."""
-    drawn = prod(
-        (variables[i] for i in rng.integers(len(variables), size=rng.integers(2, 4))), start=pl.model.Polynomial(1)
-    )
+    drawn = prod((variables[i] for i in rng.integers(len(variables), size=rng.integers(2, 4))), start=Polynomial(1))
     f = Fraction(int(rng.integers(2, 5)), 4) * drawn
     return [f, 1 - f]
 

@@ -4,8 +4,8 @@ import plumdp as pl
 from plumdp.certifying.improvement import with_baseline
 from plumdp.certifying.pipeline import announcing
 from plumdp.explaining.again import learn_again
-from plumdp.model import ask
 from plumdp.model.policy import memory_of
+from plumdp.model.question import ask
 from plumdp.result.certificates import Certificates
 
 

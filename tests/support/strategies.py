@@ -9,8 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from plumdp import parameters
-from plumdp.model import Polynomial
-from plumdp.model.expressions.polynomial import polynomial
+from plumdp.model.expressions.polynomial import Polynomial, polynomial
 
 NAMES = ("p", "q", "r")
 

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 import plumdp
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.language.threshold import parse_threshold
+from plumdp.model.question import ask
 from plumdp.result.folder import digest, digest_of_content
 from plumdp.verifying.witness import propose_witness
 from plumdp_verify.check import check_claim, exactly
@@ -107,7 +108,7 @@ def witnessed(
 ):
     """Save a certificate with its witness, and return it."""
     model, counts = model or small_model(), counts if counts is not None else small_counts()
-    asked = plumdp.model.ask(text, model, memory=options.pop("memory", True))
+    asked = ask(text, model, memory=options.pop("memory", True))
     concluding = {name: options.pop(name) for name in ("relaxation", "policy") if name in options}
     learned = plumdp.learn(model, counts, objectives=[asked], witness=True, **options)
     certificate = plumdp.conclude(learned, asked, **concluding)

@@ -8,6 +8,8 @@ import pytest
 
 import plumdp as pl
 from plumdp.exchange.write_umb import write_umb
+from plumdp.model.parametric import RewardStructure
+from plumdp.relaxation.intervals import IntervalMDP
 
 (P,) = pl.parameters("p")
 UNIT = pl.ParameterSpace.unit("p")
@@ -37,14 +39,14 @@ def _batch(label):
         yield "go", s.x == 0, [(P, s._replace(x=1)), (1 - P, s._replace(x=2))]
         yield "stay", s.x > 0, [(1, s)]
 
-    model = pl.explore_batch(
+    model = pl.model.explore_batch(
         step, {"x": 0}, space=UNIT, labels={"goal": lambda s: label["label"]}, rewards={"r": lambda s: label["reward"]}
     )
     return model.labels["goal"], model.rewards["r"].state
 
 
 def _from_arrays(given):
-    imdp = pl.stages.IntervalMDP.from_arrays(**given)
+    imdp = IntervalMDP.from_arrays(**given)
     graph = imdp.graph
     return (
         graph.first_choice, graph.first_transition, graph.successor, imdp.lower, imdp.upper, imdp.expression,
@@ -89,12 +91,14 @@ ENTRIES = {
     ),
     "Reach": (
         lambda: {"target": _mask(), "avoid": ~_mask()},
-        lambda given: [getattr(pl.Reach(given["target"], given["avoid"], "max"), name) for name in ("target", "avoid")],
+        lambda given: [
+            getattr(pl.model.Reach(given["target"], given["avoid"], "max"), name) for name in ("target", "avoid")
+        ],
     ),
     "Reward": (
         lambda: {"state": np.ones(3), "choice": np.ones(4), "target": _mask()},
         lambda given: _parts(
-            pl.Reward(pl.model.RewardStructure(given["state"], given["choice"]), "min", target=given["target"])
+            pl.model.Reward(RewardStructure(given["state"], given["choice"]), "min", target=given["target"])
         ),
     ),
     "explore_batch": (lambda: {"label": _mask(), "reward": np.ones(3)}, _batch),
@@ -149,6 +153,6 @@ def _listed(made):
 
 def test_writing_an_archive_leaves_labels_and_rewards_alone(tmp_path):
     mask, rewards = _mask(), np.ones(3)
-    write_umb(MDP, tmp_path / "m.umb", labels={"goal": mask}, rewards={"r": pl.model.RewardStructure(rewards, None)})
+    write_umb(MDP, tmp_path / "m.umb", labels={"goal": mask}, rewards={"r": RewardStructure(rewards, None)})
     assert mask.flags.writeable
     assert rewards.flags.writeable

@@ -25,6 +25,7 @@ from plumdp.cli import COMMANDS as ALL_COMMANDS
 from plumdp.cli import certify_many
 from plumdp.data import log_pilots
 from plumdp.learning import assumptions
+from plumdp.reporting.explain_result import explain_result
 from plumdp.result.show import Page
 
 GOAL, COST, STEPS = 'Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ F x>0 ]', 'quantile(B, Pmax>=0.1 [ F<=B "goal" ])'
@@ -379,7 +380,7 @@ def test_reports_say_what_comparisons_rest_on(case, tmp_path):
     of_kind = case("broken")
     found = improve(of_kind.model, of_kind.counts, GOAL, over="practice", confidence=0.9)
     found.compared.save(tmp_path / "result", model=of_kind.model, counts=of_kind.counts)
-    pl.write_report(*pl.explain_result(tmp_path / "result", parts=["policy"]), tmp_path / "report.html")
+    pl.write_report(*explain_result(tmp_path / "result", parts=["policy"]), tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     require_needed(of_report(page), of_kind.now | {"practice"}, "report")
 

@@ -12,9 +12,9 @@ from plumdp.data.returns import choices_of, ends_of, range_of, reach_returns, re
 from plumdp.data.trajectories import record
 from plumdp.data.whole_runs import read_whole_runs
 from plumdp.decisions import audit, runs_to_audit
-from plumdp.model import ask
 from plumdp.model.language.property import as_objective
 from plumdp.model.objective import Reach
+from plumdp.model.question import ask
 from plumdp.solver.coupled.gradient import policy_gradient
 
 POINT, SEVEN = {"p": 0.45}, 7

@@ -8,6 +8,7 @@ from refusals import refused
 
 import plumdp as pl
 from plumdp.data.observing import self_loops
+from plumdp.data.simulators import gym_environment
 
 gymnasium = pytest.importorskip("gymnasium")
 spaces = gymnasium.spaces
@@ -99,7 +100,7 @@ def grid():
 def test_whole_numbers_are_the_only_variable_and_self_loops_are_never_sent(walk):
     """The only action that is sent is "go", so that one discrete action of the environment suffices without act."""
     env = Walk()
-    counts = pl.sample_env(walk, env, 200, rng=1)
+    counts = pl.data.sample_env(walk, env, 200, rng=1)
     assert walk.graph.action_names == ("go", "wait", "done")
     assert len(env.sent) == counts.total
     assert not counts.visits[self_loops(walk.graph)].any()
@@ -110,7 +111,7 @@ def test_whole_numbers_are_the_only_variable_and_self_loops_are_never_sent(walk)
 def test_an_episode_ends_where_the_policy_only_stays(walk):
     env, graph = Walk(), walk.graph
     waits_at_one = [c if i != 1 else c + 1 for i, c in enumerate(graph.first_choice[:-1].tolist())]
-    counts = pl.sample_env(walk, env, 50, rng=1, policy=waits_at_one)
+    counts = pl.data.sample_env(walk, env, 50, rng=1, policy=waits_at_one)
     assert counts.counts[(graph.successor == 1) & ~self_loops(graph)[graph.choice_of_transition()]].sum() == 50
     assert counts.visits[graph.first_choice[1] :].sum() == 0
 
@@ -121,10 +122,10 @@ def test_learning_takes_the_environment_itself_and_is_that_of_gym_environment(wa
         return [(r.episodes, r.steps, r.bound, r.optimistic_bound, r.policy.choice.tolist()) for r in records]
 
     bare = numbers(pl.learn_online(walk, Walk(), GOAL, episodes=60, rng=4))
-    wrapped = pl.data.gym_environment(walk, Walk(), rng=4)
+    wrapped = gym_environment(walk, Walk(), rng=4)
     assert bare == numbers(pl.learn_online(walk, wrapped, GOAL, episodes=60))
     assert bare[-1][0] == 60
-    default = pl.data.gym_environment(walk, Walk(), rng=0)
+    default = gym_environment(walk, Walk(), rng=0)
     assert numbers(pl.learn_online(walk, Walk(), GOAL, episodes=9)) == numbers(
         pl.learn_online(walk, default, GOAL, episodes=9)
     )
@@ -138,8 +139,8 @@ def test_learning_takes_the_environment_itself_and_is_that_of_gym_environment(wa
 @pytest.mark.parametrize("act", [ARROWS, ARROWS.__getitem__], ids=["dict", "function"])
 def test_observe_gives_variables_in_their_order_or_by_name(grid, observe, act):
     """The environment knows neither seeds nor spaces; equal numbers of its own generator must give equal counts."""
-    expected = pl.sample_env(grid, Grid(3), 40, rng=2, observe=tuple, act=ARROWS)
-    counts = pl.sample_env(grid, Grid(3), 40, rng=2, observe=observe, act=act)
+    expected = pl.data.sample_env(grid, Grid(3), 40, rng=2, observe=tuple, act=ARROWS)
+    counts = pl.data.sample_env(grid, Grid(3), 40, rng=2, observe=observe, act=act)
     assert counts.counts.tolist() == expected.counts.tolist()
     record = final(pl.learn_online(grid, Grid(3), CORNER, episodes=30, observe=observe, act=act))
     assert (record.episodes, record.true_value) == (30, None)
@@ -166,7 +167,7 @@ def broken(observation):
 
 
 def sample(env, model, **options):
-    pl.sample_env(model, env, 3, rng=1, **options, policy=model.graph.first_choice[:-1])
+    pl.data.sample_env(model, env, 3, rng=1, **options, policy=model.graph.first_choice[:-1])
 
 
 def learn(env, model, **options):
@@ -179,11 +180,11 @@ def test_misuse_is_refused_with_a_sentence(walk, run):
 
 
 def test_what_cannot_be_guessed_is_asked_for(grid):
-    refused("environments:grid", lambda given: pl.sample_env(grid, Grid(), 3, rng=1, **eval(given)), pl.DataError)
+    refused("environments:grid", lambda given: pl.data.sample_env(grid, Grid(), 3, rng=1, **eval(given)), pl.DataError)
 
 
 def test_options_that_an_environment_has_no_use_for_are_refused(walk):
-    made = pl.data.gym_environment(walk, Walk(), rng=1)
+    made = gym_environment(walk, Walk(), rng=1)
     with pytest.raises(pl.DataError) as caught:
         next(pl.learn_online(walk, made, GOAL, episodes=3, rng=1, observe=int))
     assert str(caught.value) == (
@@ -205,7 +206,7 @@ def test_a_policy_that_draws_is_followed_under_the_condition_that_it_moves():
     model = pl.explore(step, {"cell": 0}, space=SPACE)
     env = pl.data.as_env(model, {"p": "1/2"}, unavailable="error")
     weights = np.array([0.5, 0.2, 0.3, 1.0, 1.0])
-    counts = pl.sample_env(model, env, 2000, rng=1, policy=weights)
+    counts = pl.data.sample_env(model, env, 2000, rng=1, policy=weights)
     assert counts.total == 2000
     assert abs(counts.visits[1] / 2000 - 0.4) < 5 * (0.24 / 2000) ** 0.5
     assert counts.visits[1] + counts.visits[2] == 2000
@@ -216,6 +217,6 @@ def test_episodes_without_a_step_are_episodes(walk):
     env, graph = Walk(), walk.graph
     weights = np.array([graph.action_names[action] != "go" for action in graph.action], dtype=float)
     seen, limits = np.zeros(graph.n_transitions, dtype=np.int64), np.ones(graph.n_choices, dtype=np.int64)
-    assert pl.data.gym_environment(walk, env, rng=1).run(weights, 7, 40, limits, seen) == 40
+    assert gym_environment(walk, env, rng=1).run(weights, 7, 40, limits, seen) == 40
     assert (seen.sum(), env.sent) == (0, [])
-    assert pl.sample_env(walk, env, 5, rng=1, policy=graph.first_choice[:-1] + (np.arange(4) < 3)).total == 0
+    assert pl.data.sample_env(walk, env, 5, rng=1, policy=graph.first_choice[:-1] + (np.arange(4) < 3)).total == 0

@@ -74,7 +74,7 @@ def test_two_choices_under_one_name_are_a_warning():
         yield "go", True, [(1, s._replace(x=1))]
         yield "go", s.x == 0, [(1, s)]
 
-    model = pl.explore_batch(step, {"x": 0}, space=pl.ParameterSpace.unit("p"))
+    model = pl.model.explore_batch(step, {"x": 0}, space=pl.ParameterSpace.unit("p"))
     text = "state (x=0), action 'go' stands for several choices; logs cannot tell them apart (2 choices are concerned)"
     assert messages(model) == [("warning", "ambiguous action", text)]
 

@@ -360,7 +360,7 @@ def test_runs_of_one_seed_are_not_added_whatever_their_number_and_policy(tmp_pat
     rng = np.random.default_rng(1)
     assert (simulated(rng) + simulated(rng)).total == 100
     env = pl.data.as_env(LAMP, {"p": 0.6}, max_steps=5)
-    sampled = [pl.sample_env(LAMP, env, 10, rng=seed) for seed in (1, 1, 2)]
+    sampled = [pl.data.sample_env(LAMP, env, 10, rng=seed) for seed in (1, 1, 2)]
     assert refused_sum(*sampled[:2]).startswith("both counts have runs of one seed")
     assert (sampled[1] + sampled[2]).total == 100
 

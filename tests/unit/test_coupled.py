@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 import plumdp as pl
 from plumdp.base.errors import ModelError
 from plumdp.model.objective import Reach, Reward
+from plumdp.model.parametric import RewardStructure
 from plumdp.region.ball import ball_around, ball_around_box, smaller_ball
 from plumdp.region.build import build_region
 from plumdp.region.ellipsoid import Ellipsoid, build_ellipsoid
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import expression_wise, rectangular
 from plumdp.solver.coupled.bounds import find_coupled_bounds
 from plumdp.solver.coupled.brackets import Bracket, BracketEnd, Expandable, brackets_of, intersection, setting_of
@@ -187,12 +189,12 @@ def test_what_is_not_covered_has_a_reason():
     model = ladder(pl.ParameterSpace.unit("p"), [p])
     region = ellipsoid(model, [0.6], 0.01)
     uncertain, policy = rectangular(model, region), model.graph.first_choice[:-1]
-    reward = pl.model.RewardStructure(np.ones(model.graph.n_states), None)
+    reward = RewardStructure(np.ones(model.graph.n_states), None)
     to_the_top = Reward(reward, "min", target=model.labels["top"])
     assert "cannot reach the target" in find_coupled_bounds(model, policy, to_the_top, region, uncertain)
     forever = Reward(reward, "min")
     assert "runs of the policy need not end" in find_coupled_bounds(model, policy, forever, region, uncertain)
-    untied = pl.stages.IntervalMDP(
+    untied = IntervalMDP(
         model.graph,
         np.arange(model.graph.n_transitions, dtype=np.int32),
         np.zeros(model.graph.n_transitions),

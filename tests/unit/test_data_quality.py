@@ -177,7 +177,7 @@ UNCONFOUNDED = (
 SIMULATED = {
     "simulate": lambda seed: pl.simulate(COIN, {"p": 0.6}, 100, rng=seed, max_steps=1),
     "record": lambda seed: pl.data.record(COIN, {"p": 0.6}, 100, rng=seed, max_steps=1).counts(),
-    "sample_env": lambda seed: pl.sample_env(
+    "sample_env": lambda seed: pl.data.sample_env(
         COIN, pl.data.as_env(COIN, {"p": 0.6}, max_steps=1), 100, rng=seed, sampling="trajectories"
     ),
 }

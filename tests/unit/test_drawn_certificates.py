@@ -8,6 +8,7 @@ from shorthand import compare, explain
 
 import plumdp as pl
 from plumdp.model.objective import Reward
+from plumdp.model.parametric import RewardStructure
 from plumdp.model.policy import check_policy
 from plumdp.solver.reduce import draw_first, exact_shares
 
@@ -99,6 +100,6 @@ def test_bounds_of_relaxations_are_nested_for_a_policy_that_draws(learned):
 
 
 def test_a_discount_is_refused_in_words(learned):
-    discounted = Reward(pl.model.RewardStructure(np.ones(GRAPH.n_states), None), "max", discount="0.9")
+    discounted = Reward(RewardStructure(np.ones(GRAPH.n_states), None), "max", discount="0.9")
     with pytest.raises(pl.ModelError, match=r"^a policy that draws its choices cannot be evaluated with a discount"):
         pl.conclude(learned, discounted, policy=mixed)

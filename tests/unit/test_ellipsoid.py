@@ -14,8 +14,10 @@ from plumdp.confidence.least_squares import least_squares
 from plumdp.confidence.observations import observations
 from plumdp.data.counts import TransitionCounts
 from plumdp.region import ellipsoid_kernels
+from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import build_ellipsoid
 from plumdp.region.ellipsoid_region import build_ellipsoid_region
+from plumdp.relaxation.relax import expression_wise, parameter_wise
 from studies.published_sets import published_ellipsoid
 
 ctx.prec = 300
@@ -181,7 +183,7 @@ def test_an_ellipsoid_that_excludes_all_products_is_a_conflict():
         model.graph, [9500, 500, 9500, 500, *[0] * (model.graph.n_transitions - 4)], "adaptive"
     )
     region = build_ellipsoid_region(model.space, model.expressions, least_squares(model, counts))
-    assert isinstance(region, pl.stages.Conflict)
+    assert isinstance(region, Conflict)
     assert region.constraints == (f"the ellipsoid about {about(model, counts)}", "1*p^2 <= 1")
     assert 1 < region.stretch < 10
 
@@ -194,7 +196,7 @@ def test_an_ellipsoid_off_the_curve_of_products_is_a_conflict_too():
         model.graph, [5000, 5000, 8100, 1900, *[0] * (model.graph.n_transitions - 4)], "adaptive"
     )
     region = build_ellipsoid_region(model.space, model.expressions, least_squares(model, counts))
-    assert isinstance(region, pl.stages.Conflict)
+    assert isinstance(region, Conflict)
     assert region.constraints == (f"the ellipsoid about {about(model, counts)}",)
     assert not region.stretch <= 1
 
@@ -259,7 +261,7 @@ def test_no_point_of_the_region_is_below_its_minimum():
         points = rng.dirichlet(np.ones(4), 2000)[:, :3]
         away = points - centre
         inside = points[np.einsum("ki,ij,kj->k", away, matrix, away) <= radius**2]
-        if isinstance(region, pl.stages.Conflict):
+        if isinstance(region, Conflict):
             assert len(inside) == 0
             continue
         asked = np.vstack([np.eye(3), -np.eye(3), rng.normal(size=(10, 3))])
@@ -271,7 +273,7 @@ def test_an_ellipsoid_beside_the_space_is_a_conflict_that_says_how_far():
     """A disc of radius 1/4 about (3/2, 1/2) must be twice as large to touch the unit square."""
     square = pl.stages.build_region(pl.ParameterSpace.unit("p", "q"), (), (), ())
     conflict = build_ellipsoid(np.array([1.5, 0.5]), np.eye(2), 0.25, within=square)
-    assert isinstance(conflict, pl.stages.Conflict)
+    assert isinstance(conflict, Conflict)
     assert conflict.stretch == pytest.approx(2, rel=1e-6)
     assert conflict.constraints == ("the ellipsoid about p = 1.5, q = 0.5", "1*p <= 1")
 
@@ -291,8 +293,8 @@ def test_parameters_and_expressions_of_an_ellipsoid_contain_the_true_ones():
     region = build_ellipsoid(found.centre, found.matrix, found.radius, within=space)
     truth = study.model.probabilities(study.true_point)
     by_box, by_expression = (
-        pl.stages.parameter_wise(study.model, region),
-        pl.stages.expression_wise(study.model, region),
+        parameter_wise(study.model, region),
+        expression_wise(study.model, region),
     )
     for imdp in (by_box, by_expression):
         assert ((imdp.lower <= truth) & (truth <= imdp.upper)).all()

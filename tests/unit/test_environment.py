@@ -182,7 +182,7 @@ from plumdp.data.simulators import as_env
 study = pl.case_study("betting:25")
 try:
     as_env(study.model, study.true_point)
-except pl.MissingExtra as error:
+except MissingExtra as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -15,6 +15,8 @@ import pytest
 from shorthand import explain
 
 import plumdp as pl
+from plumdp.model.events import find_events
+from plumdp.reporting.explain_result import explain_result
 from plumdp.result.data_file import read_data, write_data
 from plumdp.result.findings import Findings
 
@@ -115,7 +117,7 @@ def test_a_saved_result_is_explained_as_a_fresh_one_is(options, tmp_path):
     fresh = pl.certify(STUDY.model, COUNTS, STUDY.objective, **options)
     fresh.save(tmp_path / "result", model=STUDY.model, counts=COUNTS)
     parts = ["ladder"] if "policy" in options or "precision" in options else ["region", "expressions"]
-    read, found = pl.explain_result(tmp_path / "result", parts=parts)
+    read, found = explain_result(tmp_path / "result", parts=parts)
     assert read.to_dict() == fresh.to_dict()
     assert found == explain(STUDY.model, COUNTS, fresh, parts=parts)
     assert (fresh.rung in found.ladder) == (parts == ["ladder"])
@@ -201,7 +203,7 @@ def test_a_saved_result_that_does_not_follow_from_its_counts_has_no_report(certi
     change(tmp_path / "result", certificate)
     pl.read_result(tmp_path / "result")
     with pytest.raises(pl.DataError, match=TAMPERED[change]):
-        pl.explain_result(tmp_path / "result")
+        explain_result(tmp_path / "result")
 
 
 def test_what_a_certificate_was_not_concluded_from_does_not_explain_it(learned, certificate, tmp_path):
@@ -223,7 +225,7 @@ def test_what_a_certificate_was_not_concluded_from_does_not_explain_it(learned, 
 
 
 def test_events_of_ones_own_are_explained_by_what_was_learned_alone():
-    events = pl.model.find_events(STUDY.model, merge_complements=False)
+    events = find_events(STUDY.model, merge_complements=False)
     learned = pl.learn(STUDY.model, COUNTS, events=events)
     certificate = pl.conclude(learned, STUDY.objective)
     assert len(pl.explain(learned, certificate, parts=["ladder"]).ladder) == 5
@@ -282,7 +284,7 @@ def test_findings_with_odd_names_come_back_as_they_were(tmp_path):
     certificate = pl.certify(model, counts, 'Pmax=? [ F<=3 "end" ]')
     findings = explain(model, counts, certificate, parts=["model", "expressions", "policy", "region"])
     certificate.save(tmp_path / "result", findings)
-    read, found = pl.explain_result(tmp_path / "result")
+    read, found = explain_result(tmp_path / "result")
     assert found == findings
     assert "infinity" in {edge.action for edge in found.drawing.edges}
     assert read.parameters == certificate.parameters

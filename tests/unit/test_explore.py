@@ -103,7 +103,7 @@ def test_both_explorers_give_the_same_model_as_the_rules(actions):
         "choice_rewards": {"r": lambda s, a: (a == "a0") * s.x},
     }
     one = pl.explore(step, Cell(0, 0, False), labels={"on": lambda s: s.on}, **options)
-    two = pl.explore_batch(batch, Cell(0, 0, False), labels={"on": lambda s: s.on}, **options)
+    two = pl.model.explore_batch(batch, Cell(0, 0, False), labels={"on": lambda s: s.on}, **options)
     assert edges(one) == expected
     assert edges(two) == expected
     for model in (one, two):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tiers import examples
 
 from plumdp import ModelError, parameters
-from plumdp.model import Polynomial
 from plumdp.model.expressions.arrays import PolynomialArray
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.language.formula import _OPERATORS, DistinctEvaluator, Formula, evaluate, literal, variable
 
 PYTHON = {

@@ -14,7 +14,9 @@ from refusals import refused
 import plumdp
 from plumdp import ParameterSpace, explore, parameters, simulate, unknown
 from plumdp.confidence.tied_rows import find_tied_rows
-from plumdp.model import free_rows, summarise, table_model, validate
+from plumdp.model import free_rows, table_model, validate
+from plumdp.model.events import find_events
+from plumdp.model.summary import summarise
 from plumdp.result.data_file import read_data, write_data
 
 
@@ -43,7 +45,7 @@ def built(row):
 def test_what_is_no_table_is_refused():
     """Rows of the walk are those of x=1 and x=2, then the two ends, which stay."""
     assert TIED.probabilities([0.5, 0.5, 0.5, 0.5, 1, 1]).tolist() == [1, 0.5, 0.5]
-    refused("models:free", globals(), find_tied_rows=find_tied_rows)
+    refused("models:free", globals(), find_tied_rows=find_tied_rows, find_events=find_events)
 
 
 class TestTies:

@@ -11,7 +11,11 @@ from refusals import refused
 
 import plumdp as pl
 from plumdp import ModelError
+from plumdp.exchange.policy_files import write_values
+from plumdp.exchange.read_intervals import IntervalModel
+from plumdp.model.parametric import RewardStructure
 from plumdp.model.readers.umb import _bit_field, _column
+from plumdp.relaxation.intervals import IntervalMDP
 
 ENDINGS = (".umb", ".tra", ".drn")
 
@@ -25,7 +29,7 @@ def random_model(seed):
     sizes = rng.integers(1, min(n_states, 3) + 1, first_choice[-1])
     successor = np.concatenate([rng.choice(n_states, size, replace=False) for size in sizes])
     probability = np.concatenate([rng.dirichlet(np.ones(size)) for size in sizes])
-    mdp = pl.stages.IntervalMDP.from_arrays(
+    mdp = IntervalMDP.from_arrays(
         first_choice,
         np.concatenate([[0], np.cumsum(sizes)]),
         successor,
@@ -37,12 +41,12 @@ def random_model(seed):
         action_names=("", "up", "über-holen"),
     )
     rewards = {
-        "": pl.model.RewardStructure(rng.random(n_states) + 0.1, None),
-        "cost": pl.model.RewardStructure(rng.random(n_states), rng.random(first_choice[-1])),
+        "": RewardStructure(rng.random(n_states) + 0.1, None),
+        "cost": RewardStructure(rng.random(n_states), rng.random(first_choice[-1])),
     }
     names = rng.permutation(["", "cost"])[: rng.integers(3)]
     labels = {"goal": rng.random(n_states) < 0.4, "two words": np.arange(n_states) == 1}
-    return pl.exchange.IntervalModel(mdp, labels, {name: rewards[name] for name in rewards if name in names})
+    return IntervalModel(mdp, labels, {name: rewards[name] for name in rewards if name in names})
 
 
 def edges(model):
@@ -89,7 +93,7 @@ def test_old_files_of_rewards_are_not_taken_for_those_of_a_new_model(tmp_path):
     path = tmp_path / "model.tra"
     with_rewards = next(model for model in map(random_model, range(99)) if len(model.rewards) == 2)
     pl.exchange.write_interval_model(with_rewards, path)
-    pl.exchange.write_interval_model(pl.exchange.IntervalModel(with_rewards.mdp), path)
+    pl.exchange.write_interval_model(IntervalModel(with_rewards.mdp), path)
     assert pl.exchange.read_interval_model(path).rewards == {}
 
 
@@ -244,7 +248,7 @@ def test_files_without_a_reader_or_writer_are_refused(tmp_path):
 
 
 def test_names_that_a_text_cannot_hold_are_refused(tmp_path):
-    mdp = pl.stages.IntervalMDP.from_arrays([0, 1], [0, 1], [0], [1], [1], action=[0], action_names=("go on",))
+    mdp = IntervalMDP.from_arrays([0, 1], [0, 1], [0], [1], [1], action=[0], action_names=("go on",))
     for ending in (".tra", ".drn"):
         with pytest.raises(
             pl.ModelError, match=r"action 'go on' has blanks, which a text cannot hold; write a file .umb"
@@ -293,12 +297,12 @@ def test_the_interval_model_of_what_was_learned_holds_the_truth():
 
 def test_values_are_written_with_all_digits(tmp_path):
     solution = pl.stages.solve(pl.stages.instantiate(STUDY.model, STUDY.true_point), STUDY.objective)
-    pl.exchange.write_values(GRAPH, solution.lower, solution.upper, tmp_path / "v.csv")
+    write_values(GRAPH, solution.lower, solution.upper, tmp_path / "v.csv")
     header, first, *_ = (tmp_path / "v.csv").read_text().splitlines()
     assert header == "money,step,lower,upper"
     assert [float(value) for value in first.split(",")[2:]] == [solution.lower[0], solution.upper[0]]
     with pytest.raises(pl.DataError, match=r"v\.txt: values are written to files that end in \.csv"):
-        pl.exchange.write_values(GRAPH, solution.lower, solution.upper, tmp_path / "v.txt")
+        write_values(GRAPH, solution.lower, solution.upper, tmp_path / "v.txt")
 
 
 # Bit-packed valuations of UMB archives, against packing by hand

@@ -11,12 +11,13 @@ from refusals import refused
 import plumdp as pl
 from plumdp.base.vocabulary import Sets
 from plumdp.cli.options import OPTIONS
+from plumdp.model.events import Events
 
 LEARNERS = (pl.learn, pl.certify)
 KEYWORDS = [
     ("confidence", float, 0.999),
     ("confidence_set", Sets | None, None),
-    ("events", pl.model.Events | None, None),
+    ("events", Events | None, None),
     ("misfit", float, 0.0),
     ("evidence", Mapping[str, tuple[int, int]] | None, None),
 ]

@@ -25,12 +25,12 @@ def mask(imdp, *states):
 
 
 def reach(imdp, direction, *, target=(1,), avoid=(), **options):
-    return pl.Reach(mask(imdp, *target), mask(imdp, *avoid), direction, **options)
+    return pl.model.Reach(mask(imdp, *target), mask(imdp, *avoid), direction, **options)
 
 
 def earn(imdp, direction, choice, *, target=None, **options):
     reward = RewardStructure(None, np.array(choice, dtype=np.float64))
-    return pl.Reward(reward, direction, None if target is None else mask(imdp, *target), **options)
+    return pl.model.Reward(reward, direction, None if target is None else mask(imdp, *target), **options)
 
 
 def brackets(solution, state, value):
@@ -158,7 +158,7 @@ def test_over_few_steps_or_with_a_discount_the_support_is_no_matter(options):
     for _ in range(20):
         case = random_case(rng)
         for direction, nature in SENSES:
-            objective = pl.Reward(case.reward, direction, **options)
+            objective = pl.model.Reward(case.reward, direction, **options)
             unknown = pl.stages.solve(case.imdp, objective, nature=nature)
             known = pl.stages.solve(replace(case.imdp, known_support=True), objective, nature=nature)
             assert known.lower.tolist() == unknown.lower.tolist()

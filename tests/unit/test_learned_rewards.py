@@ -25,6 +25,7 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import planned_moments
 from plumdp.data.seen import SQUARES
 from plumdp.model.readers import storm
+from plumdp.model.readers.storm import read_prism
 
 MACHINE = machine()
 SMALL = one_payment(2, 10)
@@ -319,7 +320,7 @@ def test_counts_keep_their_sums(tmp_path):
 def test_an_environment_gives_values():
     """Of a model they are the means at the point: 5 for slow repairs and 9 for fast ones, if a repair costs 4."""
     env = pl.data.as_env(MACHINE, {"p": 0.6, "repair": 4}, max_steps=50, reward="cost")
-    counts = pl.sample_env(MACHINE, env, 40, rng=1, sampling="trajectories", reward="cost")
+    counts = pl.data.sample_env(MACHINE, env, 40, rng=1, sampling="trajectories", reward="cost")
     slow = counts.visits[MACHINE.graph.action == MACHINE.graph.action_names.index("slow")].sum()
     fast = counts.visits[MACHINE.graph.action == MACHINE.graph.action_names.index("fast")].sum()
     assert counts.rewards[0, 0].sum() == (5 * slow + 9 * fast) * MACHINE.learned_rewards["cost"].per_unit
@@ -327,10 +328,10 @@ def test_an_environment_gives_values():
     pooled = likelihood_table(MACHINE).pool_seen(counts.seen)
     assert pooled.mixed.max() == pytest.approx((slow + fast) * 3 / 16, rel=1e-12)
     with pytest.raises(DataError, match="one learned reward; the model has cost"):
-        pl.sample_env(MACHINE, env, 1, rng=1, reward="steps")
+        pl.data.sample_env(MACHINE, env, 1, rng=1, reward="steps")
     cheap = pl.data.as_env(MACHINE, {"p": 0.6, "repair": 4}, max_steps=50)
     with pytest.raises(DataError, match="episode 0, step 0: the value of cost is 0, and"):
-        pl.sample_env(MACHINE, cheap, 1, rng=1, reward="cost")
+        pl.data.sample_env(MACHINE, cheap, 1, rng=1, reward="cost")
 
 
 # Certificates
@@ -383,7 +384,7 @@ def batch_machine():
         yield "fast", ~over, [(1 - p / 2, after), (p / 2, s)]
         yield "stop", over, [(1, s)]
 
-    return pl.explore_batch(
+    return pl.model.explore_batch(
         step,
         {"x": 0},
         space=pl.ParameterSpace.box({"p": ("0.3", "0.9"), "repair": (2, 10)}),
@@ -414,7 +415,7 @@ endrewards
 
 def prism_machine(folder):
     (folder / "machine.prism").write_text(PRISM_MACHINE, encoding="utf-8")
-    return pl.read_prism(folder / "machine.prism", space=MACHINE.declared_space)
+    return read_prism(folder / "machine.prism", space=MACHINE.declared_space)
 
 
 @pytest.mark.parametrize("make", [lambda _: batch_machine(), prism_machine], ids=["batch", "prism"])
@@ -438,7 +439,7 @@ def test_a_model_on_disk_refuses_rewards_in_parameters(tmp_path):
 
     space = pl.ParameterSpace.unit("pay")
     with pytest.raises(ModelError, match="a reward depends on parameters"):
-        pl.explore_batch(
+        pl.model.explore_batch(
             step, {"x": 0}, space=space, rewards={"cost": lambda s: pay}, store=tmp_path / "m", level=lambda s: s.x
         )
 

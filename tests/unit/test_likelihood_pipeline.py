@@ -23,6 +23,7 @@ from plumdp.cli import app
 from plumdp.data.counts import PilotEnd
 from plumdp.learning.learn import learn
 from plumdp.model.objective import Reward
+from plumdp.model.parametric import RewardStructure
 from plumdp.solver.coupled.bounds import Proof
 from plumdp.solver.problem import SolverStatus
 
@@ -467,7 +468,7 @@ def test_a_search_that_proposes_bad_policies_alone_costs_nothing(monkeypatch):
 
 @pytest.mark.parametrize(("lower", "upper"), [(1.0, np.inf), (np.inf, np.inf)])
 def test_a_candidate_is_worth_a_proof_if_nothing_bounds_the_cost_of_the_one_before(lower, upper):
-    cost = Reward(pl.model.RewardStructure(np.ones(2), None), "min", target=np.array([False, True]))
+    cost = Reward(RewardStructure(np.ones(2), None), "min", target=np.array([False, True]))
     endless = Valuation(np.array([0, 2]), lower, upper, SolverStatus.CONVERGED)
     promising, hopeless = (
         Candidate(np.array([1, 2]), bound, -1.0, np.zeros(1), np.arange(2)) for bound in (-2.0, -np.inf)

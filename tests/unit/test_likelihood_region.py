@@ -18,6 +18,7 @@ from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.space_moments import moments
 from plumdp.region import likelihood_ellipsoid as ellipsoids
 from plumdp.region.build import project
+from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import Ellipsoid, Enclosed
 from plumdp.region.likelihood_region import build_likelihood_region
 from plumdp.region.shapes import Polytope
@@ -137,7 +138,7 @@ def test_regions_have_all_points_of_large_likelihood_within_half_spaces():
                 SQUARE, model.expressions, likelihood_set(table, seen, threshold, rows=sides, offsets=offsets)
             )
             fits = (log_likelihoods(table, seen, GRID) >= threshold) & (offsets >= GRID @ sides.T).all(axis=1)
-            if isinstance(region, pl.stages.Conflict):
+            if isinstance(region, Conflict):
                 assert not fits.any()
                 continue
             assert isinstance(region, Enclosed)
@@ -281,7 +282,7 @@ def test_conflicts_say_which_part_disagrees():
 
     def words(*, threshold=threshold, **cuts):
         region = build_likelihood_region(SQUARE, model.expressions, likelihood_set(table, seen, threshold, **cuts))
-        assert isinstance(region, pl.stages.Conflict)
+        assert isinstance(region, Conflict)
         return str(region)
 
     far = {"rows": [[1.0, 0.0], [0.0, 1.0]], "offsets": [0.3, 0.9], "texts": ("bets on p", "bets on q")}

@@ -11,6 +11,7 @@ import pytest
 import plumdp as pl
 from plumdp import DataError, ModelError
 from plumdp.data import model_from_log, record, table_from_env
+from plumdp.model.question import ask
 from plumdp.reporting.front import front_of
 from plumdp.result.data_file import read_data
 
@@ -101,7 +102,9 @@ class TestWrongInput:
         "make",
         [
             lambda labels: pl.explore(lambda s: {}, {"x": 0}, labels=labels),
-            lambda labels: pl.explore_batch(lambda s: {}, {"x": 0}, space=pl.ParameterSpace.unit("p"), labels=labels),
+            lambda labels: pl.model.explore_batch(
+                lambda s: {}, {"x": 0}, space=pl.ParameterSpace.unit("p"), labels=labels
+            ),
             lambda labels: pl.model.table_model([0], ["go"], [1], initial=0, labels=labels),
         ],
     )
@@ -243,7 +246,7 @@ class TestEnvironments:
         assert set(edges(model)) == expected
         assert [str(f) for f in model.expressions.polynomials] == ["1"]
         assert np.flatnonzero(model.labels["terminal"]).tolist() == sorted(ends)
-        counts = pl.sample_env(model, env, 100, rng=1)
+        counts = pl.data.sample_env(model, env, 100, rng=1)
         assert counts.total > 100
         share = counts.counts[model.graph.successor == 15].sum()
         assert 0 <= share <= 100
@@ -336,7 +339,7 @@ class TestShortCut:
         text, graphs = text.replace("R", 'R{"gain"}'), []
         for many in (10**9, 3):
             monkeypatch.setattr("plumdp.model.memory._MANY", many)
-            graphs.append(pl.model.ask(text, short_cut[0]).model.graph)
+            graphs.append(ask(text, short_cut[0]).model.graph)
         assert graphs[0].fingerprint == graphs[1].fingerprint
 
     def check(self, short_cut, text, expected):
@@ -369,7 +372,7 @@ class TestShortCut:
         assert "at most 0.40" in pl.decide(pl.learn(*short_cut), 'P<=0.01 [ F<=1 "goal" ]').sentence
 
     def test_on_average_any_share_of_steps_may_be_where_the_label_holds(self, short_cut):
-        asked = pl.model.ask('LRAmax=? [ "goal" ]', short_cut[0])
+        asked = ask('LRAmax=? [ "goal" ]', short_cut[0])
         assert asked.objective.terms(asked.model.graph).reward[-3:].tolist() == [0, 0, 1]
 
     def test_what_was_said_of_rewards_is_printed(self, short_cut):

@@ -569,7 +569,7 @@ def two_choices_of_one_name(first, second):
             yield "go", states.x == 0, outcomes
         yield "stay", states.x > 0, [(1, states)]
 
-    return pl.explore_batch(step, {"x": 0}, space=pl.ParameterSpace.unit("p"))
+    return pl.model.explore_batch(step, {"x": 0}, space=pl.ParameterSpace.unit("p"))
 
 
 def test_choices_of_one_name_are_told_apart_by_where_they_lead():

@@ -11,9 +11,11 @@ import plumdp as pl
 from plumdp.cli import app
 from plumdp.data import record
 from plumdp.exchange import write_policy
-from plumdp.model import Question, ask, memory
+from plumdp.model import Question, memory
 from plumdp.model.language.property import parse_property
 from plumdp.model.objective import Reach
+from plumdp.model.parametric import RewardStructure
+from plumdp.model.question import ask
 from plumdp.result.policy_table import read_policy
 from plumdp.solver import by_steps
 from plumdp.solver.coupled import by_steps as coupled_by_steps
@@ -164,8 +166,8 @@ def test_nothing_is_counted_where_no_policy_can_do_better_by_counting(model, tex
 
 
 def test_losses_are_valued_without_memory_and_the_question_says_why(model):
-    paid = pl.model.RewardStructure(None, np.full(model.graph.n_choices, -1.0))
-    asked = ask(pl.Reward(paid, "max", steps=3), model)
+    paid = RewardStructure(None, np.full(model.graph.n_choices, -1.0))
+    asked = ask(pl.model.Reward(paid, "max", steps=3), model)
     assert asked.model is model
     assert asked.forgets == "steps are counted for rewards of at least 0 only, and for discounted ones"
 

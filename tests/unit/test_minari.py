@@ -237,7 +237,7 @@ sys.modules["minari"] = None
 import plumdp as pl
 try:
     pl.data.convert_minari(pl.case_study("betting:5").model, "x-v0", "log.parquet")
-except pl.MissingExtra as error:
+except MissingExtra as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

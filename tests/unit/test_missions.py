@@ -15,10 +15,12 @@ from plumdp.cli import app
 from plumdp.decisions import quantile
 from plumdp.exchange import write_policy
 from plumdp.explaining.audit import audit
-from plumdp.model import Question, ask
+from plumdp.model import Question
 from plumdp.model.language.constraint import cut_model
 from plumdp.model.language.property import parse_property
 from plumdp.model.language.quantile import parse_quantile
+from plumdp.model.parametric import ParametricMDP, RewardStructure
+from plumdp.model.question import ask
 from plumdp.relaxation.intervals import instantiate
 from plumdp.result.policy_table import read_policy
 from plumdp.stages import solve
@@ -188,7 +190,7 @@ def test_ten_goals_stay_small(line):
 
 def test_what_needs_no_memory_is_no_mission(walk):
     for text in ('Pmax=? [ F "site" ]', 'Pmax=? [ (F "site") ]', 'Pmax=? [ G !"site" ]', 'Pmin=? [ X "site" ]'):
-        assert isinstance(parse_property(text, walk), pl.Reach)
+        assert isinstance(parse_property(text, walk), pl.model.Reach)
 
 
 def test_missions_are_refused_by_name_where_there_is_no_memory(walk, counts, certificate):
@@ -217,10 +219,8 @@ def test_a_product_that_is_too_large_is_refused(walk, monkeypatch):
     ],
 )
 def test_costs_that_cannot_be_counted_are_refused(walk, costs, most, problem):
-    paid = pl.model.RewardStructure(None, np.resize(costs, walk.graph.n_choices))
-    model = pl.model.ParametricMDP(
-        **{**{n: getattr(walk, n) for n in walk.__dataclass_fields__}, "rewards": {"r": paid}}
-    )
+    paid = RewardStructure(None, np.resize(costs, walk.graph.n_choices))
+    model = ParametricMDP(**{**{n: getattr(walk, n) for n in walk.__dataclass_fields__}, "rewards": {"r": paid}})
     with pytest.raises(pl.ModelError, match=problem):
         parse_property(f'Pmax=? [ F{{"r"}}<={most} "site" ]', model)
 

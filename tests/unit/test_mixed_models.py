@@ -14,8 +14,9 @@ import plumdp as pl
 from plumdp.data.pilots import moments_of, planned_moments
 from plumdp.decisions import make_witness
 from plumdp.learning.options import default_set
-from plumdp.model import summarise, validate
+from plumdp.model import validate
 from plumdp.model.question import ask
+from plumdp.model.summary import summarise
 from plumdp.model.views import as_parametric, as_table, is_best_as_table, n_unknown, ties_rows
 from plumdp.online import simulator
 from plumdp.reporting.explain_result import explain_result

@@ -13,6 +13,8 @@ import plumdp as pl
 from plumdp.confidence.multinomial import dirichlet, row_bounds, weissman
 from plumdp.confidence.tied_rows import KNOWN, find_tied_rows
 from plumdp.data.counts import TransitionCounts
+from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.region.conflict import Conflict
 from plumdp.region.l1_region import build_l1_region
 
 p, q = pl.parameters("p", "q")
@@ -156,7 +158,7 @@ def full_region(space, bounds):
     for c, (a, b) in enumerate(zip(bounds.first[:-1], bounds.first[1:], strict=True)):
         for members in product((False, True), repeat=b - a):
             chosen = [j for j, is_member in zip(range(a, b), members, strict=True) if is_member]
-            polynomials.append(sum((bounds.outcomes[j] for j in chosen), pl.model.Polynomial(0)))
+            polynomials.append(sum((bounds.outcomes[j] for j in chosen), Polynomial(0)))
             share = bounds.shares[chosen].sum()
             lower.append(share - bounds.radius[c] / 2)
             upper.append(share + bounds.radius[c] / 2)
@@ -171,8 +173,8 @@ def test_cutting_planes_give_the_region_of_all_sets_of_outcomes():
         problem = random_problem(rng)
         bounds = row_bounds(problem.model, random_counts(rng, problem), error=0.5)
         lazy, full = build_l1_region(problem.model.space, bounds), full_region(problem.model.space, bounds)
-        assert isinstance(lazy, pl.stages.Conflict) == isinstance(full, pl.stages.Conflict)
-        if isinstance(lazy, pl.stages.Conflict):
+        assert isinstance(lazy, Conflict) == isinstance(full, Conflict)
+        if isinstance(lazy, Conflict):
             continue
         n_regions += 1
         d = len(lazy.names)
@@ -201,7 +203,7 @@ def test_every_point_within_all_balls_is_in_the_region():
 def test_balls_without_a_common_point_are_a_conflict_that_names_them():
     model = rows_model([p, 1 - p], [p / 2, 1 - p / 2])
     conflict = build_l1_region(model.space, row_bounds(model, counted(model, [4000, 6000, 500, 9500])))
-    assert isinstance(conflict, pl.stages.Conflict)
+    assert isinstance(conflict, Conflict)
     assert "p in [" in str(conflict)
     assert "1/2*p in [" in str(conflict) or "-1/2*p + 1 in [" in str(conflict)
 
@@ -220,5 +222,5 @@ def test_two_coins_are_bounded_by_the_sums_of_their_products():
 def test_balls_of_products_that_no_parameters_meet_are_a_conflict():
     model = rows_model([p, 1 - p], [p * p, 1 - p * p], space=pl.ParameterSpace.unit("p"))
     conflict = build_l1_region(model.space, row_bounds(model, counted(model, [500, 500, 810, 190])))
-    assert isinstance(conflict, pl.stages.Conflict)
+    assert isinstance(conflict, Conflict)
     assert "p^2 in [" in str(conflict)

@@ -12,6 +12,7 @@ from row_models import row_model
 import plumdp as pl
 from plumdp.confidence.observations import independent_groups, observations
 from plumdp.data.counts import TransitionCounts
+from plumdp.model.expressions.polynomial import Polynomial
 
 p, q = pl.parameters("p", "q")
 SQUARE = pl.ParameterSpace.unit("p", "q")
@@ -143,7 +144,7 @@ def test_rows_of_both_kinds_are_counted_together():
 
 def test_three_coins_with_the_pairs_independent_but_not_all_are_one_group():
     """The third tells whether the first two fall alike: with p = q = 1/2 each pair is independent."""
-    half = pl.model.Polynomial(Fraction(1, 2))
+    half = Polynomial(Fraction(1, 2))
     happens = [(True, True, True), (True, False, False), (False, True, False), (False, False, True)]
     assert independent_groups([half / 2] * 4, [half] * 3, happens) == [[0, 1, 2]]
     assert independent_groups([half / 2] * 4, [half] * 2, [kind[:2] for kind in happens]) == [[0], [1]]

@@ -16,6 +16,8 @@ from refusals import refused
 
 import plumdp as pl
 from plumdp.data.observing import self_loops
+from plumdp.data.simulators import gym_environment
+from plumdp.model.events import find_events
 from plumdp.online.state import OnlineState
 from plumdp.solver.layout import SweepLayout
 
@@ -116,7 +118,7 @@ def test_sums_of_products_count_as_events_of_their_own(tmp_path):
     counts = pl.TransitionCounts(study.model.graph, seen, "adaptive")
     options = {"confidence_set": "interval", "relaxation": "rectangular"}
     with_factors = pl.certify(study.model, counts, study.objective, **options)
-    without = pl.certify(study.model, counts, study.objective, events=pl.model.find_events(study.model), **options)
+    without = pl.certify(study.model, counts, study.objective, events=find_events(study.model), **options)
     assert last.bound >= with_factors.bound - 1e-4
     assert with_factors.bound > without.bound + 1e-3
 
@@ -291,14 +293,14 @@ def test_learning_in_gymnasium_is_learning_in_the_sampler_if_the_random_words_ar
 
     sampler = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=7, stop=is_stuck)
     env = with_words_of_the_sampler(pl.data.as_env(study.model, study.true_point, max_steps=7), sampler.plan.key)
-    assert records(pl.data.gym_environment(study.model, env, rng=1)) == records(sampler)
+    assert records(gym_environment(study.model, env, rng=1)) == records(sampler)
 
 
 @pytest.mark.slow
 def test_learning_in_gymnasium_certifies_and_can_be_resumed(study, tmp_path):
     def records(**options):
         env = pl.data.as_env(study.model, study.true_point, max_steps=7)
-        episodes = pl.data.gym_environment(study.model, env, rng=3)
+        episodes = gym_environment(study.model, env, rng=3)
         options |= {"episodes": 300, "exploration": 0.2, "confidence": 0.9}
         return pl.learn_online(study.model, episodes, study.objective, **options)
 
@@ -320,7 +322,7 @@ def test_what_does_not_fit_the_model_is_named_as_it_is_for_counts(study):
     actions = list(study.model.graph.action_names)
     swapped = {name: k for k, name in enumerate(reversed(actions))}
     env = pl.data.as_env(study.model, study.true_point, max_steps=7)
-    episodes = pl.data.gym_environment(study.model, env, rng=1, act=swapped.get)
+    episodes = gym_environment(study.model, env, rng=1, act=swapped.get)
     with pytest.raises(pl.DataError, match=r"^episode \d+, step \d+: state .* led to .*, which is (not one|no state)"):
         final(pl.learn_online(study.model, episodes, study.objective, episodes=50, exploration=1.0))
 

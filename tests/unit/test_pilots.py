@@ -192,7 +192,7 @@ def test_every_source_of_runs_has_seen_the_same_number_of_steps_at_each_moment()
         runs.counts(),
         pl.read_log(model, pd.DataFrame(runs.columns("trajectories")), sampling="trajectories").counts,
         pl.read_log(model, pd.DataFrame(runs.columns()), sampling="trajectories").counts,
-        pl.sample_env(model, pl.data.as_env(model, point, max_steps=3), n_runs, rng=1),
+        pl.data.sample_env(model, pl.data.as_env(model, point, max_steps=3), n_runs, rng=1),
     ]
     for counts in found:
         pilot = counts.pilot

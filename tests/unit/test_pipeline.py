@@ -14,7 +14,9 @@ from plumdp.certifying.pipeline import certify, conclude
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
 from plumdp.confidence.sets import Evidence
 from plumdp.learning.learn import learn, learned_from
+from plumdp.model.events import find_events
 from plumdp.model.objective import Reach, Reward
+from plumdp.model.question import ask
 from plumdp.region.conflict import Conflict
 
 p, q = pl.parameters("p", "q")
@@ -255,7 +257,7 @@ def test_a_bound_over_steps_without_memory_is_one_for_the_policy_that_is_returne
     certificate = certify(model, counts, objective, precision=1e-9, memory=False)
     assert certificate.policy.action(at=0) == "again"
     assert certificate.lower < counting.lower
-    region = learn(model, counts, objectives=[pl.model.ask(objective, model, memory=False)]).region
+    region = learn(model, counts, objectives=[ask(objective, model, memory=False)]).region
     low, high = Fraction(region.lower[1]), Fraction(region.upper[1])
     assert certificate.lower == pytest.approx(float(1 - (1 - low) ** 2), abs=1e-6)
     assert certificate.upper == pytest.approx(float(1 - (1 - high) ** 2), abs=1e-6)
@@ -279,7 +281,7 @@ def test_the_likelihood_and_coupled_bounds_are_the_default():
 
 def test_events_ask_for_intervals():
     model = gamble()
-    given = {"events": pl.model.find_events(model)}
+    given = {"events": find_events(model)}
     counts, named = gamble_counts(model), {"confidence_set": "interval", "relaxation": "coupled"}
     default = certify(model, counts, goal(model), **given)
     assert same(default, certify(model, counts, goal(model), **given, **named))

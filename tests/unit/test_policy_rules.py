@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tiers import TIER, examples, size
 
 import plumdp as pl
+from plumdp.model.graph import Graph
 from plumdp.model.policy import check_policy
 from plumdp.result import policy_rules
 from plumdp.stages import instantiate, solve
@@ -64,9 +65,7 @@ def small_graph(names, action):
     """Return a graph of states with one action each, given the values of x and the numbers of their actions."""
     each = np.arange(len(names) + 1, dtype=np.int32)
     states = {"x": np.array(names, dtype=np.int32)}
-    return pl.model.Graph(
-        each, each, np.zeros(len(names), np.int32), 0, states, np.array(action, np.int32), ("left", "right")
-    )
+    return Graph(each, each, np.zeros(len(names), np.int32), 0, states, np.array(action, np.int32), ("left", "right"))
 
 
 def require_same(policy, tmp_path):

@@ -15,6 +15,7 @@ from shorthand import compare
 from tiers import examples
 
 import plumdp as pl
+from plumdp.model.graph import Graph
 from plumdp.model.policy import check_policy, policy_weights
 
 
@@ -368,7 +369,7 @@ def test_numbers_are_names_of_actions_only_where_actions_are_called_so():
 
 
 def test_names_that_stand_for_several_choices_and_states_that_look_the_same_are_refused():
-    twins = pl.model.Graph(
+    twins = Graph(
         first_choice=np.array([0, 2, 3], dtype=np.int32),
         first_transition=np.arange(4, dtype=np.int32),
         successor=np.zeros(3, dtype=np.int32),

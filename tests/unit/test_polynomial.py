@@ -14,8 +14,7 @@ from refusals import refused
 from strategies import NAMES, expand, fold, numbers, points, trees, write
 
 from plumdp import ModelError, ParameterSpace, parameters
-from plumdp.model import Polynomial
-from plumdp.model.expressions.polynomial import exact
+from plumdp.model.expressions.polynomial import Polynomial, exact
 from plumdp.model.expressions.table import ExpressionTable, terms_of
 
 p, q, r = parameters("p", "q", "r")

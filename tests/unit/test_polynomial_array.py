@@ -16,9 +16,10 @@ from refusals import refused
 from strategies import trees, write
 
 from plumdp import ModelError, parameters
-from plumdp.model import Polynomial, tabulate
+from plumdp.model import tabulate
 from plumdp.model.expressions.arrays import PolynomialArray, constant_array, distinct
 from plumdp.model.expressions.interned import PolynomialTable
+from plumdp.model.expressions.polynomial import Polynomial
 
 p, q = parameters("p", "q")
 INT64, INT32 = np.iinfo(np.int64), np.iinfo(np.int32)

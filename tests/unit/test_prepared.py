@@ -13,6 +13,7 @@ from random_models import model_of, random_bounds, random_case, random_masks, ra
 from tiers import examples, size
 
 import plumdp as pl
+from plumdp.data.counts import Pilot
 from plumdp.model.objective import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
@@ -245,7 +246,7 @@ def counts_of_rings(model, main, pilot):
             counts[is_ring] = 99 * (won + lost) // 2
             counts[is_ring & (after == 3)], counts[is_ring & (after == 4)] = won, lost
         seen.append(counts)
-    return pl.TransitionCounts(graph, seen[0] + seen[1], "adaptive", pl.data.Pilot(seen[1]))
+    return pl.TransitionCounts(graph, seen[0] + seen[1], "adaptive", Pilot(seen[1]))
 
 
 @pytest.mark.parametrize("better", ["A", "B"])

@@ -13,6 +13,7 @@ import pytest
 import plumdp as pl
 from plumdp.base import progress
 from plumdp.base.progress import Output, StatusLine, shown_by_others, tell, working
+from plumdp.reporting.explain_result import explain_result
 
 
 class Board:
@@ -87,8 +88,8 @@ def test_what_takes_long_shows_itself(board):
     assert board.texts[-1] == ""
     assert certificate.status == "certified"
     for function in (
-        *(pl.compare, pl.conclude, pl.decide, pl.learn, pl.read_log, pl.sample_env, pl.check_model),
-        *(pl.advise, pl.explain, pl.explain_result, pl.write_report),
+        *(pl.compare, pl.conclude, pl.decide, pl.learn, pl.read_log, pl.data.sample_env, pl.check_model),
+        *(pl.advise, pl.explain, explain_result, pl.write_report),
     ):
         assert hasattr(function, "__wrapped__"), function.__name__
 

@@ -12,11 +12,14 @@ from refusals import refused
 from tiers import examples
 
 import plumdp as pl
+from plumdp.base.errors import MissingExtra
 from plumdp.case_studies import prism_file
 from plumdp.cli.inputs import load_model
 from plumdp.cli.options import Options
+from plumdp.model.language.property import parse_predicate
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.readers import commands, read
+from plumdp.model.readers.storm import read_prism
 
 
 def read_coin(path, *, constants=None, space=None):
@@ -61,7 +64,7 @@ def test_a_prism_file_may_have_any_of_the_usual_endings(ending, tmp_path):
     path.write_bytes(prism_file("betting").read_bytes())
     pytest.importorskip("stormpy")
     model = pl.read_model(path, constants={"N": 5})
-    assert model.fingerprint == pl.read_prism(prism_file("betting"), constants={"N": 5}).fingerprint
+    assert model.fingerprint == read_prism(prism_file("betting"), constants={"N": 5}).fingerprint
 
 
 @pytest.mark.parametrize(
@@ -222,7 +225,7 @@ def explored(outcomes, initial=None, space=UNIT):
 
 
 def batched(outcomes, where=True, initial=0):
-    return pl.explore_batch(lambda s: [("go", where, outcomes(s))], {"x": initial}, space=UNIT)
+    return pl.model.explore_batch(lambda s: [("go", where, outcomes(s))], {"x": initial}, space=UNIT)
 
 
 def test_a_broken_python_model_is_refused_with_its_reason():
@@ -239,7 +242,7 @@ def test_a_broken_prism_model_is_refused_with_its_reason(tmp_path, monkeypatch):
 
     def read(text, **options):
         Path("model.prism").write_text(text, encoding="utf-8")
-        pl.read_prism("model.prism", **options)
+        read_prism("model.prism", **options)
 
     refused("models:prism", globals(), read=read)
 
@@ -247,15 +250,15 @@ def test_a_broken_prism_model_is_refused_with_its_reason(tmp_path, monkeypatch):
 def test_a_missing_file_is_named():
     pytest.importorskip("stormpy")
     with pytest.raises(pl.ModelError, match=r"^nowhere\.prism: there is no such file$"):
-        pl.read_prism("nowhere.prism")
+        read_prism("nowhere.prism")
 
 
 def test_without_storm_the_extra_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(__import__("sys").modules, "stormpy", None)
     path = tmp_path / "model.prism"
     path.write_text(HEAD + MODULE, encoding="utf-8")
-    with pytest.raises(pl.MissingExtra) as caught:
-        pl.read_prism(path)
+    with pytest.raises(MissingExtra) as caught:
+        read_prism(path)
     assert str(caught.value) == "reading PRISM and JANI files needs Storm: pip install 'plumdp[storm]'"
 
 
@@ -295,7 +298,7 @@ PROPERTIES = {
 
 @pytest.mark.parametrize("text", PREDICATES, ids=lambda text: text[:20])
 def test_hostile_predicates_are_refused_with_a_short_reason(text):
-    for parse, asked in ((pl.model.parse_predicate, text), (pl.parse_property, f"Pmax=? [ F {text} ]")):
+    for parse, asked in ((parse_predicate, text), (pl.parse_property, f"Pmax=? [ F {text} ]")):
         with pytest.raises(pl.ModelError) as caught:
             parse(asked, MODEL)
         assert PREDICATES[text] in str(caught.value)
@@ -310,9 +313,7 @@ def test_hostile_properties_are_refused_with_a_reason(text):
 
 
 def test_large_powers_of_one_and_of_small_numbers_are_no_problem():
-    assert pl.model.parse_predicate(
-        "pow(1, 1000000000) = 1 & pow(0, 1000000000) = 0 & pow(2, 1000) > money", MODEL
-    ).all()
+    assert parse_predicate("pow(1, 1000000000) = 1 & pow(0, 1000000000) = 0 & pow(2, 1000) > money", MODEL).all()
 
 
 WORDS = re.split(
@@ -328,12 +329,12 @@ WORDS = re.split(
 @example("x\ud800")
 def test_only_a_model_error_comes_out_of_any_text(text):
     for parse, asked in (
-        (pl.model.parse_predicate, text),
+        (parse_predicate, text),
         (pl.parse_property, text),
         (pl.parse_property, f"Pmax=?[F {text}]"),
     ):
         with suppress(pl.ModelError):
-            assert isinstance(parse(asked, MODEL), np.ndarray | pl.Reach | pl.Reward | Mission)
+            assert isinstance(parse(asked, MODEL), np.ndarray | pl.model.Reach | pl.model.Reward | Mission)
 
 
 GOOD = """mdp
@@ -370,7 +371,7 @@ def test_files_that_are_no_models_are_refused_by_name(case, tmp_path):
     name, content, message = FILES[case]
     (tmp_path / name).write_bytes(content)
     with pytest.raises(pl.ModelError) as caught:
-        pl.read_prism(tmp_path / name)
+        read_prism(tmp_path / name)
     assert str(caught.value) == f"{tmp_path / name}: {message}"
 
 
@@ -379,7 +380,7 @@ def test_a_constant_beyond_32_bits_is_refused(tmp_path):
     path = tmp_path / "m.prism"
     path.write_text(GOOD.replace("N = 2", "N"))
     with pytest.raises(pl.ModelError, match=r"the constant N leaves the range of 32-bit integers$"):
-        pl.read_prism(path, constants={"N": "1e30"})
+        read_prism(path, constants={"N": "1e30"})
 
 
 TOO_LARGE = {

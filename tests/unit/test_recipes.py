@@ -24,7 +24,8 @@ from plumdp.learning.methods import SETS
 from plumdp.model.objective import Reach
 from plumdp.model.readers import read
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.relaxation.relax import seen_from
+from plumdp.relaxation.relax import expression_wise, rectangular, seen_from
+from plumdp.reporting.explain_result import explain_result
 from plumdp.solver.nature import loops_for
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import TO_GAME
@@ -81,7 +82,7 @@ def test_a_confidence_set_is_one_file_and_one_entry(everything, tmp_path, study,
         assert found.lower <= 0.467866 <= found.upper
         assert found.parameters["t1"] == pytest.approx((0, 1), abs=1e-9)
     found.save(tmp_path / "result", model=study.model, counts=counts)
-    again, findings = pl.explain_result(tmp_path / "result")
+    again, findings = explain_result(tmp_path / "result")
     assert (again.confidence_set, again.lower, again.upper) == ("no data used", found.lower, found.upper)
     assert findings == explain(study.model, counts, found)
     assert [rung.relaxation for rung in findings.ladder][-1] == "coupled"
@@ -148,8 +149,8 @@ def test_a_nature_is_one_file_and_its_registration(tmp_path, study):
     loops_for.register(new.RowBox, new.loops)
     inner = pl.stages.build_region(study.model.space, [], [], [])
     region = new.Box(inner.names, inner.lower, inner.upper, inner)
-    by_new = pl.stages.solve(pl.stages.rectangular(study.model, region), study.objective)
-    by_intervals = pl.stages.solve(pl.stages.expression_wise(study.model, inner), study.objective)
+    by_new = pl.stages.solve(rectangular(study.model, region), study.objective)
+    by_intervals = pl.stages.solve(expression_wise(study.model, inner), study.objective)
     assert (by_new.lower == by_intervals.lower).all()
     with pytest.raises(TypeError, match="nature cannot pick from int: register loops for it in solver/nature"):
         loops_for(3, 1, 1, 0)
@@ -307,7 +308,7 @@ def test_an_objective_is_one_file(prize, direction, nature, value):
     """The first choice leads to prizes 2 and 8, each with 0.4 to 0.6: 4.4 to 5.6. The second one never ends."""
     transitions = [1, 2, 3, 1, 2, 3]
     lower, upper = [0.4, 0.4, 1, 1, 1, 1], [0.6, 0.6, 1, 1, 1, 1]
-    imdp = pl.stages.IntervalMDP.from_arrays([0, 2, 3, 4, 5], [0, 2, 3, 4, 5, 6], transitions, lower, upper)
+    imdp = IntervalMDP.from_arrays([0, 2, 3, 4, 5], [0, 2, 3, 4, 5, 6], transitions, lower, upper)
     found = pl.stages.solve(imdp, prize(np.array([0.0, 2.0, 8.0, 0.0]), direction), nature=nature)
     assert found.lower[0] <= value <= found.upper[0]
     assert found.upper[0] - found.lower[0] < 1e-12
@@ -322,7 +323,7 @@ def test_a_new_objective_has_certificates(prize, study, relaxation):
     """Equal prizes of 3 are worth three times the probability to come to one of them."""
     counts = pl.simulate(study.model, study.true_point, 1000, rng=1, max_steps=7)
     options = {"relaxation": relaxation, "policy": study.model.graph.first_choice[:-1]}
-    reach = pl.Reach(study.model.labels["goal"], np.zeros_like(study.model.labels["goal"]), "max")
+    reach = pl.model.Reach(study.model.labels["goal"], np.zeros_like(study.model.labels["goal"]), "max")
     by_chance = pl.certify(study.model, counts, reach, **options)
     by_prize = pl.certify(study.model, counts, prize(3.0 * reach.target, "max"), **options)
     assert by_prize.status == by_chance.status == "certified"
@@ -339,7 +340,7 @@ def test_a_certificate_of_a_new_objective_is_explained_saved_and_reported(prize,
     findings = pl.explain(learned, found)
     assert findings.ladder[-1] == found.rung
     found.save(tmp_path / "result", findings, model=study.model, counts=counts)
-    pl.write_report(*pl.explain_result(tmp_path / "result"), tmp_path / "report.html")
+    pl.write_report(*explain_result(tmp_path / "result"), tmp_path / "report.html")
     page = unescape((tmp_path / "report.html").read_text(encoding="utf-8")).replace("\N{NO-BREAK SPACE}", " ")
     assert found.headline in page
     with pytest.raises(pl.DataError, match="what was asked has no text, so that it cannot be learned again from model"):
@@ -347,7 +348,7 @@ def test_a_certificate_of_a_new_objective_is_explained_saved_and_reported(prize,
 
 
 def test_a_new_objective_refuses_what_it_cannot_do(prize):
-    imdp = pl.stages.IntervalMDP.from_arrays([0, 1, 2], [0, 2, 3], [0, 1, 1], [0, 0, 1], [1, 1, 1], known_support=True)
+    imdp = IntervalMDP.from_arrays([0, 1, 2], [0, 2, 3], [0, 1, 1], [0, 0, 1], [1, 1, 1], known_support=True)
     with pytest.raises(pl.ModelError, match="prizes of several values cannot be solved with known support"):
         pl.stages.solve(imdp, prize(np.array([0.0, 2.0]), "max"))
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import plumdp as pl
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region import vertices
 from plumdp.region.build import build_region, project
@@ -95,7 +96,7 @@ def test_a_known_parameter_and_one_of_another_size_are_no_trouble():
 
 
 def test_a_model_without_parameters_has_a_region_of_one_point():
-    table = ExpressionTable.build([pl.model.Polynomial(Fraction(1, 3)), pl.model.Polynomial(1)], ())
+    table = ExpressionTable.build([Polynomial(Fraction(1, 3)), Polynomial(1)], ())
     region = region_of(pl.ParameterSpace.box({}), table, [0.2, 0.9], [0.5, 1])
     assert region.minimise(np.zeros((2, 0))).tolist() == [0, 0]
     lower, upper = project(region, table)
@@ -105,9 +106,7 @@ def test_a_model_without_parameters_has_a_region_of_one_point():
 
 
 def test_constants_project_to_themselves():
-    lower, upper = project(
-        triangle(), ExpressionTable.build([pl.model.Polynomial(1), pl.model.Polynomial("3/4"), P], ("p", "q"))
-    )
+    lower, upper = project(triangle(), ExpressionTable.build([Polynomial(1), Polynomial("3/4"), P], ("p", "q")))
     assert lower[:2].tolist() == upper[:2].tolist() == [1, 0.75]
 
 
@@ -153,7 +152,7 @@ def test_points_that_exclude_each_other_cannot_be_stretched():
 @pytest.mark.parametrize("space", [pl.ParameterSpace.box({}), UNIT])
 def test_a_constant_outside_its_interval_is_a_conflict(space):
     """1/3 is 7/60 off the middle of [0.4, 0.5], which is 7/3 half widths."""
-    conflict = conflict_of(space, [pl.model.Polynomial(Fraction(1, 3))], [0.4], [0.5])
+    conflict = conflict_of(space, [Polynomial(Fraction(1, 3))], [0.4], [0.5])
     assert conflict.expressions == (0,)
     assert conflict.stretch == pytest.approx(7 / 3)
 

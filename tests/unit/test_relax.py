@@ -15,6 +15,7 @@ from refusals import refused
 
 import plumdp as pl
 from plumdp.confidence.bounds import expression_bounds
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.region.build import build_region
 from plumdp.region.shapes import Box
 from plumdp.relaxation.intervals import IntervalMDP, check_rows
@@ -102,10 +103,10 @@ def test_known_probabilities_are_rounded_outward_by_one_float(model, region):
         expression_wise(model, region),
         rectangular(model, region),
     ):
-        f = model.expressions.polynomials.index(pl.model.Polynomial(THIRD))
+        f = model.expressions.polynomials.index(Polynomial(THIRD))
         assert Fraction(imdp.lower[f]) < THIRD < Fraction(imdp.upper[f])
         assert imdp.upper[f] == np.nextafter(imdp.lower[f], 1)
-        one = model.expressions.polynomials.index(pl.model.Polynomial(1))
+        one = model.expressions.polynomials.index(Polynomial(1))
         assert imdp.lower[one] == imdp.upper[one] == 1
 
 

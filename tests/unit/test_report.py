@@ -12,6 +12,8 @@ from shorthand import check_model
 
 import plumdp as pl
 from plumdp.data.report import KINDS as KINDS_OF_ROWS
+from plumdp.data.report import IngestionReport
+from plumdp.reporting.explain_result import explain_result
 from plumdp.reporting.page import render
 from plumdp.result.certificate import Status, outward
 from plumdp.result.findings import Findings
@@ -280,7 +282,7 @@ def test_a_saved_result_has_the_same_report_with_and_without_findings(
     certificate, findings = certified_and_found
     model, counts, _ = problem
     certificate.save(tmp_path / "result", findings if is_explained else None, model=model, counts=counts)
-    pl.write_report(*pl.explain_result(tmp_path / "result"), tmp_path / "report.html")
+    pl.write_report(*explain_result(tmp_path / "result"), tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == pages["certified"]
     assert sorted(file.name for file in tmp_path.iterdir()) == ["report.html", "result"]
 
@@ -319,7 +321,7 @@ def test_notebooks_show_the_claim_the_bounds_and_the_facts(certified):
 
 
 def test_notebooks_draw_no_bounds_where_none_are_claimed(certified, contradicted):
-    report = pl.data.IngestionReport("transitions", dict.fromkeys(KINDS_OF_ROWS, 0) | {"impossible transition": 1}, {})
+    report = IngestionReport("transitions", dict.fromkeys(KINDS_OF_ROWS, 0) | {"impossible transition": 1}, {})
     refused = replace(certified, data_quality=replace(certified.data_quality, report=report))
     assert "<svg" not in refused._repr_html_()
     assert "<svg" in contradicted._repr_html_()  # on the graph alone, as its headline says

@@ -12,6 +12,7 @@ from shorthand import compare, explain
 
 import plumdp as pl
 from plumdp.data.report import KINDS, IngestionReport
+from plumdp.reporting.explain_result import explain_result
 from plumdp.reporting.read import read_findings
 from plumdp.result.folder import write_results
 
@@ -274,7 +275,7 @@ def test_findings_with_right_hashes_and_wrong_values_are_refused_in_words(folder
     (folder / "findings.json").write_text(json.dumps(changed(found, path, value)))
     seal(folder, json.loads((folder / "certificate.json").read_text()))
     with pytest.raises(pl.DataError) as caught:
-        pl.explain_result(folder)
+        explain_result(folder)
     assert str(caught.value) == f"{folder}/findings.json is not what plumdp writes: {message}"
 
 

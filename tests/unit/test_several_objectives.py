@@ -12,6 +12,7 @@ from shorthand import certify_all
 import plumdp as pl
 from plumdp.confidence.likelihood import likelihood_set
 from plumdp.learning.directions import value_directions
+from plumdp.model.question import ask
 
 P, Q = pl.parameters("p", "q")
 POINT = {"p": Fraction(1, 2), "q": Fraction(1, 3)}
@@ -71,7 +72,7 @@ def test_each_objective_has_an_equal_part_of_the_error_of_half_spaces():
     error, sides = learned.budget.error_of_set(1 - confidence), found.bets.sides
     assert {(side.direction, side.sign) for side in sides} == {*product(range(3), (1, -1))}
     for number, text in enumerate(TEXTS):
-        same = value_directions([pl.model.ask(text, MODEL)], {})
+        same = value_directions([ask(text, MODEL)], {})
         alone = half_spaces_of(likelihood_set(MODEL, COUNTS, error=error / 3, directions=same))
         its = [i for i, side in enumerate(sides) if side.direction == number]
         assert found.rows[its] == pytest.approx(alone.rows, rel=1e-9)

@@ -30,11 +30,11 @@ def mask(n, *members):
 
 
 def reach(n, *target, direction="max", **options):
-    return pl.Reach(mask(n, *target), mask(n), direction, **options)
+    return pl.model.Reach(mask(n, *target), mask(n), direction, **options)
 
 
 def steps(n, *target, direction="min"):
-    return pl.Reward(RewardStructure(np.ones(n), None), direction, target=mask(n, *target))
+    return pl.model.Reward(RewardStructure(np.ones(n), None), direction, target=mask(n, *target))
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_drawn_policy_is_the_mean_of_its_choices_within_two_steps(fork):
 def test_a_drawn_policy_earns_state_and_choice_rewards(fork):
     """Each round costs 1, waiting 2 more; a round goes with 1/4: four rounds, three of them waiting: 4 + 3 * 2 = 10."""
     reward = RewardStructure(np.array([1.0, 0, 0]), np.array([0, 2.0, 0, 0]))
-    solution = pl.stages.evaluate(fork, [0.25, 0.75, 1.0, 1.0], pl.Reward(reward, "min", target=mask(3, 1, 2)))
+    solution = pl.stages.evaluate(fork, [0.25, 0.75, 1.0, 1.0], pl.model.Reward(reward, "min", target=mask(3, 1, 2)))
     assert solution.lower[0] <= 10 <= solution.upper[0] <= 10 * (1 + 1e-6)
 
 
@@ -106,7 +106,7 @@ def test_an_end_component_does_not_hold_its_upper_bound_up():
         [1, 0.4, 0.12, 0.13, 0.3, 0.24, 0.16, 0.2, 1, 0.28, 0.57, 0.24, 0.25],
         [1, 1, 0.48, 0.53, 0.57, 0.55, 0.78, 0.39, 1, 0.6, 0.69, 0.53, 0.84],
     )
-    solution = pl.stages.solve(imdp, pl.Reach(mask(6, 3), mask(6, 0), "max"), nature="optimistic")
+    solution = pl.stages.solve(imdp, pl.model.Reach(mask(6, 3), mask(6, 0), "max"), nature="optimistic")
     assert solution.status == "converged"
     assert solution.lower[1] <= 0.88 <= solution.upper[1]
 
@@ -129,12 +129,12 @@ def rounded():
 @pytest.mark.parametrize("direction", ["max", "min"])
 def test_what_rounding_leaves_out_of_a_row_leads_nowhere(rounded, direction, nature):
     """No target is never reached; the reward 1 of state 0 is earned once; the target 1 is missed with 0.3."""
-    never = pl.stages.solve(rounded, pl.Reach(mask(4), mask(4), direction), nature=nature)
+    never = pl.stages.solve(rounded, pl.model.Reach(mask(4), mask(4), direction), nature=nature)
     assert never.upper.tolist() == [0, 0, 0, 0]
     once = RewardStructure(np.array([1.0, 0, 0, 0]), None)
-    total = pl.stages.solve(rounded, pl.Reward(once, direction), nature=nature)
+    total = pl.stages.solve(rounded, pl.model.Reward(once, direction), nature=nature)
     assert total.lower[0] <= 1 <= total.upper[0] <= 1 + 1e-6
-    until = pl.stages.solve(rounded, pl.Reward(once, direction, target=mask(4, 1)), nature=nature)
+    until = pl.stages.solve(rounded, pl.model.Reward(once, direction, target=mask(4, 1)), nature=nature)
     assert until.lower.tolist() == [np.inf, 0, np.inf, np.inf]
 
 
@@ -263,7 +263,8 @@ def test_only_true_bounds_can_be_proved(walk, objective, share):
     for side in (-1.0, 1.0):
         board = lay_out(make_game(walk, objective, "robust"))
         low, high = board.known.copy(), board.known.copy()
-        low[: board.n_undecided], high[: board.n_undecided] = 0.0, 1.0 if isinstance(objective, pl.Reach) else np.inf
+        low[: board.n_undecided] = 0.0
+        high[: board.n_undecided] = 1.0 if isinstance(objective, pl.model.Reach) else np.inf
         ((start, end, _),) = board.parts
         component = Component(board, start, end, low, high, board.first_row.copy(), high[0])
         exact = (value.lower if side < 0 else value.upper)[board.state][start:end]

@@ -17,7 +17,7 @@ import plumdp as pl
 from plumdp import ParameterSpace, parameters
 from plumdp.confidence import space_moments
 from plumdp.confidence.space_moments import _analytic_centre, is_nonnegative, moments
-from plumdp.model import Polynomial
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.space import float_above, float_below, independent_blocks
 
 NAMES = ("b", "c", "a")  # not in alphabetical order

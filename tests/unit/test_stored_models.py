@@ -13,9 +13,12 @@ import plumdp as pl
 from plumdp.case_studies import aircraft, betting
 from plumdp.data.counts import TransitionCounts
 from plumdp.model import explore_levels, growing_files
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import offset_type
 from plumdp.model.growing_files import GrowingFile
 from plumdp.model.levels import is_mapped
+from plumdp.model.parametric import RewardStructure
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import by_levels
 
 
@@ -36,9 +39,9 @@ def layered(folder, *, n_levels=12, width=40, seed=1):
         [p * Fraction(1, 2), q * Fraction(1, 3), 1 - p * Fraction(1, 2) - q * Fraction(1, 3)],
         [p * Fraction(1, 4), p * Fraction(1, 4), 1 - p * Fraction(1, 2)],
         [q, 1 - q],
-        [Fraction(1, 5), q * Fraction(4, 5), Fraction(4, 5) - q * Fraction(4, 5), pl.model.Polynomial(0)],
+        [Fraction(1, 5), q * Fraction(4, 5), Fraction(4, 5) - q * Fraction(4, 5), Polynomial(0)],
         [p / 6, p / 6, q / 6, q / 6, Fraction(2, 3) - p / 3, Fraction(1, 3) - q / 3],
-        [pl.model.Polynomial(1)],
+        [Polynomial(1)],
     ]
     first = rng.integers(0, width, (n_levels, width, len(rows)))
 
@@ -52,7 +55,7 @@ def layered(folder, *, n_levels=12, width=40, seed=1):
         for name in ("stop", "rest"):
             yield name, ends, [(1, s)]
 
-    return pl.explore_batch(
+    return pl.model.explore_batch(
         step,
         Place(0, 0, False),
         space=pl.ParameterSpace.unit("p", "q"),
@@ -227,7 +230,7 @@ def test_transitions_that_nature_may_drop_are_bounded_as_in_memory(both):
 
 def _anything(model):
     n = len(model.expressions)
-    return pl.stages.IntervalMDP(model.graph, model.expression, np.zeros(n), np.ones(n))
+    return IntervalMDP(model.graph, model.expression, np.zeros(n), np.ones(n))
 
 
 @pytest.mark.slow
@@ -330,7 +333,7 @@ STEPS = {
 @pytest.mark.parametrize("message", STEPS)
 def test_what_is_not_layered_is_refused(tmp_path, message):
     with pytest.raises(pl.ModelError, match=message):
-        pl.explore_batch(
+        pl.model.explore_batch(
             STEPS[message],
             {"level": 0, "place": 0},
             space=pl.ParameterSpace.unit("p"),
@@ -343,9 +346,9 @@ def test_a_store_needs_levels_and_an_empty_folder(tmp_path):
     (tmp_path / "file").write_text("")
     options = {"space": pl.ParameterSpace.unit("p"), "store": tmp_path}
     with pytest.raises(pl.ModelError, match="store needs level"):
-        pl.explore_batch(STEPS["no choice is possible"], {"level": 0}, **options)
+        pl.model.explore_batch(STEPS["no choice is possible"], {"level": 0}, **options)
     with pytest.raises(pl.ModelError, match="the folder is not empty"):
-        pl.explore_batch(STEPS["no choice is possible"], {"level": 0}, level=lambda s: s.level, **options)
+        pl.model.explore_batch(STEPS["no choice is possible"], {"level": 0}, level=lambda s: s.level, **options)
 
 
 def test_what_cannot_be_asked_of_a_stored_model_is_refused(tmp_path):
@@ -373,7 +376,7 @@ def test_relaxations_of_a_stored_model_are_compared_as_far_as_they_go(tmp_path):
 
 def test_rewards_forever_in_a_state_that_stays_are_refused(tmp_path):
     model = layered(tmp_path / "model", n_levels=4, width=20)
-    always = pl.Reward(pl.model.RewardStructure(np.ones(model.graph.n_states), None), "max")
+    always = pl.model.Reward(RewardStructure(np.ones(model.graph.n_states), None), "max")
     with pytest.raises(pl.ModelError, match="ask for rewards until a target"):
         pl.stages.solve(pl.stages.instantiate(model, {"p": "0.3", "q": "0.6"}), always)
 

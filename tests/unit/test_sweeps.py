@@ -6,6 +6,7 @@ from numba import njit
 
 import plumdp as pl
 from plumdp.base.prefetch import prefetch
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.nature import Rows, interval
 from plumdp.solver.prepared import prepare
 
@@ -64,9 +65,7 @@ def test_layouts_of_one_game_keep_masses_apart():
     study = pl.case_study("engagement:10")
     truth = pl.stages.instantiate(study.model, study.true_point)
     wide = [
-        pl.stages.IntervalMDP(
-            truth.graph, truth.expression, np.maximum(truth.lower - w, 0.01), np.minimum(truth.upper + w, 1)
-        )
+        IntervalMDP(truth.graph, truth.expression, np.maximum(truth.lower - w, 0.01), np.minimum(truth.upper + w, 1))
         for w in (0.01, 0.05)
     ]
     prepared = prepare(wide[0], study.objective)

@@ -16,6 +16,8 @@ from plumdp.base.errors import DataError
 from plumdp.certifying import pipeline
 from plumdp.data.duckdb_tables import connect
 from plumdp.data.simulate import _n_workers
+from plumdp.model.parametric import RewardStructure
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import layout
 from plumdp.solver.evaluate import evaluate_all
 
@@ -47,18 +49,20 @@ def random_model(rng, n_states=40, *, is_acyclic):
             upper += list(np.minimum(middle + width, 1))
             first.append(len(successor))
         first_choice.append(len(first) - 1)
-    return pl.stages.IntervalMDP.from_arrays(first_choice, first, successor, np.array(lower), np.array(upper))
+    return IntervalMDP.from_arrays(first_choice, first, successor, np.array(lower), np.array(upper))
 
 
 def objectives_of(imdp, rng):
     """Yield reachability, also within some steps, and rewards, until an end and discounted."""
     is_last = np.arange(imdp.graph.n_states) == imdp.graph.n_states - 1
-    costs = pl.model.RewardStructure(rng.choice([0.0, 1.0, 2.5], imdp.graph.n_states), None)
+    costs = RewardStructure(rng.choice([0.0, 1.0, 2.5], imdp.graph.n_states), None)
     for direction in ("max", "min"):
-        yield pl.Reach(is_last, np.zeros_like(is_last), direction)
-        yield pl.Reach(is_last, np.zeros_like(is_last), direction, steps=(0, 7))
-        yield pl.Reward(costs, direction, discount=0.9)
-        yield pl.Reward(costs, direction, target=is_last | (np.arange(imdp.graph.n_states) == imdp.graph.n_states - 2))
+        yield pl.model.Reach(is_last, np.zeros_like(is_last), direction)
+        yield pl.model.Reach(is_last, np.zeros_like(is_last), direction, steps=(0, 7))
+        yield pl.model.Reward(costs, direction, discount=0.9)
+        yield pl.model.Reward(
+            costs, direction, target=is_last | (np.arange(imdp.graph.n_states) == imdp.graph.n_states - 2)
+        )
 
 
 def bits(solution):

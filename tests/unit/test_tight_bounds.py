@@ -12,17 +12,19 @@ from random_models import model_of
 
 import plumdp as pl
 from plumdp.model.objective import Reward
+from plumdp.model.parametric import RewardStructure
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import by_sweeps, policy_iteration
 from plumdp.solver.solve import solve
 
 
-def ruin(n: int, up: float) -> tuple[pl.stages.IntervalMDP, np.ndarray]:
+def ruin(n: int, up: float) -> tuple[IntervalMDP, np.ndarray]:
     """Return a gambler's ruin on 0 to n: one up with a probability, else one down, until either end."""
     level = np.arange(n + 1)
     is_end = (level == 0) | (level == n)
     successor = np.where(is_end[:, None], level[:, None], np.stack([level - 1, level + 1], axis=1))
     probability = np.tile([1 - up, up], n + 1)
-    mdp = pl.stages.IntervalMDP.from_arrays(
+    mdp = IntervalMDP.from_arrays(
         [*level.tolist(), n + 1], 2 * np.arange(n + 2), successor.ravel(), probability, probability
     )
     return mdp, is_end
@@ -33,8 +35,8 @@ def ruin(n: int, up: float) -> tuple[pl.stages.IntervalMDP, np.ndarray]:
 def test_the_duration_of_a_fair_game_is_known_to_nine_digits(n, precision):
     """By hand: k (n - k) steps from k, for a fair coin (Feller, volume 1, XIV.3)."""
     mdp, is_end = ruin(n, 0.5)
-    cost = pl.model.RewardStructure((~is_end).astype(np.float64), None)
-    solution = solve(mdp, pl.Reward(cost, "min", target=is_end), precision=precision)
+    cost = RewardStructure((~is_end).astype(np.float64), None)
+    solution = solve(mdp, pl.model.Reward(cost, "min", target=is_end), precision=precision)
     expected = np.arange(n + 1.0) * (n - np.arange(n + 1.0))
     assert (solution.lower <= expected).all()
     assert (solution.upper >= expected).all()
@@ -48,10 +50,8 @@ def test_where_runs_are_too_long_for_floats_lower_bounds_grow_beyond_the_number_
     successor = np.stack([np.maximum(level - 1, 0), np.minimum(level + 1, n)], axis=1)
     successor[n] = n
     probability = np.tile([0.9, 0.1], n + 1)
-    mdp = pl.stages.IntervalMDP.from_arrays(
-        np.arange(n + 2), 2 * np.arange(n + 2), successor.ravel(), probability, probability
-    )
-    objective = pl.Reward(pl.model.RewardStructure((level < n).astype(np.float64), None), "min", target=level == n)
+    mdp = IntervalMDP.from_arrays(np.arange(n + 2), 2 * np.arange(n + 2), successor.ravel(), probability, probability)
+    objective = pl.model.Reward(RewardStructure((level < n).astype(np.float64), None), "min", target=level == n)
     solution = solve(mdp, objective)
     assert 1e8 < solution.lower[0] < 9.0 ** (n - 1)
     assert solution.sweeps < 20_000
@@ -69,8 +69,8 @@ def test_policy_iteration_goes_on_as_long_as_it_improves():
 def test_values_that_are_equal_stay_equal_where_the_agent_may_go_round_for_nothing():
     """By hand: 7/4 for each of 20 tries of the last state; rows without reward lead from each state to the others."""
     loop = [[(1, 1.0, 1.0)]], [[(2, 0.05, 0.7), (1, 0.6, 1.0)], [(1, 0.0, 0.6875), (0, 0.0, 0.6875)]], [[(2, 1.0, 1.0)]]
-    cost = pl.model.RewardStructure(None, np.array([0.0, 1.75, 0.0, 0.0]))
-    solution = solve(model_of(loop), pl.Reward(cost, "min", target=np.arange(3) == 2), nature="robust")
+    cost = RewardStructure(None, np.array([0.0, 1.75, 0.0, 0.0]))
+    solution = solve(model_of(loop), pl.model.Reward(cost, "min", target=np.arange(3) == 2), nature="robust")
     assert solution.status == "converged"
     assert np.abs(solution.lower - [35, 35, 0]).max() < 1e-9
     assert np.abs(solution.upper - [35, 35, 0]).max() < 1e-9
@@ -79,7 +79,7 @@ def test_values_that_are_equal_stay_equal_where_the_agent_may_go_round_for_nothi
 # Long chains in which two ways out compete
 
 
-def two_ways(n_levels: int, up_cost: float) -> tuple[pl.stages.IntervalMDP, pl.Reward]:
+def two_ways(n_levels: int, up_cost: float) -> tuple[IntervalMDP, pl.model.Reward]:
     """Return a line of levels with both ends as targets: one choice steps down, for 1, the other one up.
 
     A step succeeds with probability 1/2 and else stays, so that it takes two tries on average.
@@ -91,15 +91,15 @@ def two_ways(n_levels: int, up_cost: float) -> tuple[pl.stages.IntervalMDP, pl.R
     state = np.repeat(level, n_choices)
     is_up = np.concatenate([[False], state[1:] == state[:-1]])
     target = np.where(is_end[state], state, state + np.where(is_up, 1, -1))
-    mdp = pl.stages.IntervalMDP.from_arrays(
+    mdp = IntervalMDP.from_arrays(
         first_choice,
         2 * np.arange(len(state) + 1),
         np.stack([target, state], axis=1).ravel(),
         np.full(2 * len(state), 0.5),
         np.full(2 * len(state), 0.5),
     )
-    cost = pl.model.RewardStructure(None, np.where(is_end[state], 0.0, np.where(is_up, up_cost, 1.0)))
-    return mdp, pl.Reward(cost, "min", target=is_end)
+    cost = RewardStructure(None, np.where(is_end[state], 0.0, np.where(is_up, up_cost, 1.0)))
+    return mdp, pl.model.Reward(cost, "min", target=is_end)
 
 
 @pytest.mark.slow
@@ -178,7 +178,7 @@ def test_bounds_meet_those_of_value_iteration_also_if_rewards_are_negative(monke
     for seed in SEEDS[:20]:
         imdp, objective, nature = discounted(seed, "0.95")
         paid = objective.reward.choice - 2.0
-        objective = Reward(pl.model.RewardStructure(None, paid), objective.direction, discount=objective.discount)
+        objective = Reward(RewardStructure(None, paid), objective.direction, discount=objective.discount)
         found = pl.stages.solve(imdp, objective, nature=nature)
         with monkeypatch.context() as patch:
             patch.setattr(by_sweeps, "_PATIENCE", 10**9)
@@ -202,10 +202,10 @@ def test_equations_whose_factorisation_fills_up_are_left_to_sweeps(monkeypatch):
     monkeypatch.setattr(by_sweeps, "solve_chain", lambda chain: pytest.fail("equations were solved"))
     rng, n = np.random.default_rng(1), 3_000
     probability = np.tile([0.5, 0.25, 0.25], n)
-    imdp = pl.stages.IntervalMDP.from_arrays(
+    imdp = IntervalMDP.from_arrays(
         np.arange(n + 1), np.arange(0, 3 * n + 1, 3), rng.integers(0, n, 3 * n), probability - 0.05, probability + 0.05
     )
-    objective = pl.Reward(pl.model.RewardStructure(rng.random(n), None), "max", discount=Fraction("0.99"))
+    objective = pl.model.Reward(RewardStructure(rng.random(n), None), "max", discount=Fraction("0.99"))
     solution = pl.stages.solve(imdp, objective)
     assert solution.status == "converged"
     assert solution.sweeps > 100

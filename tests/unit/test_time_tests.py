@@ -17,10 +17,11 @@ from plumdp.confidence.estimates import law_of_pilot, law_of_space
 from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.tolerant import tolerant_shares
-from plumdp.data.counts import ADDED
+from plumdp.data.counts import ADDED, Pilot
 from plumdp.data.time_parts import FILED, parts_at
 from plumdp.fit.model_fit import fit_model
 from plumdp.fit.time_tests import SeenOverTime, _terms, pilots_of, weight_of
+from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.region.conflict import CHANGED
 from plumdp.result.certificate import Status
 
@@ -132,7 +133,7 @@ def visits(first, second, n=400):
     seen = np.cumsum(parts, axis=0)
     ends = [16 * (i + 1) for i in range(len(parts) - 1)]
     time = parts_at(ends, seen[:-1], 16 * len(parts))
-    return pl.TransitionCounts(graph, seen[-1], "adaptive", pl.data.Pilot(seen[0], "power of four"), time=time)
+    return pl.TransitionCounts(graph, seen[-1], "adaptive", Pilot(seen[0], "power of four"), time=time)
 
 
 def test_tied_rows_that_differ_and_are_visited_alike_have_bounds_on_the_graph_alone():
@@ -162,10 +163,10 @@ def test_days_without_data_change_nothing(empty):
 
 
 def test_a_class_that_was_never_seen_and_a_space_without_parameters_are_no_problem():
-    known = row_model([[pl.model.Polynomial(1) / 2, pl.model.Polynomial(1) / 2]], pl.ParameterSpace.unit())
+    known = row_model([[Polynomial(1) / 2, Polynomial(1) / 2]], pl.ParameterSpace.unit())
     counts = np.array([500, 500] + [0] * (known.graph.n_transitions - 2))
     time = parts_at([16], [counts // 2], 32)
-    seen = pl.TransitionCounts(known.graph, counts, "adaptive", pl.data.Pilot(counts // 5), time=time)
+    seen = pl.TransitionCounts(known.graph, counts, "adaptive", Pilot(counts // 5), time=time)
     assert fit_model(known, seen).p_value == 1
 
 

@@ -339,7 +339,7 @@ def test_certificates_of_other_data_or_of_objectives_without_a_text_are_refused(
     learned = plumdp.learn(small_model(), small_counts(), objectives=[])
     other = plumdp.learn(small_model(), small_counts(runs=100), objectives=[PROPERTY])
     is_goal = small_model().graph.states["x"] == 4
-    nameless = plumdp.Reach(is_goal, ~is_goal & is_goal, "max")
+    nameless = plumdp.model.Reach(is_goal, ~is_goal & is_goal, "max")
     for certificate in (plumdp.conclude(other, PROPERTY), plumdp.conclude(learned, nameless)):
         with pytest.raises(DataError, match="make_witness takes what learn returned"):
             make_witness(learned, certificate)

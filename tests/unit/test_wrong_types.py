@@ -15,6 +15,7 @@ from plumdp.certifying.pipeline import conclude, relax
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.least_squares import least_squares
 from plumdp.data.counts import EventCounts
+from plumdp.data.logs import Log
 from plumdp.learning.learn import learn
 from plumdp.model.language.threshold import parse_threshold
 
@@ -75,7 +76,7 @@ def test_the_policy_of_a_certificate_is_taken_wherever_a_policy_is():
 
 
 def test_the_policy_of_a_certificate_is_taken_in_environments():
-    assert pl.sample_env(MODEL, _env(), 5, rng=1, policy=certificate().policy).total == 30
+    assert pl.data.sample_env(MODEL, _env(), 5, rng=1, policy=certificate().policy).total == 30
 
 
 @pytest.mark.slow
@@ -91,7 +92,7 @@ def test_a_text_is_taken_wherever_there_is_a_model_to_read_it_with():
 
 
 def test_the_counts_of_a_log_are_written_as_they_are(tmp_path):
-    log = pl.data.Log(COUNTS)
+    log = Log(COUNTS)
     pl.write_counts(log, tmp_path / "counts.parquet")
     assert (pl.read_counts(MODEL, tmp_path / "counts.parquet").counts == COUNTS.counts).all()
 

@@ -12,7 +12,7 @@ from plumdp.cli.options import Options
 from plumdp.cli.results import EXIT_CODES, print_json
 
 if TYPE_CHECKING:
-    from plumdp.model import ParametricMDP
+    from plumdp.model.parametric import ParametricMDP
 
 
 def audit(given: Options) -> int:

@@ -14,6 +14,8 @@ from plumdp.cli.outputs import require_output, write_results
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import EXIT_CODES, Result, exit_code, print_comparison, print_json, print_results, with_command
 from plumdp.cli.sources import load_policy
+from plumdp.learning.learned import Learned
+from plumdp.model.question import ask
 
 if TYPE_CHECKING:
     from plumdp.model.language.threshold import Threshold
@@ -76,7 +78,7 @@ def _require_one_thing(given: Options) -> None:
         raise DataError("--announced: no policy is given; name it with --policy, or with --against")
 
 
-def certified(given: Options) -> tuple[plumdp.Learned, list[Result]]:
+def certified(given: Options) -> tuple[Learned, list[Result]]:
     """Return what was learned about one model, and the certificates that follow, with the answers to thresholds.
 
     They are about the best policy that is found, or about the one in a file. The same value may be compared with
@@ -90,7 +92,7 @@ def certified(given: Options) -> tuple[plumdp.Learned, list[Result]]:
     table = None if given.policy is None else load_policy(given.policy, read)
     may_count = given.memory if table is None else memory_of(table)
     objectives = [objective_of(question) for question in questions]
-    distinct = {digest(each): plumdp.model.ask(each, read, memory=may_count) for each in objectives}
+    distinct = {digest(each): ask(each, read, memory=may_count) for each in objectives}
     told = [announcing(each, table, announced=given.announced) for each in distinct.values()]
     learned = learn(given, read, told)
     concerning = [distinct[digest(each)] for each in objectives]
@@ -100,7 +102,7 @@ def certified(given: Options) -> tuple[plumdp.Learned, list[Result]]:
 
 def _answer(
     given: Options,
-    learned: plumdp.Learned,
+    learned: Learned,
     question: Objective | Threshold,
     about: Question,
     policy: plumdp.PolicyTable | None,

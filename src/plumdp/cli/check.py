@@ -19,6 +19,8 @@ from plumdp.cli.options import Options
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import EXIT_CODES, grid, print_json, print_table, prose, standard_output
 from plumdp.cli.sources import chosen_properties
+from plumdp.data.whole_runs import WholeRuns
+from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import cut
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def check_model(given: Options) -> int:
     return EXIT_CODES[Status.CONTRADICTED] if check.is_contradicted else 0
 
 
-def _runs(given: Options, model: plumdp.model.ParametricMDP) -> plumdp.data.WholeRuns:
+def _runs(given: Options, model: ParametricMDP) -> WholeRuns:
     return plumdp.data.read_whole_runs(
         model, [*given.data], columns=given.column, states=given.state, actions=given.action, form=given.form
     )

@@ -15,6 +15,7 @@ from plumdp.cli.outputs import require_new
 from plumdp.cli.progress import progress_bar
 from plumdp.cli.results import EXIT_CODES, print_json
 from plumdp.cli.sources import load_policy
+from plumdp.model.parametric import ParametricMDP
 
 if TYPE_CHECKING:
     from plumdp.model.policy import Policy
@@ -96,7 +97,7 @@ def count(given: Options) -> int:
     return 0 if counted.total else EXIT_CODES[Status.VACUOUS]
 
 
-def _query(given: Options, model: plumdp.model.ParametricMDP, dialect: Dialect) -> str:
+def _query(given: Options, model: ParametricMDP, dialect: Dialect) -> str:
     if len(given.data) > 1:
         raise DataError(f"--sql {dialect}: name one table, not {len(given.data)}")
     return plumdp.data.counts_query(

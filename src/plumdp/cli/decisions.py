@@ -24,6 +24,8 @@ from plumdp.cli.results import (
     worst_code,
 )
 from plumdp.cli.sources import load_policy
+from plumdp.learning.learned import Learned
+from plumdp.model.question import ask
 
 _PRACTICE = "practice"  # as in Python
 _CONTRADICTED, _UNKNOWN = EXIT_CODES[Status.CONTRADICTED], EXIT_CODES[Status.VACUOUS]
@@ -37,7 +39,7 @@ def difference(given: Options) -> int:
     names = str(given.policy), str(given.against)
     read, objectives = load_objectives(given)
     first, second = load_policy(names[0], read), load_policy(names[1], read, option="--against")
-    questions = (plumdp.model.ask(each, read, memory=memory_of(first, second)) for each in objectives)
+    questions = (ask(each, read, memory=memory_of(first, second)) for each in objectives)
     told = [one for each in questions for one in comparing(each, first, second)] if given.announced else objectives
     learned = learn(given, read, told)
     found = [plumdp.difference(learned, each, first, second, margin=given.margin, names=names) for each in objectives]
@@ -119,7 +121,7 @@ def net_benefit(given: Options) -> int:
     return code if code == _CONTRADICTED else 0 if any(one.best for one in found.strategies) else _UNKNOWN
 
 
-def _save(given: Options, learned: plumdp.Learned, certificates: list[plumdp.Certificate]) -> int:
+def _save(given: Options, learned: Learned, certificates: list[plumdp.Certificate]) -> int:
     """Save certificates if that is asked for, and return their exit code."""
     write_results(given, learned, [with_command(each) for each in certificates])
     return exit_code([Result(each) for each in certificates])

@@ -7,10 +7,10 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-import plumdp
 from plumdp.cli.inputs import each_model, load_model
 from plumdp.cli.options import Options
 from plumdp.cli.results import print_json, print_table, standard_output
+from plumdp.model.summary import summarise
 from plumdp.model.text import listing, number_of
 
 
@@ -29,7 +29,7 @@ def info(given: Options) -> None:
 
 def _facts(given: Options) -> dict[str, Any]:
     read, properties = load_model(given)
-    facts = {"schema": "plumdp/info/1", "model": given.model, **plumdp.model.summarise(read), "properties": properties}
+    facts = {"schema": "plumdp/info/1", "model": given.model, **summarise(read), "properties": properties}
     return facts | ({"constants": given.constant} if given.constant else {})
 
 

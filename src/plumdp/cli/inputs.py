@@ -17,6 +17,9 @@ from plumdp.cli.options import OPTIONS, Options
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.sources import chosen_properties, load_source, read_properties
 from plumdp.cli.texts import ranges
+from plumdp.exchange.read_intervals import IntervalModel
+from plumdp.learning.learned import Learned
+from plumdp.model.parametric import ParametricMDP
 
 if TYPE_CHECKING:
     from plumdp.model.language.threshold import Threshold
@@ -37,7 +40,7 @@ def name_of_model(given: Options) -> str:
     return " ".join([given.model, *(f"{name}={value}" for name, value in given.constant.items())])
 
 
-def load_model(given: Options) -> tuple[plumdp.model.ParametricMDP, list[str]]:
+def load_model(given: Options) -> tuple[ParametricMDP, list[str]]:
     """Return the model and the properties that come with it."""
     from plumdp.model.language.constraint import cut_model
 
@@ -54,7 +57,7 @@ def load_model(given: Options) -> tuple[plumdp.model.ParametricMDP, list[str]]:
         raise ModelError("--space: ", *error.args) from None
 
 
-def load_interval_model(given: Options) -> tuple[plumdp.exchange.IntervalModel, list[str]]:
+def load_interval_model(given: Options) -> tuple[IntervalModel, list[str]]:
     """Return an interval model, or a parametric one at a point, and the properties that come with it."""
     from plumdp.case_studies import is_case_study
 
@@ -68,7 +71,7 @@ def load_interval_model(given: Options) -> tuple[plumdp.exchange.IntervalModel, 
     return plumdp.exchange.read_interval_model(path, constants=given.constant), read_properties(path)
 
 
-def load_texts(given: Options) -> tuple[plumdp.model.ParametricMDP, list[str]]:
+def load_texts(given: Options) -> tuple[ParametricMDP, list[str]]:
     """Return the model, and what is asked of it as texts: those given, its only property, or all that come with it."""
     read, properties = load_model(given)
     asks_all = [*given.property] == ["all"]
@@ -82,7 +85,7 @@ def load_texts(given: Options) -> tuple[plumdp.model.ParametricMDP, list[str]]:
     return read, properties
 
 
-def load_objectives(given: Options) -> tuple[plumdp.model.ParametricMDP, tuple[Objective, ...]]:
+def load_objectives(given: Options) -> tuple[ParametricMDP, tuple[Objective, ...]]:
     """Return the model, and what is asked: values, and no thresholds."""
     from plumdp.model.language.property import as_objectives
 
@@ -90,7 +93,7 @@ def load_objectives(given: Options) -> tuple[plumdp.model.ParametricMDP, tuple[O
     return read, as_objectives(texts, read)
 
 
-def load_objective(given: Options) -> tuple[plumdp.model.ParametricMDP, Objective]:
+def load_objective(given: Options) -> tuple[ParametricMDP, Objective]:
     """Return the model, and the one value that is asked."""
     if len(given.property) > 1:
         raise DataError("--property: this command answers one; give one")
@@ -98,7 +101,7 @@ def load_objective(given: Options) -> tuple[plumdp.model.ParametricMDP, Objectiv
     return read, objective
 
 
-def load_questions(given: Options) -> tuple[plumdp.model.ParametricMDP, tuple[Objective | Threshold, ...]]:
+def load_questions(given: Options) -> tuple[ParametricMDP, tuple[Objective | Threshold, ...]]:
     """Return the model, and what is asked of it, where thresholds such as P>=0.9 may be among the properties."""
     from plumdp.model.language.property import as_objectives
     from plumdp.model.language.threshold import as_question, is_threshold
@@ -121,7 +124,7 @@ def require_data(given: Options) -> None:
         raise DataError(f"{given.model}: give data after the model, or the folder of a result that certify -o wrote")
 
 
-def read_data(given: Options, model: plumdp.model.ParametricMDP) -> plumdp.TransitionCounts:
+def read_data(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
     """Return the sum of files of counts, or the counts of logs; say of which model, if they do not fit one of a range.
 
     A warning on standard error says if there are none: bounds are then those of the space.
@@ -137,7 +140,7 @@ def read_data(given: Options, model: plumdp.model.ParametricMDP) -> plumdp.Trans
     return counts
 
 
-def _read(given: Options, model: plumdp.model.ParametricMDP) -> plumdp.TransitionCounts:
+def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
     from plumdp.data.duckdb_tables import find_files
     from plumdp.data.files import is_counts_file
 
@@ -177,7 +180,7 @@ def _refuse(name: str, file: str) -> None:
     raise DataError(f"{where_given(name)}: {file} is a file of counts, {why}, or give the log itself")
 
 
-def _added(model: plumdp.model.ParametricMDP, files: Sequence[str]) -> plumdp.TransitionCounts:
+def _added(model: ParametricMDP, files: Sequence[str]) -> plumdp.TransitionCounts:
     """Return the sum of files of counts, in the order in which their data were collected.
 
     Files that have data in common are refused by their names.
@@ -217,14 +220,14 @@ def _claiming(
     return replace(counts, sampling=sampling, pilot=kept)
 
 
-def learn(given: Options, model: plumdp.model.ParametricMDP, asked: Sequence[Asked]) -> plumdp.Learned:
+def learn(given: Options, model: ParametricMDP, asked: Sequence[Asked]) -> Learned:
     """Return what the data say about the parameters."""
     return learn_from(given, model, read_data(given, model), asked)
 
 
 def learn_from(
-    given: Options, model: plumdp.model.ParametricMDP, counts: plumdp.TransitionCounts, asked: Sequence[Asked]
-) -> plumdp.Learned:
+    given: Options, model: ParametricMDP, counts: plumdp.TransitionCounts, asked: Sequence[Asked]
+) -> Learned:
     """Return what counts say about the parameters."""
     LOGGER.info("learning from %s steps", f"{counts.total:,}")
     return plumdp.learn(

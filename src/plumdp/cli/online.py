@@ -16,7 +16,9 @@ from plumdp.cli.inputs import load_objective
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import is_model_file, require_new, require_output, witness_of, write_policy_file
 from plumdp.cli.results import EXIT_CODES, grid, prose, standard_output, with_command
+from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of
+from plumdp.online.loop import OnlineRecord
 
 if TYPE_CHECKING:
     from plumdp.model.objective import Objective
@@ -42,7 +44,7 @@ def online(given: Options) -> int:
         confidence=given.confidence,
         checkpoint=given.checkpoint,
     )
-    last: deque[plumdp.online.OnlineRecord] = deque(maxlen=1)  # one is kept, as each holds all counts
+    last: deque[OnlineRecord] = deque(maxlen=1)  # one is kept, as each holds all counts
     records = _until(updates, given.width or -inf, objective, last)
     run = plumdp.online.OnlineRun.of(records, read, objective, confidence=given.confidence)
     if given.record is not None:
@@ -61,7 +63,7 @@ def online(given: Options) -> int:
     return code or (NOT_REACHED if given.width is not None and run.gap > given.width else 0)
 
 
-def _environment(given: Options, model: plumdp.model.ParametricMDP) -> object:
+def _environment(given: Options, model: ParametricMDP) -> object:
     """Return the model at a point: that of the options, or the true one of a case study."""
     from plumdp.case_studies import is_case_study
 
@@ -77,11 +79,11 @@ def _environment(given: Options, model: plumdp.model.ParametricMDP) -> object:
 
 
 def _until(
-    records: Iterator[plumdp.online.OnlineRecord],
+    records: Iterator[OnlineRecord],
     gap: float,
     objective: Objective,
-    last: deque[plumdp.online.OnlineRecord],
-) -> Iterator[plumdp.online.OnlineRecord]:
+    last: deque[OnlineRecord],
+) -> Iterator[OnlineRecord]:
     """Yield records until the bounds are close enough, and show each in a line of a terminal's standard error.
 
     After Ctrl-C there are no more records: those so far hold, as they would have done with any other end.
@@ -113,7 +115,7 @@ def _bounds(bound: float, optimistic: float, direction: str) -> tuple[str, str]:
     return outward(low, -1), outward(high, 1)
 
 
-def _headline(run: plumdp.online.OnlineRun, record: plumdp.online.OnlineRecord) -> str:
+def _headline(run: plumdp.online.OnlineRun, record: OnlineRecord) -> str:
     from plumdp.result.certificate import percent
 
     low, high = _bounds(record.bound, record.optimistic_bound, run.direction)
@@ -129,9 +131,7 @@ def _headline(run: plumdp.online.OnlineRun, record: plumdp.online.OnlineRecord) 
     return f"With confidence {share}: the policy is worth {reached}, and {of_all}."
 
 
-def _print(
-    run: plumdp.online.OnlineRun, record: plumdp.online.OnlineRecord, width: float | None, files: list[str]
-) -> None:
+def _print(run: plumdp.online.OnlineRun, record: OnlineRecord, width: float | None, files: list[str]) -> None:
     from plumdp.result.certificate import outward
 
     reached = ""

@@ -9,6 +9,9 @@ from pathlib import Path
 import plumdp
 from plumdp.base.errors import DataError
 from plumdp.cli.options import Options
+from plumdp.exchange.policy_files import write_values
+from plumdp.exchange.read_intervals import IntervalModel
+from plumdp.learning.learned import Learned
 from plumdp.model.text import number_of
 
 
@@ -61,7 +64,7 @@ def require_new(path: Path, *, force: bool) -> None:
         raise DataError(f"{path} already exists; choose another file, or replace it with --force")
 
 
-def write_results(given: Options, learned: plumdp.Learned, certificates: Sequence[plumdp.Certificate]) -> None:
+def write_results(given: Options, learned: Learned, certificates: Sequence[plumdp.Certificate]) -> None:
     """Write certificates and what they were concluded from to a folder, or what a file and ``--values`` take of one."""
     from plumdp.result import folder
 
@@ -79,7 +82,7 @@ def write_results(given: Options, learned: plumdp.Learned, certificates: Sequenc
     folder.write_results(results, given.output, data=data, witnesses=witnesses, force=given.force)
 
 
-def witness_of(learned: plumdp.Learned, certificate: plumdp.Certificate) -> str:
+def witness_of(learned: Learned, certificate: plumdp.Certificate) -> str:
     """Return the witness of a certificate, or nothing after a warning on standard error why it has none."""
     try:
         return plumdp.decisions.make_witness(learned, certificate)
@@ -88,7 +91,7 @@ def witness_of(learned: plumdp.Learned, certificate: plumdp.Certificate) -> str:
         return ""
 
 
-def _write_files(given: Options, learned: plumdp.Learned, policy: plumdp.PolicyTable) -> None:
+def _write_files(given: Options, learned: Learned, policy: plumdp.PolicyTable) -> None:
     """Write intervals of what was learned, the policy, or bounds on its values in all states."""
     from plumdp.result.certificate import percent
 
@@ -110,7 +113,7 @@ def _write_files(given: Options, learned: plumdp.Learned, policy: plumdp.PolicyT
         print("\n".join(written))
 
 
-def write_model(model: plumdp.exchange.IntervalModel, file: Path | None) -> str:
+def write_model(model: IntervalModel, file: Path | None) -> str:
     """Write an interval model, and say so."""
     assert file is not None
     plumdp.exchange.write_interval_model(model, file)
@@ -133,7 +136,7 @@ def write_policy_file(policy: plumdp.PolicyTable, path: Path) -> bool:
     return _is_file(path) and bool(write_policy(policy, path))
 
 
-def _write_values(learned: plumdp.Learned, policy: plumdp.PolicyTable, file: Path) -> None:
+def _write_values(learned: Learned, policy: plumdp.PolicyTable, file: Path) -> None:
     """Write bounds on the policy's value in each state: nature at its worst and at its best."""
     from plumdp.certifying.pipeline import relax
 
@@ -142,4 +145,4 @@ def _write_values(learned: plumdp.Learned, policy: plumdp.PolicyTable, file: Pat
     worst = plumdp.stages.evaluate(intervals, policy, question.objective, nature="robust")
     best = plumdp.stages.evaluate(intervals, policy, question.objective, nature="optimistic")
     low, high = (worst, best) if question.objective.direction == "max" else (best, worst)
-    plumdp.exchange.write_values(intervals.graph, low.lower, high.upper, file)
+    write_values(intervals.graph, low.lower, high.upper, file)

@@ -17,6 +17,8 @@ from plumdp.cli.inputs import learn, load_objective, require_data
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_new
 from plumdp.cli.results import EXIT_CODES
+from plumdp.model.graph import Graph
+from plumdp.reporting.explain_result import explain_result
 
 if TYPE_CHECKING:
     from plumdp.result.findings import Findings
@@ -56,7 +58,7 @@ def _explained(given: Options) -> tuple[plumdp.Certificate, Findings]:
     if Path(given.model).is_dir():
         if given.data:
             raise DataError(f"{given.model} is the folder of a result, which needs no data: leave out {given.data[0]}")
-        return plumdp.explain_result(given.model, parts=[given.kind])
+        return explain_result(given.model, parts=[given.kind])
     require_data(given)
     read, objective = load_objective(given)
     learned = learn(given, read, [objective])
@@ -73,7 +75,7 @@ def _online(files: list[str]) -> Any:
     return runs if len(runs) > 1 else next(iter(runs.values()))
 
 
-def _view(text: str, graph: plumdp.model.Graph) -> tuple[str | None, str | None, dict[str, Any] | None]:
+def _view(text: str, graph: Graph) -> tuple[str | None, str | None, dict[str, Any] | None]:
     """Return the variables to the right and upwards, and values of others in the kinds that they have."""
     axes: list[str] = []
     fixed: dict[str, Any] = {}

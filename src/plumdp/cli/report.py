@@ -16,6 +16,7 @@ from plumdp.cli.options import OPTIONS, Options
 from plumdp.cli.outputs import require_new
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import exit_code, print_results
+from plumdp.reporting.explain_result import explain_result
 
 if TYPE_CHECKING:
     from plumdp.result.findings import Findings
@@ -37,7 +38,7 @@ def report(given: Options) -> int:
         files = [folder / REPORT for folder in folders] if given.output is None else [given.output]
         _require_places(folders, files, force=given.force)
         for folder, file in zip(folders, files, strict=True):
-            _write(given, *plumdp.explain_result(folder), file)
+            _write(given, *explain_result(folder), file)
         _say(files, as_json=given.json)
         return 0
     if (Path(given.model) / CERTIFICATE).exists():

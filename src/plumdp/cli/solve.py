@@ -16,7 +16,10 @@ from plumdp.cli.outputs import is_model_file, require_files, write_model, write_
 from plumdp.cli.progress import progress_bar
 from plumdp.cli.results import VERDICT_CODES, grid, prose, standard_output
 from plumdp.cli.sources import chosen_properties
+from plumdp.exchange.policy_files import write_values
+from plumdp.exchange.read_intervals import IntervalModel
 from plumdp.model.text import number_of
+from plumdp.solver.problem import Solution
 
 if TYPE_CHECKING:
     from plumdp.model.language.threshold import Threshold
@@ -53,7 +56,7 @@ def solve(given: Options) -> int:
     if given.output is not None:
         write_policy(plumdp.PolicyTable(read.graph, solution.policy), given.output)
     if given.values is not None:
-        plumdp.exchange.write_values(read.graph, solution.lower, solution.upper, given.values)
+        write_values(read.graph, solution.lower, solution.upper, given.values)
     if given.json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
@@ -61,7 +64,7 @@ def solve(given: Options) -> int:
     return VERDICT_CODES[facts.get("verdict", Verdict.YES)]
 
 
-def _asked(given: Options, model: plumdp.exchange.IntervalModel, properties: Sequence[str]) -> Objective | Threshold:
+def _asked(given: Options, model: IntervalModel, properties: Sequence[str]) -> Objective | Threshold:
     """Return what is asked: the given text, or the only property that comes with the model."""
     from plumdp.model.language.threshold import as_question
 
@@ -100,10 +103,10 @@ def _remark(question: Threshold, facts: dict[str, Any]) -> str:
 
 def _facts(
     name: str,
-    model: plumdp.exchange.IntervalModel,
+    model: IntervalModel,
     objective: Objective,
     player: Nature,
-    solution: plumdp.stages.Solution,
+    solution: Solution,
     seconds: float,
 ) -> dict[str, Any]:
     from plumdp.base.json_values import json_value
@@ -131,7 +134,7 @@ def _facts(
     }
 
 
-def _print(facts: dict[str, Any], model: plumdp.exchange.IntervalModel, files: list[str]) -> None:
+def _print(facts: dict[str, Any], model: IntervalModel, files: list[str]) -> None:
     from plumdp.result.printing import outward
 
     low, high = outward(float(facts["lower"]), -1), outward(float(facts["upper"]), 1)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import plumdp
 from plumdp.base.errors import DataError, ModelError
+from plumdp.model.parametric import ParametricMDP
 
 if TYPE_CHECKING:
     from plumdp.case_studies import CaseStudy
@@ -34,14 +35,14 @@ def complete_model(incomplete: str) -> list[str]:
     return names + sorted(files)
 
 
-def load_source(model: str, constants: Mapping[str, str]) -> tuple[plumdp.model.ParametricMDP, list[str]]:
+def load_source(model: str, constants: Mapping[str, str]) -> tuple[ParametricMDP, list[str]]:
     """Return a model, and the properties that come with it."""
     from plumdp.case_studies import case_study_names, is_case_study
 
     file, _, name = model.rpartition(":") if ".py:" in model else (model, "", "")
     if file.endswith(".py"):
         found = _from_python(Path(file), name, constants)
-        if isinstance(found, plumdp.model.ParametricMDP):
+        if isinstance(found, ParametricMDP):
             return found, read_properties(Path(file))
         return found.model, [found.objective.text] if found.objective.text else []
     if is_case_study(model):
@@ -57,7 +58,7 @@ def load_source(model: str, constants: Mapping[str, str]) -> tuple[plumdp.model.
     return plumdp.read_model(path, constants=dict(constants)), read_properties(path)
 
 
-def load_policy(policy: str, model: plumdp.model.ParametricMDP, *, option: str = "--policy") -> plumdp.PolicyTable:
+def load_policy(policy: str, model: ParametricMDP, *, option: str = "--policy") -> plumdp.PolicyTable:
     """Return the policy of a file or result, of a function in a Python file (rules.py:name), one action, or uniform."""
     from plumdp.model.policy import UNIFORM, check_policy
     from plumdp.result.folder import CERTIFICATE, POLICY
@@ -76,7 +77,7 @@ def load_policy(policy: str, model: plumdp.model.ParametricMDP, *, option: str =
     return plumdp.read_policy(model, path)
 
 
-def _policy_of_function(file: Path, name: str, model: plumdp.model.ParametricMDP) -> plumdp.PolicyTable:
+def _policy_of_function(file: Path, name: str, model: ParametricMDP) -> plumdp.PolicyTable:
     function = getattr(_run(file), name, None)
     if not callable(function):
         raise DataError(f"--policy {file}: there is no function {name} in this file; name another as in {file}:NAME")
@@ -151,7 +152,7 @@ def _no_property(model: str, name: str, known: Mapping[str, str], n_properties: 
     return ModelError(f"--property {name}: no property of {model} has this name{hint}; {names}")
 
 
-def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> plumdp.model.ParametricMDP | CaseStudy:
+def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> ParametricMDP | CaseStudy:
     """Return the model that a name in a Python file stands for; a file with one model needs no name."""
     module = _run(file)
     known = [text for text, value in vars(module).items() if _is_model(value)]
@@ -179,10 +180,10 @@ def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> plumdp.
     return found
 
 
-def _is_model(value: object) -> TypeGuard[plumdp.model.ParametricMDP | CaseStudy]:
+def _is_model(value: object) -> TypeGuard[ParametricMDP | CaseStudy]:
     from plumdp.case_studies import CaseStudy
 
-    return isinstance(value, plumdp.model.ParametricMDP | CaseStudy)
+    return isinstance(value, ParametricMDP | CaseStudy)
 
 
 def _run(file: Path) -> ModuleType:

@@ -17,7 +17,7 @@ from plumdp.cli.results import print_json
 
 if TYPE_CHECKING:
     from plumdp.data.counts import TransitionCounts
-    from plumdp.model import ParametricMDP
+    from plumdp.model.parametric import ParametricMDP
     from plumdp.verifying.look import Own
 
 

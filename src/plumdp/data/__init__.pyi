@@ -1,20 +1,12 @@
 # The public names of this room, each loaded when it is first used.
 # ruff: noqa: I001
 
-from .counts import EventCounts as EventCounts
-from .counts import Pilot as Pilot
-from .counts import PilotEnd as PilotEnd
-from .trajectories import first_visits as first_visits
-from .trajectories import Trajectories as Trajectories
 from .trajectories import record as record
 from .run_files import write_runs as write_runs
-from .logs import Log as Log
-from .report import IngestionReport as IngestionReport
-from .whole_runs import WholeRuns as WholeRuns
 from .whole_runs import read_whole_runs as read_whole_runs
 from .sql import counts_query as counts_query
+from .simulators import sample_env as sample_env
 from .simulators import as_env as as_env
-from .simulators import gym_environment as gym_environment
 from .log_models import model_from_log as model_from_log
 from .env_tables import table_from_env as table_from_env
 from .minari_logs import convert_minari as convert_minari

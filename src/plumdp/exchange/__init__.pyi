@@ -1,10 +1,8 @@
 # The public names of this room, each loaded when it is first used.
 # ruff: noqa: I001
 
-from .read_intervals import IntervalModel as IntervalModel
 from .read_intervals import read_interval_model as read_interval_model
 from .write_intervals import write_interval_model as write_interval_model
 from .interval_models import interval_model as interval_model
 from .interval_models import model_at as model_at
 from .policy_files import write_policy as write_policy
-from .policy_files import write_values as write_values

@@ -252,7 +252,7 @@ def _how_unknown(model: ParametricMDP) -> str:
 def require_model(function: str, model: object) -> None:
     """Refuse a value that is not a parametric MDP, and say what to write instead."""
     if not isinstance(model, ParametricMDP):
-        hint = "its .model" if isinstance(getattr(model, "model", None), ParametricMDP) else "explore or read_prism"
+        hint = "its .model" if isinstance(getattr(model, "model", None), ParametricMDP) else "explore or read_model"
         raise ModelError(f"{function} takes a parametric MDP ({hint} gives one), not {type(model).__name__}")
 
 

@@ -129,7 +129,7 @@ class PolicyTable:
         """Return the policy for one run, which is called once for each step and keeps what the policy remembers.
 
         >>> from plumdp import case_study
-        >>> from plumdp.model import ask
+        >>> from plumdp.model.question import ask
         >>> graph = ask('Pmax=? [ F<=9 "target" ]', case_study("rover:4,4,2").model).model.graph
         >>> run = PolicyTable(graph, graph.first_choice[:-1]).start()
         >>> first = run({name: values[0] for name, values in graph.memory.graph.states.items()})

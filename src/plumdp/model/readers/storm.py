@@ -208,7 +208,7 @@ def _space(space: ParameterSpace | None, source: Source) -> ParameterSpace:
         box = f"ParameterSpace.box({{{', '.join(f'{name!r}: (low, high)' for name in unknown)}}})"
         raise ModelError(
             f"{place} depend on {', '.join(names)}: say in Python between which numbers their values lie, with "
-            f"read_prism(…, space={box})"
+            f"read_model(…, space={box})"
         )
     if space is None:
         return ParameterSpace.unit(*unknown)
