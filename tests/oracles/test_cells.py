@@ -16,7 +16,7 @@ import plumdp as pl
 from plumdp.confidence import cells as method
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.cells import LENGTHS, WEIGHTS, Cells
-from plumdp.confidence.likelihood import ANNOUNCED, Likelihood, likelihood_set
+from plumdp.confidence.likelihood import ANNOUNCED, LevelSet, likelihood_set
 from plumdp.region.around_cells import around_cells
 from plumdp.region.find import find_region
 from studies.widths import maintenance
@@ -84,7 +84,7 @@ def log_fortune(cells, v, known):
 def misses(runs, seed, n):
     """Return how many of the points that bets of their cell leave are cut off, and how many of the others are."""
     found = learned_from(runs, seed)
-    (cells,), whole = found.of_kind(Cells), next(each for each in found.of_kind(Likelihood) if not each.block)
+    (cells,), whole = found.of_kind(Cells), next(each for each in found.of_kind(LevelSet) if not each.block)
     model, rng = problem().model, np.random.default_rng(seed)
     ellipsoid = find_region(model.space, model.expressions, [whole])
     left = around_cells(cells, ellipsoid)

@@ -16,7 +16,7 @@ from plumdp.relaxation.relax import expression_wise, parameter_wise, rectangular
 from plumdp.solver.coupled.bounds import find_coupled_bounds
 from plumdp.solver.coupled.brackets import Expandable, bracket_of, setting_of
 from plumdp.solver.coupled.chain import policy_chain
-from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
+from plumdp.solver.coupled.expansion import TaylorExpansion, first_order, second_order
 from plumdp.solver.coupled.forms import forms_on
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.coupled.norms import full
@@ -98,7 +98,7 @@ def disturbed(rng, chain, guess):
         noise = np.zeros_like(part)
         noise[: chain.n_open] = rng.normal(size=noise[: chain.n_open].shape) * 10 ** -rng.uniform(1, 7)
         parts.append(part + noise)
-    return Expansion(*parts)
+    return TaylorExpansion(*parts)
 
 
 @pytest.mark.parametrize("seed", range(size(15, 30)))

@@ -5,7 +5,7 @@ import pytest
 
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.tables import joint
-from plumdp.tables.chain import TableChain, regular_equations
+from plumdp.tables.chain import OpenChain, regular_equations
 from plumdp.tables.joint import is_above, largest_norm
 
 
@@ -20,7 +20,7 @@ class Solved:
             np.arange(n + 2, dtype=np.int32), first, to.ravel().astype(np.int32), np.arange(4 * n), np.zeros(n),
             np.array([1.0, 0.0]), 0, False, 1.0,
         )  # fmt: skip
-        self.table = TableChain(chain, np.arange(4 * n), np.zeros(4 * n), 4 * n)
+        self.table = OpenChain(chain, np.arange(4 * n), np.zeros(4 * n), 4 * n)
         self.rows = rng.dirichlet([4, 4, 0.4, 0.4], size=n).ravel()
         self.equations = regular_equations(self.table, self.rows)
         self.exact = np.linalg.inv(np.eye(n) - self.equations.moves.toarray())

@@ -1,12 +1,12 @@
 """The constraints of evidence by kind, for tests that look at them."""
 
 from plumdp.confidence.bounds import ExpressionBounds
-from plumdp.confidence.likelihood import Likelihood, LinearConstraints
+from plumdp.confidence.likelihood import LevelSet, LinearConstraints
 
 
 def likelihood_of(found):
     """Return the likelihood that the region is made of."""
-    return found.of_kind(Likelihood)[0]
+    return found.of_kind(LevelSet)[0]
 
 
 def half_spaces_of(found):

@@ -16,8 +16,8 @@ from plumdp.confidence.bets import log_gains
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.cells import LENGTHS, Cells
 from plumdp.confidence.least_squares import LeastSquares
-from plumdp.confidence.likelihood import Likelihood, LinearConstraints
-from plumdp.confidence.multinomial import RowBounds
+from plumdp.confidence.likelihood import LevelSet, LinearConstraints
+from plumdp.confidence.multinomial import L1Balls
 from plumdp.confidence.sets import Evidence
 from plumdp.fit.drift import drift_constraints
 from plumdp.solver.at_points import move_inside
@@ -46,7 +46,7 @@ def _(found: ExpressionBounds, point):
 
 
 @satisfies.register
-def _(found: RowBounds, point):
+def _(found: L1Balls, point):
     distance = [
         abs(f.evaluate(point) - Fraction(x)) for f, x in zip(found.outcomes, found.shares.tolist(), strict=True)
     ]
@@ -114,7 +114,7 @@ def is_in_strips(strips, point):
 
 
 @satisfies.register
-def is_likely(found: Likelihood, point):
+def is_likely(found: LevelSet, point):
     """Return whether a point surely has a log-likelihood above the threshold."""
     chances = [f.evaluate(point) for f in found.table.outcomes]
     terms = [k * (log(f) if f > 0 else -inf) for k, f in zip(found.outcome_counts.tolist(), chances, strict=True) if k]

@@ -6,7 +6,7 @@ import numpy as np
 
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.tables.bracket import BetMoments, Errors
-from plumdp.tables.chain import KNOWN, TableChain
+from plumdp.tables.chain import KNOWN, OpenChain
 from plumdp.tables.side_by_side import side_by_side
 
 ERRORS = Errors(of_side=0.025, rows=0.005, ball=0.005)
@@ -35,14 +35,14 @@ def make_table(rows, *, known=(1.0, 0.0), reward=None, discount=1.0, start=0, nu
         False,
         discount,
     )
-    return TableChain(chain, place, number, int(place.max()) + 1)
+    return OpenChain(chain, place, number, int(place.max()) + 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
     """A chain with its true probabilities, and what had been seen at some moments."""
 
-    table: TableChain
+    table: OpenChain
     truth: np.ndarray  # (n_transitions)
     moments: BetMoments
 

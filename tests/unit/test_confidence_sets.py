@@ -84,7 +84,7 @@ def test_a_set_says_what_it_rests_on_if_a_pilot_placed_it(kind):
 
 
 def test_only_regions_and_the_files_that_define_them_ask_for_the_type_of_a_constraint():
-    types = r"isinstance\([^)]*(Likelihood|LinearConstraints|ExpressionBounds|LeastSquares|RowBounds|TableSet)\b"
+    types = r"isinstance\([^)]*(LevelSet|LinearConstraints|ExpressionBounds|LeastSquares|L1Balls|TableSet)\b"
     files = {path: path.read_text("utf-8") for path in Path(pl.__file__).parent.rglob("*.py")}
     assert [path.name for path, text in files.items() if re.search(types, text)] == ["likelihood_region.py"]
 

@@ -20,7 +20,7 @@ from plumdp.relaxation.relax import expression_wise, rectangular
 from plumdp.solver.coupled.bounds import find_coupled_bounds
 from plumdp.solver.coupled.brackets import Bracket, BracketEnd, Expandable, brackets_of, intersection, setting_of
 from plumdp.solver.coupled.chain import policy_chain
-from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
+from plumdp.solver.coupled.expansion import TaylorExpansion, first_order, second_order
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.coupled.norms import extreme_eigenvalues, packed
 from plumdp.solver.coupled.remainder import error_model
@@ -100,7 +100,7 @@ def test_a_claim_without_residuals_is_refused_where_a_run_may_stay_forever():
     chain = policy_chain(model, model.graph.first_choice[:-1], objective)
     uncertain = rectangular(model, region)
     setting, errors = setting_of(model, chain, region, uncertain), error_model(chain, uncertain)
-    guess = Expansion(np.ones(chain.n_nodes), np.zeros((chain.n_nodes, 1)), np.zeros((chain.n_nodes, 0)))
+    guess = TaylorExpansion(np.ones(chain.n_nodes), np.zeros((chain.n_nodes, 1)), np.zeros((chain.n_nodes, 0)))
     residuals = residual_bounds(setting.chain, setting.forms, guess)
     assert residuals.above.max() < 1e-13  # rounding alone
     assert Expandable(setting, setting.equations(), guess).approximation(guess, residuals, errors, 1e-6) is None

@@ -13,7 +13,7 @@ import plumdp as pl
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.estimates import Law
 from plumdp.confidence.evidence import log_evidence
-from plumdp.confidence.likelihood import Likelihood, LinearConstraints
+from plumdp.confidence.likelihood import LevelSet, LinearConstraints
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.space_moments import moments
 from plumdp.region import likelihood_ellipsoid as ellipsoids
@@ -43,7 +43,7 @@ STUDIES = {
 def likelihood_set(table, seen, threshold, *, rows=(), offsets=(), texts=(), strips=None):
     sides = np.array(rows, dtype=float).reshape(-1, len(table.names)), np.array(offsets, dtype=float)
     words = texts or tuple(f"half-space {i}" for i in range(len(offsets)))
-    likelihood = Likelihood(
+    likelihood = LevelSet(
         table, seen, threshold, Law(table.middle, np.eye(len(table.middle))), 0.001, "likelihood", is_of_main=False
     )
     return likelihood, LinearConstraints(*sides, words, 0.001), *(() if strips is None else (strips,))

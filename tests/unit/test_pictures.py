@@ -24,7 +24,7 @@ from plumdp.plots.policy_map import draw_policy, slice_policy
 from plumdp.plots.region_outline import draw_region
 from plumdp.plots.style import PALETTE, STYLE, number_text, styled, svg_of, write_figure
 from plumdp.result.bounds_picture import bounds_svg
-from plumdp.result.findings import Cut, Drawing, Edge, ExpressionRow, Outline, Rung
+from plumdp.result.findings import Drawing, Edge, ExpressionRow, HalfPlane, Outline, Rung
 from studies.registry import find_study
 
 RUNGS = (
@@ -108,7 +108,8 @@ def records(n=12, bound=1.0):
 OUTLINE = Outline(
     ("p", "q"), (0.5, 0.5), ((0.4, 0.6), (0.45, 0.55)), SQUARE, ((0.4, 0.45), (0.6, 0.45), (0.6, 0.55), (0.4, 0.55)),
     SQUARE,
-    (Cut((1.0, 1.0), 1.1, 'bets on the value of Pmax=? [ F<=100 "goal" ]'), Cut((-1.0, 0.0), -0.4, "intervals")),
+    (HalfPlane((1.0, 1.0), 1.1, 'bets on the value of Pmax=? [ F<=100 "goal" ]'),
+     HalfPlane((-1.0, 0.0), -0.4, "intervals")),
 )  # fmt: skip
 NAMES = tuple(f"rate{i}" for i in range(4))
 PAIRS = tuple(

@@ -118,7 +118,7 @@ THINGS = {
     "Certificate": (certificate, None),
     "ModelCheck": (lambda: check_model(MODEL, COUNTS), "ModelCheck(not contradicted, p = 1, confidence 0.999)"),
     "Advice": (lambda: pl.advise(learn(MODEL, COUNTS), STUDY.objective), None),
-    "Answer": (lambda: pl.decide(learn(MODEL, COUNTS), 'P>=0.5 [ !"crash" U "target" ]'), None),
+    "Decision": (lambda: pl.decide(learn(MODEL, COUNTS), 'P>=0.5 [ !"crash" U "target" ]'), None),
     "OnlineRecord": (_online, None),
     "OnlineRun": (lambda: pl.online.OnlineRun.of([_online()], MODEL, STUDY.objective), None),
     "CaseStudy": (lambda: STUDY, None),
@@ -183,7 +183,7 @@ class Cells(HTMLParser):
         self.cells.append(data)
 
 
-SHOWN = ("ParametricMDP", "Log", "TransitionCounts", "PolicyTable", "Solution", "Certificate", "OnlineRun", "Answer")
+SHOWN = ("ParametricMDP", "Log", "TransitionCounts", "PolicyTable", "Solution", "Certificate", "OnlineRun", "Decision")
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -17,7 +17,7 @@ from plumdp.confidence.bets import factors_along, tangent_half_space
 from plumdp.confidence.estimates import Law, law_of_space
 from plumdp.confidence.likelihood import LinearConstraints
 from plumdp.confidence.likelihood_table import likelihood_table
-from plumdp.confidence.staged_bets import Horizons, Stage, find_horizons, find_stages, staged_half_spaces
+from plumdp.confidence.staged_bets import DataStage, Horizons, find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import Pilot, PilotEnd
 from plumdp.data.pilots import planned_moments
 
@@ -28,7 +28,7 @@ def random_stages(table, rng, most):
     for length in np.cumsum(rng.uniform(1, 30, int(rng.integers(1, 4)))).tolist():
         root = rng.normal(size=(d, d + 2)) * 10 ** rng.uniform(-1, 1)
         seen = random_counts(table, rng, most)
-        stages.append(Stage(rng.uniform(0.02, 0.98, d), root @ root.T, seen, length=length))
+        stages.append(DataStage(rng.uniform(0.02, 0.98, d), root @ root.T, seen, length=length))
     return stages
 
 

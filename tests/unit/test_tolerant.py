@@ -20,7 +20,7 @@ from plumdp.confidence import tolerant
 from plumdp.confidence.bets import Direction, half_space
 from plumdp.confidence.binomial import beta_binomial, tolerant_interval, widened
 from plumdp.confidence.constants import excluded_numbers, find_fixed_numbers
-from plumdp.confidence.likelihood import Likelihood, LinearConstraints, Range, likelihood_set
+from plumdp.confidence.likelihood import LevelSet, LinearConstraints, Range, likelihood_set
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.tolerant import (
     range_of_bets,
@@ -230,7 +230,7 @@ def test_sets_grow_with_the_misfit():
     )
     sets = [measured.widened(misfit) for misfit in (0.0, 1e-6, 0.01, 0.1)]
     assert len(half_spaces_of(sets[0]).offsets) == 4  # on both sides, at the last two moments
-    assert not sets[0].of_kind(Likelihood)
+    assert not sets[0].of_kind(LevelSet)
     for (one, in_one), (other, in_other) in pairwise((half_spaces_of(each), strips_of(each)) for each in sets):
         assert (one.offsets < other.offsets).all()
         assert (one.rows == other.rows).all()

@@ -81,7 +81,7 @@ class Output:
             self._handle.update(notebook.HTML(text))
 
 
-class _Work:
+class _ShownWork:
     """What is shown of a calculation: what it does, which part of that, and for how long."""
 
     def __init__(self, doing: str) -> None:
@@ -95,7 +95,7 @@ class _Work:
         place.clear()
 
 
-_current: ContextVar[_Work | None] = ContextVar("plumdp.progress", default=None)
+_current: ContextVar[_ShownWork | None] = ContextVar("plumdp.progress", default=None)
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def working(doing: str) -> Iterator[None]:
             outer.part = doing
         yield
         return
-    work = _Work(doing)
+    work = _ShownWork(doing)
     token, thread = _current.set(work), Thread(target=work.show, args=(place,), daemon=True)
     thread.start()
     try:
@@ -122,7 +122,7 @@ def working(doing: str) -> Iterator[None]:
 @contextmanager
 def shown_by_others() -> Iterator[None]:
     """Show nothing meanwhile, as the caller has a line of its own, such as the command line."""
-    token = _current.set(_Work(""))
+    token = _current.set(_ShownWork(""))
     try:
         yield
     finally:

@@ -21,7 +21,7 @@ from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.base.vocabulary import Verdict
 from plumdp.certifying.pipeline import conclude
-from plumdp.certifying.thresholds import Answer, decide
+from plumdp.certifying.thresholds import Decision, decide
 from plumdp.certifying.weighing import Weighing, require_same_model
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import FloatArray, IntArray
@@ -51,7 +51,7 @@ class Constrained:
     """
 
     certificate: Certificate
-    answers: tuple[Answer, ...]  # about this policy, one for each threshold
+    answers: tuple[Decision, ...]  # about this policy, one for each threshold
     impossible: tuple[str, ...] = ()  # thresholds that no policy keeps within, at any parameters of the region
 
     @property
@@ -100,7 +100,7 @@ class Constrained:
     to_dict = as_json
 
 
-def _listed(answers: Sequence[Answer]) -> str:
+def _listed(answers: Sequence[Decision]) -> str:
     return " and ".join(answer.question.text for answer in answers)
 
 

@@ -18,7 +18,7 @@ from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.base.vocabulary import Verdict
 from plumdp.certifying.pipeline import default_relaxation, relax
-from plumdp.certifying.thresholds import Answer, decide, is_claim
+from plumdp.certifying.thresholds import Decision, decide, is_claim
 from plumdp.certifying.valuation import with_looser
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import BoolArray
@@ -44,7 +44,7 @@ class FoundQuantile:
     most: Fraction | None
     unit: Fraction
     possible: Verdict
-    answer: Answer
+    answer: Decision
 
     def __repr__(self) -> str:
         return f"FoundQuantile({self.least} to {self.most}, {self.question.text})"
@@ -142,10 +142,16 @@ def _swept(learned: Learned, asked: Quantile, most: Fraction, precision: float) 
 
 
 def _bisected(
-    learned: Learned, asked: Quantile, yes: BoolArray, no: BoolArray, unit: Fraction, forever: Answer, precision: float
+    learned: Learned,
+    asked: Quantile,
+    yes: BoolArray,
+    no: BoolArray,
+    unit: Fraction,
+    forever: Decision,
+    precision: float,
 ) -> FoundQuantile:
     """Return the ends, of which that of budgets that are certified is tightened with one point for all states."""
-    answers: dict[int, Answer] = {}
+    answers: dict[int, Decision] = {}
 
     def keeps(size: int) -> bool:
         if size not in answers:

@@ -25,7 +25,7 @@ from plumdp.result.show import Page, as_html, as_text
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Decision:
     """The verdict on a threshold, with the certificate that it follows from.
 
     ``limit`` is what no policy beats at any point of the region: at most that much if large values are better, at
@@ -39,7 +39,7 @@ class Answer:
     limit: float
 
     def __repr__(self) -> str:
-        return f"Answer({self.verdict}, {self.question.text})"
+        return f"Decision({self.verdict}, {self.question.text})"
 
     def page(self) -> Page:
         """Return the answer and the certificate."""
@@ -105,7 +105,7 @@ def decide(
     memory: bool = True,
     precision: float = 1e-6,
     certificate: Certificate | None = None,
-) -> Answer:
+) -> Decision:
     """Return whether some policy reaches a threshold, or a given one does: yes, no, or not yet known.
 
     Yes, if the certified bound of the policy that was found reaches it. No, if no policy reaches it at any parameters
@@ -134,7 +134,7 @@ def decide(
         options: Any = {"relaxation": relaxation, "policy": policy, "memory": memory, "precision": precision}
         certificate = conclude(learned, asked.objective, **options)
     if not is_claim(certificate):
-        return Answer(asked, Verdict.UNKNOWN, certificate, inf if asked.objective.direction == "max" else -inf)
+        return Decision(asked, Verdict.UNKNOWN, certificate, inf if asked.objective.direction == "max" else -inf)
     if _is_given(certificate):
         limit = certificate.upper if asked.objective.direction == "max" else certificate.lower
     else:
@@ -147,7 +147,7 @@ def decide(
         verdict = Verdict.UNKNOWN if asked.holds_for(limit) else Verdict.NO
     if asked.is_negated and verdict != Verdict.UNKNOWN:
         verdict = Verdict.NO if verdict == Verdict.YES else Verdict.YES
-    return Answer(asked, verdict, certificate, limit)
+    return Decision(asked, verdict, certificate, limit)
 
 
 def _is_given(certificate: Certificate) -> bool:

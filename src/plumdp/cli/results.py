@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from plumdp.certifying.improvement import Improvement
     from plumdp.certifying.net_benefit import NetBenefit
     from plumdp.certifying.quantile import FoundQuantile
-    from plumdp.certifying.thresholds import Answer
+    from plumdp.certifying.thresholds import Decision
     from plumdp.explaining.deciding_runs import DecidingRuns
 
 
@@ -67,7 +67,7 @@ class Result:
     """A certificate, the answer that it gives if a threshold was asked, and the constants of its model."""
 
     certificate: plumdp.Certificate
-    answer: Answer | None = None
+    answer: Decision | None = None
     constants: Mapping[str, str] = field(default_factory=dict)
 
     @property

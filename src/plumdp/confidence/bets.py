@@ -24,7 +24,7 @@ import numpy as np
 
 from plumdp.base.linear_algebra import solve_nearly
 from plumdp.base.rounding import UNIT
-from plumdp.confidence.likelihood_table import LikelihoodTable, Outcomes
+from plumdp.confidence.likelihood_table import AffineOutcomes, LikelihoodTable
 from plumdp.model.graph import FloatArray, IntArray, read_only
 
 LARGEST_BET = 0.5  # limit on the logarithm of a factor; larger bets lose more by the tangent than they gain
@@ -82,7 +82,7 @@ def factors_along(
     return np.asarray(np.exp(bets.clip(-largest, largest)))
 
 
-def sharpness_of(table: Outcomes, outcome_counts: FloatArray, mixed: FloatArray | None) -> FloatArray:
+def sharpness_of(table: AffineOutcomes, outcome_counts: FloatArray, mixed: FloatArray | None) -> FloatArray:
     """Return an estimate of how many times larger than that of values the variance of coins with their means is.
 
     It is one for groups (n_groups) without values, as ``mixed`` says (see ``Pooled``). One throw of a coin is added to
@@ -96,13 +96,13 @@ def sharpness_of(table: Outcomes, outcome_counts: FloatArray, mixed: FloatArray 
     return np.asarray(1 / np.maximum(1 - share, 1 / (n + 1)))
 
 
-def sharpened(table: Outcomes, outcome_counts: FloatArray, mixed: FloatArray | None) -> FloatArray:
+def sharpened(table: AffineOutcomes, outcome_counts: FloatArray, mixed: FloatArray | None) -> FloatArray:
     """Return counts of outcomes (n_outcomes) that weigh values by how little they vary, for estimates."""
     return np.asarray(outcome_counts * sharpness_of(table, outcome_counts, mixed)[table.group])
 
 
 def log_gains(
-    table: Outcomes, outcome_counts: FloatArray, factors: FloatArray, mixed: FloatArray | None = None
+    table: AffineOutcomes, outcome_counts: FloatArray, factors: FloatArray, mixed: FloatArray | None = None
 ) -> FloatArray:
     """Return lower bounds on the logarithms (n_outcomes) of what bets win, whose sum is that of all.
 
@@ -135,7 +135,13 @@ class PartialBets(NamedTuple):
 
 
 def half_space(
-    table: Outcomes, outcome_counts: FloatArray, factors: FloatArray, *, near: FloatArray, error: float, text: str = ""
+    table: AffineOutcomes,
+    outcome_counts: FloatArray,
+    factors: FloatArray,
+    *,
+    near: FloatArray,
+    error: float,
+    text: str = "",
 ) -> HalfSpace:
     """Return the half-space that bets leave, given how often each outcome was seen after the pilot.
 
@@ -147,7 +153,7 @@ def half_space(
 
 
 def common_half_space(
-    table: Outcomes, parts: Sequence[PartialBets], *, near: FloatArray, bound: float, text: str = ""
+    table: AffineOutcomes, parts: Sequence[PartialBets], *, near: FloatArray, bound: float, text: str = ""
 ) -> HalfSpace:
     """Return a half-space around all points at which the sum of ln fortune · share over parts is at most a bound.
 
@@ -174,7 +180,7 @@ def common_half_space(
 
 
 def tangent_half_space(
-    table: Outcomes, outcome_counts: FloatArray, threshold: float, *, near: FloatArray, text: str = ""
+    table: AffineOutcomes, outcome_counts: FloatArray, threshold: float, *, near: FloatArray, text: str = ""
 ) -> HalfSpace:
     """Return a half-space around all points of the space with a log-likelihood Σ count ln f of at least a threshold.
 
@@ -192,7 +198,7 @@ def tangent_half_space(
     return HalfSpace(read_only(-table.weighted_slopes(weights)), -fsum(constants.tolist()) + outward, text)
 
 
-def _tangent_points(table: Outcomes, factors: FloatArray, values: FloatArray) -> FloatArray:
+def _tangent_points(table: AffineOutcomes, factors: FloatArray, values: FloatArray) -> FloatArray:
     """Return Σ f e of each class, given f at a point, between its least and its largest factor as in the space."""
     n = len(table.is_class)
     lowest, highest = np.full(n, np.inf), np.zeros(n)

@@ -43,8 +43,8 @@ from plumdp.confidence.likelihood_table import MANY, LikelihoodTable, likelihood
 from plumdp.confidence.sets import OF_SET, TESTS, Evidence, Guarantee, ModelCache, graph_alone, require_error
 from plumdp.confidence.staged_bets import (
     Bets,
-    Placed,
-    Stage,
+    DataStage,
+    PlacedBets,
     chosen_anew,
     find_horizons,
     find_stages,
@@ -84,7 +84,7 @@ _VISITS, _NATS = 1000.0, 2.0  # that tell this much of the parameters at most, i
 
 
 @dataclass(frozen=True, eq=False)
-class Likelihood:
+class LevelSet:
     """The points whose log-likelihood Σ count ln f of some data is at least ``threshold``.
 
     That of a block of parameters counts nothing but the groups about it.
@@ -336,17 +336,17 @@ def _strips(cache: ModelCache, counts: TransitionCounts, error: float) -> Expres
     return expression_bounds(cache.model, events, error=error, events=cache.events)
 
 
-def _likelihoods(table: LikelihoodTable, counts: TransitionCounts, space: Law, spent: _Spent) -> list[Likelihood]:
+def _likelihoods(table: LikelihoodTable, counts: TransitionCounts, space: Law, spent: _Spent) -> list[LevelSet]:
     """Return the likelihood of all data against the space, and that of main data after the pilot, if they have shares.
 
     Each is followed by those of all blocks of parameters, if there are several and few parameters, with a quarter of
     the share in equal parts. The likelihood of a block pays for its own dimensions alone. All hold, each at its share.
     """
 
-    def levels(seen: Seen, law: Law, error: float, method: str, *, is_of_main: bool) -> list[Likelihood]:
-        def level(pooled: FloatArray, error: float, block: tuple[str, ...] = ()) -> Likelihood:
+    def levels(seen: Seen, law: Law, error: float, method: str, *, is_of_main: bool) -> list[LevelSet]:
+        def level(pooled: FloatArray, error: float, block: tuple[str, ...] = ()) -> LevelSet:
             threshold = _threshold(table, pooled, law, error)
-            return Likelihood(table, pooled, threshold, law, error, method, is_of_main, block)
+            return LevelSet(table, pooled, threshold, law, error, method, is_of_main, block)
 
         pooled, names = table.pool_seen(seen).outcome_counts, table.names
         blocks = table.blocks if len(names) <= MANY else []
@@ -376,7 +376,7 @@ def _threshold(table: LikelihoodTable, outcome_counts: FloatArray, law: Law, err
     return evidence + log(error) * (1 + 1e-12) - 1e-12 * abs(evidence) if evidence > -inf else -inf
 
 
-def _log_volume(likelihood: Likelihood, near: FloatArray) -> float:
+def _log_volume(likelihood: LevelSet, near: FloatArray) -> float:
     """Return an estimate of the logarithm of a volume: that of an ellipsoid about a point, up to a constant.
 
     All likelihoods hold jointly, so that the choice of the smallest may depend on the data.
@@ -395,9 +395,9 @@ class Staged(NamedTuple):
     """Bets across directions that were renewed by what was seen before each stage of the data."""
 
     directions: tuple[Direction, ...]  # of the last stage
-    placed: list[Placed]
+    placed: list[PlacedBets]
     bets: Bets
-    place: Callable[..., list[Placed]]  # places others by the same stages: (gradients, *, error, texts)
+    place: Callable[..., list[PlacedBets]]  # places others by the same stages: (gradients, *, error, texts)
 
 
 def place_bets(
@@ -433,7 +433,7 @@ def _across_outcomes(table: LikelihoodTable, staged: Staged, error: float) -> li
 
 
 def directions_of_stages(
-    stages: Sequence[Stage], directions: Directions
+    stages: Sequence[DataStage], directions: Directions
 ) -> tuple[tuple[Direction, ...], FloatArray, list[str]]:
     """Return the last directions, the gradients of all stages (S, J, d), and the half-spaces of bets on them in words.
 
@@ -447,7 +447,7 @@ def directions_of_stages(
     return chosen[-1], gradients, texts
 
 
-def _supports(likelihood: Likelihood, best: FloatArray, directions: Sequence[Direction]) -> list[HalfSpace]:
+def _supports(likelihood: LevelSet, best: FloatArray, directions: Sequence[Direction]) -> list[HalfSpace]:
     """Return half-spaces around a likelihood set, across each direction, on both sides."""
     return [
         across(likelihood, best, side * direction.gradient, f"the likelihood across {direction.text or 'a direction'}")
@@ -456,7 +456,7 @@ def _supports(likelihood: Likelihood, best: FloatArray, directions: Sequence[Dir
     ]
 
 
-def across(likelihood: Likelihood, best: FloatArray, gradient: FloatArray, text: str) -> HalfSpace:
+def across(likelihood: LevelSet, best: FloatArray, gradient: FloatArray, text: str) -> HalfSpace:
     """Return a half-space around a likelihood set that is about the narrowest across a gradient."""
     given = likelihood.table, likelihood.outcome_counts, likelihood.threshold
     return tangent_half_space(*given, near=furthest_point(*given, best, gradient), text=text)

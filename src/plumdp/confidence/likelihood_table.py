@@ -56,7 +56,7 @@ class Entries(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Outcomes:
+class AffineOutcomes:
     """Outcomes with affine probabilities ``constants + coefficients @ point``, in groups.
 
     The outcomes of a group that is a class exclude each other and sum to one. In every group, an outcome is seen
@@ -94,17 +94,19 @@ class Outcomes:
         terms = (weights[outcome] * coefficient).tolist()
         return np.array([fsum(terms[start:end]) for start, end in pairwise(first)])
 
-    def split(self, outcome: Indices, group: Indices) -> Outcomes:
+    def split(self, outcome: Indices, group: Indices) -> AffineOutcomes:
         """Return some of the outcomes, each as often as it is given, in the given groups."""
         n_groups = int(group.max(initial=-1)) + 1
         is_class = np.zeros(n_groups, dtype=np.bool_)
         is_class[group] = self.is_class[self.group[outcome]]
         constants, coefficients = read_only(self.constants[outcome]), read_only(self.coefficients[outcome])
-        return Outcomes(constants, coefficients, integers(group), read_only(is_class), read_only(self.sizes[outcome]))
+        return AffineOutcomes(
+            constants, coefficients, integers(group), read_only(is_class), read_only(self.sizes[outcome])
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class LikelihoodTable(Outcomes):
+class LikelihoodTable(AffineOutcomes):
     """The outcomes of a model, and how counts of its transitions are pooled."""
 
     names: tuple[str, ...]

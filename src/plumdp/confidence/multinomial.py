@@ -23,7 +23,7 @@ from plumdp.model.space import float_above, float_below
 
 
 @dataclass(frozen=True, eq=False)
-class RowBounds:
+class L1Balls:
     """L1 balls that hold all at once with probability at least 1 - ``error``.
 
     Class ``c`` has the outcomes ``first[c]`` up to ``first[c + 1]``. ``lower`` and ``upper`` are what follows for
@@ -54,7 +54,7 @@ class RowBounds:
         """Return None: nothing is proved for rows that are off."""
 
 
-def row_bounds(model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001) -> RowBounds:
+def row_bounds(model: ParametricMDP, counts: TransitionCounts, *, error: float = 0.001) -> L1Balls:
     """Return an L1 ball for each class of tied rows, at an equal share of the error.
 
     Weissman's radius (2003) is for numbers of visits that were fixed beforehand, as in independent samples. All others
@@ -78,7 +78,7 @@ def row_bounds(model: ParametricMDP, counts: TransitionCounts, *, error: float =
     radius = radius_of(successes, trials, rows.first, equal_parts(error, len(trials)))
     radius = np.where(trials > 0, np.minimum(radius * UP + 4 * sizes * UNIT, 2.0), 2.0)
     lower, upper = _by_expression(model, rows, shares, np.repeat(radius, sizes))
-    return RowBounds(
+    return L1Balls(
         rows.outcomes, rows.first, read_only(shares), trials, read_only(radius), lower, upper, error, method, guarantee,
     )  # fmt: skip
 

@@ -133,7 +133,7 @@ def _sums(index: IntArray, values: CountArray, size: int) -> CountArray:
     return total
 
 
-class _Row(NamedTuple):
+class _EventRow(NamedTuple):
     """A row some of whose successors together are an event."""
 
     choice: int
@@ -153,7 +153,7 @@ def _divisors(model: ParametricMDP, events: Events) -> IntArray:
     return divisor[np.arange(len(divisor)) + same]
 
 
-def _rows_with_factors(model: ParametricMDP, events: Events, representative: IntArray) -> Iterator[_Row]:
+def _rows_with_factors(model: ParametricMDP, events: Events, representative: IntArray) -> Iterator[_EventRow]:
     graph, factors = model.graph, events.factors
     choice_of = graph.choice_of_transition()[factors.transition]
     order = np.argsort(choice_of, kind="stable")
@@ -166,10 +166,10 @@ def _rows_with_factors(model: ParametricMDP, events: Events, representative: Int
         column = {event: i for i, event in enumerate(tried.tolist())}
         happens[factors.transition[own] - first, [column[event] for event in factors.event[own].tolist()]] = True
         expressions = [model.expressions.polynomials[f] for f in model.expression[first:last]]
-        yield _Row(choice, expressions, [events.polynomials[e] for e in tried], happens)
+        yield _EventRow(choice, expressions, [events.polynomials[e] for e in tried], happens)
 
 
-def _divisors_of_row(row: _Row) -> IntArray:
+def _divisors_of_row(row: _EventRow) -> IntArray:
     """Return the number h of each affine event, if these are in independent groups and say all; otherwise zeros."""
     divisor = np.zeros(len(row.tried), dtype=np.int32)
     affine = np.flatnonzero([f.is_affine for f in row.tried])

@@ -55,7 +55,7 @@ _FURTHEST = 60.0  # standard deviations
 _LEAST_SHARE = 1e-4  # of a horizon in the half-space
 
 
-class Stage(NamedTuple):
+class DataStage(NamedTuple):
     """The estimate when a stage of the data begins, and the outcomes that were seen in the stage."""
 
     point: FloatArray  # (d): the estimate
@@ -98,7 +98,7 @@ class Bets(NamedTuple):
     sides: tuple[BetsOnOneSide, ...]
 
 
-class Placed(NamedTuple):
+class PlacedBets(NamedTuple):
     """The half-space that bets leave, the bets of each stage that it is made of, and what these are made of."""
 
     left: HalfSpace
@@ -106,7 +106,7 @@ class Placed(NamedTuple):
     side: BetsOnOneSide
 
 
-def find_stages(table: LikelihoodTable, counts: TransitionCounts, space: Law) -> list[Stage]:
+def find_stages(table: LikelihoodTable, counts: TransitionCounts, space: Law) -> list[DataStage]:
     """Return the stages of the data, each of which begins at a moment of the pilot."""
     if counts.pilot is None:
         return []
@@ -117,16 +117,16 @@ def find_stages(table: LikelihoodTable, counts: TransitionCounts, space: Law) ->
     ]
 
 
-def _stage(table: LikelihoodTable, before: Seen, after: Seen, length: float, space: Law) -> Stage:
+def _stage(table: LikelihoodTable, before: Seen, after: Seen, length: float, space: Law) -> DataStage:
     """Return the stage between two moments, the first of which is ``length`` runs or rows from the start."""
     pooled = table.pool_seen(before)
     sharp_counts, sharpness = sharpened(table, *pooled), sharpness_of(table, *pooled)
     point = law_of_pilot(table, sharp_counts, space).mean
     per_length = information(table, sharp_counts, point) / length
-    return Stage(point, per_length, *table.pool_seen(after - before), sharpness, length)
+    return DataStage(point, per_length, *table.pool_seen(after - before), sharpness, length)
 
 
-def chosen_anew(stages: Sequence[Stage]) -> list[int]:
+def chosen_anew(stages: Sequence[DataStage]) -> list[int]:
     """Return for each stage the one at which its directions were chosen: anew when the data have doubled."""
     chosen: list[int] = []
     for s, stage in enumerate(stages):
@@ -160,7 +160,7 @@ def find_horizons(pilot: Pilot, total: int) -> Horizons:
 
 def staged_half_spaces(
     table: LikelihoodTable,
-    stages: Sequence[Stage],
+    stages: Sequence[DataStage],
     gradients: FloatArray,
     horizons: Horizons,
     space: Law,
@@ -169,7 +169,7 @@ def staged_half_spaces(
     error: float,
     texts: Sequence[str],
     is_bet_on: BoolArray | None = None,
-) -> list[Placed]:
+) -> list[PlacedBets]:
     """Return the half-spaces that bets along gradients (S, J, d) leave, jointly with probability at least 1 - error.
 
     There are two for each of J directions, one on either side. Each stage has its own gradients, chosen by what was
@@ -190,7 +190,7 @@ def staged_half_spaces(
 
 
 def steps_of_stage(
-    table: LikelihoodTable, stage: Stage, gradients: FloatArray, lengths: FloatArray, space: Law
+    table: LikelihoodTable, stage: DataStage, gradients: FloatArray, lengths: FloatArray, space: Law
 ) -> list[FloatArray]:
     """Return the steps (J, d) of one standard deviation of values at each horizon, by the information until then."""
     prior = SPACE_AS_DATA * space.precision
@@ -198,7 +198,7 @@ def steps_of_stage(
 
 
 def _rays(
-    table: LikelihoodTable, stages: Sequence[Stage], gradients: FloatArray, space: Law, near: FloatArray
+    table: LikelihoodTable, stages: Sequence[DataStage], gradients: FloatArray, space: Law, near: FloatArray
 ) -> FloatArray:
     """Return the steps (J, d) of one standard deviation of values with these gradients (J, d)."""
     nothing = np.zeros(len(table.outcomes))
@@ -208,21 +208,21 @@ def _rays(
 
 def _place(
     table: LikelihoodTable,
-    stages: Sequence[Stage],
+    stages: Sequence[DataStage],
     horizons: Horizons,
     side: BetsOnOneSide,
     ray: FloatArray,
     error: float,
     text: str,
     is_bet_on: BoolArray | None,
-) -> list[Placed]:
+) -> list[PlacedBets]:
     """Return the half-spaces that bets on one side leave at the end, and at the best of the moments before.
 
     Bets are placed stage after stage. ``side`` has steps of one standard deviation (S, M, d) for each horizon.
     """
     goals = -log(error) - horizons.log_weight
     steps = np.sqrt(2 * goals)[:, None] * side.steps
-    fortune, cuts = _Fortune(table, horizons), list[_Cut]()
+    fortune, cuts = _RayFortune(table, horizons), list[_RayCut]()
     for s, stage in enumerate(stages):
         if horizons.is_renewed and s:
             size = _renewed_size(fortune, cuts, stage, horizons.length[0], -side.steps[s, 0], float(goals[0]))
@@ -237,7 +237,7 @@ def _place(
     return [fortune.half_space(cut, side, error, text) for cut in ([last] if best is last else [best, last])]
 
 
-class _Cut(NamedTuple):
+class _RayCut(NamedTuple):
     """About where the fortune of the first stages reaches its bound."""
 
     until: int  # number of these stages
@@ -252,7 +252,7 @@ class _Cut(NamedTuple):
 
 
 def _renewed_size(
-    fortune: _Fortune, cuts: Sequence[_Cut], stage: Stage, planned: float, ray: FloatArray, goal: float
+    fortune: _RayFortune, cuts: Sequence[_RayCut], stage: DataStage, planned: float, ray: FloatArray, goal: float
 ) -> float:
     """Return how many standard deviations at a planned length to bet on, by what was seen before the stage alone.
 
@@ -270,17 +270,17 @@ def _renewed_size(
     return sqrt(2 * max(goal - fortune.renewed(t), 0.0) / left)
 
 
-class _Fortune:
+class _RayFortune:
     """The logarithm of the fortune F of the stages so far, on a ray from a point: for sizes and tangents alone."""
 
     def __init__(self, table: LikelihoodTable, horizons: Horizons) -> None:
         self._table, self._horizons = table, horizons
-        self._stages: list[Stage] = []
+        self._stages: list[DataStage] = []
         self._factors: list[FloatArray] = []  # (M, n_outcomes) each
         self._won = horizons.log_weight
         self._visits: list[FloatArray] = []
 
-    def add(self, stage: Stage, factors: FloatArray) -> None:
+    def add(self, stage: DataStage, factors: FloatArray) -> None:
         """Add a stage, and the factors (M, n_outcomes) of its bets."""
         self._stages.append(stage)
         self._factors.append(factors)
@@ -323,7 +323,7 @@ class _Fortune:
         largest = float(logarithms.max())
         return largest + float(np.log(np.exp(logarithms - largest).sum())) if largest < inf else inf
 
-    def cut(self, point: FloatArray, ray: FloatArray, bound: float, *, is_renewed: bool = False) -> _Cut:
+    def cut(self, point: FloatArray, ray: FloatArray, bound: float, *, is_renewed: bool = False) -> _RayCut:
         """Return about where ln F, or its part by bets that are renewed, reaches a bound on a ray from a point."""
         self.look(point, ray, is_renewed=is_renewed)
         t = self.reaches(bound)
@@ -333,9 +333,9 @@ class _Fortune:
         weights[..., self._is_open] = per_visit
         pairs = zip(weights[..., self._table.group], self._factors, strict=True)
         row = -self._table.weighted_slopes(sum((each * of[: self._n]).sum(axis=0) for each, of in pairs))
-        return _Cut(len(self._stages), point + t * ray, row, np.pad(shares, (0, len(self._won) - self._n)))
+        return _RayCut(len(self._stages), point + t * ray, row, np.pad(shares, (0, len(self._won) - self._n)))
 
-    def half_space(self, cut: _Cut, side: BetsOnOneSide, error: float, text: str) -> Placed:
+    def half_space(self, cut: _RayCut, side: BetsOnOneSide, error: float, text: str) -> PlacedBets:
         """Return the half-space of the first stages with tangents where their fortune reaches 1 / error.
 
         Tangents at any other point, and any other shares, would give a half-space that holds as well.
@@ -349,7 +349,7 @@ class _Fortune:
         all_parts = [part for of_stage in parts for part in of_stage]
         left = common_half_space(self._table, all_parts, near=cut.point, bound=spent - log(error), text=text)
         parts += [[] for _ in self._stages[n:]]
-        return Placed(left, parts, side._replace(until=n, shares=cut.shares, near=cut.point))
+        return PlacedBets(left, parts, side._replace(until=n, shares=cut.shares, near=cut.point))
 
     def reaches(self, bound: float) -> float:
         """Return where ln F, which is convex, reaches a bound, or the furthest point that is tried."""

@@ -88,10 +88,10 @@ def parse_mapping(text: str) -> MappingNode:
     """
     if len(text) > _LONGEST:
         raise DataError(f"the expression has {len(text):,} characters; at most {_LONGEST:,} are read")
-    return _Reader(text).whole()
+    return _MappingReader(text).whole()
 
 
-class _Reader:
+class _MappingReader:
     """A walk through the tokens of an expression; only ``_index``, ``_size`` and ``_depth`` change."""
 
     def __init__(self, text: str) -> None:

@@ -32,7 +32,7 @@ class Returns:
 
 
 @dataclass(frozen=True, eq=False)
-class Ends:
+class ReturnEnds:
     """The row up to which each run counts, and whether its return is decided there, whatever comes later."""
 
     row: Indices  # (n_runs): the first row in which it is decided, or the last one that is known
@@ -40,7 +40,7 @@ class Ends:
     stays: BoolArray  # (n_runs): not decided, but in a state that the model never leaves
 
 
-def ends_of(objective: Objective, runs: WholeRuns, graph: Graph, elsewhere: int | None) -> Ends:
+def ends_of(objective: Objective, runs: WholeRuns, graph: Graph, elsewhere: int | None) -> ReturnEnds:
     """Return where runs are decided: at the end of the property, after its number of steps, or not at all."""
     if not isinstance(objective, Reach | Reward):
         raise ModelError(f"returns of runs are known for Reach and Reward, not for {type(objective).__name__}")
@@ -58,10 +58,10 @@ def ends_of(objective: Objective, runs: WholeRuns, graph: Graph, elsewhere: int 
     candidates = np.where(decided | is_lost, np.arange(len(state)), len(state))
     row = np.minimum(np.minimum.reduceat(candidates, runs.first[:-1]), runs.first[1:] - 1)
     is_decided = decided[row]
-    return Ends(row, is_decided, ~is_decided & ~is_lost[row] & _never_left(graph)[state[row]])
+    return ReturnEnds(row, is_decided, ~is_decided & ~is_lost[row] & _never_left(graph)[state[row]])
 
 
-def reach_returns(objective: Reach, runs: WholeRuns, ends: Ends) -> Returns:
+def reach_returns(objective: Reach, runs: WholeRuns, ends: ReturnEnds) -> Returns:
     """Return 1 for runs that reach the target, 0 for those that do not, and both for those of which it is not known."""
     state, time = runs.state[ends.row], runs.time[ends.row]
     # a run that stays in a target before the first step that counts will be there at that step
@@ -72,7 +72,7 @@ def reach_returns(objective: Reach, runs: WholeRuns, ends: Ends) -> Returns:
 
 
 def reward_returns(
-    objective: Reward, runs: WholeRuns, ends: Ends, choice: Indices, graph: Graph, may_take: BoolArray
+    objective: Reward, runs: WholeRuns, ends: ReturnEnds, choice: Indices, graph: Graph, may_take: BoolArray
 ) -> Returns:
     """Return bounds on the sums of rewards, given the choice of each row before the end of its run, and -1 elsewhere.
 
@@ -158,7 +158,7 @@ def taken_somewhere(graph: Graph, policy: Policy, model: ParametricMDP) -> BoolA
     return may_take
 
 
-def choices_of(graph: Graph, policy: Policy, model: ParametricMDP, runs: WholeRuns, ends: Ends) -> Indices:
+def choices_of(graph: Graph, policy: Policy, model: ParametricMDP, runs: WholeRuns, ends: ReturnEnds) -> Indices:
     """Return the model's choice in each row before the end of its run, and -1 elsewhere; refuse other actions."""
     memory, weights = graph.memory, policy_weights(graph, policy)
     counted = np.flatnonzero(np.arange(len(runs.state)) < ends.row[runs.run])

@@ -154,7 +154,7 @@ def read_whole_runs(
         found |= {name: column for name, column in named.items() if column is not None}
         block = _ordered(log.keep(source_columns(found.values()), is_read_again=False), model.graph, form, found)
     matcher = Matcher(model.graph, mapping.action_names)
-    rows = _Rows(block, np.flatnonzero(np.diff(block[_RUN], prepend=-1)))
+    rows = _OrderedRows(block, np.flatnonzero(np.diff(block[_RUN], prepend=-1)))
     if not len(rows.first):
         raise DataError("there are no runs in the log")
     if expected is not None and block[EPISODE].dtype.kind not in "iufM":
@@ -177,7 +177,7 @@ def read_whole_runs(
     return replace(made, expected=expected, return_range=return_range, **of_runs)
 
 
-def _once(rows: _Rows, column: str) -> npt.NDArray[Any]:
+def _once(rows: _OrderedRows, column: str) -> npt.NDArray[Any]:
     """Return what a column says of each run, the same in all of its rows; refuse a run that changes it."""
     values = rows.block[column]
     is_changed = rows.follows & (values[1:] != values[:-1])
@@ -187,7 +187,7 @@ def _once(rows: _Rows, column: str) -> npt.NDArray[Any]:
     return np.asarray(values[rows.first])
 
 
-class _Rows(NamedTuple):
+class _OrderedRows(NamedTuple):
     """The rows of a log, ordered by run and step, and the first of each run."""
 
     block: Block
@@ -221,7 +221,7 @@ def _ordered(log: LogTable, graph: Graph, form: LogForm, found: Mapping[str, Sou
     return columns_of(log.connection.execute(f"SELECT *, {number} FROM ({rows}) {order}"))
 
 
-def _require_all_steps(rows: _Rows) -> bool:
+def _require_all_steps(rows: _OrderedRows) -> bool:
     """Refuse steps that come twice or are missing; return whether steps only order the rows, so that none shows."""
     step = rows.block[STEP]
     apart = np.diff(step)[rows.follows]
@@ -240,7 +240,7 @@ def _require_all_steps(rows: _Rows) -> bool:
     return False
 
 
-def _states(rows: _Rows, matcher: Matcher, model: ParametricMDP, columns: list[str]) -> Codes:
+def _states(rows: _OrderedRows, matcher: Matcher, model: ParametricMDP, columns: list[str]) -> Codes:
     state, is_unknown = matcher.find_states(rows.block, columns)
     elsewhere = elsewhere_of(model)
     if elsewhere is not None:
@@ -253,7 +253,7 @@ def _states(rows: _Rows, matcher: Matcher, model: ParametricMDP, columns: list[s
     return state
 
 
-def _require_connected(rows: _Rows, state: Codes, after: Codes, graph: Graph) -> None:
+def _require_connected(rows: _OrderedRows, state: Codes, after: Codes, graph: Graph) -> None:
     """Refuse a step that leads to another state than the one in which the next step is taken."""
     is_torn = rows.follows & (after[:-1] != state[1:])
     if is_torn.any():
@@ -263,7 +263,7 @@ def _require_connected(rows: _Rows, state: Codes, after: Codes, graph: Graph) ->
 
 
 def _with_ends(
-    rows: _Rows, state: Codes, action: Codes, after: Codes, only_ordered: bool, files: tuple[LogFile, ...]
+    rows: _OrderedRows, state: Codes, action: Codes, after: Codes, only_ordered: bool, files: tuple[LogFile, ...]
 ) -> WholeRuns:
     """Return transitions as runs, with the state behind the last step of each as a row of its own."""
     row = np.insert(np.arange(len(state)), rows.last + 1, rows.last)

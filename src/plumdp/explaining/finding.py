@@ -23,7 +23,7 @@ from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import Ellipsoid, Enclosed
 from plumdp.region.shapes import Polytope, Region
-from plumdp.result.findings import Cut, Drawing, Edge, ExpressionRow, Outline, Point
+from plumdp.result.findings import Drawing, Edge, ExpressionRow, HalfPlane, Outline, Point
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.tables.candidates import smoothed
@@ -128,10 +128,10 @@ def _ellipse(region: Region, i: int, j: int) -> tuple[Point, ...]:
     return tuple((x, y) for x, y in points.tolist())
 
 
-def _cuts(learned: Learned, region: Region) -> tuple[Cut, ...]:
+def _cuts(learned: Learned, region: Region) -> tuple[HalfPlane, ...]:
     """Return the half-spaces in two parameters that touch the region, each with its origin in words."""
     half_spaces = learned.bounds.half_spaces(learned.model.space.names)
-    cuts = [Cut((float(side.row[0]), float(side.row[1])), side.offset, side.text) for side in half_spaces]
+    cuts = [HalfPlane((float(side.row[0]), float(side.row[1])), side.offset, side.text) for side in half_spaces]
     rows = np.zeros((len(cuts), len(region.names)))
     rows[:, :2] = [cut.normal for cut in cuts] if cuts else np.zeros((0, 2))
     reach = -region.minimise(-rows) if len(rows) else np.zeros(0)

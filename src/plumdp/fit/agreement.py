@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from plumdp.base.rounding import UNIT
-from plumdp.confidence.likelihood_table import Outcomes
+from plumdp.confidence.likelihood_table import AffineOutcomes
 from plumdp.confidence.space_moments import simplified
 from plumdp.fit.cell_tests import CellTests, largest
 from plumdp.model.graph import FloatArray, Indices, read_only
@@ -66,7 +66,7 @@ class _Space(NamedTuple):
 
 
 def find_agreement(
-    space: ParameterSpace, outcomes: Outcomes, affine: AffineTests, cells: CellTests, start: FloatArray
+    space: ParameterSpace, outcomes: AffineOutcomes, affine: AffineTests, cells: CellTests, start: FloatArray
 ) -> Agreement:
     """Return a lower bound on the largest test at the best point.
 
@@ -106,7 +106,7 @@ def _inequalities(space: ParameterSpace, start: FloatArray) -> _Space:
     return _Space(rows, offsets, -offsets[:d], offsets[d : 2 * d])
 
 
-def _logarithms(outcomes: Outcomes, point: FloatArray) -> FloatArray:
+def _logarithms(outcomes: AffineOutcomes, point: FloatArray) -> FloatArray:
     """Return ln f of each outcome at a point, or minus infinity where f is not positive."""
     values = outcomes.values(point)[0]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -117,7 +117,7 @@ def _logarithms(outcomes: Outcomes, point: FloatArray) -> FloatArray:
 class _CombinedTests:
     """Some tests as one function with values, gradients and second derivatives."""
 
-    def __init__(self, outcomes: Outcomes, affine: AffineTests, cells: CellTests) -> None:
+    def __init__(self, outcomes: AffineOutcomes, affine: AffineTests, cells: CellTests) -> None:
         self.affine, self.cells = affine, cells
         self.used, place = np.unique(cells.outcome, return_inverse=True)
         self.renumbered = CellTests(cells.cell, cells.gained, cells.first, place, cells.seen)

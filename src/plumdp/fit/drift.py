@@ -27,7 +27,7 @@ from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.bets import LARGEST_BET, LEAST_PROBABILITY, HalfSpace, half_space
 from plumdp.confidence.contrasts import Contrast
 from plumdp.confidence.likelihood import LinearConstraints, Range
-from plumdp.confidence.likelihood_table import CellCounts, LikelihoodTable, Outcomes
+from plumdp.confidence.likelihood_table import AffineOutcomes, CellCounts, LikelihoodTable
 from plumdp.confidence.tolerant import range_of_bets, safe_groups
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.graph import FloatArray, Indices, ranges
@@ -197,7 +197,7 @@ def _plans(pilot: PilotView, seen: CellCounts, contrast: Contrast) -> list[_Plan
 class _Split(NamedTuple):
     """Outcomes of all classes that were visited, apart for each cell."""
 
-    outcomes: Outcomes
+    outcomes: AffineOutcomes
     seen: FloatArray  # (n)
     outcome: Indices  # (n): of the table
     level: FloatArray  # (n)

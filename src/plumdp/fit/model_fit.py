@@ -24,7 +24,7 @@ from plumdp.base.errors import DataError
 from plumdp.base.rounding import UNDERFLOW, UP
 from plumdp.confidence.constants import FixedNumbers, strongest_evidence
 from plumdp.confidence.estimates import SPACE_AS_DATA, law_of_pilot, law_of_space
-from plumdp.confidence.likelihood import Likelihood, LinearConstraints, likelihood_budget, likelihood_set
+from plumdp.confidence.likelihood import LevelSet, LinearConstraints, likelihood_budget, likelihood_set
 from plumdp.confidence.likelihood_table import CellCounts
 from plumdp.confidence.sets import Evidence, ModelCache, with_fixed_numbers
 from plumdp.data.counts import TransitionCounts
@@ -161,7 +161,7 @@ def _start(cache: ModelCache, found: Evidence) -> FloatArray:
     """Return a point inside the space where all that was seen can happen, close to the estimate."""
     space, table = cache.model.space, cache.table
     rows, limits = space.inequalities
-    middle, is_seen = table.middle, found.of_kind(Likelihood)[0].outcome_counts > 0
+    middle, is_seen = table.middle, found.of_kind(LevelSet)[0].outcome_counts > 0
     best = middle if found.estimate is None else found.estimate
 
     def is_inside(point: FloatArray) -> bool:
@@ -191,7 +191,7 @@ class _Blocks:
         classes = cell_tests(table, CellCounts(table.group[is_seen], is_seen, seen[is_seen]))
         rows = cell_tests(table, table.pool_by_choice(counts.counts))
         self._blocks: list[tuple[TestKind, CellTests]] = [
-            ("likelihood", _likelihood_test(likelihood.of_kind(Likelihood)[0])),
+            ("likelihood", _likelihood_test(likelihood.of_kind(LevelSet)[0])),
             ("class", _at_share(classes, equal_parts(budget.error_of("classes", error), len(table.is_class)))),
             ("row", _at_share(rows, equal_parts(budget.error_of("rows", error), table.n_tied))),
         ]
@@ -277,7 +277,7 @@ def _affine_tests(linear: Sequence[LinearConstraints], drifts: Sequence[Drift], 
     return AffineTests(read_only(np.vstack(rows)), read_only(-np.concatenate(offsets)))
 
 
-def _likelihood_test(likelihood: Likelihood) -> CellTests:
+def _likelihood_test(likelihood: LevelSet) -> CellTests:
     """Return the likelihood against its threshold as the test of one cell, or none if there is no evidence."""
     outcomes = np.flatnonzero(likelihood.outcome_counts > 0)
     if not np.isfinite(likelihood.threshold) or not len(outcomes):

@@ -11,7 +11,7 @@ from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.confidence.bets import Directions
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
-from plumdp.confidence.likelihood import Likelihood
+from plumdp.confidence.likelihood import LevelSet
 from plumdp.confidence.sets import Counted, Evidence, Guarantee, ModelCache
 from plumdp.data.counts import ADDED, TransitionCounts, counts_of, require_same_graph
 from plumdp.data.logs import Log
@@ -234,7 +234,7 @@ def check_fit(learned: Learned, fixed: FixedNumbers) -> Learned:
     tests that contradict the model cut the region, after what the misfit may have won is taken off.
     """
     clock, error = Clock(dict(learned.seconds)), learned.error
-    likelihood = learned.bounds if learned.bounds.of_kind(Likelihood) else None  # itself some of the tests
+    likelihood = learned.bounds if learned.bounds.of_kind(LevelSet) else None  # itself some of the tests
     rejects_at = error if likelihood is not None else learned.budget.error_of("model_test", error)
     # rows that may be off may be off at some times only: with a misfit, nothing is tested over time
     counts = replace(learned.counts, time=None) if learned.misfit else learned.counts

@@ -12,8 +12,8 @@ from functools import singledispatch
 from plumdp.base.errors import EmptySpace
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.least_squares import LeastSquares
-from plumdp.confidence.likelihood import Likelihood, LinearConstraints
-from plumdp.confidence.multinomial import RowBounds
+from plumdp.confidence.likelihood import LevelSet, LinearConstraints
+from plumdp.confidence.multinomial import L1Balls
 from plumdp.confidence.sets import Constraint
 from plumdp.confidence.studies import Study
 from plumdp.model.expressions.table import ExpressionTable
@@ -64,7 +64,7 @@ def _polytope(first: ExpressionBounds, space: ParameterSpace, *_: object) -> Reg
 
 
 @enclose.register
-def _within_balls(first: RowBounds, space: ParameterSpace, *_: object) -> Region | Conflict:
+def _within_balls(first: L1Balls, space: ParameterSpace, *_: object) -> Region | Conflict:
     return build_l1_region(space, first)
 
 
@@ -75,10 +75,10 @@ def _ellipsoid(
     return build_ellipsoid_region(space, expressions, first)
 
 
-@enclose.register(Likelihood)
+@enclose.register(LevelSet)
 @enclose.register(LinearConstraints)
 def _likely(
-    first: Likelihood | LinearConstraints,
+    first: LevelSet | LinearConstraints,
     space: ParameterSpace,
     expressions: ExpressionTable,
     constraints: Sequence[Constraint],

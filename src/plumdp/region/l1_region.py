@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumdp.base.rounding import UNIT
-from plumdp.confidence.multinomial import RowBounds
+from plumdp.confidence.multinomial import L1Balls
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, owners_of
@@ -37,7 +37,7 @@ _FIRST = 300  # single outcomes to start with
 OutcomeSet = tuple[int, tuple[int, ...]]  # a class, and some of its outcomes, whose probability has an interval
 
 
-def build_l1_region(space: ParameterSpace, bounds: RowBounds) -> Polytope | Conflict:
+def build_l1_region(space: ParameterSpace, bounds: L1Balls) -> Polytope | Conflict:
     """Return all points of the space that lie in the L1 ball of every class of rows, or a conflict if there is none.
 
     With products of parameters it is a polytope of parameters and products around these points.
@@ -68,7 +68,7 @@ def build_l1_region(space: ParameterSpace, bounds: RowBounds) -> Polytope | Conf
     return region
 
 
-def _first_cuts(bounds: RowBounds, table: ExpressionTable) -> list[OutcomeSet]:
+def _first_cuts(bounds: L1Balls, table: ExpressionTable) -> list[OutcomeSet]:
     """Return some single outcomes, among them one with each product, so that all products become variables."""
     with_product = owners_of(table.first_term, np.unique(table.monomial, return_index=True)[1])
     evenly = np.arange(0, len(table), -(-len(table) // _FIRST))
@@ -77,7 +77,7 @@ def _first_cuts(bounds: RowBounds, table: ExpressionTable) -> list[OutcomeSet]:
 
 
 def _intervals(
-    bounds: RowBounds, outcome_sets: tuple[OutcomeSet, ...]
+    bounds: L1Balls, outcome_sets: tuple[OutcomeSet, ...]
 ) -> tuple[list[Polynomial], FloatArray, FloatArray]:
     """Return the probabilities of sets of outcomes, and their bounds, rounded outward."""
     sums = [sum((bounds.outcomes[j] for j in outcomes), Polynomial(0)) for _, outcomes in outcome_sets]
@@ -89,7 +89,7 @@ def _intervals(
 
 @dataclass(frozen=True, eq=False)
 class _Balls:
-    bounds: RowBounds
+    bounds: L1Balls
     constants: FloatArray  # (n_outcomes)
     matrix: FloatArray  # (n_outcomes, d)
 

@@ -16,7 +16,7 @@ import numpy as np
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.cells import Cells
 from plumdp.confidence.evidence import PSEUDO_COUNTS, estimate
-from plumdp.confidence.likelihood import Likelihood, LinearConstraints
+from plumdp.confidence.likelihood import LevelSet, LinearConstraints
 from plumdp.confidence.sets import Constraint
 from plumdp.confidence.space_moments import simplified
 from plumdp.model.expressions.polynomial import Polynomial
@@ -70,7 +70,7 @@ def build_likelihood_region(
     ``Polytope``.
     """
     space = simplified(space)
-    likelihoods = [each for each in constraints if isinstance(each, Likelihood)]
+    likelihoods = [each for each in constraints if isinstance(each, LevelSet)]
     likelihood = next(iter(likelihoods), None)
     linear = [each for each in constraints if isinstance(each, LinearConstraints)]
     intervals = [
@@ -116,7 +116,7 @@ def _cut_by_outcomes(ellipsoid: Ellipsoid, linear: Sequence[LinearConstraints]) 
     return ellipsoid if across is None else cut_further(ellipsoid, across.rows, across.offsets)
 
 
-def _strips(found: ExpressionBounds, likelihood: Likelihood | None) -> list[_Bounded]:
+def _strips(found: ExpressionBounds, likelihood: LevelSet | None) -> list[_Bounded]:
     """Return the constraints of the intervals, unless these or the parameters are many.
 
     Then they cost much, and the likelihood says more. To leave a constraint out is sound.
@@ -163,7 +163,7 @@ def _region(space: ParameterSpace, constraints: Sequence[_Bounded]) -> Polytope 
     return _conflict([words for words in region.constraints if words not in as_intervals] + [one.text for one in used])
 
 
-def _likely(likelihood: Likelihood, within: Polytope) -> tuple[Ellipsoid, list[_Bounded]] | Conflict | None:
+def _likely(likelihood: LevelSet, within: Polytope) -> tuple[Ellipsoid, list[_Bounded]] | Conflict | None:
     """Return an ellipsoid around the points of large likelihood in a polytope, and tangents, or None if that fails."""
     if not (likelihood.outcome_counts.any() and np.isfinite(likelihood.threshold)):
         return None
@@ -265,7 +265,7 @@ def _words(intervals: Sequence[_Bounded], half_spaces: Sequence[_Bounded]) -> li
 
 def _explained(
     space: ParameterSpace,
-    likelihood: Likelihood,
+    likelihood: LevelSet,
     supports: Sequence[_Bounded],
     intervals: Sequence[_Bounded],
     half_spaces: Sequence[_Bounded],

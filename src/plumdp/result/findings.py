@@ -27,7 +27,7 @@ class Rung:
 
 
 @dataclass(frozen=True)
-class Cut:
+class HalfPlane:
     """A half-space in two parameters: points with normal @ point <= offset; ``origin`` says in words what drew it."""
 
     normal: Point
@@ -45,7 +45,7 @@ class Outline:
     space: tuple[Point, ...]  # what is known before any data
     region: tuple[Point, ...]
     ellipse: tuple[Point, ...] = ()
-    cuts: tuple[Cut, ...] = ()  # only of regions in exactly these two parameters
+    cuts: tuple[HalfPlane, ...] = ()  # only of regions in exactly these two parameters
 
 
 @dataclass(frozen=True)

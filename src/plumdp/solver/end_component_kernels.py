@@ -24,7 +24,7 @@ class EdgeRows(NamedTuple):
     n_inner: Any  # (n_states): inner rows of each state
 
 
-class Partition(NamedTuple):
+class StatePartition(NamedTuple):
     """A partition of the states that is being refined, and the states that are still to be examined."""
 
     part: Any  # (n_states): number of the part, or -1 for states that were removed

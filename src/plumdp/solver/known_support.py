@@ -15,7 +15,7 @@ from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, 
 from plumdp.model.objective import Kind, Nature, Objective, Reach, is_open_everywhere
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import end_component_kernels, graph_kernels
-from plumdp.solver.end_component_kernels import N_LOST, N_PARTS, EdgeRows, Partition, refine
+from plumdp.solver.end_component_kernels import N_LOST, N_PARTS, EdgeRows, StatePartition, refine
 from plumdp.solver.game import Game, plain_game
 from plumdp.solver.problem import Problem, Reduction
 from plumdp.solver.qualitative import decide_certain, make_game
@@ -48,7 +48,7 @@ def end_components(graph: Graph, allowed: BoolArray) -> tuple[IntArray, BoolArra
     return component.astype(np.int32), rows.inner
 
 
-def _start(graph: Graph, allowed: BoolArray) -> tuple[EdgeRows, Partition]:
+def _start(graph: Graph, allowed: BoolArray) -> tuple[EdgeRows, StatePartition]:
     """Return the rows that are left when those that may lead to a state without rows are dropped, again and again.
 
     With them comes the partition into one part of all states.
@@ -62,7 +62,7 @@ def _start(graph: Graph, allowed: BoolArray) -> tuple[EdgeRows, Partition]:
     rows = EdgeRows(
         graph.first_choice, graph.first_transition, graph.successor, source, offset, incoming, allowed.copy(), n_inner
     )
-    parts = Partition(
+    parts = StatePartition(
         part=np.empty(n_states, dtype=np.int32),
         size=np.empty(2 * n_states, dtype=np.int64),
         is_open=np.empty(2 * n_states, dtype=np.bool_),
@@ -79,7 +79,7 @@ def _start(graph: Graph, allowed: BoolArray) -> tuple[EdgeRows, Partition]:
     return rows, parts
 
 
-def _set_parts(parts: Partition, states: Indices, number: IntArray) -> None:
+def _set_parts(parts: StatePartition, states: Indices, number: IntArray) -> None:
     n_parts = int(number.max()) + 1
     parts.part[states] = number
     parts.size[:n_parts] = np.bincount(number, minlength=n_parts)

@@ -20,9 +20,9 @@ import numpy as np
 
 from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import FloatArray
-from plumdp.tables.chain import TableChain, regular_equations
+from plumdp.tables.chain import OpenChain, regular_equations
 from plumdp.tables.contraction import Contraction, contract
-from plumdp.tables.joint import Joint, joined
+from plumdp.tables.joint import JointNorm, joined
 from plumdp.tables.plan import (
     BettingPlan,
     BettingStage,
@@ -69,7 +69,7 @@ class TableBounds:
     high: End | None
     plan: BettingPlan
     near: Contraction
-    joint: Joint | None  # if it was asked for, and is proved
+    joint: JointNorm | None  # if it was asked for, and is proved
     by_rows: tuple[End | None, End | None]  # both ends without it
 
     @property
@@ -89,7 +89,7 @@ class TableBounds:
 
 
 def table_bounds(
-    table: TableChain, moments: BetMoments, errors: Errors, lower: FloatArray, upper: FloatArray
+    table: OpenChain, moments: BetMoments, errors: Errors, lower: FloatArray, upper: FloatArray
 ) -> TableBounds | str:
     """Return bounds on what is sought, such as the value of the first node, or in words why there are none.
 
@@ -125,7 +125,7 @@ def best_end(plan: BettingPlan, stages: Sequence[BettingStage], near: Contractio
     return _better([bracket_end(plan, stages[:b], near, sign) for b in ends], sign)
 
 
-def plan_of(table: TableChain, moments: BetMoments, errors: Errors) -> BettingPlan | None:
+def plan_of(table: OpenChain, moments: BetMoments, errors: Errors) -> BettingPlan | None:
     """Return what the pilot fixes for the value of a chain; None if there is nothing to bet on."""
     # fewer data may have been expected than there are
     ratio = max(moments.planned / moments.lengths[0] - 1, _LEAST_SHARE)
@@ -170,7 +170,7 @@ class End:
 
 
 def bracket_end(
-    plan: BettingPlan, stages: Sequence[BettingStage], near: Contraction, sign: int, joint: Joint | None = None
+    plan: BettingPlan, stages: Sequence[BettingStage], near: Contraction, sign: int, joint: JointNorm | None = None
 ) -> End | None:
     """Return the upper (sign 1) or lower (sign -1) bound by bets, or None if bets may have been too large."""
     table = plan.table
@@ -187,7 +187,7 @@ def bracket_end(
     return replace(best, statistics=statistics, stages=stages)
 
 
-def _are_small(table: TableChain, stages: Sequence[BettingStage], near: Contraction) -> bool:
+def _are_small(table: OpenChain, stages: Sequence[BettingStage], near: Contraction) -> bool:
     """Return whether no payoff can be larger than one half at the true values, which are near V̂."""
     first, second = _two_largest(table, table.ahead(near.distance, closed=0.0))
     further = np.minimum(table.discount * (first + second), near.reference.largest * near.deviation)
@@ -201,7 +201,7 @@ def _are_small(table: TableChain, stages: Sequence[BettingStage], near: Contract
     return True
 
 
-def _two_largest(table: TableChain, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _two_largest(table: OpenChain, values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the two largest of the values (n_transitions) of each row; the second is 0 in rows with one."""
     first = np.maximum.reduceat(values, table.chain.first[:-1])
     is_first = values >= first[table.owner]
@@ -210,7 +210,7 @@ def _two_largest(table: TableChain, values: FloatArray) -> tuple[FloatArray, Flo
     return first, np.where(repeated, first, rest)
 
 
-def _centre(table: TableChain, stages: Sequence[BettingStage], near: Contraction) -> FloatArray:
+def _centre(table: OpenChain, stages: Sequence[BettingStage], near: Contraction) -> FloatArray:
     """Return values of the table near the frequencies that is least favourable to the bets; any vector is valid."""
     centre = near.values
     for _ in range(_ROUNDS):
@@ -237,7 +237,11 @@ class _LogProduct:
 
 
 def _expand(
-    table: TableChain, stages: Sequence[BettingStage], near: Contraction, centre: FloatArray, joint: Joint | None
+    table: OpenChain,
+    stages: Sequence[BettingStage],
+    near: Contraction,
+    centre: FloatArray,
+    joint: JointNorm | None,
 ) -> _LogProduct | None:
     """Return the expansion of the bets at the centre, or None if a factor is too small there."""
     moved = table.differences(near.values) - table.differences(centre)  # from the centre to V̂
@@ -301,7 +305,7 @@ def _end(
     centre: FloatArray,
     sign: int,
     scale: float,
-    joint: Joint | None,
+    joint: JointNorm | None,
 ) -> End:
     """Return the end of the bracket for a scale that the gradient is compared with; every scale is valid."""
     table = plan.table

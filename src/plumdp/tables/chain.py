@@ -24,7 +24,7 @@ _TRIALS = 4  # to raise a solution until it is an upper bound
 
 
 @dataclass(frozen=True, eq=False)
-class TableChain:
+class OpenChain:
     """The chain of a policy: nodes 0 to n - 1 are open, the others closed with values that are known.
 
     Transition t leads from ``owner[t]`` to ``successor[t]``. It has the place ``place[t]`` of the counts, or it is
@@ -131,14 +131,14 @@ def smooth(counts: FloatArray, visits: FloatArray, n_successors: Indices) -> Flo
     return np.asarray((counts + PRIOR / n_successors) / (visits + PRIOR))
 
 
-def table_chain(model: ParametricMDP, chain: PolicyChain) -> TableChain:
+def table_chain(model: ParametricMDP, chain: PolicyChain) -> OpenChain:
     """Return the chain of a policy with the places of its rows among the free expressions of the model."""
     table, expression = model.expressions, np.asarray(chain.expression)
     n_known = len(table.polynomials)
     values = np.array([float(f.constant) for f in table.polynomials]) if n_known else np.zeros(1)
     is_free = expression >= n_known
     number = np.where(is_free, 0.0, values[np.where(is_free, 0, expression)])
-    return TableChain(chain, read_only(np.where(is_free, expression - n_known, KNOWN)), read_only(number), table.n_free)
+    return OpenChain(chain, read_only(np.where(is_free, expression - n_known, KNOWN)), read_only(number), table.n_free)
 
 
 def pooled(model: ParametricMDP, counts: Indices) -> FloatArray:
@@ -158,7 +158,7 @@ class RegularEquations:
     with all its roundings.
     """
 
-    table: TableChain
+    table: OpenChain
     probability: FloatArray  # (n_transitions), 0 in rows that are closed
     moves: Any  # (n, n): M, sparse
     equations: Equations
@@ -207,7 +207,7 @@ class RegularEquations:
         return None
 
 
-def regular_equations(table: TableChain, probability: FloatArray) -> RegularEquations | None:
+def regular_equations(table: OpenChain, probability: FloatArray) -> RegularEquations | None:
     """Return the equations for probabilities (n_transitions), 0 in rows that are closed; None if not proved regular."""
     from scipy.sparse import csr_array
 

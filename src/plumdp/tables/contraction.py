@@ -20,7 +20,7 @@ import numpy as np
 from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Indices, read_only
 from plumdp.solver.coupled import kernels
-from plumdp.tables.chain import RegularEquations, TableChain, regular_equations
+from plumdp.tables.chain import OpenChain, RegularEquations, regular_equations
 from plumdp.tables.plan import BettingPlan, Reference, RowDeviations, row_bounds
 
 LARGEST_DENSE = 3000  # nodes for which all columns of the inverse are used
@@ -34,7 +34,7 @@ _UP = 1 + 1e-9
 class Contraction:
     """Bounds on D = V - V̂: |D| <= distance, σ(D) <= deviation, |δ| <= size, for all true values V."""
 
-    table: TableChain
+    table: OpenChain
     equations: RegularEquations
     frequency: FloatArray  # (n_transitions): P, 0 in rows that are not known
     visits: FloatArray  # (n), at least 1
@@ -108,7 +108,7 @@ def contract(
     return _iterated(plain, start)
 
 
-def _leads_out(table: TableChain, counts: FloatArray, is_known: BoolArray) -> BoolArray:
+def _leads_out(table: OpenChain, counts: FloatArray, is_known: BoolArray) -> BoolArray:
     """Return the known rows from which transitions that were seen lead out of all known rows: others are closed.
 
     Only then are the frequencies those of a chain that ends, and their equations regular.
@@ -123,7 +123,7 @@ def _leads_out(table: TableChain, counts: FloatArray, is_known: BoolArray) -> Bo
     return is_known & leads[: table.n]
 
 
-def _largest_range(table: TableChain, lower: FloatArray, upper: FloatArray) -> FloatArray:
+def _largest_range(table: OpenChain, lower: FloatArray, upper: FloatArray) -> FloatArray:
     """Return the range of discounted values ahead of each row for all values within bounds."""
     starts, known = table.chain.first[:-1], table.chain.known
     highest = np.maximum.reduceat(np.concatenate([upper, known])[table.successor], starts)
@@ -131,7 +131,7 @@ def _largest_range(table: TableChain, lower: FloatArray, upper: FloatArray) -> F
     return np.asarray(table.discount * (highest - lowest) * _UP)
 
 
-def _deviation(table: TableChain, reference: Reference, distance: FloatArray) -> FloatArray:
+def _deviation(table: OpenChain, reference: Reference, distance: FloatArray) -> FloatArray:
     """Return a bound on σ(D), given one on |D|: the root of its mean square, D being 0 in closed nodes."""
     square = table.sums(reference.probability * table.ahead(distance, closed=0.0) ** 2)
     return np.asarray(table.discount * np.sqrt(square) * _UP)

@@ -35,7 +35,7 @@ _SMALL = 1000  # nodes up to which the dense form is the faster one
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class JointNorm:
     """A bound on the norm of σ(D) / unit over all known rows, by rows of the core."""
 
     near: Contraction
@@ -82,7 +82,7 @@ class Joint:
         return (near.rows.radius * first + _far(near, probability, weight, self.core) + second * self.relative) * _UP
 
 
-def joined(near: Contraction) -> Joint | None:
+def joined(near: Contraction) -> JointNorm | None:
     """Return the bound in the norm of all known rows, with the sharper bounds of single rows that follow, or None."""
     rows, probability = near.rows, near.reference.probability
     if not rows.in_ball.any():
@@ -90,7 +90,7 @@ def joined(near: Contraction) -> Joint | None:
     mean = np.sqrt(np.average(near.of_values**2, weights=near.visits * near.is_known + 1e-9))
     unit = np.maximum(near.of_values, _LEAST_UNIT * mean)
     weight = np.where(near.is_known, 1 / unit**2, 0.0)
-    best: Joint | None = None
+    best: JointNorm | None = None
     for most in _CORES:
         core = rows.in_ball | (near.is_known & near.table.is_free & (rows.beta <= most))
         first, second = _norms(near, probability, weight, core, unit)
@@ -98,7 +98,7 @@ def joined(near: Contraction) -> Joint | None:
             continue
         relative = (rows.radius * first + _far(near, probability, weight, core)) / (1 - second) * _UP
         if best is None or relative < best.relative:
-            best = Joint(near, core, unit, float(relative))
+            best = JointNorm(near, core, unit, float(relative))
     if best is None:
         return None
     deviation = np.where(near.is_known, np.minimum(near.deviation, best.relative * unit), near.deviation)

@@ -30,7 +30,7 @@ import numpy as np
 
 from plumdp.base.rounding import UNDERFLOW
 from plumdp.model.graph import BoolArray, FloatArray
-from plumdp.tables.chain import RegularEquations, TableChain, regular_equations
+from plumdp.tables.chain import OpenChain, RegularEquations, regular_equations
 
 _LEFT_OUT = 0.02  # of the width that is aimed at: what rows that hardly matter may add
 _TILTS = 4
@@ -49,7 +49,7 @@ _CUT_OFF = 0.6  # of 1 / X, for bets of the mixture
 class BettingPlan:
     """What the pilot fixes for the value of a policy: the size of bets, the rows that matter, visits to expect."""
 
-    table: TableChain
+    table: OpenChain
     counts: FloatArray  # (n_places): what the pilot saw
     ratio: float  # of the planned data to the pilot
     log_error: float  # ln(1 / error) of the product of one side
@@ -72,11 +72,11 @@ class BettingStage:
     weight: FloatArray  # (n)
     counts: FloatArray  # (n_places): the outcomes that were seen in the stage
 
-    def payoffs(self, table: TableChain, values: FloatArray) -> FloatArray:
+    def payoffs(self, table: OpenChain, values: FloatArray) -> FloatArray:
         """Return the payoff of each place (n_places) for these values."""
         return table.by_place(self.weight[table.owner] * table.differences(values))
 
-    def gradient(self, table: TableChain, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def gradient(self, table: OpenChain, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the gradient (n) of the logarithm of the product, and the sum of the sizes of its terms."""
         factor = np.maximum(1 + self.payoffs(table, values), _LEAST_FACTOR)
         each = self.weight[table.owner] * table.of_places(self.counts / factor)
@@ -87,7 +87,7 @@ class BettingStage:
         return table.discount * ahead - here, table.discount * size + here_size
 
 
-def make_plan(table: TableChain, counts: FloatArray, ratio: float, log_error: float) -> BettingPlan | None:
+def make_plan(table: OpenChain, counts: FloatArray, ratio: float, log_error: float) -> BettingPlan | None:
     """Return the plan of bets on the value of a chain, given what the pilot saw; None if there is nothing to bet on."""
     probability = table.frequencies(counts)
     equations = regular_equations(table, probability)
@@ -114,14 +114,14 @@ def make_plan(table: TableChain, counts: FloatArray, ratio: float, log_error: fl
 
 
 def _spread(
-    table: TableChain, probability: FloatArray, occupancy: FloatArray, ahead: FloatArray, visits: FloatArray
+    table: OpenChain, probability: FloatArray, occupancy: FloatArray, ahead: FloatArray, visits: FloatArray
 ) -> float:
     """Return the standard deviation of the value of the first node to first order, given visits of each row."""
     of_visit = row_variances(table, probability, occupancy, ahead)
     return float(np.sqrt((of_visit / visits[table.one_of_each]).sum()))
 
 
-def row_variances(table: TableChain, probability: FloatArray, occupancy: FloatArray, ahead: FloatArray) -> FloatArray:
+def row_variances(table: OpenChain, probability: FloatArray, occupancy: FloatArray, ahead: FloatArray) -> FloatArray:
     """Return, for one node of each unknown row, the variance of the value of the first node by one visit of the row.
 
     It is of first order; over the visits of the row it falls like one over their number.
@@ -164,7 +164,7 @@ def _least_favourable(
     return found
 
 
-def tilted_rows(table: TableChain, masses: Sequence[tuple[FloatArray, BettingStage]], values: FloatArray) -> FloatArray:
+def tilted_rows(table: OpenChain, masses: Sequence[tuple[FloatArray, BettingStage]], values: FloatArray) -> FloatArray:
     """Return rows in proportion to masses (n_transitions) divided by the factors of the bets; known rows stay."""
     tilted = np.zeros(len(table.place))
     for mass, stage in masses:

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from plumdp.model.graph import FloatArray, Indices, ranges, read_only
 from plumdp.solver.coupled import kernels
 from plumdp.solver.coupled.chain import PolicyChain
-from plumdp.tables.chain import TableChain
+from plumdp.tables.chain import OpenChain
 
 
-def side_by_side(one: TableChain, other: TableChain, of_one: Indices, of_other: Indices) -> tuple[TableChain, Indices]:
+def side_by_side(one: OpenChain, other: OpenChain, of_one: Indices, of_other: Indices) -> tuple[OpenChain, Indices]:
     """Return the chain of the first policy less the second, and the nodes of the second that are its own.
 
     They come after the open nodes of the first. ``of_one`` and ``of_other`` have a number for the
@@ -50,7 +50,7 @@ def side_by_side(one: TableChain, other: TableChain, of_one: Indices, of_other: 
     signed[a.initial] += 1.0
     signed[node[b.initial]] -= 1.0
     place, number = _joined(one.place, other.place[kept]), _joined(one.number, other.number[kept])
-    return TableChain(chain, place, number, one.n_places, read_only(signed)), own
+    return OpenChain(chain, place, number, one.n_places, read_only(signed)), own
 
 
 def _joined(*parts: npt.NDArray[Any]) -> npt.NDArray[Any]:

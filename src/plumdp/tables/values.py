@@ -26,7 +26,7 @@ from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import Reduced, reduce
 from plumdp.tables.bracket import BetMoments, Errors, TableBounds, table_bounds
-from plumdp.tables.chain import KNOWN, TableChain, regular_equations, table_chain
+from plumdp.tables.chain import KNOWN, OpenChain, regular_equations, table_chain
 from plumdp.tables.side_by_side import side_by_side
 
 _HERS = (-(2**62), -(2**62) - 1)  # labels of what nature chooses, of either chain
@@ -36,7 +36,7 @@ _HERS = (-(2**62), -(2**62) - 1)  # labels of what nature chooses, of either cha
 class ChainOfPolicy:
     """The chain of a policy, and how its values are those that were asked in the states of a graph."""
 
-    table: TableChain
+    table: OpenChain
     reduced: Reduced[ParametricMDP]
     graph: Graph
 

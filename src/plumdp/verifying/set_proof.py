@@ -15,7 +15,7 @@ from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.estimates import law_of_space, marginal_precision
 from plumdp.confidence.event_counts import is_tried_once
 from plumdp.confidence.evidence import best_proof
-from plumdp.confidence.likelihood import Likelihood, LinearConstraints
+from plumdp.confidence.likelihood import LevelSet, LinearConstraints
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.confidence.sets import Evidence
 from plumdp.confidence.staged_bets import FIRST_HORIZON, Bets
@@ -46,7 +46,7 @@ def set_part(learned: Learned, data: CountedRows | None) -> dict[str, Any]:
 
 
 def _likelihood_set(learned: Learned, found: Evidence, data: CountedRows | None) -> dict[str, Any]:
-    likelihoods = map(_likelihood, found.of_kind(Likelihood))
+    likelihoods = map(_likelihood, found.of_kind(LevelSet))
     return {
         "likelihoods": [part for part in likelihoods if part is not None],
         "bets": bets_part(learned.counts.pilot, found.of_kind(LinearConstraints)[0]),
@@ -117,7 +117,7 @@ def space_law(model: ParametricMDP, table: LikelihoodTable) -> dict[str, Any]:
     return {"mean": law.mean.tolist(), "basis": table.basis.tolist(), "precision": precision.tolist()}
 
 
-def _likelihood(found: Likelihood) -> dict[str, Any] | None:
+def _likelihood(found: LevelSet) -> dict[str, Any] | None:
     """Return a likelihood with its law, and the proof of its evidence, if it has any."""
     table, law, seen = found.table, found.law, found.outcome_counts
     proof = best_proof(table, seen, law.mean, law.precision) if seen.any() else None

@@ -18,7 +18,7 @@ from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
 from plumdp.tables.bracket import BetMoments, Errors, make_stages, plan_of
 from plumdp.tables.candidates import Outlook, candidates_of
-from plumdp.tables.chain import TableChain
+from plumdp.tables.chain import OpenChain
 from plumdp.tables.plan import make_reference
 from plumdp.tables.table_set import TableSet, moments_of
 from plumdp.tables.values import chain_of_policy
@@ -125,7 +125,7 @@ def _check_policy(look: Look, question: Question, policy: npt.NDArray[Any], outl
     require(fits, "bets are on another policy than those that the pilot leads to")
 
 
-def _check_bets(bets: dict[str, Any], table: TableChain, moments: BetMoments, errors: Errors, order: Indices) -> None:
+def _check_bets(bets: dict[str, Any], table: OpenChain, moments: BetMoments, errors: Errors, order: Indices) -> None:
     plan = plan_of(table, moments, errors)
     if plan is None:
         raise Rejected("the pilot leaves nothing to bet on")

@@ -27,7 +27,7 @@ from plumdp.result.certificate import Certificate
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
 from plumdp.tables.bracket import Errors, TableBounds, table_bounds
-from plumdp.tables.chain import TableChain
+from plumdp.tables.chain import OpenChain
 from plumdp.tables.plan import BettingPlan, Reference
 from plumdp.tables.table_set import TableSet
 from plumdp.tables.values import chain_of_policy
@@ -151,7 +151,7 @@ def _bets_part(
     }
 
 
-def order_of_nodes(table: TableChain, keys: Sequence[Key]) -> Indices:
+def order_of_nodes(table: OpenChain, keys: Sequence[Key]) -> Indices:
     """Return the number in a table's chain of each open node of the checker."""
     number = {state: node for node, state in enumerate(table.chain.state[: table.n].tolist())}
     return np.array([number[state] for state, _ in keys])

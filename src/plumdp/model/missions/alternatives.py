@@ -24,7 +24,7 @@ MUCH = "too much is to be remembered for this mission; ask for parts of it one b
 _MOST_WORK = 400_000  # alternatives and pairs of formulas that are looked at, below a second
 
 
-class Node(NamedTuple):
+class FormulaNode(NamedTuple):
     """A formula in a table, by the numbers of the formulas that it is made of."""
 
     operator: str  # one of X N U R & |, or "states"
@@ -35,7 +35,7 @@ class Node(NamedTuple):
 class Alternatives:
     """Joins alternatives, and leaves out those that ask for more than others, as far as simple rules say."""
 
-    def __init__(self, nodes: list[Node]) -> None:
+    def __init__(self, nodes: list[FormulaNode]) -> None:
         self._nodes = nodes  # which grows
         self._implied: dict[tuple[int, int], bool] = {}
         self._less: dict[frozenset[int], frozenset[int]] = {}

@@ -18,7 +18,17 @@ from fractions import Fraction
 import numpy as np
 
 from plumdp.model.graph import BoolArray
-from plumdp.model.missions.alternatives import ALWAYS, DONE, FAILED, FALSE, TRUE, Alternatives, Left, Node, Window
+from plumdp.model.missions.alternatives import (
+    ALWAYS,
+    DONE,
+    FAILED,
+    FALSE,
+    TRUE,
+    Alternatives,
+    FormulaNode,
+    Left,
+    Window,
+)
 from plumdp.model.parametric import RewardStructure
 
 _ATOM = re.compile(r'!?("[^"]*"|\w+)')
@@ -60,14 +70,14 @@ class Formulas:
         self._is_finite = is_finite  # whether formulas are about traces that end
         self._is_open = is_open  # whether runs may come to states that the sets say nothing about
         self._dual = {**_DUAL, "X": "N"} if is_finite else _DUAL
-        self._nodes: list[Node] = []
-        self._number: dict[Node, int] = {}
+        self._nodes: list[FormulaNode] = []
+        self._number: dict[FormulaNode, int] = {}
         self._set: dict[tuple[bytes, str], int] = {}
         self._opposite: dict[int, int] = {}
         self._added: dict[tuple[int, bool], int] = {}
         self._alternatives = Alternatives(self._nodes)
         for constant in ("true", "false"):
-            self._numbered(Node(constant, ()))
+            self._numbered(FormulaNode(constant, ()))
 
     def add(self, path: Path, *, holds: bool = True) -> int:
         """Return the number of a formula, or of its negation."""
@@ -100,7 +110,7 @@ class Formulas:
 
     def _next(self, operator: str, number: int) -> int:
         is_known = number in (TRUE, FALSE) and (not self._is_finite or number == (FALSE if operator == "X" else TRUE))
-        return number if is_known else self._numbered(Node(operator, (number,)))
+        return number if is_known else self._numbered(FormulaNode(operator, (number,)))
 
     def _implication(self, path: Path, *, holds: bool) -> int:
         yes, no = ([self.add(each, holds=positive) for each in path.operands] for positive in (True, False))
@@ -190,7 +200,7 @@ class Formulas:
                 known[number] = self.left_of(number)
         return known[number]
 
-    def _unfolded(self, node: Node, holds: Callable[[int], bool], known: dict[int, Left]) -> Left:
+    def _unfolded(self, node: FormulaNode, holds: Callable[[int], bool], known: dict[int, Left]) -> Left:
         """Return what is left of ``a U b`` (b now, or a now and the rest later) or of ``a R b``, its dual."""
         (a, b), (first, last) = node.operands, node.window
         later = node.window if last is None else (max(first - 1, 0), last - 1)
@@ -213,7 +223,7 @@ class Formulas:
         number = self._set.setdefault((np.packbits(states).tobytes(), text if self._is_open else ""), len(self.states))
         if number == len(self.states):
             self.states.append((states, text))
-        return self._numbered(Node("states", (number,)))
+        return self._numbered(FormulaNode("states", (number,)))
 
     def _joined(self, operator: str, parts: Iterable[int]) -> int:
         zero, one = (FALSE, TRUE) if operator == "&" else (TRUE, FALSE)
@@ -223,14 +233,14 @@ class Formulas:
         members -= {one}
         if zero in members or len(members) < 2:
             return zero if zero in members else min(members, default=one)
-        return self._numbered(Node(operator, tuple(sorted(members))))
+        return self._numbered(FormulaNode(operator, tuple(sorted(members))))
 
     def _bounded(self, operator: str, a: int, b: int, window: Window | None) -> int:
         window = window or ALWAYS
         now = window == (0, 0) or (window[0] == 0 and b in (TRUE, FALSE))
-        return b if now else self._numbered(Node(operator, (a, b), window))
+        return b if now else self._numbered(FormulaNode(operator, (a, b), window))
 
-    def _numbered(self, node: Node) -> int:
+    def _numbered(self, node: FormulaNode) -> int:
         number = self._number.setdefault(node, len(self._nodes))
         if number == len(self._nodes):
             self._nodes.append(node)
@@ -248,7 +258,9 @@ class Formulas:
             else:
                 operands = tuple(self.opposite(each) for each in node.operands)
                 is_set = node.operator in ("&", "|")
-                dual = Node(self._dual[node.operator], tuple(sorted(operands)) if is_set else operands, node.window)
+                dual = FormulaNode(
+                    self._dual[node.operator], tuple(sorted(operands)) if is_set else operands, node.window
+                )
                 self._opposite[number] = self._numbered(dual)
         return self._opposite[number]
 
@@ -278,7 +290,7 @@ class Formulas:
             text = self._written(node, parts)
         return text if not is_part or _SIMPLE.fullmatch(text) else f"({text})"
 
-    def _written(self, node: Node, parts: list[str]) -> str:
+    def _written(self, node: FormulaNode, parts: list[str]) -> str:
         if node.operator in ("&", "|"):
             return f" {node.operator} ".join(parts)
         if node.operator in ("X", "N"):

@@ -24,7 +24,7 @@ from plumdp.region.ball import Ball
 from plumdp.region.shapes import Region
 from plumdp.solver.coupled.brackets import Approximation, Expandable, expandable, no_change
 from plumdp.solver.coupled.chain import PolicyChain
-from plumdp.solver.coupled.expansion import Expansion, second_order
+from plumdp.solver.coupled.expansion import TaylorExpansion, second_order
 from plumdp.solver.coupled.remainder import ErrorModel
 from plumdp.solver.coupled.residuals import ResidualBounds, residual_bounds
 from plumdp.solver.coupled.terms import Term, fits, term_of
@@ -71,7 +71,7 @@ def advantage_approximations(
     ]
 
 
-def _orders(start: Expandable) -> Iterator[Expansion]:
+def _orders(start: Expandable) -> Iterator[TaylorExpansion]:
     """Yield the expansions of first and second order."""
     chain, forms = start.setting.chain, start.setting.forms
     yield start.first
@@ -81,7 +81,7 @@ def _orders(start: Expandable) -> Iterator[Expansion]:
 
 def _bounded(
     start: Expandable, errors: ErrorModel, chain: PolicyChain
-) -> Iterator[tuple[Expansion, FloatArray, FloatArray]]:
+) -> Iterator[tuple[TaylorExpansion, FloatArray, FloatArray]]:
     """Yield expansions, and how far the values of nodes (n_nodes) are below and above them at most."""
     for guess in _orders(start):
         residuals = residual_bounds(start.setting.chain, start.setting.forms, guess)
@@ -95,8 +95,8 @@ def _bounded(
 
 def _approximation(
     start: Expandable,
-    guess: Expansion,
-    rival: tuple[Expansion, FloatArray, FloatArray],
+    guess: TaylorExpansion,
+    rival: tuple[TaylorExpansion, FloatArray, FloatArray],
     at: Indices,
     same: BoolArray,
     errors: ErrorModel,
@@ -110,7 +110,7 @@ def _approximation(
         part = np.zeros_like(mine)
         part[:n] = mine[:n] - its[at[:n]]  # elsewhere both are known, and what coins pay cancels
         parts.append(part)
-    apart = Expansion(*parts)
+    apart = TaylorExpansion(*parts)
     alike = replace(chain, reward=np.zeros(n), known=np.zeros_like(chain.known))
     agree, differ = residual_bounds(alike, forms, apart), residual_bounds(chain, forms, guess)
     sizes = np.abs(apart.values) + np.abs(apart.slopes).sum(axis=1) + np.abs(apart.curvatures).sum(axis=1)

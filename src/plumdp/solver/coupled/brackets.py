@@ -14,7 +14,7 @@ from plumdp.region.ball import Ball, ball_around
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.chain import PolicyChain
-from plumdp.solver.coupled.expansion import Expansion, first_order, second_order
+from plumdp.solver.coupled.expansion import TaylorExpansion, first_order, second_order
 from plumdp.solver.coupled.forms import Forms, forms_on
 from plumdp.solver.coupled.linear_range import LinearRange, linear_range
 from plumdp.solver.coupled.norms import extreme_eigenvalues
@@ -143,7 +143,9 @@ def no_change(value: float, d: int, order: int) -> Approximation:
     return Approximation(value, np.zeros(d), np.zeros(d * (d + 1) // 2 if order > 1 else 0), 0.0, 0.0, 0.0)
 
 
-def approximation_of(expansion: Expansion, node: int, below: float, above: float, rounding: float) -> Approximation:
+def approximation_of(
+    expansion: TaylorExpansion, node: int, below: float, above: float, rounding: float
+) -> Approximation:
     """Return the approximation that an expansion has in one node."""
     return Approximation(
         float(expansion.values[node]), expansion.slopes[node], expansion.curvatures[node], below, above, rounding
@@ -156,7 +158,7 @@ class Expandable:
 
     setting: Setting
     equations: Equations
-    first: Expansion
+    first: TaylorExpansion
 
     def approximations(
         self, errors: ErrorModel, precision: float, *, orders: Sequence[int]
@@ -171,7 +173,7 @@ class Expandable:
             yield self.approximation(second, residual_bounds(chain, forms, second), errors, precision)
 
     def approximation(
-        self, guess: Expansion, residuals: ResidualBounds, errors: ErrorModel, precision: float
+        self, guess: TaylorExpansion, residuals: ResidualBounds, errors: ErrorModel, precision: float
     ) -> Approximation | None:
         """Return the approximation of an expansion, whatever numbers it has, or None if its remainder has no bound."""
         chain = self.setting.chain

@@ -19,7 +19,7 @@ from plumdp.model.objective import Objective
 from plumdp.solver.by_steps import NEGLIGIBLE, first_alike
 from plumdp.solver.coupled.brackets import Approximation, approximation_of
 from plumdp.solver.coupled.chain import PolicyChain, fixed_states
-from plumdp.solver.coupled.expansion import Expansion, by_expression, quadratic_part
+from plumdp.solver.coupled.expansion import TaylorExpansion, by_expression, quadratic_part
 from plumdp.solver.coupled.forms import Forms
 from plumdp.solver.coupled.remainder import StepErrors
 from plumdp.solver.coupled.residuals import residual_bounds
@@ -61,7 +61,7 @@ def expand_by_steps(
     assert n_steps is not None
     width = d * (d + 1) // 2 if order > 1 else 0
     values = steps.values(np.zeros(chain.n_nodes), n_steps)
-    after = Expansion(values, np.zeros((chain.n_nodes, d)), np.zeros((chain.n_nodes, width)))
+    after = TaylorExpansion(values, np.zeros((chain.n_nodes, d)), np.zeros((chain.n_nodes, width)))
     below, above, rounding = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n + 1)
     moves = chain.rows(forms.means[chain.expression], chain.successor, chain.n_nodes)
     step, alike = n_steps, first_alike(objective)
@@ -89,7 +89,9 @@ def expand_by_steps(
     return approximation_of(after, chain.initial, *errors_at)
 
 
-def _step_back(chain: PolicyChain, forms: Forms, moves: Any, after: Expansion, is_fixed: BoolArray) -> Expansion:
+def _step_back(
+    chain: PolicyChain, forms: Forms, moves: Any, after: TaylorExpansion, is_fixed: BoolArray
+) -> TaylorExpansion:
     """Return the expansion one step earlier, exact but for rounding and terms of a higher order."""
     n = chain.n_open
     values, slopes, curvatures = (np.zeros_like(part) for part in (after.values, after.slopes, after.curvatures))
@@ -98,7 +100,7 @@ def _step_back(chain: PolicyChain, forms: Forms, moves: Any, after: Expansion, i
     if curvatures.shape[1]:
         curvatures[:n] = quadratic_part(chain, forms, after) + moves @ after.curvatures
     slopes[is_fixed], curvatures[is_fixed] = 0.0, 0.0
-    return Expansion(values, slopes, curvatures)
+    return TaylorExpansion(values, slopes, curvatures)
 
 
 def _inner(chain: PolicyChain, moves: Any, of_open: FloatArray) -> FloatArray:

@@ -21,7 +21,7 @@ from plumdp.base.rounding import SQUARES_UNDERFLOW, UP
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.solver.coupled import residual_kernels
 from plumdp.solver.coupled.chain import PolicyChain
-from plumdp.solver.coupled.expansion import Expansion
+from plumdp.solver.coupled.expansion import TaylorExpansion
 from plumdp.solver.coupled.forms import Forms
 from plumdp.solver.coupled.norms import extreme_eigenvalues, lengths, packed_norms
 
@@ -40,7 +40,12 @@ class ResidualBounds:
 
 
 def residual_bounds(
-    chain: PolicyChain, forms: Forms, after: Expansion, here: Expansion | None = None, *, exact_eigenvalues: bool = True
+    chain: PolicyChain,
+    forms: Forms,
+    after: TaylorExpansion,
+    here: TaylorExpansion | None = None,
+    *,
+    exact_eigenvalues: bool = True,
 ) -> ResidualBounds:
     """Return bounds on r + Σ_t f_t W(s_t) - W(s), whatever numbers an expansion has.
 
@@ -83,7 +88,7 @@ def residual_bounds(
     return ResidualBounds((base + above) * UP, (base + below) * UP, rounding, quadratic)
 
 
-def _parts(expansion: Expansion, d: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def _parts(expansion: TaylorExpansion, d: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return an expansion as the kernels take it, with the largest absolute value of each node on the ball."""
     values, slopes, curvatures = _as_read_only(expansion.values, expansion.slopes, expansion.curvatures)
     return values, slopes, curvatures, (np.abs(values) + lengths(slopes) + packed_norms(curvatures, d)) * UP
