@@ -31,7 +31,7 @@ from set_points import satisfies, set_of
 from table_cases import BetMoments, Errors, of_class, paired_table, row_of_place, values_at
 
 import plumdp as pl
-from plumdp.confidence.likelihood import Likelihood, likelihood_set
+from plumdp.confidence.likelihood import LevelSet, likelihood_set
 from plumdp.confidence.run_bets import Draws, difference_ends, mean_ends
 from plumdp.confidence.sets import ModelCache
 from plumdp.data.counts import TransitionCounts
@@ -182,7 +182,7 @@ def loses_blocks(rng: Rng, error: float) -> bool:
     ends = {*np.argmax(lost, axis=0).tolist(), int(np.argmax(np.sum(lost, axis=1)))}
     for end in ends:
         found = likelihood_set(cache.model, TransitionCounts(graph, seen[end], "adaptive"), error=error, cache=cache)
-        likely = found.of_kind(Likelihood)
+        likely = found.of_kind(LevelSet)
         assert len(likely) == 1 + len(table.blocks)
         if any(each.outcome_counts @ np.log(values) < each.threshold for each in likely):
             return True
