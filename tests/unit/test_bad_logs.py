@@ -315,7 +315,7 @@ FILES = {
     "another kind of file": (
         "log.xlsx",
         LINES,
-        "{path}: the name must end in .parquet, .pq, .csv, .tsv, .txt, .json, .jsonl, .ndjson (or these and .gz)",
+        "{path}: the name must end in .parquet, .pq, .csv, .tsv, .txt, .xes, .json, .jsonl, .ndjson (or these and .gz)",
     ),
 }
 
@@ -325,7 +325,7 @@ def test_a_bad_file_is_refused_with_its_reason(case, tmp_path):
     name, lines, message = FILES[case]
     path = written(tmp_path, name, lines)
     with pytest.raises(pl.DataError) as caught:
-        read_log(LAMP, path, on_unmatched="report")
+        read_log(LAMP, path)
     assert str(caught.value) == message.format(path=path)
 
 

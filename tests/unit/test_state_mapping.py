@@ -289,7 +289,7 @@ REFUSED = {
     "(SELECT 1)": "found 1 where ) is expected\n  (SELECT 1)\n          ^",
     "place_x) FROM log --": "found ) after the end of the expression\n  place_x) FROM log --\n         ^",
     "read_text('/etc/passwd')": "read_text is not a function that can be used here; there are floor, ceil, round, abs, "
-    "mod, date_part, min, max, lower, upper, trim\n  read_text('/etc/passwd')\n  ^",
+    "mod, date_part, min, max, contains, lower, upper, trim\n  read_text('/etc/passwd')\n  ^",
     "'x' + 1": "found a text where a number is expected\n  'x' + 1\n  ^",
     "'x\\' OR 1'": "' opens a text that is not closed, or holds a backslash or the end of a line\n  'x\\' OR 1'\n  ^",
     "if place_x then 'a'": "the text ends where else is expected\n  if place_x then 'a'\n                     ^",

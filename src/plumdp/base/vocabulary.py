@@ -25,6 +25,9 @@ several runs, or there are too few data for the first bets."""
 CutOff: TypeAlias = Literal["unrelated"]
 """Why runs of a log end before the outcome of their last action: for reasons that have nothing to do with it."""
 
+Decimal: TypeAlias = Literal[".", ","]
+"""The sign before the decimals of numbers in texts."""
+
 Form: TypeAlias = Literal["transitions", "trajectories"]
 """Rows with the state before and after, or one row per state of a run."""
 

@@ -22,11 +22,13 @@ from plumdp.learning.learned import Learned
 from plumdp.model.parametric import ParametricMDP
 
 if TYPE_CHECKING:
+    from plumdp.data.raw_logs import RawLog
     from plumdp.model.language.threshold import Threshold
     from plumdp.model.objective import Objective
     from plumdp.model.question import Asked
 
-_ORDERS, _NAMES = ("order", "expected"), ("column", "state", "action", "form")
+_ORDERS = ("order", "expected")
+_NAMES = ("column", "state", "action", "form", "encoding", "decimal", "date_format")
 _OF_ALL_DATA = ("sampling", "keep_going")  # may be said of files of counts too
 
 
@@ -153,7 +155,7 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
     LOGGER.info("reading the data")
     return plumdp.read_log(
         model,
-        given.data,
+        raw_of(given, given.data),
         columns=given.column,
         states=given.state,
         actions=given.action,
@@ -166,6 +168,12 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
         steps=given.steps,
         rejected=given.rejected,
     ).counts
+
+
+def raw_of(given: Options, files: Sequence[str]) -> RawLog:
+    """Return files of a log with what is said about how texts are written in them."""
+    encoding, decimal = given.encoding or "utf-8", given.decimal or "."
+    return plumdp.data.raw_log(files, encoding=encoding, decimal=decimal, date_format=given.date_format)
 
 
 def _refuse(name: str, file: str) -> None:

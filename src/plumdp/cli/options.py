@@ -192,7 +192,14 @@ class Options:
     form: vocabulary.LogForm | None = option(
         "log", "--form", "Rows with the next state (transitions), one row per state (trajectories), or ready-made "
         "counts. Default: what the columns show.")
-    keep_going: bool = option("log", "--keep-going", "Count what fits the model even if some rows do not.", False)
+    encoding: str = option("log", "--encoding NAME", "How text files are encoded, such as cp1252. Default: utf-8.", "")
+    decimal: vocabulary.Decimal | None = option(
+        "log", "--decimal", "The decimal sign of numbers in texts; with a comma, 4.180,50 is a number. Default: .")
+    date_format: str = option(
+        "log", "--date-format FORMAT", "How texts write dates: '%d.%m.%Y' reads 17.05.2021. Default: 2024-01-31.", "")
+    keep_going: bool = option(
+        "log", "--keep-going", "Count what fits the model even if some rows do not, and without lines of text files "
+        "that have too many or too few values.", False)
     sampling: vocabulary.Sampling | None = option(
         "log", "--sampling", "How the log was sampled. adaptive (default): whoever chose the actions and the end; "
         "trajectories: a number of runs that was fixed beforehand, under one policy; independent: a number of samples "

@@ -89,7 +89,7 @@ def _policy_of_function(file: Path, name: str, model: ParametricMDP) -> plumdp.P
 
 
 def read_properties(path: Path) -> list[str]:
-    """Return the properties in the file beside a model file; one may go over several lines."""
+    """Return the properties in a JANI file, or in the file beside a model file; one may go over several lines."""
     for suffix in _PROPERTY_FILES:
         file = path.with_suffix(suffix)
         if file.is_file():
@@ -98,7 +98,18 @@ def read_properties(path: Path) -> list[str]:
             except UnicodeDecodeError:
                 raise ModelError(f"{file}: this is not a text in UTF-8; save it as UTF-8") from None
             return list(_split(line.partition("//")[0].strip() for line in text.splitlines()))
-    return []
+    return _jani_properties(path) if path.suffix.lower() == ".jani" else []
+
+
+def _jani_properties(path: Path) -> list[str]:
+    """Return the properties in a JANI file; a warning on standard error names those that are not read."""
+    from plumdp.model.readers.jani_properties import jani_properties
+
+    texts, others = jani_properties(path)
+    if others:
+        names = ", ".join(others)
+        print(f"warning: {path}: these properties are not read: {names}; ask them with --property", file=sys.stderr)
+    return texts
 
 
 def _split(lines: Iterator[str]) -> Iterator[str]:

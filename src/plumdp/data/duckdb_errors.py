@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
-from plumdp.base.errors import DataError
+from plumdp.base.errors import DataError, Option
 
 DAMAGED = "the file is damaged, or was not written to its end; write or copy it again"
+COPIES = "plumdp-copy-"  # how folders are called in which files are that DuckDB reads in place of others
 _WRITING = re.compile(r"""Could not write file \\*"(.*?)(?:\.plumdp-\w+/)?([^/]*?)\\*": ([^"]+)""")
+_NOT_UTF_8 = "this is not text in UTF-8; save the file as UTF-8"
+_OTHERWISE = (", or say how it is encoded, for example with ", Option("encoding", "cp1252"))
 _REASONS = {
     r"No space left on device": "No space left on device; make room for results and for temporary files",
     r"^Out of Memory Error|failed to (?:pin|offload) block": "there is not enough memory to count it; give fewer files "
@@ -16,7 +19,7 @@ _REASONS = {
     "columns; correct the line",
     r"unterminated quote": "a quotation mark is opened that is not closed; close it, and write two of them for one "
     "within a value",
-    r"not utf-8 encoded|Invalid unicode|invalid UTF": "this is not text in UTF-8; save the file as UTF-8",
+    r"not utf-8 encoded|Invalid unicode|invalid UTF": _NOT_UTF_8,
     r"Maximum line size of (\d+) bytes": r"the line has more than \1 bytes; look for a quotation mark that is open",
     r"Malformed JSON.*?at byte (\d+) in (?:record/value|line) (\d+)": r"this is not JSON from byte \1 of record \2 on; "
     "correct it, or write the file again",
@@ -54,10 +57,22 @@ def in_our_words(text: str) -> DataError:
     if match := _WRITING.search(text):
         return DataError(f"{match[1]}{match[2]} cannot be written: {match[3]}")
     file = next((match[1] for pattern in _FILES if (match := re.search(pattern, text, re.MULTILINE))), "the data")
+    file = name_of_copy(file)
     line = re.search(r"CSV Error on Line: (\d+)", text)
     where = f"{file}, line {int(line[1]):,}" if line else file
+    said = reason_in_our_words(text)
+    return DataError(f"{where}: {said}", *(_OTHERWISE if said == _NOT_UTF_8 else ()))
+
+
+def reason_in_our_words(text: str) -> str:
+    """Return what is wrong, without the file and the line."""
     for pattern, sentence in _REASONS.items():
         if match := re.search(pattern, text, re.MULTILINE | re.DOTALL):
-            return DataError(f"{where}: {match.expand(sentence)}")
+            return match.expand(sentence)
     said = _CLASS.sub("", text.strip().partition("\n")[0])[:_LONGEST]
-    return DataError(f"{where}: this cannot be read or written ({said})")
+    return f"this cannot be read or written ({said})"
+
+
+def name_of_copy(file: str) -> str:
+    """Return the name of the file that a copy was made of; other files as they are."""
+    return re.sub(rf"^.*[\\/]{COPIES}[^\\/]*[\\/]", "", file)

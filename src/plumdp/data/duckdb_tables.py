@@ -23,7 +23,9 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError
 from plumdp.base.threads import n_threads
 from plumdp.data.columns import PLACE_OF_ROW, quoted
-from plumdp.data.duckdb_errors import DAMAGED, in_our_words
+from plumdp.data.duckdb_errors import COPIES, DAMAGED, in_our_words, name_of_copy, reason_in_our_words
+from plumdp.data.raw_logs import PLAIN_TEXT, TextFormat, is_utf_8, write_utf_8
+from plumdp.data.xes import write_events
 
 Block: TypeAlias = dict[str, npt.NDArray[Any]]
 """Columns of equal length. Nothing is masked in an array of numbers, and None in an array of Python objects."""
@@ -36,8 +38,8 @@ MEMORY = 1e9  # bytes
 _WRITING = 3e8  # bytes of memory for a file that is written
 _WHOLE = 1000  # parts that progress is measured in
 _PAGE = 1 << 18  # rows taken out of DuckDB at once
-_FORMATS = {"parquet": "parquet", "pq": "parquet", "csv": "csv", "tsv": "csv", "txt": "csv"} | dict.fromkeys(
-    ("json", "jsonl", "ndjson"), "json"
+_FORMATS = {"parquet": "parquet", "pq": "parquet", "csv": "csv", "tsv": "csv", "txt": "csv", "xes": "xes"} | (
+    dict.fromkeys(("json", "jsonl", "ndjson"), "json")
 )
 _PACKED = ("gz", "zst")
 _PARQUET = b"PAR1"  # the first bytes of a file
@@ -148,7 +150,7 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
     return [(0, int(piece), "") if piece.isdecimal() else (-1 if piece == "." else 1, 0, piece) for piece in pieces]
 
 
-def scan(connection: Any, files: Sequence[str], *, with_file: bool = False) -> str:
+def scan(connection: Any, files: Sequence[str], *, text: TextFormat = PLAIN_TEXT, with_file: bool = False) -> str:
     """Return what to select from to read files of one format; all but Parquet as text, that no value be refused.
 
     ``with_file`` adds a column ``FILE``, with the file that a row is of.
@@ -157,12 +159,51 @@ def scan(connection: Any, files: Sequence[str], *, with_file: bool = False) -> s
     if len(formats) > 1:
         raise DataError(f"files of several formats ({', '.join(formats)}): read one after the other")
     named = f", filename = {literal(FILE)}" if with_file else ""
-    if formats == ["parquet"]:
-        return f"read_parquet({_listed(files)}, union_by_name = true{named})"
-    return (_scan_csv if formats == ["csv"] else _scan_json)(connection, files, named)
+    copies = [_copy(connection, file, formats[0], text.encoding) for file in files]
+    if formats[0] in ("parquet", "xes"):
+        table = f"read_parquet({_listed(copies)}, union_by_name = true{named})"
+    else:
+        table = (_scan_csv if formats == ["csv"] else _scan_json)(connection, copies, named, text)
+    if with_file and copies != [*files]:
+        pairs = zip(copies, files, strict=True)
+        names = " ".join(f"WHEN {literal(copy)} THEN {literal(file)}" for copy, file in pairs)
+        table = f"(SELECT * REPLACE (CASE {quoted(FILE)} {names} END AS {quoted(FILE)}) FROM {table})"
+    return text.plain(table, {} if text.is_plain else column_types(connection, table))
 
 
-def numbered_scan(connection: Any, files: Sequence[str]) -> str:
+def _copy(connection: Any, file: str, kind: str, encoding: str) -> str:
+    """Return the file that DuckDB reads in place of one that it cannot read: text in UTF-8, or events as a table."""
+    if kind == "parquet" or (kind != "xes" and is_utf_8(encoding)):
+        return file
+    if "://" in file or file.lower().endswith(".zst"):
+        raise DataError(f"{file}: only files of this computer, plain or packed by gzip, are converted; copy it first")
+    state = Path(file).stat()
+    return _converted(connection, file, kind, encoding, (state.st_size, state.st_mtime_ns))
+
+
+_COPIES: dict[tuple[Any, ...], str] = {}
+
+
+def _converted(connection: Any, file: str, kind: str, encoding: str, state: tuple[int, int]) -> str:
+    key = (os.getpid(), str(Path(file).resolve()), kind, encoding, *state)
+    if key not in _COPIES:
+        folder = tempfile.mkdtemp(prefix=COPIES)
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        copy = str(Path(folder) / Path(file).name.removesuffix(".gz"))
+        if kind == "xes":
+            rows = f"{copy}.jsonl"
+            names = write_events(file, rows)
+            table = f"read_json({_listed([rows])}, format = 'newline_delimited', columns = {_as_text(names)})"
+            copy = f"{copy}.parquet"
+            connection.execute(f"COPY (SELECT * FROM {table}) TO {literal(copy)} (FORMAT parquet)")
+            Path(rows).unlink()
+        else:
+            write_utf_8(file, copy, encoding)
+        _COPIES[key] = copy
+    return _COPIES[key]
+
+
+def numbered_scan(connection: Any, files: Sequence[str], text: TextFormat = PLAIN_TEXT) -> str:
     """Return what ``scan`` reads with ``PLACE_OF_ROW``: the number of the file, and of the row in it.
 
     Rows of text files have no numbers of their own; those of each file are numbered as they are read, in their order.
@@ -172,17 +213,19 @@ def numbered_scan(connection: Any, files: Sequence[str]) -> str:
         number = " ".join(f"WHEN {quoted(FILE)} = {literal(file)} THEN {i}" for i, file in enumerate(files))
         place = f"{{'file': CASE {number} END, 'row': file_row_number + 1}} AS {PLACE_OF_ROW}"
         rows = f"read_parquet({_listed(files)}, {options})"
-        return f"(SELECT * EXCLUDE ({quoted(FILE)}, file_row_number), {place} FROM {rows})"
+        table = f"(SELECT * EXCLUDE ({quoted(FILE)}, file_row_number), {place} FROM {rows})"
+        return text.plain(table, {} if text.is_plain else column_types(connection, table))
     parts = [
-        f"SELECT *, {{'file': {i}, 'row': row_number() OVER ()}} AS {PLACE_OF_ROW} FROM {scan(connection, [file])}"
+        f"SELECT *, {{'file': {i}, 'row': row_number() OVER ()}} AS {PLACE_OF_ROW} "
+        f"FROM {scan(connection, [file], text=text)}"
         for i, file in enumerate(files)
     ]
     return f"({UNION.join(parts)})"
 
 
-def has_rows(connection: Any, file: str) -> bool:
+def has_rows(connection: Any, text: TextFormat, file: str) -> bool:
     """Return whether a file has a row."""
-    return bool(connection.execute(f"SELECT 1 FROM {scan(connection, [file])} LIMIT 1").fetchall())
+    return bool(connection.execute(f"SELECT 1 FROM {scan(connection, [file], text=text)} LIMIT 1").fetchall())
 
 
 def text_bytes(files: Sequence[str]) -> float:
@@ -193,7 +236,7 @@ def text_bytes(files: Sequence[str]) -> float:
     return float(sum(Path(file).stat().st_size for file in files)) if is_known else math.inf
 
 
-def _scan_csv(connection: Any, files: Sequence[str], named: str) -> str:
+def _scan_csv(connection: Any, files: Sequence[str], named: str, text: TextFormat) -> str:
     """Nothing is left to DuckDB's guesses, which may take lines for comments; files of one header are read at once."""
     by_header: dict[str, list[str]] = {}
     for file in files:
@@ -205,6 +248,7 @@ def _scan_csv(connection: Any, files: Sequence[str], named: str) -> str:
         if len({*names}) < len(names):
             raise DataError(f"{alike[0]}: several columns have the same name in the first line {header}")
         options = f"delim = {literal(separator)}, quote = '\"', escape = '\"', header = true, auto_detect = false"
+        options += ", store_rejects = true" if text.skips else ""
         parts.append(f"SELECT * FROM read_csv({_listed(alike)}, columns = {_as_text(names)}, {options}{named})")
     return f"({UNION.join(parts)})"
 
@@ -226,9 +270,32 @@ def _first_line(connection: Any, file: str) -> str:
     return header.removeprefix("\ufeff").rstrip("\r")
 
 
-def _scan_json(connection: Any, files: Sequence[str], named: str) -> str:
+def _scan_json(connection: Any, files: Sequence[str], named: str, _: TextFormat) -> str:
     columns = connection.execute(f"DESCRIBE SELECT * FROM read_json({_listed(files)}, union_by_name = true)").fetchall()
     return f"read_json({_listed(files)}, columns = {_as_text([name for name, *_ in columns])}{named})"
+
+
+def broken_lines(connection: Any) -> list[tuple[str, int, str]]:
+    """Return file, line and reason of all lines that scans of this connection left out.
+
+    They have too many or too few values. After anything else, such as an open quotation mark, nobody knows how many
+    rows were left out with it, and the file is refused.
+    """
+    tables = "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'reject_errors'"
+    if connection.execute(tables).fetchall() == [(0,)]:
+        return []
+    errors = "reject_errors JOIN reject_scans USING (scan_id, file_id)"
+    is_one = "error_type IN ('MISSING COLUMNS', 'TOO MANY COLUMNS') AND NOT contains(csv_line, chr(10))"
+    columns = f"file_path, line, any_value(error_message) AS reason, bool_and({is_one}) AS is_one"
+    found = []
+    for file, line, reason, is_line in connection.execute(
+        f"SELECT {columns} FROM {errors} GROUP BY file_path, line ORDER BY is_one, file_path, line"
+    ).fetchall():
+        words = reason_in_our_words(reason)
+        if not is_line:
+            raise DataError(f"{name_of_copy(file)}, line {line:,}: {words}")
+        found.append((name_of_copy(file), int(line), words))
+    return found
 
 
 def _listed(files: Sequence[str]) -> str:

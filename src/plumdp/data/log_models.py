@@ -12,8 +12,8 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.base.progress import working
 from plumdp.data.columns import ACTION, PLACE, STEP, LogForm, find_columns, next_columns, source_columns, state_columns
-from plumdp.data.duckdb_tables import Block, find_files
-from plumdp.data.logs import is_paths, open_log
+from plumdp.data.duckdb_tables import Block
+from plumdp.data.logs import files_of, open_log
 from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.mappings import OUTSIDE, Actions, StateMapping, StateMaps, read_mapping
 from plumdp.data.steps import LogSteps
@@ -73,8 +73,7 @@ def model_from_log(
     maps = states if isinstance(states, Mapping) else None
     skeleton = _skeleton(states, actions)
     mapping = read_mapping(skeleton, maps, actions)
-    files = find_files(source) if is_paths(source) else []
-    with open_log(source, files) as log:
+    with open_log(*files_of(source)) as log:
         form, found = find_columns(skeleton, log.columns, columns, form, mapping)
         used = source_columns(found.values())
         steps = LogSteps(log.keep(used, is_read_again=STEP in found), skeleton, form, found).arranged(used)

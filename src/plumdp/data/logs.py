@@ -24,7 +24,7 @@ from plumdp.data.columns import (
     without_actions,
 )
 from plumdp.data.counts import Pilot, PilotEnd, Sampling, TransitionCounts
-from plumdp.data.duckdb_tables import column_types, connect, find_files, has_rows, scan
+from plumdp.data.duckdb_tables import broken_lines, column_types, connect, find_files, has_rows, scan
 from plumdp.data.examples import (
     broken_episodes,
     first_rows,
@@ -49,6 +49,7 @@ from plumdp.data.log_pilots import (
 )
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.periods import in_periods, is_period, steps_of
+from plumdp.data.raw_logs import RawLog, as_raw
 from plumdp.data.report import NAMED, IngestionReport, refusal, require_outcomes
 from plumdp.data.reward_values import Rewards, value_columns
 from plumdp.data.same_files import (
@@ -174,9 +175,10 @@ def read_log(
     if cut_off not in (None, *get_args(CutOff)):
         raise DataError(Option("cut_off", cut_off), ": choose 'unrelated', or leave it out")
     tell("reading the log")
-    files = find_files(source) if is_paths(source) else []
+    raw, files = files_of(source)
     require_rejected(rejected, files)
-    with open_log(source, files) as log:
+    raw = replace(raw, text=replace(raw.text, skips=on_unmatched == "report"))
+    with open_log(raw, files) as log:
         mapping = without_actions(model.graph, log.columns, columns, read_mapping(model.graph, states, actions))
         form, found = find_columns(model.graph, log.columns, columns, form, mapping, Rewards.of(model))
         is_by_period = is_period(steps_of(steps)) and form == "trajectories"
@@ -233,7 +235,9 @@ def read_log(
             new_parts(n_steps, key=relation.log.content(used))
             if log.frame is not None
             else tuple(
-                part_of_file(file) for file in described if not _is_small(file) or has_rows(log.connection, file.name)
+                part_of_file(file)
+                for file in described
+                if not _is_small(file) or has_rows(log.connection, log.text, file.name)
             )
         )
     first = after_files(first, files) if order == "time" else first
@@ -257,11 +261,17 @@ def _report(relation: LogSteps, tally: TransitionCounter, cut_off: CutOff | None
     )
     tell(report.summary)
     spaced = spacing(relation, tally.n_rows) if tally.is_ordered and is_runs else ""
+    broken = broken_lines(relation.log.connection) if relation.log.files else []
+    if broken:
+        spaced = " and ".join(filter(None, [spaced, f"{number_of(len(broken), 'line')} could not be read"]))
     hints = dict(report.hints)
     if spaced and report.rows["impossible transition"]:
         hints["impossible transition"] = f"or rows between two steps are missing, as {spaced}"
+    shown = tuple(f"{file}, line {line:,}: {reason}" for file, line, reason in broken[:NAMED])
     return replace(
         report,
+        rows={**report.rows, "broken line": len(broken)},
+        worst={**report.worst, "broken line": shown},
         hints=hints,
         cut_off=cut_off if report.rows["cut off"] else None,
         assuming=tuple(tally.assumptions(relation.columns, spaced)),
@@ -314,9 +324,18 @@ def _no_bets(form: LogForm, sampling: Sampling, planned: LogPilot | None, tally:
     return "few"
 
 
+def files_of(source: Any) -> tuple[RawLog, list[str]]:
+    """Return a log with what is said about how it is read, and its files; none if it is a data frame."""
+    raw = as_raw(source)
+    return raw, find_files(raw.source) if is_paths(raw.source) else []
+
+
 @contextmanager
-def open_log(source: Any, files: list[str]) -> Iterator[LogTable]:
+def open_log(raw: RawLog, files: list[str]) -> Iterator[LogTable]:
     """Give a log whose columns are known; ``files`` are those of the source, none if it is a data frame."""
+    source, text = raw.source, raw.text
+    if not files and (raw.part is not None or not text.is_plain) and (is_spark(source) or not has_order(source)):
+        raise DataError("a log of Spark or a relation of DuckDB is read as it is; write it to a Parquet file first")
     if not files and is_spark(source):
         with open_spark(source) as (session, view, types):
             yield LogTable(session, view, types, engine=SPARK)
@@ -326,14 +345,16 @@ def open_log(source: Any, files: list[str]) -> Iterator[LogTable]:
         if not files:
             engine = "" if has_order(source) else "DuckDB"
             columns = dict.fromkeys(frame_columns(source), "")
-            yield LogTable(connection, FRAME, columns, frame=source, engine=engine)
+            yield LogTable(connection, FRAME, columns, frame=source, engine=engine, text=text, part=raw.part)
             return
-        table = scan(connection, files)
-        refuse_copies(files, partial(has_rows, connection))
+        table = scan(connection, files, text=text)
+        refuse_copies(files, partial(has_rows, connection, text))
         types = column_types(connection, table)
         if {"transition", "n"} <= types.keys():
             _refuse_counts(files)
-        yield LogTable(connection, table, types, files)
+        log = LogTable(connection, table, types, files, text=text, part=raw.part)
+        log.find_first_runs(table)
+        yield replace(log, table=log.parted(table))
 
 
 def _refuse_counts(files: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ _CONNECTIVES = ("and", "or", "not")
 OF_TEXTS = ("lower", "upper", "trim")
 DATE_PARTS = ("year", "month", "day", "weekday", "hour", "minute", "second")
 _FUNCTIONS: dict[str, int | None] = {"floor": 1, "ceil": 1, "round": 1, "abs": 1, "mod": 2, "date_part": 2}
-_FUNCTIONS |= {"min": None, "max": None} | dict.fromkeys(OF_TEXTS, 1)  # None: two or more
+_FUNCTIONS |= {"min": None, "max": None, "contains": 2} | dict.fromkeys(OF_TEXTS, 1)  # None: two or more
 _SAME = {"==": "=", "<>": "!=", "&": "and", "&&": "and", "|": "or", "||": "or", "!": "not"}
 _WORDS = (*_CONNECTIVES, "if", "then", "else", "case", "when", "end")
 _TOKEN = re.compile(
@@ -224,9 +224,10 @@ class _MappingReader:
         return self._make("date_part", token, self._as("time", time), value=part.value, kind="number")
 
     def _apply(self, operator: str, start: _Token, *operands: MappingNode) -> MappingNode:
-        takes: Kind = "truth" if operator in _CONNECTIVES else "text" if operator in OF_TEXTS else "number"
+        of_texts = (*OF_TEXTS, "contains")
+        takes: Kind = "truth" if operator in _CONNECTIVES else "text" if operator in of_texts else "number"
         takes = _common(*operands) if operator in ("=", "!=") else takes
-        gives: Kind = "truth" if operator in (*_CONNECTIVES, *COMPARISONS) else takes
+        gives: Kind = "truth" if operator in (*_CONNECTIVES, *COMPARISONS, "contains") else takes
         terms = [self._as(takes, operand) for operand in operands]
         return self._make("mod" if operator == "%" else operator, start, *terms, kind=gives)
 

@@ -116,6 +116,9 @@ class _Writer:
             return self._bins(term)
         if term.operator in OF_TEXTS:
             return f"{term.operator}({self.write(term.operands[0])})"
+        if term.operator == "contains":
+            text, part = (self.write(operand) for operand in term.operands)
+            return f"(strpos({text}, {part}) > 0)"
         if term.operator in COMPARISONS or term.operator in ("and", "or", "not"):
             return self._truth(term)
         if term.operator == "column":

@@ -30,13 +30,14 @@ Kind: TypeAlias = Literal[
     "gap in steps",
     "repeated step",
     "no episode or step",
+    "broken line",
 ]
 """What a row of a log is: a transition of the model, the last of a run, a copy of another row, or why it was rejected.
 
 A run is cut off if its last row has an action of the model whose outcome is not shown. A copy has the run, the step and
 all values that are read of a row which is counted. An unknown state is one that the log shows and the model does not
 have; of an unreadable one, a value is missing or is not a value of its variable. Outside of a table that was made of
-other data is a row whose state and action these data do not have.
+other data is a row whose state and action these data do not have. A broken line of a text file is not even a row.
 """
 
 KINDS: tuple[Kind, ...] = get_args(Kind)

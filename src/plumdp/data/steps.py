@@ -29,6 +29,7 @@ from plumdp.data.frames import FRAME, SPARK, register_frame
 from plumdp.data.log_pilots import Moments, SharedRun, no_order, not_numbered
 from plumdp.data.mapping_sql import DATES, IN_ORDER, NUMBERS, columns_sql, is_time, mapped_sql
 from plumdp.data.periods import moment_of, not_dates, not_whole, period_of
+from plumdp.data.raw_logs import FIRST_RUNS, PLAIN_TEXT, FirstRuns, TextFormat, first_runs_sql, part_sql
 from plumdp.data.same_files import OF_FRAME
 from plumdp.data.sql import Every, any_repeated_sql, count_sql, pieces_sql, rows_sql, select_sql
 from plumdp.model.graph import Graph
@@ -50,6 +51,8 @@ class LogTable:
     files: Sequence[str] = ()
     frame: Any = None  # if the log is one; ``keep`` makes it a table, and finds the types of its columns
     engine: str = ""  # where the rows come from, if they are in no order that stays; ``SPARK`` counts them itself
+    text: TextFormat = PLAIN_TEXT
+    part: FirstRuns | None = None  # those runs alone
 
     @property
     def columns(self) -> list[str]:
@@ -59,8 +62,11 @@ class LogTable:
     def keep(self, columns: Sequence[str], *, is_read_again: bool) -> LogTable:
         """Return the log with these columns; in memory, if its files take long to read again, and fit there well."""
         if self.frame is not None:
-            register_frame(self.connection, self.frame, columns)
-            return replace(self, types=column_types(self.connection, FRAME))
+            part = [] if self.part is None else [*filter(None, [self.part.run, self.part.step])]
+            register_frame(self.connection, self.frame, [*dict.fromkeys([*columns, *part])])
+            types = column_types(self.connection, FRAME)
+            self.find_first_runs(table := self.text.plain(FRAME, types))
+            return replace(self, types=types, table=self.parted(table))
         is_small = 0 < text_bytes(self.files) <= _KEPT and keeps_order(self.table)
         return self.kept(columns) if is_read_again and is_small else self
 
@@ -72,9 +78,22 @@ class LogTable:
         if len(self.files) > 1:
             words = ", ".join(map(literal, self.files))  # in place of as many texts as there are rows
             names += f", CAST({quoted(FILE)} AS ENUM ({words})) AS {quoted(FILE)}"
-            rows = scan(self.connection, self.files, with_file=True)
+            rows = self.scan(with_file=True)
         self.run(_ROWS, f"SELECT {names} FROM {rows}")
         return replace(self, table=_ROWS, types={name: self.types[name] for name in columns})
+
+    def scan(self, *, with_file: bool = False) -> str:
+        """Return what to select from to read the files of the log."""
+        return self.parted(scan(self.connection, self.files, text=self.text, with_file=with_file))
+
+    def parted(self, table: str) -> str:
+        """Return the rows of a table that are of the runs which are meant."""
+        return table if self.part is None else part_sql(self.part, table)
+
+    def find_first_runs(self, table: str) -> None:
+        """Find the runs that come first, of a log that is read in part."""
+        if self.part is not None and self.part.run:
+            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {FIRST_RUNS} AS {first_runs_sql(self.part, table)}")
 
     def run(self, table: str, query: str) -> None:
         """Make a table of what a query gives, and say meanwhile how much of it is done."""
@@ -106,8 +125,8 @@ class LogTable:
 
     def numbered(self, *, as_they_are: bool = False) -> str:
         """Return what to select from to read the log with ``PLACE_OF_ROW``; ``as_they_are``: with all columns."""
-        if self.files and (as_they_are or self.table != _ROWS):
-            return numbered_scan(self.connection, self.files)
+        if self.files and (as_they_are or self.table != _ROWS or self.part is not None):
+            return self.parted(numbered_scan(self.connection, self.files, self.text))
         file, first = "0", "0"
         if len(self.files) > 1:
             file, first = f"enum_code({quoted(FILE)})", f"min(rowid) OVER (PARTITION BY {quoted(FILE)})"
@@ -148,7 +167,7 @@ class LogSteps:
         several = len(self.log.files) > 1 and self.run is not None
         file, table = quoted(FILE) if several else "", self.log.table
         if several and table != _ROWS:
-            table = scan(self.log.connection, self.log.files, with_file=True)
+            table = self.log.scan(with_file=True)
         first = f"(SELECT * FROM {self.log.table} LIMIT {_FIRST})"
         is_off = self.run is None and self._is_off(first, "")  # then runs need not be found
         if not (is_off or self._is_off(table, file)):

@@ -22,9 +22,9 @@ from plumdp.data.columns import (
     source_columns,
     state_columns,
 )
-from plumdp.data.duckdb_tables import Block, columns_of, find_files
+from plumdp.data.duckdb_tables import Block, columns_of
 from plumdp.data.frames import SPARK
-from plumdp.data.logs import is_paths, open_log
+from plumdp.data.logs import files_of, open_log
 from plumdp.data.mapping_sql import columns_sql
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.matching import Matcher
@@ -137,8 +137,7 @@ def read_whole_runs(
     """
     if expected is not None and not 1 <= expected < inf:
         raise DataError(Option("expected", expected), ": give the number of runs that you announced, at least 1")
-    files = find_files(source) if is_paths(source) else []
-    with open_log(source, files) as log:
+    with open_log(*files_of(source)) as log:
         mapping = read_mapping(model.graph, states, actions)
         form, found = find_columns(model.graph, log.columns, columns, form, mapping)
         if EPISODE not in found or STEP not in found or log.engine == SPARK:
@@ -165,11 +164,11 @@ def read_whole_runs(
     if form == "transitions":
         after = _states(rows, matcher, model, next_columns(model.graph))
         _require_connected(rows, state, after, model.graph)
-        made = _with_ends(rows, state, action, after, only_ordered, describe_files(files))
+        made = _with_ends(rows, state, action, after, only_ordered, describe_files(log.files))
     else:
         action[rows.last] = -1
         bounds, names = np.append(rows.first, len(state)), block[EPISODE][rows.first]
-        made = WholeRuns(names, bounds, block[STEP], state, action, only_ordered, describe_files(files))
+        made = WholeRuns(names, bounds, block[STEP], state, action, only_ordered, describe_files(log.files))
     of_runs: dict[str, Any] = {
         name: None if column not in block else _once(rows, column)
         for name, column in (("arm", _ARM), ("chance", _CHANCE), ("task", _TASK))

@@ -58,15 +58,17 @@ def explore(
     labels: Mapping[str, Callable[[State], bool]] | None = None,
     rewards: Mapping[str, Callable[[State], Expression]] | None = None,
     choice_rewards: Mapping[str, Callable[[State, str], Expression]] | None = None,
+    also: Iterable[State] = (),
 ) -> ParametricMDP:
-    """Return the model of all states that ``step`` reaches from ``initial``.
+    """Return the model of all states that ``step`` reaches from ``initial``, and from those in ``also``.
 
     A state is a NamedTuple of ints, Booleans or strings (or give ``initial`` as a dict). ``step(state)`` returns for
     each action the pairs (probability, next state). A probability is a number or arithmetic on parameters. A row whose
     probabilities are simply unknown is ``unknown(s1, s2)``, or a list of next states without probabilities; a model
     without parameters needs no ``space``. A reward may be arithmetic on parameters, too: its mean is
     then unknown, and the box of the space says between which numbers its values lie. ``read_log`` reads these from the
-    column of its name.
+    column of its name. States of data that no run from ``initial`` reaches, such as patients of another age, are given
+    in ``also``, in the same way as ``initial``.
 
     >>> from plumdp import ParameterSpace, parameters
     >>> (p,) = parameters("p")
@@ -88,7 +90,12 @@ def explore(
     successor: list[int] = []
     expression: list[int] = []
     rows = RowNumbers()
-    queue, teller = [initial], Teller("exploring", "states")
+    for each in also:
+        other = as_state(each) if isinstance(each, Mapping) else each
+        if getattr(other, "_fields", None) != initial._fields:
+            raise ModelError(f"also: {each!r} has not the variables {', '.join(initial._fields)}, in this order")
+        number.setdefault(type(initial)(*other), len(number))
+    queue, teller = [*number], Teller("exploring", "states")
     for state in queue:  # grows while it is walked: breadth first
         if len(choices) % _TOLD == 0:
             teller.tell(len(queue))

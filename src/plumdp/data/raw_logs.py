@@ -1,0 +1,165 @@
+"""Logs as they were exported: how texts in them are written, and which of their runs are meant."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from plumdp.base.errors import DataError, Option
+from plumdp.base.vocabulary import Decimal
+from plumdp.data.columns import quoted
+
+PLAIN = "utf-8"
+FIRST_RUNS, _PLACE = "first_runs", "place_among_rows"
+_WHOLE = r"[+-]?(?:\d{1,3}(?:[. \x{A0}\x{202F}'']\d{3})+|\d+)"  # with or without marks of thousands
+_MARKS = r"[. \x{A0}\x{202F}'']"
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """How a text file writes its letters, numbers and dates; whether lines that cannot be split are left out."""
+
+    encoding: str = PLAIN
+    decimal: Decimal = "."
+    date_format: str = ""  # as in strptime; nothing for dates such as 2024-01-31
+    skips: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether numbers and dates are written as everywhere else."""
+        return self.decimal == "." and not self.date_format
+
+    def plain(self, table: str, types: Mapping[str, str]) -> str:
+        """Return a table with numbers and dates in texts as they are written elsewhere."""
+        if self.is_plain:
+            return table
+        columns = (
+            f"{self._plain(quoted(name))} AS {quoted(name)}" if kind == "VARCHAR" else quoted(name)
+            for name, kind in types.items()
+        )
+        return f"(SELECT {', '.join(columns)} FROM {table})"
+
+    def _plain(self, column: str) -> str:
+        text, number = f"trim({column})", column
+        if self.decimal == ",":
+            whole = f"replace(regexp_replace({text}, '{_MARKS}', '', 'g'), ',', '.')"
+            number = f"CASE WHEN regexp_full_match({text}, '{_WHOLE}(?:,\\d+)?') THEN {whole} ELSE {column} END"
+        if not self.date_format:
+            return number
+        form = self.date_format.replace("'", "''")
+        return f"coalesce(CAST(try_strptime({text}, '{form}') AS VARCHAR), {number})"
+
+
+PLAIN_TEXT = TextFormat()
+
+
+@dataclass(frozen=True)
+class FirstRuns:
+    """The runs of a log that come first, or all others: by their first steps, by their numbers, or in its order."""
+
+    n: int
+    run: str  # the column that names the run of a row; without one, rows are meant
+    step: str = ""  # the column whose least value in a run says when it began, if that is a date
+    others: bool = False  # whether the other runs are meant
+
+
+def first_runs_sql(part: FirstRuns, table: str) -> str:
+    """Return the query for the names of the runs that come first, in a column ``run``."""
+    began = f"TRY_CAST({quoted(part.step)} AS TIMESTAMPTZ)" if part.step else "NULL"
+    rows = f"SELECT {quoted(part.run)} AS run, {began} AS began, row_number() OVER () AS place FROM {table}"
+    number = "TRY_CAST(run::VARCHAR AS DOUBLE)"
+    runs = f"SELECT run, min(began) AS began, min(place) AS place, {number} AS number FROM ({rows}) GROUP BY run"
+    numbers = "CASE WHEN bool_and(number NOTNULL) OVER () THEN number END"
+    named = f"SELECT *, {numbers} AS in_order FROM ({runs}) WHERE run NOTNULL"
+    return f"SELECT run FROM ({named}) ORDER BY began NULLS LAST, in_order, place LIMIT {part.n}"
+
+
+def part_sql(part: FirstRuns, table: str) -> str:
+    """Return the rows of the runs that are meant, once the table of first runs is made."""
+    if not part.run:
+        rows = f"(SELECT *, row_number() OVER () AS {_PLACE} FROM {table})"
+        return f"(SELECT * EXCLUDE ({_PLACE}) FROM {rows} WHERE {_PLACE} {'>' if part.others else '<='} {part.n})"
+    is_first = f"coalesce({quoted(part.run)} IN (SELECT run FROM {FIRST_RUNS}), FALSE)"
+    return f"(SELECT * FROM {table} WHERE {'NOT ' if part.others else ''}{is_first})"
+
+
+@dataclass(frozen=True, eq=False)
+class RawLog:
+    """A log that is read otherwise than UTF-8 text with decimal points, or in part; made by ``raw_log``."""
+
+    source: Any
+    text: TextFormat = PLAIN_TEXT
+    part: FirstRuns | None = None
+
+    def first(self, n: int, *, run: str, step: str = "") -> RawLog:
+        """Return the first n runs: those that began first, if ``step`` is a column of dates.
+
+        Otherwise runs with numbers come in the order of their numbers, and others as they appear in the log. Without
+        the name of a column, the first n rows are meant.
+        """
+        if not n > 0:
+            raise DataError(Option("first", n), ": give a number of runs, at least 1")
+        return replace(self, part=FirstRuns(n, run, step))
+
+    def others(self, n: int, *, run: str, step: str = "") -> RawLog:
+        """Return the runs that ``first`` leaves out, and rows without a run."""
+        return replace(self.first(n, run=run, step=step), part=FirstRuns(n, run, step, others=True))
+
+
+def raw_log(source: Any, *, encoding: str = PLAIN, decimal: Decimal = ".", date_format: str = "") -> RawLog:
+    """Return a log for ``read_log``, ``model_from_log`` and others, in which texts are written in another way.
+
+    Parameters
+    ----------
+    source: files or a data frame, as in ``read_log``.
+    encoding: that of text files, such as "cp1252", by the names that Python has for them.
+    decimal: "," reads the texts 4.180,50 and 4180,5 as numbers.
+    date_format: how texts write dates, as in ``strptime``: "%d.%m.%Y" reads 17.05.2021.
+
+    >>> import pandas as pd
+    >>> from plumdp.data import model_from_log, raw_log
+    >>> frame = pd.DataFrame({"episode": [1, 1], "step": ["30.09.2024", "01.10.2024"], "x": ["0", "1.000"]})
+    >>> log = raw_log(frame.assign(action="go"), decimal=",", date_format="%d.%m.%Y")
+    >>> model_from_log(log, states="x", initial=0).graph.states["x"][:2]
+    array([   0, 1000], dtype=int32)
+    """
+    try:
+        codecs.lookup(encoding)
+    except (LookupError, TypeError):
+        unknown = ": Python knows no encoding of this name; take for example 'cp1252' or 'utf-16'"
+        raise DataError(Option("encoding", encoding), unknown) from None
+    if decimal not in (".", ","):
+        raise DataError(Option("decimal", decimal), ": choose '.' or ','")
+    if date_format and "%" not in date_format:
+        raise DataError(Option("date_format", date_format), ": write it as in '%d.%m.%Y', which reads 17.05.2021")
+    inner = source if isinstance(source, RawLog) else RawLog(source)
+    return replace(inner, text=TextFormat(encoding, decimal, date_format))
+
+
+def as_raw(source: Any) -> RawLog:
+    """Return a log with what is said about how it is read."""
+    return source if isinstance(source, RawLog) else RawLog(source)
+
+
+def is_utf_8(encoding: str) -> bool:
+    """Return whether text of an encoding need not be converted."""
+    return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
+
+
+def write_utf_8(file: str, copy: str, encoding: str) -> None:
+    """Write the text of a file, which may be packed, as UTF-8."""
+    unpacked = gzip.open if file.lower().endswith(".gz") else open
+    try:
+        with (
+            unpacked(file, "rt", encoding=encoding, newline="") as text,
+            open(copy, "w", encoding=PLAIN, newline="") as out,
+        ):
+            shutil.copyfileobj(text, out, 1 << 20)
+    except UnicodeError as error:
+        raise DataError(
+            f"{file}: this is not text in {encoding} ({error}); name another with ", Option("encoding", ...)
+        ) from None
