@@ -102,7 +102,7 @@ class RawLog:
         the name of a column, the first n rows are meant.
         """
         if not n > 0:
-            raise DataError(Option("first", n), ": give a number of runs, at least 1")
+            raise DataError(f"first={n!r}: give a number of runs, at least 1")
         return replace(self, part=FirstRuns(n, run, step))
 
     def others(self, n: int, *, run: str, step: str = "") -> RawLog:
