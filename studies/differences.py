@@ -16,7 +16,7 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
 from plumdp.model.graph import FloatArray
-from plumdp.model.objective import Objective
+from plumdp.model.objectives import Objective
 from plumdp.model.policy import check_policy
 from plumdp.model.question import Question
 from plumdp.relaxation.intervals import instantiate

@@ -20,7 +20,7 @@ from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import Sets
 from plumdp.model.graph import BoolArray
-from plumdp.model.objective import Objective
+from plumdp.model.objectives import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
 from plumdp.relaxation.intervals import instantiate

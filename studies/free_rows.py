@@ -18,7 +18,7 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.simulate import simulate
 from plumdp.model.graph import FloatArray, Indices
 from plumdp.model.language.property import parse_property
-from plumdp.model.objective import Objective
+from plumdp.model.objectives import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.table_model import table_model
 from plumdp.solver.coupled.chain import policy_chain

@@ -24,7 +24,7 @@ from plumdp.base.errors import ModelError
 from plumdp.model.explore import explore
 from plumdp.model.expressions.polynomial import Polynomial, parameters
 from plumdp.model.language.property import parse_property
-from plumdp.model.objective import Objective
+from plumdp.model.objectives import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tiers import examples
 
 from plumdp import parameters
-from plumdp.model.expressions.bernstein import box_range
 from plumdp.model.expressions.polynomial import Polynomial
-from plumdp.model.expressions.table import ExpressionTable
+from plumdp.model.expressions.table import ExpressionTable, box_range
 
 pytestmark = pytest.mark.slow
 

@@ -17,8 +17,8 @@ from plumdp.confidence import cells as method
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.cells import LENGTHS, WEIGHTS, Cells
 from plumdp.confidence.likelihood import ANNOUNCED, LevelSet, likelihood_set
-from plumdp.region.around_cells import around_cells
 from plumdp.region.find import find_region
+from plumdp.region.likelihood_region import around_cells
 from studies.widths import maintenance
 
 ERROR = 0.05

@@ -18,7 +18,7 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.certifying.pipeline import compare
-from plumdp.model.objective import Reach, Reward
+from plumdp.model.objectives import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.region import vertices
 

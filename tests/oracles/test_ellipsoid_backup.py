@@ -11,8 +11,7 @@ import plumdp as pl
 from plumdp.confidence.least_squares import least_squares
 from plumdp.model.space import affine_coefficients
 from plumdp.region.ellipsoid import build_ellipsoid
-from plumdp.relaxation.ellipsoidal import row_ellipsoid
-from plumdp.relaxation.relax import expression_wise
+from plumdp.relaxation.relax import expression_wise, row_ellipsoid
 from plumdp.solver.nature import Rows
 from plumdp.solver.nature import ellipsoid as ellipsoid_kernels
 

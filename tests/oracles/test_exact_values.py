@@ -10,7 +10,7 @@ from exact_values import INFINITY, exact_values, first_step_values, policy_value
 from random_models import model_of, random_case
 from tiers import size
 
-from plumdp.model.objective import Reach, Reward
+from plumdp.model.objectives import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 
 pytestmark = pytest.mark.slow

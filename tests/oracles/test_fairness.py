@@ -14,7 +14,7 @@ from twin_outcomes import equal_outcomes_are_merged_once
 
 from plumdp.confidence import cells, likelihood_table
 from plumdp.confidence.constants import FixedNumbers
-from plumdp.confidence.event_counts import pool
+from plumdp.confidence.observations import pool
 from plumdp.fit import cell_tests
 
 CASES = -(-int(os.environ.get("PLUMDP_FAIR_ROWS", "180")) // ROWS_PER_CASE)
@@ -103,7 +103,7 @@ def successes_of_another_event(patch):
         found = pool(events, counts)
         return replace(found, successes=np.minimum(np.roll(found.successes, 1), found.trials))
 
-    patch.setattr("plumdp.confidence.event_counts.pool", shifted)
+    patch.setattr("plumdp.confidence.observations.pool", shifted)
 
 
 def rows_that_are_off_cost_nothing(patch):

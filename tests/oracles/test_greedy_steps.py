@@ -11,7 +11,7 @@ from test_long_run import exact_average, random_model, random_reward
 from tiers import size
 
 from plumdp.certifying.policy_search import worths_at
-from plumdp.model.objective import Reward
+from plumdp.model.objectives import Reward
 
 N_MODELS = size(8, 500)
 

@@ -13,8 +13,8 @@ from tiers import size
 
 import plumdp
 from plumdp.base.errors import ModelError
-from plumdp.data.outcomes import range_of_returns
-from plumdp.model.objective import Reward
+from plumdp.data.returns import range_of_returns
+from plumdp.model.objectives import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.region.build import build_region
 from plumdp.relaxation.relax import expression_wise, rectangular

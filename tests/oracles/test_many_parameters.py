@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 from tiers import examples
 
 import plumdp as pl
-from plumdp.model.objective import Reach, Reward
+from plumdp.model.objectives import Reach, Reward
 from plumdp.region import redundancy, shapes, vertices
 from plumdp.region.conflict import Conflict
 from plumdp.region.images import AffineMap, images

@@ -17,7 +17,7 @@ from plumdp.learning.learn import learn
 from plumdp.model.free_rows import free_rows
 from plumdp.model.question import ask
 from plumdp.model.views import as_parametric, as_table
-from plumdp.region.membership import holds
+from plumdp.region.find import holds
 from plumdp.solver.evaluate import evaluate
 from plumdp.stages import instantiate
 

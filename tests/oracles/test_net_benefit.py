@@ -19,7 +19,7 @@ from plumdp.certifying.net_benefit import net_benefit
 from plumdp.certifying.pipeline import relax
 from plumdp.certifying.weighing import Weighing
 from plumdp.model import Question
-from plumdp.model.objective import Reward
+from plumdp.model.objectives import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.solver.coupled import bounds
 from plumdp.solver.coupled.bounds import find_differences

@@ -17,7 +17,7 @@ from random_pmdps import random_problem
 from tiers import size
 
 import plumdp as pl
-from plumdp.model.objective import Reach, Reward
+from plumdp.model.objectives import Reach, Reward
 from plumdp.region.ball import Ball
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict

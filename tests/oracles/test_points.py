@@ -26,7 +26,7 @@ import plumdp as pl
 from plumdp.certifying import pipeline, valuation
 from plumdp.certifying.pipeline import compare
 from plumdp.model.objectives.reach import Reach
-from plumdp.region import ellipsoid_region, l1_region, likelihood_region
+from plumdp.region import find, likelihood_region
 from plumdp.relaxation import relax
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.solver import component_bounds
@@ -141,7 +141,7 @@ def the_remainder_is_left_out(patch):
 
 def ellipsoids_lose_points(patch):
     """The radius is a tenth too small."""
-    for module in (likelihood_region, ellipsoid_region):
+    for module in (likelihood_region, find):
         right = module.build_ellipsoid
         patch.setattr(
             module,
@@ -152,8 +152,8 @@ def ellipsoids_lose_points(patch):
 
 def balls_lose_points(patch):
     """The radius is a tenth too small."""
-    right = l1_region._intervals
-    patch.setattr(l1_region, "_intervals", lambda found, cuts: right(replace(found, radius=0.9 * found.radius), cuts))
+    right = find._intervals
+    patch.setattr(find, "_intervals", lambda found, cuts: right(replace(found, radius=0.9 * found.radius), cuts))
 
 
 def bounds_are_those_of_another_policy(patch):

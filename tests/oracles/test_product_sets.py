@@ -17,8 +17,7 @@ from plumdp.confidence.multinomial import row_bounds
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region.build import project
 from plumdp.region.conflict import Conflict
-from plumdp.region.ellipsoid_region import build_ellipsoid_region
-from plumdp.region.l1_region import build_l1_region
+from plumdp.region.find import build_ellipsoid_region, build_l1_region
 from plumdp.relaxation.relax import expression_wise, parameter_wise
 
 pytestmark = pytest.mark.slow

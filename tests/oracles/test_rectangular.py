@@ -33,7 +33,7 @@ from random_pmdps import Problem, exact_vertices, random_intervals, random_probl
 from tiers import size
 
 import plumdp as pl
-from plumdp.model.objective import Reach, Reward
+from plumdp.model.objectives import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.model.objective import Reach, Reward
+from plumdp.model.objectives import Reach, Reward
 from plumdp.region import vertices
 from plumdp.region.build import build_region
 from plumdp.relaxation.relax import rectangular

@@ -16,7 +16,7 @@ import plumdp as pl
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.learned_rewards import LearnedRewards, learned_rewards
-from plumdp.model.objective import Reward
+from plumdp.model.objectives import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.question import ask
 from plumdp.region.conflict import Conflict

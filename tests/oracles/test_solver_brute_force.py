@@ -14,7 +14,7 @@ from exact_values import BEST, all_outcomes, first_step_values, policy_key, poli
 from random_models import model_of, random_case
 from tiers import size
 
-from plumdp.model.objective import Reach, Reward
+from plumdp.model.objectives import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.solver.solve import solve
 

@@ -19,7 +19,7 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.model import memory
-from plumdp.model.objective import Reach, Reward, digest
+from plumdp.model.objectives import Reach, Reward, digest
 from plumdp.model.question import ask
 from plumdp.relaxation.intervals import instantiate
 from plumdp.solver.coupled.gradient import policy_gradient

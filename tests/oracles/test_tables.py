@@ -17,12 +17,12 @@ from table_cases import ERRORS, draw, labels_of, make_table, random_case, random
 from tiers import size
 
 from plumdp.tables import bracket
-from plumdp.tables import side_by_side as sides
+from plumdp.tables import values as sides
 from plumdp.tables.bracket import BetMoments, table_bounds
 from plumdp.tables.chain import regular_equations
 from plumdp.tables.contraction import _leads_out
 from plumdp.tables.plan import curvature
-from plumdp.tables.side_by_side import side_by_side
+from plumdp.tables.values import side_by_side
 
 HALF = Fraction(1, 2)
 # nodes 0 and 1 lead to each other, to the target and to a dead end

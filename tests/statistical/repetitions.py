@@ -12,7 +12,7 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.confidence.bounds import expression_bounds
-from plumdp.confidence.event_counts import pool
+from plumdp.confidence.observations import pool
 from plumdp.data.counts import EventCounts, TransitionCounts
 from plumdp.model.events import find_events
 

@@ -17,7 +17,7 @@ from plumdp.data.returns import choices_of, ends_of, reach_returns, reward_retur
 from plumdp.data.trajectories import record
 from plumdp.data.whole_runs import read_whole_runs
 from plumdp.model.language.property import as_objective
-from plumdp.model.objective import Reach
+from plumdp.model.objectives import Reach
 from plumdp.model.policy import policy_weights
 
 FAMILIES = {"betting:25": ('R{"money"}max=? [ F "end" ]', 150.0), "rover:4,4,2": ('Pmax=? [ F<=9 "target" ]', 1.0)}

@@ -17,7 +17,7 @@ from tiers import size
 import plumdp as pl
 from plumdp.certifying.constraints import Constrained
 from plumdp.decisions import certify_within
-from plumdp.model.objective import Reward
+from plumdp.model.objectives import Reward
 from plumdp.model.parametric import RewardStructure
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ import numpy as np
 import random_products
 
 import plumdp as pl
-from plumdp.model.objective import Reach
+from plumdp.model.objectives import Reach
 from plumdp.region.build import build_region
 from plumdp.region.ellipsoid import build_ellipsoid
 

@@ -26,7 +26,7 @@ from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.data.runs import make_plan as plan_runs
 from plumdp.data.trajectories import recorded_blocks
 from plumdp.model.graph import read_only
-from plumdp.model.objective import Objective
+from plumdp.model.objectives import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.at_points import move_inside

@@ -23,7 +23,7 @@ from itertools import pairwise, product
 
 from flint import fmpq, fmpq_mat
 
-from plumdp.model.objective import Reach
+from plumdp.model.objectives import Reach
 
 INFINITY = math.inf
 BEST = {"max": max, "min": min}

@@ -18,7 +18,7 @@ import numpy as np
 from cell_models import cell_model
 
 import plumdp as pl
-from plumdp.confidence import constants, event_counts, tolerant
+from plumdp.confidence import constants, observations, tolerant
 from plumdp.confidence.cells import LENGTHS, Cells, Partition
 from plumdp.confidence.estimates import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import CellCounts
@@ -373,7 +373,7 @@ def _first_trial(trials: int, successes: int, chance: Fraction) -> Fraction:
 
 def strips(case: Case) -> Iterator[Fraction]:
     """Statement 3 of the page on confidence: trials of events, for the intervals of expressions."""
-    events, pooled = case.cache.events, event_counts.pool
+    events, pooled = case.cache.events, observations.pool
     of_visit = {t: pooled(case.cache.events, case.counts(t)) for _, row in case.rows for t in row}
     chance = case.at(case.truth, events.polynomials)
     for _, row in case.rows:

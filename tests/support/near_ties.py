@@ -25,7 +25,7 @@ from exact_values import (
 from random_models import model_of
 
 import plumdp as pl
-from plumdp.model.objective import Reach, Reward
+from plumdp.model.objectives import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 

@@ -15,7 +15,7 @@ import plumdp as pl
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.learning.directions import value_directions
 from plumdp.learning.learned import Learned
-from plumdp.model.objective import Objective
+from plumdp.model.objectives import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
 

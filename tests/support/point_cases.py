@@ -15,7 +15,7 @@ from random_pmdps import random_point, random_problem
 import plumdp as pl
 from plumdp.data.counts import Pilot
 from plumdp.model.expressions.polynomial import Polynomial
-from plumdp.model.objective import Objective
+from plumdp.model.objectives import Objective
 from plumdp.model.parametric import ParametricMDP
 
 SETS = ("likelihood", "interval", "likelihood", "l1", "ellipsoid")

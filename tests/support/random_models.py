@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 from exact_values import interval_rows, vertices
 
-from plumdp.model.objective import Reach
+from plumdp.model.objectives import Reach
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plumdp.model.objective import Reach, Reward
+from plumdp.model.objectives import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 
 KINDS = ("reach", "until", "globally", "reward", "total", "discount", "steps", "steps and rewards")

@@ -6,7 +6,7 @@ from plumdp.certifying.pipeline import announcing
 from plumdp.explaining.again import learn_again
 from plumdp.model.policy import memory_of
 from plumdp.model.question import ask
-from plumdp.result.certificates import Certificates
+from plumdp.result.certificate import Certificates
 
 
 def compare(

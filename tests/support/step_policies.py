@@ -5,7 +5,7 @@ from fractions import Fraction
 import exact_values
 import numpy as np
 
-from plumdp.model.objective import Reach
+from plumdp.model.objectives import Reach
 
 
 def best_value(graph, rows, objective):

@@ -7,7 +7,7 @@ import numpy as np
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.tables.bracket import BetMoments, Errors
 from plumdp.tables.chain import KNOWN, OpenChain
-from plumdp.tables.side_by_side import side_by_side
+from plumdp.tables.values import side_by_side
 
 ERRORS = Errors(of_side=0.025, rows=0.005, ball=0.005)
 

@@ -22,7 +22,7 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
 from plumdp.model.events import find_events
-from plumdp.model.objective import Reach, Reward
+from plumdp.model.objectives import Reach, Reward
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.relax import expression_wise, interval_wise, parameter_wise

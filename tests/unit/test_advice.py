@@ -13,8 +13,7 @@ import plumdp as pl
 from plumdp.confidence.sets import ModelCache
 from plumdp.explaining.advice import advise
 from plumdp.explaining.design import ENOUGH, UNIFORM_SHARE, ValueQuestion, plan_sampling
-from plumdp.explaining.expected_rewards import ExpectedRewards
-from plumdp.explaining.expected_runs import RunLaw
+from plumdp.explaining.expected_runs import ExpectedRewards, RunLaw
 from plumdp.model.policy import check_policy
 from studies import advise as measured
 

@@ -13,7 +13,7 @@ from plumdp.data.trajectories import record
 from plumdp.data.whole_runs import read_whole_runs
 from plumdp.decisions import audit, runs_to_audit
 from plumdp.model.language.property import as_objective
-from plumdp.model.objective import Reach
+from plumdp.model.objectives import Reach
 from plumdp.model.question import ask
 from plumdp.solver.coupled.gradient import policy_gradient
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import plumdp as pl
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
 from plumdp.confidence.bounds import expression_bounds
-from plumdp.confidence.event_counts import pool
+from plumdp.confidence.observations import pool
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.events import find_events
 

@@ -18,7 +18,7 @@ from plumdp.confidence import estimates
 from plumdp.confidence.likelihood import best_point
 from plumdp.confidence.sets import Guarantee
 from plumdp.explaining.finding import drawing, expression_rows, outlines
-from plumdp.region.membership import holds
+from plumdp.region.find import holds
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.policy_table import PolicyTable
 

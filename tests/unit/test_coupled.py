@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import plumdp as pl
 from plumdp.base.errors import ModelError
-from plumdp.model.objective import Reach, Reward
+from plumdp.model.objectives import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.region.ball import ball_around, ball_around_box, smaller_ball
 from plumdp.region.build import build_region
@@ -21,8 +21,8 @@ from plumdp.solver.coupled.bounds import find_coupled_bounds
 from plumdp.solver.coupled.brackets import Bracket, BracketEnd, Expandable, brackets_of, intersection, setting_of
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.coupled.expansion import TaylorExpansion, first_order, second_order
+from plumdp.solver.coupled.forms import extreme_eigenvalues, packed
 from plumdp.solver.coupled.gradient import policy_gradient
-from plumdp.solver.coupled.norms import extreme_eigenvalues, packed
 from plumdp.solver.coupled.remainder import error_model
 from plumdp.solver.coupled.residual_kernels import spectral_norm
 from plumdp.solver.coupled.residuals import residual_bounds

@@ -7,7 +7,7 @@ import pytest
 from shorthand import compare, explain
 
 import plumdp as pl
-from plumdp.model.objective import Reward
+from plumdp.model.objectives import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.policy import check_policy
 from plumdp.solver.reduce import draw_first, exact_shares

@@ -16,7 +16,7 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.region import ellipsoid_kernels
 from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import build_ellipsoid
-from plumdp.region.ellipsoid_region import build_ellipsoid_region
+from plumdp.region.find import build_ellipsoid_region
 from plumdp.relaxation.relax import expression_wise, parameter_wise
 from studies.published_sets import published_ellipsoid
 

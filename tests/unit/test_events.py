@@ -11,7 +11,7 @@ from row_models import row_model, rows_of, tried_by
 from tiers import examples
 
 import plumdp as pl
-from plumdp.confidence.event_counts import is_tried_once, pool
+from plumdp.confidence.observations import is_tried_once, pool
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.events import find_events
 from plumdp.model.expressions.polynomial import Polynomial

@@ -12,7 +12,7 @@ from tiers import examples
 
 import plumdp as pl
 from plumdp.confidence.binomial import clopper_pearson
-from plumdp.confidence.event_counts import is_tried_once, pool
+from plumdp.confidence.observations import is_tried_once, pool
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.events import find_events
 from plumdp.model.expressions.polynomial import Polynomial

@@ -7,13 +7,14 @@ from constraints import half_spaces_of, likelihood_of, strips_of
 import plumdp as pl
 from plumdp.explaining.finding import (
     MOST_STATES,
+    clipped,
     count_expressions,
+    directions_around,
     drawing,
     expression_rows,
     outlines,
     telling_variables,
 )
-from plumdp.explaining.plane import clipped, directions_around
 from plumdp.explaining.sensitivity import expression_weights
 
 

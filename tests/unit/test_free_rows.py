@@ -15,8 +15,8 @@ import plumdp
 from plumdp import ParameterSpace, explore, parameters, simulate, unknown
 from plumdp.confidence.tied_rows import find_tied_rows
 from plumdp.model import free_rows, table_model, validate
+from plumdp.model.check import summarise
 from plumdp.model.events import find_events
-from plumdp.model.summary import summarise
 from plumdp.result.data_file import read_data, write_data
 
 

@@ -22,7 +22,7 @@ from plumdp.certifying.valuation import Valuation, promises_more
 from plumdp.cli import app
 from plumdp.data.counts import PilotEnd
 from plumdp.learning.learn import learn
-from plumdp.model.objective import Reward
+from plumdp.model.objectives import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.solver.coupled.bounds import Proof
 from plumdp.solver.problem import SolverStatus

@@ -13,7 +13,7 @@ from plumdp.data import record
 from plumdp.exchange import write_policy
 from plumdp.model import Question, memory
 from plumdp.model.language.property import parse_property
-from plumdp.model.objective import Reach
+from plumdp.model.objectives import Reach
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.question import ask
 from plumdp.result.policy_table import read_policy

@@ -13,10 +13,10 @@ from shorthand import check_model, compare, improve
 import plumdp as pl
 from plumdp.data.pilots import moments_of, planned_moments
 from plumdp.decisions import make_witness
-from plumdp.learning.options import default_set
+from plumdp.learning.methods import default_set
 from plumdp.model import validate
+from plumdp.model.check import summarise
 from plumdp.model.question import ask
-from plumdp.model.summary import summarise
 from plumdp.model.views import as_parametric, as_table, is_best_as_table, n_unknown, ties_rows
 from plumdp.online import simulator
 from plumdp.reporting.explain_result import explain_result

@@ -17,7 +17,7 @@ from plumdp.confidence.likelihood import best_point
 from plumdp.explaining.residual_table import CellResiduals, describe_residual
 from plumdp.fit.diagnosis import diagnose, examine, in_words
 from plumdp.fit.residuals import Residuals
-from plumdp.plots.residual_panels import draw_residuals, plot_residuals
+from plumdp.plots.lists import draw_residuals, plot_residuals
 from plumdp.plots.style import GREY
 
 POINT = {"p": "0.4", "q": "0.3"}

@@ -15,7 +15,7 @@ from plumdp.confidence.tied_rows import KNOWN, find_tied_rows
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.region.conflict import Conflict
-from plumdp.region.l1_region import build_l1_region
+from plumdp.region.find import build_l1_region
 
 p, q = pl.parameters("p", "q")
 SQUARE = pl.ParameterSpace.box({"p": (0, 0.5), "q": (0, 0.5)})

@@ -7,7 +7,7 @@ import pytest
 from refusals import refused
 
 import plumdp as pl
-from plumdp.model.objective import digest
+from plumdp.model.objectives import digest
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 

@@ -18,7 +18,7 @@ import plumdp as pl
 from plumdp.data.observing import self_loops
 from plumdp.data.simulators import gym_environment
 from plumdp.model.events import find_events
-from plumdp.online.state import OnlineState
+from plumdp.online.loop import OnlineState
 from plumdp.solver.layout import SweepLayout
 
 STUDY = "aircraft:6,4,1"

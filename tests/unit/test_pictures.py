@@ -14,17 +14,15 @@ from matplotlib.text import Text
 from shorthand import check_model
 
 import plumdp as pl
-from plumdp.plots.advice_bars import draw_advice
 from plumdp.plots.bounds_ladder import draw_difference, draw_ladder
 from plumdp.plots.curves import draw_online
-from plumdp.plots.expression_forest import draw_expressions
-from plumdp.plots.layered_layout import layered_layout
-from plumdp.plots.model_graph import draw_model
+from plumdp.plots.lists import draw_advice, draw_expressions
+from plumdp.plots.model_graph import draw_model, layered_layout
 from plumdp.plots.policy_map import draw_policy, slice_policy
 from plumdp.plots.region_outline import draw_region
 from plumdp.plots.style import PALETTE, STYLE, number_text, styled, svg_of, write_figure
-from plumdp.result.bounds_picture import bounds_svg
 from plumdp.result.findings import Drawing, Edge, ExpressionRow, HalfPlane, Outline, Rung
+from plumdp.result.show import bounds_svg
 from studies.registry import find_study
 
 RUNGS = (

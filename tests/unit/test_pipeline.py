@@ -15,7 +15,7 @@ from plumdp.confidence.binomial import beta_binomial, clopper_pearson
 from plumdp.confidence.sets import Evidence
 from plumdp.learning.learn import learn, learned_from
 from plumdp.model.events import find_events
-from plumdp.model.objective import Reach, Reward
+from plumdp.model.objectives import Reach, Reward
 from plumdp.model.question import ask
 from plumdp.region.conflict import Conflict
 

@@ -14,7 +14,7 @@ from tiers import examples, size
 
 import plumdp as pl
 from plumdp.data.counts import Pilot
-from plumdp.model.objective import Reach, Reward
+from plumdp.model.objectives import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import prepared as prepared_module

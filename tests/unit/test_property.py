@@ -16,7 +16,7 @@ from tiers import examples
 
 from plumdp import ModelError, ParameterSpace, explore, parameters
 from plumdp.model.language.property import parse_predicate, parse_property
-from plumdp.model.objective import Reach, Reward
+from plumdp.model.objectives import Reach, Reward
 
 
 class Robot(NamedTuple):

@@ -11,7 +11,7 @@ PRODUCT = '''
 import numpy as np
 from dataclasses import replace
 from plumdp.model.graph import Graph, read_only
-from plumdp.model.objective import Reach
+from plumdp.model.objectives import Reach
 from plumdp.model.parametric import Lift, ParametricMDP
 from plumdp.model.question import Question
 

@@ -21,7 +21,7 @@ from plumdp.cli.commands import COMMANDS, Command
 from plumdp.cli.inputs import load_model
 from plumdp.cli.options import Options
 from plumdp.learning.methods import SETS
-from plumdp.model.objective import Reach
+from plumdp.model.objectives import Reach
 from plumdp.model.readers import read
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import expression_wise, rectangular, seen_from
@@ -257,7 +257,7 @@ OBJECTIVE = '''
 from dataclasses import dataclass, replace
 import numpy as np
 from plumdp.base.errors import ModelError
-from plumdp.model.objective import Kind, Payoff
+from plumdp.model.objectives import Kind, Payoff
 
 @dataclass(frozen=True, eq=False)
 class Prize:

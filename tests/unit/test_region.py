@@ -12,7 +12,7 @@ from plumdp.region import vertices
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict, estimate_multipliers
 from plumdp.region.ellipsoid import build_ellipsoid
-from plumdp.region.membership import holds, moved_into
+from plumdp.region.find import holds, moved_into
 from plumdp.region.shapes import Box, Polytope, bounding_box, intersection
 
 P, Q, R = pl.parameters("p", "q", "r")

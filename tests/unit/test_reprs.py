@@ -17,7 +17,7 @@ from plumdp.model.check import Issue
 from plumdp.model.events import find_events
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.parametric import Lift, RewardStructure
-from plumdp.result.certificates import Certificates
+from plumdp.result.certificate import Certificates
 from plumdp.solver.prepared import prepare
 
 STUDY = pl.case_study("rover:10,10")

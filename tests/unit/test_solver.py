@@ -12,7 +12,7 @@ from support.verified_results import small_model
 import plumdp
 import plumdp as pl
 from plumdp.model.language.property import as_objective
-from plumdp.model.objective import Reach, Reward
+from plumdp.model.objectives import Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.at_points import PointSolver

@@ -12,11 +12,10 @@ from tiers import size
 import plumdp as pl
 from plumdp.case_studies import aircraft, betting
 from plumdp.data.counts import TransitionCounts
-from plumdp.model import explore_levels, growing_files
+from plumdp.model import explore_levels
+from plumdp.model.explore_levels import GrowingFile
 from plumdp.model.expressions.polynomial import Polynomial
-from plumdp.model.graph import offset_type
-from plumdp.model.growing_files import GrowingFile
-from plumdp.model.levels import is_mapped
+from plumdp.model.graph import is_mapped, offset_type
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import by_levels
@@ -235,7 +234,7 @@ def _anything(model):
 
 @pytest.mark.slow
 def test_offsets_that_need_64_bits_give_the_same_certificate(tmp_path, monkeypatch):
-    monkeypatch.setattr(growing_files, "_COPIED", 100)
+    monkeypatch.setattr(explore_levels, "_COPIED", 100)
     monkeypatch.setattr(explore_levels, "OFFSETS", (np.int8, np.int64))
     monkeypatch.setattr(explore_levels, "NUMBERS", (np.int8, np.int64))
     wide, memory = layered(tmp_path / "model"), layered(None)
@@ -256,7 +255,7 @@ def test_offsets_are_64_bits_wide_if_and_only_if_32_are_not_enough():
 
 def test_numbers_in_a_growing_file_are_those_that_were_written(tmp_path):
     parts = [np.array([3, 255]), np.array([], dtype=np.int64), np.array([256]), np.array([2**20, 1])]
-    file = GrowingFile(tmp_path / "numbers.bin", growing_files.NUMBERS)
+    file = GrowingFile(tmp_path / "numbers.bin", explore_levels.NUMBERS)
     types = []
     for part in parts:
         file.append(part)

@@ -11,7 +11,7 @@ from near_ties import misses, near_tie, policy_value
 from random_models import model_of
 
 import plumdp as pl
-from plumdp.model.objective import Reward
+from plumdp.model.objectives import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import by_sweeps, policy_iteration

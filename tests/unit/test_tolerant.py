@@ -29,7 +29,7 @@ from plumdp.confidence.tolerant import (
     tolerant_shares,
 )
 from plumdp.data.counts import Pilot, PilotEnd, TransitionCounts
-from plumdp.fit.smallest_misfit import smallest_misfit
+from plumdp.fit.model_fit import smallest_misfit
 from plumdp.learning import learn as learning
 from plumdp.learning.learn import learn
 from plumdp.region.conflict import Conflict

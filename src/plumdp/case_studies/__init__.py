@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from plumdp.base.errors import ModelError, require_kind
-from plumdp.model.objective import Objective
+from plumdp.model.objectives import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import one_line
 

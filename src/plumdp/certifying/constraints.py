@@ -26,7 +26,7 @@ from plumdp.certifying.weighing import Weighing, require_same_model
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.language.threshold import Threshold, parse_threshold
-from plumdp.model.objective import Kind
+from plumdp.model.objectives import Kind
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Asked, Question, ask
 from plumdp.region.conflict import Conflict

@@ -18,8 +18,7 @@ from plumdp.base.errors import DataError, ModelError
 from plumdp.certifying.pipeline import certify
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
-from plumdp.learning.methods import Sets
-from plumdp.learning.options import error_of
+from plumdp.learning.methods import Sets, error_of
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import one_line
 from plumdp.relaxation.relax import Relaxation

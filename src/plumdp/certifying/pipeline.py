@@ -45,8 +45,7 @@ from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP, missing_support
 from plumdp.relaxation.relax import RELAXATIONS, Relaxation, refusal, relaxations_of, tolerating, untied
-from plumdp.result.certificate import Certificate, Status
-from plumdp.result.certificates import Certificates
+from plumdp.result.certificate import Certificate, Certificates, Status
 
 
 @working("certifying")

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from plumdp.confidence.space_moments import moments
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
-from plumdp.model.objective import Kind, Objective
+from plumdp.model.objectives import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, as_choices, policy_weights
 from plumdp.region.ball import Ball, ball_around

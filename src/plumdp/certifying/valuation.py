@@ -13,9 +13,8 @@ from plumdp.base.errors import DataError
 from plumdp.certifying.policy_search import search_policies
 from plumdp.learning.learned import Learned
 from plumdp.learning.run_evidence import RunEnds
-from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
-from plumdp.model.levels import is_mapped
-from plumdp.model.objective import Objective
+from plumdp.model.graph import FloatArray, Graph, IntArray, is_mapped, read_only
+from plumdp.model.objectives import Objective
 from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import Question
 from plumdp.region.conflict import Conflict

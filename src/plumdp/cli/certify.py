@@ -19,7 +19,7 @@ from plumdp.model.question import ask
 
 if TYPE_CHECKING:
     from plumdp.model.language.threshold import Threshold
-    from plumdp.model.objective import Objective
+    from plumdp.model.objectives import Objective
     from plumdp.model.question import Question
 
 
@@ -85,7 +85,7 @@ def certified(given: Options) -> tuple[Learned, list[Result]]:
     several thresholds.
     """
     from plumdp.certifying.pipeline import announcing
-    from plumdp.model.objective import digest
+    from plumdp.model.objectives import digest
     from plumdp.model.policy import memory_of
 
     read, questions = load_questions(given)

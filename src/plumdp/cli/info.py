@@ -10,7 +10,7 @@ from rich.text import Text
 from plumdp.cli.inputs import each_model, load_model
 from plumdp.cli.options import Options
 from plumdp.cli.results import print_json, print_table, standard_output
-from plumdp.model.summary import summarise
+from plumdp.model.check import summarise
 from plumdp.model.text import listing, number_of
 
 

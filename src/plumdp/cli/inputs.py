@@ -24,7 +24,7 @@ from plumdp.model.parametric import ParametricMDP
 if TYPE_CHECKING:
     from plumdp.data.raw_logs import RawLog
     from plumdp.model.language.threshold import Threshold
-    from plumdp.model.objective import Objective
+    from plumdp.model.objectives import Objective
     from plumdp.model.question import Asked
 
 _ORDERS = ("order", "expected")

@@ -21,7 +21,7 @@ from plumdp.model.text import number_of
 from plumdp.online.loop import OnlineRecord
 
 if TYPE_CHECKING:
-    from plumdp.model.objective import Objective
+    from plumdp.model.objectives import Objective
 
 NOT_REACHED = EXIT_CODES[Status.VACUOUS]
 

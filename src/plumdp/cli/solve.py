@@ -23,7 +23,7 @@ from plumdp.solver.problem import Solution
 
 if TYPE_CHECKING:
     from plumdp.model.language.threshold import Threshold
-    from plumdp.model.objective import Objective
+    from plumdp.model.objectives import Objective
 
 SCHEMA = "plumdp/solution/1"
 _NATURES = {"robust": "nature against it", "optimistic": "nature on its side"}

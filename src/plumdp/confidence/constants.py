@@ -25,7 +25,7 @@ import numpy as np
 
 from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.binomial import sampled_interval, tolerant_interval, widened
-from plumdp.confidence.event_counts import sum_by, tried_once
+from plumdp.confidence.observations import sum_by, tried_once
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP

@@ -37,9 +37,9 @@ from plumdp.confidence.estimates import (
     marginal_precision,
     search_maximum,
 )
-from plumdp.confidence.event_counts import pool
 from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.likelihood_table import MANY, LikelihoodTable, likelihood_table
+from plumdp.confidence.observations import pool
 from plumdp.confidence.sets import OF_SET, TESTS, Evidence, Guarantee, ModelCache, graph_alone, require_error
 from plumdp.confidence.staged_bets import (
     Bets,

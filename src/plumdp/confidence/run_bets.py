@@ -23,7 +23,7 @@ import numpy.typing as npt
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.rounding import UNIT, UP, FloatArray
 from plumdp.confidence.run_kernels import bet_against, capital_at
-from plumdp.data.outcomes import Range
+from plumdp.data.returns import Range
 from plumdp.model.graph import BoolArray
 
 _CELLS = 8  # for each square root of a run

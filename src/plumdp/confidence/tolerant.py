@@ -28,7 +28,6 @@ from plumdp.confidence.bets import Directions
 from plumdp.confidence.binomial import tolerant_interval
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.estimates import estimate_inside, law_of_space
-from plumdp.confidence.event_counts import sum_by
 from plumdp.confidence.likelihood import (
     LinearConstraints,
     Range,
@@ -37,6 +36,7 @@ from plumdp.confidence.likelihood import (
     place_bets,
 )
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
+from plumdp.confidence.observations import sum_by
 from plumdp.confidence.sets import OF_SET, TESTS, Evidence, graph_alone, require_error
 from plumdp.confidence.space_moments import is_nonnegative
 from plumdp.data.counts import CountArray, Pilot, TransitionCounts, require_same_graph

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.data import kernels
 from plumdp.data.kernels import WalkTables
-from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
-from plumdp.model.levels import forget
+from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, forget, read_only
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import UNIFORM, Policy, check_policy
 from plumdp.model.space import Point

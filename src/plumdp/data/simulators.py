@@ -25,7 +25,7 @@ from plumdp.data.seen import Seen
 from plumdp.data.time_parts import Recorder, runs_of_parts
 from plumdp.model.graph import FloatArray, Graph, IntArray
 from plumdp.model.learned_rewards import LearnedRewards
-from plumdp.model.objective import Objective
+from plumdp.model.objectives import Objective
 from plumdp.model.parametric import ParametricMDP, RewardStructure, require_model
 from plumdp.model.policy import Policy, policy_weights
 from plumdp.model.space import Point

@@ -8,8 +8,7 @@ from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.space import Point
 from plumdp.model.unmodelled_exits import elsewhere_of
-from plumdp.relaxation.interval_model import IntervalModel
-from plumdp.relaxation.intervals import instantiate
+from plumdp.relaxation.intervals import IntervalModel, instantiate
 from plumdp.relaxation.relax import Relaxation
 
 

@@ -16,7 +16,7 @@ from plumdp.exchange.rows import FileLine, FileRows, bounds, build, column_of, r
 from plumdp.model.graph import read_only
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.text import cut, number_of
-from plumdp.relaxation.interval_model import IntervalModel
+from plumdp.relaxation.intervals import IntervalModel
 
 _STATE = re.compile(r"state\s+(\S+)\s*(!\S+)?\s*(\{[^}]*\})?\s*(\[.*\])?\s*(.*)")
 _WORD = re.compile(r'"([^"]*)"|(\S+)')

@@ -1,16 +1,92 @@
-"""The table of readers of interval models: which function reads a file, by the end of the file's name."""
+"""Reads interval models, by the ending of the file name; here also UMB archives, and PRISM files through Storm."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
 from plumdp.exchange.read_drn import read_drn
 from plumdp.exchange.read_tra import read_tra
-from plumdp.exchange.read_umb import read_prism_model, read_umb_model
 from plumdp.model.expressions.polynomial import Number
-from plumdp.relaxation.interval_model import IntervalModel as IntervalModel
+from plumdp.model.graph import FloatArray, IntArray, owners, read_only
+from plumdp.model.parametric import RewardStructure
+from plumdp.model.readers.storm import read_prism_intervals
+from plumdp.model.readers.umb import UmbModel, read_umb
+from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.relaxation.intervals import IntervalModel as IntervalModel
+
+
+def read_umb_model(path: str | Path) -> IntervalModel:
+    """Return the model of a UMB archive, compressed or not: probabilities are numbers or intervals."""
+    return _named(Path(path), lambda: model_of(read_umb(Path(path))))
+
+
+def read_prism_model(path: str | Path, *, constants: Mapping[str, Number] | None = None) -> IntervalModel:
+    """Return the model of a PRISM file with intervals such as ``[0.5,0.8] : (x'=1)``, built by Storm."""
+    umb, known = read_prism_intervals(Path(path), constants or {})
+    return replace(_named(Path(path), lambda: model_of(umb)), constants=known)
+
+
+def _named(file: Path, read: Callable[[], IntervalModel]) -> IntervalModel:
+    try:
+        return read()
+    except ModelError as error:
+        raise ModelError(f"{file}: {error}") from None
+
+
+def model_of(umb: UmbModel) -> IntervalModel:
+    """Return the interval model of an archive's arrays, checked."""
+    if len(umb.initial_states) != 1:
+        raise ModelError(f"{len(umb.initial_states)} initial states; there must be exactly one")
+    both = umb.probability if umb.probability.ndim == 2 else np.stack([umb.probability] * 2, axis=1)
+    mdp = IntervalMDP.from_arrays(
+        umb.first_choice,
+        umb.first_transition,
+        umb.successor,
+        both[:, 0],
+        both[:, 1],
+        initial_state=int(umb.initial_states[0]),
+        states=umb.states or None,
+        action=umb.action,
+        action_names=umb.action_names or ("",),
+    )
+    labels = {name: read_only(mask) for name, mask in umb.labels.items() if name != "deadlock" or mask.any()}
+    labels.pop("init", None)
+    rewards = {name: _reward(name, parts, umb.first_transition) for name, parts in umb.rewards.items()}
+    return IntervalModel(mdp, labels, rewards)
+
+
+def _reward(name: str, parts: Mapping[str, FloatArray], first_transition: IntArray) -> RewardStructure:
+    exact = {part: _exact(name, values) for part, values in parts.items()}
+    choice = exact.get("choices")
+    if "branches" in exact:
+        folded = _by_choice(name, exact["branches"], first_transition)
+        choice = folded if choice is None else choice + folded
+    return RewardStructure(exact.get("states"), choice)
+
+
+def _by_choice(name: str, values: npt.NDArray[Any], first_transition: IntArray) -> npt.NDArray[Any]:
+    """Return rewards of transitions as rewards of choices, which they must be the same in."""
+    choice = values[first_transition[:-1]]
+    if (values != choice[owners(first_transition)]).any():
+        raise ModelError(f"reward {name!r} depends on the successor; rewards are of states or choices only")
+    return choice
+
+
+def _exact(name: str, values: FloatArray) -> FloatArray:
+    """Return rewards, of which intervals must be numbers."""
+    if values.ndim == 1:
+        return values
+    if (values[:, 0] != values[:, 1]).any():
+        raise ModelError(f"reward {name!r}: rewards that are intervals cannot be read; give numbers")
+    return values[:, 0]
+
 
 INTERVAL_READERS: Mapping[str, Callable[[Path], IntervalModel]] = {
     ".umb": read_umb_model,

@@ -16,7 +16,7 @@ from plumdp.exchange.rows import FileLine, FileRows, build, column_of, number, r
 from plumdp.model.graph import BoolArray, Graph, read_only
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.text import cut, number_of
-from plumdp.relaxation.interval_model import IntervalModel
+from plumdp.relaxation.intervals import IntervalModel
 
 _LABEL = re.compile(r'(\d+)="([^"]*)"')
 _REWARD_NAME = re.compile(r'#\s*Reward structure:?\s+"([^"]*)"')

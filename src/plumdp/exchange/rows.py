@@ -16,8 +16,7 @@ from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, Graph, IntArray, read_only
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.text import cut, number_of
-from plumdp.relaxation.interval_model import IntervalModel
-from plumdp.relaxation.intervals import IntervalMDP, first_fault
+from plumdp.relaxation.intervals import IntervalMDP, IntervalModel, first_fault
 
 
 class FileLine(NamedTuple):

@@ -1,16 +1,110 @@
-"""The table of writers of interval models: which function writes a file, by the end of the file's name."""
+"""Writes interval models, by the ending of the file name; here also Storm's explicit text (``.drn``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
+
 from plumdp.base.errors import ModelError
-from plumdp.exchange.write_drn import write_drn
-from plumdp.exchange.write_tra import write_tra
+from plumdp.exchange.write_tra import check_words, text_column, write_tra
 from plumdp.exchange.write_umb import write_umb
-from plumdp.relaxation.interval_model import IntervalModel, require_interval_model
-from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.model.graph import Graph
+from plumdp.relaxation.intervals import IntervalMDP, IntervalModel, require_interval_model
+
+_NO_NAME = "__NOLABEL__"
+
+
+def write_drn(model: IntervalModel, path: str | Path) -> None:
+    """Write states with rewards and labels, their actions, and a line ``successor : [lower, upper]`` for each edge.
+
+    If all bounds are equal, as at a point, the lines have numbers, and Storm reads a plain MDP. Values of the state
+    variables are comments, in the form that Storm gives them.
+    """
+    file = Path(path)
+    check_words(file, "action", model.graph.action_names)
+    check_words(file, "reward", model.rewards)
+    for name in model.labels:
+        if '"' in name or "\n" in name or name == "init":
+            raise ModelError(f"{file}: label {name!r} cannot be written; give it another name")
+    if "" in [*model.rewards][1:]:
+        raise ModelError(f"{file}: the reward structure without a name must be the first one")
+    lines = [*_header(model)]
+    lines += _states(model, _valuations(file, model.graph))
+    with file.open("w", encoding="utf-8", newline="\n") as opened:
+        opened.writelines(f"{line}\n" for line in lines)
+
+
+def _header(model: IntervalModel) -> Iterator[str]:
+    graph = model.graph
+    yield "// Exported by plumdp"
+    yield "@type: MDP"
+    yield f"@value_type: {'double' if model.mdp.is_point else 'double-interval'}"
+    yield from ("@parameters", "")
+    yield from ("@reward_models", " ".join(model.rewards))
+    yield from ("@nr_states", str(graph.n_states))
+    yield from ("@nr_choices", str(graph.n_choices))
+    yield "@model"
+
+
+def _states(model: IntervalModel, valuations: list[str]) -> Iterator[str]:
+    mdp, graph = model.mdp, model.graph
+    labels = _labels(model)
+    state_rewards = _rewards([reward.state for reward in model.rewards.values()], graph.n_states)
+    choice_rewards = _rewards([reward.choice for reward in model.rewards.values()], graph.n_choices)
+    names = [_quoted(name) or _NO_NAME for name in graph.action_names]
+    successor, action = graph.successor.tolist(), graph.action.tolist()
+    probability = _probabilities(mdp)
+    choices, transitions = graph.first_choice.tolist(), graph.first_transition.tolist()
+    for state in range(graph.n_states):
+        yield f"state {state}{state_rewards[state]}{labels[state]}"
+        yield valuations[state]
+        for choice in range(choices[state], choices[state + 1]):
+            yield f"\taction {names[action[choice]]}{choice_rewards[choice]}"
+            for edge in range(transitions[choice], transitions[choice + 1]):
+                yield f"\t\t{successor[edge]} : {probability[edge]}"
+
+
+def _probabilities(mdp: IntervalMDP) -> list[str]:
+    """Return the probability of each edge as text."""
+    lower, upper, is_point = mdp.lower.tolist(), mdp.upper.tolist(), mdp.is_point
+    text = [repr(a) if is_point else f"[{a!r}, {b!r}]" for a, b in zip(lower, upper, strict=True)]
+    return [text[number] for number in mdp.expression.tolist()]
+
+
+def _rewards(columns: list[np.ndarray | None], size: int) -> list[str]:
+    """Return the rewards of each state or choice in brackets, as numbers: Storm reads no intervals there."""
+    if not columns:
+        return [""] * size
+    filled = [np.zeros(size) if column is None else column for column in columns]
+    cells = (map(repr, column.tolist()) for column in filled)
+    return [f" [{', '.join(row)}]" for row in zip(*cells, strict=True)]
+
+
+def _labels(model: IntervalModel) -> list[str]:
+    texts = [""] * model.graph.n_states
+    texts[model.graph.initial_state] = " init"
+    for name, mask in model.labels.items():
+        for state in np.flatnonzero(mask).tolist():
+            texts[state] += f" {_quoted(name)}"
+    return texts
+
+
+def _quoted(name: str) -> str:
+    """Return a name as it is if it is an identifier, and in quotes if not."""
+    return name if not name or name.isidentifier() else f'"{name}"'
+
+
+def _valuations(file: Path, graph: Graph) -> list[str]:
+    cells = []
+    for name, values in graph.states.items():
+        texts = text_column(file, name, graph)
+        if values.dtype.kind == "b":
+            cells.append([name if text == "true" else f"!{name}" for text in texts])
+        else:
+            cells.append([f"{name}={text}" for text in texts])
+    return ["//[" + "\t& ".join(row) + "]" for row in zip(*cells, strict=True)] or ["//[]"] * graph.n_states
 
 
 def _write_umb(model: IntervalModel, path: Path) -> None:

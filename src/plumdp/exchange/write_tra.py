@@ -10,8 +10,7 @@ import numpy as np
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import FloatArray, Graph
 from plumdp.model.parametric import RewardStructure
-from plumdp.relaxation.interval_model import IntervalModel
-from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.relaxation.intervals import IntervalMDP, IntervalModel
 
 
 def write_tra(model: IntervalModel, path: str | Path) -> None:

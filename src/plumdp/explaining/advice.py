@@ -17,8 +17,7 @@ from plumdp.confidence.estimates import law_of_space
 from plumdp.data.report import IngestionReport
 from plumdp.data.runs import require_positive
 from plumdp.explaining.design import Design, ValueQuestion, plan_sampling
-from plumdp.explaining.expected_rewards import ExpectedRewards
-from plumdp.explaining.expected_runs import RunLaw, law_of, seen_runs
+from plumdp.explaining.expected_runs import ExpectedRewards, RunLaw, law_of, seen_runs
 from plumdp.explaining.predicted_width import Predictor
 from plumdp.explaining.table_design import RootLaw, table_question
 from plumdp.learning.learned import Learned, of_learned

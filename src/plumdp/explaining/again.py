@@ -14,7 +14,7 @@ from plumdp.data.logs import Log
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned
 from plumdp.model.graph import Graph
-from plumdp.model.objective import digest
+from plumdp.model.objectives import digest
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import memory_of
 from plumdp.model.question import Question, ask

@@ -16,12 +16,12 @@ from plumdp.confidence import run_bets
 from plumdp.confidence.bounded_means import Tally, evidence_outside, mean_bounds, numbers_to_exclude, p_value
 from plumdp.data.columns import LogForm
 from plumdp.data.mappings import Actions, StateMaps
-from plumdp.data.outcomes import Range, outcomes_of, range_of_returns, scaled
+from plumdp.data.returns import Range, outcomes_of, range_of_returns, scaled
 from plumdp.data.whole_runs import WholeRuns, read_whole_runs
 from plumdp.learning.assumptions import assumptions_of_runs
-from plumdp.learning.options import error_of
+from plumdp.learning.methods import error_of
 from plumdp.model.language.property import as_objective
-from plumdp.model.objective import Objective
+from plumdp.model.objectives import Objective
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.question import ask

@@ -18,8 +18,7 @@ import numpy as np
 from plumdp.base.linear_algebra import solve_nearly
 from plumdp.confidence.estimates import information
 from plumdp.confidence.likelihood_table import LikelihoodTable
-from plumdp.explaining.expected_rewards import ExpectedRewards
-from plumdp.explaining.expected_runs import RunLaw
+from plumdp.explaining.expected_runs import ExpectedRewards, RunLaw
 from plumdp.model.graph import FloatArray, Graph, owners, read_only
 from plumdp.model.policy import normalised
 from plumdp.result.advice import ClassAdvice

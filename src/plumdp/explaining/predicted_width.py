@@ -20,8 +20,7 @@ from plumdp.confidence.sets import Counted, ModelCache
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.pilots import planned_moments, planned_pilot
 from plumdp.data.seen import Seen
-from plumdp.explaining.expected_rewards import ExpectedRewards
-from plumdp.explaining.expected_runs import whole_counts
+from plumdp.explaining.expected_runs import ExpectedRewards, whole_counts
 from plumdp.learning.directions import value_directions
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import SETS

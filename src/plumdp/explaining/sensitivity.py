@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from plumdp.model.graph import FloatArray, owners
-from plumdp.model.objective import Objective
+from plumdp.model.objectives import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain

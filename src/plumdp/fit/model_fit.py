@@ -22,19 +22,23 @@ import numpy as np
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError
 from plumdp.base.rounding import UNDERFLOW, UP
-from plumdp.confidence.constants import FixedNumbers, strongest_evidence
+from plumdp.confidence.bets import Directions
+from plumdp.confidence.constants import FixedNumbers, excluded_numbers, find_fixed_numbers, strongest_evidence
 from plumdp.confidence.estimates import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood import LevelSet, LinearConstraints, likelihood_budget, likelihood_set
-from plumdp.confidence.likelihood_table import CellCounts
+from plumdp.confidence.likelihood_table import CellCounts, likelihood_table
 from plumdp.confidence.sets import Evidence, ModelCache, with_fixed_numbers
+from plumdp.confidence.tolerant import tolerant_budget, tolerant_set
 from plumdp.data.counts import TransitionCounts
 from plumdp.fit.agreement import AffineTests, Agreement, find_agreement
 from plumdp.fit.cell_tests import NO_CELLS, CellTests, cell_tests, largest
-from plumdp.fit.drift import Drift, PilotView, drift_tests
+from plumdp.fit.drift import Drift, PilotView, drift_constraints, drift_tests
 from plumdp.fit.time_tests import TimeTests, time_tests
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import one_line
+from plumdp.region.conflict import Conflict
+from plumdp.region.find import find_region
 
 TestKind: TypeAlias = Literal["direction", "likelihood", "class", "row", "drift", "number", "time"]
 
@@ -302,3 +306,56 @@ def _joined(blocks: Sequence[CellTests]) -> CellTests:
     columns = ((block.cell, block.gained, block.outcome, block.seen) for block in blocks)
     cell, gained, outcome, seen = map(np.concatenate, zip(*columns, strict=True))
     return CellTests(cell, gained, np.concatenate([[0], np.cumsum(lengths)]), outcome, seen)
+
+
+_TWO_DIGITS = tuple(float(f"{digits}e{power}") for power in (-6, -5, -4, -3, -2) for digits in range(10, 100))
+
+
+def smallest_misfit(
+    model: ParametricMDP,
+    counts: TransitionCounts,
+    *,
+    error: float,
+    directions: Directions | None = None,
+    drifts: Sequence[Drift] = (),
+) -> float:
+    """Return the least misfit at which the data do not contradict the model, rounded up to two digits.
+
+    At every misfit below, a certificate with the error ``error`` would be a conflict, as no point of the space is
+    within all half-spaces, intervals of events and intervals of single choices, or a constant is excluded. It is zero
+    if there is no conflict, and one if there is one at every misfit. All sets grow with the misfit, so that it is found
+    by bisection. ``drifts`` are drift tests at their own share of the error, such as those that contradict the model
+    without a misfit.
+
+    >>> import numpy as np
+    >>> from plumdp import ParameterSpace, explore, parameters
+    >>> (p,) = parameters("p")
+    >>> def toss(state):
+    ...     return {"toss": [(p, state._replace(heads=True)), (1 - p, state._replace(heads=False))]}
+    >>> coin = explore(toss, {"heads": False}, space=ParameterSpace.unit("p"))
+    >>> seen = TransitionCounts(coin.graph, np.array([6000, 4000, 4000, 6000]), "adaptive")
+    >>> smallest_misfit(coin, seen, error=0.01)  # 60 % after tails, 40 % after heads: each off by about a tenth
+    0.074
+    """
+    budget = with_fixed_numbers(tolerant_budget(counts.pilot, has_directions=directions is not None))
+    of_set, of_numbers = budget.error_of_set(error), budget.error_of("fixed_numbers", error)
+    measured = tolerant_set(model, counts, error=of_set, directions=directions, budget=budget)
+    cuts = drift_constraints(model, counts, likelihood_table(model), drifts, budget.error_of("drifts", error))
+    measured = replace(measured, constraints=(*measured.constraints, cuts))
+    fixed = find_fixed_numbers(model).constants_only()
+
+    def is_contradicted(misfit: float) -> bool:
+        tolerant = measured.widened(misfit)
+        assert tolerant is not None
+        region = find_region(model.space, model.expressions, tolerant.constraints)
+        return isinstance(region, Conflict) or bool(
+            excluded_numbers(model, fixed, counts, error=of_numbers, confidence=1 - error, misfit=misfit)
+        )
+
+    if not is_contradicted(0.0):
+        return 0.0
+    low, high = -1, len(_TWO_DIGITS)  # contradicted, and not (or one)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_contradicted(_TWO_DIGITS[middle]) else (low, middle)
+    return _TWO_DIGITS[high] if high < len(_TWO_DIGITS) else 1.0

@@ -14,9 +14,9 @@ from plumdp.confidence.likelihood import guarantee_of
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.data.log_pilots import IN_ORDER_OF_RUNS
-from plumdp.data.outcomes import Outcomes
+from plumdp.data.returns import Outcomes
 from plumdp.data.whole_runs import WholeRuns
-from plumdp.model.objective import Objective, Reward
+from plumdp.model.objectives import Objective, Reward
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import listing, number_of
 from plumdp.model.unmodelled_exits import elsewhere_of

@@ -10,7 +10,7 @@ from plumdp.confidence.bets import Direction, Directions
 from plumdp.confidence.space_moments import moments
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.memory import no_choices
-from plumdp.model.objective import Objective
+from plumdp.model.objectives import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question, may_narrow, narrowed
 from plumdp.solver.at_points import PointSolver, move_inside

@@ -24,7 +24,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question
 from plumdp.model.text import html_table, number_of, one_line
 from plumdp.region.conflict import Conflict
-from plumdp.region.membership import moved_into
+from plumdp.region.find import moved_into
 from plumdp.region.shapes import Region
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.printing import outward

@@ -1,19 +1,25 @@
-"""Lists all kinds of confidence sets in the table ``SETS``: functions from what was counted to evidence."""
+"""Lists all kinds of confidence sets in the table ``SETS``, and checks the options that choose one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import TypeAlias
 
+from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Sets as Sets
 from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.least_squares import least_squares
 from plumdp.confidence.likelihood import likelihood_budget, likelihood_set
 from plumdp.confidence.multinomial import row_bounds
 from plumdp.confidence.sets import Counted, Evidence, whole_set
-from plumdp.confidence.tolerant import tolerant_bounds, tolerant_budget, tolerant_set, tolerant_shares
+from plumdp.confidence.tolerant import require_misfit, tolerant_bounds, tolerant_budget, tolerant_set, tolerant_shares
+from plumdp.data.counts import PLANNED_SUM, TransitionCounts
+from plumdp.data.same_files import together
+from plumdp.model.events import Events
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.views import as_parametric, as_table
+from plumdp.model.question import Question
+from plumdp.model.views import as_parametric, as_table, is_best_as_table
 from plumdp.tables.table_set import table_evidence
 
 ConfidenceMethod: TypeAlias = Callable[[Counted], Evidence]
@@ -79,3 +85,84 @@ SETS: Mapping[Sets, ConfidenceMethod] = {
     TABLE: table_evidence,
 }
 """The kinds of confidence sets by their names (Sections 2.3, 2.4, 3 and 3.4 of the paper)."""
+
+
+def error_of(confidence: float) -> float:
+    """Return the error 1 - confidence, or refuse a confidence that is not between 0 and 1."""
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
+        raise DataError(Option("confidence", confidence), ": give a number between 0 and 1, such as 0.999")
+    return 1 - confidence
+
+
+def default_set(model: ParametricMDP, *, is_about_intervals: bool = False, is_about_parameters: bool = False) -> Sets:
+    """Return the default confidence set, which the model and the options decide.
+
+    It is the likelihood, or intervals if options are about these (``events``). A model with
+    unknown rows, or with many parameters that tie no rows, is seen as a table, unless options are about parameters
+    (``misfit``, ``evidence``).
+
+    >>> from plumdp import case_study
+    >>> model = case_study("betting:5").model
+    >>> default_set(model), default_set(model, is_about_intervals=True)
+    ('likelihood', 'interval')
+    """
+    if model.counted.is_table:
+        return "table"
+    if is_about_intervals:
+        return "interval"
+    return "likelihood" if is_about_parameters or not is_best_as_table(model) else "table"
+
+
+def chosen_kind(
+    model: ParametricMDP,
+    confidence_set: Sets | None,
+    events: Events | None,
+    misfit: float,
+    evidence: Mapping[str, tuple[int, int]] | None,
+) -> Sets:
+    """Return the kind of confidence set, or refuse options that exclude each other."""
+    about = {"is_about_intervals": events is not None, "is_about_parameters": bool(misfit or evidence)}
+    kind = default_set(model, **about) if confidence_set is None else confidence_set
+    require_misfit(misfit)
+    if kind not in tuple(SETS):
+        raise DataError(Option("confidence_set", kind), f": choose one of {', '.join(map(repr, SETS))}")
+    is_table = kind == TABLE
+    if model.counted.is_table and not is_table:  # also: data of a table have more pilots (``weight``)
+        unknown = ": the rows of this model are unknown, without parameters; leave it out"
+        raise DataError(Option("confidence_set", kind), unknown)
+    if is_table and model.graph.levels is not None:
+        raise DataError(Option("confidence_set", kind), ": this is for models in memory; leave it out")
+    if misfit and is_table:
+        why = ": the rows of this model are unknown, and cannot be off; leave it out"
+        seen = (": ", Option("confidence_set", kind), " sees no expressions in this model; leave out one of both")
+        raise DataError(Option("misfit", misfit), *((why,) if model.counted.is_table else seen))
+    if events is not None and kind != "interval":
+        interval = Option("confidence_set", "interval")
+        raise DataError(Option("confidence_set", kind), ": ", Option("events"), " are for ", interval)
+    if events is not None and misfit:
+        raise DataError(Option("misfit", misfit), " chooses events itself: leave out ", Option("events"))
+    return kind
+
+
+def refuse_chosen(question: Question, counts: TransitionCounts, *, is_table: bool) -> None:
+    """Refuse to announce policies that these counts led to, unless it was those of a table before the first bets.
+
+    Bets of a stage must not know what came later (Statement 7b), and those of parameters begin with the first runs.
+    """
+    # a policy that the first data chose was not there when whole runs of it began
+    pilot, parts = counts.pilot if is_table and question.runs is None else None, counts.parts
+    first = None if pilot is None else pilot.first_bets
+    most = 0.0 if first is None or pilot is None else pilot.lengths[first]
+    # the pilot is that of the parts that came first, but for a planned sum, whose is that of all
+    is_of_all = pilot is not None and PLANNED_SUM in pilot.rests_on
+    began = [parts[:size] for size in range(len(parts) if is_of_all else 1, len(parts) + 1)]
+    may_choose = {(part.mark, together(those)) for those in began for part in those}
+    own = {part.mark: part.name for part in parts} | {counts.fingerprint: "these counts"}
+    for mark in sorted(question.chosen_by):
+        origin, n, of_parts = (*mark.split(":"), "", "")[:3]
+        if origin in own and not (n and float(n) <= most and (origin, of_parts) in may_choose):
+            raise DataError(
+                f"the policy comes from a certificate of {own[origin]}, so that it cannot be announced to these data. "
+                "Its value is bounded without that; to have bets on a policy, give one that you chose before, as you "
+                "made it, or choose it by the data before the first bets (counts.before_bets())"
+            )

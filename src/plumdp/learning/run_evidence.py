@@ -21,11 +21,11 @@ from plumdp.confidence.bets import HalfSpace
 from plumdp.confidence.bounded_means import Tally, mean_bounds
 from plumdp.confidence.run_bets import Draws, difference_ends, mean_ends
 from plumdp.confidence.sets import Counted, Evidence
-from plumdp.data.outcomes import Outcomes, Range, outcomes_of
+from plumdp.data.returns import Outcomes, Range, outcomes_of
 from plumdp.data.whole_runs import WholeRuns
 from plumdp.learning.assumptions import assumptions_of_runs
 from plumdp.model.language.property import as_objective
-from plumdp.model.objective import Objective
+from plumdp.model.objectives import Objective
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy

@@ -6,6 +6,6 @@ from .expressions.arrays import tabulate as tabulate
 from .free_rows import free_rows as free_rows
 from .table_model import table_model as table_model
 from .check import validate as validate
-from .objective import Reach as Reach
-from .objective import Reward as Reward
+from .objectives import Reach as Reach
+from .objectives import Reward as Reward
 from .question import Question as Question

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, Memory, offset_type, ranges, read_only
 from plumdp.model.kernels import find_distances
-from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.model.objectives import Objective, Reach, Reward
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import Lift, ParametricMDP, RewardStructure
 from plumdp.model.unmodelled_exits import elsewhere_of

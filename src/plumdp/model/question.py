@@ -18,7 +18,7 @@ from plumdp.base.errors import ModelError
 from plumdp.model.graph import Graph, Indices
 from plumdp.model.language.property import as_objective
 from plumdp.model.memory import Kept, count_steps, may_count_few, no_choices, with_memory
-from plumdp.model.objective import Objective, digest
+from plumdp.model.objectives import Objective, digest
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy

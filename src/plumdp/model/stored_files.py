@@ -17,8 +17,7 @@ from plumdp.model.assemble import cut_space
 from plumdp.model.check import check_with_terms
 from plumdp.model.expressions.polynomial import Polynomial, from_terms
 from plumdp.model.expressions.table import ExpressionTable, terms_of
-from plumdp.model.graph import Graph, read_only
-from plumdp.model.levels import Levels, mapped
+from plumdp.model.graph import Graph, Levels, mapped, read_only
 from plumdp.model.parametric import Lift, ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
 

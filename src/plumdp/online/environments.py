@@ -15,7 +15,7 @@ from plumdp.data.observing import Act, Observe
 from plumdp.data.runs import Rng, RunPlan, make_plan, running_sums
 from plumdp.data.simulators import gym_environment, is_gymnasium
 from plumdp.model.graph import FloatArray, IntArray
-from plumdp.model.objective import Objective
+from plumdp.model.objectives import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import Point
 from plumdp.model.text import number_of, one_line

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from plumdp.base.errors import DataError
 from plumdp.model.language.property import as_objective
-from plumdp.model.objective import Direction, Objective
+from plumdp.model.objectives import Direction, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
 from plumdp.online.loop import OnlineRecord

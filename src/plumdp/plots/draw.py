@@ -19,14 +19,12 @@ from plumdp.explaining.residual_table import CellResiduals
 from plumdp.fit.residuals import Residuals
 from plumdp.model.text import one_line
 from plumdp.online.records import OnlineRun
-from plumdp.plots.advice_bars import draw_advice
 from plumdp.plots.bounds_ladder import draw_difference, draw_ladder
 from plumdp.plots.curves import draw_net_benefit, draw_online
-from plumdp.plots.expression_forest import draw_expressions
+from plumdp.plots.lists import draw_advice, draw_expressions, draw_residuals
 from plumdp.plots.model_graph import draw_model
 from plumdp.plots.policy_map import axes_of_map, draw_policy
 from plumdp.plots.region_outline import draw_region
-from plumdp.plots.residual_panels import draw_residuals
 from plumdp.plots.style import styled, svg_of, write_figure
 from plumdp.result.advice import Advice
 from plumdp.result.certificate import Certificate

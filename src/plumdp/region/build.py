@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError
 from plumdp.base.rounding import UNDERFLOW, UNIT, UP, down
-from plumdp.model.expressions.bernstein import box_range
 from plumdp.model.expressions.polynomial import Polynomial
-from plumdp.model.expressions.table import ExpressionTable
+from plumdp.model.expressions.table import ExpressionTable, box_range
 from plumdp.model.graph import FloatArray, owners, read_only
 from plumdp.model.space import ParameterSpace, float_above, float_below
 from plumdp.region.conflict import Conflict as Conflict

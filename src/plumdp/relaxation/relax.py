@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from plumdp.base.errors import DataError
+from plumdp.base.rounding import UNIT
 from plumdp.base.vocabulary import Relaxation as Relaxation
 from plumdp.confidence.binomial import widened
 from plumdp.confidence.bounds import ExpressionBounds, untied_bounds
@@ -20,12 +23,66 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import lifted_transitions
 from plumdp.region.build import project
 from plumdp.region.ellipsoid import Ellipsoid, Enclosed
-from plumdp.region.half_spaces import affine_forms, in_variables
+from plumdp.region.half_spaces import affine_forms, affine_parts, in_variables
 from plumdp.region.shapes import Box, Polytope, Region, bounding_box
 from plumdp.region.vertices import VertexTable
-from plumdp.relaxation.ellipsoidal import row_ellipsoid
 from plumdp.relaxation.intervals import IntervalMDP, RowNature
 from plumdp.relaxation.row_polytopes import row_polytopes
+
+OUTSIDE, CUT = 1, 2
+
+_NARROWER = 1e-12  # by how much an interval must be narrower than the ellipsoid to count as such
+
+
+@dataclass(frozen=True, eq=False)
+class RowEllipsoid:
+    """The values of each expression over an ellipsoid, ``means[f] + spreads[f] @ x`` for all ``|x| <= 1``.
+
+    A row of a choice is worth Σ value·means ± |Σ value·spreads|, the sums over its transitions. The solver needs a
+    worth that grows with every value, so that no probability may be negative. An expression is ``OUTSIDE`` if the
+    ellipsoid, not yet cut by half-spaces, makes it so, and rows with such an expression are bounded by intervals. It is
+    ``CUT`` if its interval is narrower than its range over the ellipsoid, and rows with one take the better of both.
+    """
+
+    means: FloatArray  # (n_expressions)
+    spreads: FloatArray  # (n_expressions, d)
+    sizes: FloatArray  # (n_expressions): largest sum of the absolute values of the terms, for rounding
+    kinds: npt.NDArray[np.int8]  # (n_expressions): OUTSIDE and CUT, added up
+
+    @property
+    def tables(self) -> tuple[npt.NDArray[Any], ...]:
+        """All arrays, as the kernels take them."""
+        return self.means, self.spreads, self.sizes, self.kinds
+
+    def with_constants(self, values: FloatArray) -> RowEllipsoid:
+        """Return the ellipsoid with known probabilities as further expressions."""
+        return replace(
+            self,
+            means=read_only(np.concatenate([self.means, values])),
+            spreads=read_only(np.vstack([self.spreads, np.zeros((len(values), self.spreads.shape[1]))])),
+            sizes=read_only(np.concatenate([self.sizes, values])),
+            kinds=read_only(np.concatenate([self.kinds, np.zeros(len(values), dtype=np.int8)])),
+        )
+
+
+def row_ellipsoid(
+    region: Ellipsoid, expressions: ExpressionTable, lower: FloatArray, upper: FloatArray
+) -> RowEllipsoid:
+    """Return the values of expressions over an ellipsoid, given bounds on the expressions.
+
+    Expressions that are not affine count as outside, and rows with such an expression are bounded by intervals.
+    """
+    constants, matrix = affine_parts(expressions)
+    factor = region.radius * region.root
+    means, spreads = constants + matrix @ region.centre, matrix @ factor
+    sizes = np.abs(constants) + np.abs(matrix) @ (np.abs(region.centre) + np.abs(factor).sum(axis=1))
+    reach = np.sqrt((spreads**2).sum(axis=1))
+    # rounded down: an expression counts as outside sooner, which leaves its rows to intervals
+    least = means - reach - (2 * len(region.names) + 16) * UNIT * sizes
+    is_cut = (lower > means - reach + _NARROWER) | (upper < means + reach - _NARROWER)
+    kinds = np.where((least < 0) | ~expressions.is_affine, OUTSIDE, 0) + np.where(is_cut, CUT, 0)
+    kinds[~expressions.is_unknown] = 0
+    return RowEllipsoid(read_only(means), read_only(spreads), read_only(sizes), read_only(kinds.astype(np.int8)))
 
 
 def interval_wise(model: ParametricMDP, bounds: Evidence | ExpressionBounds) -> IntervalMDP:

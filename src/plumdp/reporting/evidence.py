@@ -11,7 +11,7 @@ import numpy.typing as npt
 from plumdp.data.report import KINDS, IngestionReport, Kind
 from plumdp.model.text import number_of
 from plumdp.plots.draw import cells_in
-from plumdp.plots.residual_panels import draw_residuals
+from plumdp.plots.lists import draw_residuals
 from plumdp.plots.style import styled, svg_of
 from plumdp.reporting.parts import InlinePicture, Section, TableOf, picture, sentence
 from plumdp.reporting.sections import better, expressions, ladder, methods, parameters, reasons, region, what_limits

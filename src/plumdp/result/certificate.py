@@ -21,7 +21,6 @@ from plumdp.model.text import listing, one_line
 from plumdp.region.conflict import CHANGED
 from plumdp.relaxation.relax import RELAXATIONS
 from plumdp.relaxation.relax import Relaxation as Relaxation
-from plumdp.result.bounds_picture import bounds_svg
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.findings import Findings, Rung
 from plumdp.result.folder import digest, write_results
@@ -29,7 +28,7 @@ from plumdp.result.policy_table import PolicyTable
 from plumdp.result.printing import GUARANTEES, shares, verdict_on_model
 from plumdp.result.printing import outward as outward
 from plumdp.result.printing import percent as percent
-from plumdp.result.show import Fact, Page, as_html, as_text
+from plumdp.result.show import Fact, Page, as_html, as_text, bounds_svg
 
 SCHEMA = "plumdp/certificate/1"
 
@@ -336,3 +335,22 @@ def premises_of(certificates: Iterable[Certificate]) -> list[Fact]:
 def assumptions_of(certificates: Iterable[Certificate]) -> list[str]:
     """Return the assumptions of several certificates, each once."""
     return [text for label, text in premises_of(certificates) if label == "assuming"]
+
+
+class Certificates(list[Certificate]):
+    """A list of certificates, which notebooks show as a table."""
+
+    def page(self) -> Page:
+        """Return the bounds of each, and what all of them rest on."""
+        header = ("objective", "relaxation", "lower", "upper", "confidence", "status")
+        rows = [
+            (each.objective, each.relaxation, *each.printed_bounds, f"{each.confidence:.10g}", str(each.status))
+            for each in self
+        ]
+        same = [i for i in (0, 4) if len({row[i] for row in rows}) == 1]  # columns that need no place in each row
+        said = ", ".join(f"{header[i]} {rows[0][i]}" if i else rows[0][i] for i in same)
+        kept = [i for i in range(len(header)) if i not in same]
+        cells = [[row[i] for i in kept] for row in rows]
+        return Page(said, header=[header[i] for i in kept], rows=cells, facts=premises_of(self))
+
+    _repr_html_ = as_html

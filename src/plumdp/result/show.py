@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from math import isfinite
 from operator import attrgetter
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 from plumdp.base.json_values import json_value
+from plumdp.model.language.words import is_probability
 from plumdp.model.text import html_table
+from plumdp.result.printing import plain_bounds, plain_number
 
 Fact: TypeAlias = tuple[str, str]  # a label and a text
 
@@ -101,3 +104,92 @@ def as_json(result: Told) -> dict[str, Any]:
         (name, attribute or name) for name, _, attribute in (each.partition("=") for each in result.TOLD.split())
     ]
     return {"schema": result.SCHEMA} | {name: json_value(attrgetter(each)(result)) for name, each in entries}
+
+
+_WIDTH, _HEIGHT, _LEFT, _RIGHT = 420, 84, 8, 412
+_LINE = 42  # where the axis is
+_NARROW = 0.1  # bounds of a probability that are closer are not shown between 0 and 1
+_WIDE = 10.5  # a bold character of the widest usual font
+
+
+def bounds_svg(objective: str, lower: float, upper: float, printed: tuple[str, str], estimate: float | None) -> str:
+    """Return the bounds on a line with the estimate, or nothing if none of them is finite.
+
+    Colours follow the text of the page, so that the picture is legible on light and dark pages.
+    """
+    finite = [value for value in (lower, upper, estimate) if value is not None and isfinite(value)]
+    if not finite:
+        return ""
+    is_share = is_probability(objective)
+    first, last = _view(finite, is_share)
+    low, high = (escape(text) for text in plain_bounds(lower, upper, is_probability=is_share))
+    start, end = (_place(min(max(value, first), last), first, last) for value in (lower, upper))
+    parts = [
+        f'<line x1="{_LEFT}" y1="{_LINE}" x2="{_RIGHT}" y2="{_LINE}" stroke="currentColor" stroke-opacity="0.45"/>',
+        *(_tick(value, first, last, is_share) for value in (first, last)),
+        f'<rect x="{start:.1f}" y="{_LINE - 8}" width="{max(end - start, 2):.1f}" height="16" rx="2" '
+        'fill="var(--bar, #0072b2)"/>',
+        *_labels(low, high, start, end),
+    ]
+    words = "between {} and {}".format(*printed)
+    if estimate is not None and isfinite(estimate):
+        parts += _estimate(estimate, first, last, is_share)
+        words += f", estimate about {estimate:.6g}"
+    body = "".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+        f'aria-label="{escape(words)}" font-family="system-ui, sans-serif" font-size="15" fill="currentColor">'
+        f"{body}</svg>"
+    )
+
+
+def _view(finite: list[float], is_share: bool) -> tuple[float, float]:
+    """Return the ends of the line: 0 and 1 for probabilities that are far apart, else the values with a margin."""
+    span = max(finite) - min(finite)
+    is_within = is_share and min(finite) >= 0 and max(finite) <= 1
+    if is_within and not 0 < span < _NARROW:
+        return 0.0, 1.0
+    span = span or abs(finite[0]) or 1.0
+    first, last = min(finite) - span / 2, max(finite) + span / 2
+    return (0.0 if min(finite) >= 0 > first else first), (min(last, 1.0) if is_within else last)
+
+
+def _place(value: float, first: float, last: float) -> float:
+    return _LEFT + (_RIGHT - _LEFT) * (value - first) / (last - first)
+
+
+def _tick(value: float, first: float, last: float, is_share: bool) -> str:
+    x, anchor = _place(value, first, last), "start" if value == first else "end"
+    return (
+        f'<line x1="{x:.1f}" y1="{_LINE - 6}" x2="{x:.1f}" y2="{_LINE + 6}" stroke="currentColor"/>'
+        f'<text x="{x:.1f}" y="{_LINE + 24}" text-anchor="{anchor}" fill-opacity="0.75" font-size="13">'
+        f"{plain_number(value, 0, is_probability=is_share)}</text>"
+    )
+
+
+def _labels(low: str, high: str, start: float, end: float) -> list[str]:
+    """Return both bounds above the line, in one text where they would touch."""
+    if end - start > _WIDE * (len(low) + len(high)) / 2 + 12:
+        return [
+            f'<text x="{_held(x, text):.1f}" y="{_LINE - 17}" text-anchor="middle" font-weight="600">{text}</text>'
+            for x, text in ((start, low), (end, high))
+        ]
+    text = f"{low} to {high}"
+    x = _held((start + end) / 2, text)
+    return [f'<text x="{x:.1f}" y="{_LINE - 17}" text-anchor="middle" font-weight="600">{text}</text>']
+
+
+def _held(x: float, text: str) -> float:
+    """Return the middle of a text, moved so that it does not leave the picture."""
+    half = _WIDE * len(text) / 2
+    return min(max(x, half), _WIDTH - half)
+
+
+def _estimate(value: float, first: float, last: float, is_share: bool) -> list[str]:
+    text = f"estimate {plain_number(value, 0, is_probability=is_share)}"
+    x = _place(min(max(value, first), last), first, last)
+    middle = min(max(_held(x, text), 105), _WIDTH - 105)  # clear of the ends of the line
+    return [
+        f'<circle cx="{x:.1f}" cy="{_LINE}" r="5" fill="#ffffff" stroke="#000000" stroke-width="2"/>',
+        f'<text x="{middle:.1f}" y="{_LINE + 28}" text-anchor="middle" font-size="13">{text}</text>',
+    ]

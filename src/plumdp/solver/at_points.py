@@ -11,7 +11,7 @@ import numpy as np
 
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.memory import Kept
-from plumdp.model.objective import Objective, is_open_everywhere
+from plumdp.model.objectives import Objective, is_open_everywhere
 from plumdp.model.parametric import ParametricMDP
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_steps import keep_best

@@ -18,9 +18,19 @@ import numpy as np
 
 from plumdp.base.errors import ModelError
 from plumdp.base.threads import n_threads
-from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, offset_type, ranges, read_only
-from plumdp.model.levels import Levels, forget
-from plumdp.model.objective import Kind, Nature, Objective
+from plumdp.model.graph import (
+    BoolArray,
+    FloatArray,
+    Graph,
+    Indices,
+    IntArray,
+    Levels,
+    forget,
+    offset_type,
+    ranges,
+    read_only,
+)
+from plumdp.model.objectives import Kind, Nature, Objective
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.game import wanted_by

@@ -7,7 +7,7 @@ import numpy as np
 from plumdp.base.rounding import UP
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.memory import Kept
-from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.model.objectives import Objective, Reach, Reward
 from plumdp.solver.layout import SweepLayout
 from plumdp.solver.problem import Progress, Solution, SolverStatus
 

@@ -12,10 +12,9 @@ import numpy as np
 from plumdp.base.errors import ModelError
 from plumdp.base.threads import run_parallel
 from plumdp.model.graph import Indices
-from plumdp.model.objective import Nature, Objective
+from plumdp.model.objectives import Nature, Objective
 from plumdp.model.policy import Policy, check_policy
-from plumdp.relaxation.interval_model import IntervalModel
-from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.relaxation.intervals import IntervalMDP, IntervalModel
 from plumdp.solver.by_levels import evaluate_levels
 from plumdp.solver.prepared import Prepared, prepare
 from plumdp.solver.problem import Problem, Solution, SolverStatus, check_request, require_problem, solution_of

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
-from plumdp.model.objective import Nature, Objective
+from plumdp.model.objectives import Nature, Objective
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import RowRegion
 from plumdp.relaxation.row_polytopes import RowPolytopes

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, ranges, read_only
-from plumdp.model.objective import Kind, Nature, Objective, Reach, is_open_everywhere
+from plumdp.model.objectives import Kind, Nature, Objective, Reach, is_open_everywhere
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import end_component_kernels, graph_kernels
 from plumdp.solver.end_component_kernels import N_LOST, N_PARTS, EdgeRows, StatePartition, refine

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from plumdp.model.objective import Nature, Objective, is_open_everywhere
+from plumdp.model.objectives import Nature, Objective, is_open_everywhere
 from plumdp.model.text import number_of, one_line
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.game import Game, plain_game, wanted_by

@@ -15,11 +15,10 @@ import numpy.typing as npt
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.language.property import as_objective
-from plumdp.model.objective import Nature, Objective, is_objective
+from plumdp.model.objectives import Nature, Objective, is_objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import html_table, number_of, one_line
-from plumdp.relaxation.interval_model import IntervalModel
-from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.relaxation.intervals import IntervalMDP, IntervalModel
 
 _TOGETHER = 2**15  # states that are looked at together, so that what is calculated of them stays in the cache
 

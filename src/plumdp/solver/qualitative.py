@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray, IntArray
-from plumdp.model.objective import Kind, Nature, Objective
+from plumdp.model.objectives import Kind, Nature, Objective
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver import graph_kernels
 from plumdp.solver.game import Backward, Game, plain_game

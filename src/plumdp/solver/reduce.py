@@ -23,7 +23,7 @@ from plumdp.base.rounding import ULP
 from plumdp.model.expressions.polynomial import polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, read_only
-from plumdp.model.objective import Kind
+from plumdp.model.objectives import Kind
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import likeliest
 from plumdp.relaxation.intervals import IntervalMDP

@@ -9,10 +9,9 @@ import numpy as np
 
 from plumdp.base.errors import ModelError
 from plumdp.base.threads import thread_limit
-from plumdp.model.objective import Kind, Nature, Objective
+from plumdp.model.objectives import Kind, Nature, Objective
 from plumdp.model.policy import check_policy
-from plumdp.relaxation.interval_model import IntervalModel
-from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.relaxation.intervals import IntervalMDP, IntervalModel
 from plumdp.solver.by_levels import solve_levels
 from plumdp.solver.by_steps import solve_steps
 from plumdp.solver.by_sweeps import solve_average, solve_discounted

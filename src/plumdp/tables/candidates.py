@@ -22,7 +22,7 @@ import numpy.typing as npt
 from plumdp.data.counts import CountArray
 from plumdp.data.practice import practice_of
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, owners, read_only
-from plumdp.model.objective import Kind
+from plumdp.model.objectives import Kind
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices
 from plumdp.model.question import Question

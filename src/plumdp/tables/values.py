@@ -2,6 +2,10 @@
 
 If the policy draws its actions, the draw is a step of known numbers before the row of its choice. So each state and
 action that it may take is a node with an unknown row of its own, and each state is a node whose row is known.
+
+**Differences.** Both chains stand side by side, and what is bounded is the value of one first node less that of the
+other. Nodes whose rows are the same are tied, so that what both policies have in common cancels; nodes from which on
+all is the same, whatever the table is, are one node.
 """
 
 from __future__ import annotations
@@ -15,19 +19,19 @@ import numpy.typing as npt
 
 from plumdp.base.error_budget import equal_parts
 from plumdp.base.rounding import ULP
-from plumdp.model.graph import FloatArray, Graph, Indices, read_only
-from plumdp.model.objective import Kind, Objective
+from plumdp.model.graph import FloatArray, Graph, Indices, ranges, read_only
+from plumdp.model.objectives import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
 from plumdp.model.unmodelled_exits import places_elsewhere
+from plumdp.solver.coupled import kernels
 from plumdp.solver.coupled.bounds import Proof
-from plumdp.solver.coupled.chain import policy_chain
+from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import Reduced, reduce
 from plumdp.tables.bracket import BetMoments, Errors, TableBounds, table_bounds
 from plumdp.tables.chain import KNOWN, OpenChain, regular_equations, table_chain
-from plumdp.tables.side_by_side import side_by_side
 
 _HERS = (-(2**62), -(2**62) - 1)  # labels of what nature chooses, of either chain
 
@@ -177,3 +181,67 @@ def estimate_value(question: Question, policy: npt.NDArray[Any], seen: FloatArra
     chain = chain_of_policy(question.model, policy, objective, side=side)
     value = None if isinstance(chain, str) else chain.estimate(seen)
     return np.inf if value is None else value if objective.direction == "max" else -value
+
+
+def side_by_side(one: OpenChain, other: OpenChain, of_one: Indices, of_other: Indices) -> tuple[OpenChain, Indices]:
+    """Return the chain of the first policy less the second, and the nodes of the second that are its own.
+
+    They come after the open nodes of the first. ``of_one`` and ``of_other`` have a number for the
+    probability of each transition: if it is the same, so are these, whatever the table is.
+    """
+    assert (one.n_places, one.discount) == (other.n_places, other.discount)  # of one model
+    a, b = one.chain, other.chain
+    same = _same_nodes(a, b, of_one, of_other)
+    is_own = same < 0
+    own, own_closed = np.flatnonzero(is_own[: other.n]), np.flatnonzero(is_own[other.n :])
+    n = one.n + len(own)
+    node = np.where(same < one.n, same, same + len(own))  # closed nodes come after all open ones
+    node[own] = one.n + np.arange(len(own))
+    node[other.n + own_closed] = n + len(a.known) + np.arange(len(own_closed))
+    kept, sizes = ranges(b.first[own], b.first[own + 1]), np.diff(b.first)[own]
+    successor = np.where(a.successor < one.n, a.successor, a.successor + len(own))
+    chain = replace(
+        a,
+        state=_joined(a.state[: one.n], b.state[own], a.state[one.n :], b.state[other.n + own_closed]),
+        first=_joined(a.first, a.first[-1] + np.cumsum(sizes)),
+        successor=_joined(successor, node[b.successor[kept]]),
+        expression=_joined(a.expression, b.expression[kept]),
+        reward=_joined(a.reward, b.reward[own]),
+        known=_joined(a.known, b.known[own_closed]),
+        is_ordered=False,
+    )
+    signed = np.zeros(n)
+    signed[a.initial] += 1.0
+    signed[node[b.initial]] -= 1.0
+    place, number = _joined(one.place, other.place[kept]), _joined(one.number, other.number[kept])
+    return OpenChain(chain, place, number, one.n_places, read_only(signed)), own
+
+
+def _joined(*parts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return read_only(np.concatenate(parts).astype(parts[0].dtype))
+
+
+def _same_nodes(a: PolicyChain, b: PolicyChain, of_a: Indices, of_b: Indices) -> Indices:
+    """Return for each node of the second chain the one of the first with the same future, whatever the table is, or -1.
+
+    These have the same state and reward, the same probabilities in the same order, and successors that are the same.
+    """
+    n = b.n_open
+    of_state = np.full(int(max(a.state.max(), b.state.max())) + 1, -1)
+    of_state[a.state] = np.arange(a.n_nodes)
+    same = of_state[b.state]
+    (end_a, pay_a), (end_b, pay_b) = (_ends(each) for each in (a, b))
+    differs = (same < 0) | (end_a[same] != end_b) | (pay_a[same] != pay_b)
+    alike = np.flatnonzero(~differs[:n])
+    in_a, in_b = (ranges(c.first[at], c.first[at + 1]) for c, at in ((a, same[alike]), (b, alike)))
+    is_off = (of_a[in_a] != of_b[in_b]) | (same[b.successor[in_b]] != a.successor[in_a])
+    differs[np.repeat(alike, np.diff(b.first)[alike])[is_off]] = True
+    kernels.mark_ahead(b.first, b.successor, differs)  # what leads to nodes that differ has another future
+    return np.where(differs, -1, same)
+
+
+def _ends(chain: PolicyChain) -> tuple[Indices, FloatArray]:
+    """Return the number of transitions of each node, none of closed ones, and what it pays or is worth."""
+    return np.append(np.diff(chain.first), np.zeros(len(chain.known), dtype=np.int64)), np.append(
+        chain.reward, chain.known
+    )

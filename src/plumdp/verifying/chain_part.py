@@ -16,7 +16,7 @@ import numpy as np
 
 from plumdp.model.expressions.polynomial import Polynomial, polynomial
 from plumdp.model.graph import BoolArray
-from plumdp.model.objective import Kind, Objective
+from plumdp.model.objectives import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, policy_weights
 from plumdp.model.question import Question

@@ -13,10 +13,10 @@ from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.binomial import tolerant_interval
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.estimates import law_of_space, marginal_precision
-from plumdp.confidence.event_counts import is_tried_once
 from plumdp.confidence.evidence import best_proof
 from plumdp.confidence.likelihood import LevelSet, LinearConstraints
 from plumdp.confidence.likelihood_table import LikelihoodTable
+from plumdp.confidence.observations import is_tried_once
 from plumdp.confidence.sets import Evidence
 from plumdp.confidence.staged_bets import FIRST_HORIZON, Bets
 from plumdp.data.counts import Pilot, TransitionCounts

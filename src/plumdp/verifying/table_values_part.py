@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray
-from plumdp.model.objective import Objective, Reach, Reward
+from plumdp.model.objectives import Objective, Reach, Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.solve import solve

@@ -19,7 +19,7 @@ from plumdp.base.error_budget import favoured_parts
 from plumdp.base.errors import DataError
 from plumdp.learning.learned import Learned
 from plumdp.model.graph import BoolArray, FloatArray, Indices, read_only
-from plumdp.model.objective import Kind
+from plumdp.model.objectives import Kind
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
 from plumdp.model.unmodelled_exits import elsewhere_of, places_elsewhere

@@ -21,7 +21,7 @@ from plumdp.confidence.cells import Cells
 from plumdp.confidence.estimates import estimate_inside, law_of_space
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import FloatArray
-from plumdp.model.objective import Kind, digest
+from plumdp.model.objectives import Kind, digest
 from plumdp.model.policy import memory_of
 from plumdp.model.question import Question, ask
 from plumdp.result.certificate import Certificate

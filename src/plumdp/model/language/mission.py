@@ -15,13 +15,12 @@ from plumdp.model.language.path import BOUNDS, PathReader, steps, window
 from plumdp.model.language.predicate import DEEP, PredicateReader
 from plumdp.model.language.tokens import Token, Tokens
 from plumdp.model.missions.automaton import Automaton, finite_automaton, mission_automaton
-from plumdp.model.missions.budget import budget_of
+from plumdp.model.missions.budget import Instant, budget_of
 from plumdp.model.missions.hoa import read_hoa
-from plumdp.model.missions.instant import Instant
 from plumdp.model.missions.logic import Path
 from plumdp.model.missions.recurrence import Recurrence
 from plumdp.model.missions.recurrent_formulas import recurrence_of
-from plumdp.model.objective import Direction, Nature, Reach, Reward
+from plumdp.model.objectives import Direction, Nature, Reach, Reward
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.unmodelled_exits import ELSEWHERE

@@ -13,7 +13,7 @@ from plumdp.model.language.mission import Quantifier, read_earned, read_path
 from plumdp.model.language.path import available_rewards, named_reward
 from plumdp.model.language.predicate import NamedModel, PredicateReader, parse_predicate
 from plumdp.model.language.tokens import OPERATOR, Token, Tokens
-from plumdp.model.objective import Objective, Reward, digest, is_objective
+from plumdp.model.objectives import Objective, Reward, digest, is_objective
 from plumdp.model.parametric import RewardStructure
 
 __all__ = ["as_objective", "as_objectives", "parse_predicate", "parse_property"]

@@ -14,7 +14,7 @@ from plumdp.model.language.predicate import NamedModel
 from plumdp.model.language.threshold import Threshold, parse_threshold
 from plumdp.model.language.tokens import Token, Tokens
 from plumdp.model.missions.budget import Budget
-from plumdp.model.objective import Reach
+from plumdp.model.objectives import Reach
 from plumdp.model.objectives.mission import Mission
 
 _STEPS = "step"

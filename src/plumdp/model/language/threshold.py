@@ -10,7 +10,7 @@ from plumdp.base.errors import ModelError
 from plumdp.model.language.predicate import NamedModel, PredicateReader
 from plumdp.model.language.property import parse_property
 from plumdp.model.language.tokens import OPERATOR, Token, Tokens
-from plumdp.model.objective import Direction, Objective
+from plumdp.model.objectives import Direction, Objective
 
 Comparison: TypeAlias = Literal["<", "<=", ">", ">="]
 

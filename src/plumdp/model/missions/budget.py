@@ -1,4 +1,4 @@
-"""Budgets, of which each step spends its reward, as the memory of a policy."""
+"""Budgets that steps spend, and the reward at one step: questions that need a policy that counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
 from plumdp.model.memory import Product, memory_name, remember, with_values
 from plumdp.model.missions.logic import Spending
-from plumdp.model.objectives.mission import Mission
+from plumdp.model.objectives.mission import Mission, of_product
+from plumdp.model.objectives.reward import Reward
 from plumdp.model.parametric import ParametricMDP
 
 _MOST = 10**7  # units of a budget
@@ -92,3 +93,29 @@ def _exact(spending: Spending, values: FloatArray | None, size: int) -> tuple[li
     if distinct[0] < 0:
         raise ModelError(f'{{"{spending.name}"}}: a budget needs costs of at least 0, and one is {distinct[0]:g}')
     return [Fraction(repr(value)) for value in distinct.tolist()], number
+
+
+_STEPS_LEFT = "counts steps: its action may depend on the number of steps left"
+
+
+@dataclass(frozen=True, eq=False)
+class Instant:
+    """To be in a state after so many steps, whose reward counts, and no other."""
+
+    step: int
+
+    def asked_of(self, model: ParametricMDP, mission: Mission) -> Product | str:
+        """Return the product of the model with a step counter, and the reward until the counter is one further."""
+        over = self.step + 1
+
+        def count(step: Indices, state: Indices, choice: Indices) -> Indices:
+            return np.minimum(step + 1, over)
+
+        product = remember(model, count, over + 1, "step", words=_STEPS_LEFT)
+        if isinstance(product, str):
+            return product
+        assert mission.reward is not None
+        step = product.graph.states[memory_name(product)]
+        is_other = (step != self.step)[product.graph.state_of_choice()]
+        earned = of_product(mission.reward, product.graph).without(is_other)
+        return product, Reward(earned, mission.direction, step == over, nature=mission.nature, text=mission.text)

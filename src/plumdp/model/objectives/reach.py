@@ -9,8 +9,17 @@ import numpy as np
 
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
-from plumdp.model.objectives.checks import check_states, check_words, set_fields, state_mask, window
-from plumdp.model.objectives.protocol import Direction, Kind, Nature, Payoff
+from plumdp.model.objectives.protocol import (
+    Direction,
+    Kind,
+    Nature,
+    Payoff,
+    check_states,
+    check_words,
+    set_fields,
+    state_mask,
+    window,
+)
 from plumdp.model.text import one_line
 
 

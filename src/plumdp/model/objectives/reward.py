@@ -10,7 +10,11 @@ import numpy as np
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
 from plumdp.model.learned_rewards import LearnedRewards
-from plumdp.model.objectives.checks import (
+from plumdp.model.objectives.protocol import (
+    Direction,
+    Kind,
+    Nature,
+    Payoff,
     check_states,
     check_words,
     discount_factor,
@@ -19,7 +23,6 @@ from plumdp.model.objectives.checks import (
     state_mask,
     whole_number,
 )
-from plumdp.model.objectives.protocol import Direction, Kind, Nature, Payoff
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.text import number_of, one_line
 

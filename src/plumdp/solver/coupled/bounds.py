@@ -29,7 +29,7 @@ import numpy as np
 
 from plumdp.base.rounding import UNIT, UP
 from plumdp.model.graph import FloatArray
-from plumdp.model.objective import Kind, Objective
+from plumdp.model.objectives import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.text import one_line
@@ -48,8 +48,8 @@ from plumdp.solver.coupled.brackets import (
     weighted_sum,
 )
 from plumdp.solver.coupled.by_cycles import Cycles, average_of, cycles_of
+from plumdp.solver.coupled.forms import linear_range
 from plumdp.solver.coupled.gradient import policy_gradient
-from plumdp.solver.coupled.linear_range import linear_range
 from plumdp.solver.coupled.remainder import StepErrors
 from plumdp.solver.coupled.terms import Term, term_of
 from plumdp.solver.problem import Problem, SolverStatus

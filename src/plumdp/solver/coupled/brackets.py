@@ -15,9 +15,7 @@ from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.coupled.expansion import TaylorExpansion, first_order, second_order
-from plumdp.solver.coupled.forms import Forms, forms_on
-from plumdp.solver.coupled.linear_range import LinearRange, linear_range
-from plumdp.solver.coupled.norms import extreme_eigenvalues
+from plumdp.solver.coupled.forms import Forms, LinearRange, extreme_eigenvalues, forms_on, linear_range
 from plumdp.solver.coupled.remainder import ErrorModel
 from plumdp.solver.coupled.residuals import ResidualBounds, residual_bounds
 from plumdp.solver.equations import Equations, chain_equations

@@ -18,7 +18,7 @@ from plumdp.base.rounding import UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray
 from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.memory import among, remember
-from plumdp.model.objective import Objective, Reward
+from plumdp.model.objectives import Objective, Reward
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from plumdp.base.rounding import UP
 from plumdp.model.graph import BoolArray, FloatArray
-from plumdp.model.objective import Objective
+from plumdp.model.objectives import Objective
 from plumdp.solver.by_steps import NEGLIGIBLE, first_alike
 from plumdp.solver.coupled.brackets import Approximation, approximation_of
 from plumdp.solver.coupled.chain import PolicyChain, fixed_states

@@ -9,7 +9,7 @@ import numpy as np
 
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
 from plumdp.model.learned_rewards import LearnedRewards
-from plumdp.model.objective import Kind, Objective, Payoff
+from plumdp.model.objectives import Kind, Objective, Payoff
 from plumdp.model.parametric import ParametricMDP
 from plumdp.solver.by_steps import first_alike
 from plumdp.solver.coupled import kernels

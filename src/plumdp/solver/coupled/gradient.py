@@ -8,7 +8,7 @@ import numpy as np
 
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import FloatArray, IntArray
-from plumdp.model.objective import Kind, Objective
+from plumdp.model.objectives import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.region.ball import Ball

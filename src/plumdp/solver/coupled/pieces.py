@@ -15,7 +15,7 @@ import numpy as np
 from plumdp.base.progress import Teller
 from plumdp.base.rounding import UNDERFLOW, UNIT, UP
 from plumdp.model.graph import FloatArray
-from plumdp.model.objective import Kind, Objective
+from plumdp.model.objectives import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.region.ball import Ball, ball_around, turned
@@ -25,8 +25,7 @@ from plumdp.solver.coupled.bounds import MATTERS, Proof
 from plumdp.solver.coupled.box_bounds import Cover, on_boxes
 from plumdp.solver.coupled.box_expansions import BoxTerm, Quadratic, sum_on_boxes
 from plumdp.solver.coupled.by_cycles import cycles_of
-from plumdp.solver.coupled.forms import Boxes, forms_on
-from plumdp.solver.coupled.linear_range import linear_range
+from plumdp.solver.coupled.forms import Boxes, forms_on, linear_range
 from plumdp.solver.coupled.terms import term_of
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce

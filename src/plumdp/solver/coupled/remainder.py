@@ -9,7 +9,7 @@ import numpy as np
 
 from plumdp.base.rounding import UNDERFLOW, UNIT, UP
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
-from plumdp.model.objective import Reward
+from plumdp.model.objectives import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.by_sweeps import solve_discounted

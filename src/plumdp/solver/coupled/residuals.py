@@ -22,8 +22,7 @@ from plumdp.model.graph import FloatArray, read_only
 from plumdp.solver.coupled import residual_kernels
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.coupled.expansion import TaylorExpansion
-from plumdp.solver.coupled.forms import Forms
-from plumdp.solver.coupled.norms import extreme_eigenvalues, lengths, packed_norms
+from plumdp.solver.coupled.forms import Forms, extreme_eigenvalues, lengths, packed_norms
 
 _MAX_PRODUCTS = {False: 2e7, True: 5e9}  # numbers to multiply, up to which norms are sharp; more where it gains more
 _MANY = 4  # parameters

@@ -12,7 +12,7 @@ import numpy as np
 
 from plumdp.base.rounding import UNIT
 from plumdp.model.graph import Indices
-from plumdp.model.objective import Objective
+from plumdp.model.objectives import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.region.ball import Ball
 from plumdp.region.shapes import Region
