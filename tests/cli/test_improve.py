@@ -22,7 +22,7 @@ def test_a_better_policy_than_practice_is_found_and_saved(counts, tmp_path):
     assert (ended.code, ended.err) == (0, "")
     text = " ".join(ended.out.split())
     assert text.startswith("With confidence 99.9 % the policy found is better by at least ")
-    assert "the baseline takes each action as often as these data do" in text
+    assert "practice takes each action as often as these data do" in text
     saved = pl.read_result(tmp_path / "result")
     study = pl.case_study("betting:5")
     same = improve(study.model, pl.read_counts(study.model, counts), study.objective)

@@ -181,7 +181,7 @@ NEEDED = {  # sentence → when a claim needs it: where all these words hold, an
     "actions are numbered in the order of the model: .*": "numbers",
     r"whether a row .* does not depend on where steps led \(5 rows were left out\)": "unreadable -rewards",
     r"whether a row .* led, nor on its reward \(5 rows were left out\)": "unreadable rewards",
-    "the baseline takes each action as often as .*; what is done today may be another policy, .*": "practice",
+    "practice takes each action as often as .*; what is done today may be another policy, .*": "practice",
 }
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from plumdp import __version__
 from plumdp.base.errors import Option
 from plumdp.base.vocabulary import NoBets
+from plumdp.certifying.approximation import approximate
 from plumdp.certifying.valuation import Valuation
 from plumdp.confidence.estimates import left_out_choices
 from plumdp.confidence.sets import Guarantee
@@ -33,7 +34,6 @@ from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.data_quality import DataQuality, data_provenance
 from plumdp.result.policy_table import PolicyTable
-from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.qualitative import make_game
 from plumdp.tables.table_set import NOT_ANNOUNCED
 
@@ -53,11 +53,13 @@ def make_certificate(
     is_given: bool = False,
     limit: float | None = None,
     left_out: str = "",
+    assuming: tuple[str, ...] = (),
 ) -> Certificate:
     """Return the certificate of a policy from bounds on its value.
 
     ``is_given`` says that the user gave the policy, and ``left_out`` which parts of the region the relaxation ignored.
-    ``limit`` is a value that no policy beats, if the policy that was found has the worst value.
+    ``limit`` is a value that no policy beats, if the policy that was found has the worst value, and ``assuming`` what
+    is assumed of the policy.
     """
     model, objective, marks = question.model, question.objective, [part.mark for part in learned.counts.parts]
     policy = PolicyTable(model.graph, valued.policy, frozenset([learned.counts.fingerprint, *marks]))
@@ -74,7 +76,7 @@ def make_certificate(
         relaxation="untied" if is_contradicted else relaxation,
         confidence_set=_untied_set(model) if is_contradicted else learned.bounds.method,
         guarantee=Guarantee.ANYTIME if is_contradicted else learned.bounds.guarantee,
-        assumptions=learned.assumptions_about(rewards=objective.cap > 1),
+        assumptions=(*learned.assumptions_about(rewards=objective.cap > 1), *assuming),
         status=status_of(learned, objective, min(ends), max(ends), is_given=is_given),
         parameters=learned.parameters,
         solver=valued.solver,
@@ -102,6 +104,7 @@ def make_certificate(
         misfit=learned.misfit,
         budget=learned.budget.parts(),
         left_out=left_out,
+        unit=objective.unit,
         not_in_likelihood=_not_in_likelihood(learned),
         options={
             **learned.options,
@@ -110,6 +113,7 @@ def make_certificate(
             "relaxation": relaxation,
             "precision": precision,
             "policy": "given" if is_given else "found",
+            "practice": bool(assuming),
             "memory": question.remembers,
         },
     )
@@ -133,6 +137,7 @@ _NO_BOUNDS: dict[str, Any] = {
     "parameters": {},
     "estimate": {},
     "estimated_value": None,
+    "approximate": None,
     "gap": {},
     "jointly": (),
     "not_in_likelihood": "",
@@ -178,23 +183,23 @@ def _explained(learned: Learned, question: Question, valued: Valuation, bound: f
     """Return the reason for a contradiction, or for an infinite bound if the graph explains it, and the estimate."""
     if learned.conflict is not None:
         return {"reason": str(learned.conflict)}
-    if question.model.no_points:
-        return {"reason": ""}
-    reason = _reason_for_infinite_bound(question, bound, valued.policy, is_given=is_given)
+    is_known = not question.model.no_points
+    reason = _reason_for_infinite_bound(question, bound, valued.policy, is_given=is_given) if is_known else ""
     return {"reason": reason, **_estimated(learned, question, valued)}
 
 
 def _estimated(learned: Learned, question: Question, valued: Valuation) -> dict[str, Any]:
-    """Return the point at which the data are most likely, and the policy's value there, if the set has an estimate.
+    """Return the point at which the data are most likely, and the policy's value there with its normal interval.
 
-    A point outside of the region, or a value outside of the bounds, is not returned.
+    A value outside of the bounds is not returned, nor one of a set without an estimate.
     """
-    if not learned.has_estimate or not learned.model.space.names or learned.shown_estimate is None:
+    found = approximate(learned, question, valued.policy)
+    shown = None if found is None else shown_value(found.value, valued.lower, valued.upper)
+    if found is None or shown is None:
         return {}
-    value, _ = policy_gradient(question.model, valued.policy, question.objective, learned.shown_estimate)
-    shown = shown_value(float(value), valued.lower, valued.upper)
-    point = dict(zip(learned.model.space.names, learned.shown_estimate.tolist(), strict=True))
-    return {} if shown is None else {"estimate": point, "estimated_value": shown}
+    point = None if learned.model.counted.is_table else learned.shown_estimate
+    estimate = {} if point is None else dict(zip(learned.model.space.names, point.tolist(), strict=True))
+    return {"estimate": estimate, "estimated_value": shown, "approximate": found.interval}
 
 
 def shown_value(value: float, lower: float, upper: float) -> float | None:

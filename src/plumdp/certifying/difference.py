@@ -10,14 +10,18 @@ from typing import Any, ClassVar, Literal
 from plumdp.base.errors import DataError, Option
 from plumdp.base.json_values import json_value
 from plumdp.base.vocabulary import Standing
+from plumdp.certifying.approximation import approximate
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.valuation import Sought, best_ends, prove
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.policy import Policy, check_policy, memory_of
 from plumdp.model.question import Asked, Question, ask
-from plumdp.result.certificate import Certificate, Status, outward, percent
-from plumdp.result.show import Page, as_html, as_json, as_text
+from plumdp.result.certificate import Certificate, Status, assumptions_of, outward, percent, premises_of
+from plumdp.result.printing import approximately, plain_bounds, plain_number
+from plumdp.result.show import Fact, Page, as_html, as_json, as_text
 from plumdp.solver.coupled.bounds import Proof
+
+_VERBS, _LESS = ("costs", "yields"), ("less", "more")  # of what is minimised, and maximised
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,7 @@ class Difference:
     names: tuple[str, str] = ("the first policy", "the second policy")
     not_coupled: str = ""  # why the bounds are no better than the difference of both brackets
     margin: float = 0.0  # how much worse a policy may be without being called worse
+    approximate: tuple[float, float] | None = None  # the usual normal interval, which nothing proves
 
     @property
     def verdicts(self) -> tuple[Standing, ...]:
@@ -52,13 +57,17 @@ class Difference:
         """Which policy is better and by how much, in words."""
         if not self.is_claim:
             return "Not yet known: the data contradict the model, so that nothing follows from them."
-        (first, second), margin, verdicts = self.names, plain_margin(self.margin), self.verdicts
+        (first, second), verdicts, unit = self.names, self.verdicts, f" {self.first.unit}" if self.first.unit else ""
+        margin, is_max = f"{plain_margin(self.margin)}{unit}", self.first.direction == "max"
         if verdicts[0] in (Standing.BETTER, Standing.WORSE):
             low, high = (self.lower, self.upper) if self.lower > 0 else (-self.upper, -self.lower)
-            word = "larger" if self.first.direction == "max" else "smaller"
             only = f", but only within the margin of {margin}" if Standing.SAME in verdicts else ""
-            said = f"{second if verdicts[0] == Standing.WORSE else first} is better{only}: its value is {word}"
-            said = f"{said} by at least {outward(low, -1)} and at most {outward(high, 1)}"
+            better, other = (second, first) if verdicts[0] == Standing.WORSE else (first, second)
+            ends = f"by at least {outward(low, -1)} and at most {outward(high, 1)}"
+            said = f"{better} is better{only}: its value is {'larger' if is_max else 'smaller'} {ends}"
+            if unit:
+                ends = f"{' to '.join(plain_bounds(low, high, is_probability=False))}{unit}"
+                said = f"{better} is better{only}: it {_VERBS[is_max]} {ends} {_LESS[is_max]} than {other}"
         else:
             said = {
                 Standing.SAME: f"{first} and {second} are the same within {margin}",
@@ -66,7 +75,11 @@ class Difference:
                 Standing.UNKNOWN: "Not yet known",
             }[verdicts[0]]
             ends = f"between {outward(self.lower, -1)} and {outward(self.upper, 1)}"
-            said = f"{said}: the value of {first} less that of {second} lies {ends}"
+            plain = f"{said}: the value of {first} less that of {second} lies {ends}{unit}"
+            less, more = (plain_number(each, 1, is_probability=False) for each in (-self.lower, self.upper))
+            ends = f"between {less}{unit} less and {more}{unit} more"
+            said = f"{said}: {first} {_VERBS[is_max]} {ends} than {second}"
+            said = said if unit and self.lower < 0 < self.upper else plain
         said = said.replace("the ", "The ", 1) if said.startswith("the ") else said
         return f"{said}, with confidence {percent(self.first.confidence)}."
 
@@ -77,17 +90,31 @@ class Difference:
     def brackets(self) -> list[str]:
         """The bounds on both values, in words."""
         both = zip(self.names, (self.first, self.second), strict=True)
-        return [f"{name}: between {' and '.join(each.printed_bounds)}" for name, each in both]
+        return [f"{name}: between {' and '.join(each.printed_bounds)} {each.unit}".rstrip() for name, each in both]
+
+    def premises(self) -> list[Fact]:
+        """Return what both certificates rest on, each fact once."""
+        return premises_of([self.first, self.second])
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the claim rests on, in words."""
+        return tuple(assumptions_of([self.first, self.second]))
 
     def page(self) -> Page:
         """Return the comparison, the bounds on both values, and what they rest on."""
         is_open = Standing.UNKNOWN in self.verdicts and self.first.narrower
+        about = (
+            []
+            if self.approximate is None
+            else [("approximately", f"a difference of {approximately(self.approximate)}")]
+        )
         narrower = [("narrower", self.first.to_narrow)] if is_open else []
-        facts = [*narrower, *self.first.premises()]
+        facts = [*about, *narrower, *self.premises()]
         return Page(self.sentence, self.brackets, facts=facts, folded=[self.first, self.second])
 
     SCHEMA: ClassVar[str] = "plumdp/difference/1"
-    TOLD: ClassVar[str] = "lower upper margin verdicts sentence not_coupled assumptions=first.assumptions first second"
+    TOLD: ClassVar[str] = "lower upper approximate margin verdicts sentence not_coupled assumptions first second"
     __str__ = as_text
     _repr_html_ = as_html
     to_dict = as_json
@@ -100,13 +127,11 @@ class Difference:
         bounds = {name: json_value(list(each)) for name, each in ends.items()}
         return {"sentence": self.sentence, "names": list(self.names), "margin": self.margin, **bounds}
 
-    def with_comparison(self, of: Literal["first", "second"] = "first", assuming: tuple[str, ...] = ()) -> Certificate:
-        """Return the certificate of one policy with the comparison to the other, which its ``save`` keeps as well.
-
-        ``assuming`` says what the comparison rests on beside the assumptions of both certificates.
-        """
+    def with_comparison(self, of: Literal["first", "second"] = "first") -> Certificate:
+        """Return the certificate of one policy with the comparison to the other, which its ``save`` keeps as well."""
         kept, rival = (self.first, self.second) if of == "first" else (self.second, self.first)
-        return replace(kept, comparison={**self.comparison, "policy": of, "assuming": [*assuming]}, rival=rival.policy)
+        assuming = [each for each in rival.assumptions if each not in kept.assumptions]
+        return replace(kept, comparison={**self.comparison, "policy": of, "assuming": assuming}, rival=rival.policy)
 
 
 @of_learned
@@ -124,7 +149,8 @@ def difference(
 
     Values of two policies move together with the parameters, so that their difference may be known better than either.
     The bounds hold jointly with everything else that follows from ``learned``, and are never wider than the difference
-    of both certificates. Both policies may be chosen by looking at all data. One of them, or both, may count steps.
+    of both certificates. Both policies may be chosen by looking at all data, and either may be "practice", which is
+    what the data do. One of them, or both, may count steps.
     ``margin`` is a difference that does not matter: the result then says as well whether the policies are the same
     within it, or the first is not worse by more than it. It may be chosen by looking, too.
 
@@ -139,8 +165,7 @@ def difference(
     """
     check_margin(margin)
     question = ask(objective, learned.model, memory=memory_of(first, second))
-    chosen, rival = (check_policy(question.model.graph, policy) for policy in (first, second))
-    one, other = (conclude(learned, question, policy=policy, precision=precision) for policy in (chosen, rival))
+    one, other = (conclude(learned, question, policy=policy, precision=precision) for policy in (first, second))
     return difference_of(learned, question, one, other, margin=margin, names=names, precision=precision)
 
 
@@ -160,7 +185,16 @@ def difference_of(
     uncertain = relax(learned, default_relaxation(learned), question.model)
     sought = Sought(learned, question, uncertain, one.policy, other.policy, precision)
     proofs, reason = prove(sought, apart)
-    return Difference(*best_ends(proofs.values()), one, other, names, reason if len(proofs) == 1 else "", margin)
+    about = approximate(learned, question, *(check_policy(question.model.graph, each.policy) for each in (one, other)))
+    return Difference(
+        *best_ends(proofs.values()),
+        one,
+        other,
+        names,
+        reason if len(proofs) == 1 else "",
+        margin,
+        None if about is None else about.interval,
+    )
 
 
 def standings(lower: float, upper: float, margin: float, *, direction: str) -> tuple[Standing, ...]:

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.base.vocabulary import Standing
 from plumdp.certifying.difference import Difference, check_margin, difference_of
 from plumdp.certifying.pipeline import comparing, conclude, relax
 from plumdp.certifying.policy_search import search_policies
-from plumdp.data.counts import TransitionCounts
-from plumdp.data.practice import counts_of_practice, practice_of, taken_choices
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.policy import Policy, as_choices, check_policy
-from plumdp.model.question import PRACTICE, Asked, Question, ask
-from plumdp.model.text import number_of
+from plumdp.model.policy import Policy, check_policy
+from plumdp.model.question import PRACTICE, Asked, Question, ask, is_practice
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, outward, percent
 from plumdp.result.policy_table import PolicyTable
@@ -31,11 +26,6 @@ from plumdp.tables.table_set import announced_policies
 
 _MOST_CERTIFIED = 3  # policies whose differences are proved, of all that a search proposes
 _FOUND = "the policy found"
-_PRACTICE = "a policy that takes each action as often as {} do"
-_ESTIMATED = (
-    "the baseline takes each action as often as {} do in the same state; what is done today may be another policy, "
-    "and may depend on more than the state"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +38,6 @@ class Improvement:
     difference: Difference
     baseline: str  # in words
     n_compared: int  # policies whose difference to the baseline was bounded; all of these bounds hold jointly
-    about_baseline: tuple[str, ...] = ()  # assumptions, in words
 
     @property
     def is_better(self) -> bool:
@@ -65,7 +54,7 @@ class Improvement:
         """The certificate with the comparison to the baseline, if there is one, as folders keep it."""
         if not self.n_compared:
             return self.certificate
-        return self.difference.with_comparison("first" if self.is_better else "second", self.about_baseline)
+        return self.difference.with_comparison("first" if self.is_better else "second")
 
     @property
     def policy(self) -> PolicyTable:
@@ -81,13 +70,14 @@ class Improvement:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the claim rests on, in words."""
-        return (*self.certificate.assumptions, *self.about_baseline)
+        return self.difference.assumptions
 
     @property
     def sentence(self) -> str:
         """Whether there is a better policy than the baseline, and how much better it is, in words."""
         if self.is_better:
-            share, least = f"with confidence {percent(self.certificate.confidence)}", outward(self.gain, -1)
+            share, unit = f"with confidence {percent(self.certificate.confidence)}", self.certificate.unit
+            least = f"{outward(self.gain, -1)} {unit}".rstrip()
             return f"{share.capitalize()} the policy found is better by at least {least} than {self.baseline}."
         is_alone = self.difference.is_claim and not self.n_compared
         why = f"No other policy than {self.baseline} was found." if is_alone else self.difference.sentence
@@ -98,7 +88,7 @@ class Improvement:
 
     def page(self) -> Page:
         """Return the gain, the bounds on both values, and what they rest on."""
-        facts = [*self.certificate.premises(), *(("assuming", each) for each in self.about_baseline)]
+        facts = self.difference.page().facts
         return Page(self.sentence, self.difference.brackets, facts=facts, folded=[self.certificate])
 
     SCHEMA: ClassVar[str] = "plumdp/improvement/1"
@@ -151,42 +141,22 @@ def improve(
     """
     check_margin(margin)
     question = ask(objective, learned.model, memory=False)
-    is_practice = _is_practice(over)
-    name = name or (_PRACTICE.format(_data_of_practice(learned.counts, question)) if is_practice else "the baseline")
-    baseline = _baseline(question, learned.counts, over)
-    other = conclude(learned, question, policy=baseline, precision=precision)
+    name = name or (PRACTICE if is_practice(over) else "the baseline")
+    other = conclude(learned, question, policy=over, precision=precision)
     differences = [
         difference_of(learned, question, one, other, margin=margin, names=(_FOUND, name), precision=precision)
         for one in _candidates(learned, question, other, precision)
     ]
     best = max(differences, key=_worst_gain, default=Difference(0.0, 0.0, other, other, (_FOUND, name)))
-    return Improvement(best, name, len(differences), _about_practice(learned.counts, question) if is_practice else ())
+    return Improvement(best, name, len(differences))
 
 
 def with_baseline(
     objectives: Sequence[Asked], model: ParametricMDP, over: Policy, *, announced: bool = False
 ) -> list[Question]:
-    """Return what to announce to ``learn``: the objectives, and a baseline that the data did not choose.
-
-    In a table, practice is the pilot's, so that it needs nobody's word.
-    """
-    if announced and _is_practice(over):
-        raise DataError(Option("announced", True), ": practice is what the data do; leave it out, or name a policy")
+    """Return what to announce to ``learn``: the objectives, and a baseline that the data did not choose."""
     questions = [ask(each, model, memory=False) for each in objectives]
-    if announced:
-        return [one for each in questions for one in comparing(each, None, over)]
-    return [replace(each, against=over) for each in questions] if _is_practice(over) else questions
-
-
-def _baseline(question: Question, counts: TransitionCounts, over: Policy) -> npt.NDArray[Any]:
-    """Return the baseline as an array that is checked."""
-    graph = question.model.graph
-    seen = practice_of(counts_of_practice(counts, question.model), question.model) if _is_practice(over) else over
-    return as_choices(graph, check_policy(graph, seen))
-
-
-def _is_practice(over: Policy) -> bool:
-    return isinstance(over, str) and over == PRACTICE
+    return [one for each in questions for one in comparing(each, None, over, announced=announced)]
 
 
 def _worst_gain(difference: Difference) -> float:
@@ -217,18 +187,3 @@ def _candidates(learned: Learned, question: Question, baseline: Certificate, pre
     others = [each.policy for each in candidates if not any(map(each.does, (given, rival)))]
     more = (conclude(learned, question, policy=policy, precision=precision) for policy in others[:_MOST_CERTIFIED])
     return [*certificates, *more]
-
-
-def _data_of_practice(counts: TransitionCounts, question: Question) -> str:
-    seen = counts_of_practice(counts, question.model)
-    return "these data" if seen is counts.counts else f"the first {seen.sum():,} steps of these data"
-
-
-def _about_practice(counts: TransitionCounts, question: Question) -> tuple[str, ...]:
-    graph, seen = question.model.graph, counts_of_practice(counts, question.model)
-    visits = np.bincount(graph.state_of_choice(), taken_choices(seen, question.model), graph.n_states)
-    n_unseen = int(((visits == 0) & (np.diff(graph.first_choice) > 1)).sum())
-    said = _ESTIMATED.format(_data_of_practice(counts, question))
-    if not n_unseen:
-        return (said,)
-    return (f"{said}; in {number_of(n_unseen, 'state')} without data, it draws all actions alike",)

@@ -32,6 +32,7 @@ from plumdp.certifying.narrowing import on_its_own, worth_a_look
 from plumdp.certifying.valuation import best_of_all, best_valuation, value_policy
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
+from plumdp.data.practice import about_practice, known_policy
 from plumdp.data.whole_runs import WholeRuns
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, of_learned
@@ -39,8 +40,8 @@ from plumdp.learning.methods import Sets
 from plumdp.model.events import Events
 from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.policy import Policy, as_choices, check_policy, memory_of
-from plumdp.model.question import Asked, Question, ask
+from plumdp.model.policy import Policy, check_policy, memory_of
+from plumdp.model.question import Asked, Question, ask, is_practice
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP, missing_support
@@ -78,6 +79,7 @@ def certify(
     policy
         Value this policy in place of the best one: a ``PolicyTable``, a function of the state that returns the name of
         an action or probabilities of several, or any other ``Policy``. It may have been made by looking at these data.
+        "practice" is what the data do: each action as often as they take it in the same state.
     announced
         Say that you chose the policy before you looked at these data, or by ``counts.before_bets()`` alone. Then bets
         are placed on its value, which makes bounds narrower, those of a table by much; the certificate repeats it.
@@ -144,14 +146,22 @@ def announcing(
         )
     if announced and policy is None:
         raise DataError(Option("announced", True), ": this is about a policy of your own; give one, or leave it out")
-    return replace(question, policy=policy, runs=runs) if announced else question
+    if announced and is_practice(policy):
+        raise DataError(Option("announced", True), ": practice is what the data do; leave it out, or name a policy")
+    return replace(question, policy=policy, runs=runs) if announced or is_practice(policy) else question
 
 
-def comparing(question: Question, policy: Policy | None, rival: Policy) -> list[Question]:
-    """Return what to announce of two policies, the best and its rival if none is given.
+def comparing(question: Question, policy: Policy | None, rival: Policy, *, announced: bool) -> list[Question]:
+    """Return what to tell ``learn`` of two policies, the best and its rival if none is given.
 
-    In a table, bets are placed on their difference, and else on the value of each.
+    In a table, bets are placed on their difference, and else on the value of each. Practice needs nobody's word, as it
+    is that of the first data, and other policies are told if their user says that the data did not choose them.
     """
+    if announced and all(each is None or is_practice(each) for each in (policy, rival)):
+        raise DataError(Option("announced", True), ": practice is what the data do; leave it out, or name a policy")
+    if not announced:
+        known = [each if is_practice(each) else None for each in (policy, rival)]
+        return [replace(question, policy=known[0], against=known[1])] if any(known) else [question]
     both = replace(question, policy=policy, against=rival)
     return [both] if question.model.counted.is_table else [*both.apart()]
 
@@ -187,7 +197,7 @@ def compare(
     if relaxations is None:
         relaxations = relaxations_of(learned.model, learned.bounds)
     question = ask(objective, learned.model, memory=_may_count(memory, policy))
-    if policy is not None:
+    if policy is not None and not is_practice(policy):
         policy = check_policy(question.model.graph, policy)  # a function is asked once
     certificates = Certificates()
     for relaxation in relaxations:
@@ -251,8 +261,9 @@ def conclude(
     policy = question.policy if policy is None else policy
     if policy is None and question.against is not None:
         raise DataError("the question is about a difference: ask for the difference of two policies, or name one here")
+    assuming = about_practice(question, learned.counts, policy)
     if policy is not None:
-        policy = as_choices(question.model.graph, check_policy(question.model.graph, policy))
+        policy = known_policy(question, learned.counts, policy)
     relaxation, clock = relaxation or default_relaxation(learned), Clock(dict(learned.seconds))
     uncertain = of_all = relax(learned, relaxation, whole.model)  # stage 5: what nature may do (Section 3.1)
     if policy is None:
@@ -286,6 +297,7 @@ def conclude(
         is_given=policy is not None,
         limit=limit,
         left_out=_left_out(learned, uncertain),
+        assuming=assuming,
     )
 
 

@@ -20,6 +20,7 @@ from plumdp.model.question import ask
 if TYPE_CHECKING:
     from plumdp.model.language.threshold import Threshold
     from plumdp.model.objectives import Objective
+    from plumdp.model.policy import Policy
     from plumdp.model.question import Question
 
 
@@ -105,7 +106,7 @@ def _answer(
     learned: Learned,
     question: Objective | Threshold,
     about: Question,
-    policy: plumdp.PolicyTable | None,
+    policy: Policy | None,
 ) -> Result:
     from plumdp.model.language.threshold import Threshold
 

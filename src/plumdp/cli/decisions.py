@@ -23,11 +23,10 @@ from plumdp.cli.results import (
     with_command,
     worst_code,
 )
-from plumdp.cli.sources import load_policy
+from plumdp.cli.sources import load_policy, policy_names
 from plumdp.learning.learned import Learned
 from plumdp.model.question import ask
 
-_PRACTICE = "practice"  # as in Python
 _CONTRADICTED, _UNKNOWN = EXIT_CODES[Status.CONTRADICTED], EXIT_CODES[Status.VACUOUS]
 
 
@@ -36,11 +35,13 @@ def difference(given: Options) -> int:
     from plumdp.certifying.pipeline import comparing
     from plumdp.model.policy import memory_of
 
-    names = str(given.policy), str(given.against)
+    texts = str(given.policy), str(given.against)
     read, objectives = load_objectives(given)
-    first, second = load_policy(names[0], read), load_policy(names[1], read, option="--against")
+    first, second = load_policy(texts[0], read), load_policy(texts[1], read, option="--against")
+    names = policy_names(*texts)
+    assert len(names) == 2
     questions = (ask(each, read, memory=memory_of(first, second)) for each in objectives)
-    told = [one for each in questions for one in comparing(each, first, second)] if given.announced else objectives
+    told = [one for each in questions for one in comparing(each, first, second, announced=given.announced)]
     learned = learn(given, read, told)
     found = [plumdp.difference(learned, each, first, second, margin=given.margin, names=names) for each in objectives]
     differences = [replace(each, first=with_command(each.first)) for each in found]
@@ -54,13 +55,12 @@ def improvement(given: Options) -> int:
     """Find policies with the largest certified gain over another, or keep that one: 4 if none is known to be better."""
     from plumdp.certifying.improvement import with_baseline
 
-    over = str(given.against)
     read, objectives = load_objectives(given)
-    baseline = over if over == _PRACTICE else load_policy(over, read, option="--against")
+    baseline = load_policy(str(given.against), read, option="--against")
     counts = read_data(given, read)
     questions = with_baseline(objectives, read, baseline, announced=given.announced)
     learned = learn_from(given, read, counts, questions)
-    name = "" if over == _PRACTICE else over
+    (name,) = policy_names(str(given.against))
     answers = [
         plumdp.decisions.improve(learned, each, over=baseline, margin=given.margin, name=name) for each in objectives
     ]

@@ -92,7 +92,7 @@ def load_objectives(given: Options) -> tuple[ParametricMDP, tuple[Objective, ...
     from plumdp.model.language.property import as_objectives
 
     read, texts = load_texts(given)
-    return read, as_objectives(texts, read)
+    return read, tuple(_in_unit(given, each) for each in as_objectives(texts, read))
 
 
 def load_objective(given: Options) -> tuple[ParametricMDP, Objective]:
@@ -106,11 +106,24 @@ def load_objective(given: Options) -> tuple[ParametricMDP, Objective]:
 def load_questions(given: Options) -> tuple[ParametricMDP, tuple[Objective | Threshold, ...]]:
     """Return the model, and what is asked of it, where thresholds such as P>=0.9 may be among the properties."""
     from plumdp.model.language.property import as_objectives
-    from plumdp.model.language.threshold import as_question, is_threshold
+    from plumdp.model.language.threshold import Threshold, as_question, is_threshold
 
     read, texts = load_texts(given)
     as_objectives([text for text in texts if not is_threshold(text)], read)  # refuses what is asked twice
-    return read, tuple(as_question(text, read) for text in texts)
+    asked = (as_question(text, read) for text in texts)
+    return read, tuple(
+        replace(each, objective=_in_unit(given, each.objective))
+        if isinstance(each, Threshold)
+        else _in_unit(given, each)
+        for each in asked
+    )
+
+
+def _in_unit(given: Options, objective: Objective) -> Objective:
+    """Return what is asked in the unit that is given, unless it is a probability."""
+    from plumdp.model.language.property import in_unit
+
+    return objective if objective.cap == 1 else in_unit(objective, given.unit)
 
 
 def objective_of(question: Objective | Threshold) -> Objective:

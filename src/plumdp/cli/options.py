@@ -102,11 +102,14 @@ class Options:
     policy: str | None = option(
         "question", "--policy FILE", "Certify this policy: a file (.csv with a column for each state variable, one "
         "called action, and perhaps one called probability; .json of Storm, .txt of PRISM, .py with a function "
-        "policy), the folder of a result, one action, or uniform. States with one action may be left out.", common=True)
+        "policy), the folder of a result, one action, uniform, or practice: each action as often as the data take it "
+        "in the same state. States with one action may be left out.", common=True)
     against: str | None = option(
         "question", "--against FILE", "Another policy, given in the same way: bounds on the difference of both values "
-        "say which is better. Without --policy, find one that is better than this, which may also be practice: each "
-        "action as often as the data take it in the same state.", common=True)
+        "say which is better. Without --policy, find one that is better than this.", common=True)
+    unit: str = option(
+        "question", "--unit TEXT", "What rewards and costs are counted in, such as '€ per month', for sentences and "
+        "reports.", "")
     margin: float = option(
         "question", "--margin", "A difference of two values that does not matter, such as 0.01: then it is said as "
         "well whether the policies are the same within it, or the first is not worse by more than it.", 0.0)

@@ -13,7 +13,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 import plumdp
 from plumdp.base.errors import DataError, ModelError
@@ -58,8 +58,10 @@ def load_source(model: str, constants: Mapping[str, str]) -> tuple[ParametricMDP
     return plumdp.read_model(path, constants=dict(constants)), read_properties(path)
 
 
-def load_policy(policy: str, model: ParametricMDP, *, option: str = "--policy") -> plumdp.PolicyTable:
-    """Return the policy of a file or result, of a function in a Python file (rules.py:name), one action, or uniform."""
+def load_policy(
+    policy: str, model: ParametricMDP, *, option: str = "--policy"
+) -> plumdp.PolicyTable | Literal["practice"]:
+    """Return the policy of a file or result, of a function in a Python file (rules.py:name), or that of a word."""
     from plumdp.model.policy import UNIFORM, check_policy
     from plumdp.result.folder import CERTIFICATE, POLICY
 
@@ -70,11 +72,23 @@ def load_policy(policy: str, model: ParametricMDP, *, option: str = "--policy") 
         return plumdp.read_result(file, model).policy
     if path.is_file() and path.suffix.lower() == ".py":
         return _policy_of_function(path, name, model)
+    if policy == "practice" and not path.exists():
+        return "practice"
     if not path.is_file() and policy in (UNIFORM, *model.graph.action_names):
         return plumdp.PolicyTable(model.graph, check_policy(model.graph, policy))
     if not path.is_file():
         raise DataError(f"{option} {policy}: there is no such file, and no action of this name")
     return plumdp.read_policy(model, path)
+
+
+def policy_names(*texts: str) -> tuple[str, ...]:
+    """Return what sentences call policies: their files without folders and endings, unless two are then the same.
+
+    >>> policy_names("rules/at_bad.py", "practice"), policy_names("a/policy.csv", "b/policy.csv")
+    (('at_bad', 'practice'), ('a/policy.csv', 'b/policy.csv'))
+    """
+    short = tuple(text.rpartition(":")[2] if ".py:" in text else Path(text).stem for text in texts)
+    return short if len({*short}) == len(texts) else texts
 
 
 def _policy_of_function(file: Path, name: str, model: ParametricMDP) -> plumdp.PolicyTable:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.pilots import drawn_pilot
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.policy import as_choices, check_policy, normalised
-from plumdp.model.question import FIRST_DATA, Question
+from plumdp.model.policy import Policy, as_choices, check_policy, normalised
+from plumdp.model.question import FIRST_DATA, PRACTICE, Question, is_practice
+from plumdp.model.text import number_of
+
+_ESTIMATED = (
+    "practice takes each action as often as {} do in the same state; what is done today may be another policy, and may "
+    "depend on more than the state"
+)
 
 
 def practice_of(counts: CountArray, model: ParametricMDP) -> FloatArray:
@@ -43,9 +51,31 @@ def with_practice(questions: Iterable[Question], counts: TransitionCounts, *, is
     """Return questions in which "practice" is what the data do: in a table the first of them, else it needs no bets."""
     found = []
     for each in questions:
-        if isinstance(each.against, str):
-            graph, seen = each.model.graph, counts_of_practice(counts, each.model)
-            policy = as_choices(graph, check_policy(graph, practice_of(seen, each.model))) if is_table else None
-            each = replace(each, against=policy, chosen_by=frozenset({FIRST_DATA}) if is_table else each.chosen_by)
+        given = each.policy, each.against
+        if any(map(is_practice, given)):
+            seen = known_policy(each, counts, PRACTICE) if is_table else None
+            policy, against = (seen if is_practice(one) else one for one in given)
+            marks = each.chosen_by | {FIRST_DATA} if is_table else each.chosen_by
+            each = replace(each, policy=policy, against=against, chosen_by=marks)
         found.append(each)
     return tuple(found)
+
+
+def known_policy(question: Question, counts: TransitionCounts, policy: Policy) -> npt.NDArray[Any]:
+    """Return a policy as an array that is checked, and "practice" as what the data do."""
+    graph = question.model.graph
+    if is_practice(policy):
+        policy = practice_of(counts_of_practice(counts, question.model), question.model)
+    return as_choices(graph, check_policy(graph, policy))
+
+
+def about_practice(question: Question, counts: TransitionCounts, policy: Policy | None) -> tuple[str, ...]:
+    """Return what has to be assumed of a policy: of "practice" what it is, in words, and nothing of others."""
+    if not is_practice(policy):
+        return ()
+    graph, seen = question.model.graph, counts_of_practice(counts, question.model)
+    visits = np.bincount(graph.state_of_choice(), taken_choices(seen, question.model), graph.n_states)
+    n_unseen = int(((visits == 0) & (np.diff(graph.first_choice) > 1)).sum())
+    data = "these data" if seen is counts.counts else f"the first {seen.sum():,} steps of these data"
+    unseen = f"; in {number_of(n_unseen, 'state')} without data, it draws all actions alike" if n_unseen else ""
+    return (f"{_ESTIMATED.format(data)}{unseen}",)

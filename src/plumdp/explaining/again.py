@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,12 @@ from plumdp.learning.learned import Learned
 from plumdp.model.graph import Graph
 from plumdp.model.objectives import digest
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.policy import memory_of
-from plumdp.model.question import Question, ask
+from plumdp.model.policy import Policy, memory_of
+from plumdp.model.question import PRACTICE, Question, ask, is_practice
 from plumdp.result.certificate import Certificate
-from plumdp.result.policy_table import PolicyTable
 
 _LEARNING, _CONCLUDING = ("confidence_set", "misfit"), ("relaxation", "precision")
-_OF_ITS_TIME = ("seconds", "provenance", "narrower")  # may differ, as hashes were compared before, and words change
+_OF_ITS_TIME = ("seconds", "provenance", "narrower", "unit")  # may differ, as hashes were compared, and words change
 _ALONE = "it cannot be learned again from model and counts: give explain what learn returned"
 
 
@@ -41,7 +41,8 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
         raise DataError(
             f"intervals of earlier updates count as well, which a certificate does not keep, so that {_ALONE}"
         )
-    policy = certificate.policy if options["policy"] == "given" else None
+    given: Policy = PRACTICE if options.get("practice") else certificate.policy
+    policy = given if options["policy"] == "given" else None
     of_learning: Any = {name: options[name] for name in _LEARNING} | {"evidence": options.get("evidence")}
     questions = _announced(model, certificate, policy)
     learned = learn(model, counts, objectives=questions, confidence=certificate.confidence, **of_learning)
@@ -63,12 +64,14 @@ def _is_alone(graph: Graph) -> bool:
     return graph.memory is not None and graph.n_choices == graph.n_states
 
 
-def _announced(model: ParametricMDP, certificate: Certificate, policy: PolicyTable | None) -> list[Question]:
+def _announced(model: ParametricMDP, certificate: Certificate, policy: Policy | None) -> list[Question]:
     """Return the questions that were announced; if it was but one about the policy that was given, this question."""
     texts = certificate.options["objectives"]
     remembers = certificate.options.get("with_memory", [False] * len(texts))
     if policy is not None and texts == [""] and certificate.objective:
         question = ask(certificate.objective, model, memory=remembers[0])
+        if is_practice(policy):
+            return [replace(question, policy=policy)]
         return [announcing(question, np.asarray(policy))]  # as it was, and not as what these data led to
     if not all((*texts, certificate.objective)):
         raise DataError(f"what was asked has no text, so that {_ALONE}")

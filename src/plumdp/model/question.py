@@ -30,15 +30,20 @@ PRACTICE = "practice"  # the policy that takes each action as often as the data 
 FIRST_DATA = "the data before the first bets"  # a mark: nobody has to vouch for what these chose
 
 
+def is_practice(policy: Policy | None) -> bool:
+    """Return whether a policy is what the data do, whichever they are."""
+    return isinstance(policy, str) and policy == PRACTICE
+
+
 @dataclass(frozen=True, eq=False)
 class Question:
     """A question about the value of an objective on a model, of the best policy unless one is given.
 
-    ``against`` makes it a question about the difference to the value of another policy, or to "practice", which takes
-    each action as often as the data do (those of a table before bets are placed). Whoever gives it to ``learn``
-    announces its policies: bets are placed on their values, or across the gradients of these. So you say by it that you
-    chose them before you looked at the data, which certificates repeat. A policy that is known to come from these data,
-    such as that of a certificate, is refused there; ``conclude`` takes any policy.
+    ``against`` makes it a question about the difference to the value of another policy. Either policy may be
+    "practice", which takes each action as often as the data do (those of a table before bets are placed). Whoever gives
+    a question to ``learn`` announces its policies: bets are placed on their values, or across the gradients of these.
+    So you say by it that you chose them before you looked at the data, which certificates repeat. A policy that is
+    known to come from these data, such as that of a certificate, is refused there; ``conclude`` takes any policy.
     """
 
     model: ParametricMDP
@@ -59,8 +64,7 @@ class Question:
         object.__setattr__(self, "objective", settled(self.model, self.objective))
         for name in ("policy", "against"):
             given = getattr(self, name)
-            is_practice = name == "against" and isinstance(given, str) and given == PRACTICE
-            if given is not None and not is_practice:  # a function is asked once
+            if given is not None and not is_practice(given):  # a function is asked once
                 object.__setattr__(self, "chosen_by", self.chosen_by | getattr(given, "chosen_by", frozenset()))
                 object.__setattr__(self, name, check_policy(self.model.graph, given))
 

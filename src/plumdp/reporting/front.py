@@ -11,7 +11,7 @@ from plumdp.model.language.words import is_probability, threshold_in_words, valu
 from plumdp.model.text import number_of
 from plumdp.reporting.parts import sentence
 from plumdp.result.certificate import Certificate, Status, percent
-from plumdp.result.printing import plain_bounds, plain_number
+from plumdp.result.printing import approximately, plain_bounds, plain_number
 
 _WANTED = {"max": "as large as possible", "min": "as small as possible"}
 
@@ -91,7 +91,8 @@ def _claim(certificate: Certificate, value: str) -> str:
     under = f"under {_policy(certificate)}"
     value = value or "the value"
     how_sure = percent(certificate.confidence)
-    lies = f"is {low}" if low == high else f"is between {low} and {high}"
+    unit = f" {certificate.unit}" if certificate.unit else ""
+    lies = f"is {low}{unit}" if low == high else f"is between {low} and {high}{unit}"
     return f"With a confidence of {how_sure}, {value} {lies}, {under}."
 
 
@@ -99,6 +100,8 @@ def _policy(certificate: Certificate) -> str:
     told = certificate.comparison
     if told:
         return str(told["names"][told.get("policy") == "second"])
+    if certificate.options.get("practice"):
+        return "practice, what the data do"
     return "the policy that was given" if certificate.options.get("policy") == "given" else "the best policy found"
 
 
@@ -109,6 +112,8 @@ def _wanted(certificate: Certificate) -> str:
         share = is_probability(certificate.objective)
         estimate = plain_number(certificate.estimated_value or 0.0, 0, is_probability=share)
         said.append(f"Best estimate: about {estimate}, where the data are most likely; this is not a bound.")
+    if certificate.approximate is not None and certificate.claims_bounds:
+        said.append(sentence(f"Approximately {approximately(certificate.approximate)}"))
     if certificate.narrower:
         said.append(sentence(certificate.to_narrow))
     return " ".join(said)

@@ -39,6 +39,7 @@ _OPTIONS: Mapping[str, Any] = {
     "relaxation": Relaxation,
     "precision": Finite,
     "policy": Literal["given", "found"],
+    "practice": bool,
     "memory": bool,
     "with_memory": tuple[bool, ...],
 }

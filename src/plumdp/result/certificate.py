@@ -25,7 +25,7 @@ from plumdp.result.data_quality import DataQuality
 from plumdp.result.findings import Findings, Rung
 from plumdp.result.folder import digest, write_results
 from plumdp.result.policy_table import PolicyTable
-from plumdp.result.printing import GUARANTEES, shares, verdict_on_model
+from plumdp.result.printing import GUARANTEES, approximately, shares, verdict_on_model
 from plumdp.result.printing import outward as outward
 from plumdp.result.printing import percent as percent
 from plumdp.result.show import Fact, Page, as_html, as_text, bounds_svg
@@ -71,6 +71,7 @@ class Certificate:
     data_quality: DataQuality | None = None
     estimate: Mapping[str, Finite] = field(default_factory=dict)  # name → most likely value: not a bound
     estimated_value: Finite | None = None  # of the policy at the estimate: not a bound
+    approximate: tuple[Finite, Finite] | None = None  # the usual normal interval, which nothing proves
     gap: Mapping[str, float] = field(default_factory=dict)  # what ``upper - lower`` is made of, if it is known
     jointly: tuple[str, ...] = ()  # other properties: certificates of all of them hold at once with the confidence
     p_value: Share | None = None  # of the model as a whole, valid at any time; None if it was not tested
@@ -82,6 +83,7 @@ class Certificate:
     not_in_likelihood: str = ""  # how many steps the likelihood ignores, and why: only intervals know what they show
     misfit: Share = 0.0  # how far every row may be off from the model, in total variation
     budget: tuple[tuple[str, Fraction], ...] = ()  # what the error is spent on, in words, and the share of each
+    unit: str = ""  # what the value is counted in, such as "€ per month"
     answer: Mapping[str, str] = field(default_factory=dict)  # to a threshold: question, verdict, sentence, plain
     comparison: Mapping[str, Any] = field(default_factory=dict)  # with another policy: see ``Difference.comparison``
     rival: PolicyTable | None = None  # the other policy of the comparison, which folders keep
@@ -142,7 +144,8 @@ class Certificate:
     def headline(self) -> str:
         """The claim in one sentence."""
         share = percent(self.confidence)
-        between = "between {} and {}".format(*self.printed_bounds)
+        unit = f" {self.unit}" if self.unit else ""
+        between = "between {} and {}{}".format(*self.printed_bounds, unit)
         data = self.data_quality
         if data is not None and data.contradicting:
             rows = (
@@ -155,7 +158,7 @@ class Certificate:
             return f"MODEL CONTRADICTED: {CHANGED}. No bound is claimed."
         if self.status == Status.CERTIFIED:
             low, high = self.printed_bounds
-            value = f"lies {between}" if low != high else f"is {low.replace('infinity', 'infinite')}"
+            value = f"lies {between}" if low != high else f"is {low.replace('infinity', 'infinite')}{unit}"
             return f"The policy's value {value} with confidence {share}."
         if self.status == Status.CONTRADICTED:
             why = "no parameters explain the data. Without its expressions, on the graph alone"
@@ -195,7 +198,10 @@ class Certificate:
             facts.append(("parameters", box))
         if self.estimated_value is not None and not self._absence:
             point = listing([f"{name} = {value:.6g}" for name, value in self.estimate.items()])
-            facts.append(("estimate", f"about {self.estimated_value:.6g} at the most likely {point} (not a bound)"))
+            where = f"at the most likely {point}" if point else "by what was seen"
+            facts.append(("estimate", f"about {self.estimated_value:.6g} {where} (not a bound)"))
+        if self.approximate is not None and not self._absence:
+            facts.append(("approximately", approximately(self.approximate)))
         if parts := ", ".join(f"{share} {name}" for name, share in shares(self.gap)):
             facts.append(("width", f"{outward(self.upper - self.lower, 1, 3)}: {parts}"))
         if self.narrower:

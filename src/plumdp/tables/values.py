@@ -10,6 +10,7 @@ all is the same, whatever the table is, are one node.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -31,7 +32,8 @@ from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import Reduced, reduce
 from plumdp.tables.bracket import BetMoments, Errors, TableBounds, table_bounds
-from plumdp.tables.chain import KNOWN, OpenChain, regular_equations, table_chain
+from plumdp.tables.chain import KNOWN, PRIOR, OpenChain, regular_equations, table_chain
+from plumdp.tables.plan import row_variances
 
 _HERS = (-(2**62), -(2**62) - 1)  # labels of what nature chooses, of either chain
 
@@ -127,23 +129,15 @@ def value_bounds(
     """
     sides = (-1, 1) if len(places_elsewhere(model)) else (-1,)
     errors = replace(errors, rows=equal_parts(errors.rows, len(sides)), ball=equal_parts(errors.ball, len(sides)))
-    is_drawn = any(policy.dtype.kind == "f" for policy, *_ in policies)  # then the nodes of both are choices, too
     found = list[TableBounds]()
     for side in sides:
-        chains, starts = list[ChainOfPolicy](), list[tuple[FloatArray, FloatArray]]()
-        for (policy, *values), end in zip(policies, (side, -side), strict=False):
-            written = policy_weights(model.graph, policy) if is_drawn else policy
-            chain = chain_of_policy(model, written, objective, side=end)
-            if isinstance(chain, str):
-                return chain
-            chains.append(chain)
-            starts.append(chain.start(*values))
-        table, (lower, upper) = chains[0].table, starts[0]
+        made = _chains(model, objective, [policy for policy, *_ in policies], side)
+        if isinstance(made, str):
+            return made
+        chains, table, own = made
+        starts = [chain.start(*values) for chain, (_, *values) in zip(chains, policies, strict=True)]
+        lower, upper = starts[0]
         if len(chains) > 1:
-            numbers: dict[Fraction, int] = {}
-            # what nature chooses is never the same: it is the least for one policy, and the most for the other
-            labels = [each.labels(numbers, own) for each, own in zip(chains, _HERS, strict=True)]
-            table, own = side_by_side(table, chains[1].table, *labels)
             lower, upper = (np.append(each, more[own]) for each, more in zip(*starts, strict=True))
         if not table.start.any():
             return Proof(0.0, 0.0, 0.0, 0.0, 0.0, "the same chain")
@@ -168,6 +162,52 @@ def value_bounds(
         0.0,
         "bets on temporal differences",
     )
+
+
+def _chains(
+    model: ParametricMDP, objective: Objective, policies: Sequence[npt.NDArray[Any]], side: int
+) -> tuple[list[ChainOfPolicy], OpenChain, Indices] | str:
+    """Return the chains of policies, the first less the second as one chain, and the nodes that are the second's own.
+
+    Or, in words, why there are none.
+    """
+    is_drawn = any(policy.dtype.kind == "f" for policy in policies)  # then the nodes of both are choices, too
+    chains = list[ChainOfPolicy]()
+    for policy, end in zip(policies, (side, -side), strict=False):
+        written = policy_weights(model.graph, policy) if is_drawn else policy
+        chain = chain_of_policy(model, written, objective, side=end)
+        if isinstance(chain, str):
+            return chain
+        chains.append(chain)
+    if len(chains) == 1:
+        return chains, chains[0].table, np.arange(0)
+    numbers: dict[Fraction, int] = {}
+    # what nature chooses is never the same: it is the least for one policy, and the most for the other
+    labels = [each.labels(numbers, own) for each, own in zip(chains, _HERS, strict=True)]
+    return chains, *side_by_side(chains[0].table, chains[1].table, *labels)
+
+
+def normal_values(question: Question, seen: FloatArray, *policies: npt.NDArray[Any]) -> list[tuple[float, float]]:
+    """Return the value of a policy, or of one less another, by what was seen, and its variance to first order.
+
+    If runs may leave the table, it is that at its least and at its most. There are none where there are no chains.
+    """
+    model, found = question.model, []
+    for side in (-1, 1) if len(places_elsewhere(model)) else (-1,):
+        made = _chains(model, question.objective, policies, side)
+        if isinstance(made, str):
+            return []
+        chains, table, _ = made
+        probability = table.frequencies(seen)
+        equations = regular_equations(table, probability)
+        if equations is None:
+            return []
+        values, occupancy = equations.values(), equations.solve_transposed(table.start)
+        of_visit = row_variances(table, probability, occupancy, table.ahead(values))
+        variance = float((of_visit / (table.visits(seen)[table.one_of_each] + PRIOR)).sum())
+        value, reduced = float(table.start @ values), chains[0].reduced
+        found.append((reduced.sign * value if len(chains) > 1 else reduced.value(value), variance))
+    return found
 
 
 def estimate_value(question: Question, policy: npt.NDArray[Any], seen: FloatArray) -> float:

@@ -29,7 +29,7 @@ _QUANTIFIERS: dict[str, Quantifier] = {
 _DEEPEST = 100  # parentheses inside each other
 
 
-def parse_property(text: str, model: NamedModel) -> Objective:
+def parse_property(text: str, model: NamedModel, *, unit: str = "") -> Objective:
     """Return the objective that a PRISM property asks for.
 
     ``Pmax=? [ … ]`` and ``Pmin=?`` take ``F b``, ``G a``, ``X b`` and ``a U b``, with step bounds such as ``F<=10 b``.
@@ -38,6 +38,7 @@ def parse_property(text: str, model: NamedModel) -> Objective:
     that are done in finite time, ``C<=k``, ``C`` and the discounted ``C{0.9}`` (in Storm's words ``Cdiscount=0.9``),
     ``I=k``, and ``S`` or ``LRA``, the average of a step in the long run. ``LRAmax=? [ b ]`` or ``Smax=?`` is
     the share of steps in states with b. In ``Pmaxmin=?`` the first word is the agent's direction, the second nature's.
+    ``unit`` is what rewards are counted in, such as "€ per month", for the sentences of results.
 
     >>> from plumdp import ParameterSpace, explore
     >>> from plumdp.model.language.property import parse_property
@@ -57,7 +58,16 @@ def parse_property(text: str, model: NamedModel) -> Objective:
     objective = _operator(PredicateReader(tokens, model))
     tokens.accept(";")
     tokens.expect_end("property")
-    return replace(objective, text=text.strip())
+    return in_unit(replace(objective, text=text.strip()), unit)
+
+
+def in_unit(objective: Objective, unit: str) -> Objective:
+    """Return an objective whose value is counted in a unit, which probabilities do not have."""
+    if not unit:
+        return objective
+    if objective.cap == 1:
+        raise ModelError(Option("unit", unit), f": {objective.text} is a probability, which has no unit; leave it out")
+    return replace(objective, unit=unit)
 
 
 def as_objective(objective: Objective | str, model: NamedModel) -> Objective:

@@ -48,6 +48,7 @@ class Mission:
     nature: Nature | None = None
     reward: RewardStructure | None = None
     text: str = ""
+    unit: str = ""
     target: None = None
 
     def __repr__(self) -> str:
@@ -73,9 +74,8 @@ class Mission:
         if self.reward is None:
             reach = Reach(target, avoid, direction, complement=self.complement, nature=nature, text=text)
             return ended(product, reach)
-        return ended(
-            product, Reward(of_product(self.reward, product.graph), direction, target, nature=nature, text=text)
-        )
+        reward = of_product(self.reward, product.graph)
+        return ended(product, Reward(reward, direction, target, nature=nature, text=text, unit=self.unit))
 
     def terms(self, graph: Graph) -> NoReturn:
         """Refuse a model without memory."""

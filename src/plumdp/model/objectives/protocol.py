@@ -61,6 +61,10 @@ class Objective(Protocol):
         """The property that the objective was read from, or nothing."""
 
     @property
+    def unit(self) -> str:
+        """What the value is counted in, or nothing; probabilities have no unit."""
+
+    @property
     def target(self) -> BoolArray | None:
         """The states (n_states) that runs are to reach, or None if there are none."""
 
@@ -125,7 +129,7 @@ def digest(objective: Objective) -> str:
     state = blake2b(digest_size=16)
     for field in fields(objective):
         value = getattr(objective, field.name)
-        for part in () if field.name == "text" else _parts(value):
+        for part in () if field.name in ("text", "unit") else _parts(value):
             state.update(f"{field.name}:{part.shape if isinstance(part, np.ndarray) else part!r};".encode())
             state.update(part.tobytes() if isinstance(part, np.ndarray) else b"")
     return state.hexdigest()

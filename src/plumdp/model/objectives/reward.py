@@ -46,6 +46,7 @@ class Reward:
     average: bool = False
     nature: Nature | None = None
     text: str = ""
+    unit: str = ""  # what it is counted in, such as "€ per month": sentences say it
 
     def __post_init__(self) -> None:
         check_words(self.direction, self.nature)

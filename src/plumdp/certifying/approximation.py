@@ -1,0 +1,74 @@
+"""The usual approximate interval, estimate ± z standard errors, which nothing proves: shown beside bounds for scale."""
+
+from __future__ import annotations
+
+from math import isfinite, sqrt
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plumdp.base.linear_algebra import solve_nearly
+from plumdp.confidence.bets import sharpened
+from plumdp.confidence.estimates import information, law_of_space
+from plumdp.learning.learned import Learned
+from plumdp.model.graph import FloatArray
+from plumdp.model.question import Question
+from plumdp.solver.coupled.gradient import policy_gradient
+from plumdp.tables.chain import pooled
+from plumdp.tables.values import normal_values
+
+_LEAST = 1e-12  # probability of an outcome that counts
+_UNSEEN = 1e-6  # share of a gradient that rows without a likelihood may have
+
+
+class Approximation(NamedTuple):
+    """What textbooks say of a value, or of one less another."""
+
+    value: float  # at the estimate
+    interval: tuple[float, float] | None  # with the confidence of what was learned, or None if there is none
+
+
+def approximate(learned: Learned, question: Question, *policies: npt.NDArray[Any]) -> Approximation | None:
+    """Return the value of a policy, or of one less another, at the estimate with its normal interval, if there is one.
+
+    It is that of the delta method, and takes no account of when collecting stopped, of curvature, or of how a policy
+    was chosen.
+    """
+    is_table = learned.model.counted.is_table
+    if learned.conflict is not None or (question.model.no_points and not is_table):
+        return None
+    found = _by_rows(learned, question, *policies) if is_table else _by_parameters(learned, question, *policies)
+    if not found or not all(isfinite(value) for value, _ in found):
+        return None
+    z = NormalDist().inv_cdf(1 - learned.error / 2)
+    ends = [(value - z * sqrt(max(variance, 0.0)), value + z * sqrt(max(variance, 0.0))) for value, variance in found]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    middle = sum(value for value, _ in found) / len(found)
+    return Approximation(middle, (low, high) if isfinite(low) and isfinite(high) and learned.counts.total else None)
+
+
+def _by_rows(learned: Learned, question: Question, *policies: npt.NDArray[Any]) -> list[tuple[float, float]]:
+    return normal_values(question, pooled(learned.model.counted, learned.counts.counts), *policies)
+
+
+def _by_parameters(learned: Learned, question: Question, *policies: npt.NDArray[Any]) -> list[tuple[float, float]]:
+    """Return the value at the estimate and its variance, which is infinite if it depends on rows without likelihood."""
+    point = learned.shown_estimate if learned.has_estimate else None
+    if point is None or not learned.model.space.names:
+        return []
+    signed = [policy_gradient(question.model, policy, question.objective, point) for policy in policies]
+    value, gradient = signed[0] if len(signed) == 1 else (signed[0][0] - signed[1][0], signed[0][1] - signed[1][1])
+    return [(float(value), _variance(learned, point, gradient))]
+
+
+def _variance(learned: Learned, point: FloatArray, gradient: FloatArray) -> float:
+    table = learned.table
+    slope = table.basis.T @ gradient
+    if not np.linalg.norm(gradient - table.basis @ slope) <= _UNSEEN * np.linalg.norm(gradient):
+        return np.inf
+    is_possible = table.values(point)[0] > _LEAST
+    weights = np.where(is_possible, sharpened(table, *table.pool_seen(learned.counts.seen)), 0.0)
+    precision = information(table, weights, point) + law_of_space(learned.model).precision
+    return float(slope @ solve_nearly(table.basis.T @ precision @ table.basis, slope))

@@ -1,0 +1,69 @@
+"""Practice as a policy: what the data do, wherever a policy is given."""
+
+import json
+
+import numpy as np
+import pytest
+from arms import WINS, chances, row_of_arms
+
+import plumdp as pl
+from plumdp.base.errors import DataError
+from plumdp.data.practice import practice_of
+
+MODEL = row_of_arms(3)
+COUNTS = pl.simulate(MODEL, chances(3, b0=0.8, a1=0.45), 300, rng=1, max_steps=4)
+SEEN = practice_of(COUNTS.counts, MODEL)
+SAID = "practice takes each action as often as these data do in the same state"
+
+
+def test_the_value_of_practice_is_that_of_the_policy_that_the_data_show():
+    """Up to the last bit, and with what it assumes beside."""
+    asked, given = (pl.certify(MODEL, COUNTS, WINS, policy=policy) for policy in ("practice", SEEN))
+    assert (asked.lower, asked.upper) == (given.lower, given.upper)
+    (more,) = {*asked.assumptions} - {*given.assumptions}
+    assert more.startswith(SAID)
+    assert asked.options["practice"]
+    assert not given.options["practice"]
+
+
+@pytest.mark.parametrize("pair", [("b", "practice"), ("practice", "b")])
+def test_either_of_two_policies_may_be_practice(pair):
+    learned = pl.learn(MODEL, COUNTS, objectives=[WINS])
+    found = pl.difference(learned, WINS, *pair)
+    same = pl.difference(learned, WINS, *(SEEN if each == "practice" else each for each in pair))
+    assert (found.lower, found.upper) == (same.lower, same.upper)
+    assert any(text.startswith(SAID) for text in found.assumptions)
+    assert SAID in str(found)
+    assert not any(text.startswith(SAID) for text in same.assumptions)
+    kept = found.with_comparison()
+    assert [text for text in (*kept.assumptions, *kept.comparison["assuming"]) if text.startswith(SAID)]
+
+
+def test_nobody_announces_what_the_data_do():
+    with pytest.raises(
+        DataError, match=r"^announced=True: practice is what the data do; leave it out, or name a policy$"
+    ):
+        pl.certify(MODEL, COUNTS, WINS, policy="practice", announced=True)
+
+
+@pytest.mark.slow
+def test_a_saved_value_of_practice_is_explained_again(tmp_path):
+    objective = pl.parse_property(WINS, MODEL, unit="wins")
+    certificate = pl.certify(MODEL, COUNTS, objective, policy="practice")
+    certificate.save(tmp_path / "result", model=MODEL, counts=COUNTS)
+    again, _ = pl.explain_result(tmp_path / "result", parts=["policy"])
+    assert (again.lower, again.upper, again.unit) == (certificate.lower, certificate.upper, "wins")
+    assert json.loads((tmp_path / "result" / "certificate.json").read_text())["options"]["practice"]
+
+
+@pytest.mark.slow
+def test_in_a_table_bets_are_placed_on_practice_without_anybodys_word():
+    """Bounds on it are no wider than those of the same policy as one of several that bets are placed on."""
+    found = pl.certify(MODEL, COUNTS, WINS, policy="practice", confidence_set="table")
+    (said,) = (
+        text for text in found.assumptions if text.startswith("practice takes each action as often as the first ")
+    )
+    assert "steps of these data do in the same state" in said
+    given = pl.certify(MODEL, COUNTS, WINS, policy=np.array(found.policy.weights), confidence_set="table")
+    assert not found.not_coupled
+    assert found.upper - found.lower <= given.upper - given.lower
