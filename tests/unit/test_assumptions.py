@@ -19,14 +19,13 @@ from shorthand import certify_all, check_model, compare, improve
 from tiers import size
 
 import plumdp as pl
+from plumdp.certifying import pipeline
 from plumdp.certifying.difference import Difference
-from plumdp.certifying.improvement import Improvement
 from plumdp.cli import COMMANDS as ALL_COMMANDS
 from plumdp.cli import certify_many
 from plumdp.data import log_pilots
 from plumdp.learning import assumptions
 from plumdp.reporting.explain_result import explain_result
-from plumdp.result.show import Page
 
 GOAL, COST, STEPS = 'Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ F x>0 ]', 'quantile(B, Pmax>=0.1 [ F<=B "goal" ])'
 CHEAP = 'R{"cost"}<=3 [ F x>0 ]'
@@ -320,7 +319,7 @@ def differences_print_none(monkeypatch):
 
 
 def practice_is_not_said_to_be_an_estimate(monkeypatch):
-    monkeypatch.setattr(Improvement, "page", lambda self: Page(self.sentence, facts=self.certificate.premises()))
+    monkeypatch.setattr(pipeline, "about_practice", lambda question, counts, policy: ())
 
 
 def runs_need_not_be_alike(monkeypatch):

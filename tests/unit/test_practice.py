@@ -9,6 +9,7 @@ from arms import WINS, chances, row_of_arms
 import plumdp as pl
 from plumdp.base.errors import DataError
 from plumdp.data.practice import practice_of
+from plumdp.reporting.explain_result import explain_result
 
 MODEL = row_of_arms(3)
 COUNTS = pl.simulate(MODEL, chances(3, b0=0.8, a1=0.45), 300, rng=1, max_steps=4)
@@ -51,7 +52,7 @@ def test_a_saved_value_of_practice_is_explained_again(tmp_path):
     objective = pl.parse_property(WINS, MODEL, unit="wins")
     certificate = pl.certify(MODEL, COUNTS, objective, policy="practice")
     certificate.save(tmp_path / "result", model=MODEL, counts=COUNTS)
-    again, _ = pl.explain_result(tmp_path / "result", parts=["policy"])
+    again, _ = explain_result(tmp_path / "result", parts=["policy"])
     assert (again.lower, again.upper, again.unit) == (certificate.lower, certificate.upper, "wins")
     assert json.loads((tmp_path / "result" / "certificate.json").read_text())["options"]["practice"]
 

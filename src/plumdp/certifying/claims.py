@@ -104,7 +104,7 @@ def make_certificate(
         misfit=learned.misfit,
         budget=learned.budget.parts(),
         left_out=left_out,
-        unit=objective.unit,
+        unit=getattr(objective, "unit", ""),  # probabilities have none
         not_in_likelihood=_not_in_likelihood(learned),
         options={
             **learned.options,

@@ -14,10 +14,9 @@ from plumdp.cli.outputs import require_output, write_results
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import EXIT_CODES, Result, exit_code, print_comparison, print_json, print_results, with_command
 from plumdp.cli.sources import load_policy
-from plumdp.learning.learned import Learned
-from plumdp.model.question import ask
 
 if TYPE_CHECKING:
+    from plumdp.learning.learned import Learned
     from plumdp.model.language.threshold import Threshold
     from plumdp.model.objectives import Objective
     from plumdp.model.policy import Policy
@@ -88,6 +87,7 @@ def certified(given: Options) -> tuple[Learned, list[Result]]:
     from plumdp.certifying.pipeline import announcing
     from plumdp.model.objectives import digest
     from plumdp.model.policy import memory_of
+    from plumdp.model.question import ask
 
     read, questions = load_questions(given)
     table = None if given.policy is None else load_policy(given.policy, read)

@@ -6,6 +6,7 @@ Each prints and saves what is certified, and returns the exit code.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import plumdp
 from plumdp.base.errors import DataError
@@ -24,8 +25,9 @@ from plumdp.cli.results import (
     worst_code,
 )
 from plumdp.cli.sources import load_policy, policy_names
-from plumdp.learning.learned import Learned
-from plumdp.model.question import ask
+
+if TYPE_CHECKING:
+    from plumdp.learning.learned import Learned
 
 _CONTRADICTED, _UNKNOWN = EXIT_CODES[Status.CONTRADICTED], EXIT_CODES[Status.VACUOUS]
 
@@ -34,6 +36,7 @@ def difference(given: Options) -> int:
     """Bound the difference of two policies for each objective."""
     from plumdp.certifying.pipeline import comparing
     from plumdp.model.policy import memory_of
+    from plumdp.model.question import ask
 
     texts = str(given.policy), str(given.against)
     read, objectives = load_objectives(given)

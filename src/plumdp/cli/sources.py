@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 import plumdp
 from plumdp.base.errors import DataError, ModelError
-from plumdp.model.parametric import ParametricMDP
 
 if TYPE_CHECKING:
     from plumdp.case_studies import CaseStudy
+    from plumdp.model.parametric import ParametricMDP
 
 _PROPERTY_FILES = (".props", ".pctl", ".prctl")
 
@@ -38,6 +38,7 @@ def complete_model(incomplete: str) -> list[str]:
 def load_source(model: str, constants: Mapping[str, str]) -> tuple[ParametricMDP, list[str]]:
     """Return a model, and the properties that come with it."""
     from plumdp.case_studies import case_study_names, is_case_study
+    from plumdp.model.parametric import ParametricMDP
 
     file, _, name = model.rpartition(":") if ".py:" in model else (model, "", "")
     if file.endswith(".py"):
@@ -207,6 +208,7 @@ def _from_python(file: Path, name: str, constants: Mapping[str, str]) -> Paramet
 
 def _is_model(value: object) -> TypeGuard[ParametricMDP | CaseStudy]:
     from plumdp.case_studies import CaseStudy
+    from plumdp.model.parametric import ParametricMDP
 
     return isinstance(value, ParametricMDP | CaseStudy)
 

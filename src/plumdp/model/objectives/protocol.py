@@ -61,10 +61,6 @@ class Objective(Protocol):
         """The property that the objective was read from, or nothing."""
 
     @property
-    def unit(self) -> str:
-        """What the value is counted in, or nothing; probabilities have no unit."""
-
-    @property
     def target(self) -> BoolArray | None:
         """The states (n_states) that runs are to reach, or None if there are none."""
 

@@ -59,11 +59,6 @@ class Reach:
         return one_line(self, self.direction, f"{int(self.target.sum()):,} target states", window, negated, self.text)
 
     @property
-    def unit(self) -> str:
-        """Nothing: a probability has no unit."""
-        return ""
-
-    @property
     def is_discounted(self) -> bool:
         """Whether later steps count less, which they never do for a probability."""
         return False
