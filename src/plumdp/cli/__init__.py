@@ -68,12 +68,15 @@ class _Group(TyperGroup):
 
 
 def load(name: str) -> Any:
-    """Return a sub-command, imported, with its parameters."""
+    """Return a sub-command with its parameters, whose module is imported when it is run."""
     from plumdp.cli.parameters import make_command
 
     about = COMMANDS[name]
-    function = getattr(import_module(f"plumdp.cli.{about.module}"), name.replace("-", "_"))
-    return make_command(name, about, function)
+
+    def run(given: Any) -> Any:
+        return getattr(import_module(f"plumdp.cli.{about.module}"), name.replace("-", "_"))(given)
+
+    return make_command(name, about, run)
 
 
 app = typer.Typer(

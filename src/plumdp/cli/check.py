@@ -20,11 +20,11 @@ from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import EXIT_CODES, grid, print_json, print_table, prose, standard_output
 from plumdp.cli.sources import chosen_properties
 from plumdp.data.whole_runs import WholeRuns
+from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import cut
 
 if TYPE_CHECKING:
     from plumdp.explaining.check import ModelCheck
-    from plumdp.model.parametric import ParametricMDP
 
 _SHOWN = 10  # residuals in the table
 _NARROW = 80  # columns: on a narrower screen there are sentences instead of the table

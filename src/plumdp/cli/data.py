@@ -15,9 +15,9 @@ from plumdp.cli.outputs import require_new
 from plumdp.cli.progress import progress_bar
 from plumdp.cli.results import EXIT_CODES, print_json
 from plumdp.cli.sources import load_policy
+from plumdp.model.parametric import ParametricMDP
 
 if TYPE_CHECKING:
-    from plumdp.model.parametric import ParametricMDP
     from plumdp.model.policy import Policy
 
 _MOST_LENGTHS = 8  # at which bets are placed, that are printed

@@ -17,10 +17,10 @@ from plumdp.cli.options import OPTIONS, Options
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.sources import chosen_properties, load_source, read_properties
 from plumdp.cli.texts import ranges
-from plumdp.exchange.read_intervals import IntervalModel
 
 if TYPE_CHECKING:
     from plumdp.data.raw_logs import RawLog
+    from plumdp.exchange.read_intervals import IntervalModel
     from plumdp.learning.learned import Learned
     from plumdp.model.language.threshold import Threshold
     from plumdp.model.objectives import Objective

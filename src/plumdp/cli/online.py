@@ -16,12 +16,12 @@ from plumdp.cli.inputs import load_objective
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import is_model_file, require_new, require_output, witness_of, write_policy_file
 from plumdp.cli.results import EXIT_CODES, grid, prose, standard_output, with_command
+from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of
 from plumdp.online.loop import OnlineRecord
 
 if TYPE_CHECKING:
     from plumdp.model.objectives import Objective
-    from plumdp.model.parametric import ParametricMDP
 
 NOT_REACHED = EXIT_CODES[Status.VACUOUS]
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import plumdp
 from plumdp.base.errors import DataError
 from plumdp.cli.options import Options
 from plumdp.exchange.policy_files import write_values
 from plumdp.exchange.read_intervals import IntervalModel
+from plumdp.learning.learned import Learned
 from plumdp.model.text import number_of
-
-if TYPE_CHECKING:
-    from plumdp.learning.learned import Learned
 
 
 def is_model_file(path: Path | None) -> bool:

@@ -17,10 +17,10 @@ from plumdp.cli.inputs import learn, load_objective, require_data
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_new
 from plumdp.cli.results import EXIT_CODES
+from plumdp.model.graph import Graph
 from plumdp.reporting.explain_result import explain_result
 
 if TYPE_CHECKING:
-    from plumdp.model.graph import Graph
     from plumdp.result.findings import Findings
 
 _OF_REGION = ("ladder", "region", "expressions", "advice")
