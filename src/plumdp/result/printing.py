@@ -169,6 +169,6 @@ def approximately(interval: tuple[float, float]) -> str:
     """
     low, high = interval
     width = high - low
-    places = 2 - floor(log10(width)) if width > 0 else 6
+    places = 1 - floor(log10(width)) if width > 0 else 6
     ends = [f"{round(end, places):.{max(places, 0)}f}" for end in interval]
     return f"{' to '.join(ends)} by the usual normal approximation, which nothing proves"
