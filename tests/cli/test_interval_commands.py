@@ -129,7 +129,7 @@ SOLVE_MISUSES = {
     ),
     "ending": (
         ["robot.tra", "-p", GOAL, "-o", "policy.xml"],
-        "policy.xml: policies are written to files that end in .csv, .txt, .json, .py, .rules, .umb",
+        "policy.xml: policies are written to files that end in .csv, .txt, .json, .py, .rules, .c, .st, .umb",
     ),
     "width": (["robot.tra", "-p", GOAL, "--width", "0"], "--width 0: give a number above 0"),
     "constant": (

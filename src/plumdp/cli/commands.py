@@ -120,7 +120,7 @@ COMMANDS = {
             "model": "An interval model: .umb, .tra, .drn, or a PRISM file with intervals such as [0.5,0.8]. With "
             "--at, any other model or case study.",
             "width": "How close the bounds must be; default: 1e-6.",
-            "output": "A file for the policy (.csv, .json, .txt, .py, .rules), or for the model (.umb, .tra, .drn).",
+            "output": "A file: the policy (.csv, .json, .txt, .py, .rules, .c, .st) or the model (.umb, .tra, .drn).",
             "values": "Bounds on the value of each state: .csv, or the archive of --output.",
         },
     ),
@@ -129,7 +129,7 @@ COMMANDS = {
         "Write the policy of a result for other tools.",
         "plumdp export result -o policy.py",
         "The policy is that of the certificate, in every state. No data are needed.",
-        {"output": "A file for the policy: .csv, .txt (PRISM), .py (a function) or .rules (text)."},
+        {"output": "A file for the policy: .csv, .txt (PRISM), .py, .c or .st (a function) or .rules (text)."},
     ),
     "audit": Command(
         "audit", {"result": "RESULT", "data": "[RUNS...]"},
@@ -171,7 +171,7 @@ COMMANDS = {
             "at": _AT, "runs": "The most runs that are made; default: 10000.",
             "width": "Stop once the bounds are this close; the claim stays valid.",
             "output": "A folder for a certificate of the policy at the end, which read_result opens; or a file for the "
-            "policy: .csv, .json, .txt, .py or .rules.",
+            "policy: .csv, .json, .txt, .py, .rules, .c or .st.",
         },
     ),
     "plot": Command(

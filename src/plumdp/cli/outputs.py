@@ -126,7 +126,7 @@ def write_policy(policy: plumdp.PolicyTable, file: Path) -> list[str]:
     if is_archive and (file.suffix.lower() != ".umb" or policy.graph.memory is not None):
         return []
     plumdp.exchange.write_policy(policy, file)
-    is_tree = file.suffix.lower() in (".py", ".rules")
+    is_tree = file.suffix.lower() in (".py", ".rules", ".c", ".st")
     size = f", {policy.tree.size}, checked in every state" if is_tree else ""
     return [f"{file}: policy, {number_of(len(policy), 'state')}{size}"]
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError
+from plumdp.exchange.controllers import c_code, structured_text
 from plumdp.exchange.write_tra import text_column
 from plumdp.exchange.write_umb import annotate_umb
 from plumdp.model.graph import FloatArray, Graph
@@ -26,7 +27,8 @@ def write_policy(policy: PolicyTable, path: str | Path) -> None:
     ``.csv`` is a table with state variables and action, ``.txt`` PRISM's list of actions (``(0,1):north`` for each
     state), and ``.json`` a scheduler as Storm writes it. To a ``.umb`` archive that holds the model, the probabilities
     of its choices are added as the annotation ``policy``. A function in ``.py`` and rules in ``.rules`` are for
-    running and reading the policy elsewhere (``PolicyTable.to_python`` and ``to_rules``).
+    running and reading the policy elsewhere (``PolicyTable.to_python`` and ``to_rules``), one in C (``.c``) or in
+    structured text (``.st``, IEC 61131-3) for controllers.
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study
@@ -110,6 +112,8 @@ POLICY_WRITERS: Mapping[str, Callable[[PolicyTable, Path], None]] = {
     ".json": _write_scheduler,
     ".py": lambda policy, path: _write_text(path, policy.to_python()),
     ".rules": lambda policy, path: _write_text(path, policy.to_rules()),
+    ".c": lambda policy, path: _write_text(path, c_code(policy)),
+    ".st": lambda policy, path: _write_text(path, structured_text(policy)),
     ".umb": _write_annotation,
 }
 

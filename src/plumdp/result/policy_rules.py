@@ -160,7 +160,7 @@ def python_of(graph: Graph, tree: DecisionTree, remembered: DecisionTree | None 
     ranges = [_range(name, values) for name, values in zip(names, graph.states.values(), strict=True)]
     shown = ", ".join(f"{name}={{{name}!r}}" for name in names)
     code = [
-        f'"""{_label(graph, tree)}."""',
+        f'"""{described(graph, tree)}."""',
         "",
         "",
         f"def policy({', '.join(names)}):",
@@ -203,10 +203,11 @@ def _running(graph: Graph, names: list[str], remembered: DecisionTree) -> list[s
 
 def rules_of(graph: Graph, tree: DecisionTree) -> str:
     """Return a tree as rules in plain text, with its size first."""
-    return "\n".join([f"# {_label(graph, tree)}.", *tree.lines([*graph.states], is_code=False)]) + "\n"
+    return "\n".join([f"# {described(graph, tree)}.", *tree.lines([*graph.states], is_code=False)]) + "\n"
 
 
-def _label(graph: Graph, tree: DecisionTree) -> str:
+def described(graph: Graph, tree: DecisionTree) -> str:
+    """Return where a policy comes from and how large its tree is, for the head of a file."""
     return (
         f"A policy written by plumdp {__version__}: {tree.size}, the same as its table in all "
         f"{number_of(graph.n_states, 'state')}"
