@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option, require_kind
+from plumdp.base.frames import as_pandas, as_polars
 from plumdp.base.vocabulary import Sampling as Sampling
 from plumdp.data.report import IngestionReport
 from plumdp.data.same_files import DataPart, first_of, new_parts, refuse_same_parts
@@ -237,6 +238,18 @@ class TransitionCounts:
             raise DataError("the parts of data over time are parts of the counts, so none of theirs can be larger")
         if not self.parts:
             object.__setattr__(self, "parts", new_parts(self.total))
+
+    def columns(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return the transitions that were seen as columns: state, action, next state, and how often, ``n``."""
+        graph, seen = self.graph, np.flatnonzero(self.counts)
+        choice = graph.choice_of_transition()[seen]
+        state, names = graph.state_of_choice()[choice], np.array(graph.action_names, dtype=object)
+        before = {name: values[state] for name, values in graph.states.items()}
+        after = {f"next_{name}": values[graph.successor[seen]] for name, values in graph.states.items()}
+        return {**before, "action": names[graph.action[choice]], **after, "n": self.counts[seen]}
+
+    to_pandas = as_pandas
+    to_polars = as_polars
 
     @property
     def total(self) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, require_kind, require_path
+from plumdp.base.frames import as_pandas, as_polars
 from plumdp.data.observing import Observe, Places
 from plumdp.model.graph import FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.named_policy import policy_by_name
@@ -187,6 +188,9 @@ class PolicyTable:
             action_column(graph): names[graph.action[taken]],
             share_column(graph): self.weights[taken],
         }
+
+    to_pandas = as_pandas
+    to_polars = as_polars
 
     def listed(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return the columns without states in which a table from a log knows no action."""
