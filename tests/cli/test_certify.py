@@ -403,9 +403,7 @@ def test_all_properties_of_a_model_file_are_those_beside_it(tmp_path):
     arguments = [str(model_file), str(data), "-p", "all", "--json"]
     for options in (arguments, arguments[:2]):
         refused = RUNNER.invoke(app, ["certify", *options])
-        assert str(refused.exception) == (
-            f"{model_file}: no property comes with the model; say with --property what is asked"
-        )
+        assert str(refused.exception) == (f"{model_file}: no property comes with the model; give one with --property")
     texts = ['Pmax=? [ F "six" ]', 'R{"flips"}min=? [ F s=7 ]']
     (tmp_path / "die.props").write_text("// two questions\n" + "\n".join(texts))
     for relaxations, n_each in (([], 1), (ALL, 5)):

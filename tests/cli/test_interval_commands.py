@@ -122,7 +122,7 @@ def test_nothing_is_cut_on_a_narrow_screen(run, monkeypatch):
 
 SOLVE_MISUSES = {
     "file": (["nothing.tra"], "nothing.tra: there is no such file, and no case study of this name (try betting:50)"),
-    "property": (["robot.tra"], "robot.tra: no property comes with the model; say with --property what is asked"),
+    "property": (["robot.tra"], "robot.tra: no property comes with the model; give one with --property"),
     "both": (
         ["robot.tra", "-p", GOAL, "--nature", "optimistic"],
         f"--nature optimistic: the property {GOAL} says robust; leave out --nature, or change the property",

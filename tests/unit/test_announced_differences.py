@@ -66,7 +66,7 @@ def test_the_result_says_that_policies_were_chosen_before_and_is_not_learned_aga
     certificate = pl.conclude(learned, ASKED)
     assert GIVEN in certificate.assumptions
     assert GIVEN not in pl.certify(MODEL, counts, ASKED).assumptions
-    with pytest.raises(pl.DataError, match="what was asked has no text, so that it cannot be learned again"):
+    with pytest.raises(pl.DataError, match="the question has no text, so that it cannot be learned again"):
         learn_again(MODEL, counts, certificate)
 
 

@@ -145,15 +145,15 @@ FIRST = (
 )
 NEEDED = {  # sentence → when a claim needs it: where all these words hold, and none after a minus
     "the model has every transition that can happen, and where a step leads .*": "-test -elsewhere",
-    "where a step leads depends on state and action alone, .*": "elsewhere -test",
+    "where a step leads depends only on the state and the action, .*": "elsewhere -test",
     'the reward "cost" of a step in a state that the table does not have lies between 0 and 4': "elsewhere paid",
     "the successors of each row in the table come from data that are not among these; .*": "elsewhere",
     "the model is correct for some values of its parameters": "-table -misfit -test -contradicted",
     "the model is correct for .*, up to 0.01 for each state and action .*": "misfit -test",
-    "rows that were given one name have the same probabilities, .*": "table -test",
-    "the model, with its parameters, .* all other options were chosen before these data were looked at": "",
-    "you fixed the amount of data before you looked at any; .*": "planned",
-    "you fixed the number of samples of each state and action before you looked at any": "fixed bets",
+    "rows with the same name have the same probabilities, .*": "table -test",
+    "the model .with parameters, .* all other options were chosen before looking at these data": "",
+    "you fixed the amount of data before looking at any; .*": "planned",
+    "you fixed the number of samples of each state and action before looking at any": "fixed bets",
     FIRST: "bets -open",
     ".*; the runs are independent, all under one policy, and were numbered without looking at how they .*": "alike",
     ".*; both parts were planned before either was looked at, and neither depends on the other": "both",
@@ -166,20 +166,20 @@ NEEDED = {  # sentence → when a claim needs it: where all these words hold, an
     ".*; you expected 300 runs, or rows, before there were any": "expected",
     "the objectives were chosen before the data were looked at": "placed -unasked",
     "p is the same in the other study .*, and it was chosen without looking at these data": "evidence",
-    "the mean reward of a step is that of its state and action, .*": "rewards",
+    "the mean reward of a step depends only on its state and action, .*": "rewards",
     r"every value of cost lies in \[0, 4\], also those that were not seen": "rewards",
     "no step is in the data twice, .*": "given",
-    "whoever chose the actions .* would lead than the state says .*": "given -rewards",
-    "whoever chose the actions .* would lead, or about its reward, than the state says .*": "given rewards",
-    r"which steps are in the data .* led: none is missing because of its outcome( \(.*)?": "given -rewards",
-    "which steps are in the data .* led, nor on their rewards: .* its outcome or its reward": "given rewards",
-    r"which steps .* \(10 of 300 runs end before the outcome of their last action\)": "cut",
+    "actions were chosen .* about the outcome of a step than the state tells .*": "given -rewards",
+    "actions were chosen .* about the outcome of a step or its reward than the state tells .*": "given rewards",
+    r"no step is missing because of its outcome( \(.*)?": "given -rewards",
+    "no step is missing because of its outcome or its reward": "given rewards",
+    r"no step is missing .* \(10 of 300 runs end before the outcome of their last action\)": "cut",
     "that 201 of 300 runs end before .* has nothing to do with that outcome .*": "said",
     r"rows of the log with the same run, step and values are copies of one row \(9 rows were left out\)": "copies",
     "the rows of each run follow one another in the order of column step, .*": "times",
     "actions are numbered in the order of the model: .*": "numbers",
-    r"whether a row .* does not depend on where steps led \(5 rows were left out\)": "unreadable -rewards",
-    r"whether a row .* led, nor on its reward \(5 rows were left out\)": "unreadable rewards",
+    r"whether a row .* does not depend on the outcome of a step \(5 rows were left out\)": "unreadable -rewards",
+    r"whether a row .* the outcome of a step or its reward \(5 rows were left out\)": "unreadable rewards",
     "practice takes each action as often as .*; what is done today may be another policy, .*": "practice",
 }
 
@@ -390,7 +390,9 @@ def test_audits_say_what_they_rest_on(tmp_path):
     made = pd.DataFrame(
         pl.data.record(MODEL, {"p": 0.6, "q": 0.5}, 50, rng=2, max_steps=1, policy=found.policy).columns("trajectories")
     )
-    once = "the runs were made after the policy was fixed, each is there once, none is left out because of how it went"
+    once = (
+        "the runs were made after the policy was fixed; each is there once, and none is missing because of how it went"
+    )
     stays = "a run stays in a state that the model says cannot be left"
     late = "no step is missing at the start of 50 runs, whose first row is not step 0 or 1 (but 3, for one)"
     for runs, said in ((made, [once, stays]), (made.assign(step=made.step + 3), [once, late, stays])):

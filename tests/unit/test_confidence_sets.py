@@ -94,7 +94,7 @@ def test_a_set_without_intervals_has_no_interval_wise_relaxation():
     learned = learn(model, counts, confidence_set="ellipsoid")
     assert relaxations_of(learned.model, learned.bounds) == ("parameter", "expression", "rectangular", "coupled")
     message = (
-        r"^self-normalised least squares: such a set has no intervals of its own; choose another relaxation, such as "
+        r"^self-normalised least squares: this set has no intervals of its own; choose another relaxation, such as "
         r"'expression'$"
     )
     with pytest.raises(pl.DataError, match=message):

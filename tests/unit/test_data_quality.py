@@ -116,7 +116,7 @@ def test_rows_that_cannot_be_read_are_counted_and_what_leaving_them_out_assumes_
     assert certificate.status == "certified"
     assert certificate.data_quality.unreadable == 1
     assert certificate.assumptions[-1] == (
-        "whether a row of the log can be read does not depend on where steps led (1 row was left out)"
+        "whether a row of the log is readable does not depend on the outcome of a step (1 row was left out)"
     )
     assert ("data", "51 rows of transitions: 50 matched, 1 rejected") in certificate.facts()
 
@@ -169,9 +169,9 @@ def test_a_log_as_it_is_read_gives_a_certificate_for_those_who_look_and_stop():
 
 # which steps are in the data
 
-COMPLETE = "which steps are in the data does not depend on where they led: none is missing because of its outcome"
+COMPLETE = "no step is missing because of its outcome"
 UNCONFOUNDED = (
-    "whoever chose the actions in the data knew no more about where a step would lead than the state says (no "
+    "actions were chosen without knowing more about the outcome of a step than the state tells (no unmeasured "
     "confounding)"
 )
 SIMULATED = {

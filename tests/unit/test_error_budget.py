@@ -439,9 +439,9 @@ def test_learning_while_acting_spends_what_the_budget_says_at_all_updates(spent,
 def test_a_certificate_tells_on_request_what_its_error_is_spent_on(studies, tmp_path):
     model, (objective, *_), truth, steps = studies["plain"]
     certificate = pl.certify(model, pl.simulate(model, truth, 400, rng=1, max_steps=steps), objective)
-    assert dict(certificate.budget)["half-spaces across what is asked"] == Fraction(4, 5)
+    assert dict(certificate.budget)["half-spaces across the objectives"] == Fraction(4, 5)
     (told,) = certificate.page().folded
-    assert told.facts[0] == ("half-spaces across what is asked", "80 %")
+    assert told.facts[0] == ("half-spaces across the objectives", "80 %")
     assert len(told.facts) == len(certificate.budget)
     assert told.headline == "what the error of 0.1 % is spent on"
     assert "<td" in certificate._repr_html_().partition(told.headline)[2]

@@ -74,7 +74,7 @@ def test_a_mission_is_certified_with_what_is_left_to_be_done_as_a_column(certifi
     action = certificate.policy.action
     assert [action(x=x, mission='F ("tool" & (F "site"))') for x in (1, 2)] == ["left", "left"]
     assert [action(x=x, mission='F "site"') for x in (0, 1, 2)] == ["right"] * 3
-    assert "remembers what it has done" in certificate.remark
+    assert "has memory: its action" in certificate.remark
     assert "(column mission)" in certificate.remark
 
 
@@ -201,7 +201,7 @@ def test_missions_are_refused_by_name_where_there_is_no_memory(walk, counts, cer
     assert repr(mission) == f"Mission(max, {BOTH})"
     with pytest.raises(pl.ModelError, match="a mission is not asked of a model that has memory already"):
         ask("Pmax=? [ F (x=0 & F x=4) ]", ask(FUEL, walk).model)
-    with pytest.raises(pl.DataError, match="remembers more than steps"):
+    with pytest.raises(pl.DataError, match="uses memory that runs do not record"):
         audit(certificate, walk, counts)
 
 

@@ -279,7 +279,7 @@ class TestWhatFollows:
 
     def test_the_certificate_of_a_table_says_what_it_rests_on(self):
         said = str(pl.certify(mixed(), data(), REACH, confidence_set="table"))
-        assert "rows with the same expressions, or with one name, have the same probabilities" in said
+        assert "rows with the same expressions or the same name have the same probabilities" in said
         assert "the parameters lie in their space" in said
 
     @pytest.mark.parametrize("kind", BOTH)

@@ -22,18 +22,18 @@ from plumdp.region.conflict import Conflict
 p, q = pl.parameters("p", "q")
 RELAXATIONS = ["interval", "parameter", "expression", "rectangular", "coupled"]
 STRUCTURE = (
-    "the model has every transition that can happen, and where a step leads depends on state and action alone, in the "
-    "data as where the policy is run"
+    "the model has every transition that can happen, and where a step leads depends only on the state and the "
+    "action, in the data and where the policy is used"
 )
 TIED = "the model is correct for some values of its parameters"
 CHOSEN = (
-    "the model, with its parameters, ties and bins, the confidence and all other options were chosen before these data "
-    "were looked at"
+    "the model (with parameters, ties and bins), the confidence and all other options were chosen before looking at "
+    "these data"
 )
-ONCE = "no step is in the data twice, such as in two files that overlap or under the name of another run"
-COMPLETE = "which steps are in the data does not depend on where they led: none is missing because of its outcome"
+ONCE = "no step is in the data twice, for instance in two overlapping files or under another run's name"
+COMPLETE = "no step is missing because of its outcome"
 UNCONFOUNDED = (
-    "whoever chose the actions in the data knew no more about where a step would lead than the state says (no "
+    "actions were chosen without knowing more about the outcome of a step than the state tells (no unmeasured "
     "confounding)"
 )
 
@@ -171,7 +171,7 @@ def test_two_rows_with_one_expression_and_clashing_frequencies_are_pooled_and_on
         (
             "independent",
             "finite-sample, fixed N",
-            "you fixed the number of samples of each state and action before you looked at any",
+            "you fixed the number of samples of each state and action before looking at any",
         ),
         ("trajectories", "finite-sample, anytime", None),
         ("adaptive", "finite-sample, anytime", None),

@@ -343,7 +343,7 @@ def test_a_certificate_of_a_new_objective_is_explained_saved_and_reported(prize,
     pl.write_report(*explain_result(tmp_path / "result"), tmp_path / "report.html")
     page = unescape((tmp_path / "report.html").read_text(encoding="utf-8")).replace("\N{NO-BREAK SPACE}", " ")
     assert found.headline in page
-    with pytest.raises(pl.DataError, match="what was asked has no text, so that it cannot be learned again from model"):
+    with pytest.raises(pl.DataError, match="the question has no text, so that it cannot be learned again from model"):
         explain(study.model, counts, found)
 
 

@@ -50,9 +50,9 @@ def model():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('Pmax=? [ (!"c") U ("a" & F "b") ]', "the system does what is asked: (not “c”) U (“a” and F “b”)"),
-        ('Pmax=? [ !(F "a") ]', "the system does what is asked: not (F “a”)"),
-        ('Pmin=? [ "a" W "b" ]', "the system does what is asked: “a” W “b”"),
+        ('Pmax=? [ (!"c") U ("a" & F "b") ]', "the system satisfies: (not “c”) U (“a” and F “b”)"),
+        ('Pmax=? [ !(F "a") ]', "the system satisfies: not (F “a”)"),
+        ('Pmin=? [ "a" W "b" ]', "the system satisfies: “a” W “b”"),
         ('Pmax=? [ F{"fuel"}<=20 "goal" ]', "the system ever reaches “goal”, with at most 20 “fuel”"),
         ('Pmax=? [ G{"fuel"}<2*N x=1 ]', "the system always stays in a state with x = 1, with less than 2 * N “fuel”"),
     ],
@@ -66,14 +66,14 @@ def test_missions_and_budgets_have_words(text, words):
     [
         (
             'Pmax=? [ LTLf{"c"} G "a" ]',
-            "the probability that the system reaches “c”, and up to there does what is asked: G “a”",
+            "the probability that the system reaches “c”, and until then satisfies: G “a”",
         ),
-        ('Pmax=? [ G F "a" ]', "the probability that the system does what is asked: G F “a”"),
+        ('Pmax=? [ G F "a" ]', "the probability that the system satisfies: G F “a”"),
         (
             'R{"cost"}min=? [ F ("a" & F "b") ]',
-            "the expected “cost” until the system has done what is asked: F (“a” and F “b”)",
+            "the expected “cost” until the system has satisfied: F (“a” and F “b”)",
         ),
-        ('R{"cost"}min=? [ "a" U "b" ]', "the expected “cost” until the system has done what is asked: “a” U “b”"),
+        ('R{"cost"}min=? [ "a" U "b" ]', "the expected “cost” until the system has satisfied: “a” U “b”"),
         ('R{"cost"}max=? [ I=10 ]', "the expected “cost” of the state after 10 steps"),
     ],
 )

@@ -9,7 +9,7 @@ Whatever these events have to do with one another, the probability of their unio
 
 So two facts carry the confidence. The shares sum to at most one: no ``ErrorBudget`` exists of which that is not true.
 And every share is fixed before the data that its part looks at, by the model, by what is known of the order of the data
-and by what is asked, never by what was seen.
+and by the objectives, never by the data.
 
 There are two cases. If the model is right, a certificate is wrong only if a part fails that holds the true point or
 tests the model: their shares are added up. If the model is wrong, a certificate that assumes it claims nothing, and one
@@ -46,7 +46,7 @@ class Share(NamedTuple):
 class ErrorBudget:
     """The shares of the error that the parts of a certificate may spend.
 
-    >>> half_spaces = Share("half_spaces", Fraction(4, 5), "half-spaces across what is asked")
+    >>> half_spaces = Share("half_spaces", Fraction(4, 5), "half-spaces across the objectives")
     >>> tests = Share("tests", Fraction(1, 10), "tests of the model")
     >>> budget = ErrorBudget((half_spaces,), (tests,))
     >>> budget["half_spaces"], budget.total, budget.error_of("tests", 0.01)

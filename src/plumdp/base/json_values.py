@@ -44,7 +44,7 @@ def json_value(value: Any) -> Any:
 
 
 def python_value(value: Any) -> Any:
-    """Return a value that was read from JSON with infinite numbers in place of these texts.
+    """Return a value that was read from JSON with infinite numbers instead of these texts.
 
     >>> python_value({"bounds": [0.5, "infinity"]})
     {'bounds': [0.5, inf]}

@@ -29,7 +29,7 @@ class Place(Protocol):
     """Where a line of text is shown."""
 
     def show(self, text: str) -> None:
-        """Show a text in place of the one before."""
+        """Show a text instead of the one before."""
 
     def clear(self) -> None:
         """Take the text away."""
@@ -42,7 +42,7 @@ class StatusLine:
         self.stream, self.is_shown, self.last = stream, False, 0.0
 
     def show(self, text: str) -> None:
-        """Write a text in place of the one before, cut to the width of the terminal."""
+        """Write a text instead of the one before, cut to the width of the terminal."""
         widest = shutil.get_terminal_size().columns - 1
         self._write(f"{_CLEAR}{text if len(text) <= widest else text[: widest - 1] + '…'}")
         self.is_shown, self.last = True, monotonic()
@@ -65,7 +65,7 @@ class Output:
         self._handle: Any = None
 
     def show(self, text: str) -> None:
-        """Show a text in place of the one before."""
+        """Show a text instead of the one before."""
         self._display(f"<small>{escape(text)}</small>")
 
     def clear(self) -> None:

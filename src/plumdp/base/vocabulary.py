@@ -39,7 +39,7 @@ Dialect: TypeAlias = Literal["bigquery", "snowflake", "spark", "trino", "postgre
 
 Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood", "table"]
 """What is drawn around the data: intervals of expressions, L1 balls of rows, an ellipsoid of parameters by least
-squares, the likelihood with half-spaces across what is asked, or, of a table of unknown rows, intervals and bets on
+squares, the likelihood with half-spaces across the objectives, or, of a table of unknown rows, intervals and bets on
 values."""
 
 Relaxation: TypeAlias = Literal["interval", "parameter", "expression", "rectangular", "coupled"]

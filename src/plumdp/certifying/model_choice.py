@@ -119,7 +119,7 @@ def compare_models(
     relaxation, precision, threads, confidence_set, misfit
         As of ``certify``.
     confidence
-        How sure everything must be, jointly: each model has an equal part of the error.
+        Probability that all statements hold simultaneously; each model has an equal share of the error.
 
     Examples
     --------

@@ -77,7 +77,7 @@ def certify(
     relaxation
         How the adversary may vary the parameters. By default one point holds for the whole run ("coupled").
     policy
-        Value this policy in place of the best one: a ``PolicyTable``, a function of the state that returns the name of
+        Value this policy instead of the best one: a ``PolicyTable``, a function of the state that returns the name of
         an action or probabilities of several, or any other ``Policy``. It may have been made by looking at these data.
         "practice" is what the data do: each action as often as they take it in the same state.
     announced

@@ -150,7 +150,7 @@ def _bisected(
     forever: Decision,
     precision: float,
 ) -> FoundQuantile:
-    """Return the ends, of which that of budgets that are certified is tightened with one point for all states."""
+    """Return both ends; the end of certified budgets is tightened with one point for all states."""
     answers: dict[int, Decision] = {}
 
     def keeps(size: int) -> bool:

@@ -44,14 +44,14 @@ class Weighing:
         self._known: dict[bytes, list[FloatArray]] = {}
 
     def judged(self, policy: npt.NDArray[Any]) -> list[Candidate]:
-        """Return the estimates of a policy's value and bound in each objective, of which larger ones are better."""
+        """Return the estimates of a policy's value and bound in each objective; larger is better."""
         key = policy.tobytes()
         if key not in self._judged:
             self._judged[key] = [judge(policy) for judge in self._judges]
         return self._judged[key]
 
     def values(self, policy: npt.NDArray[Any]) -> FloatArray:
-        """Return the estimated values (n_objectives), of which larger ones are better."""
+        """Return the estimated values (n_objectives); larger is better."""
         return np.array([candidate.value for candidate in self.judged(policy)])
 
     @cached_property

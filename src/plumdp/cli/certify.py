@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def certify(given: Options) -> int:
-    """Certify what is asked of every model of a range, and print and save the results."""
+    """Answer the question for every model of a range; print and save the results."""
     _require_one_thing(given)
     require_output(given)
     for is_asked, answer in (
@@ -54,7 +54,7 @@ def _is_quantile(given: Options) -> bool:
 
 
 def _require_one_thing(given: Options) -> None:
-    """Refuse options of which one would be ignored."""
+    """Refuse options if one of them would be ignored."""
     ways: dict[str, object] = {
         "--willingness": given.willingness,
         "--subject-to": given.subject_to,

@@ -111,11 +111,11 @@ def _compare(given: Options, candidates: Sequence[Options]) -> int:
 
 
 def _one_text(texts: dict[str, str]) -> str:
-    """Return what is asked of all models, if it is the same."""
+    """Return the question to all models, if it is the same."""
     distinct = dict.fromkeys(texts.values())
     if len(distinct) > 1:
         raise ModelError(
-            f"the models come with different properties; say with --property what is asked: {'; '.join(distinct)}"
+            f"the models come with different properties; choose one with --property: {'; '.join(distinct)}"
         )
     return next(iter(distinct))
 

@@ -193,7 +193,7 @@ COMMANDS = {
     ),
 }  # fmt: skip
 
-REMOVED = {  # what to type in place of commands that there were
+REMOVED = {  # what to type instead of commands that there were
     "compare": "plumdp certify MODEL DATA... --relaxation all",
     "compare-models": "plumdp check-model MODEL... DATA...",
     "counts-sql": "plumdp count MODEL TABLE --sql DIALECT",

@@ -74,13 +74,13 @@ def load_interval_model(given: Options) -> tuple[IntervalModel, list[str]]:
 
 
 def load_texts(given: Options) -> tuple[ParametricMDP, list[str]]:
-    """Return the model, and what is asked of it as texts: those given, its only property, or all that come with it."""
+    """Return the model, and the questions as texts: those given, its only property, or all that come with it."""
     read, properties = load_model(given)
     asks_all = [*given.property] == ["all"]
     if given.property and not asks_all:
         return read, chosen_properties(given.model, given.property, properties)
     if not properties:
-        raise ModelError(f"{given.model}: no property comes with the model; say with --property what is asked")
+        raise ModelError(f"{given.model}: no property comes with the model; give one with --property")
     if not asks_all and len(properties) > 1:
         texts = "; ".join(properties)
         raise ModelError(f"{given.model}: say with --property which of these is asked, or all: {texts}")
@@ -88,7 +88,7 @@ def load_texts(given: Options) -> tuple[ParametricMDP, list[str]]:
 
 
 def load_objectives(given: Options) -> tuple[ParametricMDP, tuple[Objective, ...]]:
-    """Return the model, and what is asked: values, and no thresholds."""
+    """Return the model and the objectives, without thresholds."""
     from plumdp.model.language.property import as_objectives
 
     read, texts = load_texts(given)
@@ -104,12 +104,12 @@ def load_objective(given: Options) -> tuple[ParametricMDP, Objective]:
 
 
 def load_questions(given: Options) -> tuple[ParametricMDP, tuple[Objective | Threshold, ...]]:
-    """Return the model, and what is asked of it, where thresholds such as P>=0.9 may be among the properties."""
+    """Return the model and the questions, where thresholds such as P>=0.9 may be among the properties."""
     from plumdp.model.language.property import as_objectives
     from plumdp.model.language.threshold import Threshold, as_question, is_threshold
 
     read, texts = load_texts(given)
-    as_objectives([text for text in texts if not is_threshold(text)], read)  # refuses what is asked twice
+    as_objectives([text for text in texts if not is_threshold(text)], read)  # refuses questions that are asked twice
     asked = (as_question(text, read) for text in texts)
     return read, tuple(
         replace(each, objective=_in_unit(given, each.objective))
@@ -120,14 +120,14 @@ def load_questions(given: Options) -> tuple[ParametricMDP, tuple[Objective | Thr
 
 
 def _in_unit(given: Options, objective: Objective) -> Objective:
-    """Return what is asked in the unit that is given, unless it is a probability."""
+    """Return the objective in the given unit, unless it is a probability."""
     from plumdp.model.language.property import in_unit
 
     return objective if objective.cap == 1 else in_unit(objective, given.unit)
 
 
 def objective_of(question: Objective | Threshold) -> Objective:
-    """Return what is asked, or whose value is compared with a threshold."""
+    """Return the objective, or the one whose value is compared with a threshold."""
     from plumdp.model.language.threshold import Threshold
 
     return question.objective if isinstance(question, Threshold) else question
@@ -221,7 +221,7 @@ def _added(model: ParametricMDP, files: Sequence[str]) -> plumdp.TransitionCount
 def _claiming(
     sampling: Sampling | None, files: Sequence[str], counts: plumdp.TransitionCounts
 ) -> plumdp.TransitionCounts:
-    """Return counts of which no more is said than when they were counted."""
+    """Return counts that claim no more than was stated when they were counted."""
     from plumdp.data.counts import weaker
 
     if sampling is not None and weaker(sampling, counts.sampling) != sampling:

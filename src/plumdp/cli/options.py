@@ -97,7 +97,7 @@ class Options:
         "certify. Options above all tables are for every job.", Path())
 
     property: Sequence[str] = option(
-        "", "--property --prop -p TEXT", "What is asked, as in PRISM, or the name of a property that comes with the "
+        "", "--property --prop -p TEXT", "The question, as in PRISM, or the name of a property that comes with the "
         "model; its only one, if none is given. Repeat for more, or say all: the results of all hold jointly.", ())
     policy: str | None = option(
         "question", "--policy FILE", "Certify this policy: a file (.csv with a column for each state variable, one "
@@ -111,8 +111,8 @@ class Options:
         "question", "--unit TEXT", "What rewards and costs are counted in, such as '€ per month', for sentences and "
         "reports.", "")
     margin: float = option(
-        "question", "--margin", "A difference of two values that does not matter, such as 0.01: then it is said as "
-        "well whether the policies are the same within it, or the first is not worse by more than it.", 0.0)
+        "question", "--margin", "A difference that does not matter to you, such as 0.01: the result then also says "
+        "whether both policies are the same within it, or the first is not worse by more than it.", 0.0)
     announced: bool = option(
         "question", "--announced", "Say that you chose the policy before you looked at these data: then bets are "
         "placed on its value, and bounds are narrower, those of a table by much.", False)
@@ -135,17 +135,17 @@ class Options:
     history: bool = option(
         "", "--history", "Test from whole runs whether the next state depends on the step before as well.", False)
     at: Mapping[str, str] = option(
-        "", "--at NAME=VALUE", "The parameters at which a model is taken; a case study knows its own.",
+        "", "--at NAME=VALUE", "The values of the parameters; a case study has its own.",
         {}, parse=partial(pairs, "--at"))
     runs: int | None = option("", "--runs -n", "How many runs.", check=_WHOLE)
     max_steps: int | None = option("", "--max-steps", "Where a run is cut off.", check=_WHOLE)
     seed: int = option("", "--seed", "The same seed gives the same runs.", 0)
-    width: float | None = option("", "--width", "The distance of the bounds that is wanted.", check=_POSITIVE)
+    width: float | None = option("", "--width", "The width of the bounds that you want.", check=_POSITIVE)
     nature: vocabulary.Nature | None = option(
         "", "--nature", "What nature does if the property does not say it, as Pmaxmin does: robust (the default) picks "
         "probabilities against the policy, optimistic with it.")
     range: tuple[float, float] | None = option(
-        "", "--range LO HI", "Between which numbers the returns of all runs lie, decided on before looking. Default: "
+        "", "--range LO HI", "Bounds on the returns of all runs, chosen before looking at them. Default: "
         "what the model allows; sums of rewards without steps or discount need it.")
     plan: float | None = option(
         "", "--plan DEVIATION", "Say about how many runs tell that the value is so far outside of the certified "
@@ -153,8 +153,8 @@ class Options:
     sql: vocabulary.Dialect | None = option(
         "", "--sql", "Print the query that counts the log in a warehouse, whose result plumdp count reads; DATA is the "
         "name of the table.")
-    title: str = option("", "--title TEXT", "The heading. Default: what is asked, in words.", "")
-    system: str = option("", "--system TEXT", 'What the model is of, as sentences call it: "the pump".', "")
+    title: str = option("", "--title TEXT", "The heading. Default: the question, in words.", "")
+    system: str = option("", "--system TEXT", 'What the model describes, as sentences call it: "the pump".', "")
     author: str = option("", "--author TEXT", "Who answers for the report.", "")
     axes: str = option(
         "", "--axes X,Y", "Of a policy: the variables to the right and upwards, and values of others, such as "
@@ -205,9 +205,9 @@ class Options:
         "that have too many or too few values.", False)
     sampling: vocabulary.Sampling | None = option(
         "log", "--sampling", "How the log was sampled. adaptive (default): whoever chose the actions and the end; "
-        "trajectories: a number of runs that was fixed beforehand, under one policy; independent: a number of samples "
-        "per choice that was fixed beforehand. A file of counts keeps what was said when it was counted; less may be "
-        "said of it, but not more.")
+        "trajectories: the number of runs was fixed in advance, all under one policy; independent: the number of "
+        "samples per choice was fixed in advance. A file of counts keeps what was stated when it was counted; you may "
+        "weaken that, not strengthen it.")
     order: vocabulary.Order | None = option(
         "log", "--order", "What is known of the order of the log. time: its rows are in the order in which they "
         "happened; runs: its episodes are numbered in the order in which they were made, each after the one before had "

@@ -65,14 +65,14 @@ def solve(given: Options) -> int:
 
 
 def _asked(given: Options, model: IntervalModel, properties: Sequence[str]) -> Objective | Threshold:
-    """Return what is asked: the given text, or the only property that comes with the model."""
+    """Return the question: the given text, or the only property that comes with the model."""
     from plumdp.model.language.threshold import as_question
 
     asked = chosen_properties(given.model, given.property, properties) if given.property else properties
     if len(asked) != 1:
-        expected = f"which of these is asked: {'; '.join(asked)}" if asked else "what is asked"
-        none = "" if asked else "no property comes with the model; "
-        raise ModelError(f"{given.model}: {none}say with --property {expected}")
+        choose = f"choose one with --property: {'; '.join(asked)}"
+        none = "no property comes with the model; give one with --property"
+        raise ModelError(f"{given.model}: {choose if asked else none}")
     return as_question(asked[0], model)
 
 

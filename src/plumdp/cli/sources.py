@@ -151,7 +151,7 @@ def name_of(text: str) -> str:
 
 
 def chosen_properties(model: str, asked: Sequence[str], properties: Sequence[str]) -> list[str]:
-    """Return what is asked, with the property of the model in place of a name or a number of one."""
+    """Return the questions, with the property of the model instead of its name or number."""
     by_name = {name_of(text): text for text in properties if name_of(text)}
     by_number = {f"{number}": text for number, text in enumerate(properties, start=1)}
     chosen = []

@@ -28,7 +28,7 @@ FRACTIONS = (1.0, *(part * 2.0**-k for k in range(1, 13) for part in (1.5, 1.0))
 They are exact floats, and at most a factor of 1.5 apart. The smallest is the best one after some ten million numbers.
 """
 
-_SMALLEST = UNDERFLOW  # in place of a mean of 0, of which a larger one is an outer approximation
+_SMALLEST = UNDERFLOW  # instead of a mean of 0, of which a larger one is an outer approximation
 _HALVINGS = 45  # of the distance to a bound, which is then off by less than 10^-13
 _MOST = 10**15  # numbers; a bound that needs more is out of reach
 

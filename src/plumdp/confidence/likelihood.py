@@ -175,9 +175,9 @@ def likelihood_shares(
 ) -> ErrorBudget:
     """Return the budget of a likelihood set, which is itself some of the tests of the model.
 
-    Half-spaces across what is asked take most. If the length of the data was not planned, they pay for all lengths that
-    the data might have, which is more than the likelihood against the space pays if that is narrow: this takes most
-    then, so that a known order is no worse than none. Rows that the likelihood leaves out have nothing but
+    Half-spaces across the objectives take most. If the length of the data was not planned, they pay for all lengths
+    that the data might have. In a narrow space the likelihood against the space pays less, and takes most instead, so
+    that a known order is no worse than none. Rows that the likelihood leaves out have nothing but
     intervals, which then have more. ``has_time`` says that parts of the data are kept as they are read, however
     many there are in the end: tests over time then have half of what those of drifts have without.
     """
@@ -192,7 +192,7 @@ def likelihood_shares(
     rows = (TESTS - drifts - time) / 2
     return ErrorBudget(
         (
-            Share("half_spaces", half_spaces, "half-spaces across what is asked"),
+            Share("half_spaces", half_spaces, "half-spaces across the objectives"),
             Share("outcome_half_spaces", outcomes, "half-spaces across outcomes"),
             Share("likelihood_after_pilot", after_pilot, "likelihood after the pilot"),
             Share("likelihood_against_space", against_space, "likelihood against the space"),
@@ -211,7 +211,7 @@ def likelihood_shares(
 def likelihood_budget(
     cache: ModelCache, pilot: Pilot | None, *, has_directions: bool, has_time: bool = False
 ) -> ErrorBudget:
-    """Return the division of the error, given the model, what is known of the order of the data, and what is asked."""
+    """Return the division of the error, given the model, what is known of the order of the data, and the objectives."""
     narrow = is_narrow(cache.table, law_of_space(cache.model))
     may_bet = pilot is None and has_directions and cache.partition.has_few_parameters and not narrow
     return likelihood_shares(

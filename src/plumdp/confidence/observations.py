@@ -7,13 +7,13 @@ E exp(x·z) <= exp(x·A x / 8) for every x. Which weights w allow that? Let a[e]
 *Events of one visit, however they depend on each other.* Between two successors, x·z differs by w Σ ±a[e] over the
 events that tell them apart. If these are at most h, the square of that is at most w² h Σ a[e]² (Cauchy–Schwarz), and
 by Hoeffding's lemma ln E exp(x·z) <= w² h Σ a[e]² / 8. So w = 1/h will do. For outcomes that exclude each other h is
-two: one of them happens in place of another. Both sides of a coin count half, which is like one of them in full.
+two: one of them happens instead of another. Both sides of a coin count half, which is like one of them in full.
 
 *Events that are independent.* In a row g h, g (1 - h), (1 - g) h, (1 - g)(1 - h) both g and h can be seen, and
 E exp(x·z) is the product of that for g and that for h. So each group of such events has an h of its own, and here both
 count in full. Independence is an identity of polynomials, tested exactly, and holds whatever the true point is.
 
-Independent groups of affine events that tell all successors apart are counted in place of the outcomes. In all other
+Independent groups of affine events that tell all successors apart are counted instead of the outcomes. In all other
 rows the outcomes are, whose probabilities may have products of parameters: these are variables like parameters.
 """
 
@@ -171,7 +171,7 @@ def observed(table: ExpressionTable, trials: FloatArray, successes: FloatArray) 
 
 
 class _IndependentEvents(NamedTuple):
-    """Events that are counted in place of the outcomes of some rows."""
+    """Events that are counted instead of the outcomes of some rows."""
 
     is_choice: BoolArray  # (n_choices): which rows
     polynomials: list[Polynomial]  # (n_events)
@@ -192,7 +192,7 @@ def _independent_events(model: ParametricMDP, counts: TransitionCounts) -> _Inde
 
 
 def _pool(events: Events, counts: TransitionCounts, divisor: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return trials and successes of each event, of which every visit counts one over the divisor of its trial."""
+    """Return trials and successes of each event; a visit counts one over the divisor of its trial."""
     n, choice = len(events), events.choice_of_trial()
     happens = np.flatnonzero(events.success >= 0)
     transition = np.concatenate([happens, events.factors.transition])

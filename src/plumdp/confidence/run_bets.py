@@ -124,7 +124,7 @@ class Draws:
 
 
 def difference_ends(lower: FloatArray, upper: FloatArray, draws: Draws, error: float, planned: float) -> Range:
-    """Return bounds on the mean of a first arm less that of a second one, of which one was drawn for each run.
+    """Return bounds on the mean of a first arm minus that of a second; one of both was drawn for each run.
 
     Outcomes lie between 0 and 1. One that is not known makes the score of its run as small as it may be for the lower
     end: that is the least outcome of the first arm, and the largest of the second.

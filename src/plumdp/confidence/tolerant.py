@@ -88,7 +88,7 @@ def tolerant_shares(*, has_bets: bool, has_drifts: bool) -> ErrorBudget:
     """
     half_spaces, single = Fraction(4, 5) if has_bets else Fraction(0), Fraction(1, 40)
     of_set = (
-        Share("half_spaces", half_spaces, "half-spaces across what is asked"),
+        Share("half_spaces", half_spaces, "half-spaces across the objectives"),
         Share("intervals", OF_SET - single - half_spaces, "intervals of probabilities"),
         Share("single_choices", single, "intervals of single choices"),
     )

@@ -7,7 +7,7 @@ import re
 from plumdp.base.errors import DataError, Option
 
 DAMAGED = "the file is damaged, or was not written to its end; write or copy it again"
-COPIES = "plumdp-copy-"  # how folders are called in which files are that DuckDB reads in place of others
+COPIES = "plumdp-copy-"  # how folders are called in which files are that DuckDB reads instead of others
 _WRITING = re.compile(r"""Could not write file \\*"(.*?)(?:\.plumdp-\w+/)?([^/]*?)\\*": ([^"]+)""")
 _NOT_UTF_8 = "this is not text in UTF-8; save the file as UTF-8"
 _OTHERWISE = (", or say how it is encoded, for example with ", Option("encoding", "cp1252"))

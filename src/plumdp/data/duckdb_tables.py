@@ -172,7 +172,7 @@ def scan(connection: Any, files: Sequence[str], *, text: TextFormat = PLAIN_TEXT
 
 
 def _copy(connection: Any, file: str, kind: str, encoding: str) -> str:
-    """Return the file that DuckDB reads in place of one that it cannot read: text in UTF-8, or events as a table."""
+    """Return the file that DuckDB reads instead of one that it cannot read: text in UTF-8, or events as a table."""
     if kind == "parquet" or (kind != "xes" and is_utf_8(encoding)):
         return file
     if "://" in file or file.lower().endswith(".zst"):

@@ -77,7 +77,7 @@ def shares_names(steps: LogSteps) -> bool:
 
 
 def repeated_steps(steps: LogSteps, n: int) -> list[RepeatedStep]:
-    """Return n steps of which there are several rows that are not alike, the first with two rows of it that differ."""
+    """Return n steps with several rows that differ, the first with two such rows."""
     log, own, columns = steps.log, steps.expressions, steps.columns
     table, place = (log.numbered(), PLACE_OF_ROW) if log.is_numbered else (log.table, "NULL")
     rows = select_sql({**own, "shown_step": f"CAST({quoted(steps.dates[0])} AS VARCHAR)", PLACE_OF_ROW: place}, table)

@@ -128,7 +128,7 @@ def read_log(
         PyArrow, PySpark or DuckDB. Files take up to 1 GB of memory, whatever their size; more is put on disk.
     columns
         What plumdp's columns are called in the log. "transitions" have the state variables, ``action``, and the next
-        state, with ``next_`` before its variables; "trajectories" have ``episode`` and ``step`` in place of the next
+        state, with ``next_`` before its variables; "trajectories" have ``episode`` and ``step`` instead of the next
         state, and a last row without an action; "counts" are transitions with their number ``n``.
     states
         State variables made of other columns, ``{"x": "floor(lon / 0.5)", "battery": [0, 20, 60, 100]}``: an

@@ -30,7 +30,7 @@ def convert_minari(
 
     Say ``read_log(model, path, order="runs")`` if the episodes are numbered in the order in which they were made, each
     after the one before had ended, as Minari's collector numbers them. Episodes of data sets that were combined from
-    others have names in place of numbers, as they are in no such order.
+    others have names instead of numbers, as they are in no such order.
 
     Parameters
     ----------

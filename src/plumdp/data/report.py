@@ -57,7 +57,7 @@ _REMARKS: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class RepeatedStep:
-    """A step of a run of which there are several rows that are not alike."""
+    """A step of a run with several rows that differ."""
 
     episode: Any
     step: Any

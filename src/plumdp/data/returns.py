@@ -96,7 +96,7 @@ def range_of_returns(
 
 
 def scaled(values: FloatArray, within: Range, rounded: Callable[..., FloatArray]) -> FloatArray:
-    """Return values between 0 and 1 in place of those in a range, rounded outward."""
+    """Return values between 0 and 1 instead of those in a range, rounded outward."""
     low, high = within
     clipped = np.clip(values, low, high)
     if within == (0.0, 1.0):

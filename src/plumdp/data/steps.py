@@ -76,7 +76,7 @@ class LogTable:
             return self
         names, rows = ", ".join(map(quoted, columns)), self.table
         if len(self.files) > 1:
-            words = ", ".join(map(literal, self.files))  # in place of as many texts as there are rows
+            words = ", ".join(map(literal, self.files))  # instead of as many texts as there are rows
             names += f", CAST({quoted(FILE)} AS ENUM ({words})) AS {quoted(FILE)}"
             rows = self.scan(with_file=True)
         self.run(_ROWS, f"SELECT {names} FROM {rows}")

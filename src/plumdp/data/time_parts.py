@@ -167,7 +167,7 @@ def _entries(number: int, counts: CountArray) -> CountArray:
 
 
 def _pooled(entries: CountArray) -> CountArray:
-    """Return entries of which no two have the same boundary and transition, in order."""
+    """Return entries in order, each boundary and transition once."""
     size = int(entries[1].max(initial=0)) + 1
     key, place = np.unique(entries[0] * size + entries[1], return_inverse=True)
     sums = np.zeros(len(key), dtype=np.int64)

@@ -196,7 +196,7 @@ def _table(rows: list[list[float]], width: int) -> npt.NDArray[np.float64]:
 def _states(content: _Content, n_states: int) -> Mapping[str, npt.NDArray[Any]] | None:
     """Return the state variables in comments such as ``[!b\t& x=0]``, or None if some state has none.
 
-    Storm 1.10 to 1.13 writes nothing in place of a Boolean that is true, so that its name comes from another state.
+    Storm 1.10 to 1.13 writes nothing instead of a Boolean that is true, so that its name comes from another state.
     """
     texts = [text[1:-1] for text in content.valuations if text.startswith("[") and text.endswith("]")]
     cells = [[part.strip() for part in text.split("&")] for text in texts]

@@ -80,7 +80,7 @@ def _by_choice(name: str, values: npt.NDArray[Any], first_transition: IntArray) 
 
 
 def _exact(name: str, values: FloatArray) -> FloatArray:
-    """Return rewards, of which intervals must be numbers."""
+    """Return rewards, which must be numbers."""
     if values.ndim == 1:
         return values
     if (values[:, 0] != values[:, 1]).any():

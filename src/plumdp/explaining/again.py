@@ -74,7 +74,7 @@ def _announced(model: ParametricMDP, certificate: Certificate, policy: Policy | 
             return [replace(question, policy=policy)]
         return [announcing(question, np.asarray(policy))]  # as it was, and not as what these data led to
     if not all((*texts, certificate.objective)):
-        raise DataError(f"what was asked has no text, so that {_ALONE}")
+        raise DataError(f"the question has no text, so that {_ALONE}")
     return [ask(text, model, memory=memory) for text, memory in zip(texts, remembers, strict=True)]
 
 

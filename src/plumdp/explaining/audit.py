@@ -124,13 +124,13 @@ def audit(
         A log with a run and a step in each row, as ``read_log`` reads it; so are ``columns``, ``states``, ``actions``
         and ``form``.
     confidence
-        How sure the bounds are; the verdict has an error of at most one minus it.
+        Probability that the bounds hold; the verdict is wrong with probability at most one minus it.
     return_range
-        Two numbers between which all returns lie, decided on before looking. Default: 0 and 1 for probabilities, and
+        Two numbers between which all returns lie, chosen before looking. Default: 0 and 1 for probabilities, and
         what steps, discount and rewards of the model allow; sums of rewards without these need it.
     expected
         How many runs you announced before there were any, if runs are numbered in the order in which they were made and
-        each had ended before the next began. It need not come true, and makes bounds narrower if it does.
+        each had ended before the next began. A wrong guess costs width, never validity.
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study, certify, simulate
@@ -244,7 +244,7 @@ def _audited(certificate: Certificate, model: ParametricMDP) -> Objective:
     objective = as_objective(certificate.objective, model)
     asked = graph if graph.memory is None else ask(objective, model, memory=graph).model.graph
     if isinstance(objective, Mission) or graph.fingerprint != asked.fingerprint:
-        raise DataError("the certificate's policy remembers more than steps: runs do not show what it has to do")
+        raise DataError("the certificate's policy uses memory that runs do not record, so that runs cannot audit it")
     return objective
 
 

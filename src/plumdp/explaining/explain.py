@@ -127,7 +127,7 @@ def _cells(cells: CellResiduals) -> dict[str, Any]:
 
 
 def _as_read(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content as a file gives it back, with lists in place of tuples."""
+    """Return the content as a file gives it back, with lists instead of tuples."""
     read: dict[str, Any] = json.loads(json.dumps(content))
     return read
 

@@ -1,6 +1,6 @@
 """The p-value of a model as a whole, from tests that hold at any time.
 
-Each test is a fortune that no one can expect to grow at the true point: bets across what is asked, the likelihood
+Each test is a fortune that no one can expect to grow at the true point: bets across the objectives, the likelihood
 against its average, each row and each class of tied rows against predictions of its own, bets on drifts with state
 variables and actions, bets on changes over time, and numbers that the model fixes. With shares w of the error a that
 sum to at most one, the true point has ln fortune + ln w < ln(1 / a) for all of them, at all times, with probability at

@@ -21,34 +21,29 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import listing, number_of
 from plumdp.model.unmodelled_exits import elsewhere_of
 
-_MARKOV = "where a step leads depends on state and action alone, in the data as where the policy is run"
+_MARKOV = "where a step leads depends only on the state and the action, in the data and where the policy is used"
 _STRUCTURE = f"the model has every transition that can happen, and {_MARKOV}"
 _CORRECT = "the model is correct for some values of its parameters"
-_TIED = "rows that were given one name have the same probabilities, and numbers that were given are right"
+_TIED = "rows with the same name have the same probabilities, and the numbers you gave are correct"
 _TIED_BY_EXPRESSIONS = (
-    "rows with the same expressions, or with one name, have the same probabilities, numbers that were given are right, "
+    "rows with the same expressions or the same name have the same probabilities, the numbers you gave are correct, "
     "and the parameters lie in their space"
 )
-_MEANS = "the mean reward of a step is that of its state and action, wherever the step leads and whatever came before"
+_MEANS = "the mean reward of a step depends only on its state and action, not on where it leads or what came before"
 _CHOSEN = (
-    "the model, with its parameters, ties and bins, the confidence and all other options were chosen before these data "
-    "were looked at"
+    "the model (with parameters, ties and bins), the confidence and all other options were chosen before looking at "
+    "these data"
 )
-_UNCONFOUNDED = (
-    "whoever chose the actions in the data knew no more about where a step would lead{reward} than the state says (no "
-    "confounding)"
-)
-_COMPLETE = (
-    "which steps are in the data does not depend on where they led{reward}: none is missing because of its outcome{or_}"
-)
-_READABLE = "whether a row of the log can be read does not depend on where steps led{reward}"
-_ONCE = "no step is in the data twice, such as in two files that overlap or under the name of another run"
-_PLANNED = "you fixed the amount of data before you looked at any; data added later may have ended when you liked"
-_RUNS = "the runs were made after the policy was fixed, each is there once, none is left out because of how it went"
+_UNCONFOUNDED = "actions were chosen without knowing more about {} than the state tells (no unmeasured confounding)"
+_COMPLETE = "no step is missing because of its outcome{}"
+_READABLE = "whether a row of the log is readable does not depend on the outcome of a step{}"
+_ONCE = "no step is in the data twice, for instance in two overlapping files or under another run's name"
+_PLANNED = "you fixed the amount of data before looking at any; data added later may end whenever you like"
+_RUNS = "the runs were made after the policy was fixed; each is there once, and none is missing because of how it went"
 _SAMPLED: dict[Sampling, str] = {
-    "independent": "you fixed the number of samples of each state and action before you looked at any",
-    "trajectories": "runs are independent, all under one policy, and you fixed their number before you looked at any",
-    "adaptive": "what was sampled and when you stopped did not depend on the data (assumed, as nobody said so)",
+    "independent": "you fixed the number of samples of each state and action before looking at any",
+    "trajectories": "runs are independent and follow one policy, and you fixed their number before looking at any",
+    "adaptive": "what was sampled and when you stopped did not depend on the data (assumed; sampling= says how it was)",
 }
 
 
@@ -129,7 +124,7 @@ def _of_rewards(model: ParametricMDP) -> Iterator[str]:
 
 
 def _of_rows_in(counts: TransitionCounts) -> Iterator[str]:
-    """Yield the assumptions about the data, of which plumdp knows more if it simulated them and counted every step."""
+    """Yield the assumptions about the data; plumdp needs fewer if it simulated them."""
     report = counts.report
     n_cut_off, n_copies = (0, 0) if report is None else (report.rows["cut off"], report.rows["copy"])
     n_runs = 0 if report is None else report.n_runs
@@ -138,9 +133,8 @@ def _of_rows_in(counts: TransitionCounts) -> Iterator[str]:
     has_rewards = bool(len(counts.rewards))
     if not all(part.is_simulated for part in counts.parts):
         yield _ONCE
-        yield _UNCONFOUNDED.format(reward=", or about its reward," if has_rewards else "")
-        depends, because = (", nor on their rewards", " or its reward") if has_rewards else ("", "")
-        complete = _COMPLETE.format(reward=depends, or_=because)
+        yield _UNCONFOUNDED.format("the outcome of a step or its reward" if has_rewards else "the outcome of a step")
+        complete = _COMPLETE.format(" or its reward" if has_rewards else "")
         yield f"{complete} ({ends})" if n_cut_off and not is_said else complete
     if is_said:
         yield f"that {ends} has nothing to do with that outcome (you said so)"
@@ -148,7 +142,7 @@ def _of_rows_in(counts: TransitionCounts) -> Iterator[str]:
         yield f"rows of the log with the same run, step and values are copies of one row ({_left_out(n_copies)})"
     yield from () if report is None else report.assuming
     if report is not None and report.unreadable:
-        readable = _READABLE.format(reward=", nor on its reward" if has_rewards else "")
+        readable = _READABLE.format(" or its reward" if has_rewards else "")
         yield f"{readable} ({_left_out(report.unreadable)})"
 
 

@@ -29,7 +29,7 @@ PLACED: tuple[Sets, ...] = ("likelihood", TABLE)  # kinds with bets, which a pil
 
 
 def view_of(model: ParametricMDP, kind: Sets) -> ParametricMDP:
-    """Return a model as a kind of set sees it, as a table or with parameters in place of unknown rows."""
+    """Return a model as a kind of set sees it, as a table or with parameters instead of unknown rows."""
     return as_table(model) if kind == TABLE else as_parametric(model)
 
 

@@ -305,7 +305,7 @@ def _column(field: str, values: Any) -> npt.NDArray[Any]:
 
 
 def _unknown(*rewards: Mapping[str, list[Expression]]) -> list[str]:
-    """Return the names of rewards of which some depend on parameters."""
+    """Return the names of rewards that depend on parameters somewhere."""
     named = [(name, values) for each in rewards for name, values in each.items()]
     return [*dict.fromkeys(name for name, values in named if any(isinstance(value, Polynomial) for value in values))]
 

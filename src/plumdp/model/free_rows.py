@@ -90,7 +90,7 @@ class RowNumbers:
 
 
 def free_rows(model: ParametricMDP, row: Indices | None = None) -> ParametricMDP:
-    """Return the model with unknown rows in place of its expressions, and with the same graph, labels and rewards.
+    """Return the model with unknown rows instead of its expressions, and with the same graph, labels and rewards.
 
     ``row`` has a number for each choice. Choices with the same number have the same unknown row, place by place, and
     those with -1 keep their expressions. Without it, no two choices are tied, and rows without parameters stay.
@@ -143,7 +143,7 @@ def _own_rows(model: ParametricMDP) -> IntArray:
 
 
 def _checked(graph: Graph, row: Indices) -> IntArray:
-    """Return the given numbers of rows, of which equal ones have equally many successors."""
+    """Return the given numbers of rows; rows with equal numbers have equally many successors."""
     numbers = np.asarray(row)
     if numbers.shape != (graph.n_choices,) or numbers.dtype.kind not in "iu":
         raise ModelError(
@@ -182,7 +182,7 @@ def _used(model: ParametricMDP, is_known: Any) -> tuple[list[Polynomial], Indice
 
 
 def _refuse_unknown(model: ParametricMDP, is_free: Any) -> None:
-    """Refuse a free row that is to keep its expressions, of which it has none."""
+    """Refuse a free row that is to keep its expressions, since it has none."""
     left = np.flatnonzero((model.expression >= len(model.expressions.polynomials)) & ~is_free)
     if len(left):
         choice = model.graph.describe_choice(model.graph.choice_of(int(left[0])))

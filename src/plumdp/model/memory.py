@@ -31,7 +31,7 @@ Entry: TypeAlias = Callable[[Indices, Indices], Indices]
 Allowance: TypeAlias = Callable[[Indices, Indices, Indices], BoolArray]
 """Returns whether each choice is allowed, given the memory, and the state and the choice without memory."""
 Product: TypeAlias = tuple[ParametricMDP, Objective]
-"""A product of a model with memory, and what is asked of it."""
+"""A product of a model with memory, and the question on it."""
 
 Kept: TypeAlias = BoolArray
 """The choices that a product is made of, for each memory (n_memory, n_choices)."""

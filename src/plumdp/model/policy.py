@@ -90,7 +90,7 @@ def likeliest(graph: Graph, weights: FloatArray) -> IntArray:
 
 
 def as_choices(graph: Graph, checked: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return choices in place of probabilities if no action is drawn, so that both are one policy to the last bit."""
+    """Return choices instead of probabilities if no action is drawn, so that both are one policy to the last bit."""
     if checked.dtype.kind != "f":
         return checked
     chosen = likeliest(graph, checked)

@@ -53,7 +53,7 @@ class RowClasses:
         return choice, transitions + (self.first[self.number[choice]] - first[choice])
 
     def sum_by_place(self, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the sums (n_places) of numbers on transitions, exact for whole numbers, of which most may be zero."""
+        """Return the sums (n_places) of numbers on transitions, exact for whole numbers, most of which may be zero."""
         counted = np.flatnonzero(counts != 0)
         total = np.zeros(self.first[-1], dtype=counts.dtype)
         np.add.at(total, self.place_of(counted)[1], counts[counted])

@@ -115,7 +115,7 @@ class ParameterSpace:
         return inside and all(constraint.evaluate(values) >= 0 for constraint in self.constraints)
 
     def point(self, values: Point) -> dict[str, Fraction]:
-        """Return the exact values by name, of which every parameter must have one.
+        """Return the exact values by name, one for every parameter.
 
         A float is the shortest decimal that it is written as, however long, so that drawn points may be given.
 

@@ -84,7 +84,7 @@ def _open(path: Path, dtype: str, n: int) -> npt.NDArray[Any]:
     expected = np.dtype(dtype).itemsize * n
     size = path.stat().st_size if path.is_file() else 0
     if size != expected:
-        raise ModelError(f"{path}: the file has {size:,} bytes in place of {expected:,}: the model is not complete")
+        raise ModelError(f"{path}: the file has {size:,} bytes instead of {expected:,}: the model is not complete")
     return mapped(path, dtype, n)
 
 

@@ -105,7 +105,7 @@ def as_table(model: ParametricMDP) -> ParametricMDP:
 
 
 def as_parametric(model: ParametricMDP) -> ParametricMDP:
-    """Return the same model with parameters in place of its unknown rows, each row with its own.
+    """Return the same model with parameters instead of its unknown rows, each row with its own.
 
     >>> from plumdp import explore, unknown
     >>> model = explore(lambda s: {"go": unknown(s, s._replace(x=1 - s.x))}, {"x": 0})

@@ -1,4 +1,4 @@
-"""Conflicts, returned in place of empty regions, with the intervals or fixed numbers that the data exclude."""
+"""Conflicts, returned instead of empty regions, with the intervals or fixed numbers that the data exclude."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from plumdp.base.compiled import compiled, compiled_leaf
 from plumdp.region.kernels import LEVEL, MAX_STEPS, NONE, PIVOT, RELAXATION, edges_of, most_violated, safe_minimum
 
 MISSED = 10 * RELAXATION  # a point that misses a row by more is not a vertex
-UNEXPLORED, DEAD = -1, -2  # what stands in place of a neighbour; a dead edge leads to no vertex that floats can tell
+UNEXPLORED, DEAD = -1, -2  # what stands instead of a neighbour; a dead edge leads to no vertex that floats can tell
 
 
 @partial(compiled, small=50_000)

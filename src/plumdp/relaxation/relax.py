@@ -99,7 +99,7 @@ def interval_wise(model: ParametricMDP, bounds: Evidence | ExpressionBounds) -> 
     """
     if bounds.intervals is None:
         raise DataError(
-            f"{bounds.method}: such a set has no intervals of its own; choose another relaxation, such as 'expression'"
+            f"{bounds.method}: this set has no intervals of its own; choose another relaxation, such as 'expression'"
         )
     return _interval_mdp(model, *bounds.intervals)
 
@@ -327,7 +327,7 @@ def refusal(relaxation: Relaxation, model: ParametricMDP) -> str:
     """Return why there is no such relaxation of a model, or an empty text."""
     method, counted = RELAXATIONS[relaxation], model.counted
     if method.needs_parameters and counted.is_table:
-        are = "are unknown, without parameters" if counted.source is None else "are seen as unknown"
+        are = "are unknown, without parameters" if counted.source is None else "are treated as unknown"
         other = "" if counted.source is None else ", or the confidence set 'likelihood'"
         return f"the rows of this model {are}; choose 'interval' or 'coupled'{other}"
     return f"{model.no_points}; choose 'expression'" if method.picks_points and model.graph.levels is not None else ""

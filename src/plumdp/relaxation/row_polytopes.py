@@ -34,7 +34,7 @@ _NEAR = 1e-6  # half-spaces that are this close to the image say what it says
 
 @dataclass(frozen=True, eq=False)
 class RowKind:
-    """The rows of the same expressions, of which some are variables that the others follow from.
+    """The rows with the same expressions; some of these are variables that determine the others.
 
     Expression ``members[i]`` is ``constants[i] + coefficients[i] @ x``, where ``x`` has the values of ``variables``, up
     to ``errors[i]`` and to the rounding of numbers of the size of ``coefficients[i]``.

@@ -170,7 +170,7 @@ def provenance(certificate: Certificate, findings: Findings) -> Section:
         "counts": "hash of the counts",
         "model": "hash of the model's graph",
         "expressions": "hash of model, expressions and space",
-        "objective": "hash of what is asked",
+        "objective": "hash of the question",
         "date": "certified at",
         "plumdp": "version of plumdp",
         "python": "version of Python",

@@ -79,7 +79,7 @@ def write_report(
     Parameters
     ----------
     title
-        The heading; by default what is asked, in words.
+        The heading; by default the question, in words.
     system
         What the model is of, such as "the pump": sentences then say "the probability that the pump ever reaches …".
     author

@@ -27,7 +27,7 @@ from plumdp.model.policy_rows import (
 )
 from plumdp.model.text import cut, number_of
 
-_OF_PRODUCT = "read a policy with memory with ask(property, model).model in place of the model"
+_OF_PRODUCT = "read a policy with memory with ask(property, model).model instead of the model"
 _LISTED = re.compile(r"(?:\d+:)?\((.*?)\)[:=](.*)")
 
 

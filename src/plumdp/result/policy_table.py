@@ -38,7 +38,7 @@ class PolicyTable:
     ``to_python`` and ``to_rules`` return it as code and as text. A policy with memory, such as one that counts steps,
     has its memory among the variables (``graph.memory.names``); ``start`` follows it through a run. Of a policy that
     draws, ``weights`` has probabilities of choices, and ``choice`` the likeliest ones; it is made of such probabilities
-    in place of choices. ``chosen_by`` are marks of the data whose certificate it comes from, if any: it cannot be
+    instead of choices. ``chosen_by`` are marks of the data whose certificate it comes from, if any: it cannot be
     announced to these.
 
     >>> from plumdp import case_study
@@ -75,9 +75,9 @@ class PolicyTable:
             its variables, in their order, or the value of the only one. Or a table, which is a data frame or a mapping
             of columns: one column for each state variable, and the column ``action``. Or one name, which is taken
             wherever there are several actions. States with one action may be left out; None stands for that action.
-            In place of a name, functions and dicts may have a dict from names to probabilities, and tables a further
+            Instead of a name, functions and dicts may have a dict from names to probabilities, and tables a further
             column ``probability`` with a row for each action: then the policy draws. A function whose parameters are
-            called like the state variables gets their values in place of the state.
+            called like the state variables gets their values instead of the state.
         states
             The states that a list or an array of names is for, in its order: a mapping of columns such as
             ``graph.states``, a data frame, or a list of states.
@@ -251,7 +251,7 @@ class PolicyTable:
         return code
 
     def to_rules(self) -> str:
-        """Return the policy as rules in plain text, of which the first that fits says the action.
+        """Return the policy as rules in plain text; the first rule that fits says the action.
 
         >>> from plumdp import case_study
         >>> graph = case_study("betting:25").model.graph

@@ -117,7 +117,7 @@ def _is_solution(chain: ComponentChain, solution: FloatArray) -> bool:
 
 
 def is_cheap(chain: ComponentChain) -> bool:
-    """Return whether equations of such chains may be solved again and again, in place of sweeps."""
+    """Return whether equations of such chains may be solved again and again, instead of sweeps."""
     return fill(chain) <= max(_CHEAP_FILL, _THIN * len(chain.constants))
 
 

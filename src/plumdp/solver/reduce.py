@@ -211,7 +211,7 @@ class Reduced(Generic[MDP]):
         return (lower, upper) if self.sign > 0 else one_minus(lower, upper)
 
     def invert(self, solution: Solution) -> Solution:
-        """Return the solution of what was asked, given that of the problem."""
+        """Return the solution of the question, given that of the problem."""
         for step in reversed(self.steps):
             if step.is_complement:
                 solution = _with_bounds(solution, *one_minus(solution.lower, solution.upper))
@@ -223,7 +223,7 @@ class Reduced(Generic[MDP]):
 
 
 def reduce(problem: Problem[MDP], reductions: Sequence[Reducer] = REDUCTIONS) -> Reduced[MDP]:
-    """Return the problem after all reductions that apply, of which the first one is taken each time."""
+    """Return the problem after all reductions that apply; the first that applies is taken each time."""
     steps: list[Reduction[MDP]] = []
     while True:
         found = (reduction(problem) for reduction in reductions)

@@ -130,7 +130,7 @@ def solve_game(
 def propose_solution(
     game: Game, layout: SweepLayout, objective: Objective, precision: float, max_sweeps: int, start: Solution | None
 ) -> Solution:
-    """Return about the solution of such a game, with a policy that is worth a proof, and values that are not bounds."""
+    """Return an approximate solution of the game: a policy worth a proof, and values that are not bounds."""
     return _solve_components(game, layout, precision, max_sweeps, objective.cap, start, None, bound=propose_part)
 
 

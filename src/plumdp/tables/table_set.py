@@ -107,7 +107,7 @@ class TableSet:
 
 @enclose.register
 def _region(found: TableSet, *_: object) -> Region | Conflict:
-    """Return the region of the parameters, of which there are none."""
+    """Return the region of no parameters."""
     return found.conflict or Box((), read_only(np.zeros(0)), read_only(np.zeros(0)))
 
 

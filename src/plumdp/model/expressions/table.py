@@ -95,7 +95,7 @@ def _parse(text: str) -> tuple[int, int, tuple[tuple[str, int], ...]]:
 
 @dataclass(frozen=True, eq=False)
 class ExpressionTable:
-    """The distinct expressions of a model, polynomials of which no two are equal, in the order of first use.
+    """The distinct expressions of a model, as polynomials in the order of first use.
 
     Expression ``f`` is the sum over its terms ``first_term[f]`` up to ``first_term[f + 1]`` of ``coefficient`` times
     the monomial with the exponents ``monomials[monomial]``. The floats are nearest. The polynomials are exact. After

@@ -52,7 +52,7 @@ class Quantile:
         return replace(self.with_nothing, objective=replace(reach, text=objective.text), text=self.text)
 
     def task(self, most: Fraction | int) -> tuple[Budget, Mission]:
-        """Return the budget, of steps too, and what is asked with it."""
+        """Return the budget, which may be of steps, and the question with it."""
         objective = self.at(most).objective
         if isinstance(objective, Mission) and isinstance(objective.task, Budget):
             return objective.task, objective

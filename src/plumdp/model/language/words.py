@@ -85,9 +85,9 @@ def _path(content: list[Token], system: str) -> str:
     if operator == "LTLf":
         end = next(i for i, token in enumerate(content) if token.text == "}")
         where, asked = _states(content[2:end]), _joined(content[end + 1 :])
-        return f"{system} reaches {where}, and up to there does what is asked: {asked}"
+        return f"{system} reaches {where}, and until then satisfies: {asked}"
     if _is_mission(content):
-        return f"{system} does what is asked: {_joined(content)}"
+        return f"{system} satisfies: {_joined(content)}"
     if any(token.text == "{" for token in content):
         return _spends(content, system)
     if operator == "X":
@@ -144,7 +144,7 @@ def _earned(head: list[Token], content: list[Token], system: str) -> str:
     if content[0].text == "I":
         return f"the expected {name} of the state after {_whole(_joined(content[2:]))} steps"
     if content[0].text not in ("C", "Cdiscount", "S", "LRA") and (content[0].text != "F" or _is_mission(content)):
-        return f"the expected {name} until {system} has done what is asked: {_joined(content)}"
+        return f"the expected {name} until {system} has satisfied: {_joined(content)}"
     if content[0].text == "F":
         return f"the expected {name} until {system} reaches {_states(content[1:])}"
     if content[0].text in ("S", "LRA"):

@@ -23,7 +23,7 @@ _MOST_STATES = 10_000  # of an automaton
 _MOST_SETS = 12  # of states, of which all combinations are letters
 _MOST_STEPS = 2_000_000  # from a state of an automaton, by a letter
 _SHOWN = 60  # characters of what is left to be done
-_WORDS = "remembers what it has done: its action may depend on what is left of the mission"
+_WORDS = "has memory: its action may depend on what is left of the mission"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Automaton:
     names: tuple[str, ...] = field(repr=False)  # of the memory, as policies show it
 
     def asked_of(self, model: ParametricMDP, mission: Mission) -> Product | str:
-        """Return the product of the model with the automaton and what is asked there, or that it is too large."""
+        """Return the product of the model with the automaton and the question on it, or that it is too large."""
         over = len(self.names)  # the memory after a run was decided
         after = np.vstack([self.after, np.full((1, self.after.shape[1]), over, dtype=np.int32)])
         is_decided = np.append(self.accepted | self.rejected, True)

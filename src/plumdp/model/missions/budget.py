@@ -35,7 +35,7 @@ class Budget:
     avoid: BoolArray  # (n_states)
 
     def asked_of(self, model: ParametricMDP, mission: Mission) -> Product | str:
-        """Return the product of the model with what is left of the budget, and what is asked there."""
+        """Return the product of the model with what is left of the budget, and the question on it."""
         return self._product(model, mission, np.array([self.most + 1]))
 
     def swept(self, model: ParametricMDP, mission: Mission) -> Product | str:
@@ -43,7 +43,7 @@ class Budget:
         return self._product(model, mission, np.arange(self.most + 1, 0, -1))
 
     def _product(self, model: ParametricMDP, mission: Mission, initial: Indices) -> Product | str:
-        """Return the product and what is asked there, given the memory to begin with.
+        """Return the product and the question on it, given the memory to begin with.
 
         The memory is one more than what is left. It is 0 if too much was spent, or the run is decided.
         """

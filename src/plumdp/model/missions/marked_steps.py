@@ -80,7 +80,7 @@ def _good_steps(automaton: MarkedSteps, condition: Condition) -> BoolArray | Non
 
 
 def undecided(automaton: MarkedSteps, condition: Condition, *, is_max: bool) -> tuple[Recurrence, bool]:
-    """Return the automaton with marks of states in place of steps, or its opposite."""
+    """Return the automaton with marks of states instead of steps, or its opposite."""
     none = (False,) * automaton.marks.shape[2]
     rows = [[tuple(marks) for marks in of_state] for of_state in automaton.marks.tolist()]
     kept, after = explored(

@@ -42,7 +42,7 @@ class Recurrence:
     names: tuple[str, ...] = field(repr=False)  # of the memory, as policies show it
 
     def asked_of(self, model: ParametricMDP, mission: Mission) -> Product | str:
-        """Return the product of the model with the automaton and what is asked there, or that it is too large.
+        """Return the product of the model with the automaton and the question on it, or that it is too large.
 
         Where a run is won, the product has no other choice than one that wins. With it comes the number of the goal
         that is next, of those that must be met again and again.

@@ -24,7 +24,7 @@ class Task(Protocol):
     """What is remembered for a mission, such as an automaton or a budget."""
 
     def asked_of(self, model: ParametricMDP, mission: Mission) -> tuple[ParametricMDP, Objective] | str:
-        """Return the product of the model with the memory and what is asked there, or why there is none."""
+        """Return the product of the model with the memory, and the question on it, or why there is none."""
 
 
 def of_product(reward: RewardStructure, graph: Graph) -> RewardStructure:

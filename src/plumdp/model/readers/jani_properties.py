@@ -35,7 +35,7 @@ def jani_properties(path: str | Path) -> tuple[list[str], list[str]]:
 
 
 def _asked(given: Mapping[str, Any]) -> str:
-    """Return what is asked in the initial state."""
+    """Return the question about the initial state."""
     if given["op"] == "filter":
         if given["states"] != {"op": "initial"}:
             raise ModelError("only the initial state is asked about")

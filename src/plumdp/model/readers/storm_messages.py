@@ -141,5 +141,5 @@ def _declared(code: str) -> list[str]:
 
 
 def _without_comments(text: str) -> str:
-    """Return a PRISM text with blanks in place of comments, so that every place stays the same."""
+    """Return a PRISM text with blanks instead of comments, so that every place stays the same."""
     return re.sub(r"//.*", lambda comment: " " * len(comment[0]), text)

@@ -107,7 +107,7 @@ def _often_visited(model: ParametricMDP, policy: Indices, point: FloatArray) -> 
 
 
 def average_of(less: float, excess: tuple[float, float], length: tuple[float, float]) -> tuple[float, float]:
-    """Return bounds on c + D / T, given bounds on D and T, of which T is at least one, rounded outward."""
+    """Return bounds on c + D / T, given bounds on D and on T >= 1, rounded outward."""
     shortest, longest = max(length[0], 1.0), max(length[1], 1.0)
     low = excess[0] / (shortest if excess[0] < 0 else longest)
     high = excess[1] / (shortest if excess[1] > 0 else longest)

@@ -136,7 +136,7 @@ def fill_row(a: Any, b: Any, expression: Any, lower: Any, upper: Any, mass: Any,
     """Write the mass that nature gives to each successor of a row but the first, which gets the rest.
 
     The row is in nature's order. Returns the number of the last successor whose mass is known only up to the rounding
-    of a sum, 0 if there is none. It is written in place of the first one's mass.
+    of a sum, 0 if there is none. It is written instead of the first one's mass.
     """
     f, doubtful = expression[a], 0.0
     if b - a == TWO:
