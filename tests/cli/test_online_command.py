@@ -7,6 +7,7 @@ import pytest
 from command_line import plumdp
 
 import plumdp as pl
+from plumdp.online.records import OnlineRun
 
 STUDY = "betting:5"
 
@@ -106,7 +107,7 @@ def test_misuse(run, arguments, message):
 def test_infinite_bounds_survive_saving_and_reading(tmp_path):
     record = {"episodes": 3, "steps": 9, "bound": float("inf"), "optimistic_bound": 1.0, "true_value": None}
     record |= {"width": 0.5, "seconds": 0.1, "status": "certified"}
-    pl.online.OnlineRun("Rmin=? [ F x=1 ]", "min", 0.99, (record,)).save(tmp_path / "r.json")
+    OnlineRun("Rmin=? [ F x=1 ]", "min", 0.99, (record,)).save(tmp_path / "r.json")
     read = pl.online.read_record(tmp_path / "r.json")
     assert (read.records, read.direction, read.confidence, read.gap) == ((record,), "min", 0.99, float("inf"))
     json.loads((tmp_path / "r.json").read_text(), parse_constant=pytest.fail)

@@ -6,6 +6,7 @@ from command_line import plumdp
 from shorthand import explain
 
 import plumdp as pl
+from plumdp.online.records import OnlineRun
 
 STUDY = "betting:5"
 WORDS = {
@@ -33,7 +34,7 @@ def place(tmp_path_factory):
     for seed in (1, 2):
         environment = pl.online.simulator(study.model, study.true_point, rng=seed, max_steps=6)
         found = pl.learn_online(study.model, environment, study.objective, episodes=100, spacing=2.0)
-        pl.online.OnlineRun.of(found, study.model, study.objective).save(folder / f"seed{seed}.json")
+        OnlineRun.of(found, study.model, study.objective).save(folder / f"seed{seed}.json")
     return folder
 
 

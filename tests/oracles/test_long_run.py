@@ -14,6 +14,7 @@ from tiers import size
 import plumdp
 from plumdp.base.errors import ModelError
 from plumdp.data.returns import range_of_returns
+from plumdp.exchange.interval_models import model_at
 from plumdp.model.objectives import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.region.build import build_region
@@ -188,7 +189,7 @@ def test_storm_agrees(seed, tmp_path):
     model, point = random_model(rng), {"p": Fraction(1, 4), "q": Fraction(2, 5)}
     earned = RewardStructure(None, rng.integers(0, 9, model.graph.n_choices) / 4)
     model = replace(model, rewards={"earned": earned})
-    plumdp.exchange.write_interval_model(plumdp.exchange.model_at(model, point), tmp_path / "model.drn")
+    plumdp.exchange.write_interval_model(model_at(model, point), tmp_path / "model.drn")
     formula = stormpy.parse_properties('R{"earned"}max=? [ LRA ]')[0]
     built = stormpy.build_model_from_drn(str(tmp_path / "model.drn"))
     theirs = stormpy.model_checking(built, formula).get_value_vector()[0]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import plumdp as pl
+from plumdp.exchange.interval_models import model_at
 from plumdp.exchange.read_intervals import IntervalModel
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
@@ -190,7 +191,7 @@ def test_what_storm_finds_on_the_exported_model_is_what_we_certify_and_not_bette
 @pytest.mark.parametrize("suffix", [".drn", ".umb"])
 def test_storm_reads_a_model_at_a_point_as_a_plain_mdp_with_our_values(tmp_path, suffix):
     study = pl.case_study("aircraft:20,10")
-    model = pl.exchange.model_at(study.model, study.true_point)
+    model = model_at(study.model, study.true_point)
     path = tmp_path / f"model{suffix}"
     pl.exchange.write_interval_model(model, path)
     text = 'Pmax=? [ !"collision" U "goal" ]'

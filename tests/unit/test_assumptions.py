@@ -25,6 +25,7 @@ from plumdp.cli import COMMANDS as ALL_COMMANDS
 from plumdp.cli import certify_many
 from plumdp.data import log_pilots
 from plumdp.learning import assumptions
+from plumdp.online.records import OnlineRun
 from plumdp.reporting.explain_result import explain_result
 
 GOAL, COST, STEPS = 'Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ F x>0 ]', 'quantile(B, Pmax>=0.1 [ F<=B "goal" ])'
@@ -367,7 +368,7 @@ def test_learning_while_acting_says_what_it_rests_on(tmp_path):
     """Nothing but the model is assumed: plumdp chose the actions, and counted every step."""
     environment = pl.online.simulator(MODEL, {"p": 0.6, "q": 0.5}, rng=1, max_steps=2)
     records = list(pl.learn_online(MODEL, environment, GOAL, episodes=20, spacing=3.0))
-    run = pl.online.OnlineRun.of(records, MODEL, GOAL)
+    run = OnlineRun.of(records, MODEL, GOAL)
     run.save(tmp_path / "record.json")
     for where, each in {"fresh": run, "kept": pl.online.read_record(tmp_path / "record.json")}.items():
         require_needed(of_html(each._repr_html_()), set(), where)

@@ -14,6 +14,7 @@ from matplotlib.text import Text
 from shorthand import check_model
 
 import plumdp as pl
+from plumdp.online.records import OnlineRun
 from plumdp.plots.bounds_ladder import draw_difference, draw_ladder
 from plumdp.plots.curves import draw_online
 from plumdp.plots.lists import draw_advice, draw_expressions
@@ -469,7 +470,7 @@ def test_the_region_of_a_certificate_is_the_box_that_it_has(held):
 
 def test_learning_is_drawn_from_runs_as_well_as_from_records():
     records = [{"episodes": n, "bound": 0.1, "optimistic_bound": 0.9, "true_value": None} for n in (1, 10)]
-    run = pl.online.OnlineRun("Pmax=? [ F x=1 ]", "max", 0.999, tuple(records))
+    run = OnlineRun("Pmax=? [ F x=1 ]", "max", 0.999, tuple(records))
     assert run.objective in texts(pl.draw("online", run).figure)
     assert {"one", "other", run.objective} <= {*texts(pl.draw("online", {"one": run, "other": records}).figure)}
 

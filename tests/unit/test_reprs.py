@@ -17,6 +17,7 @@ from plumdp.model.check import Issue
 from plumdp.model.events import find_events
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.parametric import Lift, RewardStructure
+from plumdp.online.records import OnlineRun
 from plumdp.result.certificate import Certificates
 from plumdp.solver.prepared import prepare
 
@@ -120,7 +121,7 @@ THINGS = {
     "Advice": (lambda: pl.advise(learn(MODEL, COUNTS), STUDY.objective), None),
     "Decision": (lambda: pl.decide(learn(MODEL, COUNTS), 'P>=0.5 [ !"crash" U "target" ]'), None),
     "OnlineRecord": (_online, None),
-    "OnlineRun": (lambda: pl.online.OnlineRun.of([_online()], MODEL, STUDY.objective), None),
+    "OnlineRun": (lambda: OnlineRun.of([_online()], MODEL, STUDY.objective), None),
     "CaseStudy": (lambda: STUDY, None),
     "DataError": (lambda: pl.DataError("counts"), None),
     "ModelError": (lambda: pl.ModelError("model"), None),

@@ -11,6 +11,7 @@ from support.verified_results import small_model
 
 import plumdp
 import plumdp as pl
+from plumdp.exchange.interval_models import model_at
 from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Reach, Reward
 from plumdp.model.parametric import RewardStructure
@@ -373,7 +374,7 @@ def test_the_policy_at_a_point_attains_the_best_value(text):
     model = small_model()
     objective, point = as_objective(text, model), {"p": 0.6, "q": 0.3}
     policy = PointSolver(model, objective).policy_at(np.array(list(point.values())))
-    known = plumdp.exchange.model_at(model, point)
+    known = model_at(model, point)
     best = plumdp.stages.solve(known, objective)
     found = plumdp.stages.evaluate(known, plumdp.PolicyTable(model.graph, policy), objective)
     start = model.graph.initial_state

@@ -17,6 +17,7 @@ from plumdp.cli.options import OPTIONS, Options
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.sources import chosen_properties, load_source, read_properties
 from plumdp.cli.texts import ranges
+from plumdp.exchange.interval_models import model_at
 
 if TYPE_CHECKING:
     from plumdp.data.raw_logs import RawLog
@@ -65,7 +66,7 @@ def load_interval_model(given: Options) -> tuple[IntervalModel, list[str]]:
 
     if given.at or is_case_study(given.model):
         read, properties = load_model(given)
-        return plumdp.exchange.model_at(read, given.at or plumdp.case_study(given.model).true_point), properties
+        return model_at(read, given.at or plumdp.case_study(given.model).true_point), properties
     LOGGER.info("reading the model %s", given.model)
     path = Path(given.model)
     if not path.is_file():

@@ -19,6 +19,7 @@ from plumdp.cli.results import EXIT_CODES, grid, prose, standard_output, with_co
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of
 from plumdp.online.loop import OnlineRecord
+from plumdp.online.records import OnlineRun
 
 if TYPE_CHECKING:
     from plumdp.model.objectives import Objective
@@ -46,7 +47,7 @@ def online(given: Options) -> int:
     )
     last: deque[OnlineRecord] = deque(maxlen=1)  # one is kept, as each holds all counts
     records = _until(updates, given.width or -inf, objective, last)
-    run = plumdp.online.OnlineRun.of(records, read, objective, confidence=given.confidence)
+    run = OnlineRun.of(records, read, objective, confidence=given.confidence)
     if given.record is not None:
         run.save(given.record)
     if given.json:
@@ -115,7 +116,7 @@ def _bounds(bound: float, optimistic: float, direction: str) -> tuple[str, str]:
     return outward(low, -1), outward(high, 1)
 
 
-def _headline(run: plumdp.online.OnlineRun, record: OnlineRecord) -> str:
+def _headline(run: OnlineRun, record: OnlineRecord) -> str:
     from plumdp.result.certificate import percent
 
     low, high = _bounds(record.bound, record.optimistic_bound, run.direction)
@@ -131,7 +132,7 @@ def _headline(run: plumdp.online.OnlineRun, record: OnlineRecord) -> str:
     return f"With confidence {share}: the policy is worth {reached}, and {of_all}."
 
 
-def _print(run: plumdp.online.OnlineRun, record: OnlineRecord, width: float | None, files: list[str]) -> None:
+def _print(run: OnlineRun, record: OnlineRecord, width: float | None, files: list[str]) -> None:
     from plumdp.result.certificate import outward
 
     reached = ""
