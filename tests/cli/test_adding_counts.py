@@ -11,7 +11,7 @@ import plumdp as pl
 
 NAMES = "money,state_step,action,next_money,next_step\n"
 MODEL = "betting:5"
-ORDER = "counts were added in the order in which their data were collected, in parts that nobody picked by looking"
+ORDER = "counts were added in the order in which their data were collected, in parts not chosen by looking at them"
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -410,6 +410,4 @@ def test_all_properties_of_a_model_file_are_those_beside_it(tmp_path):
         found = json.loads(RUNNER.invoke(app, ["certify", *arguments, *relaxations]).output)
         assert [one["objective"] for one in found] == [text for text in texts for _ in range(n_each)]
         refused = RUNNER.invoke(app, ["certify", *arguments[:2], *relaxations])
-        assert str(refused.exception) == (
-            f"{model_file}: say with --property which of these is asked, or all: {'; '.join(texts)}"
-        )
+        assert str(refused.exception) == (f"{model_file}: choose one with --property, or all: {'; '.join(texts)}")

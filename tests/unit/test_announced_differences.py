@@ -11,7 +11,7 @@ from plumdp.solver.coupled.gradient import policy_gradient
 
 STUDY = pl.case_study("parallel:5")
 MODEL, ASKED = STUDY.model, STUDY.objective
-GIVEN = "you chose the policy before these data were looked at (you said so)"
+GIVEN = "you chose the policy before looking at these data (as you stated)"
 
 
 @pytest.fixture(scope="module")

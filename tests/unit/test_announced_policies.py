@@ -17,7 +17,7 @@ from plumdp.model import Question
 from plumdp.verifying.witness import make_witness
 
 REACH, SAFE, FEW, MANY = 'Pmax=? [ F "goal" ]', 'Pmax=? [ G !"bad" ]', 4, 26
-SAID = "you chose the policy before these data were looked at, or by those before the first bets alone (you said so)"
+SAID = "you chose the policy before looking at these data, or from those before the first bets only (as you stated)"
 WHY = "bets are placed on policies that the first data name, and on those that you announce"
 NAMES = [f"p{i}" for i in range(2 * MANY)]
 COINS = pl.parameters(*NAMES)
@@ -119,7 +119,7 @@ def test_models_that_are_seen_as_tables_bet_on_given_policies_with_the_word_only
 
 
 def require_no_bets(found):
-    assert not any("you said so" in each for each in found.assumptions)
+    assert not any("as you stated" in each for each in found.assumptions)
     assert found.not_coupled.startswith(WHY)
     assert "statistics" not in found.gap
 
@@ -154,7 +154,7 @@ def test_the_word_needs_a_policy_and_practice_needs_no_word():
 def test_practice_is_bet_on_by_the_first_data_and_nobody_has_to_vouch_for_it():
     better = improve(table(), data(), REACH)
     assert better.difference.second.gap["statistics"] > 0
-    assert not any("you said so" in each for each in better.assumptions)
+    assert not any("as you stated" in each for each in better.assumptions)
 
 
 @pytest.mark.slow
@@ -176,7 +176,7 @@ def test_a_policy_of_a_certificate_is_refused_as_announced_to_its_own_data(make,
             with pytest.raises(pl.DataError, match=r"comes from a certificate of .* cannot be announced to these data"):
                 pl.certify(model, counts, asked, policy=policy, announced=True)
     other = pl.certify(model, days[1], asked, policy=found.policy, announced=True)
-    assert any("you said so" in each for each in other.assumptions)
+    assert any("as you stated" in each for each in other.assumptions)
 
 
 @pytest.mark.slow
@@ -279,8 +279,8 @@ def test_commands_bet_on_a_policy_with_the_word_only(tmp_path):
     alone = ["certify", "--policy", "run"]
     for command in (alone, [*alone, "--against", "walk"], ["certify", "--against", "run"]):
         silent, said = (run(command[0], *asked, *command[1:], *word).out for word in ([], ["--announced"]))
-        assert "you said so" not in silent
-        assert "(you said so)" in said
+        assert "as you stated" not in silent
+        assert "(as you stated)" in said
     assert run("certify", *asked, "-o", folder).code == 0
     ended = run("certify", *asked, "--policy", folder, "--announced")
     assert (ended.code, "cannot be announced" in " ".join((ended.out + ended.err).split())) == (2, True)

@@ -199,7 +199,7 @@ def test_missions_are_refused_by_name_where_there_is_no_memory(walk, counts, cer
     with pytest.raises(pl.ModelError, match="this needs memory, which is not supported here"):
         Question(walk, mission)
     assert repr(mission) == f"Mission(max, {BOTH})"
-    with pytest.raises(pl.ModelError, match="a mission is not asked of a model that has memory already"):
+    with pytest.raises(pl.ModelError, match="a mission cannot be asked about a model that has memory already"):
         ask("Pmax=? [ F (x=0 & F x=4) ]", ask(FUEL, walk).model)
     with pytest.raises(pl.DataError, match="uses memory that runs do not record"):
         audit(certificate, walk, counts)

@@ -296,7 +296,7 @@ def test_a_sum_keeps_the_first_pilot_and_says_that_it_was_first_and_the_second_i
     assert total.main.tolist() == [12 if first in (None, EMPTY) else 11] * N
 
 
-BOTH = "both parts were planned before either was looked at, and neither depends on the other"
+BOTH = "both parts were planned before looking at either, and neither depends on the other"
 
 
 @pytest.mark.parametrize("one", ["independent", "trajectories", "adaptive"])

@@ -77,7 +77,7 @@ def test_a_policy_that_was_announced_has_bets_of_its_own_and_the_certificate_say
     waits = pl.PolicyTable(model.graph, model.graph.first_choice[1:] - 1)
     found = pl.certify(model, counts, REACH, policy=waits, announced=True)
     assert found.lower <= true_value(model, point, REACH, waits) <= found.upper
-    assert "the objectives were chosen before the data were looked at" in found.assumptions
+    assert "the objectives were chosen before looking at the data" in found.assumptions
     assert "bets on the value of this policy, and each row within its intervals" in str(found)
 
 

@@ -84,7 +84,7 @@ def load_texts(given: Options) -> tuple[ParametricMDP, list[str]]:
         raise ModelError(f"{given.model}: no property comes with the model; give one with --property")
     if not asks_all and len(properties) > 1:
         texts = "; ".join(properties)
-        raise ModelError(f"{given.model}: say with --property which of these is asked, or all: {texts}")
+        raise ModelError(f"{given.model}: choose one with --property, or all: {texts}")
     return read, properties
 
 

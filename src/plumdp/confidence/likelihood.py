@@ -59,8 +59,8 @@ from plumdp.model.parametric import ParametricMDP
 _Spent: TypeAlias = Callable[[str], float]
 """A function from a part of the set to its error."""
 
-ANNOUNCED = "the objectives were chosen before the data were looked at"
-_GIVEN = "you chose the policy before these data were looked at (you said so)"
+ANNOUNCED = "the objectives were chosen before looking at the data"
+_GIVEN = "you chose the policy before looking at these data (as you stated)"
 _OF_BLOCKS = 4  # parts of the share of a likelihood, one of which is for blocks of parameters
 _TRIES = 6  # steps towards the point of a likelihood set at which a value is largest
 _HALVINGS = 40

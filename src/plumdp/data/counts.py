@@ -29,8 +29,8 @@ from plumdp.model.text import html_table, number_of, one_line
 LARGEST = 2**53  # steps: from here on, one more is the same number as a float, which bounds are computed from
 USUAL_RATIO = 19.0  # of main to pilot data, where nobody said what was planned: 5 % are the pilot
 # else the pilot may depend on main data
-ADDED = "counts were added in the order in which their data were collected, in parts that nobody picked by looking"
-PLANNED_SUM = "both parts were planned before either was looked at, and neither depends on the other"
+ADDED = "counts were added in the order in which their data were collected, in parts not chosen by looking at them"
+PLANNED_SUM = "both parts were planned before looking at either, and neither depends on the other"
 N_TABLE_PILOTS = 12  # that data of a table may have: up to 67,108,864 runs
 N_PILOTS = 6  # that data of any length may have: 16, 64, …, 16,384 runs
 OPEN_MAIN_PER_PILOT = 8  # at least, all data to the pilot, if their length was not planned

@@ -31,9 +31,11 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
 
-_LABELLED = "whose run a run is was written down before it began, and it followed that policy to its end (you said so)"
-_DRAWN = "which arm a run takes was drawn with the chance in the log, which was fixed before the draw (you said so)"
-_TASKS = "the task of each run was drawn anew, always by the same law, before its arm (you said so)"
+_LABELLED = (
+    "whose run a run is was written down before it began, and it followed that policy to its end (as you stated)"
+)
+_DRAWN = "which arm a run takes was drawn with the chance in the log, which was fixed before the draw (as you stated)"
+_TASKS = "the task of each run was drawn anew, always by the same law, before its arm (as you stated)"
 _ROUNDED = 1e-6  # of chances that sum to one, as people write them
 _ALONE = "bounds by whole runs rest on no probability of the model, nor on that a state tells all that matters"
 

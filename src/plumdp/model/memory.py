@@ -52,7 +52,7 @@ def with_memory(model: ParametricMDP, objective: Objective) -> Product | str:
         return count_steps(model, objective)
     if model.graph.levels is not None or model.graph.memory is not None:
         kind = "is stored on disk" if model.graph.memory is None else "has memory already"
-        raise ModelError(f"{objective.text}: a mission is not asked of a model that {kind}")
+        raise ModelError(f"{objective.text}: a mission cannot be asked about a model that {kind}")
     product = objective.task.asked_of(model, objective)
     if isinstance(product, str):
         raise ModelError(f"{objective.text}: the policy needs memory, but {product}")
