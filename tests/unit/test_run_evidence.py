@@ -73,7 +73,7 @@ def test_few_runs_of_a_table_are_worth_most_as_whole_runs():
     assert sum(budget.values()) <= 1.05  # 0.05 of which are spent only if the model is wrong
     assert budget["bets on whole runs"] == pytest.approx(0.8 * (1 - 0.025), abs=0.05)
     said = "; ".join(found.first.assumptions)
-    for words in ("you announced 100 runs", "whose run a run is was written down before", "drawn with the chance",
+    for words in ("you announced 100 runs", "the policy of each run was written down before", "drawn with the chance",
                   "rest on no probability of the model"):  # fmt: skip
         assert words in said
 

@@ -31,9 +31,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import as_choices, check_policy
 from plumdp.model.question import Question
 
-_LABELLED = (
-    "whose run a run is was written down before it began, and it followed that policy to its end (as you stated)"
-)
+_LABELLED = "the policy of each run was written down before the run began, and followed to its end (as you stated)"
 _DRAWN = "which arm a run takes was drawn with the chance in the log, which was fixed before the draw (as you stated)"
 _TASKS = "the task of each run was drawn anew, always by the same law, before its arm (as you stated)"
 _ROUNDED = 1e-6  # of chances that sum to one, as people write them

@@ -34,8 +34,8 @@ from plumdp.tables.values import estimate_value, value_bounds
 _BESIDE = 0.25  # of the error of bets on a question about a difference: for the values of both policies
 _GIVEN = "you chose the policy before looking at these data, or from those before the first bets only (as you stated)"
 NOT_ANNOUNCED = (
-    "bets are placed on policies that the first data name, and on those that you announce, chosen before these data "
-    "were looked at or by those before the first bets alone"
+    "bets are placed on policies that the first data name, and on those that you announce, chosen before looking at "
+    "these data or from those before the first bets only"
 )
 
 
