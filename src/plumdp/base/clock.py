@@ -1,4 +1,4 @@
-"""How long the stages of a calculation take."""
+"""Times the stages of a calculation."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _SECONDS = 0.3  # between two lines of a ``Teller``
 
 
 class Place(Protocol):
-    """Where a line of text is shown."""
+    """A place that shows a line of text."""
 
     def show(self, text: str) -> None:
         """Show a text instead of the one before."""
@@ -82,7 +82,7 @@ class Output:
 
 
 class _ShownWork:
-    """What is shown of a calculation: what it does, which part of that, and for how long."""
+    """The progress of a calculation: what it does, which part, and for how long."""
 
     def __init__(self, doing: str) -> None:
         self.doing, self.part, self.start, self.ended = doing, "", monotonic(), Event()

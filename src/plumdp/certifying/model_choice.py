@@ -115,9 +115,9 @@ def compare_models(
     counts
         Those of all models if they have the same graph, or of each model by its name.
     objective
-        What is asked of every model, as text.
+        The question to every model, as text.
     relaxation, precision, threads, confidence_set, misfit
-        As of ``certify``.
+        As in ``certify``.
     confidence
         Probability that all statements hold simultaneously; each model has an equal share of the error.
 

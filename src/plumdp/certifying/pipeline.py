@@ -73,7 +73,7 @@ def certify(
     Parameters
     ----------
     objective
-        What is asked, or its text (see ``parse_property``). For several, ``learn`` once and ``conclude`` each.
+        The question, or its text (see ``parse_property``). For several, ``learn`` once and ``conclude`` each.
     relaxation
         How the adversary may vary the parameters. By default one point holds for the whole run ("coupled").
     policy
@@ -81,8 +81,8 @@ def certify(
         an action or probabilities of several, or any other ``Policy``. It may have been made by looking at these data.
         "practice" is what the data do: each action as often as they take it in the same state.
     announced
-        Say that you chose the policy before you looked at these data, or by ``counts.before_bets()`` alone. Then bets
-        are placed on its value, which makes bounds narrower, those of a table by much; the certificate repeats it.
+        State that you chose the policy before looking at these data, or from ``counts.before_bets()`` only. Then bets
+        are placed on its value, which narrows bounds, those of a table by much; the certificate repeats it.
     runs
         Whole runs under an announced policy, as ``read_whole_runs`` returns them: what they earned bounds its value as
         well, without the model's probabilities, which says most where data are few. They may be in ``counts`` too.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    """What the table says of a sub-command, whose function has its name."""
+    """A sub-command in the table; its function has the same name."""
 
     module: str
     arguments: Mapping[str, str]  # names in help by the names in ``OPTIONS``; in brackets if they may be left out

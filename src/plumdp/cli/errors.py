@@ -1,4 +1,4 @@
-"""How misuse and failures end: a message in the words of the command line, or JSON, and an exit code."""
+"""Ends commands after misuse and failures: a message in the words of the command line, or JSON, and an exit code."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _POSITIVE: Check = (lambda number: number > 0, "a number above 0")
 
 
 class Parameter(NamedTuple):
-    """What the table says of an option, or of an argument, which has no flags."""
+    """An option in the table, or an argument, which has no flags."""
 
     group: str
     flags: tuple[str, ...]
@@ -83,7 +83,7 @@ def option(
 # fmt: off
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a command was given. What it does not take has its default."""
+    """The options of a command; those that it does not take have their defaults."""
 
     model: str = option(
         "", "MODEL", "A PRISM or JANI file, a case study such as betting:50, or model.py:NAME for a model (or a "

@@ -1,4 +1,4 @@
-"""Where models come from: files, case studies, and names in a Python file; and the properties that come with them."""
+"""Finds models in files, case studies and Python files, and the properties that come with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the data say about all parameters at once: an ellipsoid about the least-squares estimate.
+"""An ellipsoid about the least-squares estimate, which holds all parameters at once.
 
 A visit of a row is an observation of some of its events, whose probabilities are f[e](v) = c[e] + b[e]·v. Ridge
 regression gives an estimate, and the self-normalised bound of Abbasi-Yadkori, Pál and Szepesvári (2011, Theorem 2) a

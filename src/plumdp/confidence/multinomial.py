@@ -1,4 +1,4 @@
-"""What the data say about whole rows: L1 balls, one for each class of tied rows.
+"""L1 balls of whole rows, one for each class of tied rows.
 
 The sum of |probability - share of the visits| over the outcomes of a row is at most the radius of its class.
 """

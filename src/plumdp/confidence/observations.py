@@ -1,4 +1,4 @@
-"""What least squares counts: events of rows, and for how much of a trial a visit counts.
+"""Trials and successes of events, and the weight of a visit in least squares.
 
 For each event e that a visit counts, with probability f[e] = c[e] + b[e]·v, it adds w b[e] (Y[e] - f[e]) to the noise
 z and w b[e] b[e]ᵀ to the matrix A. The bound on the noise (see ``least_squares``) asks that, given the past,

@@ -93,7 +93,7 @@ OneKind = TypeVar("OneKind")
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What data say about the parameters, as constraints that hold jointly with probability at least 1 - ``error``."""
+    """Constraints on the parameters that hold jointly with probability at least 1 - ``error``."""
 
     kind: Sets  # by its name in ``SETS``
     method: str  # in words
@@ -169,7 +169,7 @@ class ModelCache:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """What a confidence set is made from: counts of a model, and what was said before they were looked at."""
+    """The input of a confidence set: counts of a model, and what was stated before looking at them."""
 
     cache: ModelCache  # of the model
     counts: TransitionCounts

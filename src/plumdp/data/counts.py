@@ -1,4 +1,4 @@
-"""What was seen: one count per transition, and how it was sampled."""
+"""``TransitionCounts``: one count per transition, and how the data were sampled."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MAIN_PER_PILOT = 3  # at least, of a table if the length of the data was planne
 
 
 class PilotEnd(StrEnum):
-    """How the moment at which a pilot ends was decided; in each case without what came later.
+    """The rule by which the end of a pilot was decided, in each case without the data that came later.
 
     "planned": fixed before the data were looked at, or by a rule that looks at the pilot only. "power of four": data
     that may have stopped at will have one of six pilots, after 16, 64, … or 16,384 runs (or 16 times as many rows), the
@@ -57,7 +57,7 @@ class PilotEnd(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """What was seen up to moments that were decided without what came later.
+    """Counts up to moments that were decided without the data that came later.
 
     What is chosen by looking at the pilot (a prior, bets on drifts) holds at its full error for the *main* data, those
     that came later, whatever policy they were collected under and however they ended. A share of the data is a pilot
@@ -145,12 +145,12 @@ class Pilot:
 
     @property
     def seen(self) -> Seen:
-        """What the pilot showed."""
+        """The counts of the pilot."""
         return Seen(self.counts, self.rewards[0])
 
     @property
     def seen_at_moments(self) -> list[Seen]:
-        """What had been seen at each moment."""
+        """The counts at each moment."""
         return [*map(Seen, self.moments, self.rewards[1:])]
 
     @property
@@ -182,7 +182,7 @@ class Pilot:
 
 @dataclass(frozen=True, eq=False)
 class TransitionCounts:
-    """How often each transition was seen. All that later stages need of the data, whatever its size.
+    """The count of each transition: all that later stages need of the data, whatever its size.
 
     ``pilot`` is the part of ``counts`` that was seen first, if it was kept apart, and ``main`` is the rest: what may be
     chosen by looking at data is chosen by looking at the pilot only. An array of counts given as ``pilot`` is a pilot
@@ -258,7 +258,7 @@ class TransitionCounts:
 
     @property
     def seen(self) -> Seen:
-        """What all steps showed."""
+        """The counts of all steps."""
         return Seen(self.counts, self.rewards)
 
     @cached_property
@@ -278,7 +278,7 @@ class TransitionCounts:
 
     @cached_property
     def visits(self) -> CountArray:
-        """How often each choice was taken (n_choices)."""
+        """The count of each choice (n_choices)."""
         first = self.graph.first_transition
         if len(first) == 1:
             return read_only(np.zeros(0, dtype=np.int64))
@@ -286,7 +286,7 @@ class TransitionCounts:
 
     @cached_property
     def main(self) -> CountArray:
-        """How often each transition was seen after the pilot (n_transitions); all counts if there is no pilot."""
+        """The count of each transition after the pilot (n_transitions); all counts if there is no pilot."""
         return self.counts if self.pilot is None else read_only(self.counts - self.pilot.counts)
 
     def before_bets(self) -> TransitionCounts:
@@ -385,7 +385,7 @@ class TransitionCounts:
 
 @dataclass(frozen=True, eq=False)
 class EventCounts:
-    """How often each event of a model was tried, and how often it happened."""
+    """The trials and successes of each event of a model."""
 
     trials: CountArray  # (n_events)
     successes: CountArray  # (n_events)
@@ -396,7 +396,7 @@ class EventCounts:
 
 
 class HasCounts(Protocol):
-    """What has counts of transitions, such as a ``Log``."""
+    """An object with counts of transitions, such as a ``Log``."""
 
     @property
     def counts(self) -> TransitionCounts:

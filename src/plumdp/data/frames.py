@@ -78,7 +78,7 @@ _TYPES = {"STRING": "VARCHAR", "INT": "INTEGER"}  # that DuckDB calls otherwise
 
 @dataclass(frozen=True, eq=False)
 class _Result:
-    """What a query of Spark gives, handed over as DuckDB does."""
+    """The result of a Spark query, handed over as DuckDB does."""
 
     frame: Any
 

@@ -75,7 +75,7 @@ _ENDLESS = 1 << 62  # rows, where it need not be known how many there are
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """What was read from a log: the counts of what was matched, and what became of every row."""
+    """A log that was read: the counts of matched rows, and a report on every row."""
 
     counts: TransitionCounts
 
@@ -137,7 +137,7 @@ def read_log(
         An expression that gives the names of actions, a table from what the log calls them, or a list of the actions 0,
         1, 2 and so on.
     form
-        "transitions", "trajectories" or "counts"; by default, it shows in the columns.
+        "transitions", "trajectories" or "counts"; by default, found from the columns.
     sampling
         "adaptive" is valid whoever chose the actions and the end. "trajectories" claims that the number of runs was
         fixed beforehand, under one policy; "independent", that the number of samples of each choice was.
@@ -150,8 +150,8 @@ def read_log(
     pilot
         False places no bets.
     on_unmatched
-        "error" refuses rows that do not fit the model, "report" counts the others. Rows that the model says cannot be
-        contradict it, so that nothing is certified; others are left out, and the certificate says so.
+        "error" refuses rows that do not fit the model, "report" counts the others. Rows that are impossible in the
+        model contradict it, so that nothing is certified; others are left out, and the certificate says so.
     cut_off
         "unrelated" vouches that runs were cut off for reasons that have nothing to do with their last outcome.
     steps

@@ -26,7 +26,7 @@ OUTSIDE = 2**53  # numbers from here on are what bins give to values outside, an
 
 @dataclass(frozen=True)
 class StateMapping:
-    """What makes state variables, and action names, of the columns of a log; what it does not name is a column."""
+    """A mapping from the columns of a log to state variables and action names; others are columns themselves."""
 
     variables: Mapping[str, MappingNode] = field(default_factory=dict)
     action: MappingNode | None = None

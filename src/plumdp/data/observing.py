@@ -1,4 +1,4 @@
-"""What an environment shows and takes, in the words of a model: states from observations, actions from names."""
+"""Translates between an environment and a model: states from observations, actions from names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of the rows of a log: the kinds of rows, how many there were of each, and which were rejected."""
+"""The report on the rows of a log: the kinds of rows, the number of each, and the rejected ones."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class BrokenEpisode:
 
 @dataclass(frozen=True)
 class IngestionReport:
-    """What became of the rows of a log; each row is of one kind. ``worst`` names what most rejected rows are about.
+    """The report on the rows of a log; each row is of one kind. ``worst`` names what most rejected rows are about.
 
     ``files`` are those that were read, and ``read`` is when that was. ``hints`` say what may be meant by the first.
     ``cut_off`` is what somebody said of the runs that were cut off, if anything. ``assuming`` is what else was taken
@@ -155,7 +155,7 @@ class IngestionReport:
 
     @property
     def departures(self) -> str:
-        """How many steps left the table, in words, or nothing."""
+        """The number of steps that left the table, in words, or nothing."""
         if not self.elsewhere:
             return ""
         share = f"{self.elsewhere:,} of {number_of(self.matched, 'step')} ({100 * self.elsewhere / self.matched:.2g} %)"

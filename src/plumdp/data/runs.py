@@ -45,7 +45,7 @@ class RunPlan:
 
     @property
     def block_size(self) -> int:
-        """How many runs should advance side by side."""
+        """The number of runs that advance side by side."""
         return min(_TOGETHER // min(self.max_steps, _SEGMENT), max(_MIN_RUNS, _MAX_BLOCK // self.max_steps))
 
     def walk(self, block: range) -> Iterator[tuple[npt.NDArray[np.uint64], IntArray]]:

@@ -1,4 +1,4 @@
-"""Where data come from: files and other parts of counts, so that none is counted twice."""
+"""The origins of data, files and other parts of counts, so that none is counted twice."""
 
 from __future__ import annotations
 

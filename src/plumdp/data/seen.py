@@ -1,4 +1,4 @@
-"""What some steps showed: how often each transition was taken, and sums over the values of learned rewards."""
+"""Counts of transitions of some steps, and sums over the values of learned rewards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What had been seen at many moments of data whose order is known, so that a change over time can be found.
+"""Counts at many moments of data whose order is known, so that a change over time can be found.
 
 Base parts are 16 runs each (or 256 rows), and the last one of data that are added up may be shorter. A boundary is the
 end of a number of base parts, counted from the first datum. Which boundaries are kept may be chosen by looking at all

@@ -73,7 +73,7 @@ class WholeRuns:
 
     @property
     def time(self) -> Indices:
-        """How many steps were taken before each row."""
+        """The number of steps before each row."""
         return np.arange(len(self.state)) - self.first[self.run]
 
     def of(self, *arms: str) -> WholeRuns:

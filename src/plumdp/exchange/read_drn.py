@@ -27,7 +27,7 @@ _NUMBERS = ("double", "double-interval", "rational", "rational-interval")
 
 @dataclass
 class _Content:
-    """What the lines of a file have said so far."""
+    """The content of the lines read so far."""
 
     file: Path
     rows: FileRows

@@ -25,7 +25,7 @@ from plumdp.solver.coupled.gradient import policy_gradient
 
 @dataclass(frozen=True)
 class DecidingRuns:
-    """How many more runs tell how two policies compare: estimates, none of which is a bound."""
+    """The number of further runs that would decide between two policies, as estimates, not bounds."""
 
     gain: float  # by which the first policy is better at the estimate, less than zero if it is worse
     predictions: Mapping[Standing, Prediction | None]  # runs to each verdict; None if more than 10^12 are needed

@@ -185,7 +185,7 @@ def whole_counts(expected: FloatArray, group: Indices | IntArray) -> CountArray:
 
 
 class ExpectedRewards(NamedTuple):
-    """What a step shows of the means of rewards, as coins whose values vary less than those of coins."""
+    """The information of a step about mean rewards, which vary less than coins with the same means."""
 
     table: LikelihoodTable
     probability: FloatArray  # (n_outcomes): at the estimate

@@ -76,7 +76,7 @@ def learn(
         Use only proofs that ``decisions.make_witness`` can write down for others to check: no bets are placed on
         differences in a table, nor on data without an order, whose bounds are then wider.
     confidence, confidence_set, events, misfit, evidence
-        As of ``certify``.
+        As in ``certify``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a table does not know: a step by a transition that it does not have leads "elsewhere", where all is nature's.
+"""Steps out of a table: a transition that the table does not have leads "elsewhere", where nature decides everything.
 
 From there nature chooses, without a step of the run, between two states that are never left: in one a run is worth the
 least that could be, in the other the most (docs/explanation/tables.md has the proof). An objective that is ``settled``

@@ -257,6 +257,6 @@ _KINDS: Mapping[str, Callable[..., Any]] = {
     "net benefit": _net_benefit,
     "online": _online,
 }
-"""What each kind of picture draws into axes, or into a new figure."""
+"""The function that draws each kind of picture, into axes or a new figure."""
 
 _OPTIONS = dict.fromkeys(("ladder", "region", "online"), ("truth",)) | {"policy": ("x", "y", "fixed")}

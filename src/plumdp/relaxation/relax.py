@@ -86,17 +86,7 @@ def row_ellipsoid(
 
 
 def interval_wise(model: ParametricMDP, bounds: Evidence | ExpressionBounds) -> IntervalMDP:
-    """Return P_I, in which each transition has the interval of its expression, whatever the others do.
-
-    >>> from plumdp import case_study, simulate
-    >>> from plumdp.stages import build_region, expression_bounds
-    >>> study = case_study("betting:25")
-    >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
-    >>> bounds = expression_bounds(study.model, counts)
-    >>> imdp = interval_wise(study.model, bounds)
-    >>> bool((imdp.lower == bounds.lower).all())
-    True
-    """
+    """Return P_I, in which each transition has the interval of its expression, whatever the others do."""
     if bounds.intervals is None:
         raise DataError(
             f"{bounds.method}: this set has no intervals of its own; choose another relaxation, such as 'expression'"
@@ -108,16 +98,6 @@ def parameter_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP 
     """Return P_Θ, in which each transition has the range of its expression over the smallest box around the region.
 
     It may be wider than P_I in some transitions and narrower in others. ``within`` cuts it to another relaxation.
-
-    >>> from plumdp import case_study, simulate
-    >>> from plumdp.stages import build_region, expression_bounds
-    >>> study = case_study("betting:25")
-    >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
-    >>> bounds = expression_bounds(study.model, counts)
-    >>> region = build_region(study.model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
-    >>> both = parameter_wise(study.model, region, within=interval_wise(study.model, bounds))
-    >>> bool((both.lower >= bounds.lower).all())
-    True
     """
     lower, upper = bounding_box(region)
     names = model.space.names  # the first variables of the region; the others are products of them
@@ -126,18 +106,7 @@ def parameter_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP 
 
 
 def expression_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:
-    """Return P_Λ, in which each transition has the range of its expression over the region.
-
-    >>> from plumdp import case_study, simulate
-    >>> from plumdp.stages import build_region, expression_bounds
-    >>> study = case_study("betting:25")
-    >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
-    >>> bounds = expression_bounds(study.model, counts)
-    >>> region = build_region(study.model.space, bounds.events.polynomials, bounds.event_lower, bounds.event_upper)
-    >>> imdp = expression_wise(study.model, region)
-    >>> bool((imdp.upper <= bounds.upper + 1e-12).all())
-    True
-    """
+    """Return P_Λ, in which each transition has the range of its expression over the region."""
     return _interval_mdp(model, *project(region, model.expressions), within)
 
 

@@ -29,7 +29,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True)
 class _Look:
-    """How a page tells the status of its certificate: by a class for colours, a mark, and words."""
+    """The look of a status on a page: a class for colours, a mark, and words."""
 
     name: str
     mark: str

@@ -28,7 +28,7 @@ LIKE_THESE, UNIFORM, CERTIFIED, ADVISED, GIVEN = "like these", "uniform", "certi
 
 @dataclass(frozen=True)
 class Prediction:
-    """How wide a certificate is expected to be after so many more runs: an estimate, not a bound."""
+    """The expected width of a certificate after a number of further runs: an estimate, not a bound."""
 
     sampling: str  # how the runs are sampled, in words
     runs: int

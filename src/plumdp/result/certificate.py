@@ -1,4 +1,4 @@
-"""What may be claimed: a policy, bounds on its value, the confidence, and everything that the claim rests on."""
+"""The ``Certificate``: a policy, bounds on its value, the confidence, and everything that the claim rests on."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ class Certificate:
 
     @property
     def to_narrow(self) -> str:
-        """What helps most to get narrower bounds, as a sentence without a full stop; empty if nothing is known to."""
+        """The one thing that would narrow the bounds most, as a sentence without a full stop, or an empty text."""
         return f"to get narrower bounds: {''.join(map(str, self.narrower))}" if self.narrower else ""
 
     @property
@@ -269,7 +269,7 @@ class Certificate:
 
     @property
     def rung(self) -> Rung:
-        """What a ladder of relaxations shows of it."""
+        """Its rung in a ladder of relaxations."""
         return Rung(self.relaxation, self.lower, self.upper, str(self.status))
 
     def require_own(self, findings: Findings) -> None:

@@ -1,4 +1,4 @@
-"""What a certificate says of its data: how many steps there are, and what became of the rows of the log."""
+"""The part of a certificate about its data: the number of steps, and what became of the rows of the log."""
 
 from __future__ import annotations
 

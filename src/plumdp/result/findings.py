@@ -1,4 +1,4 @@
-"""What a report shows besides the certificate: each part answers one question, and can be drawn from a file.
+"""``Findings``, which a report shows besides the certificate: each part answers one question.
 
 Pictures take these parts rather than models and regions, so that a saved result is drawn as a fresh one is.
 """
@@ -18,7 +18,7 @@ SCHEMA = "plumdp/findings/1"
 
 @dataclass(frozen=True)
 class Rung:
-    """What one relaxation certifies from the same data."""
+    """The bounds that one relaxation certifies from the same data."""
 
     relaxation: str
     lower: float
@@ -50,7 +50,7 @@ class Outline:
 
 @dataclass(frozen=True)
 class ExpressionRow:
-    """What is known of one unknown expression: bounds hold jointly, with the confidence of the certificate."""
+    """Bounds on one unknown expression, which hold jointly with the confidence of the certificate."""
 
     text: str
     lower: float
@@ -84,7 +84,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class _Choice:
-    """What pictures and pages need of a choice at which more data help."""
+    """A choice at which more data help, as pictures and pages show it."""
 
     state: Mapping[str, Any]
     action: str
@@ -95,7 +95,7 @@ class _Choice:
 
 @dataclass(frozen=True)
 class _Residual:
-    """What pages need of a residual."""
+    """A residual, as pages show it."""
 
     where: str
     what: str
@@ -107,7 +107,7 @@ class _Residual:
 
 @dataclass(frozen=True)
 class _Cells:
-    """What pictures need of residuals over a variable, or over the actions."""
+    """Residuals over a variable or over the actions, as pictures show them."""
 
     kind: str
     name: str
@@ -121,7 +121,7 @@ class _Cells:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a report shows besides the certificate; parts that were not asked for, or have no answer, are empty.
+    """Explanations of a certificate; parts that were not requested, or have no answer, are empty.
 
     ``explain`` makes them from what was learned; they are plain data, which ``Certificate.save`` keeps and
     ``write_report`` shows.

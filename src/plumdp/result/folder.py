@@ -22,7 +22,7 @@ DATA, REPORT, WITNESS = "data.npz", "report.html", "witness.json"
 
 
 class Saveable(Protocol):
-    """What a folder keeps of a certificate."""
+    """The files of a certificate in a folder."""
 
     @property
     def policy(self) -> PolicyTable:

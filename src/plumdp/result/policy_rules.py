@@ -43,7 +43,7 @@ class DecisionTree:
 
     @property
     def size(self) -> str:
-        """How large the tree is, in words."""
+        """The size of the tree, in words."""
         return f"{number_of(self.n_comparisons, 'comparison')}, at most {max(self._depths())} for one state"
 
     def _depths(self) -> list[int]:

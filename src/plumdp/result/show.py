@@ -19,7 +19,7 @@ Fact: TypeAlias = tuple[str, str]  # a label and a text
 
 @dataclass(frozen=True)
 class Page:
-    """What a result says, in the order of reading; parts that are empty are not shown."""
+    """The content of a result, in the order of reading; empty parts are not shown."""
 
     headline: str
     points: Sequence[str] = ()

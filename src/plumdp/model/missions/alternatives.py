@@ -1,4 +1,4 @@
-"""What is left to be done, as a set of alternatives, each a set of formulas that must all hold from the next state on.
+"""The rest of a mission as a set of alternatives, each a set of formulas that must all hold from the next state on.
 
 An alternative that asks for more than another is left out, so that there are few: of ``F (a & F (b & F c))`` after
 ``a`` only ``F (b & F c)`` is left, as it is weaker than the whole.

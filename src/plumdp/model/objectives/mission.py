@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Task(Protocol):
-    """What is remembered for a mission, such as an automaton or a budget."""
+    """The memory of a mission, such as an automaton or a budget."""
 
     def asked_of(self, model: ParametricMDP, mission: Mission) -> tuple[ParametricMDP, Objective] | str:
         """Return the product of the model with the memory, and the question on it, or why there is none."""

@@ -52,11 +52,6 @@ def read_prism(
 
     In PRISM files, parameters may be in rewards, too, whose means are then unknown: ``space`` must say between which
     numbers they lie (see ``explore``).
-
-    >>> from plumdp.case_studies import prism_file
-    >>> model = read_prism(prism_file("betting"), constants={"N": 25})
-    >>> model.graph.n_states, model.space.names
-    (3625, ('p',))
     """
     require_path("read_prism", path)
     file = Path(path)
