@@ -83,3 +83,19 @@ def test_a_value_that_depends_on_rows_without_a_likelihood_has_none():
     found = {each: pl.conclude(learned, GOAL, policy=each).approximate for each in ("one", "two")}
     assert found["one"] is not None
     assert found["two"] is None
+
+
+def test_an_outcome_that_was_never_seen_widens_nothing():
+    p, q = pl.parameters("p", "q")
+
+    def step(state):
+        if state.at != "start":
+            return {"stop": [(1, state)]}
+        to = [state._replace(at=name) for name in ("won", "gone", "lost")]
+        return {"throw": [(p, to[0]), (q, to[1]), (1 - p - q, to[2])]}
+
+    space = pl.ParameterSpace.simplex("p", "q")
+    model = pl.explore(step, {"at": "start"}, space=space, labels={"won": lambda s: s.at == "won"})
+    frame = pd.DataFrame({"at": "start", "action": "throw", "next_at": ["won"] * WINS + ["lost"] * LOSSES})
+    low, high = pl.certify(model, pl.read_log(model, frame), GOAL, confidence=0.95).approximate
+    assert (high - low) / 2 == pytest.approx(half_width(0.7, 1000), rel=0.01)

@@ -46,6 +46,10 @@ class TestWrongInput:
             ({"initial": {"y": 0}}, "each of the variables x"),
             ({"labels": {"elsewhere": lambda s: s.x == 0}}, "the name 'elsewhere' is kept"),
             ({"form": "runs"}, "choose one of"),
+            (
+                {"closed": True},
+                r"closed=True: the log has no action in \(x=2\); say with ends= where runs end, or leave it out",
+            ),
             ({"elsewhere": {"cost": (0, 1)}}, "'cost' is not a reward of the model"),
             ({"rewards": {"r": lambda s: s.x}, "elsewhere": {"r": (1, 0)}}, "the smaller one first"),
             ({"rewards": {"r": lambda s: s.x}, "elsewhere": {"r": 3}}, "give two numbers for 'r'"),
@@ -466,3 +470,29 @@ def test_bets_allow_for_any_value_elsewhere():
     assert 0.73 < found.upper < 0.76
     assert found.upper - found.lower < alone.upper - alone.lower - 0.005
     assert found.gap["statistics"] > 0
+
+
+class TestClosed:
+    """Tables without other states: what is seen of the first data alone, and each row may lead to all of it."""
+
+    TABLE = table(ends=lambda s: s.x == 2, closed=True, labels={"goal": lambda s: s.x == 2})
+
+    def test_each_row_leads_to_every_state_and_nowhere_else(self):
+        pairs = [("0", "go"), ("1", "go"), ("1", "wait")]
+        rows = [(*pair, to) for pair in pairs for to in "012"]
+        assert sorted(edges(self.TABLE)) == sorted([*rows, ("2", "stay", "2")])
+        assert "elsewhere" not in self.TABLE.labels
+
+    def test_a_successor_that_the_first_data_do_not_have_is_a_step_like_others(self):
+        seen = pl.read_log(self.TABLE, pd.DataFrame({"x": [1, 0], "action": ["go", "go"], "next_x": [0, 0]}))
+        assert seen.counts.total == 2
+
+    def test_a_state_that_it_does_not_have_contradicts_it(self):
+        later = pd.DataFrame({"x": [0, 0], "action": ["go", "go"], "next_x": [1, 7]})
+        seen = pl.read_log(self.TABLE, later, on_unmatched="report")
+        found = pl.certify(self.TABLE, seen, 'Pmax=? [ F "goal" ]')
+        assert found.status == "model contradicted"
+
+    def test_certificates_assume_that_there_are_no_other_states(self):
+        found = pl.certify(self.TABLE, pl.read_log(self.TABLE, EARLY), 'Pmax=? [ F "goal" ]')
+        assert any("the model has every transition that can happen" in text for text in found.assumptions)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from plumdp.base.linear_algebra import solve_nearly
 from plumdp.confidence.bets import sharpened
-from plumdp.confidence.estimates import information, law_of_space
+from plumdp.confidence.estimates import law_of_space
 from plumdp.learning.learned import Learned
 from plumdp.model.graph import FloatArray
 from plumdp.model.question import Question
@@ -19,7 +19,7 @@ from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.tables.chain import pooled
 from plumdp.tables.values import normal_values
 
-_LEAST = 1e-12  # probability of an outcome that counts
+_HALF = 0.5  # of a step
 _UNSEEN = 1e-6  # share of a gradient that rows without a likelihood may have
 
 
@@ -68,7 +68,12 @@ def _variance(learned: Learned, point: FloatArray, gradient: FloatArray) -> floa
     slope = table.basis.T @ gradient
     if not np.linalg.norm(gradient - table.basis @ slope) <= _UNSEEN * np.linalg.norm(gradient):
         return np.inf
-    is_possible = table.values(point)[0] > _LEAST
-    weights = np.where(is_possible, sharpened(table, *table.pool_seen(learned.counts.seen)), 0.0)
-    precision = information(table, weights, point) + law_of_space(learned.model).precision
+    # an outcome that was never seen has a probability of about half of one in the visits of its row
+    weights = sharpened(table, *table.pool_seen(learned.counts.seen))
+    visits = table.visits(weights)[table.group]
+    values = np.maximum(table.values(point)[0], _HALF / np.maximum(visits, _HALF))
+    scaled = (
+        table.coefficients / values[:, None] * np.sqrt(np.where(visits > 0, np.maximum(weights, _HALF), 0.0))[:, None]
+    )
+    precision = scaled.T @ scaled + law_of_space(learned.model).precision
     return float(slope @ solve_nearly(table.basis.T @ precision @ table.basis, slope))

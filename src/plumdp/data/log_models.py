@@ -41,6 +41,7 @@ def model_from_log(
     rewards: Mapping[str, Callable[[State], FloatArray]] | None = None,
     choice_rewards: Mapping[str, Callable[[State, str], FloatArray]] | None = None,
     elsewhere: Mapping[str, tuple[float, float]] | None = None,
+    closed: bool = False,
 ) -> ParametricMDP:
     """Return a table with an unknown row for each state and action in a log, and the successors that it shows.
 
@@ -58,6 +59,9 @@ def model_from_log(
         lead elsewhere.
     labels: functions of all states at once, as in ``explore_batch``, and so are ``rewards`` and ``choice_rewards``.
         They are not asked about states that the log does not show.
+    closed: whether there are no other states than those of the log, so that each row may lead to all of them, and
+        nowhere else. Certificates assume it, and data that show another state contradict it. It is for few states,
+        where a rare successor would else be taken for the worst that can happen elsewhere.
     elsewhere: for rewards by name, what a step in such a state earns, at least and at most, as in
         ``{"cost": (0, 1000)}``. Questions about this reward need it; sums without a last step may have no most, inf.
 
@@ -83,7 +87,8 @@ def model_from_log(
     names, action_number = np.unique(action, return_inverse=True)
     first, last = np.split(number, 2)
     edges = Edges(first, action_number, last, tuple(names.tolist()))
-    model = _with_elsewhere(edges, values, initial, ends, labels or {}, rewards or {}, choice_rewards or {})
+    make = _closed if closed else _with_elsewhere
+    model = make(edges, values, initial, ends, labels or {}, rewards or {}, choice_rewards or {})
     return replace(model, rewards={k: replace(v, elsewhere=between.get(k)) for k, v in model.rewards.items()})
 
 
@@ -209,6 +214,33 @@ def _array(values: list[Any]) -> npt.NDArray[Any]:
     if column.dtype.kind == "i" and max(-int(column.min()), int(column.max())) >= 2**31 - 3:
         raise DataError(f"a state variable has the value {column[np.argmax(np.abs(column))]}, beyond 32 bits")
     return column.astype(np.int32) if column.dtype.kind == "i" else column
+
+
+def _closed(
+    edges: Edges,
+    values: Mapping[str, npt.NDArray[Any]],
+    initial: Any,
+    ends: Callable[[State], BoolArray] | None,
+    labels: Mapping[str, Callable[[State], BoolArray]],
+    rewards: Mapping[str, Callable[[State], FloatArray]],
+    choice_rewards: Mapping[str, Callable[[State, str], FloatArray]],
+) -> ParametricMDP:
+    """Return the table in which each row may lead to all states, and to no others."""
+    n, states = len(next(iter(values.values()))), state_type(values)(**values)
+    is_end = np.broadcast_to(np.asarray(False if ends is None else ends(states), dtype=np.bool_), n)
+    pairs = np.unique(np.stack([edges.source, edges.action]), axis=1)
+    (source, action), acts = pairs, ~is_end[pairs[0]]
+    source, action, last = source[acts], action[acts], np.flatnonzero(is_end)
+    lost = np.setdiff1d(np.flatnonzero(~is_end), source)
+    if len(lost):
+        shown = ", ".join(f"{name}={column[lost[0]]}" for name, column in values.items())
+        raise DataError(
+            Option("closed", True),
+            f": the log has no action in ({shown}); say with ends= where runs end, or leave it out",
+        )
+    every = Edges(np.repeat(source, n), np.repeat(action, n), np.tile(np.arange(n), len(source)), edges.names)
+    graph = every.add(last, STAY, last).graph(values, find_state(values, initial))
+    return all_free(graph, labels_of(labels, states, graph), rewards_of(rewards, choice_rewards, states, graph))
 
 
 def _with_elsewhere(

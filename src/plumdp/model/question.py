@@ -118,9 +118,9 @@ def ask(asked: Asked, about: ParametricMDP, *, memory: bool | Graph = True) -> Q
     """
     if not isinstance(asked, Question):
         objective = settled(about, as_objective(asked, about))
-        counts = objective.n_steps is not None and elsewhere_of(about) is not None  # what is left depends on the step
+        counts = objective.n_steps is not None and about.counted.is_table  # what bets are placed on depends on the step
         product = with_memory(about, objective) if memory or counts or isinstance(objective, Mission) else ""
-        if counts and isinstance(product, str):
+        if counts and isinstance(product, str) and elsewhere_of(about) is not None:
             raise ModelError(
                 f"{objective.text}: runs may leave the table, so that steps must be counted, but {product}"
             )
