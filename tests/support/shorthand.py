@@ -4,8 +4,7 @@ import plumdp as pl
 from plumdp.certifying.improvement import with_baseline
 from plumdp.certifying.pipeline import announcing
 from plumdp.explaining.again import learn_again
-from plumdp.model.policy import memory_of
-from plumdp.model.question import ask
+from plumdp.model.question import ask, memory_for
 from plumdp.result.certificate import Certificates
 
 
@@ -23,7 +22,7 @@ def compare(
     **learning,
 ):
     """Return a certificate for each relaxation."""
-    question = ask(objective, model, memory=memory if policy is None else memory_of(policy))
+    question = ask(objective, model, memory=memory if policy is None else memory_for(model, policy))
     question = announcing(question, policy, announced=announced, runs=runs)
     learned = pl.learn(model, counts, objectives=[question], **learning)
     return pl.compare(learned, question, relaxations=relaxations, policy=policy, precision=precision)

@@ -14,8 +14,8 @@ from plumdp.certifying.approximation import approximate
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.valuation import Sought, best_ends, prove
 from plumdp.learning.learned import Learned, of_learned
-from plumdp.model.policy import Policy, check_policy, memory_of
-from plumdp.model.question import Asked, Question, ask
+from plumdp.model.policy import Policy, check_policy
+from plumdp.model.question import Asked, Question, ask, memory_for
 from plumdp.result.certificate import Certificate, Status, assumptions_of, outward, percent, premises_of
 from plumdp.result.printing import approximately, plain_bounds, plain_number
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
@@ -164,7 +164,7 @@ def difference(
     ('better', 'the same within the margin', 'not worse by more than the margin')
     """
     check_margin(margin)
-    question = ask(objective, learned.model, memory=memory_of(first, second))
+    question = ask(objective, learned.model, memory=memory_for(learned.model, first, second))
     one, other = (conclude(learned, question, policy=policy, precision=precision) for policy in (first, second))
     return difference_of(learned, question, one, other, margin=margin, names=names, precision=precision)
 

@@ -40,8 +40,8 @@ from plumdp.learning.methods import Sets
 from plumdp.model.events import Events
 from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP, require_model
-from plumdp.model.policy import Policy, check_policy, memory_of
-from plumdp.model.question import Asked, Question, ask, is_practice
+from plumdp.model.policy import Policy, check_policy
+from plumdp.model.question import Asked, Question, ask, is_practice, memory_for
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP, missing_support
@@ -120,7 +120,7 @@ def certify(
     if isinstance(model, Learned):
         raise DataError("certify takes a model and counts, not Learned: write conclude(learned, objective)")
     require_model("certify", model)  # stage 1; the counts are stage 2
-    question = ask(objective, model, memory=_may_count(memory, policy))
+    question = ask(objective, model, memory=_may_count(model, memory, policy))
     question = announcing(question, policy, announced=announced, runs=runs)
     with thread_limit(threads):
         learned = learn(
@@ -196,7 +196,7 @@ def compare(
     """
     if relaxations is None:
         relaxations = relaxations_of(learned.model, learned.bounds)
-    question = ask(objective, learned.model, memory=_may_count(memory, policy))
+    question = ask(objective, learned.model, memory=_may_count(learned.model, memory, policy))
     if policy is not None and not is_practice(policy):
         policy = check_policy(question.model.graph, policy)  # a function is asked once
     certificates = Certificates()
@@ -225,9 +225,9 @@ def default_relaxation(learned: Learned) -> Relaxation:
     return relaxations_of(learned.model, learned.bounds)[-1]
 
 
-def _may_count(memory: bool, policy: Policy | None) -> bool | Graph:
+def _may_count(model: ParametricMDP, memory: bool, policy: Policy | None) -> bool | Graph:
     """Return whether a question is about policies with memory, or the graph of a given one that has some."""
-    return memory if policy is None else memory_of(policy)
+    return memory if policy is None else memory_for(model, policy)
 
 
 @of_learned
@@ -257,7 +257,7 @@ def conclude(
     >>> best.lower > timid.lower, timid.confidence
     (True, 0.999)
     """
-    whole = question = ask(objective, learned.model, memory=_may_count(memory, policy))
+    whole = question = ask(objective, learned.model, memory=_may_count(learned.model, memory, policy))
     policy = question.policy if policy is None else policy
     if policy is None and question.against is not None:
         raise DataError("the question is about a difference: ask for the difference of two policies, or name one here")

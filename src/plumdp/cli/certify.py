@@ -86,12 +86,11 @@ def certified(given: Options) -> tuple[Learned, list[Result]]:
     """
     from plumdp.certifying.pipeline import announcing
     from plumdp.model.objectives import digest
-    from plumdp.model.policy import memory_of
-    from plumdp.model.question import ask
+    from plumdp.model.question import ask, memory_for
 
     read, questions = load_questions(given)
     table = None if given.policy is None else load_policy(given.policy, read)
-    may_count = given.memory if table is None else memory_of(table)
+    may_count = given.memory if table is None else memory_for(read, table)
     objectives = [objective_of(question) for question in questions]
     distinct = {digest(each): ask(each, read, memory=may_count) for each in objectives}
     told = [announcing(each, table, announced=given.announced) for each in distinct.values()]

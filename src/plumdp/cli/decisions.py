@@ -35,15 +35,14 @@ _CONTRADICTED, _UNKNOWN = EXIT_CODES[Status.CONTRADICTED], EXIT_CODES[Status.VAC
 def difference(given: Options) -> int:
     """Bound the difference of two policies for each objective."""
     from plumdp.certifying.pipeline import comparing
-    from plumdp.model.policy import memory_of
-    from plumdp.model.question import ask
+    from plumdp.model.question import ask, memory_for
 
     texts = str(given.policy), str(given.against)
     read, objectives = load_objectives(given)
     first, second = load_policy(texts[0], read), load_policy(texts[1], read, option="--against")
     names = policy_names(*texts)
     assert len(names) == 2
-    questions = (ask(each, read, memory=memory_of(first, second)) for each in objectives)
+    questions = (ask(each, read, memory=memory_for(read, first, second)) for each in objectives)
     told = [one for each in questions for one in comparing(each, first, second, announced=given.announced)]
     learned = learn(given, read, told)
     found = [plumdp.difference(learned, each, first, second, margin=given.margin, names=names) for each in objectives]

@@ -21,7 +21,7 @@ from plumdp.model.memory import Kept, count_steps, may_count_few, no_choices, wi
 from plumdp.model.objectives import Objective, digest
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.policy import Policy, check_policy
+from plumdp.model.policy import Policy, check_policy, memory_of
 from plumdp.model.text import number_of, one_line
 from plumdp.model.unmodelled_exits import elsewhere_of, settled
 from plumdp.model.views import seen_as
@@ -118,9 +118,9 @@ def ask(asked: Asked, about: ParametricMDP, *, memory: bool | Graph = True) -> Q
     """
     if not isinstance(asked, Question):
         objective = settled(about, as_objective(asked, about))
-        counts = objective.n_steps is not None and about.counted.is_table  # what bets are placed on depends on the step
+        counts = objective.n_steps is not None and elsewhere_of(about) is not None  # what is left depends on the step
         product = with_memory(about, objective) if memory or counts or isinstance(objective, Mission) else ""
-        if counts and isinstance(product, str) and elsewhere_of(about) is not None:
+        if counts and isinstance(product, str):
             raise ModelError(
                 f"{objective.text}: runs may leave the table, so that steps must be counted, but {product}"
             )
@@ -133,6 +133,11 @@ def ask(asked: Asked, about: ParametricMDP, *, memory: bool | Graph = True) -> Q
     if asked.model is not about:
         _require_lifted(asked.model, about.counted)
     return asked
+
+
+def memory_for(model: ParametricMDP, *policies: Policy) -> bool | Graph:
+    """Return the memory of a question about given policies: theirs, and in a table one that bets can be placed with."""
+    return memory_of(*policies) or model.counted.is_table
 
 
 def may_narrow(question: Question) -> bool:
