@@ -24,6 +24,7 @@ ROOMS = (
         "online",
         "explaining",
         "decisions",
+        "starting",
         "plots",
     ),
     "reporting",

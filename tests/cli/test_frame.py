@@ -60,7 +60,7 @@ def test_the_help_of_all_has_the_table_of_exit_codes(monkeypatch):
     ("arguments", "message"),
     [
         (["certifi"], "No such command 'certifi'; did you mean certify?"),
-        (["certify", "betting:5"], "Missing argument 'DATA...'; plumdp certify -h shows what there is"),
+        (["certify", "betting:5"], "betting:5: give data after the model, logs or files of counts"),
         (
             ["info", "betting:5", "--jsn"],
             "No such option: --jsn (Possible options: --json); plumdp info -h shows what there is",
@@ -136,7 +136,6 @@ def test_every_option_that_an_error_speaks_of_is_one_of_a_command_or_of_python_a
             "pilot",
             "read_counts",
             "read_log",
-            "reward",
             "table",
         )
     }

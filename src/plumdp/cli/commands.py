@@ -27,6 +27,28 @@ _AT = "The true parameters; a case study knows its own."
 _COUNTED = "A Parquet file for the counts. Without it, they are shown with all data they are of."
 
 COMMANDS = {
+    "start": Command(
+        "start", {"model": "FILE"},
+        "run step state action reward cost goal end first against encoding decimal date_format order confidence "
+        "output force",
+        "Look at the rows of a log, say what its columns seem to be, and make a table of its first runs.",
+        "plumdp start log.csv\nplumdp start log.csv --goal 'status=\"closed\"' --against practice -o result",
+        "Writes plumdp.toml, after which the log is a model: plumdp certify log.csv -p … . With --goal, --cost or "
+        "--reward, it is certified at once; with --output, report.html is written too. The first quarter of the runs "
+        "makes the table, the others are evidence.",
+        {
+            "model": "A log: CSV, Parquet, JSON lines or XES.",
+            "state": "A column that is part of the state, or NAME=EXPRESSION; repeat for more. Default: those that "
+            "change in a run and say something about what comes next.",
+            "action": "The column of actions, or an expression.",
+            "cost": "The column with what a step costs, which is certified at once.",
+            "reward": "The column with what a step earns, which is certified at once.",
+            "goal": "The states to reach, such as 'status=\"closed\"': with which probability is certified at once.",
+            "first": "How many runs make the table, if you decided that before you looked. Default: a quarter.",
+            "against": "Another policy to compare with, such as practice: what the data do.",
+            "output": "A folder for the result and its report.",
+        },
+    ),
     "info": Command(
         "info", _MODEL, "model json",
         "Show a model's sizes, parameters and their space, expressions, structure, properties and issues.",
@@ -44,7 +66,7 @@ COMMANDS = {
         },
     ),
     "count": Command(
-        "data", _BOTH, "sql output force json model log",
+        "data", _MAYBE, "sql output force json model log",
         "Count the transitions of logs of any size, and report what became of every row.",
         "plumdp count betting:25 runs.parquet -o counts.parquet\n"
         "plumdp count betting:25 counts.parquet tuesday.parquet -o counts.parquet --force\n"
@@ -54,7 +76,7 @@ COMMANDS = {
         {"output": _COUNTED},
     ),
     "certify": Command(
-        "certify", _BOTH, "property question result model log set",
+        "certify", _MAYBE, "property question result model log set",
         "Find a policy and bounds on its value that hold with the given confidence.",
         "plumdp certify betting:25 runs.parquet -o result\n"
         "plumdp certify model.prism log.csv -p 'P>=0.9 [ F \"goal\" ]'\n"
@@ -87,7 +109,7 @@ COMMANDS = {
         {"property": "What the model is for: tests are sharp there. Repeat for more."},
     ),
     "advise": Command(
-        "advise", _BOTH, "property runs width max_steps output force json model log confidence confidence_set",
+        "advise", _MAYBE, "property runs width max_steps output force json model log confidence confidence_set",
         "Say where more data would help most, how wide the bounds will be, and how to sample.",
         "plumdp advise betting:25 runs.parquet --runs 5000 -o policy.csv",
         "Ends with 0, or with 3 if the data contradict the model.",

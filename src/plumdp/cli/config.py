@@ -13,7 +13,7 @@ from plumdp.base.errors import ModelError
 from plumdp.cli.commands import COMMANDS
 from plumdp.cli.invocation import FILE, FOR_ALL, remember_defaults
 
-_WITHOUT = "verify"  # it is run beside a result of others, who may have put a file there that names code to run
+_WITHOUT = ("verify", "start")  # beside a result of others, a file may name code to run; start writes such a file
 
 
 def take_defaults(ctx: typer.Context, path: Path | None) -> Path | None:
@@ -33,10 +33,10 @@ def read_defaults(
 
     Shared options above all tables are for every command that has them; a command's own table goes before them.
     ``options`` has the parameter of each option by its long name. Without a path, ``plumdp.toml`` in the working
-    directory is read if there is one, but not for ``verify``.
+    directory is read if there is one, but not for ``verify`` and ``start``.
     """
     file = Path(FILE) if path is None else path
-    if command == _WITHOUT and path is None:
+    if command in _WITHOUT and path is None:
         return {}, {}
     if not file.is_file():
         if path is not None:
@@ -44,10 +44,8 @@ def read_defaults(
         return {}, {}
     content = _parse(file)
     tables = {name: table for name, table in content.items() if isinstance(table, dict)}
-    if _WITHOUT in tables:
-        raise ModelError(
-            f"{file}: [{_WITHOUT}]: this command has no defaults of its own; write them on the command line"
-        )
+    for name in tables.keys() & {*_WITHOUT}:
+        raise ModelError(f"{file}: [{name}]: this command has no defaults of its own; write them on the command line")
     for name in tables:
         if name not in commands:
             raise ModelError(f"{file}: there is no command {name}{_near(name, commands)}")

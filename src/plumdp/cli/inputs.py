@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import plumdp
 from plumdp.base.errors import DataError, ModelError
 from plumdp.base.vocabulary import Sampling, Sets
-from plumdp.cli.invocation import is_shared, where_given
+from plumdp.cli.invocation import FILE, is_shared, where_given
 from plumdp.cli.options import OPTIONS, Options
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.sources import chosen_properties, load_source, read_properties
@@ -53,7 +53,7 @@ def load_model(given: Options) -> tuple[ParametricMDP, list[str]]:
         raise ModelError(
             "--constant: this command takes one value for each constant; certify, check-model and info take ranges"
         )
-    read, properties = load_source(given.model, first)
+    read, properties = (table_of(given), []) if is_log(given.model) else load_source(given.model, first)
     try:
         return cut_model(read, given.space), properties
     except ModelError as error:
@@ -160,7 +160,7 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
     from plumdp.data.duckdb_tables import find_files
     from plumdp.data.files import is_counts_file
 
-    files = find_files(given.data)
+    files = find_files(_data_of(given))
     if is_counts_file(files[0]):
         for name, about in OPTIONS.items():
             if about.group == "log" and name not in _OF_ALL_DATA and getattr(given, name):
@@ -169,7 +169,7 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
     LOGGER.info("reading the data")
     return plumdp.read_log(
         model,
-        raw_of(given, given.data),
+        _others(given, files),
         columns=given.column,
         states=given.state,
         actions=given.action,
@@ -184,10 +184,54 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
     ).counts
 
 
+def is_log(model: str) -> bool:
+    """Return whether a file that stands for a model is a log."""
+    from plumdp.data.duckdb_tables import is_data
+
+    return Path(model).is_file() and is_data(model)
+
+
+def table_of(given: Options) -> ParametricMDP:
+    """Return the table that the first runs of a log make."""
+    from plumdp.starting.proposal import Start, as_value
+
+    if not given.first or not given.initial or not given.state:
+        raise DataError(
+            f"{given.model} is a log, not a model: plumdp start {given.model} looks at its rows, and writes to {FILE} "
+            "how its first runs make a table"
+        )
+    values = {name: as_value(value) for name, value in given.initial.items()}
+    reward = ("cost", given.cost) if given.cost else ("reward", given.reward)
+    raw = raw_of(given, [given.model])
+    table = Start(raw, given.column, given.state, given.action, given.first, values, given.end, given.goal, reward)
+    return table.model
+
+
+def _data_of(given: Options) -> Sequence[str]:
+    """Return the data, which a log that stands for the model has itself."""
+    if not given.data and not is_log(given.model):
+        raise ModelError(f"{given.model}: give data after the model, logs or files of counts")
+    return given.data or [given.model]
+
+
+def _others(given: Options, files: Sequence[str]) -> RawLog:
+    """Return the log, without the runs that made the table if it is of the same file."""
+    raw = raw_of(given, files)
+    if not is_log(given.model) or Path(given.model).resolve() not in {Path(file).resolve() for file in files}:
+        return raw
+    if len(files) > 1:
+        # first runs are first in one file: with others, some of them might be taken for evidence
+        raise DataError(
+            f"{given.model} made the table: count it alone, count the other files alone, and add the counts"
+        )
+    return raw.others(given.first or 0, run=given.column.get("episode", ""), step=given.column.get("step", ""))
+
+
 def raw_of(given: Options, files: Sequence[str]) -> RawLog:
     """Return files of a log with what is said about how texts are written in them."""
     encoding, decimal = given.encoding or "utf-8", given.decimal or "."
-    return plumdp.data.raw_log(files, encoding=encoding, decimal=decimal, date_format=given.date_format)
+    raw = plumdp.data.raw_log(files, encoding=encoding, decimal=decimal, date_format=given.date_format)
+    return replace(raw, text=replace(raw.text, skips=given.keep_going))
 
 
 def _refuse(name: str, file: str) -> None:

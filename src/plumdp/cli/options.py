@@ -17,7 +17,7 @@ from plumdp.base import vocabulary
 from plumdp.base.errors import DataError
 from plumdp.base.threads import VARIABLE
 from plumdp.cli.invocation import FILE
-from plumdp.cli.texts import action_map, evidence_of, pairs, state_maps, willingness_of
+from plumdp.cli.texts import action_map, evidence_of, pairs, state_maps, values_of, willingness_of
 
 GROUPS = {  # with their titles in help; options of no group are named by the commands that take them
     "question": "policies", "result": "output", "model": "model", "log": "log", "set": "guarantee", "frame": "general",
@@ -87,7 +87,8 @@ class Options:
 
     model: str = option(
         "", "MODEL", "A PRISM or JANI file, a case study such as betting:50, or model.py:NAME for a model (or a "
-        "function that returns one) in a Python file; without :NAME if the file has one model.", "")
+        "function that returns one) in a Python file, without :NAME if the file has one model; or a log, after plumdp "
+        "start, whose first runs make a table.", "")
     data: Sequence[str] = option(
         "", "DATA", "Files of counts, which are added, or logs: Parquet, CSV or JSON, patterns and folders too.", ())
     result: Path | None = option("", "RESULT", "The folder of a result that certify -o wrote.")
@@ -180,6 +181,25 @@ class Options:
     space: Sequence[str] = option(
         "model", "--space CONSTRAINT", "What is known of the parameters: linear, such as 'crash<=0.2' or "
         "'0.1<=p<=0.9'. Repeat for more.", ())
+
+    first: int | None = option(
+        "model", "--first N", "Of a log in place of a model: how many of its first runs make the table. The others are "
+        "evidence. plumdp start says how it is done.", check=_WHOLE)
+    initial: Mapping[str, str] = option(
+        "model", "--initial NAME=VALUE", "Of a log as the model: where runs begin; repeat for more.",
+        {}, parse=values_of)
+    end: str = option(
+        "model", "--end FORMULA", "Of a log as the model: where nothing happens any more, such as "
+        "'status=\"closed\"'.", "")
+    goal: str = option(
+        "model", "--goal FORMULA", "Of a log as the model: the states with the label goal, as in "
+        'Pmax=? [ F "goal" ].', "")
+    cost: str = option(
+        "model", "--cost COLUMN", "Of a log as the model: what a step costs, the mean of the first runs in each state, "
+        'by action, as in R{"cost"}min=? [ C<=12 ].', "")
+    reward: str = option("model", "--reward COLUMN", 'The same for a reward, as in R{"reward"}max=? [ C<=12 ].', "")
+    run: str = option("", "--run COLUMN", "The column that names the run of a row: a case, a patient, a machine.", "")
+    step: str = option("", "--step COLUMN", "The column that puts the rows of a run in order.", "")
 
     column: Mapping[str, str] = option(
         "log", "--column NAME=COLUMN", "What the log calls a column; commas or repeats for more.",

@@ -22,6 +22,18 @@ def pairs(flag: str, texts: Sequence[str]) -> dict[str, str]:
     return values
 
 
+def values_of(texts: Sequence[str]) -> dict[str, str]:
+    """Return values by name of texts NAME=VALUE, which may have commas in them.
+
+    >>> values_of(["place=on the road, wet", "n=3"])
+    {'place': 'on the road, wet', 'n': '3'}
+    """
+    for text in texts:
+        if not all(part.strip() for part in text.partition("=")):
+            raise DataError(f"--initial {text}: write NAME=VALUE")
+    return {text.partition("=")[0].strip(): text.partition("=")[2].strip() for text in texts}
+
+
 def ranges(constants: Mapping[str, str]) -> list[dict[str, str]]:
     """Return values of constants by name, for each combination of values that ranges such as 4:6 have.
 
@@ -85,7 +97,8 @@ def state_maps(texts: Sequence[str]) -> dict[str, str | list[float]]:
     maps: dict[str, str | list[float]] = {}
     for text in texts:
         name, equals, given = (part.strip() for part in text.partition("="))
-        if not (name.isidentifier() and equals and given):
+        given = given or (name if not equals else "")  # a column as it is
+        if not (name.isidentifier() and given):
             raise DataError(f"--state {text}: write NAME=EXPRESSION, such as 'x=floor(lon / 0.5)', or NAME=[0, 20, 60]")
         if name in maps:
             raise DataError(f"--state {name}: this variable has two mappings; give one")

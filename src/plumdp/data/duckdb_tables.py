@@ -316,6 +316,11 @@ def _format(file: str) -> str:
     return _FORMATS[suffix]
 
 
+def is_data(file: str) -> bool:
+    """Return whether a file has rows, by the end of its name."""
+    return _suffix(file) in _FORMATS
+
+
 def _suffix(file: str) -> str:
     parts = file.lower().rsplit(".", 2)
     return parts[-2] if len(parts) == 3 and parts[-1] in _PACKED else parts[-1]

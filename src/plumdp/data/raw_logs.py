@@ -63,13 +63,15 @@ class FirstRuns:
 
     n: int
     run: str  # the column that names the run of a row; without one, rows are meant
-    step: str = ""  # the column whose least value in a run says when it began, if that is a date
+    step: str = ""  # the column whose least value in a run says when it began, if it has dates
     others: bool = False  # whether the other runs are meant
 
 
 def first_runs_sql(part: FirstRuns, table: str) -> str:
     """Return the query for the names of the runs that come first, in a column ``run``."""
-    began = f"TRY_CAST({quoted(part.step)} AS TIMESTAMPTZ)" if part.step else "NULL"
+    text = f"CAST({quoted(part.step)} AS VARCHAR)"
+    date = f"TRY_CAST({text} AS TIMESTAMPTZ)"
+    began = f"CASE WHEN {text} LIKE '%-%-%' THEN {date} END" if part.step else "NULL"  # a number is not a date
     rows = f"SELECT {quoted(part.run)} AS run, {began} AS began, row_number() OVER () AS place FROM {table}"
     number = "TRY_CAST(run::VARCHAR AS DOUBLE)"
     runs = f"SELECT run, min(began) AS began, min(place) AS place, {number} AS number FROM ({rows}) GROUP BY run"
@@ -96,7 +98,7 @@ class RawLog:
     part: FirstRuns | None = None
 
     def first(self, n: int, *, run: str, step: str = "") -> RawLog:
-        """Return the first n runs: those that began first, if ``step`` is a column of dates.
+        """Return the first n runs: those that began first, if the column ``step`` has dates.
 
         Otherwise runs with numbers come in the order of their numbers, and others as they appear in the log. Without
         the name of a column, the first n rows are meant.

@@ -1,0 +1,79 @@
+"""``plumdp start``: looks at the rows of a log, writes how they are read, and perhaps goes on to a certificate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import plumdp
+from plumdp.base.errors import DataError
+from plumdp.cli.certify import certify
+from plumdp.cli.invocation import FILE, command_line
+from plumdp.cli.options import Options
+from plumdp.cli.outputs import require_new, require_output
+from plumdp.cli.report import report
+from plumdp.cli.results import grid, standard_output
+
+
+def start(given: Options) -> int:
+    """Print and write what the columns of a log seem to be; certify if it is said what is asked."""
+    target = Path(FILE)
+    require_new(target, force=given.force)
+    require_output(given)
+    if isinstance(given.action, dict | list):
+        raise DataError("--action: name a column, or give an expression")
+    found = plumdp.start(
+        given.model,
+        run=given.run,
+        step=given.step,
+        states=given.state,
+        action=given.action or "",
+        reward=given.reward,
+        cost=given.cost,
+        goal=given.goal,
+        end=given.end,
+        first=given.first,
+        encoding=given.encoding,
+        decimal=given.decimal,
+        date_format=given.date_format,
+    )
+    table = found.model
+    console = standard_output()
+    console.print(
+        grid(
+            [
+                *found.facts,
+                (
+                    "table",
+                    f"{table.graph.n_states - 3:,} states, {table.graph.n_choices - 3:,} rows of state and action",
+                ),
+            ]
+        )
+    )
+    target.write_text(found.to_toml(command_line()), encoding="utf-8")
+    print(f"wrote {target}; correct there what is wrong")
+    if not found.objective:
+        print(f"next: {found.next_command(given.model)}")
+        return 0
+    text = found.raw.text
+    code = certify(
+        replace(
+            given,
+            property=[found.objective],
+            column=found.columns,
+            state=dict(found.states),
+            action=found.actions,
+            first=found.first,
+            initial={name: str(value) for name, value in found.initial.items()},
+            end=found.end,
+            steps=found.steps,
+            cut_off=found.cut_off,
+            keep_going=True,
+            encoding=text.encoding,
+            decimal=text.decimal,
+            date_format=text.date_format,
+        )
+    )
+    if given.output is not None and code in (0, 1, 4):
+        report(Options(model=str(given.output), force=given.force))
+    return code

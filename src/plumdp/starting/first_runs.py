@@ -1,0 +1,322 @@
+"""What the first runs of a log show: actions, states, ends, the pace of steps, and where runs begin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from plumdp.base.errors import DataError, Option
+from plumdp.data.columns import quoted
+from plumdp.data.mapping_language import parse_mapping
+from plumdp.data.mappings import StateMaps
+from plumdp.starting.looks import Look, in_runs, pairs_of
+from plumdp.starting.proposal import as_value, is_whole
+from plumdp.starting.roles import ColumnProfile, action_of, is_persistent, reward_of
+from plumdp.starting.texts import column_term, variable_of
+
+_MOST_VALUES, _MOST_NUMBERS, _BINS = 30, 12, 5  # of a column as it is; numbers that are not put into bins; bins
+_ROWS_PER_STATE = 40
+_PERIODS = {"daily": ("day", 0.9, 1.1), "weekly": ("week", 6.5, 7.5), "monthly": ("month", 27, 32)}
+EXAMPLE = (
+    "A log has a row for each step of each run, in four columns or more:\n  case,day,state,action\n"
+    "  7,2024-01-31,new,wait\n  7,2024-02-01,open,repair\n  7,2024-02-03,closed,"
+)
+
+
+class FirstRunsLook:
+    """What the first runs show; only its methods ask the table."""
+
+    def __init__(
+        self,
+        look: Look,
+        run: str,
+        step: str,
+        after: Mapping[str, str],
+        profiles: Sequence[ColumnProfile],
+        *,
+        has_dates: bool,
+    ) -> None:
+        self._look, self._run, self._step, self._after, self._has_dates = look, run, step, after, has_dates
+        self._profiles = [each for each in profiles if each.name not in after.values()]
+        self._order = in_runs(run, step) if run and step else ""
+        self._facts: list[tuple[str, str]] = []
+
+    def propose(
+        self, states: Sequence[str] | StateMaps, action: str, reward: tuple[str, str], end: str
+    ) -> dict[str, Any]:
+        """Return all that a proposal has beyond run and order."""
+        steps = self._steps()
+        acting = self._action(action)
+        used = parse_mapping(acting).columns() if acting else []
+        rest = [each for each in self._profiles if each.name not in used]
+        valued = reward[0] or reward_of([each for each in rest if each.n_present])
+        chosen = self._states(states, [each for each in rest if each.name != valued])
+        found_end, in_log, last = (end, "", "") if end else self._end(chosen)
+        actions = acting or "'go'"
+        if in_log and not self._after:
+            actions = f"if {in_log} then '' else {actions}"
+        if not acting:
+            self._facts.append(("action", "no column looks like a decision, so this is a chain with one action, go"))
+        self._facts += (
+            [("reward", f"{valued} may be a cost or a reward: say --cost or --reward")]
+            if valued and not reward[0]
+            else []
+        )
+        cut = self._cut_off(acting, in_log)
+        initial = self._initial(chosen)
+        rows, length = int(self._look.number("count(*)")), 1
+        if self._order:
+            length = max(1, round(rows / max(1.0, self._look.number(f"count(DISTINCT {quoted(self._run)})"))) - 1)
+        return {
+            "states": chosen, "actions": actions, "initial": initial, "end": found_end,
+            "within": length if found_end else min(length, 12),
+            "reward": (reward[1], reward[0]) if reward[0] else ("", ""), "maybe_cost": valued, "steps": steps,
+            "last": last or self._last(chosen, initial), "cut_off": cut, "facts": tuple(self._facts),
+        }  # fmt: skip
+
+    def _steps(self) -> str | None:
+        """Return the pace of dates, if it is regular, after a look at what is missing or there several times."""
+        if not self._order:
+            return None
+        run, step = quoted(self._run), quoted(self._step)
+        copies = self._look.number(f"count(*) - count(DISTINCT ({', '.join(map(quoted, self._look.types))}))")
+        several = self._look.number(f"count(*) - count(DISTINCT ({run}, {step}))") - copies
+        odd = [f"{copies:,.0f} exact duplicates, which count once"] if copies else []
+        odd += [f"{several:,.0f} rows whose run and step another row has, and which differ from it"] if several else []
+        pace = self._pace() if self._has_dates else None
+        if pace is not None:
+            number = f"date_diff('{_PERIODS[pace][0]}', TIMESTAMP '1970-01-01', TRY_CAST({step} AS TIMESTAMP))"
+            missing = self._missing(number)
+            self._facts.append(("pace", f"{pace}, one step in each period"))
+            odd += [f"{100 * missing:.2g} % of the periods between first and last have no row"] if missing else []
+        elif not self._has_dates:
+            missing = self._missing(f"TRY_CAST({step} AS DOUBLE)")
+            odd += (
+                [f"{100 * missing:.2g} % of the steps between first and last have no row"] if 0 < missing < 0.5 else []
+            )
+        self._facts += [("odd", each) for each in odd]
+        return pace
+
+    def _missing(self, number: str) -> float:
+        rows = f"SELECT {quoted(self._run)} AS run, {number} AS x FROM {{rows}}"
+        spans = f"SELECT max(x) - min(x) + 1 AS wide, count(DISTINCT x) AS there FROM ({rows}) GROUP BY run"
+        ((wide, there),) = self._look.rows(f"SELECT sum(wide), sum(there) FROM ({spans})")
+        return 1 - float(there) / float(wide) if wide else 0.0
+
+    def _pace(self) -> str | None:
+        run, moment = quoted(self._run), f"TRY_CAST({quoted(self._step)} AS TIMESTAMP)"
+        moments = f"SELECT DISTINCT {run} AS run, {moment} AS x FROM {{rows}}"
+        before = "lag(x) OVER (PARTITION BY run ORDER BY x)"
+        gap = f"SELECT run, x, date_diff('hour', {before}, x) / 24.0 AS days FROM ({moments})"
+        ((usual,),) = self._look.rows(f"SELECT median(days) FROM ({gap})")
+        for word, (unit, low, high) in _PERIODS.items():
+            if usual is not None and low <= usual <= high:
+                again = f"1 - count(DISTINCT (run, date_trunc('{unit}', x)))::DOUBLE / count(*)"
+                ((share,),) = self._look.rows(f"SELECT {again} FROM ({gap})")
+                return word if share < 0.02 else None
+        return None
+
+    def _action(self, given: str) -> str:
+        """Return the expression of actions, or nothing if there are none."""
+        if given:
+            return column_term(given) if given in self._look.types else given
+        last_only = self._last_only() if self._order else []
+        name = action_of(self._profiles, last_only, _MOST_VALUES)
+        if not name:
+            return ""
+        term = self._folded(name)
+        values = self._look.values(self._look.sql(term))
+        self._facts.append(("action", f"{name}: {_shown(values)}"))
+        return term
+
+    def _last_only(self) -> list[str]:
+        """Return columns that are missing in the last rows of runs, and hardly anywhere else."""
+        names = [each.name for each in self._profiles if 0 < each.n_present < each.n_rows and not each.is_time]
+        if not names:
+            return []
+        blank = {name: f"coalesce(trim({quoted(name)}::VARCHAR), '') = ''" for name in names}
+        last = f"lead(1) OVER ({self._order}) IS NULL AS is_last"
+        shares = ", ".join(f"avg((({test}) = is_last)::INTEGER)" for test in blank.values())
+        (found,) = self._look.rows(f"SELECT {shares} FROM (SELECT *, {last} FROM {{rows}})")
+        return [name for name, share in zip(names, found, strict=True) if share >= 0.97]
+
+    def _folded(self, name: str) -> str:
+        """Return a column as a text in lower case, if that makes fewer values of it."""
+        term, text = column_term(name), f"trim({quoted(name)}::VARCHAR)"
+        n, lower = (self._look.number(f"count(DISTINCT {each})") for each in (text, f"lower({text})"))
+        return f"lower({term})" if lower < n else term
+
+    def _states(self, given: Sequence[str] | StateMaps, rest: Sequence[ColumnProfile]) -> dict[str, Any]:
+        """Return what makes up a state: what is given, or columns that change in a run, few enough for the rows."""
+        if given:
+            names = [given] if isinstance(given, str) else given
+            return (
+                dict(names) if isinstance(names, Mapping) else {variable_of(name): self._term(name) for name in names}
+            )
+        able: dict[str, str] = {}
+        for each in rest:
+            reason = self._unfit(each)
+            if reason:
+                self._facts.append(("not used", f"{each.name}: {reason}"))
+            else:
+                able[each.name] = self._term(each.name)
+        sizes = {name: len(self._look.values(self._look.sql(term))) for name, term in able.items()}
+        limit, chosen = self._look.number("count(*)") / _ROWS_PER_STATE, dict[str, str]()
+        for name in sorted(able, key=sizes.__getitem__):
+            terms = [self._look.sql(term) for term in (*chosen.values(), able[name])]
+            joint = self._look.number(
+                f"count(DISTINCT ({', '.join(terms)},))" if len(terms) == 1 else f"count(DISTINCT ({', '.join(terms)}))"
+            )
+            if chosen and joint > limit:
+                self._facts.append(
+                    ("not used", f"{name}: with it there are {joint:,.0f} states, too many for the first runs")
+                )
+            else:
+                chosen[variable_of(name)] = able[name]
+                self._facts.append(("state", f"{name}: {_shown(self._look.values(self._look.sql(able[name])))}"))
+        if not chosen:
+            names = ", ".join(self._look.types)
+            raise DataError(
+                "no column looks like a state, that is, changes in a run and says something about what comes next; the "
+                f"columns are {names}. If there is one, say which with ",
+                Option("states", ...),
+                f". {EXAMPLE}",
+            )
+        return chosen
+
+    def _unfit(self, each: ColumnProfile) -> str:
+        """Return why a column is not part of the state, or nothing."""
+        if each.is_time:
+            return "dates"
+        if each.n_present < 0.5 * each.n_rows:
+            return f"missing in {100 * (1 - each.n_present / max(each.n_rows, 1)):.2g} % of the rows"
+        if each.n_distinct < 2:
+            return "one value"
+        if each.hint("reward") and each.is_number:
+            return "numbers that may be a cost or a reward"
+        if not each.is_number and each.n_distinct > _MOST_VALUES:
+            return f"about {each.n_distinct:,} values"
+        if not self._order:
+            return ""
+        name = quoted(each.name)
+        changing = f"SELECT count(DISTINCT {name}) AS n FROM {{rows}} GROUP BY {quoted(self._run)}"
+        ((share,),) = self._look.rows(f"SELECT avg((n > 1)::INTEGER) FROM ({changing})")
+        if share < 0.01:
+            return "the same in all rows of a run; add it with --state if what happens depends on it"
+        pairs = pairs_of(self._look, self._look.sql(self._term(each.name)), self._order)
+        return "" if is_persistent(pairs) else "what it is now says nothing about what it is next"
+
+    def _term(self, name: str) -> str:
+        """Return a column as it is, in lower case, or numbers in bins of about as many rows."""
+        if name not in self._look.types:
+            return name
+        if self._look.types[name] == "BOOLEAN":
+            return f"if {column_term(name)} then 1 else 0"
+        (about,) = self._look.profiles([name])
+        if not about.is_number:
+            return self._folded(name)
+        if about.is_whole and about.n_distinct <= _MOST_NUMBERS:
+            return column_term(name)
+        shares = ", ".join(f"{i / _BINS}" for i in range(1, _BINS))
+        ((edges,),) = self._look.rows(
+            f"SELECT quantile_disc(TRY_CAST({quoted(name)} AS DOUBLE), [{shares}]) FROM {{rows}}"
+        )
+        return _binned(column_term(name), sorted({float(f"{edge:.6g}") for edge in edges}))
+
+    def _end(self, states: Mapping[str, Any]) -> tuple[str, str, str]:
+        """Return a formula of states that hardly a run leaves, the same over columns, and that of the most frequent."""
+        for variable, term in states.items():
+            rows = self._ends_of(variable, term) if isinstance(term, str) else []
+            enough = max(2.0, 0.05 * sum(last for _, _, last in rows))
+            ends = [value for value, n, last in rows if last >= 0.95 * n and last >= enough]
+            if ends and len(ends) < len(rows):
+                self._facts.append(("end", f"{variable} = {', '.join(ends)}: no run goes on from there"))
+                in_log = " or ".join(f"{term} = {each}" if is_whole(each) else f"{term} = '{each}'" for each in ends)
+                formulas = [_equation(variable, each) for each in ends]
+                return " | ".join(formulas), in_log, formulas[0]
+        return "", "", ""
+
+    def _ends_of(self, variable: str, term: str) -> list[tuple[str, int, int]]:
+        """Return values, how often each occurs, and how often it is the last of its run."""
+        if self._order:
+            value, last = f"trim(({self._look.sql(term)})::VARCHAR)", f"lead(1) OVER ({self._order}) IS NULL"
+            rows = f"SELECT {value} AS value, ({last})::INTEGER AS last FROM {{rows}}"
+        elif variable in self._after:
+            one, other = (f"trim({quoted(name)}::VARCHAR)" for name in (variable, self._after[variable]))
+            left = f"SELECT {one} AS value, 0 AS last FROM {{rows}}"
+            never = f"{other} NOT IN (SELECT {one} FROM {{rows}} WHERE {one} NOTNULL)"
+            rows = f"{left} UNION ALL SELECT {other}, 1 FROM {{rows}} WHERE {never}"
+        else:
+            return []
+        query = (
+            f"SELECT value, count(*), sum(last) FROM ({rows}) WHERE value <> '' GROUP BY value ORDER BY 3 DESC, value"
+        )
+        return [(value, int(n), int(last)) for value, n, last in self._look.rows(query)]
+
+    def _last(self, states: Mapping[str, Any], initial: Mapping[str, Any]) -> str:
+        """Return a formula of the value that most runs end with, and do not begin with."""
+        found = [
+            (last, _equation(variable, value))
+            for variable, term in states.items()
+            if isinstance(term, str)
+            for value, _, last in self._ends_of(variable, term)
+            if as_value(value) != initial[variable]
+        ]
+        return max(found, default=(0, ""))[1]
+
+    def _cut_off(self, acting: str, in_log: str) -> str | None:
+        """Return that ends of runs have nothing to do with their last outcomes, if most have an action at their end."""
+        if not self._order:
+            return None
+        acts = f"coalesce({self._look.sql(acting)}::VARCHAR, '') <> ''" if acting else "TRUE"
+        ended = f"coalesce({self._look.sql(in_log)}, FALSE)" if in_log else "FALSE"
+        last = f"SELECT {acts} AND NOT {ended} AS is_cut, lead(1) OVER ({self._order}) IS NULL AS is_last FROM {{rows}}"
+        ((share,),) = self._look.rows(f"SELECT avg(is_cut::INTEGER) FROM ({last}) WHERE is_last")
+        if not share or share <= 0.45:
+            return None
+        why = "for reasons that have nothing to do with it; if that is wrong, so is every result"
+        self._facts.append(
+            ("assumed", f"{100 * share:.3g} % of runs end before the outcome of their last action, {why}")
+        )
+        return "unrelated"
+
+    def _initial(self, states: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the state in which most of the first runs begin."""
+        terms = [self._look.sql(term) if isinstance(term, str) else "NULL" for term in states.values()]
+        names = ", ".join(f"trim({term}::VARCHAR) AS v{i}" for i, term in enumerate(terms))
+        keys = ", ".join(f"v{i}" for i in range(len(terms)))
+        is_first = f"lag(1) OVER ({self._order}) IS NULL" if self._order else "TRUE"
+        rows = f"SELECT {names}, {is_first} AS is_first FROM {{rows}}"
+        there = " AND ".join(f"v{i} <> ''" for i in range(len(terms)))
+        query = f"SELECT {keys}, count(*) AS n FROM ({rows}) WHERE is_first AND {there} GROUP BY {keys}"
+        found = self._look.rows(f"{query} ORDER BY n DESC, {keys} LIMIT 1")
+        if not found:
+            raise DataError(
+                "no run begins in a state whose values are all there; say what makes up a state with ",
+                Option("states", ...),
+            )
+        values = dict(zip(states, map(as_value, found[0]), strict=False))
+        self._facts.append(("begins", ", ".join(f"{name} = {value}" for name, value in values.items())))
+        return values
+
+
+def _binned(term: str, edges: Sequence[float]) -> str:
+    """Return the expression of bins with names, below the first edge, between two, and from the last one on.
+
+    >>> _binned("age", [62.0, 70.5])
+    "if age < 62 then 'below 62' else if age < 70.5 then '62 to 70.5' else '70.5 or more'"
+    """
+    names = [f"below {edges[0]:g}", *(f"{a:g} to {b:g}" for a, b in pairwise(edges))]
+    parts = [f"if {term} < {edge:g} then '{name}' else " for edge, name in zip(edges, names, strict=True)]
+    return "".join(parts) + f"'{edges[-1]:g} or more'"
+
+
+def _equation(variable: str, value: str) -> str:
+    return f"{variable}={as_value(value)}" if is_whole(value) else f'{variable}="{value}"'
+
+
+def _shown(values: Mapping[str, int]) -> str:
+    """Return the most frequent values, and how many there are."""
+    most = ", ".join(f"{value} ({n:,})" for value, n in [*values.items()][:6])
+    return most if len(values) <= 6 else f"{most} and {len(values) - 6:,} more"

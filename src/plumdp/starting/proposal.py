@@ -1,0 +1,199 @@
+"""The proposal that ``start`` makes of a log: how it is read, which table its first runs make, and what is evidence."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from plumdp.base.errors import DataError
+from plumdp.base.vocabulary import CutOff
+from plumdp.data.columns import quoted
+from plumdp.data.log_models import model_from_log
+from plumdp.data.logs import Log, read_log
+from plumdp.data.raw_logs import RawLog
+from plumdp.model.graph import BoolArray, FloatArray, Graph
+from plumdp.model.language.predicate import parse_predicate
+from plumdp.model.parametric import ParametricMDP
+from plumdp.model.text import one_line
+from plumdp.starting.looks import look_at
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A log, what its columns are, and how many of its first runs make the table."""
+
+    raw: RawLog
+    columns: Mapping[str, str]  # those with the run and the step of a row, and others with another name
+    states: Mapping[str, str | list[float]]
+    actions: str | dict[str, str] | list[str] | None
+    first: int
+    initial: Mapping[str, Any]
+    end: str = ""  # a formula of states: where nothing happens any more
+    goal: str = ""
+    reward: tuple[str, str] = ("", "")  # "cost" or "reward", and the column
+    maybe_cost: str = ""  # a column that may be one
+    steps: str | None = None
+    cut_off: CutOff | None = None
+    within: int = 1  # steps of a run, about
+    last: str = ""  # a formula of where most runs end that do not end where they begin
+    facts: Sequence[tuple[str, str]] = ()  # what was seen, in words
+
+    def __repr__(self) -> str:
+        return one_line(self, f"states {', '.join(self.states)}", f"first {self.first:,} runs")
+
+    def __str__(self) -> str:
+        width = max((len(label) for label, _ in self.facts), default=0)
+        return "\n".join(f"{label:{width}}  {text}" for label, text in self.facts)
+
+    @property
+    def _part(self) -> dict[str, str]:
+        return {"run": self.columns.get("episode", ""), "step": self.columns.get("step", "")}
+
+    @cached_property
+    def model(self) -> ParametricMDP:
+        """The table: states, actions and successors of the first runs, with unknown rows."""
+        first, rewards = self.raw.first(self.first, **self._part), dict[str, Any]()
+        elsewhere: dict[str, tuple[float, float]] = {}
+        if self.reward[1]:
+            means, elsewhere = self._means(first)
+            rewards = {self.reward[0]: _by_choice(means)}
+        return model_from_log(
+            first,
+            states=self.states,
+            initial=self.initial,
+            actions=self.actions,
+            columns=self.columns,
+            ends=_formula(self.end) if self.end else None,
+            labels={"goal": _formula(self.goal)} if self.goal else None,
+            choice_rewards=rewards,
+            elsewhere=elsewhere,
+        )
+
+    @cached_property
+    def log(self) -> Log:
+        """What the other runs show of the table; rows that cannot be read are left out, and the report says so."""
+        return read_log(
+            self.model,
+            self.raw.others(self.first, **self._part),
+            columns=self.columns,
+            states=self.states,
+            actions=self.actions,
+            steps=self.steps,
+            cut_off=self.cut_off,
+            on_unmatched="report",
+        )
+
+    @property
+    def objective(self) -> str:
+        """What is asked: to reach the goal, or the least cost or largest reward of as many steps as a run has."""
+        if self.reward[1]:
+            return f'R{{"{self.reward[0]}"}}{"min" if self.reward[0] == "cost" else "max"}=? [ C<={self.within} ]'
+        return 'Pmax=? [ F "goal" ]' if self.goal else ""
+
+    def _means(self, first: RawLog) -> tuple[dict[tuple[str, ...], float], dict[str, tuple[float, float]]]:
+        """Return the mean of each state and action in the first runs, and the least and the most of a step."""
+        kind, column = self.reward
+        with look_at(first) as look:
+            terms = [look.sql(term) if isinstance(term, str) else quoted(name) for name, term in self.states.items()]
+            action = look.sql(self.actions) if isinstance(self.actions, str) else quoted("action")
+            keys = ", ".join(f"trim(({term})::VARCHAR) AS v{i}" for i, term in enumerate([*terms, action]))
+            value = f"TRY_CAST({quoted(column)} AS DOUBLE)"
+            numbers = f"avg({value}), min({value}), max({value})"
+            rows = look.rows(f"SELECT {keys}, {numbers} FROM {{rows}} WHERE isfinite({value}) GROUP BY ALL")
+        if not rows:
+            raise DataError(f"column {column} has no numbers; name another with --cost or --reward")
+        means = {tuple(map(_key, key)): float(mean) for *key, mean, _, _ in rows}
+        least, most = min(row[-2] for row in rows), max(row[-1] for row in rows)
+        return means, {kind: (min(0.0, float(least)), max(0.0, float(most)))}
+
+    def next_command(self, file: str) -> str:
+        """Return a command that asks something of the table."""
+        has_choice = int(np.diff(self.model.graph.first_choice).max()) > 1
+        asked, cost = self.objective, []
+        if not asked and self.maybe_cost:
+            asked, cost = f'R{{"cost"}}min=? [ C<={self.within} ]', ["--cost", self.maybe_cost]
+        asked = asked or f"Pmax=? [ F{'' if self.end else f'<={self.within}'} {self.last} ]"
+        practice = ["--against", "practice"] if has_choice else []
+        return shlex.join(["plumdp", "certify", file, *cost, "-p", asked, *practice])
+
+    def to_toml(self, command: str) -> str:
+        """Return the options that say all this, for ``plumdp.toml``."""
+        text = self.raw.text
+        named = {
+            "encoding": "" if text.encoding == "utf-8" else text.encoding,
+            "decimal": "" if text.decimal == "." else text.decimal,
+            "date-format": text.date_format,
+            "column": [f"{name}={column}" for name, column in self.columns.items()],
+            "state": [f"{name}={term}" for name, term in self.states.items()],
+            "action": self.actions or "",
+            "steps": self.steps or "",
+            "cut-off": self.cut_off or "",
+            "keep-going": True,
+            "first": self.first,
+            "initial": [f"{name}={value}" for name, value in self.initial.items()],
+            "end": self.end,
+            "goal": self.goal,
+            self.reward[0] or "cost": self.reward[1],
+        }
+        lines = [f"{key} = {_toml(value)}" for key, value in named.items() if value]
+        facts = [f"# {label}: {words}" for label, words in self.facts]
+        asked = ["", "[certify]", f"property = [{_toml(self.objective)}]"] if self.objective else []
+        return "\n".join([f"# {command}", *facts, "", *lines, *asked, ""])
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _key(value: Any) -> str:
+    """Return a value as a text, whole numbers without a point."""
+    text = "" if value is None else str(value)
+    return text.removesuffix(".0")
+
+
+def _formula(text: str) -> Any:
+    """Return a function of all states that a formula over their variables is."""
+
+    def holds(states: Any) -> BoolArray:
+        numbers, n = np.arange(len(states[0]) + 1, dtype=np.int32), len(states[0])
+        stays = np.zeros(n, dtype=np.int32)
+        graph = Graph(numbers, numbers, numbers[:n], 0, states._asdict(), stays, ("stay",))
+        named: Any = SimpleNamespace(graph=graph, labels={}, rewards={}, constants={})
+        return parse_predicate(text, named)
+
+    return holds
+
+
+def _by_choice(means: Mapping[tuple[str, ...], float]) -> Any:
+    """Return a function of all states and an action that gives what the first runs cost there in the mean."""
+    whole = float(np.mean([*means.values()]))
+
+    def cost(states: Any, action: str) -> FloatArray:
+        if not any(key[-1] == action for key in means):
+            return np.zeros(len(states[0]))  # where nothing is done any more
+        keys = zip(*(map(_key, column.tolist()) for column in states), strict=True)
+        return np.array([means.get((*key, action), whole) for key in keys])
+
+    return cost
+
+
+def is_whole(text: str) -> bool:
+    """Return whether a text is a whole number."""
+    try:
+        return float(text) == int(float(text))
+    except (ValueError, OverflowError):
+        return False
+
+
+def as_value(text: str) -> int | str:
+    """Return the whole number that a text is, or the text."""
+    return int(float(text)) if is_whole(text) else text

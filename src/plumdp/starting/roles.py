@@ -1,0 +1,115 @@
+"""What columns seem to be: run, order, action, reward or state, by their names and by what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log, sqrt
+
+from plumdp.starting.texts import words_of
+
+_WORDS = {
+    "run": "episode run case trace trajectory session patient subject machine pump equipment unit asset device vehicle "
+    "customer ticket claim game rollout serial fall geraet anlage maschine kunde engine id",
+    "step": "step t time timestamp date datum month day week visit cycle tick seq sequence turn round index zeit monat "
+    "tag iteration",
+    "action": "action act cmd command decision treatment therapy drug arm massnahme tool move control choice aktion "
+    "entscheidung",
+    "reward": "reward rew cost costs kosten price preis minutes duration utility eq5d qaly profit loss energy dauer",
+}
+_FIRST = {"run": ("episode", "run", "case", "trace"), "step": ("step", "timestamp"), "action": ("action",)}
+_FEW_RUNS, _FEW_ROWS = 4, 1.5  # runs that a log has at least, and rows of a run on average
+
+
+@dataclass(frozen=True)
+class ColumnProfile:
+    """What a scan tells of a column."""
+
+    name: str
+    n_rows: int
+    n_present: int
+    n_distinct: int  # about
+    n_numbers: int
+    n_whole: int
+    n_times: int
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its values are numbers."""
+        return self.n_numbers >= 0.95 * max(self.n_present, 1)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its values are whole numbers."""
+        return self.n_whole >= 0.99 * max(self.n_present, 1)
+
+    @property
+    def is_time(self) -> bool:
+        """Whether its values are dates or times."""
+        return not self.is_number and self.n_times >= 0.95 * max(self.n_present, 1)
+
+    def hint(self, role: str) -> int:
+        """Return how much its name speaks for a role, from 0 to 3."""
+        words, known = words_of(self.name), _WORDS[role].split()
+        if any(word in _FIRST.get(role, ()) for word in words):
+            return 3 if len(words) == 1 or role != "run" or "id" in words or "name" in words else 2
+        found = [word for word in words if word in known]
+        return 0 if not found else 1 if found == ["id"] else 2
+
+
+def run_candidates(columns: Sequence[ColumnProfile]) -> list[str]:
+    """Return columns that may name the run of a row, the likeliest first."""
+    able = [
+        each
+        for each in columns
+        if _FEW_RUNS <= each.n_distinct <= each.n_rows / _FEW_ROWS
+        and each.n_present >= 0.9 * each.n_rows
+        and not each.is_time
+        and (each.is_whole or not each.is_number)
+        and not (each.hint("step") or each.hint("action") or each.hint("reward"))
+    ]
+    hinted = [each for each in able if each.hint("run")]
+    others = [each for each in able if not each.hint("run") and each.n_distinct >= 10]
+    ranked = sorted(hinted, key=lambda each: (-each.hint("run"), -each.n_distinct))
+    return [each.name for each in ranked or sorted(others, key=lambda each: (each.is_number, -each.n_distinct))]
+
+
+def order_candidates(columns: Sequence[ColumnProfile], run: str) -> list[str]:
+    """Return columns that may put the rows of a run in order, the likeliest first."""
+    able = [each for each in columns if each.name != run and (each.is_time or each.is_whole) and each.n_distinct > 1]
+    hinted = [each for each in able if each.hint("step")]
+    times = [each for each in able if each.is_time and each not in hinted]
+    counters = [each for each in able if not each.is_time and each not in hinted and not each.hint("action")]
+    ranked = sorted(hinted, key=lambda each: (-each.hint("step"), not each.is_time, -each.n_distinct))
+    return [each.name for each in (*ranked, *times, *counters)]
+
+
+def action_of(columns: Sequence[ColumnProfile], last_only: Sequence[str], most: int) -> str:
+    """Return the column of actions, or nothing; those of ``last_only`` are missing in last rows of runs alone."""
+    able = [each for each in columns if 1 <= each.n_distinct <= most and (each.is_whole or not each.is_number)]
+    hinted = sorted((each for each in able if each.hint("action")), key=lambda each: -each.hint("action"))
+    return next((each.name for each in (*hinted, *(each for each in able if each.name in last_only))), "")
+
+
+def reward_of(columns: Sequence[ColumnProfile]) -> str:
+    """Return the column of rewards or costs, or nothing."""
+    able = [each for each in columns if each.is_number and each.hint("reward") and each.n_distinct > 1]
+    return next((each.name for each in able), "")
+
+
+def is_persistent(pairs: Mapping[tuple[str, str], int]) -> bool:
+    """Return whether values before and after a step depend on each other, by how often each pair was seen.
+
+    The statistic of the likelihood ratio is compared with its mean plus four standard deviations.
+
+    >>> is_persistent({("a", "a"): 90, ("a", "b"): 10, ("b", "a"): 10, ("b", "b"): 90})
+    True
+    >>> is_persistent({("a", "a"): 51, ("a", "b"): 49, ("b", "a"): 48, ("b", "b"): 52})
+    False
+    """
+    total, before, after = sum(pairs.values()), dict[str, int](), dict[str, int]()
+    for (one, other), n in pairs.items():
+        before[one], after[other] = before.get(one, 0) + n, after.get(other, 0) + n
+    freedom = (len(before) - 1) * (len(after) - 1)
+    ratio = 2 * sum(n * log(n * total / (before[one] * after[other])) for (one, other), n in pairs.items())
+    return freedom > 0 and ratio > freedom + 4 * sqrt(2 * freedom)

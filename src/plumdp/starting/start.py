@@ -1,0 +1,158 @@
+"""Looks at the rows of a log, and proposes what its columns are and the table that its first runs make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import ceil
+from typing import Any
+
+from plumdp.base.errors import DataError, Option
+from plumdp.base.progress import working
+from plumdp.base.vocabulary import Decimal
+from plumdp.data.columns import quoted
+from plumdp.data.duckdb_tables import broken_lines
+from plumdp.data.logs import files_of
+from plumdp.data.mappings import StateMaps
+from plumdp.data.raw_logs import RawLog, TextFormat, as_raw, raw_log
+from plumdp.model.text import listing, number_of
+from plumdp.starting.first_runs import EXAMPLE, FirstRunsLook
+from plumdp.starting.looks import Look, look_at, sample
+from plumdp.starting.proposal import Start
+from plumdp.starting.roles import (
+    ColumnProfile,
+    order_candidates,
+    run_candidates,
+)
+from plumdp.starting.texts import date_format_of, decimal_of, encoding_of
+
+_SHARE = 4  # one part in so many of the runs makes the table
+
+
+@working("looking at the rows")
+def start(
+    source: Any,
+    *,
+    run: str = "",
+    step: str = "",
+    states: Sequence[str] | StateMaps = (),
+    action: str = "",
+    reward: str = "",
+    cost: str = "",
+    goal: str = "",
+    end: str = "",
+    first: int | None = None,
+    encoding: str = "",
+    decimal: Decimal | None = None,
+    date_format: str = "",
+) -> Start:
+    """Return what the columns of a log seem to be, with the table that its first runs make, and the others as evidence.
+
+    Run and order are judged by all rows; states, actions, costs, cut points and ends by the first runs alone, a quarter
+    of all, which are no evidence afterwards. Whatever is given is not guessed.
+
+    Parameters
+    ----------
+    source: files (CSV, Parquet, JSON, XES) or a data frame, as in ``read_log``.
+    run, step: the columns that name the run of a row, and that put the rows of a run in order.
+    states: the columns that make up a state, or expressions and bins by variable, as in ``read_log``.
+    action: the column of actions, or an expression.
+    reward, cost: the column with what a step earns, or costs; the mean of the first runs in each state, by action.
+    goal, end: formulas over the state variables, such as ``'status="closed"'``: what is to be reached, and where
+        nothing happens any more.
+    first: how many runs make the table, if you decided that before you looked.
+    encoding, decimal, date_format: as in ``raw_log``.
+
+    >>> import pandas as pd
+    >>> import plumdp
+    >>> rows = [(case, t, "open" if t < 2 else "closed", "wait") for case in range(40) for t in range(3)]
+    >>> found = plumdp.start(pd.DataFrame(rows, columns=["case", "t", "status", "action"]))
+    >>> found.columns, found.first, found.end
+    ({'episode': 'case', 'step': 't'}, 10, 'status="closed"')
+    >>> print(plumdp.certify(found.model, found.log, 'Pmax=? [ F status="closed" ]', confidence=0.95).headline)
+    The policy's value lies between 0.86... and 1 with confidence 95 %.
+    """
+    text_facts, raw = _readable(source, encoding, decimal, date_format)
+    with look_at(raw) as look:
+        columns = [*look.types]
+        for role, name in (("run", run), ("step", step), ("reward", reward), ("cost", cost)):
+            if name and name not in columns:
+                raise DataError(Option(role, name), f": the log has no such column, only {', '.join(columns)}")
+        profiles = look.profiles(columns)
+        n_rows = profiles[0].n_rows if profiles else 0
+        after = {name: f"next_{name}" for name in columns if f"next_{name}" in columns}
+        run, step = _run_and_step(look, profiles, run, step, is_needed=not after)
+        n_runs = int(look.number(f"count(DISTINCT {quoted(run)})")) if run else n_rows
+        broken = broken_lines(look.connection)
+    if broken:
+        shown = listing([f"line {line:,}" for _, line, _ in broken], most=3)
+        text_facts.append(
+            ("odd", f"{number_of(len(broken), 'line')} with too many or too few values, left out: {shown}")
+        )
+    has_dates = any(each.is_time for each in profiles if each.name == step)
+    first = ceil(n_runs / _SHARE) if first is None else first
+    if not 0 < first < n_runs:
+        what = f"there are {number_of(n_runs, 'run' if run else 'row')}, of which {first:,} would make the table"
+        raise DataError(f"{what}, and the others be evidence; give more runs, or fewer with ", Option("first", ...))
+    with look_at(raw.first(first, run=run, step=step), keep=True) as look:
+        others = look.profiles([name for name in columns if name not in (run, step)])
+        seen = FirstRunsLook(look, run, step, after, others, has_dates=has_dates)
+        made = seen.propose(states, action, (reward or cost, "reward" if reward else "cost"), end)
+    roles = {"episode": run, "step": step}
+    found = Start(raw, {key: name for key, name in roles.items() if name}, first=first, goal=goal, **made)
+    how = "rows" if not run else "runs by date" if has_dates else "runs"
+    split = f"the first {first:,} of {n_runs:,} {how} make the table; the others are evidence"
+    facts = [*text_facts, *_roles_facts(run, step, n_runs, n_rows, after), *found.facts, ("split", split)]
+    return replace(found, facts=tuple(facts))
+
+
+def _readable(source: Any, encoding: str, decimal: Decimal | None, date_format: str) -> tuple[list[Any], RawLog]:
+    """Return what is said about how texts are written, and the log that is read so."""
+    raw, files = files_of(as_raw(source))
+    encoding = encoding or encoding_of(files)
+    values = sample(replace(raw, text=TextFormat(encoding, skips=True)))
+    decimal = decimal or decimal_of(values)
+    form, other = (date_format, "") if date_format else date_format_of(values)
+    said = (
+        [encoding] * (encoding != "utf-8") + ["a decimal comma"] * (decimal == ",") + [f"dates as {form}"] * bool(form)
+    )
+    facts = [("text", ", ".join(said))] if said else []
+    if other:
+        facts.append(("odd", f"dates may also be {other}: both fit the first rows; say which with --date-format"))
+    found = raw_log(raw, encoding=encoding, decimal=decimal, date_format=form)
+    return facts, replace(found, text=replace(found.text, skips=True))
+
+
+def _run_and_step(
+    look: Look, profiles: Sequence[ColumnProfile], run: str, step: str, *, is_needed: bool
+) -> tuple[str, str]:
+    """Return the columns that name runs and put their rows in order, those whose pairs are nearly all different."""
+    best, tried = (0.0, "", ""), []
+    for one in [run] if run else run_candidates(profiles)[:3]:
+        for other in [step] if step else order_candidates(profiles, one)[:4]:
+            pairs = f"count(DISTINCT ({quoted(one)}, {quoted(other)}))::DOUBLE / count(*)"
+            share = look.number(pairs)
+            tried.append(f"{one} with {other}")
+            if share > best[0] + 0.02:  # the likelier comes first
+                best = (share, one, other)
+    if best[0] >= 0.8 or (run and step):
+        return best[1:]
+    if not is_needed:
+        return run or next(iter(run_candidates(profiles)), ""), ""
+    if not (run or run_candidates(profiles)):
+        why = "no column names the run of a row (a case, patient or machine, with several rows each)"
+    elif not tried:
+        why = "no column puts the rows of a run in order (a number that grows, a date or a time)"
+    else:
+        why = f"no two columns name run and step of a row ({listing(tried)}: several rows each)"
+    names = ", ".join(each.name for each in profiles)
+    say = "If there are such columns, say which with "
+    raise DataError(
+        f"{why}; the columns are {names}. {say}", Option("run", ...), " and ", Option("step", ...), f". {EXAMPLE}"
+    )
+
+
+def _roles_facts(run: str, step: str, n_runs: int, n_rows: int, after: Mapping[str, str]) -> list[tuple[str, str]]:
+    facts = [("run", f"{run}: {n_runs:,} runs, {n_rows / n_runs:.3g} rows each")] if run else []
+    facts += [("order", step)] if step else []
+    return facts + ([("form", f"each row has the next state, in {', '.join(after.values())}")] if after else [])
