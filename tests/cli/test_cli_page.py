@@ -16,7 +16,7 @@ from plumdp.cli import certify_many
 from plumdp.cli.errors import EXIT_CODES
 
 DOCS = Path(__file__).parents[2] / "docs"
-HOWTO = ("cli", "nightly", "dirty_logs", "own_policy", "exchange", "check")
+HOWTO = ("cli", "nightly", "dirty_logs", "own_policy", "exchange", "check", "start")
 PAGES = [*(f"howto/{name}.md" for name in HOWTO), "tutorial.md"]
 RECORD = '#!/bin/sh\n(for each in "$@"; do printf "%s\\037" "$each"; done; echo) >> commands\n'  # in place of plumdp
 FILE = re.compile(r"^`([\w.]+)`[^\n]*:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -50,7 +50,7 @@ COMMANDS = {
         },
     ),
     "info": Command(
-        "info", _MODEL, "model json",
+        "info", _MODEL, "model json column state action encoding decimal date_format keep_going",
         "Show a model's sizes, parameters and their space, expressions, structure, properties and issues.",
         "plumdp info betting:25",
     ),

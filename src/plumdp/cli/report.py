@@ -37,9 +37,7 @@ def report(given: Options) -> int:
         folders = _folders(Path(given.model))
         files = [folder / REPORT for folder in folders] if given.output is None else [given.output]
         _require_places(folders, files, force=given.force)
-        for folder, file in zip(folders, files, strict=True):
-            _write(given, *explain_result(folder), file)
-        _say(files, as_json=given.json)
+        write_reports(given, folders, files)
         return 0
     if (Path(given.model) / CERTIFICATE).exists():
         raise DataError(f"{given.model} is a result already; leave out the data, or give a model")
@@ -55,6 +53,13 @@ def report(given: Options) -> int:
         _write(given, result.saved, plumdp.explain(learned, result.saved), file)
     _say(files, as_json=given.json)
     return exit_code(results)
+
+
+def write_reports(given: Options, folders: list[Path], files: list[Path]) -> None:
+    """Write a report about the result in each folder to a file, and say so."""
+    for folder, file in zip(folders, files, strict=True):
+        _write(given, *explain_result(folder), file)
+    _say(files, as_json=given.json)
 
 
 def _numbered(target: Path, n: int, *, force: bool) -> list[Path]:

@@ -11,7 +11,7 @@ from plumdp.cli.certify import certify
 from plumdp.cli.invocation import FILE, command_line
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_new, require_output
-from plumdp.cli.report import report
+from plumdp.cli.report import write_reports
 from plumdp.cli.results import grid, standard_output
 
 
@@ -75,5 +75,5 @@ def start(given: Options) -> int:
         )
     )
     if given.output is not None and code in (0, 1, 4):
-        report(Options(model=str(given.output), force=given.force))
+        write_reports(given, [given.output], [given.output / "report.html"])
     return code

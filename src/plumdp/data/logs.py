@@ -49,7 +49,7 @@ from plumdp.data.log_pilots import (
 )
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.periods import in_periods, is_period, steps_of
-from plumdp.data.raw_logs import RawLog, as_raw
+from plumdp.data.raw_logs import FirstRuns, RawLog, as_raw
 from plumdp.data.report import NAMED, IngestionReport, refusal, require_outcomes
 from plumdp.data.reward_values import Rewards, value_columns
 from plumdp.data.same_files import (
@@ -274,9 +274,17 @@ def _report(relation: LogSteps, tally: TransitionCounter, cut_off: CutOff | None
         worst={**report.worst, "broken line": shown},
         hints=hints,
         cut_off=cut_off if report.rows["cut off"] else None,
-        assuming=tuple(tally.assumptions(relation.columns, spaced)),
+        assuming=(*tally.assumptions(relation.columns, spaced), *_split(relation.log.part)),
         no_bets="shared names" if tally.shares_names else None,
     )
+
+
+def _split(part: FirstRuns | None) -> tuple[str, ...]:
+    """Return what is taken for granted of runs that were left out because a table was made of them."""
+    if part is None or not part.others:
+        return ()
+    first = f"the first {number_of(part.n, 'run' if part.run else 'row')} of the log"
+    return (f"what was done in {first}, and that they are so many, did not depend on what happened in the others",)
 
 
 def _moments(relation: LogSteps, planned: LogPilot | None) -> Moments | None:

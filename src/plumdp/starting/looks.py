@@ -16,6 +16,7 @@ from plumdp.starting.roles import ColumnProfile
 
 _SAMPLE = 20_000  # rows by which it is judged how texts are written
 _TABLE = "looked_at"
+_END = "the end of the run"
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +92,10 @@ def sample(raw: RawLog) -> dict[str, list[str]]:
 
 
 def pairs_of(look: Look, term: str, order: str) -> dict[tuple[str, str], int]:
-    """Return how often a value of a term was followed by another in the next row of the run."""
+    """Return how often a value of a term was followed by another in the next row of the run, or by its end."""
     value = f"trim(CAST({term} AS VARCHAR))"
-    both = f"SELECT {value} AS one, lead({value}) OVER ({order}) AS other FROM {{rows}}"
+    after = f"CASE WHEN lead(1) OVER ({order}) IS NULL THEN '{_END}' ELSE lead({value}) OVER ({order}) END"
+    both = f"SELECT {value} AS one, {after} AS other FROM {{rows}}"
     query = f"SELECT one, other, count(*) FROM ({both}) WHERE one <> '' AND other <> '' GROUP BY ALL"
     return {(one, other): int(n) for one, other, n in look.rows(query)}
 

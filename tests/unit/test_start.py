@@ -1,0 +1,188 @@
+"""What ``start`` proposes for rows of all kinds, and what it refuses."""
+
+import random
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import plumdp
+
+import plumdp as pl
+from plumdp.starting.roles import is_persistent
+from plumdp.starting.texts import date_format_of, decimal_of, encoding_of
+
+
+def pumps(n=60, months=30):
+    """Return monthly inspections of pumps, in which good wears to bad, and replacing makes it good."""
+    rng, rows = random.Random(1), []
+    for pump in range(n):
+        state = "gut"
+        for month in range(months):
+            act = "Tausch" if state == "schlecht" and rng.random() < 0.6 else "keine"
+            day = f"{rng.randint(1, 28):02}.{month % 12 + 1:02}.{2021 + month // 12}"
+            word = rng.choice([state, state.upper()])
+            cost = "4.180,50" if act == "Tausch" else "35,00"
+            rows.append((f"P{pump:03}", day, word, act, cost, rng.choice("abc")))
+            state = "gut" if act == "Tausch" else "schlecht" if rng.random() < 0.15 else state
+    return pd.DataFrame(rows, columns=["Equipment", "Datum", "Zustand", "Maßnahme", "Kosten", "Prüfer"])
+
+
+def facts(found, label):
+    return [text for name, text in found.facts if name == label]
+
+
+def test_a_german_export_of_pumps_is_seen_for_what_it_is(tmp_path):
+    frame = pumps().drop(index=[40, 41, 700])
+    frame = pd.concat([frame, frame.iloc[[5]]]).sample(frac=1, random_state=1)
+    frame.to_csv(tmp_path / "export.csv", sep=";", index=False, encoding="cp1252")
+    found = pl.start(tmp_path / "export.csv", cost="Kosten")
+    text = found.raw.text
+    assert (text.encoding, text.decimal, text.date_format) == ("cp1252", ",", "%d.%m.%Y")
+    assert found.columns == {"episode": "Equipment", "step": "Datum"}
+    assert found.states == {"Zustand": "lower(Zustand)"}
+    assert (found.actions, found.steps, found.cut_off, found.first) == ("Maßnahme", "monthly", "unrelated", 15)
+    assert facts(found, "not used") == ["Prüfer: what it is now says nothing about what it is next"]
+    assert found.objective == 'R{"cost"}min=? [ C<=12 ]'
+    cost = found.model.rewards["cost"]
+    assert {*np.round(cost.choice, 2)} == {0.0, 35.0, 4180.5}
+    assert cost.elsewhere == (0.0, 4180.5)
+    assert found.log.report.rows["gap in steps"] + found.log.report.matched > 1200
+
+
+def test_first_runs_are_no_evidence():
+    """The fifteen pumps that were looked at first make the table; the rows of the other 45 are counted."""
+    frame = pumps()
+    found = pl.start(frame, first=15)
+    seen = frame.groupby("Equipment").Datum.apply(lambda days: pd.to_datetime(days, format="%d.%m.%Y").min())
+    first = seen.sort_values(kind="stable").index[:15]
+    others = frame[~frame.Equipment.isin(first)]
+    assert found.log.report.total == len(others) if seen.is_unique else found.log.report.total <= len(frame) * 0.75
+    assert "the first 15 runs of the log" in found.log.report.assuming[-1]
+
+
+def test_nothing_that_is_evidence_chooses_the_table():
+    """Other rows of the runs behind the first quarter, and the same runs and dates: the same table and options."""
+    frame = pumps()
+    found = pl.start(frame, first=15, run="Equipment", step="Datum")
+    first = {*_first_runs(frame, 15)}
+    changed = frame.copy()
+    is_other = ~changed.Equipment.isin(first)
+    changed.loc[is_other, "Zustand"] = np.where(np.arange(is_other.sum()) % 2, "kaputt", "neu")
+    changed.loc[is_other, "Kosten"] = "9.999,00"
+    again = pl.start(changed, first=15, run="Equipment", step="Datum")
+    assert again.to_toml("") == found.to_toml("")
+    assert again.model.graph.fingerprint == found.model.graph.fingerprint
+
+
+def _first_runs(frame, n):
+    began = pd.to_datetime(frame.Datum, format="%d.%m.%Y").groupby(frame.Equipment).min()
+    place = pd.Series(range(len(frame)), index=frame.index).groupby(frame.Equipment).min()
+    return pd.DataFrame({"began": began, "place": place}).sort_values(["began", "place"]).index[:n]
+
+
+def test_numbers_get_bins_whose_edges_are_written():
+    rng = np.random.default_rng(1)
+    level = np.cumsum(rng.normal(size=(80, 40)), axis=1).ravel()
+    frame = pd.DataFrame({"run": np.repeat(np.arange(80), 40), "t": np.tile(np.arange(40), 80), "level": level})
+    found = pl.start(frame)
+    assert found.states["level"].startswith("if level < ")
+    assert found.states["level"].count(" then ") == 4
+    assert found.actions == "'go'"
+    assert facts(found, "action") == ["no column looks like a decision, so this is a chain with one action, go"]
+    assert found.model.graph.n_states == 5 + 3
+
+
+def test_transitions_need_no_order():
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 3, size=400)
+    frame = pd.DataFrame({"x": x, "action": "go", "next_x": np.where(rng.random(400) < 0.5, x + 1, 0)})
+    found = pl.start(frame)
+    assert (found.first, found.end) == (100, "x=3")
+    assert found.log.report.total == 300
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "message"),
+    [
+        (
+            pd.DataFrame({"name": [f"n{i}" for i in range(50)], "score": np.arange(50) / 7}),
+            {},
+            "no column names the run of a row (a case, patient or machine, with several rows each); the columns are "
+            "name, score. If there are such columns, say which with run=… and step=…. A log has a row for each step of "
+            "each run, in four columns or more:\n  case,day,state,action\n  7,2024-01-31,new,wait\n"
+            "  7,2024-02-01,open,repair\n  7,2024-02-03,closed,",
+        ),
+        (
+            pd.DataFrame({"case": np.repeat(np.arange(20), 3), "state": ["a", "b", "c"] * 20}),
+            {},
+            "no column puts the rows of a run in order (a number that grows, a date or a time); the columns are case, "
+            "state. ",
+        ),
+        (
+            pd.DataFrame({"case": np.repeat(np.arange(20), 3), "t": [0, 1, 2] * 20, "note": "x"}),
+            {},
+            "no column looks like a state, that is, changes in a run and says something about what comes next; the "
+            "columns are case, t, note. ",
+        ),
+        (pd.DataFrame({"case": [1, 1], "t": [0, 1]}), {"run": "Case"}, "run='Case': the log has no such column, only "),
+        (
+            pd.DataFrame({"case": np.repeat(np.arange(20), 3), "t": [0, 1, 2] * 20, "x": [0, 1, 2] * 20}),
+            {"first": 20},
+            "there are 20 runs, of which 20 would make the table, and the others be evidence; give more runs, ",
+        ),
+    ],
+)
+def test_a_hopeless_file_is_refused_with_what_it_lacks(frame, options, message):
+    with pytest.raises(pl.DataError) as caught:
+        pl.start(frame, **options)
+    assert str(caught.value).startswith(message)
+
+
+def test_texts_are_judged_by_some_of_their_values(tmp_path):
+    assert decimal_of({"a": ["1.5", "2"]}) == "."
+    assert decimal_of({"a": ["1,5", "2"], "b": ["x, y"]}) == ","
+    assert date_format_of({"a": ["12/31/2024", "01/02/2024"]}) == ("%m/%d/%Y", "")
+    assert date_format_of({"a": ["2024-01-31"]}) == ("", "")
+    (tmp_path / "a.csv").write_text("ä;ö", encoding="utf-16")
+    (tmp_path / "b.csv").write_text("ä;ö", encoding="utf-8")
+    assert [encoding_of([str(tmp_path / name)]) for name in ("a.csv", "b.csv")] == ["utf-16", "utf-8"]
+
+
+def test_a_value_that_ends_runs_is_persistent_and_noise_is_not():
+    assert is_persistent({("new", "open"): 50, ("open", "closed"): 50, ("closed", "the end of the run"): 50})
+    assert not is_persistent({("a", "a"): 26, ("a", "b"): 24, ("b", "a"): 25, ("b", "b"): 25})
+
+
+def test_the_command_writes_options_with_which_the_log_is_a_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pumps().to_csv("export.csv", sep=";", index=False, encoding="cp1252")
+    refused = plumdp("info", "export.csv")
+    assert refused.code == 2
+    assert "error: export.csv is a log, not a model: plumdp start export.csv looks at its rows" in refused.err
+    ended = plumdp("start", "export.csv")
+    assert ended.code == 0
+    following = ended.out.splitlines()[-1]
+    assert following.startswith("next: plumdp certify export.csv --cost Kosten -p 'R{\"cost\"}min=? [ C<=12 ]'")
+    options = tomllib.loads((tmp_path / "plumdp.toml").read_text(encoding="utf-8"))
+    assert options["column"] == ["episode=Equipment", "step=Datum"]
+    assert (options["first"], options["steps"], options["keep-going"]) == (15, "monthly", True)
+    again = plumdp("start", "export.csv")
+    assert (again.code, again.err.startswith("error: plumdp.toml already exists")) == (2, True)
+    found = pl.start("export.csv")
+    info, count = plumdp("info", "export.csv", "--json"), plumdp("count", "export.csv", "--json")
+    assert f'"states": {found.model.graph.n_states}' in info.out
+    assert f'"steps": {found.log.counts.total}' in count.out
+    asked = plumdp("start", "export.csv", "--goal", 'Zustand="schlecht"', "--force", "--confidence", "0.9", "-o", "out")
+    assert "The policy's value lies between" in asked.out
+    assert (tmp_path / "out" / "report.html").is_file()
+
+
+def test_a_file_that_made_the_table_is_not_counted_with_others(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pumps().to_csv("export.csv", index=False)
+    pumps(5).to_csv("new.csv", index=False)
+    assert plumdp("start", "export.csv").code == 0
+    both = plumdp("count", "export.csv", "export.csv", "new.csv")
+    assert (both.code, "export.csv made the table: count it alone" in both.err) == (2, True)
+    assert plumdp("count", "export.csv", "new.csv").code == 0
