@@ -15,7 +15,8 @@ _WORDS = {
     "tag iteration",
     "action": "action act cmd command decision treatment therapy drug arm massnahme tool move control choice aktion "
     "entscheidung",
-    "reward": "reward rew cost costs kosten price preis minutes duration utility eq5d qaly profit loss energy dauer minuten euro eur usd amount betrag",
+    "reward": "reward rew cost costs kosten price preis minutes duration utility eq5d qaly profit loss energy dauer "
+    "minuten euro eur usd amount betrag",
 }
 _FIRST = {"run": ("episode", "run", "case", "trace"), "step": ("step", "timestamp"), "action": ("action",)}
 _FEW_RUNS, _FEW_ROWS = 4, 1.5  # runs that a log has at least, and rows of a run on average
