@@ -3,7 +3,7 @@
     python -m studies.games KIND --games 2000 --error 0.05        differences, days, blocks or runs
 
 - differences: two policies of a table side by side, with rows visited more often that are furthest off;
-- days: counts of days that are added, of a table and of a model with a parameter for each row;
+- days: counts of days that are added, or of one log that grows, of a table and of a model with as many parameters;
 - blocks: the likelihoods of blocks of parameters and of all parameters, with an end at which one is furthest off;
 - runs: the mean of whole runs and the difference of two arms that were drawn, at all ends, of many announced numbers.
 
@@ -102,10 +102,10 @@ def loses_sum_of_days(rng: Rng, error: float) -> bool:
     problem, chance, value = model_of_days()
     model = problem.model if is_table else problem.twin
     parts = [runs_of(model.graph, chance, int(rng.choice([5, 20, 60])), rng) for _ in range(int(rng.integers(5, 25)))]
-    total, sums = None, []
-    for part in parts:
-        counts = counts_of_day(model, part, is_table=is_table)
-        total = counts if total is None else total + counts
+    total, sums, is_one_log = None, [], rng.random() < 0.5
+    for day, part in enumerate(parts):
+        counts = counts_of_day(model, np.concatenate(parts[: day + 1]) if is_one_log else part, is_table=is_table)
+        total = counts if total is None or is_one_log else total + counts
         sums.append(total)
     goal = np.isin(model.graph.successor, np.flatnonzero(model.labels["top"])) & (
         model.graph.state_of_choice()[model.graph.choice_of_transition()] != model.graph.successor

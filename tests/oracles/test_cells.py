@@ -1,11 +1,11 @@
-"""Bets in cells of the space on data without an order: what they leave is around the points that their fortunes leave.
+"""Bets in cells of the space on data without an order or a plan leave all points that their fortunes leave.
 
 Fortunes are calculated here by themselves, at points, from factors and weights that no data have a part in.
 """
 
 from dataclasses import replace
 from functools import cache
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -17,6 +17,9 @@ from plumdp.confidence import cells as method
 from plumdp.confidence.bets import Direction
 from plumdp.confidence.cells import LENGTHS, WEIGHTS, Cells
 from plumdp.confidence.likelihood import ANNOUNCED, LevelSet, likelihood_set
+from plumdp.data.counts import TransitionCounts
+from plumdp.data.pilots import moments_of, open_pilot
+from plumdp.data.seen import Seen
 from plumdp.region.find import find_region
 from plumdp.region.likelihood_region import around_cells
 from studies.widths import maintenance
@@ -41,10 +44,16 @@ def gradient(v):
 
 
 @cache
-def learned_from(runs, seed):
-    counts = pl.simulate(
-        problem().model, dict(zip("abc", TRUTH, strict=True)), runs, rng=seed, max_steps=44, pilot=False
-    )
+def learned_from(runs, seed, *, is_ordered=False):
+    ends = [*(moments_of(runs) if is_ordered else ()), runs]
+    truth = dict(zip("abc", TRUTH, strict=True))
+    parts = [
+        pl.simulate(problem().model, truth, b - a, rng=[seed, a], max_steps=44, pilot=False)
+        for a, b in pairwise([0, *ends])
+    ]
+    *moments, seen = np.cumsum([part.counts for part in parts], axis=0)
+    pilot = open_pilot([*map(Seen, moments)], runs, Seen(0 * seen)) if is_ordered else None
+    counts = TransitionCounts(problem().model.graph, seen, "adaptive", pilot)
     return likelihood_set(problem().model, counts, error=ERROR, directions=lambda point: [Direction(gradient(point))])
 
 
@@ -78,12 +87,13 @@ def log_fortune(cells, v, known):
     f = table.values(v)[0]
     means = np.array([np.bincount(table.group, f * e)[table.group] for e in np.exp(factors)])
     bets = weights + (factors - np.log(means)) @ counts
-    return np.logaddexp.reduce(np.append(bets, of_likelihood + cells.log_evidence - counts @ np.log(f)))
+    renewed = [each.row @ v - each.offset - np.log(cells.total) for each in cells.renewed.values()]
+    return np.logaddexp.reduce([*bets, of_likelihood + cells.log_evidence - counts @ np.log(f), *renewed])
 
 
-def misses(runs, seed, n):
+def misses(runs, seed, n, *, is_ordered=False):
     """Return how many of the points that bets of their cell leave are cut off, and how many of the others are."""
-    found = learned_from(runs, seed)
+    found = learned_from(runs, seed, is_ordered=is_ordered)
     (cells,), whole = found.of_kind(Cells), next(each for each in found.of_kind(LevelSet) if not each.block)
     model, rng = problem().model, np.random.default_rng(seed)
     ellipsoid = find_region(model.space, model.expressions, [whole])
@@ -94,14 +104,15 @@ def misses(runs, seed, n):
     points = points[((points > 0.002) & (points < 0.998)).all(axis=1)]
     is_cut = (points @ left.rows.T > left.offsets).any(axis=1)
     known = {}
-    is_left = np.array([log_fortune(cells, v, known) < -np.log(cells.error + cells.of_likelihood) for v in points])
+    is_left = np.array([log_fortune(cells, v, known) < -np.log(cells.total) for v in points])
     return int((is_left & is_cut).sum()), int((~is_left & is_cut).sum()), int(is_left.sum())
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("is_ordered", [False, True])
 @pytest.mark.parametrize(("runs", "seed"), [(30, 1), (100, 2), (1000, 3)])
-def test_half_spaces_hold_all_points_that_the_bets_of_their_cell_leave(runs, seed):
-    wrong, excluded, left = misses(runs, seed, size(400, 4000))
+def test_half_spaces_hold_all_points_that_the_bets_of_their_cell_leave(runs, seed, is_ordered):
+    wrong, excluded, left = misses(runs, seed, size(400, 4000), is_ordered=is_ordered)
     assert wrong == 0
     assert left > 20
     assert excluded > 20
@@ -111,6 +122,15 @@ def only_the_cell_of_the_estimate(patch):
     meeting = method.Partition.meeting
     best = learned_from(100, 2).estimate
     patch.setattr(method.Partition, "meeting", lambda own, *_: meeting(own, best, best))
+
+
+def renewed_bets_have_three_times_their_weight(patch):
+    half_space = method._half_space
+
+    def more(cells, placed, near, ray, renewed):
+        return half_space(cells, placed, near, ray, renewed and replace(renewed, offset=renewed.offset - np.log(3)))
+
+    patch.setattr(method, "_half_space", more)
 
 
 def the_likelihood_has_all_of_the_weight(patch):
@@ -123,11 +143,16 @@ def the_likelihood_has_all_of_the_weight(patch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "mutant", [only_the_cell_of_the_estimate, the_likelihood_has_all_of_the_weight], ids=lambda each: each.__name__
+    ("mutant", "is_ordered"),
+    [
+        (only_the_cell_of_the_estimate, False),
+        (the_likelihood_has_all_of_the_weight, False),
+        (renewed_bets_have_three_times_their_weight, True),
+    ],
 )
-def test_a_planted_error_is_found(mutant, monkeypatch):
+def test_a_planted_error_is_found(mutant, is_ordered, monkeypatch):
     mutant(monkeypatch)
-    assert misses(100, 2, 400)[0] > 0
+    assert misses(100, 2, 400, is_ordered=is_ordered)[0] > 0
 
 
 # Games at the truth, next to the corner of eight cells

@@ -232,18 +232,19 @@ def bets(case: Case) -> Iterator[Fraction]:
 
 
 def bets_in_cells(case: Case) -> Iterator[Fraction]:
-    """Statement 7d: all bets in the cell of the truth, with their weights, and the likelihood, which has the rest."""
+    """Statement 7d: bets in the cell of the truth, the likelihood, and bets that are renewed, with their weights."""
     table, truth = case.table, np.array([float(case.truth[name]) for name in case.table.names])
     nothing, gradients = (
         Pooled(np.zeros(len(table.outcomes)), np.zeros(len(table.is_class))),
         case.rng.normal(size=(2, len(truth))),
     )
-    cells = Cells(Partition(case.model, table), nothing, 0.0, lambda _: [], truth, 0.03, 0.02)
+    cells = Cells(Partition(case.model, table), nothing, 0.0, lambda _: [], truth, 0.03, 0.02, {}, 0.01)
     found = cells.partition.meeting(truth, truth)
     placed = [each for _, each in cells.place(found[0], gradients, np.arange(len(LENGTHS)))]
     if placed:
-        # what a visit makes of a likelihood ratio is at most one (Statement 1)
-        means = [Fraction(float(placed[0].weights[-1]))] * len(case.rows)
+        # what a visit makes of a likelihood ratio is at most one (Statement 1), and of renewed bets (Statement 7b)
+        others = float(placed[0].weights[-1]), cells.of_renewed / cells.total
+        means = [sum(map(Fraction, others))] * len(case.rows)
         for each in placed:
             for weight, factors in zip(each.weights.tolist(), each.factors, strict=False):
                 of_rows = case.fairness(case.of_bets(factors))

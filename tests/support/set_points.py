@@ -99,12 +99,12 @@ def _(found: Cells, point):
                 means = np.bincount(table.group, f * e, len(visits))[visits > 0]
                 won = log_gains(table, counts, e, mixed if mixed.any() else None).sum()
                 logs.append(log(weight) + won - np.log(means) @ visits[visits > 0])
+        # what renewed bets won is at least what their half-space says
+        logs += [each.row @ v - each.offset - log(found.total) for each in found.renewed.values()]
         return np.logaddexp.reduce(logs) if logs else -inf
 
     with np.errstate(all="ignore"):
-        return any(
-            log_fortune(cell) < -log(found.error + found.of_likelihood) for cell in found.partition.meeting(v, v)
-        )
+        return any(log_fortune(cell) < -log(found.total) for cell in found.partition.meeting(v, v))
 
 
 def is_in_strips(strips, point):

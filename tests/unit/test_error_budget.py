@@ -102,13 +102,14 @@ def test_the_parts_are_told_in_words_and_have_all_of_the_shares():
 def test_the_table_of_the_page_on_the_limit_is_the_budget():
     """Its columns are planned, open and unknown data, with objectives; in brackets with more than 20 parameters.
 
-    Unknown data have two numbers where bets in cells make a difference, the first with them.
+    Data without a plan have two numbers where bets in cells make a difference, the first with them.
     """
     text = (SOURCE.parents[1] / "docs/explanation/limit.md").read_text("utf-8")
     rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| ")]
     table = {row[0].strip(): [cell.split(",")[0].strip() for cell in row[2:]] for row in rows if len(row) == 5}
     lines = {
         "half-spaces across the gradients, equal parts for each objective": ("half_spaces",),
+        "bets in cells of the space": ("cells",),
         "half-spaces across outcomes, equal parts for each direction": ("outcome_half_spaces",),
         "likelihood after a pilot, a quarter for blocks": ("likelihood_after_pilot",),
         "likelihood against the space, a quarter for blocks": ("likelihood_against_space",),
@@ -126,12 +127,11 @@ def test_the_table_of_the_page_on_the_limit_is_the_budget():
         for order, cell in zip(("planned", "open", "unknown"), table[words], strict=True):
             in_cells, _, rest = cell.rpartition(" or ")
             few, _, many = rest.rstrip(")").partition(" (")
-            for kind, is_many, printed in ((order, False, few), (order, True, many or few), ("cells", False, in_cells)):
-                if kind == "cells" and order != "unknown":
-                    continue
+            kinds = [(False, False, few), (False, True, many or few)]
+            for has_cells, is_many, printed in [*kinds, *([(True, False, in_cells)] if order != "planned" else [])]:
                 facts = {"is_asked": True, "has_many_parameters": is_many, "has_time": order != "unknown"}
-                made = with_fixed_numbers(likelihood_shares(kind, **facts))
-                assert Fraction(printed or few or 0) == sum(made[part] for part in parts), (words, kind)
+                made = with_fixed_numbers(likelihood_shares(order, has_cells=has_cells, **facts))
+                assert Fraction(printed or few or 0) == sum(made[part] for part in parts), (words, order, has_cells)
 
 
 def test_evidence_has_half_of_the_largest_part_of_the_set_and_nothing_else_changes():
@@ -286,6 +286,7 @@ def spent(monkeypatch):
     own_fit, spent_in_fit, everything = learning.fit_model, in_test, found
     record(likelihood, "staged_half_spaces", half_spaces)
     record(likelihood, "_threshold", threshold)
+    record(likelihood, "Cells", lambda *parts: place[0].add("cells", parts[5]))
     record(likelihood, "_strips", lambda known, counts, error: place[0].add("intervals", error))
     record(tolerant, "equal_parts", tolerant_parts)
     record(fit, "strongest_evidence", lambda *_, error: place[0].add("predicted_numbers", error))
@@ -318,7 +319,7 @@ def by_part(budget, error):
 def with_end(counts, order):
     """Return the counts with less, or something else, known of their order."""
     if order == "open":
-        return replace(counts, pilot=replace(counts.pilot, end=PilotEnd.POWER_OF_FOUR))
+        return replace(counts, pilot=replace(counts.pilot, end=PilotEnd.POWER_OF_FOUR, expected=None))
     return replace(counts, sampling="adaptive", pilot=None) if order == "unknown" else counts
 
 

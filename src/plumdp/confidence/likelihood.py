@@ -65,20 +65,19 @@ _OF_BLOCKS = 4  # parts of the share of a likelihood, one of which is for blocks
 _TRIES = 6  # steps towards the point of a likelihood set at which a value is largest
 _HALVINGS = 40
 
-Order: TypeAlias = Literal["unknown", "cells", "planned", "short", "open"]
-"""The order of the data: not known, without bets or with bets in cells, of a length that was planned, planned too short
-for a pilot, or ended at will."""
+Order: TypeAlias = Literal["unknown", "planned", "short", "open"]
+"""The order of the data: not known, of a length that was planned, planned too short for a pilot, or ended at will."""
 
 _INTERVALS, _MORE_INTERVALS = Fraction(1, 40), Fraction(3, 10)  # of the error; more, where rows have nothing else
 _PERCENT: dict[Order, tuple[tuple[int, int, int, int], ...]] = {
     # half-spaces, those across outcomes, likelihood after the pilot, likelihood against the space: if nothing is asked,
     # with few parameters, and with many
     "unknown": ((0, 0, 0, 90), (0, 0, 0, 90), (0, 0, 0, 90)),
-    "cells": ((0, 0, 0, 90), (60, 0, 0, 30), (0, 0, 0, 90)),
     "planned": ((0, 0, 90, 0), (80, 0, 10, 0), (60, 20, 10, 0)),
     "short": ((0, 0, 0, 90), (80, 0, 0, 10), (60, 20, 0, 10)),
     "open": ((0, 0, 45, 45), (80, 0, 0, 10), (45, 20, 20, 5)),
 }
+_CELLS = {True: (15, (60, 0, 0, 15)), False: (60, (0, 0, 0, 30))}  # bets in cells, and the others, with an order or not
 _NARROW = (6, 0, 0, 84)  # the same of few parameters in a narrow space, if the data ended at will
 _VISITS, _NATS = 1000.0, 2.0  # that tell this much of the parameters at most, if their space is narrow
 
@@ -172,6 +171,7 @@ def likelihood_shares(
     leaves_rows_out: bool = False,
     has_time: bool = False,
     has_narrow_space: bool = False,
+    has_cells: bool = False,
 ) -> ErrorBudget:
     """Return the budget of a likelihood set, which is itself some of the tests of the model.
 
@@ -186,13 +186,15 @@ def likelihood_shares(
     percents = _PERCENT[order][is_asked + (is_asked and has_many_parameters)]
     if order == "open" and is_asked and has_narrow_space and not has_many_parameters:
         percents = _NARROW
+    of_cells, percents = _CELLS[order != "unknown"] if has_cells else (0, percents)
     half_spaces, outcomes, after_pilot, against_space = (Fraction(percent, 100) * left for percent in percents)
     time = TESTS / 4 if has_time else Fraction(0)
-    drifts = Fraction(0) if order in ("unknown", "cells") else TESTS / 2 - time
+    drifts = Fraction(0) if order == "unknown" else TESTS / 2 - time
     rows = (TESTS - drifts - time) / 2
     return ErrorBudget(
         (
             Share("half_spaces", half_spaces, "half-spaces across the objectives"),
+            Share("cells", Fraction(of_cells, 100) * left, "bets in cells of the space"),
             Share("outcome_half_spaces", outcomes, "half-spaces across outcomes"),
             Share("likelihood_after_pilot", after_pilot, "likelihood after the pilot"),
             Share("likelihood_against_space", against_space, "likelihood against the space"),
@@ -209,19 +211,26 @@ def likelihood_shares(
 
 
 def likelihood_budget(
-    cache: ModelCache, pilot: Pilot | None, *, has_directions: bool, has_time: bool = False
+    cache: ModelCache, pilot: Pilot | None, *, has_directions: bool, has_time: bool = False, has_cells: bool = False
 ) -> ErrorBudget:
     """Return the division of the error, given the model, what is known of the order of the data, and the objectives."""
-    narrow = is_narrow(cache.table, law_of_space(cache.model))
-    may_bet = pilot is None and has_directions and cache.partition.has_few_parameters and not narrow
     return likelihood_shares(
-        "cells" if may_bet else order_of(pilot),
+        order_of(pilot),
         is_asked=has_directions,
         has_many_parameters=cache.table.basis.shape[1] > MANY,
         leaves_rows_out=bool(cache.table.left_out),
         has_time=has_time,
-        has_narrow_space=narrow,
+        has_narrow_space=is_narrow(cache.table, law_of_space(cache.model)),
+        has_cells=has_cells,
     )
+
+
+def uses_cells(cache: ModelCache, pilot: Pilot | None) -> bool:
+    """Return whether bets in cells are worth it: not in a narrow space, nor if a length was planned or expected."""
+    if pilot is not None and (pilot.is_planned or pilot.expected is not None):
+        return False
+    may_help = cache.partition.are_worth_it(is_ordered=pilot is not None)
+    return may_help and not is_narrow(cache.table, law_of_space(cache.model))
 
 
 def is_narrow(table: LikelihoodTable, space: Law) -> bool:
@@ -257,7 +266,8 @@ def likelihood_set(
     """Return the points that explain the data, at all times with probability at least 1 - error.
 
     ``directions`` says in which directions to be narrow, given an estimate of the parameters. It must not look at the
-    data. Without directions there are no half-spaces, and without an order of the data there are ``Cells`` at most.
+    data, and where there are ``Cells`` not depend on what it was asked before. Without directions there are no
+    half-spaces, and without an order of the data there are those of ``Cells`` at most.
     With more than 20 parameters that have an effect there are half-spaces across all outcomes as well. ``cache`` keeps
     what depends on the model alone. ``budget`` is the division of the error of a certificate, if that was decided
     before.
@@ -275,7 +285,10 @@ def likelihood_set(
     table, space = cache.table, law_of_space(model)
     best = estimate_inside(table, sharpened(table, *table.pool_seen(counts.seen)), prior=space)[0]
     is_asked, has_time = directions is not None, counts.time is not None
-    budget = budget or likelihood_budget(cache, counts.pilot, has_directions=is_asked, has_time=has_time)
+    if budget is None:
+        has_cells = is_asked and uses_cells(cache, counts.pilot)
+        known = {"has_directions": is_asked, "has_time": has_time, "has_cells": has_cells}
+        budget = likelihood_budget(cache, counts.pilot, **known)
     spent = partial(budget.error_in_set, error=error)
     likelihoods = sorted(_likelihoods(table, counts, space, spent), key=partial(_log_volume, near=best))
     of_bets = spent("half_spaces")
@@ -287,10 +300,13 @@ def likelihood_set(
             half_spaces += _supports(likelihood, best, last)  # they hold whenever it does, and spend nothing more
     d = len(table.names)
     cells: list[Cells] = []
-    if directions is not None and counts.pilot is None and of_bets:
+    if directions is not None and (of_cells := spent("cells")):
         pooled, whole = table.pool_seen(counts.seen), next(each for each in likelihoods if not each.block)
-        evidence, last = whole.threshold - log(whole.error), tuple(directions(best))
-        cells.append(Cells(cache.partition, pooled, evidence, directions, best, of_bets, whole.error))
+        evidence, last = whole.threshold - log(whole.error), last or tuple(directions(best))
+        # of each side the last one counts, which is that of all data: so is the fortune that it has a part in
+        renewed = {(each.side.direction, each.side.sign): each.left for each in staged.placed} if staged else {}
+        of_parts = of_cells, whole.error, renewed, of_bets
+        cells.append(Cells(cache.partition, pooled, evidence, directions, best, *of_parts))
     return Evidence(
         "likelihood",
         likelihoods[0].method + (" with half-spaces across the gradient" if last else ""),

@@ -179,6 +179,7 @@ class Counted:
     misfit: float = 0.0  # constraints are widened by it later, and must be made for that
     has_studies: bool = False  # whether evidence of other studies takes a share
     events: Events | None = None  # to be counted, if others than those of the model
+    has_cells: bool = False  # whether bets are placed in cells of the space
 
     @property
     def model(self) -> ParametricMDP:

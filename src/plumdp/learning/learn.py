@@ -11,7 +11,7 @@ from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.confidence.bets import Directions
 from plumdp.confidence.constants import FixedNumbers, excluded_numbers
-from plumdp.confidence.likelihood import LevelSet
+from plumdp.confidence.likelihood import LevelSet, uses_cells
 from plumdp.confidence.sets import Counted, Evidence, Guarantee, ModelCache
 from plumdp.data.counts import ADDED, TransitionCounts, counts_of, require_same_graph
 from plumdp.data.logs import Log
@@ -74,7 +74,8 @@ def learn(
         alone is taken from it, which saves time.
     witness
         Use only proofs that ``decisions.make_witness`` can write down for others to check: no bets are placed on
-        differences in a table, nor on data without an order, whose bounds are then wider.
+        differences in a table, nor in cells of the space, so that bounds from few data, or from data without an order,
+        are wider.
     confidence, confidence_set, events, misfit, evidence
         As in ``certify``.
 
@@ -113,10 +114,11 @@ def learn(
     if any(question.runs is not None for question in questions) and not is_asked:
         raise DataError(Option("confidence_set", kind), ": whole runs stand beside likelihood sets and tables alone")
     directions: Directions | None = value_directions(questions, solvers) if is_asked else None
-    if is_asked and data.pilot is None:  # cells ask in an order that data decide, and have no witness
+    has_cells = is_asked and not (witness or misfit) and kind == "likelihood" and uses_cells(cache, data.pilot)
+    if has_cells or (is_asked and data.pilot is None):  # cells ask in an order that data decide, and have no witness
         directions = None if witness else DirectionsAnywhere(questions, solvers)
     announced = questions if is_asked else ()
-    given = Counted(cache, data, error, announced, directions, float(misfit), bool(studies), events)
+    given = Counted(cache, data, error, announced, directions, float(misfit), bool(studies), events, has_cells)
     # stage 3 (Section 2.3): sets divide the error before they look at outcomes
     found = with_runs(SETS[kind](given), given)
     found = _widened(found, misfit) if misfit else found

@@ -65,8 +65,8 @@ def likelihood_evidence(given: Counted) -> Evidence:
         budget = given.divided(tolerant_budget(counts.pilot, has_directions=is_asked))
         error = budget.error_of_set(given.error)
         return tolerant_set(given.model, counts, error=error, directions=given.directions, budget=budget)
-    shares = likelihood_budget(given.cache, counts.pilot, has_directions=is_asked, has_time=counts.time is not None)
-    budget = given.divided(shares)
+    known = {"has_directions": is_asked, "has_time": counts.time is not None, "has_cells": given.has_cells}
+    budget = given.divided(likelihood_budget(given.cache, counts.pilot, **known))
     return likelihood_set(
         given.model,
         counts,
