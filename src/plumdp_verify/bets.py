@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from flint import arb, fmpq
+from flint import arb, arb_mat, fmpq
 
-from .counts import Count, CountedRows, Member
+from .arithmetic import max_of, min_of
+from .counts import Count, CountedRows
 from .half_spaces import HalfSpace
 from .misfit import log_tolerated
-from .reading import Ball, Exact, Part, Rejected, dot, require, work
+from .reading import Ball, Exact, Part, Rejected, require, work
 
 _LARGEST_BET, _LARGEST_SHARP_BET = fmpq(1, 2), 2
 _LEAST_PROBABILITY = fmpq(1, 10**9)
@@ -27,10 +28,20 @@ class Stage:
     """What was counted between two moments, and what bets are made of, which was fixed at the first of them."""
 
     seen: list[Count]
+    drawn: dict[int, Count]  # how often each class was drawn from, if it was
     visits: list[int]  # of each row
     mixed: dict[int, Exact]  # the sum of x (1 - x) over values x of rewards, by class
     point: list[Exact]
-    sharpness: dict[int, Exact]  # by class; one if it is not there
+    odds: list[Ball]  # of members: sharpness over probability, or zero if nothing is bet on it
+    largest: list[Ball]  # bet on each member
+
+    def bets(self, along: Sequence[Ball]) -> list[Ball]:
+        """Return the bets u = odds b·step on all members, within their limits, given b·step.
+
+        They are fixed by what was seen before the stage, and members with the same probability have the same bet.
+        """
+        limited = zip(self.odds, along, self.largest, strict=True)
+        return [(odds * x).max(-most).min(most) for odds, x, most in limited]
 
 
 def check_bets(part: Part, data: CountedRows) -> None:
@@ -71,10 +82,20 @@ def half_spaces_from_bets(part: Part, data: CountedRows) -> Iterator[HalfSpace]:
 def stages_of(part: Part, data: CountedRows) -> list[Stage]:
     """Return the stages of the data, with the points of bets."""
     points = part["points"].matrix(len(data.lengths), len(data.names))
-    return [
-        Stage(data.seen_members(*names), data.visited(*names), data.mixed(*names), point, data.sharpness(names[1]))
-        for names, point in zip(data.stages(), points, strict=True)
-    ]
+    return [_stage(data, *names, point) for names, point in zip(data.stages(), points, strict=True)]
+
+
+def _stage(data: CountedRows, end: str, start: str, point: list[Exact]) -> Stage:
+    """Return a stage, whose bets are larger, with wider limits, where values of rewards varied less than coins."""
+    seen, sharpness = data.seen_members(end, start), data.sharpness(start)
+    drawn = {group: n for group, n in data.visits(seen).items() if n}
+    odds, largest = [], []
+    for member, f in zip(data.members, data.at(point), strict=True):
+        sharp = sharpness.get(member.group, fmpq(1))
+        is_bet_on = (member.group in data.sure or not data.misfit) and any(member.slopes) and f > _LEAST_PROBABILITY
+        odds.append(sharp / f if is_bet_on else arb(0))
+        largest.append((_LARGEST_BET * arb(sharp).sqrt()).min(arb(_LARGEST_SHARP_BET)))
+    return Stage(seen, drawn, data.visited(end, start), data.mixed(end, start), point, odds, largest)
 
 
 def weight_of_horizon(data: CountedRows, number: int | str, place: str) -> Ball:
@@ -101,49 +122,44 @@ def _staged(item: Part, data: CountedRows, stages: Sequence[Stage], error: Exact
         Σ share Σ visits Z(v) / Y  >=  Σ share (Σ visits (1 - ln Y) + Σ seen u + ln(weight / 2 / share)) + ln error.
     """
     d, n = len(data.names), len(item["horizons"])
-    near = item["near"].numbers(d)
+    near = data.at(item["near"].numbers(d))
     given = item["shares"].numbers(n)
     shares = [share / sum(given) for share in given]
     weights, total = [arb(0)] * len(data.members), arb(error).log()
-    steps = [[step.numbers(d) for step in of_stage] for of_stage in item["steps"]]
-    for m, (share, number) in enumerate(zip(shares, item["horizons"], strict=True)):
-        total += arb(share) * (weight_of_horizon(data, number.value, item.place) / 2 / arb(share)).log()
-        for stage, of_stage in zip(stages[: len(steps)], steps, strict=True):
-            total += arb(share) * _bet(data, stage, of_stage[m], near, arb(share), weights)
-    row = [-sum((a * arb(f.slopes[i]) for a, f in zip(weights, data.members, strict=True)), arb(0)) for i in range(d)]
-    known = sum((a * arb(f.constant) for a, f in zip(weights, data.members, strict=True)), arb(0))
-    return HalfSpace(row, known - total)
+    for share, number in zip(shares, item["horizons"], strict=True):
+        total += share * (weight_of_horizon(data, number.value, item.place) / 2 / share).log()
+    for stage, of_stage in zip(stages, item["steps"], strict=False):
+        for share, along in zip(shares, data.along(of_stage.matrix(n, d)), strict=True):
+            total += share * _bet(data, stage, stage.bets(along), near, share, weights)
+    slopes = (arb_mat(1, len(weights), weights) * data.slopes).tolist()[0]
+    known = sum((a * f.constant for a, f in zip(weights, data.members, strict=True)), arb(0))
+    return HalfSpace([-b for b in slopes], known - total)
 
 
 def _bet(
-    data: CountedRows, stage: Stage, step: Sequence[Exact], near: Sequence[Exact], share: Ball, weights: list[Ball]
+    data: CountedRows, stage: Stage, bets: list[Ball], near: Sequence[Ball], share: Exact, weights: list[Ball]
 ) -> Ball:
     """Return Σ visits (1 - ln Y) + Σ seen u of one stage, and add share · visits · e / Y to the weights of members.
 
-    Bets are fixed by what was seen before the stage: u = b·step / f(point), within ±1/2, so that members with the same
-    probability have the same bet. Y is Z at a point near the estimate, within the range of e.
+    Y is Z at a point near the estimate, within the range of e.
     """
-    work(len(data.members) * 4 * (len(near) + 2))
-    visits = data.visits(stage.seen)
-    bets = {i: bet_on(f, stage, step, data) for i, f in enumerate(data.members) if visits[f.group]}
-    factors, total = {i: bet.exp() for i, bet in bets.items()}, gain(data, stage, bets)
-    means: dict[int, tuple[Ball, Ball, Ball]] = {}
-    for i, factor in factors.items():
-        member = data.members[i]
-        low, high, mean = means.get(member.group, (factor, factor, arb(0)))
-        means[member.group] = low.min(factor), high.max(factor), mean + arb(member.at(near)) * factor
-    tangents = {group: mean.max(low).min(high).mid() for group, (low, high, mean) in means.items()}
-    for group, tangent in tangents.items():
-        total += visits[group] * (1 - tangent.log())
-    for i, factor in factors.items():
-        group = data.members[i].group
-        weights[i] += share * visits[group] * factor / tangents[group]
-    return total - (_tolerated(data, stage, step) if data.misfit else 0)
+    work(len(data.members) * 16)
+    total = gain(data, stage, bets)
+    for group, n in stage.drawn.items():
+        factors = [(i, bets[i].exp()) for i in data.places[group]]
+        mean = sum((near[i] * e for i, e in factors), arb(0))
+        each = [e for _, e in factors]
+        tangent = mean.max(min_of(each)).min(max_of(each)).mid()
+        total += n * (1 - tangent.log())
+        weight = share * n / tangent
+        for i, e in factors:
+            weights[i] += weight * e
+    return total - (_tolerated(data, stage, bets) if data.misfit else 0)
 
 
-def gain(data: CountedRows, stage: Stage, bets: dict[int, Ball]) -> Ball:
+def gain(data: CountedRows, stage: Stage, bets: Sequence[Ball]) -> Ball:
     """Return Σ seen u of one stage, and what values win beyond it."""
-    total = sum((stage.seen[i] * bet for i, bet in bets.items()), arb(0))
+    total = sum((n * bet for n, bet in zip(stage.seen, bets, strict=True) if n), arb(0))
     for group, mixed in stage.mixed.items():
         if mixed:
             one, other = ((stage.seen[i], bets[i].exp()) for i in data.places[group])
@@ -151,19 +167,14 @@ def gain(data: CountedRows, stage: Stage, bets: dict[int, Ball]) -> Ball:
     return total
 
 
-def _tolerated(data: CountedRows, stage: Stage, step: Sequence[Exact]) -> Ball:
+def _tolerated(data: CountedRows, stage: Stage, bets: Sequence[Ball]) -> Ball:
     """Return by how much a fortune may grow as rows are off, at most, in its logarithm."""
-    places = data.places
     total = arb(0)
     for row, n in zip(data.rows, stage.visits, strict=True):
         if n and row.ways:
             groups = {group for way in row.ways for group, _ in way}
-            bets = {
-                (group, place): bet_on(data.members[i], stage, step, data)
-                for group in groups
-                for place, i in enumerate(places[group])
-            }
-            total += n * log_tolerated(row.ways, bets, data.misfit)
+            of_row = {(group, place): bets[i] for group in groups for place, i in enumerate(data.places[group])}
+            total += n * log_tolerated(row.ways, of_row, data.misfit)
     return total
 
 
@@ -178,14 +189,3 @@ def _more(one: tuple[Count, Ball], other: tuple[Count, Ball], mixed: Exact) -> B
         return arb(0)
     ratio, t = high / low - 1, 1 - mixed / total
     return total * ((1 + t * ratio).log() / t - (1 + ratio).log())
-
-
-def bet_on(member: Member, stage: Stage, step: Sequence[Exact], data: CountedRows) -> Ball:
-    """Return u, which is larger, and has wider limits, where values of rewards varied less than coins."""
-    if data.misfit and member.group not in data.sure:
-        return arb(0)
-    probability, sharpness = member.at(stage.point), stage.sharpness.get(member.group, fmpq(1))
-    if probability <= _LEAST_PROBABILITY:
-        return arb(0)
-    largest = (_LARGEST_BET * arb(sharpness).sqrt()).min(arb(_LARGEST_SHARP_BET))
-    return arb(sharpness * dot(member.slopes, step) / probability).max(-largest).min(largest)

@@ -14,10 +14,10 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from flint import fmpq
+from flint import arb_mat, fmpq
 
 from .polynomials import Polynomial, add, affine, constant, is_constant, is_multiple, key_of, parse, product
-from .reading import Exact, Part, require, work
+from .reading import Ball, Exact, Part, require, work
 from .rewards import Reward, read_rewards, sharpness
 
 _ORDERS = ("planned", "open", "short", "unknown")
@@ -35,10 +35,6 @@ class Member:
     group: int
     constant: Exact
     slopes: list[Exact]
-
-    def at(self, point: Sequence[Exact]) -> Exact:
-        """Return its value at a point."""
-        return self.constant + sum(b * x for b, x in zip(self.slopes, point, strict=True))
 
 
 @dataclass(frozen=True)
@@ -64,6 +60,22 @@ class CountedRows:
     rewards: list[Reward]
     misfit: Exact  # how far rows may be off
     sure: set[int]  # classes whose members are not negative at the true point, if rows may be off
+
+    @cached_property
+    def slopes(self) -> Any:
+        """The slopes of all members, as a matrix of balls."""
+        return arb_mat(len(self.members), len(self.names), [b for member in self.members for b in member.slopes])
+
+    def along(self, vectors: Sequence[Sequence[Exact]]) -> list[list[Ball]]:
+        """Return slopes · vector of all members, for each of some vectors."""
+        work(len(self.members) * (1 + len(vectors) * len(self.names)))
+        rows = arb_mat(len(vectors), len(self.names), [x for vector in vectors for x in vector])
+        result: list[list[Ball]] = (rows * self.slopes.transpose()).tolist()
+        return result
+
+    def at(self, point: Sequence[Exact]) -> list[Ball]:
+        """Return the values of all members at a point."""
+        return [member.constant + b for member, b in zip(self.members, self.along([point])[0], strict=True)]
 
     def seen_members(self, of: str, without: str = "") -> list[Count]:
         """Return how often each member was drawn in some part of the data, without an earlier part.

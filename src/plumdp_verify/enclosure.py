@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flint import arb, fmpq, fmpq_mat
+from flint import arb, arb_mat, fmpq, fmpq_mat
 
 from .arithmetic import sums
 from .counts import CountedRows
@@ -148,21 +148,22 @@ def _parabola(tangent: HalfSpace, likelihood: Any, data: CountedRows, enclosure:
     As ln(1 + s) <= s - κ(t) s² / 2 for s <= t, with κ(t) = 2 (t - ln(1 + t)) / t², threshold <= Σ seen ln f is at
     most Σ seen (ln y + s - κ(t) s² / 2).
     """
-    centre, axes, k = enclosure.centre, enclosure.axes, enclosure.dimension
-    work(len(data.members) * (len(centre) + 1) * (k + 1) + (k + 1) ** 3)
-    row, offset, square = [arb(0)] * k, -likelihood.threshold, [[arb(0)] * k for _ in range(k)]
-    for member, n, y in zip(data.members, likelihood.seen, tangent.touches, strict=True):
+    k, offset = enclosure.dimension, -likelihood.threshold
+    work(len(data.members) * (k + 1) ** 2)
+    here, along = data.at(enclosure.centre), data.along(enclosure.axes)
+    slopes, bends, ahead = list[list[Ball]](), list[Ball](), list[Ball]()
+    for i, (n, y) in enumerate(zip(likelihood.seen, tangent.touches, strict=True)):
         if n:
-            start = arb(member.at(centre) / y - 1)
-            slopes = [arb(dot(member.slopes, axis) / y) for axis in axes]
-            reach = sums([abs(a) for a in slopes])
-            bend = n * _curvature((start + reach).max(arb(0))) / 2
-            offset += n * (arb(y).log() + start) - bend * start * start
-            for i, a in enumerate(slopes):
-                row[i] -= n * a - 2 * bend * start * a
-                for j, b in enumerate(slopes):
-                    square[i][j] += bend * a * b
-    return Cut(_left(offset, row, square), is_half_space=False)
+            start = here[i] / y - 1
+            slopes.append([of_axis[i] / y for of_axis in along])
+            reach = sums([abs(a) for a in slopes[-1]])
+            bends.append(n * _curvature((start + reach).max(arb(0))) / 2)
+            offset += n * (y.log() + start) - bends[-1] * start * start
+            ahead.append(2 * bends[-1] * start - n)
+    matrix = arb_mat(len(slopes), k, [a for of_one in slopes for a in of_one])
+    bent = arb_mat(len(slopes), k, [bend * a for bend, of_one in zip(bends, slopes, strict=True) for a in of_one])
+    row = (arb_mat(1, len(ahead), ahead) * matrix).tolist()[0]
+    return Cut(_left(offset, row, (matrix.transpose() * bent).tolist()), is_half_space=False)
 
 
 def _curvature(t: Ball) -> Ball:

@@ -58,32 +58,31 @@ def _log_evidence(part: Part, data: CountedRows, seen: Sequence[Count]) -> Ball:
     y = part["point"].numbers(k)
     point = [m + dot(row, y) for m, row in zip(part["mean"].numbers(d), basis, strict=True)]
     widths = part["widths"].numbers(len(data.members))
-    visits = data.visits(seen)
+    visits, at, along = data.visits(seen), data.at(point), data.along([*zip(*basis, strict=True)] if k else [])
     matrix: list[list[Any]] = [[arb(entry) for entry in row] for row in precision]
     value, used = arb(0), []
-    for member, n, t in zip(data.members, seen, widths, strict=True):
+    for i, (member, n, t, f) in enumerate(zip(data.members, seen, widths, at, strict=True)):
         if not visits[member.group]:
             continue
-        f = member.at(point)
-        require(f > 0, f"{part.place}: a probability is not positive at the point")
+        require(bool(f > 0), f"{part.place}: a probability is not positive at the point")
         require(0 <= t <= 1 and (not n or t < 1), f"{part.place}: a width is not between 0 and 1")
-        value += n * arb(f).log()
+        value += n * f.log()
         if any(member.slopes):
-            slopes = [dot([row[i] for row in basis], member.slopes) for i in range(k)]
+            slopes = [column[i] for column in along]
             used.append((f, t, slopes, _direction(member.slopes)))
-            _add_square(matrix, slopes, n * curvature(arb(t)) / arb(f * f) if n else arb(0))
+            _add_square(matrix, slopes, n * curvature(arb(t)) / (f * f) if n else arb(0))
     value += (log_determinant(precision) - log_determinant(matrix) - quadratic(precision, y)) / 2
     return value + _log_mass(matrix, used, k, part.place)
 
 
-def _add_square(matrix: list[list[Any]], slopes: Sequence[Exact], weight: Ball) -> None:
+def _add_square(matrix: list[list[Any]], slopes: Sequence[Ball], weight: Ball) -> None:
     for i, a in enumerate(slopes):
         for j, b in enumerate(slopes):
-            matrix[i][j] += weight * arb(a * b)
+            matrix[i][j] += weight * a * b
 
 
 def _log_mass(
-    matrix: Sequence[Sequence[Any]], used: Sequence[tuple[Exact, Exact, list[Exact], Any]], k: int, place: str
+    matrix: Sequence[Sequence[Any]], used: Sequence[tuple[Ball, Exact, list[Ball], Any]], k: int, place: str
 ) -> Ball:
     """Return a lower bound on ln P(S): of the largest ball in S, or of all slabs, one for each direction.
 
@@ -95,7 +94,7 @@ def _log_mass(
     require(inverted is not None, f"{place}: the matrix of the evidence is not positive definite")
     narrowest: dict[Any, Ball] = {}
     for f, t, slopes, direction in used:
-        ratio = arb(t * f) / quadratic(inverted or [], slopes).sqrt()
+        ratio = t * f / quadratic(inverted or [], slopes).sqrt()
         narrowest[direction] = ratio if direction not in narrowest else ratio.min(narrowest[direction])
     least = min_of(list(narrowest.values()))
     ball = (least * least / 2).gamma_lower(arb(k) / 2, regularized=1)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from flint import arb, fmpq
+from flint import arb, arb_mat, fmpq
 
 from .counts import CountedRows
 from .evidence import Likelihood
 from .polynomials import Polynomial, affine, parse
-from .reading import Exact, Part, dot, require, work
+from .reading import Ball, Exact, Part, dot, require, work
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class HalfSpace:
     row: list[Any]
     offset: Any
     likelihood: Likelihood | None = None
-    touches: list[Exact] = field(default_factory=list)
+    touches: list[Ball] = field(default_factory=list)
     curved: Polynomial = field(default_factory=dict)  # terms of products of parameters
 
 
@@ -51,13 +51,13 @@ def half_spaces_from_tangents(part: Part, data: CountedRows, likelihoods: Sequen
         likelihood = likelihoods[item["likelihood"].whole(len(likelihoods))]
         point = item["point"].numbers(d)
         work(len(data.members) * 4 * (d + 1))
-        row, offset = [arb(0)] * d, -likelihood.threshold
-        at = [member.at(point) for member in data.members]
-        for member, n, y in zip(data.members, likelihood.seen, at, strict=True):
+        offset, at, weights = -likelihood.threshold, data.at(point), [arb(0)] * len(data.members)
+        for i, (member, n, y) in enumerate(zip(data.members, likelihood.seen, at, strict=True)):
             if n:
-                require(y > 0, f"{item.place}: a probability is not positive at the point")
-                offset += n * (arb(member.constant / y) - 1 + arb(y).log())
-                row = [a - n * arb(b / y) for a, b in zip(row, member.slopes, strict=True)]
+                require(bool(y > 0), f"{item.place}: a probability is not positive at the point")
+                offset += n * (member.constant / y - 1 + y.log())
+                weights[i] = -n / y
+        row = (arb_mat(1, len(weights), weights) * data.slopes).tolist()[0]
         yield HalfSpace(row, offset, likelihood, at)
 
 
@@ -77,12 +77,12 @@ def is_inside(
     work(len(half_spaces) * len(point) + len(data.members) * (len(point) + len(likelihoods)))
     if not all(_is_below(point, each) for each in half_spaces):
         return False
-    values = [member.at(point) for member in data.members]
+    values = data.at(point)
     for likelihood in likelihoods:
         counted = [(n, f) for n, f in zip(likelihood.seen, values, strict=True) if n]
-        if any(f <= 0 for _, f in counted):
+        if not all(f > 0 for _, f in counted):
             return False
-        if not sum((n * arb(f).log() for n, f in counted), arb(0)) >= likelihood.threshold:
+        if not sum((n * f.log() for n, f in counted), arb(0)) >= likelihood.threshold:
             return False
     return True
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from flint import arb, fmpq
+from flint import arb, arb_mat, fmpq
 
 from .arithmetic import inverse, is_positive_definite, quadratic
 from .counts import Count, CountedRows
@@ -131,25 +131,27 @@ def _derivatives(
     space: Part, data: CountedRows, weights: Sequence[Any], point: Sequence[Exact]
 ) -> tuple[list[Any], list[list[Any]]] | None:
     """Return the first and minus the second derivative of likelihood and prior at a point, or None outside."""
-    d, k = len(data.names), len(space["precision"])
-    work((len(data.members) + d) * (k + 1) * (d + k + 1))
+    d, k, n = len(data.names), len(space["precision"]), len(data.members)
+    work((n + d) * (k + 1) * (d + k + 1))
     basis, prior = space["basis"].matrix(d, k), space["precision"].matrix(k, k)
     columns = [[row[i] for row in basis] for i in range(k)]
     moved = [a - b for a, b in zip(point, space["mean"].numbers(d), strict=True)]
     off = [dot(column, moved) for column in columns]
     beyond = [a - dot(row, off) for a, row in zip(moved, basis, strict=True)]  # what the law cannot move
-    if any(abs(dot(member.slopes, beyond)) > _SAME for member in data.members):
+    if not all(abs(x) <= _SAME for x in data.along([beyond])[0]):
         return None
-    first: list[Any] = [-arb(dot(row, off)) for row in prior]
-    second: list[list[Any]] = [[arb(x) for x in row] for row in prior]
-    for member, weight in zip(data.members, weights, strict=True):
-        if weight and any(member.slopes):
-            f = member.at(point)
-            if f <= 0:
-                return None
-            slopes = [arb(dot(column, member.slopes) / f) for column in columns]
-            first = [g + weight * b for g, b in zip(first, slopes, strict=True)]
-            for i, a in enumerate(slopes):
-                for j, b in enumerate(slopes):
-                    second[i][j] += weight * a * b
-    return first, second
+    used = [
+        (i, w, f)
+        for i, (w, f) in enumerate(zip(weights, data.at(point), strict=True))
+        if w and any(data.members[i].slopes)
+    ]
+    if not all(f > 0 for _, _, f in used):
+        return None
+    along = data.along(columns)
+    slopes = arb_mat(k, len(used), [of_one[i] / f for of_one in along for i, _, f in used])
+    weighted = arb_mat(k, len(used), [w * of_one[i] / f for of_one in along for i, w, f in used])
+    first = [
+        g - dot(row, off)
+        for (g,), row in zip((weighted * arb_mat(len(used), 1, [1] * len(used))).tolist(), prior, strict=True)
+    ]
+    return first, (arb_mat(prior) + weighted * slopes.transpose()).tolist()

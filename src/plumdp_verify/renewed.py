@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import exp, fsum, inf, log, sqrt
 from typing import Any, NamedTuple
 
-from .bets import Stage, bet_on, gain, stages_of, weight_of_horizon
+from .bets import Stage, gain, stages_of, weight_of_horizon
 from .counts import CountedRows
 from .laws import second_derivative
 from .reading import Exact, Part, require, work
@@ -120,15 +120,15 @@ class _Fortune:
 
     def add(self, stage: Stage, step: Sequence[Exact]) -> None:
         """Add the bets of a stage."""
-        visits = self._data.visits(stage.seen)
-        bets = {i: bet_on(f, stage, step, self._data) for i, f in enumerate(self._data.members) if visits[f.group]}
+        bets = stage.bets(self._data.along([step])[0])
         self._won += float(gain(self._data, stage, bets))
         alike: dict[tuple[Any, ...], list[Any]] = {}  # classes with the same members, which are one
-        for group, places in enumerate(self._data.places):
-            if visits[group] and any(bets[i] != 0 for i in places):
+        for group, n in stage.drawn.items():
+            places = self._data.places[group]
+            if any(bets[i] != 0 for i in places):
                 factors = [(i, exp(float(bets[i]))) for i in places]
                 key = tuple((self._constants[i], *self._slopes[i], e) for i, e in factors)
-                alike.setdefault(key, [0.0, factors])[0] += float(visits[group])
+                alike.setdefault(key, [0.0, factors])[0] += float(n)
         self._bets += [(n, factors) for n, factors in alike.values()]
 
     def on(self, point: Sequence[float], ray: Sequence[float]) -> Callable[[float], float]:
