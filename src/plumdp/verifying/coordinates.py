@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -61,16 +60,15 @@ def _whole(row: tuple[Any, ...]) -> list[int]:
     return [int(x * scale) for x in row]
 
 
-def deepest_point(half_spaces: Sequence[tuple[FloatArray, float]]) -> FloatArray:
-    """Return the centre of a largest ball within half-spaces ``row · v <= offset``."""
+def deepest_point(rows: FloatArray, offsets: FloatArray) -> FloatArray:
+    """Return the centre of a largest ball within half-spaces ``rows @ v <= offsets``."""
     from scipy.optimize import linprog
 
-    rows = np.array([row for row, _ in half_spaces])
     widths = np.linalg.norm(rows, axis=1, keepdims=True)
     found = linprog(
         np.append(np.zeros(rows.shape[1]), -1.0),
         A_ub=np.hstack([rows, widths]),
-        b_ub=[offset for _, offset in half_spaces],
+        b_ub=offsets,
         bounds=(None, None),
     )
     return np.zeros(rows.shape[1]) if found.x is None else np.asarray(found.x[:-1])

@@ -76,14 +76,14 @@ def _at_corner(given: Terms, constant: dict[int, Terms], cuts: Cuts) -> dict[int
     back = np.linalg.inv(np.vstack([normals, along]))
     signs = np.where(np.arange(k) < len(active), -1.0, 1.0)
     order = monomials(k, 1)
-    turned = composed(without(given, found, cuts), _affine(back[:, : len(active)] @ ends, back * signs, order))
+    turned = composed(without(given, found, cuts), _affine(back[:, : len(active)] @ ends, back * signs, order), k)
     parts: list[Terms] = [{} for _ in active]
     for e, c in turned.items():
         for i in [i for i in range(len(active)) if e[i]][:1]:
             parts[i][(*e[:i], e[i] - 1, *e[i + 1 :])] = c
     to = _affine(np.append(ends, np.zeros(k - len(active))), signs[:, None] * np.vstack([normals, along]), order)
     for i, part in zip(active, parts, strict=True):
-        y = {e: c / float(lengths[i]) for e, c in composed(part, to).items()}
+        y = {e: c / float(lengths[i]) for e, c in composed(part, to, k).items()}
         size = sum(abs(c) for e, c in y.items() if any(e)) * (1 + _SPARE)
         y |= {zero: max(y.get(zero, 0.0), size)}
         found |= {cut: {e: weight * c for e, c in y.items()} for cut, weight in walls[i].items()}

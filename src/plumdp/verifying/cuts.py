@@ -26,16 +26,6 @@ class Cuts:
     squares: FloatArray  # (n, k, k): zero for half-spaces
     higher: tuple[dict[Exponents, float], ...]  # (n): terms of degree three and more
 
-    @staticmethod
-    def of(lefts: Sequence[Mapping[Exponents, float]], k: int) -> Cuts:
-        """Return the cuts where polynomials in k coordinates are at least zero."""
-        n = len(lefts)
-        rows, offsets, squares = np.zeros((n, k)), np.zeros(n), np.zeros((n, k, k))
-        for i, left in enumerate(lefts):
-            offsets[i], rows[i], squares[i] = to_degree_two(left, k)
-        higher = tuple({e: -c for e, c in left.items() if sum(e) > 2} for left in lefts)
-        return Cuts(-rows, offsets, -squares, higher)
-
     def scaled(self) -> Cuts:
         """Return the same cuts with rows of length one."""
         lengths = self.lengths
@@ -48,6 +38,12 @@ class Cuts:
     def is_flat(self) -> BoolArray:
         """Which cuts are half-spaces (n)."""
         return ~self.squares.any(axis=(1, 2)) & np.array([not terms for terms in self.higher], dtype=np.bool_)
+
+    @property
+    def sizes(self) -> FloatArray:
+        """How far left sides may be from zero in the cube, at most (n): what has a larger offset cuts nothing off."""
+        of_higher = [sum(map(abs, terms.values())) for terms in self.higher]
+        return np.asarray(np.abs(self.rows).sum(axis=1) + np.abs(self.squares).sum(axis=(1, 2)) + of_higher)
 
     @property
     def lengths(self) -> FloatArray:
@@ -90,10 +86,9 @@ def to_degree_two(polynomial: Mapping[Exponents, float], k: int) -> tuple[float,
     return polynomial.get((0,) * k, 0.0), linear, square
 
 
-def composed(polynomial: Mapping[Exponents, float], forms: Sequence[Terms]) -> Terms:
-    """Return a polynomial with affine functions in place of its variables."""
-    zero = (0,) * len(forms)
-    known: dict[Exponents, Terms] = {zero: {zero: 1.0}}
+def composed(polynomial: Mapping[Exponents, float], forms: Sequence[Terms], k: int) -> Terms:
+    """Return a polynomial with affine functions of k variables in place of its own."""
+    known: dict[Exponents, Terms] = {(0,) * len(forms): {(0,) * k: 1.0}}
 
     def power(e: Exponents) -> Terms:
         if e not in known:

@@ -8,7 +8,7 @@ the way; if there is none, a cube is halved before functions are sought.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import comb, inf, isfinite, sqrt
 from typing import Any
 
@@ -19,19 +19,17 @@ from plumdp.base.errors import DataError
 from plumdp.confidence.likelihood import furthest_point
 from plumdp.model.graph import FloatArray
 from plumdp.verifying.all_policies import expand_all
-from plumdp.verifying.coordinates import Coordinates, LikelihoodForm, as_float
+from plumdp.verifying.boundary import Boundary, floats
+from plumdp.verifying.coordinates import LikelihoodForm, as_float
 from plumdp.verifying.cube_bounds import Bound, bound_on_cube, find_radius, prove_empty
 from plumdp.verifying.cuts import Cuts, Terms
 from plumdp.verifying.expansion import Expansion, expand, radius_of
 from plumdp.verifying.wanted import Claimed, Wanted, needed_of, written_values
 from plumdp_verify.chain import Chain
-from plumdp_verify.counts import CountedRows
-from plumdp_verify.enclosure import Enclosure, make_enclosure, with_cuts
-from plumdp_verify.evidence import Likelihood
-from plumdp_verify.half_spaces import HalfSpace, half_spaces_from_tangents
+from plumdp_verify.enclosure import Enclosure
 from plumdp_verify.pieces import half
 from plumdp_verify.polynomials import Polynomial, halved, monomials
-from plumdp_verify.reading import Part
+from plumdp_verify.reading import exact
 
 _DEGREES = (2, 3, 4, 6, 8, 10, 12)  # of functions, until margins are not in the way
 _MOST = 300_000  # coefficients of functions above degree two
@@ -62,36 +60,16 @@ class Writer:
     everything: Chain | None  # with all actions, if there is an answer about all policies
     wanted: Sequence[Wanted]  # that of all policies last
     support: Sequence[Polynomial]  # in the parameters, which must be positive
-    data: CountedRows
-    half_spaces: list[HalfSpace]  # without tangents
-    likelihoods: list[Likelihood]
-    forms: Sequence[LikelihoodForm]
+    boundary: Boundary
     misfit: float = 0.0
-    tangents: list[dict[str, Any]] = field(default_factory=list)
-    drawn: list[HalfSpace] = field(default_factory=list)
     n_pieces: int = 0
     n_numbers: int = 0  # in functions
-    _known: tuple[Enclosure | None, list[Terms]] = (None, [])  # of the last cube
-
-    def touch(self, likelihood: int, point: FloatArray) -> bool:
-        """Add the tangent of a likelihood at a point, and return whether it has one there."""
-        if not self.forms[likelihood].value(point) > -inf:
-            return False
-        added = {"likelihood": likelihood, "point": point.tolist()}
-        self.tangents.append(added)
-        self.drawn += half_spaces_from_tangents(Part([added], "tangents"), self.data, self.likelihoods)
-        return True
 
     def cut(self, cube: Enclosure) -> tuple[Cuts, list[int]]:
-        """Return what cuts a cube, in floats, and the numbers of these cuts."""
-        if self._known[0] is not cube:
-            self._known = cube, []
-        cuts, lefts = with_cuts(cube, self.data, [*self.half_spaces, *self.drawn]).cuts, self._known[1]
-        lefts += [{e: as_float(c) for e, c in (cuts[i].left or {}).items()} for i in range(len(lefts), len(cuts))]
-        zero = (0,) * cube.dimension
-        is_used = [left.get(zero, 0.0) < sum(abs(c) for e, c in left.items() if any(e)) for left in lefts]
-        usable = np.flatnonzero(is_used).tolist()
-        return Cuts.of([lefts[i] for i in usable], cube.dimension), usable
+        """Return what cuts a cube, and the numbers of these cuts."""
+        cuts = self.boundary.cuts(cube)
+        usable = np.flatnonzero(cuts.offsets < cuts.sizes).tolist()
+        return cuts.only(usable), usable
 
     def tree(self, cube: Enclosure, depth: int = 0) -> dict[str, Any]:
         """Return functions on a cube and a proof of brackets with them, or an axis and the same on both halves."""
@@ -202,12 +180,12 @@ class Writer:
             if missing > 2 * goal.margin:
                 raise DataError("the bounds do not hold at some point of the set, so there is no witness")
             return None
-        widths = np.abs(_floats(cube.axes)).max(axis=1)
+        widths = np.abs(floats(cube.axes)).max(axis=1)
         return np.asarray(bound.score + 1e-9 * size * widths / widths.max())
 
     def axis(self, cube: Enclosure, functions: Sequence[Expansion] | None) -> int:
         """Return the axis along which functions are least linear, or else the longest."""
-        score = 1e-9 * np.abs(_floats(cube.axes)).max(axis=1)
+        score = 1e-9 * np.abs(floats(cube.axes)).max(axis=1)
         for each in functions or ():
             order = np.array(monomials(cube.dimension, each.degree))
             bent = np.abs(each.coefficients).sum(axis=0) * (order.sum(axis=1) > 1)
@@ -221,16 +199,16 @@ class Writer:
 
     def separate(self, cube: Enclosure, point: FloatArray) -> bool:
         """Add the tangent of a likelihood between its largest value and a point that is not in its set."""
-        at = _floats([cube.centre])[0] + point @ _floats(cube.axes)
+        at = floats([cube.centre])[0] + point @ floats(cube.axes)
         added = False
-        for i, form in enumerate(self.forms):
+        for i, form in enumerate(self.boundary.forms):
             if form.value(at) < -1e-6:
                 low, high = 0.0, 1.0
                 for _ in range(50):
                     middle = (low + high) / 2
                     inside = form.value(form.start + middle * (at - form.start)) >= 0
                     low, high = (middle, high) if inside else (low, middle)
-                added |= self.touch(i, form.start + low * (at - form.start))
+                added |= self.boundary.touch(i, form.start + low * (at - form.start))
         return added
 
     def empty(self, cube: Enclosure) -> dict[str, Any] | None:
@@ -240,10 +218,6 @@ class Writer:
             return None
         found = prove_empty(cuts)
         return None if found is None or found.bound < 0 else {"empty": _multipliers(found, places)}
-
-
-def _floats(rows: Sequence[Sequence[Any]]) -> FloatArray:
-    return np.array([[float(a) if isinstance(a, int) else as_float(a) for a in row] for row in rows])
 
 
 def _multipliers(bound: Bound, places: list[int]) -> dict[str, Any]:
@@ -256,14 +230,13 @@ def _coefficients(y: Terms) -> list[float]:
     return [y.get(e, 0.0) for e in order]
 
 
-def pieces_part(writer: Writer, coordinates: Coordinates, middle: FloatArray, *, is_last: bool) -> dict[str, Any]:
+def pieces_part(writer: Writer, basis: FloatArray, middle: FloatArray, *, is_last: bool) -> dict[str, Any]:
     """Return a cube around the set, and a tree of halvings with a proof in each of its parts, or an attempt at one."""
-    basis, idle = coordinates
-    part = _root(writer, basis, idle, middle)
-    root = make_enclosure(Part(part, "root"), writer.data, [])
+    part = _root(writer, basis, middle)
+    root = _cube(part)
     if root.dimension > 1:
-        for i, form in enumerate(writer.forms):
-            writer.touch(i, form.start)  # whose parabola is about the likelihood set
+        for i, form in enumerate(writer.boundary.forms):
+            writer.boundary.touch(i, form.start)  # whose parabola is about the likelihood set
         cuts, places = writer.cut(root)
         found = find_radius(cuts)
         radius = (1 + _SPARE) * sqrt(-found.bound)
@@ -279,34 +252,38 @@ def pieces_part(writer: Writer, coordinates: Coordinates, middle: FloatArray, *,
     return {"root": part, "tree": tree}
 
 
-def _root(writer: Writer, basis: FloatArray, idle: list[list[int]], middle: FloatArray) -> dict[str, Any]:
+def _root(writer: Writer, basis: FloatArray, middle: FloatArray) -> dict[str, Any]:
     """Return a cube that half-spaces prove to hold the set, along axes across which rows differ most."""
-    axes = basis @ _shape(writer.forms, basis, middle)
-    spreads = _spreads(writer, axes, idle, middle)
+    boundary = writer.boundary
+    axes = basis @ _shape(boundary.forms, basis, middle)
+    spreads = _spreads(writer.chains, _given(middle, axes, boundary.idle))
     axes = axes @ np.linalg.eigh(spreads.T @ spreads)[1]
     across = np.linalg.pinv(axes)
     for direction in across:
-        for i, form in enumerate(writer.forms):
+        for i, form in enumerate(boundary.forms):
             own = direction * (form.table.coefficients[form.seen > 0] != 0).any(axis=0)
             for side in (1, -1) if own.any() else ():
-                writer.touch(i, furthest_point(form.table, form.seen, form.threshold, form.start, side * own))
-    own = {"centre": middle.tolist(), "axes": axes.T.tolist(), "idle": idle}
-    wide = make_enclosure(Part(own, "root"), writer.data, [*writer.half_spaces, *writer.drawn])
-    lefts = [cut.left if cut.is_half_space and cut.left else {} for cut in wide.cuts]
-    cuts = Cuts.of([{e: as_float(c) for e, c in left.items()} for left in lefts], axes.shape[1])
+                boundary.touch(i, furthest_point(form.table, form.seen, form.threshold, form.start, side * own))
+    flat = np.flatnonzero(boundary.is_half_space)
+    cuts = boundary.cuts(_cube(_given(middle, axes, boundary.idle))).only(flat)
     found = [_furthest(side * e, cuts) for e in np.eye(axes.shape[1]) for side in (1, -1)]
     high, low = np.array([end for end, _ in found[::2]]), -np.array([end for end, _ in found[1::2]])
     reach = (high - low) / 2 * (1 + _SPARE) + 1e-15
     sides = [
-        [[i, y / reach[place // 2]] for i, y in enumerate(each.tolist()) if y > 0]
+        [[i, y / reach[place // 2]] for i, y in zip(flat.tolist(), each.tolist(), strict=True) if y > 0]
         for place, (_, each) in enumerate(found)
     ]
-    return {
-        "centre": (middle + axes @ ((high + low) / 2)).tolist(),
-        "axes": (axes * reach).T.tolist(),
-        "idle": idle,
-        "sides": sides,
-    }
+    return _given(middle + axes @ ((high + low) / 2), axes * reach, boundary.idle) | {"sides": sides}
+
+
+def _given(centre: FloatArray, axes: FloatArray, idle: list[list[int]]) -> dict[str, Any]:
+    return {"centre": centre.tolist(), "axes": axes.T.tolist(), "idle": idle}
+
+
+def _cube(given: dict[str, Any]) -> Enclosure:
+    """Return the coordinates of a cube, as a checker reads them."""
+    axes, idle = ([[*map(exact, row)] for row in given[name]] for name in ("axes", "idle"))
+    return Enclosure([*map(exact, given["centre"])], axes, idle, [])
 
 
 def _furthest(direction: FloatArray, cuts: Cuts) -> tuple[float, FloatArray]:
@@ -333,13 +310,12 @@ def _shape(forms: Sequence[LikelihoodForm], basis: FloatArray, middle: FloatArra
         return np.eye(k)
 
 
-def _spreads(writer: Writer, axes: FloatArray, idle: list[list[int]], middle: FloatArray) -> FloatArray:
+def _spreads(chains: Sequence[Chain], given: dict[str, Any]) -> FloatArray:
     """Return how far the rows of chains reach along axes (n, k)."""
-    own = {"centre": middle.tolist(), "axes": axes.T.tolist(), "idle": idle}
-    place = make_enclosure(Part(own, "root"), writer.data, [])
-    firsts, found = monomials(place.dimension, 1)[1:], []
-    for chain in writer.chains:
+    cube, found = _cube(given), list[list[float]]()
+    firsts = monomials(cube.dimension, 1)[1:]
+    for chain in chains:
         for f in chain.expressions:
-            moved = place.transform(f, "chain")
+            moved = cube.transform(f, "chain")
             found.append([as_float(moved[e]) if e in moved else 0.0 for e in firsts])
     return np.array(found).reshape(len(found), len(firsts))

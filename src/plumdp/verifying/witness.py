@@ -19,15 +19,16 @@ from plumdp.base.errors import DataError, ModelError
 from plumdp.base.json_values import json_value, python_value
 from plumdp.confidence.cells import Cells
 from plumdp.confidence.estimates import estimate_inside, law_of_space
+from plumdp.confidence.likelihood import Likelihood
 from plumdp.learning.learned import Learned, of_learned
-from plumdp.model.graph import FloatArray
 from plumdp.model.objectives import Kind, digest
 from plumdp.model.policy import memory_of
 from plumdp.model.question import Question, ask
 from plumdp.result.certificate import Certificate
 from plumdp.verifying.all_policies import all_actions_part
+from plumdp.verifying.boundary import Boundary
 from plumdp.verifying.chain_part import chain_part, relied_on
-from plumdp.verifying.coordinates import LikelihoodForm, as_float, coordinates_of, deepest_point
+from plumdp.verifying.coordinates import LikelihoodForm, as_float, coordinates_of
 from plumdp.verifying.counted import counted_part
 from plumdp.verifying.model_parts import shares_part, space_part
 from plumdp.verifying.pieces_part import Writer, pieces_part
@@ -35,12 +36,12 @@ from plumdp.verifying.set_proof import KINDS, set_part
 from plumdp.verifying.table_witness import refuse_unknown_tables, table_content
 from plumdp.verifying.wanted import Wanted
 from plumdp_verify.all_policies import read_all
+from plumdp_verify.bets import half_spaces_from_bets
 from plumdp_verify.chain import Chain, read_chain
-from plumdp_verify.check import check_claim, exactly, half_spaces_of, policies_of
+from plumdp_verify.check import check_claim, exactly, policies_of
 from plumdp_verify.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
 from plumdp_verify.counts import CountedRows, read_data
-from plumdp_verify.evidence import Likelihood, read_likelihood
-from plumdp_verify.half_spaces import HalfSpace, is_inside
+from plumdp_verify.half_spaces import HalfSpace, below, half_spaces_from_space
 from plumdp_verify.polynomials import parse
 from plumdp_verify.reading import Part, Rejected, read_json, require
 from plumdp_verify.report import Report
@@ -184,33 +185,41 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     texts = [*dict.fromkeys(map(str, relied))]
     content |= {"support": texts} if texts else {}
     support = [parse(text, data.names) for text in texts]
-    likelihoods = [read_likelihood(each, data) for each in witness["set"]["likelihoods"]]
-    half_spaces, forms = half_spaces_of(witness, data, likelihoods), _forms(learned, likelihoods)
-    given = chains, everything, wanted, support, data, half_spaces, likelihoods, forms, learned.misfit
+    part = witness["set"]
+    bets = half_spaces_from_bets(part["bets"], data) if part["bets"].value is not None else ()
+    half_spaces = [*half_spaces_from_space(witness, data.names), *_half_spaces(part, data), *bets]
     is_whole = all(row["ways"] is not None for row in content["rows"])
     ways = coordinates_of(learned.table, is_whole=is_whole)[::-1]
-    for coordinates in ways:
-        writer = Writer(*given)
+    for basis, idle in ways:
+        boundary, is_last = Boundary(half_spaces, _forms(learned), idle), basis is ways[-1][0]
+        writer = Writer(chains, everything, wanted, support, boundary, learned.misfit)
         try:
-            part = pieces_part(writer, coordinates, learned.likely_point, is_last=coordinates is ways[-1])
+            pieces = pieces_part(writer, basis, learned.likely_point, is_last=is_last)
             break
         except DataError:
-            if coordinates is ways[-1]:
+            if is_last:
                 raise
-    content["set"]["tangents"] = writer.tangents
-    root = Part(json.loads(json.dumps(part["root"])), "root")
-    part["root"] |= _inside(learned, root, data, [*half_spaces, *writer.drawn], likelihoods)
-    content["pieces"] = part
+    content["set"]["tangents"] = boundary.tangents
+    content["pieces"] = pieces | {"root": pieces["root"] | _inside(learned, pieces["root"]["centre"], boundary)}
 
 
-def _forms(learned: Learned, likelihoods: list[Likelihood]) -> list[LikelihoodForm]:
+def _half_spaces(part: Part, data: CountedRows) -> Iterator[HalfSpace]:
+    """Yield both sides of intervals and studies, as they are claimed."""
+    lists = [part[name]["list"] for name in ("intervals", "studies") if name in part and part[name].value is not None]
+    for item in (item for each in lists for item in each):
+        event, misfit = parse(item["polynomial"].text(), data.names), data.misfit if "once" in item else 0
+        yield below(event, item["upper"].number() + misfit, len(data.names))
+        yield below({e: -c for e, c in event.items()}, misfit - item["lower"].number(), len(data.names))
+
+
+def _forms(learned: Learned) -> list[LikelihoodForm]:
     """Return likelihoods as sources of tangents."""
-    table, prior = learned.table, law_of_space(learned.model)
-    seen = [np.array(each.seen[: len(table.outcomes)], dtype=np.float64) for each in likelihoods]
-    return [
-        LikelihoodForm(table, of_one, _below(each.threshold), estimate_inside(table, of_one, prior=prior)[0])
-        for of_one, each in zip(seen, likelihoods, strict=True)
-    ]
+    prior, forms = law_of_space(learned.model), list[LikelihoodForm]()
+    for each in learned.bounds.of_kind(Likelihood):
+        if each.threshold > -inf:
+            start = estimate_inside(each.table, each.outcome_counts, prior=prior)[0]
+            forms.append(LikelihoodForm(each.table, each.outcome_counts, each.threshold, start))
+    return forms
 
 
 def _counted(content: dict[str, Any]) -> CountedRows | None:
@@ -221,18 +230,12 @@ def _counted(content: dict[str, Any]) -> CountedRows | None:
         return None
 
 
-def _inside(
-    learned: Learned, root: Part, data: CountedRows, half_spaces: list[HalfSpace], likelihoods: list[Likelihood]
-) -> dict[str, Any]:
-    """Return a point that is surely in the set, if the centre of the cube is not and one is found."""
-    if is_inside(root["centre"].numbers(len(data.names)), data, half_spaces, likelihoods):
-        return {}
-    deepest = deepest_point(_floats([each for each in half_spaces if not each.curved]))
-    for point in (learned.likely_point, learned.estimate, deepest):
-        given = Part(json.loads(json.dumps(point.tolist())), "inside").numbers(len(data.names))
-        if is_inside(given, data, half_spaces, likelihoods):
-            return {"inside": point.tolist()}
-    return {}
+def _inside(learned: Learned, centre: list[float], boundary: Boundary) -> dict[str, Any]:
+    """Return a point that is well in the set, if the centre of the cube is not and one is found."""
+    proposed = [np.array(centre), learned.likely_point, learned.estimate, boundary.deepest]
+    inside = next((point for point in proposed if boundary.depth(point) > 0), None)
+    best = max(proposed, key=boundary.depth) if inside is None else inside
+    return {} if best is proposed[0] else {"inside": best.tolist()}
 
 
 def _wanted(certificate: Certificate, chains: list[Chain]) -> list[Wanted]:
@@ -243,13 +246,3 @@ def _wanted(certificate: Certificate, chains: list[Chain]) -> list[Wanted]:
     sign, other = (1, told["second"]) if told["policy"] == "first" else (-1, told["first"])
     both = () if chains[0] == chains[1] else ((sign, 0), (-sign, 1))
     return [own, Wanted(((1, 1),), *other), Wanted(both, *told["difference"])]
-
-
-def _floats(half_spaces: list[HalfSpace]) -> list[tuple[FloatArray, float]]:
-    """Return rows and offsets; what is curved says nothing here."""
-    rows = [np.array([0.0 if each.curved else as_float(a) for a in each.row]) for each in half_spaces]
-    return [(row, as_float(each.offset)) for row, each in zip(rows, half_spaces, strict=True)]
-
-
-def _below(ball: Any) -> float:
-    return float(ball.lower())
