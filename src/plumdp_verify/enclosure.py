@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from flint import arb, arb_mat, fmpq, fmpq_mat
@@ -14,7 +15,7 @@ from flint import arb, arb_mat, fmpq, fmpq_mat
 from .arithmetic import sums
 from .counts import CountedRows
 from .half_spaces import HalfSpace
-from .polynomials import Exponents, Polynomial, size_of, substitute
+from .polynomials import Exponents, Polynomial, monomials, size_of, substitute
 from .reading import Ball, Exact, Part, Rejected, dot, require, work
 
 _SMALL = fmpq(1, 10**6)
@@ -47,17 +48,21 @@ class Enclosure:
         """The number of coordinates that matter."""
         return len(self.axes)
 
+    @cached_property
+    def forms(self) -> list[Polynomial]:
+        """Each parameter as a function of x and y."""
+        d, forms = len(self.centre), list[Polynomial]()
+        work(d**3)
+        columns, order = [*self.axes, *self.idle], monomials(d, 1)
+        for i, start in enumerate(self.centre):
+            numbers = [start, *(column[i] for column in columns)]
+            forms.append({e: c for e, c in zip(order, numbers, strict=True) if c})
+        return forms
+
     def transform(self, polynomial: Polynomial, place: str) -> Polynomial:
         """Return a polynomial in the parameters as one in x, which must not depend on y."""
         k, d = len(self.axes), len(self.centre)
-        work(d**2)
-        forms = []
-        for i in range(d):
-            form = {(0,) * d: self.centre[i]} if self.centre[i] else {}
-            columns = [*self.axes, *self.idle]
-            form |= {tuple(int(j == m) for m in range(d)): columns[j][i] for j in range(d) if columns[j][i]}
-            forms.append(form)
-        moved = substitute(polynomial, forms, d)
+        moved = substitute(polynomial, self.forms, d)
         require(
             not any(any(e[k:]) for e in moved), f"{place}: a probability depends on parameters that are called idle"
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import exp, fsum, inf, log, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from .bets import Stage, gain, stages_of, weight_of_horizon
 from .counts import CountedRows
@@ -17,9 +17,11 @@ from .reading import Exact, Part, require, work
 
 _AHEAD, _LATE = 0.15, 0.3
 _FURTHEST, _MOST = 64.0, 1e3
-_HALVINGS = 36
+_STEPS, _NEAR = 60, 1e-10  # until a point on a ray is found, and how far steps go then
 _CLOSE = 1e-3  # of a size, in standard deviations, and of the length of a unit
 _SPACE_AS_DATA = 1e-3  # weight of the law of the space in what is known
+
+_Line: TypeAlias = Callable[[float], tuple[float, float]]
 
 
 class _Cut(NamedTuple):
@@ -95,11 +97,11 @@ def _sizes(
         elif left <= 0:
             yield 0.0
         else:
-            won = line(0.0)
-            slope = max(line(1.0) - won, 0.0)
+            won = line(0.0)[0]
+            slope = max(line(1.0)[0] - won, 0.0)
             t = (sqrt(slope**2 + 2 * left * max(goal - won, 0.0)) - slope) / left
             t = max(min([t, *(_exit(cut, point, ray) for cut in cuts)]) - _AHEAD, 0.0)
-            yield sqrt(2 * max(goal - line(t), 0.0) / left)
+            yield sqrt(2 * max(goal - line(t)[0], 0.0) / left)
         fortune.add(stage, step)
 
 
@@ -131,29 +133,41 @@ class _Fortune:
                 alike.setdefault(key, [0.0, factors])[0] += float(n)
         self._bets += [(n, factors) for n, factors in alike.values()]
 
-    def on(self, point: Sequence[float], ray: Sequence[float]) -> Callable[[float], float]:
-        """Return the logarithm of the fortune as a function on a ray: it is convex."""
+    def on(self, point: Sequence[float], ray: Sequence[float]) -> _Line:
+        """Return the logarithm of the fortune as a function on a ray, which is convex, with its slope."""
         at = [c + _dot(b, point) for c, b in zip(self._constants, self._slopes, strict=True)]
         along, won = [_dot(b, ray) for b in self._slopes], self._won
         means = [(n, sum(e * at[i] for i, e in each), sum(e * along[i] for i, e in each)) for n, each in self._bets]
         work(2 * len(at) * (1 + len(ray)) + 4 * len(means))
 
-        def line(t: float) -> float:
+        def line(t: float) -> tuple[float, float]:
             work(len(means))
-            if any(a + b * t <= 0 for _, a, b in means):
-                return _MOST
-            return min(won - fsum(n * log(a + b * t) for n, a, b in means), _MOST)
+            there = [a + b * t for _, a, b in means]
+            if min(there, default=1.0) <= 0:
+                return _MOST, inf
+            value = won - fsum(n * log(x) for (n, _, _), x in zip(means, there, strict=True))
+            slope = -fsum(n * b / x for (n, _, b), x in zip(means, there, strict=True))
+            return (value, slope) if value < _MOST else (_MOST, inf)
 
         return line
 
-    def cut(self, line: Callable[[float], float], point: Sequence[float], ray: Sequence[float], goal: float) -> _Cut:
+    def cut(self, line: _Line, point: Sequence[float], ray: Sequence[float], goal: float) -> _Cut:
         """Return where the fortune reaches a goal on a ray, or the furthest point that is looked at."""
-        low, high = 0.0, 4.0 if line(0.0) < goal else 0.0
-        while 0 < high < _FURTHEST and line(high) < goal:
+        low, high = 0.0, 4.0 if line(0.0)[0] < goal else 0.0
+        value, slope = line(high)
+        while 0 < high < _FURTHEST and value < goal:
             low, high = high, 2 * high
-        for _ in range(_HALVINGS if line(high) >= goal else 0):
-            middle = (low + high) / 2
-            low, high = (middle, high) if line(middle) < goal else (low, middle)
+            value, slope = line(high)
+        for _ in range(_STEPS if value > goal and high > 0 else 0):
+            t = high - (value - goal) / slope if slope < inf else low  # not below the goal, as it is convex
+            step, t = high - t, t if t > low else (low + high) / 2
+            found = line(t)
+            if found[0] < goal:
+                low = t
+            else:
+                high, (value, slope) = t, found
+            if min(step, high - low) <= _NEAR:
+                break
         there, row = [x + high * u for x, u in zip(point, ray, strict=True)], [0.0] * len(point)
         for n, each in self._bets:
             mean = sum(e * (self._constants[i] + _dot(self._slopes[i], there)) for i, e in each)

@@ -25,7 +25,6 @@ more than is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -107,12 +106,12 @@ def check_functions(
     must_end = chain.kind != "discounted" and not is_average and not chain.is_acyclic
     if must_end and not _is_bound_without_end(signs, chain, functions, enclosure):
         _check_end(part["steps"].balls(len(chain.open)), chain, forms, enclosure, misfit)
-    join, n = _joined_exponents(), len(enclosure.centre)
+    join, n = _Sums(), len(enclosure.centre)
     tolerated = discount * arb(misfit)
     both = ((-1, functions.below, functions.value[0]), (1, functions.above, functions.value[1]))
     sides = [side for side in both if side[0] in signs]
     for node, step in chain.open_steps():
-        reward = enclosure.transform(step.reward, f"rows[{node}][0]")
+        reward = enclosure.transform(step.reward, f"rows[{node}][0]") if step.reward else {}
         for number, (sign, values, claimed) in enumerate(sides):
             if number == 0 or functions.above is not functions.below:
                 change, margin = _one_step(node, step, reward, forms, values, functions.margins, join, zero)
@@ -205,7 +204,7 @@ def _one_step(
     forms: list[dict[Exponents, Ball]],
     values: list[dict[Exponents, Ball]],
     margins: list[Ball],
-    join: Callable[[Exponents, Exponents], Exponents],
+    join: _Sums,
     zero: Exponents,
 ) -> tuple[dict[Exponents, Ball], dict[Exponents, Ball]]:
     """Return reward + Σ f u(successor) - u(node), and Σ f m(successor) - m(node), as polynomials in x."""
@@ -217,20 +216,24 @@ def _one_step(
         work(len(forms[f]) * (1 + len(values[successor])))
         value, its_margin = values[successor].items(), margins[successor]
         for a, x in forms[f].items():
+            after = join[a]
             for b, y in value:
-                e = join(a, b)
+                e = after[b]
                 change[e] = change[e] + x * y if e in change else x * y
             margin[a] = margin[a] + x * its_margin if a in margin else x * its_margin
     return change, margin
 
 
-def _joined_exponents() -> Callable[[Exponents, Exponents], Exponents]:
-    """Return a function that adds exponents, and remembers sums."""
-    known: dict[tuple[Exponents, Exponents], Exponents] = {}
+class _Sums(dict[Exponents, "_SumsWith"]):
+    """Sums of exponents that were needed before."""
 
-    def join(a: Exponents, b: Exponents) -> Exponents:
-        if (a, b) not in known:
-            known[a, b] = tuple(map(sum, zip(a, b, strict=True)))
-        return known[a, b]
+    def __missing__(self, a: Exponents) -> _SumsWith:
+        return self.setdefault(a, _SumsWith(a))
 
-    return join
+
+class _SumsWith(dict[Exponents, Exponents]):
+    def __init__(self, a: Exponents) -> None:
+        self._a = a
+
+    def __missing__(self, b: Exponents) -> Exponents:
+        return self.setdefault(b, tuple(map(sum, zip(self._a, b, strict=True))))

@@ -270,6 +270,21 @@ def test_policies_are_the_same_after_writing_and_reading(tmp_path, ending):
     assert pl.read_policy(STUDY.model, tmp_path / f"policy{ending}").choice.tolist() == choice.tolist()
 
 
+def test_a_policy_without_its_model_is_not_written_as_a_scheduler(tmp_path):
+    """The best action of betting:5 is not the first one in some states, so that its number is not that of a row."""
+    counts = pl.simulate(STUDY.model, STUDY.true_point, 500, rng=1, max_steps=6)
+    certificate = pl.certify(STUDY.model, counts, STUDY.objective)
+    certificate.save(tmp_path / "result")
+    alone, known = (pl.read_result(tmp_path / "result", model).policy for model in (None, STUDY.model))
+    with pytest.raises(pl.DataError, match=r"s\.json: a scheduler has the numbers of the model's choices.*give the model"):
+        pl.exchange.write_policy(alone, tmp_path / "s.json")
+    assert not (tmp_path / "s.json").exists()
+    pl.exchange.write_policy(known, tmp_path / "s.json")
+    assert pl.read_policy(STUDY.model, tmp_path / "s.json").choice.tolist() == certificate.policy.choice.tolist()
+    pl.exchange.write_policy(alone, tmp_path / "p.csv")
+    assert pl.read_policy(STUDY.model, tmp_path / "p.csv").choice.tolist() == certificate.policy.choice.tolist()
+
+
 def test_schedulers_and_lists_that_are_not_a_policy_are_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 

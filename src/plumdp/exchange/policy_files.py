@@ -71,6 +71,11 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _write_scheduler(policy: PolicyTable, path: Path) -> None:
+    if not policy.graph.n_transitions:
+        raise DataError(
+            f"{path}: a scheduler has the numbers of the model's choices, which a result alone does not have; "
+            "give the model, read_result(folder, model), or write .csv"
+        )
     graph, weights = policy.graph, policy_weights(policy.graph, policy)
     memory, taken = graph.memory, np.flatnonzero(weights)
     index = taken if memory is None else memory.choice[taken]

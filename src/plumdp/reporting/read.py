@@ -216,7 +216,10 @@ def _read_policy(folder: Path, content: dict[str, Any], model: ParametricMDP | N
 
 
 def _stand_in(file: Path, kinds: dict[str, str], provenance: dict[str, str]) -> PolicyTable:
-    """Return the table of a policy whose model is not there: on a graph in which states have only the actions taken."""
+    """Return the table of a policy whose model is not there: on a graph in which states have only the actions taken.
+
+    These lead nowhere, by which others see that choices of the model have other numbers.
+    """
     texts = read_table(file)
     if texts.keys() != kinds.keys() or not all(len(column) for column in texts.values()):
         raise DataError(f"{file} is not what plumdp writes: it needs rows with the columns {', '.join(kinds)}")
@@ -227,17 +230,16 @@ def _stand_in(file: Path, kinds: dict[str, str], provenance: dict[str, str]) -> 
     if shares is not None:  # the rows of a state follow one another
         is_first[1:] = np.any([values[1:] != values[:-1] for values in columns.values()], axis=0)
     names, number = np.unique(actions, return_inverse=True)
-    each = read_only(np.arange(len(number) + 1, dtype=np.int32))
     graph = Graph(
         first_choice=read_only(np.append(np.flatnonzero(is_first), len(number)).astype(np.int32)),
-        first_transition=each,
-        successor=read_only((np.cumsum(is_first) - 1).astype(np.int32)),
+        first_transition=read_only(np.zeros(len(number) + 1, dtype=np.int32)),
+        successor=read_only(np.zeros(0, dtype=np.int32)),
         initial_state=0,
         states={name: read_only(values[is_first]) for name, values in columns.items()},
         action=read_only(number.astype(np.int32)),
         action_names=tuple(names.tolist()),
     )
-    return PolicyTable(graph, each[:-1] if shares is None else shares, marks_of(provenance))
+    return PolicyTable(graph, np.arange(len(number)) if shares is None else shares, marks_of(provenance))
 
 
 def _column(file: Path, name: str, texts: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
