@@ -276,7 +276,9 @@ def test_a_policy_without_its_model_is_not_written_as_a_scheduler(tmp_path):
     certificate = pl.certify(STUDY.model, counts, STUDY.objective)
     certificate.save(tmp_path / "result")
     alone, known = (pl.read_result(tmp_path / "result", model).policy for model in (None, STUDY.model))
-    with pytest.raises(pl.DataError, match=r"s\.json: a scheduler has the numbers of the model's choices.*give the model"):
+    with pytest.raises(
+        pl.DataError, match=r"s\.json: a scheduler has the numbers of the model's choices.*give the model"
+    ):
         pl.exchange.write_policy(alone, tmp_path / "s.json")
     assert not (tmp_path / "s.json").exists()
     pl.exchange.write_policy(known, tmp_path / "s.json")
