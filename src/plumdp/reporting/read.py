@@ -239,7 +239,8 @@ def _stand_in(file: Path, kinds: dict[str, str], provenance: dict[str, str]) -> 
         action=read_only(number.astype(np.int32)),
         action_names=tuple(names.tolist()),
     )
-    return PolicyTable(graph, np.arange(len(number)) if shares is None else shares, marks_of(provenance))
+    each = np.arange(len(number), dtype=np.int32)
+    return PolicyTable(graph, each if shares is None else shares, marks_of(provenance))
 
 
 def _column(file: Path, name: str, texts: npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:

@@ -19,7 +19,7 @@ from plumdp.base.errors import DataError, ModelError
 from plumdp.base.json_values import json_value, python_value
 from plumdp.confidence.cells import Cells
 from plumdp.confidence.estimates import estimate_inside, law_of_space
-from plumdp.confidence.likelihood import Likelihood
+from plumdp.confidence.likelihood import LevelSet
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.objectives import Kind, digest
 from plumdp.model.policy import memory_of
@@ -215,7 +215,7 @@ def _half_spaces(part: Part, data: CountedRows) -> Iterator[HalfSpace]:
 def _forms(learned: Learned) -> list[LikelihoodForm]:
     """Return likelihoods as sources of tangents."""
     prior, forms = law_of_space(learned.model), list[LikelihoodForm]()
-    for each in learned.bounds.of_kind(Likelihood):
+    for each in learned.bounds.of_kind(LevelSet):
         if each.threshold > -inf:
             start = estimate_inside(each.table, each.outcome_counts, prior=prior)[0]
             forms.append(LikelihoodForm(each.table, each.outcome_counts, each.threshold, start))
