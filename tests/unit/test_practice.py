@@ -1,6 +1,7 @@
 """Practice as a policy: what the data do, wherever a policy is given."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from arms import WINS, chances, row_of_arms
 import plumdp as pl
 from plumdp.base.errors import DataError
 from plumdp.data.practice import practice_of
+from plumdp.decisions import improve
 from plumdp.reporting.explain_result import explain_result
 
 MODEL = row_of_arms(3)
@@ -68,3 +70,26 @@ def test_in_a_table_bets_are_placed_on_practice_without_anybodys_word():
     given = pl.certify(MODEL, COUNTS, WINS, policy=np.array(found.policy.weights), confidence_set="table")
     assert not found.not_coupled
     assert found.upper - found.lower <= given.upper - given.lower
+
+
+def test_sentences_are_in_units_with_digits_that_matter():
+    objective = pl.parse_property(WINS, MODEL, unit="wins a day")
+    counts = pl.simulate(MODEL, chances(3, b0=0.8, a1=0.45), 2000, rng=1, max_steps=4)
+    learned = pl.learn(MODEL, counts, objectives=[objective])
+    better = pl.difference(learned, objective, "b", "a", names=("b", "a"))
+    sentence = r"b is better: it yields ([\d.]+) to ([\d.]+) wins a day more than a, with confidence 99.9 %."
+    low, high = map(float, re.fullmatch(sentence, better.sentence).groups())
+    assert 0 < better.lower - 0.01 < low <= better.lower
+    assert better.upper <= high < better.upper + 0.01
+    unknown = pl.difference(learned, objective, lambda s: "a" if s.at else "b", "b", names=("one", "other"))
+    assert unknown.lower < 0 < unknown.upper
+    sentence = r"Not yet known: one yields between [\d.]+ wins a day less and [\d.]+ wins a day more than other, .*"
+    assert re.fullmatch(sentence, unknown.sentence)
+    sentence = r"With confidence 99.9 % the policy found yields at least [\d.]+ wins a day more than the baseline."
+    assert re.fullmatch(sentence, improve(learned, objective, over="a").sentence)
+    assert pl.conclude(learned, objective).headline.endswith(" wins a day with confidence 99.9 %.")
+
+
+def test_probabilities_have_no_unit():
+    with pytest.raises(pl.ModelError, match=r"^unit='€': .* is a probability, which has no unit; leave it out$"):
+        pl.parse_property('Pmax=? [ F "end" ]', MODEL, unit="€")

@@ -21,8 +21,6 @@ from plumdp.result.printing import approximately, plain_bounds, plain_number
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
 from plumdp.solver.coupled.bounds import Proof
 
-_VERBS, _LESS = ("costs", "yields"), ("less", "more")  # of what is minimised, and maximised
-
 
 @dataclass(frozen=True, eq=False)
 class Difference:
@@ -57,31 +55,42 @@ class Difference:
         """Which policy is better and by how much, in words."""
         if not self.is_claim:
             return "Not yet known: the data contradict the model, so that nothing follows from them."
-        (first, second), verdicts, unit = self.names, self.verdicts, f" {self.first.unit}" if self.first.unit else ""
-        margin, is_max = f"{plain_margin(self.margin)}{unit}", self.first.direction == "max"
-        if verdicts[0] in (Standing.BETTER, Standing.WORSE):
-            low, high = (self.lower, self.upper) if self.lower > 0 else (-self.upper, -self.lower)
-            only = f", but only within the margin of {margin}" if Standing.SAME in verdicts else ""
-            better, other = (second, first) if verdicts[0] == Standing.WORSE else (first, second)
-            ends = f"by at least {outward(low, -1)} and at most {outward(high, 1)}"
-            said = f"{better} is better{only}: its value is {'larger' if is_max else 'smaller'} {ends}"
-            if unit:
-                ends = f"{' to '.join(plain_bounds(low, high, is_probability=False))}{unit}"
-                said = f"{better} is better{only}: it {_VERBS[is_max]} {ends} {_LESS[is_max]} than {other}"
-        else:
-            said = {
-                Standing.SAME: f"{first} and {second} are the same within {margin}",
-                Standing.NOT_WORSE: f"{first} is not worse than {second} by more than {margin}",
-                Standing.UNKNOWN: "Not yet known",
-            }[verdicts[0]]
-            ends = f"between {outward(self.lower, -1)} and {outward(self.upper, 1)}"
-            plain = f"{said}: the value of {first} less that of {second} lies {ends}{unit}"
-            less, more = (plain_number(each, 1, is_probability=False) for each in (-self.lower, self.upper))
-            ends = f"between {less}{unit} less and {more}{unit} more"
-            said = f"{said}: {first} {_VERBS[is_max]} {ends} than {second}"
-            said = said if unit and self.lower < 0 < self.upper else plain
+        said = self._decided() if self.verdicts[0] in (Standing.BETTER, Standing.WORSE) else self._not_decided()
         said = said.replace("the ", "The ", 1) if said.startswith("the ") else said
         return f"{said}, with confidence {percent(self.first.confidence)}."
+
+    @property
+    def _unit(self) -> str:
+        return f" {self.first.unit}" if self.first.unit else ""
+
+    def _decided(self) -> str:
+        """Return which policy is better and by how much."""
+        low, high = (self.lower, self.upper) if self.lower > 0 else (-self.upper, -self.lower)
+        better, other = self.names[::-1] if self.verdicts[0] == Standing.WORSE else self.names
+        margin = f"{plain_margin(self.margin)}{self._unit}"
+        only = f", but only within the margin of {margin}" if Standing.SAME in self.verdicts else ""
+        if self._unit:
+            verb, less = spoken(self.first)
+            ends = " to ".join(plain_bounds(low, high, is_probability=False))
+            return f"{better} is better{only}: it {verb} {ends}{self._unit} {less} than {other}"
+        word = "larger" if self.first.direction == "max" else "smaller"
+        ends = f"at least {outward(low, -1)} and at most {outward(high, 1)}"
+        return f"{better} is better{only}: its value is {word} by {ends}"
+
+    def _not_decided(self) -> str:
+        """Return what is known of two policies of which neither is known to be better."""
+        (first, second), unit, margin = self.names, self._unit, plain_margin(self.margin)
+        known = {
+            Standing.SAME: f"{first} and {second} are the same within {margin}{unit}",
+            Standing.NOT_WORSE: f"{first} is not worse than {second} by more than {margin}{unit}",
+            Standing.UNKNOWN: "Not yet known",
+        }[self.verdicts[0]]
+        if unit and self.lower < 0 < self.upper:
+            less, more = (plain_number(each, 1, is_probability=False) for each in (-self.lower, self.upper))
+            verb, _ = spoken(self.first)
+            return f"{known}: {first} {verb} between {less}{unit} less and {more}{unit} more than {second}"
+        ends = f"between {outward(self.lower, -1)} and {outward(self.upper, 1)}"
+        return f"{known}: the value of {first} less that of {second} lies {ends}{unit}"
 
     def __repr__(self) -> str:
         return f"Difference({self.lower:.6g} to {self.upper:.6g}, {self.first.objective})"
@@ -132,6 +141,11 @@ class Difference:
         kept, rival = (self.first, self.second) if of == "first" else (self.second, self.first)
         assuming = [each for each in rival.assumptions if each not in kept.assumptions]
         return replace(kept, comparison={**self.comparison, "policy": of, "assuming": assuming}, rival=rival.policy)
+
+
+def spoken(certificate: Certificate) -> tuple[str, str]:
+    """Return what a better policy does, in two words: it costs less if values are minimised, or yields more."""
+    return ("yields", "more") if certificate.direction == "max" else ("costs", "less")
 
 
 @of_learned

@@ -11,7 +11,7 @@ import numpy as np
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.base.vocabulary import Standing
-from plumdp.certifying.difference import Difference, check_margin, difference_of
+from plumdp.certifying.difference import Difference, check_margin, difference_of, spoken
 from plumdp.certifying.pipeline import comparing, conclude, relax
 from plumdp.certifying.policy_search import search_policies
 from plumdp.learning.learned import Learned, of_learned
@@ -21,6 +21,7 @@ from plumdp.model.question import PRACTICE, Asked, Question, ask, is_practice
 from plumdp.region.conflict import Conflict
 from plumdp.result.certificate import Certificate, outward, percent
 from plumdp.result.policy_table import PolicyTable
+from plumdp.result.printing import plain_number
 from plumdp.result.show import Page, as_html, as_json, as_text
 from plumdp.tables.table_set import announced_policies
 
@@ -76,9 +77,12 @@ class Improvement:
     def sentence(self) -> str:
         """Whether there is a better policy than the baseline, and how much better it is, in words."""
         if self.is_better:
-            share, unit = f"with confidence {percent(self.certificate.confidence)}", self.certificate.unit
-            least = f"{outward(self.gain, -1)} {unit}".rstrip()
-            return f"{share.capitalize()} the policy found is better by at least {least} than {self.baseline}."
+            share, unit = f"With confidence {percent(self.certificate.confidence)}", self.certificate.unit
+            better = f"is better by at least {outward(self.gain, -1)}"
+            if unit:
+                verb, less = spoken(self.certificate)
+                better = f"{verb} at least {plain_number(self.gain, -1, is_probability=False)} {unit} {less}"
+            return f"{share} {_FOUND} {better} than {self.baseline}."
         is_alone = self.difference.is_claim and not self.n_compared
         why = f"No other policy than {self.baseline} was found." if is_alone else self.difference.sentence
         return f"No policy is known to be better than {self.baseline}, so keep it. {why}"
@@ -89,7 +93,9 @@ class Improvement:
     def page(self) -> Page:
         """Return the gain, the bounds on both values, and what they rest on."""
         facts = self.difference.page().facts
-        return Page(self.sentence, self.difference.brackets, facts=facts, folded=[self.certificate])
+        rules = self.policy.short_rules if self.is_better else ""
+        points = [*self.difference.brackets, *([f"{_FOUND}: {rules}"] if rules else [])]
+        return Page(self.sentence, points, facts=facts, folded=[self.certificate])
 
     SCHEMA: ClassVar[str] = "plumdp/improvement/1"
     TOLD: ClassVar[str] = "is_better gain sentence baseline compared=n_compared assumptions certificate difference"

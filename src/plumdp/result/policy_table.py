@@ -29,6 +29,8 @@ from plumdp.result.policy_rules import DecisionTree, memory_after, memory_tree, 
 
 _HALF = 0.5  # probability above which an action is the usual one
 
+_FEW_STATES, _FEW_RULES = 10_000, 5  # of which rules are told in one line
+
 
 @dataclass(frozen=True, eq=False)
 class PolicyTable:
@@ -249,6 +251,14 @@ class PolicyTable:
         if differs:
             raise AssertionError("the code differs from its policy; please report this")
         return code
+
+    @property
+    def short_rules(self) -> str:
+        """The policy as rules in one line, of which the first that fits says the action; empty if they are many."""
+        if len(self) > _FEW_STATES or self.tree.n_comparisons > _FEW_RULES:
+            return ""
+        rules = self.to_rules().splitlines()[1:]
+        return "" if any(rule.endswith(":") for rule in rules) else "; ".join(rules)
 
     def to_rules(self) -> str:
         """Return the policy as rules in plain text; the first rule that fits says the action.
