@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -194,3 +195,11 @@ def test_a_planted_circle_of_relative_imports_is_found(back):
     files = {"p": "", "p.room": "from .a import x", "p.room.a": "from .b import x", "p.room.b": ""}
     assert circle(files) == []
     assert {"p.room.a", "p.room.b"} <= set(circle(files | {"p.room.b": back}))
+
+
+def test_no_two_classes_have_one_name():
+    """A word has one meaning in the package, private classes included."""
+    trees = [ast.parse(path.read_text("utf-8")) for path in SOURCE.rglob("*.py")]
+    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert [name for name, n in names.items() if n > 1] == []
+    assert len(names) > 300

@@ -23,14 +23,14 @@ _HALF = 0.5  # of a step
 _UNSEEN = 1e-6  # share of a gradient that rows without a likelihood may have
 
 
-class Approximation(NamedTuple):
-    """What textbooks say of a value, or of one less another."""
+class NormalInterval(NamedTuple):
+    """The estimate of a value, or of a difference, with its usual interval."""
 
     value: float  # at the estimate
     interval: tuple[float, float] | None  # with the confidence of what was learned, or None if there is none
 
 
-def approximate(learned: Learned, question: Question, *policies: npt.NDArray[Any]) -> Approximation | None:
+def approximate(learned: Learned, question: Question, *policies: npt.NDArray[Any]) -> NormalInterval | None:
     """Return the value of a policy, or of one less another, at the estimate with its normal interval, if there is one.
 
     It is that of the delta method, and takes no account of when collecting stopped, of curvature, or of how a policy
@@ -46,7 +46,7 @@ def approximate(learned: Learned, question: Question, *policies: npt.NDArray[Any
     ends = [(value - z * sqrt(max(variance, 0.0)), value + z * sqrt(max(variance, 0.0))) for value, variance in found]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     middle = sum(value for value, _ in found) / len(found)
-    return Approximation(middle, (low, high) if isfinite(low) and isfinite(high) and learned.counts.total else None)
+    return NormalInterval(middle, (low, high) if isfinite(low) and isfinite(high) and learned.counts.total else None)
 
 
 def _by_rows(learned: Learned, question: Question, *policies: npt.NDArray[Any]) -> list[tuple[float, float]]:

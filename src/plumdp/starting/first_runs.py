@@ -10,7 +10,7 @@ from plumdp.base.errors import DataError, Option
 from plumdp.data.columns import quoted
 from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.mappings import StateMaps
-from plumdp.starting.looks import Look, in_runs, pairs_of
+from plumdp.starting.looks import LoadedRows, in_runs, pairs_of
 from plumdp.starting.proposal import as_value, is_whole
 from plumdp.starting.roles import ColumnProfile, action_of, is_persistent, reward_of
 from plumdp.starting.texts import column_term, variable_of
@@ -29,7 +29,7 @@ class FirstRunsLook:
 
     def __init__(
         self,
-        look: Look,
+        look: LoadedRows,
         run: str,
         step: str,
         after: Mapping[str, str],

@@ -20,7 +20,7 @@ _END = "the end of the run"
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class LoadedRows:
     """Rows of a log in a table of DuckDB, and its columns."""
 
     connection: Any
@@ -70,7 +70,7 @@ def _aggregates(name: str) -> Iterator[str]:
 
 
 @contextmanager
-def look_at(raw: RawLog, *, keep: bool = False) -> Iterator[Look]:
+def look_at(raw: RawLog, *, keep: bool = False) -> Iterator[LoadedRows]:
     """Give the rows of a log; ``keep``: after they are read once."""
     with open_log(*files_of(raw)) as log:
         log = log.keep(log.columns, is_read_again=False)
@@ -78,7 +78,7 @@ def look_at(raw: RawLog, *, keep: bool = False) -> Iterator[Look]:
         if keep:
             log.run(_TABLE, f"SELECT * FROM {table}")
             table = _TABLE
-        yield Look(log.connection, table, log.types)
+        yield LoadedRows(log.connection, table, log.types)
 
 
 def sample(raw: RawLog) -> dict[str, list[str]]:
@@ -91,7 +91,7 @@ def sample(raw: RawLog) -> dict[str, list[str]]:
     return dict(zip(look.types, kept, strict=True))
 
 
-def pairs_of(look: Look, term: str, order: str) -> dict[tuple[str, str], int]:
+def pairs_of(look: LoadedRows, term: str, order: str) -> dict[tuple[str, str], int]:
     """Return how often a value of a term was followed by another in the next row of the run, or by its end."""
     value = f"trim(CAST({term} AS VARCHAR))"
     after = f"CASE WHEN lead(1) OVER ({order}) IS NULL THEN '{_END}' ELSE lead({value}) OVER ({order}) END"

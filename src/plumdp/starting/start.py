@@ -17,7 +17,7 @@ from plumdp.data.mappings import StateMaps
 from plumdp.data.raw_logs import RawLog, TextFormat, as_raw, raw_log
 from plumdp.model.text import listing, number_of
 from plumdp.starting.first_runs import EXAMPLE, FirstRunsLook
-from plumdp.starting.looks import Look, look_at, sample
+from plumdp.starting.looks import LoadedRows, look_at, sample
 from plumdp.starting.proposal import Start
 from plumdp.starting.roles import (
     ColumnProfile,
@@ -124,7 +124,7 @@ def _readable(source: Any, encoding: str, decimal: Decimal | None, date_format: 
 
 
 def _run_and_step(
-    look: Look, profiles: Sequence[ColumnProfile], run: str, step: str, *, is_needed: bool
+    look: LoadedRows, profiles: Sequence[ColumnProfile], run: str, step: str, *, is_needed: bool
 ) -> tuple[str, str]:
     """Return the columns that name runs and put their rows in order, those whose pairs are nearly all different."""
     best, tried = (0.0, "", ""), []
