@@ -146,7 +146,7 @@ def improve(
     'bet5'
     """
     check_margin(margin)
-    question = ask(objective, learned.model, memory=False)
+    question = ask(objective, learned.model, memory=learned.model.counted.is_table)
     name = name or (PRACTICE if is_practice(over) else "the baseline")
     other = conclude(learned, question, policy=over, precision=precision)
     differences = [
@@ -161,7 +161,7 @@ def with_baseline(
     objectives: Sequence[Asked], model: ParametricMDP, over: Policy, *, announced: bool = False
 ) -> list[Question]:
     """Return what to announce to ``learn``: the objectives, and a baseline that the data did not choose."""
-    questions = [ask(each, model, memory=False) for each in objectives]
+    questions = [ask(each, model, memory=model.counted.is_table) for each in objectives]
     return [one for each in questions for one in comparing(each, None, over, announced=announced)]
 
 

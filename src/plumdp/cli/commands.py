@@ -29,8 +29,8 @@ _COUNTED = "A Parquet file for the counts. Without it, they are shown with all d
 COMMANDS = {
     "start": Command(
         "start", {"model": "FILE"},
-        "run step state action reward cost goal end first against encoding decimal date_format order confidence "
-        "output force",
+        "run step state action reward cost goal end first against unit margin encoding decimal date_format order "
+        "confidence output force",
         "Look at the rows of a log, say what its columns seem to be, and make a table of its first runs.",
         "plumdp start log.csv\nplumdp start log.csv --goal 'status=\"closed\"' --against practice -o result",
         "Writes plumdp.toml, after which the log is a model: plumdp certify log.csv -p … . With --goal, --cost or "

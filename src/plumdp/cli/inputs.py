@@ -204,7 +204,7 @@ def table_of(given: Options) -> ParametricMDP:
     reward = ("cost", given.cost) if given.cost else ("reward", given.reward)
     raw = raw_of(given, [given.model])
     table = Start(raw, given.column, given.state, given.action, given.first, values, given.end, given.goal, reward)
-    return table.model
+    return replace(table, closed=given.closed).model
 
 
 def _data_of(given: Options) -> Sequence[str]:
@@ -224,7 +224,8 @@ def _others(given: Options, files: Sequence[str]) -> RawLog:
         raise DataError(
             f"{given.model} made the table: count it alone, count the other files alone, and add the counts"
         )
-    return raw.others(given.first or 0, run=given.column.get("episode", ""), step=given.column.get("step", ""))
+    run, step = (given.column.get(name, "") for name in ("episode", "step"))
+    return raw.others(given.first or 0, run=run, step=step, means=given.cost or given.reward)
 
 
 def raw_of(given: Options, files: Sequence[str]) -> RawLog:

@@ -191,6 +191,8 @@ class Options:
     end: str = option(
         "model", "--end FORMULA", "Of a log as the model: where nothing happens any more, such as "
         "'status=\"closed\"'.", "")
+    closed: bool = option(
+        "model", "--closed", "Of a log as the model: there are no other states than those of its first runs.", False)
     goal: str = option(
         "model", "--goal FORMULA", "Of a log as the model: the states with the label goal, as in "
         'Pmax=? [ F "goal" ].', "")

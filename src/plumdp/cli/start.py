@@ -37,19 +37,9 @@ def start(given: Options) -> int:
         decimal=given.decimal,
         date_format=given.date_format,
     )
-    table = found.model
-    console = standard_output()
-    console.print(
-        grid(
-            [
-                *found.facts,
-                (
-                    "table",
-                    f"{table.graph.n_states - 3:,} states, {table.graph.n_choices - 3:,} rows of state and action",
-                ),
-            ]
-        )
-    )
+    graph, n_more = found.model.graph, 0 if found.closed else 3  # states that stand for all others
+    size = f"{graph.n_states - n_more:,} states, {graph.n_choices - n_more:,} rows of state and action"
+    standard_output().print(grid([*found.facts, ("table", size)]))
     target.write_text(found.to_toml(command_line()), encoding="utf-8")
     print(f"wrote {target}; correct there what is wrong")
     if not found.objective:
@@ -66,6 +56,7 @@ def start(given: Options) -> int:
             first=found.first,
             initial={name: str(value) for name, value in found.initial.items()},
             end=found.end,
+            closed=found.closed,
             steps=found.steps,
             cut_off=found.cut_off,
             keep_going=True,

@@ -65,6 +65,7 @@ class FirstRuns:
     run: str  # the column that names the run of a row; without one, rows are meant
     step: str = ""  # the column whose least value in a run says when it began, if it has dates
     others: bool = False  # whether the other runs are meant
+    means: str = ""  # the column whose means in the first runs are taken for known
 
 
 def first_runs_sql(part: FirstRuns, table: str) -> str:
@@ -107,9 +108,12 @@ class RawLog:
             raise DataError(f"first={n!r}: give a number of runs, at least 1")
         return replace(self, part=FirstRuns(n, run, step))
 
-    def others(self, n: int, *, run: str, step: str = "") -> RawLog:
-        """Return the runs that ``first`` leaves out, and rows without a run."""
-        return replace(self.first(n, run=run, step=step), part=FirstRuns(n, run, step, others=True))
+    def others(self, n: int, *, run: str, step: str = "", means: str = "") -> RawLog:
+        """Return the runs that ``first`` leaves out, and rows without a run.
+
+        ``means`` is a column whose means in the first runs the table has as costs or rewards, which results repeat.
+        """
+        return replace(self.first(n, run=run, step=step), part=FirstRuns(n, run, step, others=True, means=means))
 
 
 def raw_log(source: Any, *, encoding: str = PLAIN, decimal: Decimal = ".", date_format: str = "") -> RawLog:

@@ -257,7 +257,7 @@ class PolicyTable:
         """The policy as rules in one line, of which the first that fits says the action; empty if they are many."""
         if len(self) > _FEW_STATES or self.tree.n_comparisons > _FEW_RULES:
             return ""
-        rules = self.to_rules().splitlines()[1:]
+        rules = [rule for rule in self.to_rules().splitlines()[1:] if not rule.endswith(f": {ELSEWHERE}")]
         return "" if any(rule.endswith(":") for rule in rules) else "; ".join(rules)
 
     def to_rules(self) -> str:

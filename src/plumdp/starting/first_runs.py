@@ -18,6 +18,7 @@ from plumdp.starting.texts import column_term, variable_of
 _MOST_VALUES, _MOST_NUMBERS, _BINS = 30, 12, 5  # of a column as it is; numbers that are not put into bins; bins
 _ROWS_PER_STATE = 40
 _PERIODS = {"daily": ("day", 0.9, 1.1), "weekly": ("week", 6.5, 7.5), "monthly": ("month", 27, 32)}
+_FEW_STATES, _SEVERAL_RUNS = 20, 5  # of a table without other states, each in so many of the first runs
 EXAMPLE = (
     "A log has a row for each step of each run, in four columns or more:\n  case,day,state,action\n"
     "  7,2024-01-31,new,wait\n  7,2024-02-01,open,repair\n  7,2024-02-03,closed,"
@@ -63,6 +64,7 @@ class FirstRunsLook:
             if valued and not reward[0]
             else []
         )
+        closed = self._closed(chosen)
         cut = self._cut_off(acting, in_log)
         initial = self._initial(chosen)
         rows, length = int(self._look.number("count(*)")), 1
@@ -72,8 +74,17 @@ class FirstRunsLook:
             "states": chosen, "actions": actions, "initial": initial, "end": found_end,
             "within": length if found_end else min(length, 12),
             "reward": (reward[1], reward[0]) if reward[0] else ("", ""), "maybe_cost": valued, "steps": steps,
-            "last": last or self._last(chosen, initial), "cut_off": cut, "facts": tuple(self._facts),
+            "last": last or self._last(chosen, initial), "cut_off": cut, "closed": closed, "facts": tuple(self._facts),
         }  # fmt: skip
+
+    def _closed(self, chosen: Mapping[str, Any]) -> bool:
+        """Return whether the states seem to be all there are: few, and each of them in several of the first runs."""
+        if not self._run or not all(isinstance(term, str) for term in chosen.values()):
+            return False
+        terms = ", ".join(f"({self._look.sql(term)})::VARCHAR AS v{i}" for i, term in enumerate(chosen.values()))
+        states = f"SELECT {terms}, count(DISTINCT {quoted(self._run)}) AS n FROM {{rows}} GROUP BY ALL"
+        ((n_states, least),) = self._look.rows(f"SELECT count(*), min(n) FROM ({states})")
+        return bool(1 < n_states <= _FEW_STATES and least >= _SEVERAL_RUNS)
 
     def _steps(self) -> str | None:
         """Return the pace of dates, if it is regular, after a look at what is missing or there several times."""

@@ -43,6 +43,7 @@ class Start:
     cut_off: CutOff | None = None
     within: int = 1  # steps of a run, about
     last: str = ""  # a formula of where most runs end that do not end where they begin
+    closed: bool = False  # whether there are no other states than those of the first runs
     facts: Sequence[tuple[str, str]] = ()  # what was seen, in words
 
     def __repr__(self) -> str:
@@ -73,7 +74,8 @@ class Start:
             ends=_formula(self.end) if self.end else None,
             labels={"goal": _formula(self.goal)} if self.goal else None,
             choice_rewards=rewards,
-            elsewhere=elsewhere,
+            elsewhere={} if self.closed else elsewhere,
+            closed=self.closed,
         )
 
     @cached_property
@@ -81,7 +83,7 @@ class Start:
         """What the other runs show of the table; rows that cannot be read are left out, and the report says so."""
         return read_log(
             self.model,
-            self.raw.others(self.first, **self._part),
+            self.raw.others(self.first, **self._part, means=self.reward[1]),
             columns=self.columns,
             states=self.states,
             actions=self.actions,
@@ -139,6 +141,7 @@ class Start:
             "first": self.first,
             "initial": [f"{name}={value}" for name, value in self.initial.items()],
             "end": self.end,
+            "closed": self.closed,
             "goal": self.goal,
             self.reward[0] or "cost": self.reward[1],
         }

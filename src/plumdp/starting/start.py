@@ -103,7 +103,19 @@ def start(
     how = "rows" if not run else "runs by date" if has_dates else "runs"
     split = f"the first {first:,} of {n_runs:,} {how} make the table; the others are evidence"
     facts = [*text_facts, *_roles_facts(run, step, n_runs, n_rows, after), *found.facts, ("split", split)]
-    return replace(found, facts=tuple(facts))
+    return _with_states(replace(found, facts=tuple(facts)))
+
+
+def _with_states(found: Start) -> Start:
+    """Return the proposal with what is assumed of states: that there are no others, if these are known well."""
+    if not found.closed:
+        return found
+    try:
+        n = found.model.graph.n_states
+    except DataError:  # a state without an action is the last of some runs
+        return replace(found, closed=False)
+    words = f"there are no other states than these {n}; data that show one contradict the table (or: closed = false)"
+    return replace(found, facts=(*found.facts, ("assumed", words)))
 
 
 def _readable(source: Any, encoding: str, decimal: Decimal | None, date_format: str) -> tuple[list[Any], RawLog]:
