@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import linprog
 
 from plumdp.base.errors import EmptySpace
 from plumdp.model.expressions.table import ExpressionTable
@@ -139,6 +138,8 @@ def estimate_multipliers(
     The minimum is over ``rows @ x <= offsets``. The solver gets the first rows, which must bound the objective, and
     then those that its point misses most until none is missed. It is None if HiGHS fails.
     """
+    from scipy.optimize import linprog  # takes a fifth of the time of a small certificate to import
+
     given = first
     for _ in range(_MAX_ROUNDS):
         solution = linprog(
