@@ -43,7 +43,7 @@ from studies.widths import agent, maintenance, walk
 Rng = np.random.Generator
 _LOOKS = 8  # of a difference
 _CHUNKS = 6  # between looks, in which rows are chosen
-_TRIED = 3  # ends of a game that are looked at, those that are furthest off
+_TRIED = 1  # ends of a game that are looked at, those that are furthest off
 
 
 def loses_difference(rng: Rng, error: float) -> bool:
