@@ -101,7 +101,8 @@ def reward_of(columns: Sequence[ColumnProfile]) -> str:
 def is_persistent(pairs: Mapping[tuple[str, str], int]) -> bool:
     """Return whether values before and after a step depend on each other, by how often each pair was seen.
 
-    The statistic of the likelihood ratio is compared with its mean plus four standard deviations.
+    The statistic of the likelihood ratio is compared with its mean plus four standard deviations; if there are too few
+    pairs for that, they may.
 
     >>> is_persistent({("a", "a"): 90, ("a", "b"): 10, ("b", "a"): 10, ("b", "b"): 90})
     True
@@ -113,4 +114,4 @@ def is_persistent(pairs: Mapping[tuple[str, str], int]) -> bool:
         before[one], after[other] = before.get(one, 0) + n, after.get(other, 0) + n
     freedom = (len(before) - 1) * (len(after) - 1)
     ratio = 2 * sum(n * log(n * total / (before[one] * after[other])) for (one, other), n in pairs.items())
-    return freedom > 0 and ratio > freedom + 4 * sqrt(2 * freedom)
+    return freedom > 0 and (total < 5 * freedom or ratio > freedom + 4 * sqrt(2 * freedom))
