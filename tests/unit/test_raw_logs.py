@@ -1,14 +1,12 @@
 """Files as they are: encodings, decimal commas, dates, broken lines, XES, and runs that come first."""
 
 import gzip
-import json
 
 import pandas as pd
 import pytest
 
 import plumdp as pl
 from plumdp.data import model_from_log, raw_log
-from plumdp.model.readers.jani_properties import jani_properties
 
 GERMAN = """Gerät;Datum;Zustand;Maßnahme;Kosten
 P1;30.09.2024;gut;keine;35,00
@@ -169,25 +167,3 @@ def test_states_that_no_run_reaches_are_given_in_also():
     assert model.graph.states["age"][model.graph.initial_state] == 5
     with pytest.raises(pl.ModelError, match=r"^also: \{'years': 2\} has not the variables age, in this order$"):
         pl.explore(step, {"age": 5}, also=[{"years": 2}])
-
-
-def test_jani_properties_are_read_as_those_of_prism(tmp_path):
-    reach = {"op": "F", "exp": {"op": "=", "left": "x", "right": 3}, "step-bounds": {"upper": 5}}
-    until = {"op": "U", "left": {"op": "¬", "exp": "bad"}, "right": {"op": "∧", "left": "a", "right": "b"}}
-    in_first = {"op": "filter", "fun": "max", "states": {"op": "initial"}}
-    asked = {
-        "top": {**in_first, "values": {"op": "Pmax", "exp": reach}},
-        "safe": {"op": "≥", "left": {"op": "Pmin", "exp": until}, "right": 0.9},
-        "cost": {**in_first, "values": {"op": "Emin", "exp": "cost", "accumulate": ["steps"], "reach": "b"}},
-        "steady": {**in_first, "values": {"op": "Smax", "exp": "b"}},
-    }
-    content = {"properties": [{"name": name, "expression": each} for name, each in asked.items()]}
-    (tmp_path / "m.jani").write_text(json.dumps(content))
-    assert jani_properties(tmp_path / "m.jani") == (
-        [
-            '"top": Pmax=? [ F<=5 (x = 3) ]',
-            '"safe": Pmin>=0.9 [ !bad U (a & b) ]',
-            '"cost": R{"cost"}min=? [ F b ]',
-        ],
-        ["steady"],
-    )

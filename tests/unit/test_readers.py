@@ -1,5 +1,6 @@
 """Model files are read by what their names end in, a new kind costs one line, and zero branches are left out."""
 
+import json
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -16,10 +17,11 @@ from plumdp.base.errors import MissingExtra
 from plumdp.case_studies import prism_file
 from plumdp.cli.inputs import load_model
 from plumdp.cli.options import Options
+from plumdp.cli.sources import load_source
 from plumdp.model.language.property import parse_predicate
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.readers import commands, read
-from plumdp.model.readers.storm import read_prism
+from plumdp.model.readers.storm import jani_properties, read_prism
 
 
 def read_coin(path, *, constants=None, space=None):
@@ -413,3 +415,22 @@ def test_estimated_sizes_are_about_right(name):
     states = _FAMILIES[family].n_states(*arguments)
     assert graph.n_states <= states < 1.5 * graph.n_states
     assert graph.n_transitions <= _FAMILIES[family].row * states < 3 * graph.n_transitions
+
+
+def test_properties_in_a_jani_file_are_asked_by_name(tmp_path):
+    stormpy = pytest.importorskip("stormpy")
+    (tmp_path / "m.prism").write_text(
+        "dtmc\nmodule m\n x : [0..2] init 0;\n [] x=0 -> 0.5:(x'=1) + 0.5:(x'=2);\n [] x>0 -> true;\nendmodule\n"
+        'rewards "cost"\n true : 1;\nendrewards\n'
+    )
+    program = stormpy.parse_prism_program(str(tmp_path / "m.prism"))
+    jani, _ = program.to_jani([])
+    content = json.loads(str(jani))
+    reach = {"op": "F", "exp": {"op": "=", "left": "x", "right": 1}, "step-bounds": {"upper": 3}}
+    values = {"op": "Pmax", "exp": reach}
+    query = {"op": "filter", "fun": "max", "states": {"op": "initial"}, "values": values}
+    content["properties"] = [{"name": "top", "expression": query}]
+    (tmp_path / "m.jani").write_text(json.dumps(content))
+    assert jani_properties(tmp_path / "m.jani") == ['"top": Pmax=? [true U<=3 (x = 1)]']
+    _, texts = load_source(str(tmp_path / "m.jani"), {})
+    assert pl.parse_property(texts[0], pl.read_model(tmp_path / "m.jani")).steps == (0, 3)

@@ -113,18 +113,11 @@ def read_properties(path: Path) -> list[str]:
             except UnicodeDecodeError:
                 raise ModelError(f"{file}: this is not a text in UTF-8; save it as UTF-8") from None
             return list(_split(line.partition("//")[0].strip() for line in text.splitlines()))
-    return _jani_properties(path) if path.suffix.lower() == ".jani" else []
+    if path.suffix.lower() == ".jani":
+        from plumdp.model.readers.storm import jani_properties
 
-
-def _jani_properties(path: Path) -> list[str]:
-    """Return the properties in a JANI file; a warning on standard error names those that are not read."""
-    from plumdp.model.readers.jani_properties import jani_properties
-
-    texts, others = jani_properties(path)
-    if others:
-        names = ", ".join(others)
-        print(f"warning: {path}: these properties are not read: {names}; ask them with --property", file=sys.stderr)
-    return texts
+        return jani_properties(path)
+    return []
 
 
 def _split(lines: Iterator[str]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -59,11 +60,8 @@ class FirstRunsLook:
             actions = f"if {in_log} then '' else {actions}"
         if not acting:
             self._facts.append(("action", "no column looks like a decision, so this is a chain with one action, go"))
-        self._facts += (
-            [("reward", f"{valued} may be a cost or a reward: say --cost or --reward")]
-            if valued and not reward[0]
-            else []
-        )
+        if valued and not reward[0]:
+            self._facts.append(("reward", f"{valued} may be a cost or a reward: say --cost or --reward"))
         closed = self._closed(chosen)
         cut = self._cut_off(acting, in_log)
         initial = self._initial(chosen)
@@ -79,9 +77,9 @@ class FirstRunsLook:
 
     def _closed(self, chosen: Mapping[str, Any]) -> bool:
         """Return whether the states seem to be all there are: few, and each of them in several of the first runs."""
-        if not self._run or not all(isinstance(term, str) for term in chosen.values()):
+        if not self._run:
             return False
-        terms = ", ".join(f"({self._look.sql(term)})::VARCHAR AS v{i}" for i, term in enumerate(chosen.values()))
+        terms = ", ".join(f"{self._look.sql(*each)}::VARCHAR AS v{i}" for i, each in enumerate(chosen.items()))
         states = f"SELECT {terms}, count(DISTINCT {quoted(self._run)}) AS n FROM {{rows}} GROUP BY ALL"
         ((n_states, least),) = self._look.rows(f"SELECT count(*), min(n) FROM ({states})")
         return bool(1 < n_states <= _FEW_STATES and least >= _SEVERAL_RUNS)
@@ -103,9 +101,8 @@ class FirstRunsLook:
             odd += [f"{100 * missing:.2g} % of the periods between first and last have no row"] if missing else []
         elif not self._has_dates:
             missing = self._missing(f"TRY_CAST({step} AS DOUBLE)")
-            odd += (
-                [f"{100 * missing:.2g} % of the steps between first and last have no row"] if 0 < missing < 0.5 else []
-            )
+            few = 0 < missing < 0.5
+            odd += [f"{100 * missing:.2g} % of the steps between first and last have no row"] if few else []
         self._facts += [("odd", each) for each in odd]
         return pace
 
@@ -137,8 +134,7 @@ class FirstRunsLook:
         if not name:
             return ""
         term = self._folded(name)
-        values = self._look.values(self._look.sql(term))
-        self._facts.append(("action", f"{name}: {_shown(values)}"))
+        self._facts.append(("action", f"{name}: {_shown(self._look.values(self._look.sql(name, term)))}"))
         return term
 
     def _last_only(self) -> list[str]:
@@ -162,9 +158,8 @@ class FirstRunsLook:
         """Return what makes up a state: what is given, or columns that change in a run, few enough for the rows."""
         if given:
             names = [given] if isinstance(given, str) else given
-            return (
-                dict(names) if isinstance(names, Mapping) else {variable_of(name): self._term(name) for name in names}
-            )
+            named = names if isinstance(names, Mapping) else {variable_of(name): self._term(name) for name in names}
+            return dict(named)
         able: dict[str, str] = {}
         for each in rest:
             reason = self._unfit(each)
@@ -172,20 +167,17 @@ class FirstRunsLook:
                 self._facts.append(("not used", f"{each.name}: {reason}"))
             else:
                 able[each.name] = self._term(each.name)
-        sizes = {name: len(self._look.values(self._look.sql(term))) for name, term in able.items()}
+        values = {name: self._look.values(self._look.sql(name, term)) for name, term in able.items()}
         limit, chosen = self._look.number("count(*)") / _ROWS_PER_STATE, dict[str, str]()
-        for name in sorted(able, key=sizes.__getitem__):
-            terms = [self._look.sql(term) for term in (*chosen.values(), able[name])]
-            joint = self._look.number(
-                f"count(DISTINCT ({', '.join(terms)},))" if len(terms) == 1 else f"count(DISTINCT ({', '.join(terms)}))"
-            )
+        for name in sorted(able, key=lambda name: len(values[name])):
+            terms = ", ".join(self._look.sql(name, term) for term in (*chosen.values(), able[name]))
+            joint = self._look.number(f"count(DISTINCT row({terms}))")
             if chosen and joint > limit:
-                self._facts.append(
-                    ("not used", f"{name}: with it there are {joint:,.0f} states, too many for the first runs")
-                )
+                reason = f"with it there are {joint:,.0f} states, too many for the first runs"
+                self._facts.append(("not used", f"{name}: {reason}"))
             else:
                 chosen[variable_of(name)] = able[name]
-                self._facts.append(("state", f"{name}: {_shown(self._look.values(self._look.sql(able[name])))}"))
+                self._facts.append(("state", f"{name}: {_shown(values[name])}"))
         if not chosen:
             names = ", ".join(self._look.types)
             raise DataError(
@@ -215,7 +207,7 @@ class FirstRunsLook:
         ((share,),) = self._look.rows(f"SELECT avg((n > 1)::INTEGER) FROM ({changing})")
         if share < 0.01:
             return "the same in all rows of a run; add it with --state if what happens depends on it"
-        pairs = pairs_of(self._look, self._look.sql(self._term(each.name)), self._order)
+        pairs = pairs_of(self._look, self._look.sql(each.name, self._term(each.name)), self._order)
         return "" if is_persistent(pairs) else "what it is now says nothing about what it is next"
 
     def _term(self, name: str) -> str:
@@ -238,20 +230,20 @@ class FirstRunsLook:
     def _end(self, states: Mapping[str, Any]) -> tuple[str, str, str]:
         """Return a formula of states that hardly a run leaves, the same over columns, and that of the most frequent."""
         for variable, term in states.items():
-            rows = self._ends_of(variable, term) if isinstance(term, str) else []
+            rows = self._ends_of(variable, term)
             enough = max(2.0, 0.05 * sum(last for _, _, last in rows))
             ends = [value for value, n, last in rows if last >= 0.95 * n and last >= enough]
-            if ends and len(ends) < len(rows):
+            if ends and len(ends) < len(rows) and isinstance(term, str) and not re.search(r"['\"\\]", "".join(ends)):
                 self._facts.append(("end", f"{variable} = {', '.join(ends)}: no run goes on from there"))
                 in_log = " or ".join(f"{term} = {each}" if is_whole(each) else f"{term} = '{each}'" for each in ends)
                 formulas = [_equation(variable, each) for each in ends]
                 return " | ".join(formulas), in_log, formulas[0]
         return "", "", ""
 
-    def _ends_of(self, variable: str, term: str) -> list[tuple[str, int, int]]:
+    def _ends_of(self, variable: str, term: Any) -> list[tuple[str, int, int]]:
         """Return values, how often each occurs, and how often it is the last of its run."""
         if self._order:
-            value, last = f"trim(({self._look.sql(term)})::VARCHAR)", f"lead(1) OVER ({self._order}) IS NULL"
+            value, last = f"trim({self._look.sql(variable, term)}::VARCHAR)", f"lead(1) OVER ({self._order}) IS NULL"
             rows = f"SELECT {value} AS value, ({last})::INTEGER AS last FROM {{rows}}"
         elif variable in self._after:
             one, other = (f"trim({quoted(name)}::VARCHAR)" for name in (variable, self._after[variable]))
@@ -260,17 +252,15 @@ class FirstRunsLook:
             rows = f"{left} UNION ALL SELECT {other}, 1 FROM {{rows}} WHERE {never}"
         else:
             return []
-        query = (
-            f"SELECT value, count(*), sum(last) FROM ({rows}) WHERE value <> '' GROUP BY value ORDER BY 3 DESC, value"
-        )
-        return [(value, int(n), int(last)) for value, n, last in self._look.rows(query)]
+        query = f"SELECT value, count(*), sum(last) AS n FROM ({rows}) WHERE value <> '' GROUP BY value"
+        found = self._look.rows(f"{query} ORDER BY n DESC, value")
+        return [(value, int(n), int(last)) for value, n, last in found]
 
     def _last(self, states: Mapping[str, Any], initial: Mapping[str, Any]) -> str:
         """Return a formula of the value that most runs end with, and do not begin with."""
         found = [
             (last, _equation(variable, value))
             for variable, term in states.items()
-            if isinstance(term, str)
             for value, _, last in self._ends_of(variable, term)
             if as_value(value) != initial[variable]
         ]
@@ -280,21 +270,21 @@ class FirstRunsLook:
         """Return that ends of runs have nothing to do with their last outcomes, if most have an action at their end."""
         if not self._order:
             return None
-        acts = f"coalesce({self._look.sql(acting)}::VARCHAR, '') <> ''" if acting else "TRUE"
-        ended = f"coalesce({self._look.sql(in_log)}, FALSE)" if in_log else "FALSE"
+        acts = f"coalesce({self._look.sql('', acting)}::VARCHAR, '') <> ''" if acting else "TRUE"
+        ended = f"coalesce({self._look.sql('', in_log)}, FALSE)" if in_log else "FALSE"
         last = f"SELECT {acts} AND NOT {ended} AS is_cut, lead(1) OVER ({self._order}) IS NULL AS is_last FROM {{rows}}"
         ((share,),) = self._look.rows(f"SELECT avg(is_cut::INTEGER) FROM ({last}) WHERE is_last")
         if not share or share <= 0.45:
             return None
-        why = "for reasons that have nothing to do with it; if that is wrong, so is every result"
-        self._facts.append(
-            ("assumed", f"{100 * share:.3g} % of runs end before the outcome of their last action, {why}")
+        ends = (
+            f"{100 * share:.3g} % of runs end before the outcome of their last action, for reasons that have nothing to"
         )
+        self._facts.append(("assumed", f"{ends} do with it; if that is wrong, so is every result"))
         return "unrelated"
 
     def _initial(self, states: Mapping[str, Any]) -> dict[str, Any]:
         """Return the state in which most of the first runs begin."""
-        terms = [self._look.sql(term) if isinstance(term, str) else "NULL" for term in states.values()]
+        terms = [self._look.sql(name, term) for name, term in states.items()]
         names = ", ".join(f"trim({term}::VARCHAR) AS v{i}" for i, term in enumerate(terms))
         keys = ", ".join(f"v{i}" for i in range(len(terms)))
         is_first = f"lag(1) OVER ({self._order}) IS NULL" if self._order else "TRUE"

@@ -9,7 +9,7 @@ from typing import Any
 
 from plumdp.data.columns import quoted
 from plumdp.data.logs import files_of, open_log
-from plumdp.data.mapping_language import parse_mapping
+from plumdp.data.mapping_language import MappingNode, parse_mapping
 from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.raw_logs import RawLog
 from plumdp.starting.roles import ColumnProfile
@@ -48,9 +48,11 @@ class LoadedRows:
         query = f"SELECT {value} AS value, count(*) AS n FROM {{rows}} WHERE {value} <> '' GROUP BY value"
         return {value: int(n) for value, n in self.rows(f"{query} ORDER BY n DESC, value LIMIT {most}")}
 
-    def sql(self, expression: str) -> str:
-        """Return an expression of the language of mappings as SQL."""
-        return mapped_sql(parse_mapping(expression), self.types)
+    def sql(self, variable: str, term: str | Sequence[float]) -> str:
+        """Return what makes a variable as SQL: an expression of the language of mappings, or edges of bins."""
+        column = MappingNode("column", value=variable, kind="number")
+        bins = MappingNode("bins", (column,), tuple(term), "number") if not isinstance(term, str) else None
+        return f"({mapped_sql(bins or parse_mapping(str(term)), self.types)})"
 
     def number(self, what: str) -> float:
         """Return a number that is selected from all rows."""

@@ -103,9 +103,9 @@ class Start:
         """Return the mean of each state and action in the first runs, and the least and the most of a step."""
         kind, column = self.reward
         with look_at(first) as look:
-            terms = [look.sql(term) if isinstance(term, str) else quoted(name) for name, term in self.states.items()]
-            action = look.sql(self.actions) if isinstance(self.actions, str) else quoted("action")
-            keys = ", ".join(f"trim(({term})::VARCHAR) AS v{i}" for i, term in enumerate([*terms, action]))
+            terms = [look.sql(name, term) for name, term in self.states.items()]
+            action = look.sql("", self.actions) if isinstance(self.actions, str) else quoted("action")
+            keys = ", ".join(f"trim({term}::VARCHAR) AS v{i}" for i, term in enumerate([*terms, action]))
             value = f"TRY_CAST({quoted(column)} AS DOUBLE)"
             numbers = f"avg({value}), min({value}), max({value})"
             rows = look.rows(f"SELECT {keys}, {numbers} FROM {{rows}} WHERE isfinite({value}) GROUP BY ALL")

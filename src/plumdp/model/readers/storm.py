@@ -69,6 +69,13 @@ def read_prism(
         raise ModelError(f"{file}: ", storm_message(str(error), code)) from None
 
 
+def jani_properties(path: str | Path) -> list[str]:
+    """Return the properties in a JANI file, in the words of PRISM."""
+    _, properties = _stormpy().parse_jani_model(str(path))
+    texts = (f'"{each.get_name()}": {each.get_raw_formula()}' for each in properties)
+    return [text.replace("R[exp]", "R").replace("Usteps", "U") for text in texts]
+
+
 def read_prism_intervals(
     file: Path, constants: Mapping[str, Number]
 ) -> tuple[UmbModel, Mapping[str, bool | int | Fraction]]:

@@ -100,8 +100,7 @@ def text_of(path: Path) -> str:
         raise ModelError(f"this is not a text in UTF-8 (byte {error.start:,}); save it as UTF-8") from None
 
 
-def json_of(path: Path) -> dict[str, Any]:
-    """Return the content of a JANI file."""
+def _json_of(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(text_of(path))
     except json.JSONDecodeError as error:
@@ -182,7 +181,7 @@ def _typed(value: bool | int | Fraction, kind: str) -> bool | int | Fraction:
 
 def open_jani(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Source:
     """Return the contents of a JANI file."""
-    content = json_of(path)
+    content = _json_of(path)
     model, _ = stormpy.parse_jani_model(str(path))
     _refuse_model_type(str(content.get("type", "mdp")))
     undefined = {c.name: str(c.type) for c in model.constants if not c.defined}
