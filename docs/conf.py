@@ -17,6 +17,7 @@ extensions += ["mathml", "number_columns", "commands", "gallery"]  # in the fold
 exclude_patterns = ["_build", "**/cells"]
 html_theme = "furo"
 html_title = "plumdp"
+html_show_copyright = False
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
 html_math_renderer = "mathml"
