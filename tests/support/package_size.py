@@ -19,13 +19,13 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 66_450,
+    "lines of src/plumdp": 68_450,
     "files of src/plumdp": 390,
-    "lines of src/plumdp_verify": 4_870,
+    "lines of src/plumdp_verify": 4_900,
     "files of src/plumdp_verify": 33,
     "public names": 70,
-    "functions that certify enters": 725,
-    "files that certify enters": 120,
+    "functions that certify enters": 735,
+    "files that certify enters": 115,
 }
 
 
