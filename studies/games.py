@@ -74,7 +74,8 @@ def loses_difference(rng: Rng, error: float) -> bool:
             for each in rows:
                 visit(each, np.ceil((1 - focus) * n / len(rows)))
         seen.append(counts.copy())
-        shares = np.where(table.place >= 0, (counts / np.maximum(np.bincount(row, counts)[row], 1))[table.place], truth)
+        about = (counts + chance) / (np.bincount(row, counts) + 1)[row]  # above zero, so that all runs end
+        shares = np.where(table.place >= 0, about[table.place], truth)
         wrong.append(abs(table.start @ (values_at(table, shares) - values)) * counts.sum() ** 0.5)
     for end in 1 + np.argsort(wrong[1:])[-_TRIED:]:
         moments = BetMoments(tuple(seen[: end + 1]), tuple(float(each.sum()) for each in seen[:end]), planned)
@@ -215,8 +216,13 @@ KINDS: Mapping[str, Callable[[Rng, float], bool]] = {
 
 def played(kind: str, error: float, games: int) -> Iterator[bool]:
     """Yield whether each of some games was lost."""
+    total = 0
     for game in range(games):
-        yield KINDS[kind](np.random.default_rng([1, game]), error)
+        lost = KINDS[kind](np.random.default_rng([1, game]), error)
+        total += lost
+        if game % 100 == 99:
+            print(f"{kind} at {error:g}: {total} of {game + 1} lost so far", file=sys.stderr, flush=True)
+        yield lost
 
 
 def main(words: list[str]) -> None:
