@@ -270,7 +270,7 @@ VERBS = {  # name → what it returns, and the conditions that the verb adds
 BELOW = {"learn_online", "audit", "write_report", "explain", "explain_result", "read_result", "interval_model"}
 WITHOUT_CLAIM = {  # what reads, makes and writes models, data, policies and numbers, estimates, and checks of results
     "plumdp": "advise case_study draw explore explore_batch parameters parse_property read_counts read_log read_model "
-    "read_policy read_prism sample_env simulate unknown write_counts",
+    "read_policy simulate start unknown write_counts",
     "decisions": "make_witness runs_to_audit runs_to_tell verify",
     "online": "read_record simulator",
     "exchange": "model_at read_interval_model write_interval_model write_policy write_values",
@@ -437,7 +437,7 @@ CLAIMS = {  # command → further arguments, and the conditions that it adds
     "report": [],
     "audit": [],
 }
-NO_CLAIM = "info simulate count advise solve export verify plot warmup"
+NO_CLAIM = "start info simulate count advise solve export verify plot warmup"
 
 
 def test_every_command_is_known_to_make_a_claim_or_none():

@@ -55,7 +55,7 @@ def test_every_function_that_learns_has_the_same_keywords_last_and_explains_all_
     texts = explained(function)
     assert texts.keys() == {each.name for each in parameters} - {"model", "counts"}
     for name, _, _ in KEYWORDS:
-        assert (texts[name] == "As of ``certify``.") == (function is not pl.certify)
+        assert (texts[name] == "As in ``certify``.") == (function is not pl.certify)
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,7 @@ def test_without_minari_the_missing_extra_is_named():
 import sys
 sys.modules["minari"] = None
 import plumdp as pl
+from plumdp.base.errors import MissingExtra
 try:
     pl.data.convert_minari(pl.case_study("betting:5").model, "x-v0", "log.parquet")
 except MissingExtra as error:

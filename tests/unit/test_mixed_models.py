@@ -332,7 +332,10 @@ class TestWhatFollows:
         [
             ({"evidence": {"p": (6, 10)}}, r"evidence=.*: confidence_set='table' sees no parameters in this model"),
             ({"misfit": 0.01}, r"misfit=0.01: confidence_set='table' sees no expressions in this model"),
-            ({"relaxation": "rectangular"}, "seen as unknown; choose 'interval' or 'coupled', or the confidence set"),
+            (
+                {"relaxation": "rectangular"},
+                "treated as unknown; choose 'interval' or 'coupled', or the confidence set",
+            ),
         ],
     )
     def test_what_a_table_cannot_do_is_refused(self, options, match):

@@ -115,7 +115,7 @@ class Options:
         "question", "--margin", "A difference that does not matter to you, such as 0.01: the result then also says "
         "whether both policies are the same within it, or the first is not worse by more than it.", 0.0)
     announced: bool = option(
-        "question", "--announced", "Say that you chose the policy before you looked at these data: then bets are "
+        "question", "--announced", "State that you chose the policy before looking at these data: then bets are "
         "placed on its value, and bounds are narrower, those of a table by much.", False)
     relaxation: Literal[vocabulary.Relaxation, "all"] | None = option(
         "question", "--relaxation -r", "How the adversary may vary the parameters. Default: coupled, one point for the "
