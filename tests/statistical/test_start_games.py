@@ -79,6 +79,6 @@ def test_certificates_of_tables_from_first_runs_hold(play):
 @pytest.mark.slow
 def test_a_planted_split_that_keeps_the_first_runs_as_evidence_is_found(monkeypatch):
     """Each number that the first runs name was seen, so that they seem to be far likelier than they are."""
-    monkeypatch.setattr(RawLog, "others", lambda raw, n, *, run, step="": raw)
+    monkeypatch.setattr(RawLog, "others", lambda raw, n, **options: raw)
     failures = sum(plays_lottery(seed) for seed in range(4))
     assert failures == 4

@@ -178,6 +178,7 @@ def test_without_gymnasium_the_missing_extra_is_named():
 import sys
 sys.modules["gymnasium"] = None
 import plumdp as pl
+from plumdp.base.errors import MissingExtra
 from plumdp.data.simulators import as_env
 study = pl.case_study("betting:25")
 try:

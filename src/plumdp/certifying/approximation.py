@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from plumdp.base.error_budget import equal_parts
 from plumdp.base.linear_algebra import solve_nearly
 from plumdp.confidence.bets import sharpened
 from plumdp.confidence.estimates import law_of_space
@@ -42,7 +43,7 @@ def approximate(learned: Learned, question: Question, *policies: npt.NDArray[Any
     found = _by_rows(learned, question, *policies) if is_table else _by_parameters(learned, question, *policies)
     if not found or not all(isfinite(value) for value, _ in found):
         return None
-    z = NormalDist().inv_cdf(1 - learned.error / 2)
+    z = NormalDist().inv_cdf(1 - equal_parts(learned.error, 2))
     ends = [(value - z * sqrt(max(variance, 0.0)), value + z * sqrt(max(variance, 0.0))) for value, variance in found]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     middle = sum(value for value, _ in found) / len(found)
