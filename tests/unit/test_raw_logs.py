@@ -167,3 +167,12 @@ def test_states_that_no_run_reaches_are_given_in_also():
     assert model.graph.states["age"][model.graph.initial_state] == 5
     with pytest.raises(pl.ModelError, match=r"^also: \{'years': 2\} has not the variables age, in this order$"):
         pl.explore(step, {"age": 5}, also=[{"years": 2}])
+
+
+def test_first_runs_of_a_log_without_their_column_are_refused(tmp_path):
+    (tmp_path / "log.csv").write_text("case,t,x\n1,1,0\n2,1,0\n")
+    other = raw_log(tmp_path / "log.csv").first(1, run="trace", step="t")
+    with pytest.raises(
+        pl.DataError, match=r"^the log has no column trace, which says what its first runs are; it has case, t, x$"
+    ):
+        model_from_log(other, states="x", initial=0)

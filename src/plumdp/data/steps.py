@@ -93,6 +93,12 @@ class LogTable:
     def find_first_runs(self, table: str) -> None:
         """Find the runs that come first, of a log that is read in part."""
         if self.part is not None and self.part.run:
+            names = column_types(self.connection, table)
+            for name in filter(None, (self.part.run, self.part.step)):
+                if name not in names:
+                    raise DataError(
+                        f"the log has no column {name}, which says what its first runs are; it has {', '.join(names)}"
+                    )
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {FIRST_RUNS} AS {first_runs_sql(self.part, table)}")
 
     def run(self, table: str, query: str) -> None:
