@@ -2,6 +2,7 @@
 
 import random
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -205,3 +206,32 @@ def test_results_say_that_costs_are_those_of_the_first_runs():
     certificate = pl.certify(found.model, found.log, found.objective)
     said = "the cost of a step depends on state and action alone, and is on average what it was in the first 10 runs"
     assert any(text.startswith(said) for text in certificate.assumptions)
+
+
+def test_an_example_by_name_is_the_table_of_its_first_runs_and_the_others_are_evidence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = pd.read_csv(Path(pl.__file__).parent / "data" / "tables" / "trial.csv")
+    steps = rows[rows.patient > 535].treatment.notna().sum()
+    assert plumdp("start", "example:trial").code == 0
+    for data in ([], ["example:trial"], [str(Path(pl.__file__).parent / "data" / "tables" / "trial.csv")]):
+        assert f'"steps": {steps}' in plumdp("count", "example:trial", *data, "--json").out
+    wrong = plumdp("start", "example:trail", "--force")
+    assert "example:trail: there is no such example; there are example:flights and example:trial" in wrong.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "policies",
+    [
+        "--policy zidovudine+didanosine --against zidovudine --announced",
+        "--policy zidovudine+didanosine --against practice",
+        "--against practice",
+    ],
+)
+def test_a_comparison_on_which_bets_were_placed_has_a_report(tmp_path, monkeypatch, policies):
+    """Its report is made from the folder, which does not say which of both policies was announced."""
+    monkeypatch.chdir(tmp_path)
+    assert plumdp("start", "example:trial").code == 0
+    asked = ["-p", 'Pmin=? [ F<=3 status="ill" ]', "--sampling", "trajectories", "--confidence", "0.95", "-o", "out"]
+    assert plumdp("certify", "example:trial", *asked, *policies.split()).code in (0, 4)
+    assert plumdp("report", "out").code == 0

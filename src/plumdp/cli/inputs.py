@@ -188,7 +188,8 @@ def is_log(model: str) -> bool:
     """Return whether a file that stands for a model is a log."""
     from plumdp.data.duckdb_tables import is_data
 
-    return Path(model).is_file() and is_data(model)
+    file = _file_of(model)
+    return file.is_file() and is_data(str(file))
 
 
 def table_of(given: Options) -> ParametricMDP:
@@ -217,7 +218,7 @@ def _data_of(given: Options) -> Sequence[str]:
 def _others(given: Options, files: Sequence[str]) -> RawLog:
     """Return the log, without the runs that made the table if it is of the same file."""
     raw = raw_of(given, files)
-    if not is_log(given.model) or Path(given.model).resolve() not in {Path(file).resolve() for file in files}:
+    if not is_log(given.model) or _file_of(given.model) not in map(_file_of, files):
         return raw
     if len(files) > 1:
         # first runs are first in one file: with others, some of them might be taken for evidence
@@ -226,6 +227,13 @@ def _others(given: Options, files: Sequence[str]) -> RawLog:
         )
     run, step = (given.column.get(name, "") for name in ("episode", "step"))
     return raw.others(given.first or 0, run=run, step=step, means=given.cost or given.reward)
+
+
+def _file_of(path: str) -> Path:
+    """Return the file that a path or the name of an example stands for, so that the same file is known as such."""
+    from plumdp.data.duckdb_tables import example_file
+
+    return Path(example_file(path)).resolve()
 
 
 def raw_of(given: Options, files: Sequence[str]) -> RawLog:

@@ -38,6 +38,7 @@ MEMORY = 1e9  # bytes
 _WRITING = 3e8  # bytes of memory for a file that is written
 _WHOLE = 1000  # parts that progress is measured in
 _PAGE = 1 << 18  # rows taken out of DuckDB at once
+_EXAMPLES = Path(__file__).parent / "tables"
 _FORMATS = {"parquet": "parquet", "pq": "parquet", "csv": "csv", "tsv": "csv", "txt": "csv", "xes": "xes"} | (
     dict.fromkeys(("json", "jsonl", "ndjson"), "json")
 )
@@ -112,7 +113,19 @@ def find_files(source: str | Path | Sequence[str | Path]) -> list[str]:
     return files
 
 
+def example_file(path: str) -> str:
+    """Return the file of an example that comes with plumdp, for ``example:NAME``; any other path unchanged."""
+    name = path.removeprefix("example:")
+    if name == path:
+        return path
+    if (file := _EXAMPLES / f"{name}.csv").is_file():
+        return str(file)
+    names = " and ".join(f"example:{known.stem}" for known in sorted(_EXAMPLES.glob("*.csv")))
+    raise DataError(f"{path}: there is no such example; there are {names}")
+
+
 def _find(path: str) -> list[str]:
+    path = example_file(path)
     if "://" in path:
         return _find_far(path) if "*" in path else [path]
     if Path(path).is_file():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from plumdp.base.errors import DataError
-from plumdp.certifying.pipeline import announcing, conclude
+from plumdp.certifying.pipeline import conclude
 from plumdp.certifying.thresholds import decide
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
@@ -44,19 +45,23 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
     given: Policy = PRACTICE if options.get("practice") else certificate.policy
     policy = given if options["policy"] == "given" else None
     of_learning: Any = {name: options[name] for name in _LEARNING} | {"evidence": options.get("evidence")}
-    questions = _announced(model, certificate, policy)
-    learned = learn(model, counts, objectives=questions, confidence=certificate.confidence, **of_learning)
-    require_origin(learned, certificate)
     of_concluding: Any = {name: options[name] for name in _CONCLUDING}
-    question = question_of(learned, certificate)
-    if policy is None and _is_alone(certificate.policy.graph):  # on the product of its own that conclude made
-        question = ask(certificate.objective, model, memory=options["memory"])
-    again = conclude(learned, question, policy=policy, **of_concluding)
-    if certificate.answer:
-        threshold, relaxation = certificate.answer["question"], options["relaxation"]
-        again = decide(learned, threshold, relaxation=relaxation, certificate=again).answered
-    _require_same(certificate, again)
-    return learned
+    problem = ""
+    for questions in _announced(model, certificate, policy):
+        learned = learn(model, counts, objectives=questions, confidence=certificate.confidence, **of_learning)
+        require_origin(learned, certificate)
+        question = question_of(learned, certificate)
+        if policy is None and _is_alone(certificate.policy.graph):  # on the product of its own that conclude made
+            question = ask(certificate.objective, model, memory=options["memory"])
+        again = conclude(learned, question, policy=policy, **of_concluding)
+        if certificate.answer:
+            threshold, relaxation = certificate.answer["question"], options["relaxation"]
+            again = decide(learned, threshold, relaxation=relaxation, certificate=again).answered
+        difference = _difference(certificate, again)
+        if not difference:
+            return learned
+        problem = problem or difference
+    raise DataError(problem)
 
 
 def _is_alone(graph: Graph) -> bool:
@@ -64,18 +69,30 @@ def _is_alone(graph: Graph) -> bool:
     return graph.memory is not None and graph.n_choices == graph.n_states
 
 
-def _announced(model: ParametricMDP, certificate: Certificate, policy: Policy | None) -> list[Question]:
-    """Return the questions that were announced; if it was but one about the policy that was given, this question."""
+def _announced(model: ParametricMDP, certificate: Certificate, policy: Policy | None) -> Iterator[list[Question]]:
+    """Yield lists of questions, one of which was announced.
+
+    Questions about policies have no text, and a folder with both policies of a comparison does not say which of them
+    was announced. So all possibilities are tried, and one that gives the same certificate is as good as the right one.
+    """
     texts = certificate.options["objectives"]
     remembers = certificate.options.get("with_memory", [False] * len(texts))
-    if policy is not None and texts == [""] and certificate.objective:
-        question = ask(certificate.objective, model, memory=remembers[0])
-        if is_practice(policy):
-            return [replace(question, policy=policy)]
-        return [announcing(question, np.asarray(policy))]  # as it was, and not as what these data led to
-    if not all((*texts, certificate.objective)):
+    if all((*texts, certificate.objective)):
+        yield [ask(text, model, memory=memory) for text, memory in zip(texts, remembers, strict=True)]
+        return
+    rival = certificate.rival
+    if policy is None or any(texts) or not certificate.objective or (len(texts) > 1 and rival is None):
         raise DataError(f"the question has no text, so that {_ALONE}")
-    return [ask(text, model, memory=memory) for text, memory in zip(texts, remembers, strict=True)]
+    question = ask(certificate.objective, model, memory=remembers[0])
+    own = policy if is_practice(policy) else np.asarray(policy)  # as it was, and not as what these data led to
+    pairs: list[tuple[Policy | None, Policy | None]] = [(own, None)]
+    if rival is not None:
+        others: list[Policy] = [PRACTICE, np.asarray(rival)]
+        pairs = [(first, each) for each in others for first in (own, None)]
+        pairs += [(first, own) for first in (None, *others)]
+    for one, other in pairs:
+        both = replace(question, policy=one, against=other)
+        yield [*both.apart()] if len(texts) == 2 else [both]
 
 
 def question_of(learned: Learned, certificate: Certificate) -> Question:
@@ -106,14 +123,14 @@ def require_origin(learned: Learned, certificate: Certificate) -> None:
         raise DataError("the certificate was made with other options: give what it was concluded from")
 
 
-def _require_same(certificate: Certificate, again: Certificate) -> None:
-    """Refuse a certificate that does not follow from its counts and options."""
+def _difference(certificate: Certificate, again: Certificate) -> str:
+    """Return in which way a certificate does not follow from its counts and options; nothing if it does."""
     old, new = certificate.to_dict(), again.to_dict()
     differing = [name for name in new if name not in _OF_ITS_TIME and old.get(name) != new[name]]
     if not np.array_equal(certificate.policy, again.policy):
         differing.append("policy")
     if not differing:
-        return
+        return ""
     first = differing[0]
     problem = f"do not give its {first}"
     if first in ("lower", "upper", "status"):
@@ -122,7 +139,7 @@ def _require_same(certificate: Certificate, again: Certificate) -> None:
         f"plumdp {source.provenance.get('plumdp')} with NumPy {source.provenance.get('numpy')}"
         for source in (again, certificate)
     )
-    raise DataError(
+    return (
         f"the counts and options of this certificate {problem}: it was changed, or {there} made it, and this is "
         f"{here}; certify again"
     )

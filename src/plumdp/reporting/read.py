@@ -82,7 +82,9 @@ def read_result(path: str | Path, model: ParametricMDP | None = None) -> Certifi
     for name in (POLICY, RIVAL, FINDINGS, DATA):
         if name in content["hashes"]:
             _require_unchanged(folder / name, content)
-    return replace(certificate, policy=_read_policy(folder, content, model))
+    policy = _read_policy(folder, content, model)
+    has_rival = model is not None and RIVAL in content["hashes"]
+    return replace(certificate, policy=policy, rival=read_policy(policy.graph, folder / RIVAL) if has_rival else None)
 
 
 def read_findings(path: str | Path) -> Findings | None:
