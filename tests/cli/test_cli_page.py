@@ -1,5 +1,6 @@
 """Pages about the command line: their files are written, their commands run, and they print what the pages show."""
 
+import ast
 import io
 import os
 import re
@@ -10,14 +11,15 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
+import yaml
 from command_line import plumdp
 
 from plumdp.cli import certify_many
 from plumdp.cli.errors import EXIT_CODES
 
 DOCS = Path(__file__).parents[2] / "docs"
-HOWTO = ("cli", "nightly", "dirty_logs", "own_policy", "exchange", "check", "start")
-PAGES = [*(f"howto/{name}.md" for name in HOWTO), "tutorial.md"]
+HOWTO = ("cli", "nightly", "dirty_logs", "own_policy", "exchange", "check", "start", "pipelines")
+PAGES = [*(f"howto/{name}.md" for name in HOWTO), "tutorial.md", "index.md", "../README.md"]
 RECORD = '#!/bin/sh\n(for each in "$@"; do printf "%s\\037" "$each"; done; echo) >> commands\n'  # in place of plumdp
 FILE = re.compile(r"^`([\w.]+)`[^\n]*:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -29,7 +31,7 @@ def text_of(page):
 
 def steps(block):
     """Return commands with what the page shows below them."""
-    found = re.split(r"^\$ (.*)\n", block, flags=re.MULTILINE)[1:]
+    found = re.split(r"^\$ (.*)\n", block.replace("\\\n", ""), flags=re.MULTILINE)[1:]
     return list(zip(found[::2], found[1::2], strict=True))
 
 
@@ -93,6 +95,18 @@ def test_a_job_takes_at_most_thirty_commands_of_plumdp_and_python(page):
     commands = [command for block in BLOCK.findall(text_of(page)) for command, _ in steps(block)]
     assert len(commands) <= 30
     assert {shlex.split(command)[0] for command in commands} <= {"plumdp", "python", "sh", "echo"}
+
+
+def test_files_of_pipelines_are_what_github_and_airflow_read():
+    """A workflow is YAML whose steps use or run something; a file for Airflow runs the script that the page tests."""
+    files = dict(FILE.findall(text_of("howto/pipelines.md")))
+    workflow = yaml.safe_load(files["gate.yml"])
+    assert {"name", True, "jobs"} == workflow.keys()  # on is a truth in YAML 1.1
+    assert all(("uses" in step) != ("run" in step) for step in workflow["jobs"]["gate"]["steps"])
+    assert any("sh gate.sh" in step.get("run", "") for step in workflow["jobs"]["gate"]["steps"])
+    calls = [node for node in ast.walk(ast.parse(files["gate_dag.py"])) if isinstance(node, ast.keyword)]
+    told = {node.arg: node.value.value for node in calls if isinstance(node.value, ast.Constant)}
+    assert (told["bash_command"].split(), told["skip_on_exit_code"]) == (["sh", "gate.sh"], 4)
 
 
 def test_the_page_has_the_table_of_exit_codes():
