@@ -1,5 +1,6 @@
 """``plumdp certify --against``: which of two policies to follow."""
 
+import html
 import json
 
 import pytest
@@ -179,7 +180,18 @@ def test_net_benefits_are_compared_in_a_range_of_the_willingness_to_pay(counts, 
     assert (ended.code, content["schema"]) == (0, "plumdp/net-benefit/2")
     assert content["strategies"][0]["best"] == [0, 0.01]
     assert content["strategies"][0]["cost"]["upper"] == 0
-    assert (tmp_path / "all").is_dir()
+    report = (tmp_path / "all" / "report.html").read_text(encoding="utf-8")
+    assert html.unescape(report).count(content["sentence"].replace(" %", "\N{NO-BREAK SPACE}%")) == 1
+    assert ("Certified" in report, report.count("net benefits by willingness to pay")) == (True, 1)
+    assert all(html.escape(each, quote=False) in report for each in content["assumptions"])
+
+
+def test_a_report_on_net_benefits_of_one_policy_does_not_say_certified(tmp_path):
+    assert plumdp("simulate", "betting:5", "-n", "3", "--form", "counts", "-o", f"{tmp_path}/few.parquet").code == 0
+    asked = ("-p", 'R{"money"}max=? [ F "end" ]', "-p", 'Pmin=? [ F "end" & money<10 ]', "--willingness", "0:0.01")
+    assert plumdp("certify", "betting:5", f"{tmp_path}/few.parquet", *asked, "-o", f"{tmp_path}/all").code == 0
+    report = (tmp_path / "all" / "report.html").read_text(encoding="utf-8")
+    assert ("Nothing to compare" in report, "Certified" in report) == (True, False)
 
 
 def test_a_willingness_to_pay_needs_a_range_and_two_properties(counts):

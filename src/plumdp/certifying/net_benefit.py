@@ -82,13 +82,13 @@ class NetBenefit:
         known = sorted((each.best, each.name) for each in self.strategies if each.best is not None)
         if not known:
             return f"Not yet known: none of {n} policies is certified to be best, at {start} to {end}."
-        parts = [f"{name} at {self._printed(best)}" for best, name in known]
+        parts = [f"{name} at {self.printed(best)}" for best, name in known]
         rest = "" if known[0][0] == self.willingness else " Elsewhere it is not yet known."
         share = f"with confidence {percent(first.effect.confidence)}"
         which = f"Of the {n} policies compared, the best by willingness to pay, {share}"
         return f"{which}: {'; '.join(parts)}.{rest} No claim is made about other policies."
 
-    def _printed(self, best: Range) -> str:
+    def printed(self, best: Range) -> str:
         """Return where a policy is best, with ends rounded to the inside, which those of the whole range need not."""
         ends = zip(best, self.willingness, (1, -1), strict=True)
         return " to ".join(f"{end:.10g}" if end == whole else outward(end, side) for end, whole, side in ends)

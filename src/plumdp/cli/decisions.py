@@ -111,6 +111,7 @@ def least_budgets(given: Options) -> int:
 def net_benefit(given: Options) -> int:
     """Certify which policy has the largest net benefit: 4 if that is known nowhere."""
     from plumdp.model.question import ask_all
+    from plumdp.result.folder import REPORT
 
     assert given.willingness is not None
     read, objectives = load_objectives(given)
@@ -120,6 +121,10 @@ def net_benefit(given: Options) -> int:
     found = plumdp.decisions.net_benefit(learned, *objectives, willingness=given.willingness)
     print_decisions([found], [None], as_json=given.json)
     code = _save(given, learned, [each for one in found.strategies for each in (one.effect, one.cost)])
+    if given.output is not None:
+        plumdp.write_report(found, None, given.output / REPORT)
+        if not given.json:
+            print(f"report: {given.output / REPORT}")
     return code if code == _CONTRADICTED else 0 if any(one.best for one in found.strategies) else _UNKNOWN
 
 

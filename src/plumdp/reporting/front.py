@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from plumdp.certifying.difference import plain_margin
+from plumdp.certifying.net_benefit import NetBenefit
 from plumdp.confidence.sets import Guarantee
 from plumdp.model.language.words import is_probability, threshold_in_words, value_in_words
 from plumdp.model.text import number_of
@@ -70,6 +71,24 @@ def front_of(certificate: Certificate, *, title: str, system: str, author: str) 
         rests_on=_rests_on(certificate),
         would_be_false=_would_be_false(certificate),
         assumptions=[text for label, text in certificate.premises() if label == "assuming"],
+    )
+
+
+def front_of_net_benefit(found: NetBenefit, title: str, system: str, author: str) -> Front:
+    """Return the texts of the first screen of the report on net benefits."""
+    first = found.strategies[0].effect
+    start, end = (f"{weight:.10g}" for weight in found.willingness)
+    return Front(
+        title=title or f"Which policy is best, at a willingness to pay from {start} to {end}",
+        about=" · ".join(filter(None, [system, author, _date(first)])),
+        claim=found.sentence,
+        question="",
+        verdict="",
+        wanted=f"Net benefit: the willingness to pay times {found.strategies[0].effect.objective}, "
+        f"less {found.strategies[0].cost.objective}.",
+        rests_on=_rests_on(first),
+        would_be_false=_would_be_false(first),
+        assumptions=found.assumptions,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -14,9 +15,10 @@ from plumdp.base.json_values import python_value
 from plumdp.base.progress import working
 from plumdp.base.vocabulary import Standing
 from plumdp.certifying.difference import standings
+from plumdp.certifying.net_benefit import NetBenefit
 from plumdp.reporting.evidence import SECTIONS
-from plumdp.reporting.front import GLOSSARY, front_of
-from plumdp.reporting.parts import InlinePicture, Section
+from plumdp.reporting.front import GLOSSARY, Front, front_of, front_of_net_benefit
+from plumdp.reporting.parts import InlinePicture, Section, net_benefit_section
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.findings import Findings
 from plumdp.result.folder import require_file, unwritable
@@ -54,6 +56,10 @@ _UNDECIDED = _Look(
 )
 
 
+_NO_BEST = _Look("vacuous", "–", "Not yet known which policy is best")
+_ONE_FOUND = _Look("vacuous", "–", "Nothing to compare: one policy was found")
+
+
 def _look_of(certificate: Certificate) -> _Look:
     """Return the look of a certificate; that of a comparison tells whether it is decided."""
     told, is_claim = certificate.comparison, certificate.status in (Status.CERTIFIED, Status.VACUOUS)
@@ -66,8 +72,8 @@ def _look_of(certificate: Certificate) -> _Look:
 
 @working("writing the report")
 def write_report(
-    certificate: Certificate,
-    findings: Findings,
+    certificate: Certificate | NetBenefit,
+    findings: Findings | None,
     path: str | Path,
     *,
     title: str = "",
@@ -78,6 +84,10 @@ def write_report(
 
     Parameters
     ----------
+    certificate
+        What is claimed: a certificate, or what ``net_benefit`` returned.
+    findings
+        What ``explain`` returned for the certificate; None for net benefits.
     title
         The heading; by default the question, in words.
     system
@@ -97,12 +107,16 @@ def write_report(
     >>> with TemporaryDirectory() as folder:
     ...     write_report(certificate, findings, f"{folder}/report.html", title="Five bets", author="A. Gambler")
     """
-    require_kind(certificate, Certificate, "write_report takes a certificate first")
-    require_kind(findings, Findings, "write_report takes findings, which explain returns, after the certificate")
     require_path("write_report", path)
     target = Path(path)
     require_file(target)
-    text = render(certificate, findings, title=title, system=system, author=author)
+    if isinstance(certificate, NetBenefit):
+        text = _page_of_net_benefit(certificate, front_of_net_benefit(certificate, title, system, author))
+    else:
+        require_kind(certificate, Certificate, "write_report takes a certificate first")
+        require_kind(findings, Findings, "write_report takes findings, which explain returns, after the certificate")
+        assert findings is not None
+        text = render(certificate, findings, title=title, system=system, author=author)
     with NamedTemporaryFile("w", dir=target.absolute().parent, encoding="utf-8", delete=False) as file:
         prepared = Path(file.name)
     try:
@@ -116,12 +130,25 @@ def write_report(
 
 def render(certificate: Certificate, findings: Findings, *, title: str = "", system: str = "", author: str = "") -> str:
     """Return the report of a certificate as HTML."""
+    certificate.require_own(findings)
+    made = [section for make in SECTIONS if (section := make(certificate, findings)) is not None]
+    front, look = front_of(certificate, title=title, system=system, author=author), _look_of(certificate)
+    return _page(certificate, front, look, made, bounds=certificate.bounds_picture)
+
+
+def _page_of_net_benefit(found: NetBenefit, front: Front) -> str:
+    """Return the report of a comparison by the willingness to pay as HTML."""
+    first = found.strategies[0].effect
+    look = _LOOKS[Status.CERTIFIED] if any(each.best for each in found.strategies) else _NO_BEST
+    look = _ONE_FOUND if len(found.strategies) == 1 else look
+    look = _LOOKS[Status.CONTRADICTED] if first.status == Status.CONTRADICTED else look
+    return _page(first, front, look, [net_benefit_section(found)])
+
+
+def _page(certificate: Certificate, front: Front, look: _Look, sections: Sequence[Section], *, bounds: str = "") -> str:
     from markupsafe import Markup
 
-    certificate.require_own(findings)
-    made = [_drawn(section) for make in SECTIONS if (section := make(certificate, findings)) is not None]
-    front, look = front_of(certificate, title=title, system=system, author=author), _look_of(certificate)
-    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    made, script = list(map(_drawn, sections)), (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     return (
         _environment()
         .get_template("report.html.j2")
@@ -130,7 +157,7 @@ def render(certificate: Certificate, findings: Findings, *, title: str = "", sys
             page_title=f"{look.words.partition(':')[0]}: {front.title}",
             front=front,
             look=look,
-            bounds_picture=Markup(certificate.bounds_picture),
+            bounds_picture=Markup(bounds),
             sections=[section for section in made if not section.is_folded],
             methods=[section for section in made if section.is_folded],
             glossary=GLOSSARY,

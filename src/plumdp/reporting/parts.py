@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from plumdp.certifying.net_benefit import NetBenefit
 from plumdp.plots.draw import draw
 from plumdp.plots.style import svg_of
 from plumdp.result.certificate import Certificate
@@ -63,6 +64,19 @@ class Section:
     tables: Sequence[TableOf] = ()
     notes: Sequence[str] = ()
     is_folded: bool = False  # among the methods at the end, where it is opened on demand
+
+
+def net_benefit_section(found: NetBenefit) -> Section:
+    """Return the picture of net benefits, with the bounds and the rules of each policy."""
+    header = ["policy", "best from", "to", "effect", "cost"]
+    rows = []
+    for each in found.strategies:
+        best = found.printed(each.best).split(" to ") if each.best else ("not known", "")
+        rows.append([each.name, *best, *(" to ".join(one.printed_bounds) for one in (each.effect, each.cost))])
+    drawn = InlinePicture(svg_of(draw("net benefit", found).figure, label="net benefits by willingness to pay"))
+    rules = [f"{each.name}: {each.policy.short_rules}" for each in found.strategies if each.policy.short_rules]
+    table = TableOf("policies", "policies that were compared", header, rows, numeric=header[1:])
+    return Section("benefit", "Net benefit by willingness to pay", pictures=[drawn], tables=[table], notes=rules)
 
 
 def sentence(text: str) -> str:
