@@ -173,25 +173,30 @@ def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(tmp_path):
 
 
 @pytest.mark.slow
-def test_net_benefits_are_compared_in_a_range_of_the_willingness_to_pay(counts, tmp_path):
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("runs", "weights", "code", "words"),
+    [
+        ("1000", "0:0.01", 0, "Nothing to compare"),
+        ("1000", "0:1", 4, "Not yet known which policy is best"),
+        ("3000", "0:1", 0, "Certified"),
+    ],
+)
+def test_net_benefits_are_compared_in_a_range_of_the_willingness_to_pay(runs, weights, code, words, tmp_path):
+    counts = f"{tmp_path}/counts.parquet"
+    assert plumdp("simulate", "betting:5", "-n", runs, "--seed", "1", "--form", "counts", "-o", counts).code == 0
     asked = ("-p", 'R{"money"}max=? [ F "end" ]', "-p", 'Pmin=? [ F "end" & money<10 ]')
-    ended = plumdp("certify", "betting:5", counts, *asked, "--willingness", "0:0.01", "--json", "-o", f"{tmp_path}/all")
+    ended = plumdp("certify", "betting:5", counts, *asked, "--willingness", weights, "--json", "-o", f"{tmp_path}/all")
     content = json.loads(ended.out)
-    assert (ended.code, content["schema"]) == (0, "plumdp/net-benefit/2")
-    assert content["strategies"][0]["best"] == [0, 0.01]
+    assert (ended.code, content["schema"]) == (code, "plumdp/net-benefit/2")
     assert content["strategies"][0]["cost"]["upper"] == 0
-    report = (tmp_path / "all" / "report.html").read_text(encoding="utf-8")
-    assert html.unescape(report).count(content["sentence"].replace(" %", "\N{NO-BREAK SPACE}%")) == 1
-    assert ("Certified" in report, report.count("net benefits by willingness to pay")) == (True, 1)
-    assert all(html.escape(each, quote=False) in report for each in content["assumptions"])
-
-
-def test_a_report_on_net_benefits_of_one_policy_does_not_say_certified(tmp_path):
-    assert plumdp("simulate", "betting:5", "-n", "3", "--form", "counts", "-o", f"{tmp_path}/few.parquet").code == 0
-    asked = ("-p", 'R{"money"}max=? [ F "end" ]', "-p", 'Pmin=? [ F "end" & money<10 ]', "--willingness", "0:0.01")
-    assert plumdp("certify", "betting:5", f"{tmp_path}/few.parquet", *asked, "-o", f"{tmp_path}/all").code == 0
-    report = (tmp_path / "all" / "report.html").read_text(encoding="utf-8")
-    assert ("Nothing to compare" in report, "Certified" in report) == (True, False)
+    report = html.unescape((tmp_path / "all" / "report.html").read_text(encoding="utf-8"))
+    badge = report.partition('<p class="badge">')[2].partition("</p>")[0]
+    assert words in badge
+    assert all(
+        text.replace(" %", "\N{NO-BREAK SPACE}%") in report for text in (content["sentence"], *content["assumptions"])
+    )
+    assert "net benefits by willingness to pay" in report
 
 
 def test_a_willingness_to_pay_needs_a_range_and_two_properties(counts):
