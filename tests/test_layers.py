@@ -24,6 +24,7 @@ ROOMS = (
         "exchange",
         "online",
         "explaining",
+        "watching",
         "decisions",
         "starting",
         "plots",

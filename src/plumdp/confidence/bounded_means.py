@@ -54,8 +54,8 @@ def multiplied(fraction: Any, number: Any, mean: Any) -> Any:
     return 1 - fraction + fraction * (number / mean)
 
 
-def log_capital(seen: Tally, mean: float) -> float:
-    """Return a lower bound on the logarithm of the capital of bets that the mean is larger.
+def log_capitals(seen: Tally, mean: float) -> FloatArray:
+    """Return lower bounds on the logarithms of the capital after bets of each fraction that the mean is larger.
 
     A factor passes four roundings, so that its logarithm is off by 5 units beside its own rounding, and a sum of k
     terms by k + 2 units of their size.
@@ -67,7 +67,12 @@ def log_capital(seen: Tally, mean: float) -> float:
         size = float(np.abs(terms).sum())
         off = 1.01 * UNIT * ((len(terms) + 4) * size + 5 * int(seen.n.sum()))
         logs.append(float(terms.sum()) - off if np.isfinite(size) else -np.inf)
-    return _mixed(np.array(logs))
+    return np.array(logs)
+
+
+def log_capital(seen: Tally, mean: float) -> float:
+    """Return a lower bound on the logarithm of the capital of bets that the mean is larger."""
+    return _mixed(log_capitals(seen, mean))
 
 
 def evidence_outside(lower: Tally, upper: Tally, claimed: tuple[float, float]) -> float:

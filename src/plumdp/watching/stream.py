@@ -1,0 +1,126 @@
+"""The parts of a stream of data, as a watch keeps them: recent ones by themselves, older ones together.
+
+At most 16 parts of each size 1, 2, 4, … are kept, so that their number grows with the logarithm of time. What was kept
+depends on the number of parts alone, and so do all numbers that are calculated from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from plumdp.data.seen import CountArray, Seen
+from plumdp.model.graph import FloatArray
+from plumdp.watching.detectors import Starts, is_moment, pilot_of
+from plumdp.watching.rows import WatchedRows
+
+PER_SIZE = 16
+
+
+@dataclass(frozen=True, eq=False)
+class KeptPart:
+    """Successive base parts, and what was seen in all of them."""
+
+    name: str  # of the first one
+    size: int
+    seen: Seen
+    pooled: FloatArray  # (n_outcomes) of the rows that are watched
+    highest: float = -np.inf  # logarithm of the largest sum over starts after one of them
+
+    def joined(self, later: KeptPart) -> KeptPart:
+        """Return this part and the next one as one."""
+        size, seen, pooled = self.size + later.size, self.seen + later.seen, self.pooled + later.pooled
+        return KeptPart(self.name, size, seen, pooled, max(self.highest, later.highest))
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Parts since a watch began, or began anew."""
+
+    rows: WatchedRows
+    parts: tuple[KeptPart, ...] = ()
+    moments: Mapping[int, FloatArray] = field(default_factory=dict)  # outcomes that had been seen, for pilots
+
+    @property
+    def n(self) -> int:
+        """The number of base parts."""
+        return sum(part.size for part in self.parts)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """How many base parts there were before each kept part, nothing before the first."""
+        return tuple(accumulate((part.size for part in self.parts[:-1]), initial=0))
+
+    def add(self, name: str, seen: Seen) -> Stream:
+        """Return the stream with one more part."""
+        parts, size = [*self.parts, KeptPart(name, 1, seen, self.rows.pool(seen.counts))], 1
+        n = self.n + 1
+        moments = dict(self.moments)
+        if is_moment(n):
+            moments[n] = np.sum([part.pooled for part in parts], axis=0)
+        while sum(part.size == size for part in parts) > PER_SIZE:
+            i = next(i for i, part in enumerate(parts) if part.size == size)
+            parts[i : i + 2] = [parts[i].joined(parts[i + 1])]
+            size *= 2
+        return replace(self, parts=tuple(parts), moments=moments)
+
+    def with_highest(self, evidence: float) -> Stream:
+        """Return the stream after the sum over starts was calculated at its end."""
+        last = self.parts[-1]
+        return replace(self, parts=(*self.parts[:-1], replace(last, highest=max(last.highest, evidence))))
+
+    def starts(self, *, has_pilots: bool) -> Starts:
+        """Return all starts that are kept; with pilots, not the one before the first part, nor those without one."""
+        pooled = np.array([part.pooled for part in self.parts])
+        before, total = np.cumsum(pooled, axis=0) - pooled, pooled.sum(axis=0)
+        if not has_pilots:
+            return Starts(self.rows.first, before, np.zeros_like(before), total)
+        pilots = np.array([self._pilot(pilot_of(end)) for end in self.ends[1:]]).reshape(-1, len(total))
+        return Starts(self.rows.first, before[1:], pilots, total)
+
+    def _pilot(self, m: int) -> FloatArray:
+        return self.moments[m] if m else np.zeros(len(self.rows.words))
+
+    def since(self, number: int) -> Seen:
+        """Return what was seen from a kept part on, given by its number."""
+        seen = [part.seen for part in self.parts[number:]]
+        return sum(seen[1:], seen[0])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything that cannot be calculated, ready for JSON."""
+        parts = [
+            {"name": part.name, "size": part.size, **_sparse(part.seen)}
+            | ({"highest": part.highest} if np.isfinite(part.highest) else {})
+            for part in self.parts
+        ]
+        return {"parts": parts, "moments": {str(i): seen.astype(int).tolist() for i, seen in self.moments.items()}}
+
+    @staticmethod
+    def from_json(content: Mapping[str, Any], rows: WatchedRows, n_learned: int) -> Stream:
+        """Return the stream that a file has."""
+        parts = []
+        for each in content["parts"]:
+            seen = _dense(each, len(rows.outcome), n_learned)
+            highest = each.get("highest", -np.inf)
+            parts.append(KeptPart(each["name"], each["size"], seen, rows.pool(seen.counts), highest))
+        moments = {int(i): np.array(seen, dtype=np.float64) for i, seen in content["moments"].items()}
+        return Stream(rows, tuple(parts), moments)
+
+
+def _sparse(seen: Seen) -> dict[str, list[Any]]:
+    where = np.flatnonzero(seen.counts)
+    rewards = {"rewards": seen.rewards[:, :, where].tolist()} if len(seen.rewards) else {}
+    return {"at": where.tolist(), "n": seen.counts[where].tolist(), **rewards}
+
+
+def _dense(part: Mapping[str, Sequence[Any]], n_transitions: int, n_learned: int) -> Seen:
+    counts: CountArray = np.zeros(n_transitions, dtype=np.int64)
+    rewards: CountArray = np.zeros((n_learned, 3, n_transitions), dtype=np.int64)
+    counts[part["at"]] = part["n"]
+    if n_learned:
+        rewards[:, :, part["at"]] = part["rewards"]
+    return Seen(counts, rewards)

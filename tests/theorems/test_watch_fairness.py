@@ -1,0 +1,215 @@
+"""Statements W2 and W3 in fractions, over all sequences of a coin: sums over starts grow by at most one a part.
+
+Whoever ends the parts, or the watch, sees everything before. Below are the rules that would be wrong, with what they
+would lead to.
+"""
+
+from fractions import Fraction
+from math import exp, log
+
+import numpy as np
+import pytest
+from watch_games import (
+    average,
+    chance_of,
+    changed,
+    counted,
+    cut_by,
+    largest,
+    mean_over,
+    outside,
+    sequences,
+    streamed,
+    weights_beside,
+)
+
+from plumdp.confidence.bounded_means import FRACTIONS, multiplied
+from plumdp.watching import detectors
+from plumdp.watching.value import ValueBets
+
+N = 7
+CHANCES = (Fraction(1, 10), Fraction(1, 3), Fraction(1, 2))
+
+
+def two(_rest, _before):
+    return 2
+
+
+def with_first_heads(rest, _before):
+    return rest.index(1) + 1 if 1 in rest else len(rest)
+
+
+def more_after_heads(_rest, before):
+    return 1 if sum(before) else 3
+
+
+RULES = [(two, two), (with_first_heads, two), (two, more_after_heads)]
+
+
+@pytest.mark.parametrize("chance", CHANCES)
+@pytest.mark.parametrize("rules", RULES)
+def test_the_fortune_of_a_change_is_fair_whoever_ends_the_parts(rules, chance):
+    for i in (1, 2):
+        fair = mean_over(N, chance, lambda x, i=i: changed(cut_by(x, *rules), i, lambda y: chance_of(y, chance)))
+        assert fair == 1
+        assert mean_over(N, chance, lambda x, i=i: outside(cut_by(x, *rules), i, chance)) == 1
+
+
+def test_the_package_calculates_these_fortunes_from_below():
+    low = high = np.array([1 / 3, 2 / 3])
+    for throws in sequences(N):
+        parts = cut_by(throws, two, two)
+        stream = streamed(parts)
+        learned = detectors.log_changed(stream.starts(has_pilots=True))[:, 0]
+        known = detectors.log_outside(stream.starts(has_pilots=False), low, high)[:, 0]
+        assert learned == pytest.approx([log(changed(parts, i, largest)) for i in (1, 2)], abs=1e-9)
+        assert known == pytest.approx([log(outside(parts, i, Fraction(1, 3))) for i in (0, 1, 2)], abs=1e-9)
+        assert all(learned[i - 1] <= log(changed(parts, i, largest)) for i in (1, 2))
+
+
+def first_alarm(sums, level):
+    """Return the number of parts after which a sum first reaches a level, or of all."""
+    return next((n for n, each in enumerate(sums, start=1) if each >= level), len(sums))
+
+
+@pytest.mark.parametrize("chance", CHANCES)
+def test_sums_of_a_known_reference_grow_by_one_a_part_also_up_to_an_alarm(chance):
+    """So the mean number of parts up to an alarm at 1/α is at least 1/α (W2 (i)): here parts are single throws."""
+
+    def at_alarm(throws):
+        sums = [
+            sum((outside([[x] for x in throws[:n]], i, chance) for i in range(n)), Fraction(0)) for n in range(1, N + 1)
+        ]
+        n = first_alarm(sums, 4)
+        return sums[n - 1] - n
+
+    assert mean_over(N, chance, at_alarm) == 0
+
+
+@pytest.mark.parametrize("chance", CHANCES)
+def test_an_alarm_by_a_learned_reference_in_n_parts_has_a_probability_of_at_most_n_times_alpha(chance):
+    level = 3
+
+    def alarms_by(throws, n):
+        for t in range(2, n + 1):
+            parts = [[x] for x in throws[:t]]
+            if sum(changed(parts, i, largest) for i in range(1, t)) >= level:
+                return 1
+        return 0
+
+    for n in range(2, N + 1):
+        assert mean_over(n, chance, lambda x, n=n: Fraction(alarms_by(x, n))) <= Fraction(n, level)
+
+
+def test_with_restarts_a_learned_reference_has_at_most_twice_as_many_false_alarms():
+    """N given a restart is at least as large as one of 1, …, M at random, for which the mean number is largest."""
+    level = 50
+    most = [Fraction(0)]
+    for n in range(1, 6 * level):
+        most.append(sum((1 + most[n - k] for k in range(1, min(n, level) + 1)), Fraction(0)) / level)
+    assert all(number <= Fraction(2 * n, level) for n, number in enumerate(most))
+    assert most[level] > Fraction(16, 10)  # so that one in 1/α parts would not be true
+
+
+LIMIT = Fraction(3, 4)  # of the mean loss, an exact float
+
+
+def bets_after(throws, fraction, chance_limit=LIMIT):
+    """Return the sum over starts of the capital of one fraction, each throw being a part."""
+    total = Fraction(0)
+    for x in throws:
+        total = (total + 1) * multiplied(Fraction(fraction), x, chance_limit)
+    return total
+
+
+@pytest.mark.parametrize("fraction", FRACTIONS[:6])
+def test_sums_of_bets_on_the_value_grow_by_at_most_one_a_part_if_means_move_below_the_limit(fraction):
+    assert mean_over(N, LIMIT, lambda x: bets_after(x, fraction)) == N
+    for step in (Fraction(1, 4), Fraction(1, 2)):  # the mean depends on what came before, and is never above the limit
+
+        def probability(throws, step=step):
+            value, chance = Fraction(1), LIMIT
+            for x in throws:
+                value *= chance if x else 1 - chance
+                chance = LIMIT - step if x else LIMIT
+            return value
+
+        moving = sum(probability(x) * bets_after(x, fraction) for x in sequences(N))
+        assert moving <= N
+
+
+def test_the_package_bets_these_fractions_from_below():
+    for throws in list(sequences(5))[::3]:
+        bets = ValueBets.against(float(LIMIT))
+        for number, x in enumerate(throws):
+            bets = bets.add(f"{number}", np.array([float(x)]))
+        exact = [bets_after(throws, fraction) for fraction in FRACTIONS]
+        assert np.exp(bets.sums) == pytest.approx([float(each) for each in exact], rel=1e-9)
+        assert all(exp(own) <= float(each) for own, each in zip(bets.sums, exact, strict=True))
+        assert exp(bets.evidence) == pytest.approx(float(sum(exact) / len(exact)), rel=1e-9)
+
+
+# Rules that would be wrong
+
+
+def before_first_heads(rest, _before):
+    return rest.index(1) if 1 in rest else len(rest)
+
+
+def test_outcomes_that_are_filed_in_the_next_part_are_found():
+    """A part that ends just before heads has told what comes next."""
+    chance = CHANCES[0]
+    cut = mean_over(N, chance, lambda x: outside(cut_by(x, before_first_heads), 1, chance))
+    assert cut > Fraction(12, 10)
+
+
+def test_a_start_that_is_moved_by_looking_is_found():
+    def best(throws):
+        return max(changed([throws[:cut], throws[cut:]], 1, lambda y: chance_of(y, CHANCES[2])) for cut in range(1, N))
+
+    assert mean_over(N, CHANCES[2], best) > Fraction(12, 10)
+
+
+def test_the_better_of_two_pilots_is_found():
+    def best(throws):
+        parts = [throws[:2], throws[2:4], throws[4:]]
+        return max(changed(parts, 2, lambda y: chance_of(y, CHANCES[1]), pilot) for pilot in (0, 1))
+
+    assert mean_over(N, CHANCES[1], best) > Fraction(11, 10)
+
+
+def test_a_law_after_a_change_that_knows_what_comes_is_found(monkeypatch):
+    """The law after a start has the mean of all data."""
+    monkeypatch.setattr(
+        detectors,
+        "_means",
+        lambda starts: detectors._towards_equal(starts.total + 0 * starts.before + 0.5, starts.first),
+    )
+    chance = CHANCES[1]
+
+    def value(throws):
+        starts = streamed([throws[:1], throws[1:]]).starts(has_pilots=True)
+        best = detectors.log_changed(starts)[0, 0] + log(largest(throws)) - log(chance_of(throws, chance))
+        return Fraction(exp(best))
+
+    assert mean_over(N, chance, value) > Fraction(11, 10)
+
+
+def test_classes_that_are_not_divided_are_found():
+    """Two coins, each with a fortune of its own: the sum of both is not fair, and their average is."""
+    first = np.array([0, 2, 4])
+    nothing, seen = np.zeros((1, 4)), np.array([1.0, 0.0, 1.0, 0.0])
+    fortunes = detectors.log_outside(detectors.Starts(first, nothing, nothing, seen), *2 * [np.full(4, 0.5)])
+    exact = 2 * average((1, 0), weights_beside(Fraction(1, 2)))
+    assert exp(detectors.log_sum(fortunes)) == pytest.approx(float(exact), rel=1e-9)
+    assert np.exp(fortunes).sum() == pytest.approx(2 * float(exact), rel=1e-9)
+
+
+def test_a_limit_that_looks_ahead_is_found():
+    """The certified bound is the mean of the data that are watched."""
+
+    def looking(throws):
+        limit = Fraction(counted(throws)[0] + 1, N + 2) * Fraction(1, 2)
+        return bets_after(throws, Fraction(1, 2), limit)
+
+    assert mean_over(N, CHANCES[2], looking) > 2 * N
