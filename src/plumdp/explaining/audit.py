@@ -145,13 +145,13 @@ def audit(
     'not contradicted'
     """
     error = error_of(confidence)
-    objective = _audited(certificate, model)
+    objective = audited(certificate, model)
     read = read_whole_runs(model, runs, columns=columns, states=states, actions=actions, form=form, expected=expected)
-    _require_fresh(certificate, read)
+    require_fresh(certificate, read)
     policy = certificate.policy
     made = outcomes_of(objective, model, read, policy.graph, policy, return_range=return_range)
     lower, upper, within = made.lower, made.upper, made.within
-    claimed, spread = _claimed(certificate, within), float(np.std(lower / 2 + upper / 2))
+    claimed, spread = claimed_shares(certificate, within), float(np.std(lower / 2 + upper / 2))
     if expected is None:
         seen = Tally.of(lower), Tally.of(upper)
         bounds, evidence = mean_bounds(*seen, error), evidence_outside(*seen, claimed)
@@ -198,13 +198,13 @@ def runs_to_audit(
     >>> 0 < runs_to_audit(found, study.model, 0.1) < runs_to_audit(found, study.model, 0.05)
     True
     """
-    error, objective = error_of(confidence), _audited(certificate, model)
+    error, objective = error_of(confidence), audited(certificate, model)
     if not deviation > 0 or not isfinite(deviation):
         raise DataError(Option("deviation", deviation), ": give how far the value is off, a number above 0")
     within = range_of_returns(objective, model, certificate.policy.graph, certificate.policy, return_range)
     width = within[1] - within[0]
     varies = 1.0 if spread is None else spread / width
-    needed = numbers_to_exclude(_claimed(certificate, within), deviation / width, error, varies)
+    needed = numbers_to_exclude(claimed_shares(certificate, within), deviation / width, error, varies)
     if needed is None:
         low, high = outward(within[0], -1), outward(within[1], 1)
         raise DataError(
@@ -225,7 +225,7 @@ def _visible(claimed: Range, n_runs: int, error: float, spread: float) -> float 
     return enough if needed is not None and needed <= n_runs else None
 
 
-def _audited(certificate: Certificate, model: ParametricMDP) -> Objective:
+def audited(certificate: Certificate, model: ParametricMDP) -> Objective:
     """Return what was certified, on the model whose states runs show; refuse what has no value to be audited."""
     require_kind(certificate, Certificate, "an audit takes a certificate, such as read_result(folder, model)")
     require_model("audit", model)
@@ -248,13 +248,13 @@ def _audited(certificate: Certificate, model: ParametricMDP) -> Objective:
     return objective
 
 
-def _claimed(certificate: Certificate, within: Range) -> Range:
+def claimed_shares(certificate: Certificate, within: Range) -> Range:
     """Return the certified bounds as shares of the range, rounded outward."""
     lower, upper = (np.array([each]) for each in (certificate.lower, certificate.upper))
     return float(scaled(lower, within, down)[0]), float(scaled(upper, within, up)[0])
 
 
-def _require_fresh(certificate: Certificate, runs: WholeRuns) -> None:
+def require_fresh(certificate: Certificate, runs: WholeRuns) -> None:
     """Refuse a file that the certificate was made from: a policy does well in the data that it was chosen by."""
     quality = certificate.data_quality
     before = set() if quality is None or quality.report is None else {each.hash for each in quality.report.files}

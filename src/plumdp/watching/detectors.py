@@ -68,7 +68,7 @@ def log_changed(starts: Starts) -> FloatArray:
 
     >>> one = Starts(np.array([0, 2]), np.array([[10.0, 90.0]]), np.zeros((1, 2)), np.array([30.0, 170.0]))
     >>> log_changed(one).round(2)
-    array([[-1.27]])
+    array([[-2.06]])
     """
     mean = _means(starts)
     weights = np.full_like(starts.before, _PRIOR)

@@ -35,8 +35,8 @@ def watched_rows(model: ParametricMDP) -> WatchedRows:
     """Return the classes of tied rows of a model, or of a table the rows of one name.
 
     >>> from plumdp import case_study
-    >>> watched_rows(case_study("parallel:2,1").model).words[:2]
-    ('1 - a0', 'a0')
+    >>> watched_rows(case_study("betting:5").model).words[:2]
+    ('p', '-p + 1')
     """
     counted = model.counted
     rows = counted.rows if counted.is_table else find_tied_rows(counted).rows
