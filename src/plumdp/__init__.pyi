@@ -28,6 +28,7 @@ from .certifying.model_choice import compare_models as compare_models
 from .explaining.check import check_model as check_model
 from .explaining.advice import advise as advise
 from .explaining.explain import explain as explain
+from .watching.watch import watch as watch
 from .plots.draw import draw as draw
 from .reporting.page import write_report as write_report
 from .reporting.read import read_result as read_result

@@ -19,11 +19,11 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 68_950,
-    "files of src/plumdp": 394,
+    "lines of src/plumdp": 69_750,
+    "files of src/plumdp": 400,
     "lines of src/plumdp_verify": 4_900,
     "files of src/plumdp_verify": 33,
-    "public names": 70,
+    "public names": 71,
     "functions that certify enters": 735,
     "files that certify enters": 115,
 }

@@ -6,9 +6,11 @@ would lead to.
 
 from fractions import Fraction
 from math import exp, log
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from time_games import COINS, FIRST, SPACE, TABLE
 from watch_games import (
     average,
     chance_of,
@@ -24,7 +26,7 @@ from watch_games import (
 )
 
 from plumdp.confidence.bounded_means import FRACTIONS, multiplied
-from plumdp.watching import detectors
+from plumdp.watching import detectors, tied
 from plumdp.watching.value import ValueBets
 
 N = 7
@@ -213,3 +215,46 @@ def test_a_limit_that_looks_ahead_is_found():
         return bets_after(throws, Fraction(1, 2), limit)
 
     assert mean_over(N, CHANCES[2], looking) > 2 * N
+
+
+# Parameters that tie several rows: a coin with p, and one with p / 2
+
+
+def means_of_tied(monkeypatch, chance, evidence=None):
+    """Return the means of the fortunes of two starts by normal laws, at the truth, which stands for the largest."""
+
+    def at_truth(space, outcomes, affine, cells, start):
+        return SimpleNamespace(least=float(cells.values(np.log(outcomes.values(np.array([chance]))[0]))[0]))
+
+    monkeypatch.setattr(tied, "find_agreement", at_truth)
+    monkeypatch.setattr(tied, "_SHORT", np.inf)  # all starts are looked at
+    if evidence is not None:
+        monkeypatch.setattr(tied, "log_evidence", evidence)
+    parameters, sums = tied.TiedParameters(TABLE, SPACE, COINS.space, None), np.zeros(2)
+    for throws in sequences(6):
+        seen = np.zeros((6, len(TABLE.outcomes)))
+        weight = 1.0
+        for t, heads in enumerate(throws):
+            once = np.zeros(COINS.graph.n_transitions, dtype=np.int64)
+            once[FIRST[t % 2] + 1 - heads] = 1
+            seen[t] = TABLE.pool(once)
+            weight *= chance / (1 + t % 2) if heads else 1 - chance / (1 + t % 2)
+        before = np.array([seen[:2].sum(axis=0), seen[:4].sum(axis=0)])
+        pilot = np.array([0 * before[0], before[0]])
+        starts = detectors.Starts(np.zeros(0, dtype=np.int64), before, pilot, seen.sum(axis=0))
+        sums += weight * np.exp(parameters.log_fortunes(starts, 0.0))
+    return sums
+
+
+def test_fortunes_of_tied_parameters_have_an_expectation_of_at_most_one(monkeypatch):
+    sums = means_of_tied(monkeypatch, 0.3)
+    assert (sums <= 1).all()
+    assert (sums > 0.2).all()
+
+
+def test_evidence_that_knows_what_comes_is_found(monkeypatch):
+    def best(table, seen, *_):
+        is_seen = seen > 0
+        return float(seen[is_seen] @ np.log(seen[is_seen] / table.visits(seen)[table.group][is_seen]))
+
+    assert means_of_tied(monkeypatch, 0.3, best).max() > 1.5

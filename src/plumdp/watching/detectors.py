@@ -22,6 +22,7 @@ import numpy as np
 from plumdp.base.rounding import UNDERFLOW
 from plumdp.model.graph import FloatArray, Indices
 
+_MAIN_PER_PILOT = 8  # parts before a start, at least, for each one of its pilot
 _PRIOR = 0.5  # of each outcome, in predictions of quiet data
 _AS_DATA = 8.0  # visits that the law after a change takes what came before it for
 _EQUAL = 0.125  # part of the mean of that law that is the same for all outcomes
@@ -31,15 +32,14 @@ _FAR = 20.0  # of the logarithm of a multiplier, on both sides
 
 
 def pilot_of(i: int) -> int:
-    """Return the pilot of the start after i parts: the largest 2^k or 3 · 2^k that is at most half of i, or nothing.
+    """Return the pilot of the start after i parts: the largest 2^k or 3 · 2^k that is at most an eighth of i, or 0.
 
-    >>> [pilot_of(i) for i in (1, 2, 7, 8, 100)]
-    [0, 1, 3, 4, 48]
+    >>> [pilot_of(i) for i in (7, 8, 16, 24, 100)]
+    [0, 1, 2, 3, 12]
     """
-    if i < 2:
-        return 0
-    power = 1 << ((i // 2).bit_length() - 1)
-    return 3 * power // 2 if power > 1 and 3 * power // 2 <= i // 2 else power
+    most = i // _MAIN_PER_PILOT
+    power = 1 << max(most.bit_length() - 1, 0)
+    return most if most < 2 else power if 3 * power // 2 > most else 3 * power // 2
 
 
 def is_moment(i: int) -> bool:
@@ -61,6 +61,11 @@ class Starts:
     def after(self) -> FloatArray:
         """What was seen after each start (m, n_outcomes)."""
         return self.total - self.before
+
+    def of(self, outcomes: slice) -> Starts:
+        """Return the same about some of the outcomes."""
+        before, pilot, total = self.before[:, outcomes], self.pilot[:, outcomes], self.total[outcomes]
+        return Starts(self.first, before, pilot, total)
 
 
 def log_changed(starts: Starts) -> FloatArray:
@@ -97,9 +102,9 @@ def log_outside(starts: Starts, low: FloatArray, high: FloatArray) -> FloatArray
 
 def log_sum(fortunes: FloatArray) -> float:
     """Return the logarithm of the sum over starts, averaged over classes, of fortunes (m, n_classes), from below."""
-    if not fortunes.size:
-        return -np.inf
-    most = float(fortunes.max())
+    most = float(fortunes.max(initial=-np.inf))
+    if most == -np.inf:
+        return most
     total = most + log(float(np.exp(fortunes - most).sum())) - log(fortunes.shape[1])
     return total - 1e-12 * (1 + abs(most))
 

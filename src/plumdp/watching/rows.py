@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumdp.base.errors import DataError
+from plumdp.confidence.likelihood_table import MANY, LikelihoodTable, likelihood_table
 from plumdp.confidence.tied_rows import find_tied_rows
 from plumdp.data.seen import CountArray
 from plumdp.model.expressions.table import box_range
@@ -24,11 +25,18 @@ class WatchedRows:
     first: Indices  # (n_classes + 1): of the outcomes of each class
     outcome: Indices  # (n_transitions), or -1
     words: tuple[str, ...]  # (n_outcomes): what the probability of each is called
+    table: LikelihoodTable | None = None  # if parameters tie several classes
 
     def pool(self, counts: CountArray) -> FloatArray:
-        """Return how often each outcome was seen (n_outcomes), given counts of transitions."""
+        """Return how often each outcome was seen (n), then those of the table, given counts of transitions."""
         seen = np.flatnonzero((counts > 0) & (self.outcome >= 0))
-        return np.bincount(self.outcome[seen], counts[seen], len(self.words)).astype(np.float64)
+        own = np.bincount(self.outcome[seen], counts[seen], len(self.words)).astype(np.float64)
+        return own if self.table is None else np.concatenate([own, self.table.pool(counts)])
+
+    @property
+    def n(self) -> int:
+        """The number of outcomes, without those of the table."""
+        return len(self.words)
 
 
 def watched_rows(model: ParametricMDP) -> WatchedRows:
@@ -56,7 +64,10 @@ def watched_rows(model: ParametricMDP) -> WatchedRows:
         of_place, first, words = tied.outcome_of_place, tied.first, [str(each) for each in tied.outcomes]
     if len(first) < 2:
         raise DataError("the model has no unknown probabilities, so that there is nothing to watch")
-    return WatchedRows(read_only(np.asarray(first, dtype=np.int64)), read_only(of_place[place]), tuple(words))
+    table = None if counted.is_table or len(first) < 3 else likelihood_table(counted)
+    if table is not None and not 0 < table.basis.shape[1] <= MANY:
+        table = None
+    return WatchedRows(read_only(np.asarray(first, dtype=np.int64)), read_only(of_place[place]), tuple(words), table)
 
 
 def ranges_in_box(model: ParametricMDP, box: Mapping[str, tuple[float, float]]) -> tuple[FloatArray, FloatArray]:

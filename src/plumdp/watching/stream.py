@@ -28,7 +28,7 @@ class KeptPart:
     name: str  # of the first one
     size: int
     seen: Seen
-    pooled: FloatArray  # (n_outcomes) of the rows that are watched
+    pooled: FloatArray  # how often outcomes of the rows that are watched were seen
     highest: float = -np.inf  # logarithm of the largest sum over starts after one of them
 
     def joined(self, later: KeptPart) -> KeptPart:
@@ -83,7 +83,7 @@ class Stream:
         return Starts(self.rows.first, before[1:], pilots, total)
 
     def _pilot(self, m: int) -> FloatArray:
-        return self.moments[m] if m else np.zeros(len(self.rows.words))
+        return self.moments[m] if m else np.zeros_like(self.parts[0].pooled)
 
     def since(self, number: int) -> Seen:
         """Return what was seen from a kept part on, given by its number."""
@@ -97,7 +97,7 @@ class Stream:
             | ({"highest": part.highest} if np.isfinite(part.highest) else {})
             for part in self.parts
         ]
-        return {"parts": parts, "moments": {str(i): seen.astype(int).tolist() for i, seen in self.moments.items()}}
+        return {"parts": parts, "moments": {str(i): _pairs(seen) for i, seen in self.moments.items()}}
 
     @staticmethod
     def from_json(content: Mapping[str, Any], rows: WatchedRows, n_learned: int) -> Stream:
@@ -107,8 +107,16 @@ class Stream:
             seen = _dense(each, len(rows.outcome), n_learned)
             highest = each.get("highest", -np.inf)
             parts.append(KeptPart(each["name"], each["size"], seen, rows.pool(seen.counts), highest))
-        moments = {int(i): np.array(seen, dtype=np.float64) for i, seen in content["moments"].items()}
+        size, moments = len(rows.pool(np.zeros(len(rows.outcome), dtype=np.int64))), {}
+        for i, (at, n) in content["moments"].items():
+            moments[int(i)] = np.zeros(size)
+            moments[int(i)][at] = n
         return Stream(rows, tuple(parts), moments)
+
+
+def _pairs(pooled: FloatArray) -> list[list[int]]:
+    where = np.flatnonzero(pooled)
+    return [where.tolist(), pooled[where].astype(np.int64).tolist()]
 
 
 def _sparse(seen: Seen) -> dict[str, list[Any]]:

@@ -1,0 +1,51 @@
+"""Finds out from the names of parts whether one is missing: days, months or numbers that follow one another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date
+
+from plumdp.base.errors import DataError
+
+_DAY = re.compile(r"(?<!\d)(\d{4})-?(\d{2})-?(\d{2})(?!\d)")
+_MONTH = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?!\d)")
+_NUMBER = re.compile(r"(\d+)(?!.*\d)")
+
+
+def place_of(name: str) -> tuple[str, int] | None:
+    """Return the place of a part in time by its name, in days, months or as a number; None if it has none.
+
+    >>> place_of("left-2024-05-12"), place_of("2024-05"), place_of("part 7"), place_of("late")
+    (('day', 739018), ('month', 24293), ('number', 7), None)
+    """
+    if found := _DAY.search(name):
+        try:
+            return "day", date(*map(int, found.groups())).toordinal()
+        except ValueError:
+            return None
+    if found := _MONTH.search(name):
+        return "month", 12 * int(found[1]) + int(found[2])
+    return ("number", int(found[1])) if (found := _NUMBER.search(name)) else None
+
+
+def find_gap(names: Sequence[str]) -> tuple[int, str] | None:
+    """Return the number of the first part before which one is missing, and what is missing; None if none seems to be.
+
+    The distance of the first two parts is that of all.
+
+    >>> find_gap(["2024-05-01", "2024-05-02", "2024-05-04"])
+    (2, 'no part between 2024-05-02 and 2024-05-04')
+    """
+    places = [place_of(name) for name in names]
+    if len(names) < 2 or any(place is None or places[0] is None or place[0] != places[0][0] for place in places):
+        return None
+    numbers = [place[1] for place in places if place is not None]
+    step = numbers[1] - numbers[0]
+    for i in range(1, len(numbers)):
+        apart = numbers[i] - numbers[i - 1]
+        if apart <= 0:
+            raise DataError(f"{names[i - 1]} and {names[i]} are not one after the other: give one file for each part")
+        if apart != step:
+            return i, f"no part between {names[i - 1]} and {names[i]}"
+    return None

@@ -1,0 +1,222 @@
+"""The plan of a watch, fixed before its first part, and what it knows after some parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from math import isfinite, log
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from plumdp.base.errors import DataError
+from plumdp.base.json_values import json_value, python_value
+from plumdp.data.seen import Seen
+from plumdp.fit.time_tests import in_words
+from plumdp.model.graph import FloatArray
+from plumdp.watching.detectors import Starts, log_changed, log_outside, log_sum
+from plumdp.watching.rows import WatchedRows
+from plumdp.watching.stream import Stream
+from plumdp.watching.tied import TiedParameters
+from plumdp.watching.value import ValueBets
+
+SCHEMA = "plumdp/watch-state/1"
+_RECENT = 32  # parts whose content is compared with new ones
+Kind: TypeAlias = Literal["rows", "value"]
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """An alarm: which, after which part, the logarithm of the sum over starts, and what seems to have happened."""
+
+    kind: Kind
+    part: str
+    evidence: float
+    words: str  # estimates
+    since: str  # the first part after the change, by the same estimate
+    acknowledged: str = ""  # the last part that was there when somebody did
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is watched, and how rarely false alarms may be given.
+
+    ``within`` bounds the probabilities of the reference, from outside; without it that is learned from the stream.
+    """
+
+    rows: WatchedRows
+    quiet: float
+    within: tuple[FloatArray, FloatArray] | None = None  # (n_outcomes) each
+    limit: float | None = None  # of the mean loss of a run; None if the value is not watched
+    tied: TiedParameters | None = None  # parameters, if they tie several classes
+    n_learned: int = 0  # rewards
+    key: str = ""  # of model, certificate and options
+
+    @property
+    def thresholds(self) -> dict[Kind, float]:
+        """The sums over starts at which alarms are given: the false alarms of both together are at most one in quiet.
+
+        A learned reference has at most 2 α n of them in n parts, and all else α n (Statement W2).
+        """
+        each = self.quiet * (1 if self.limit is None else 2)
+        limits: dict[Kind, float] = {"rows": each * (2 if self.within is None else 1)}
+        return limits if self.limit is None else {**limits, "value": each}
+
+    def of_rows(self, stream: Stream) -> RowFortunes:
+        """Return what starts have won: half of the weight is for parameters, if they tie classes, half for classes."""
+        starts, enough = stream.starts(has_pilots=self.within is None), log(self.thresholds["rows"])
+        own = starts.of(slice(0, self.rows.n))
+        classes = log_changed(own) if self.within is None else log_outside(own, *self.within)
+        if self.tied is None:
+            return RowFortunes(starts, classes, np.full(len(classes), -np.inf), log_sum(classes))
+        tied = self.tied.log_fortunes(starts.of(slice(self.rows.n, None)), enough)
+        both = float(np.logaddexp(log_sum(classes), log_sum(tied[:, None]))) - log(2)
+        return RowFortunes(starts, classes, tied, both - 1e-12 * (1 + abs(both)) if isfinite(both) else both)
+
+
+class RowFortunes(NamedTuple):
+    """What each start has won, and the sum."""
+
+    starts: Starts
+    classes: FloatArray  # (m, n_classes): logarithms
+    tied: FloatArray  # (m)
+    log_sum: float
+
+
+@dataclass(frozen=True, eq=False)
+class WatchState:
+    """Everything that a watch knows after some parts."""
+
+    plan: Plan
+    stream: Stream
+    bets: ValueBets | None = None
+    alarms: tuple[Alarm, ...] = ()
+    n: int = 0  # parts in all
+    names: str = ""  # a hash of all names, in their order
+    last: str = ""
+    recent: tuple[tuple[str, str], ...] = ()  # names of the last parts, and hashes of their content
+    sums: Mapping[Kind, float] = field(default_factory=dict)  # logarithms, after the last part
+    contradicting: str = ""  # the first part that shows what the graph says cannot happen
+
+    @staticmethod
+    def begin(plan: Plan) -> WatchState:
+        """Return the state before the first part."""
+        return WatchState(plan, Stream(plan.rows), None if plan.limit is None else ValueBets.against(plan.limit))
+
+    @property
+    def open_alarms(self) -> tuple[Alarm, ...]:
+        """The alarms that nobody has acknowledged."""
+        return tuple(alarm for alarm in self.alarms if not alarm.acknowledged)
+
+    def add(
+        self, name: str, key: str, seen: Seen, losses: FloatArray | None, *, contradicts: bool = False
+    ) -> WatchState:
+        """Return the state after one more part, given what it shows and lower bounds on the losses of its runs."""
+        plan, is_open = self.plan, {alarm.kind for alarm in self.open_alarms}
+        stream, bets, alarms, sums = self.stream.add(name, seen), self.bets, [*self.alarms], dict(self.sums)
+        if "rows" not in is_open:
+            fortunes = plan.of_rows(stream)
+            sums["rows"] = fortunes.log_sum
+            stream = stream.with_highest(sums["rows"])
+            if sums["rows"] >= log(plan.thresholds["rows"]):
+                alarms.append(Alarm("rows", name, sums["rows"], *change_in(plan, stream, fortunes)))
+        if bets is not None and losses is not None:
+            bets = bets.add(name, losses)
+            if "value" not in is_open:
+                sums["value"] = bets.evidence
+                if bets.evidence >= log(plan.thresholds["value"]):
+                    since, loss = bets.seems
+                    alarms.append(Alarm("value", name, bets.evidence, f"{loss!r}", since))
+        return replace(
+            self,
+            stream=stream,
+            bets=bets,
+            alarms=tuple(alarms),
+            n=self.n + 1,
+            names=chained(self.names, name),
+            last=name,
+            recent=((*self.recent, (name, key)) if key else self.recent)[-_RECENT:],
+            sums=sums,
+            contradicting=self.contradicting or (name if contradicts else ""),
+        )
+
+    def acknowledge(self) -> WatchState:
+        """Return the state in which open alarms are acknowledged: what gave them begins anew with the next part."""
+        kinds = {alarm.kind for alarm in self.open_alarms}
+        fresh = WatchState.begin(self.plan)
+        alarms = (alarm if alarm.acknowledged else replace(alarm, acknowledged=self.last) for alarm in self.alarms)
+        return replace(
+            self,
+            alarms=tuple(alarms),
+            stream=fresh.stream if "rows" in kinds else self.stream,
+            bets=fresh.bets if "value" in kinds else self.bets,
+            sums={kind: each for kind, each in self.sums.items() if kind not in kinds},
+        )
+
+    def to_text(self) -> str:
+        """Return the state as JSON in one line, with a checksum."""
+        names = ("n", "names", "last", "recent", "sums", "contradicting", "alarms")
+        content = {"schema": SCHEMA, "plan": self.plan.key} | {name: getattr(self, name) for name in names}
+        content |= {"stream": self.stream.to_json(), "bets": None if self.bets is None else self.bets.to_json()}
+        text = json.dumps(json_value(content), ensure_ascii=False, separators=(",", ":"))
+        return json.dumps({"checksum": _hash(text)})[:-1] + f',"state":{text}}}\n'
+
+    @staticmethod
+    def from_text(text: str, plan: Plan) -> WatchState:
+        """Return the state that a text has; refuse one that was changed, or is that of another watch."""
+        try:
+            checksum, body = json.loads(text)["checksum"], text.partition(',"state":')[2].rstrip()[:-1]
+            content = python_value(json.loads(body))
+            if checksum != _hash(body) or content["schema"] != SCHEMA:
+                raise ValueError
+        except (ValueError, KeyError, TypeError):
+            damaged = "this is not the state of a watch, or it was changed: remove it, and it is made again"
+            raise DataError(damaged) from None
+        if content["plan"] != plan.key:
+            raise DataError(
+                "this is the state of a watch of another model, or with other options, which are fixed before its "
+                "first part: give those, or another file for a new watch"
+            )
+        bets = None if content["bets"] is None else ValueBets.from_json(content["bets"])
+        return WatchState(
+            plan,
+            Stream.from_json(content["stream"], plan.rows, plan.n_learned),
+            bets,
+            tuple(Alarm(**alarm) for alarm in content["alarms"]),
+            content["n"],
+            content["names"],
+            content["last"],
+            tuple((name, key) for name, key in content["recent"]),
+            content["sums"],
+            content["contradicting"],
+        )
+
+
+def chained(before: str, name: str) -> str:
+    """Return a hash of all names up to one, given that of those before."""
+    return _hash(f"{before} {name}")
+
+
+def _hash(text: str) -> str:
+    return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def change_in(plan: Plan, stream: Stream, won: RowFortunes) -> tuple[str, str]:
+    """Return the change that is most evident, in words, and the first part after it: estimates, which prove nothing."""
+    start, group = (int(i) for i in np.unravel_index(int(np.argmax(won.classes)), won.classes.shape))
+    shift = 1 if plan.within is None else 0  # with a known reference, the first start is before the first part
+    if plan.tied is not None and won.tied.max() > won.classes[start, group] - log(won.classes.shape[1]):
+        start = int(np.argmax(won.tied))
+        word, early, late = plan.tied.describe(won.starts.of(slice(plan.rows.n, None)), start)
+    else:
+        places = slice(*plan.rows.first[group : group + 2])
+        before, after = (seen[start][places] for seen in (won.starts.before, won.starts.after))
+        if plan.within is not None:
+            before = plan.within[0][places] + plan.within[1][places]
+        then, now = (seen / max(seen.sum(), 1e-9) for seen in (before, after))
+        j = int(np.argmax((now - then) ** 2 / np.maximum(now + then, 1e-9)))
+        word, early, late = plan.rows.words[int(plan.rows.first[group]) + j], float(then[j]), float(now[j])
+    since = stream.parts[start + shift].name
+    return in_words(word, since, early, late), since

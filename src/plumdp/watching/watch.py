@@ -1,0 +1,414 @@
+"""Watches a process: reads its parts in order, gives alarms, and says what holds now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from math import exp, isfinite, nextafter
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from plumdp.base.errors import DataError, Option, require_kind
+from plumdp.base.progress import working
+from plumdp.base.rounding import down
+from plumdp.confidence.sets import Guarantee
+from plumdp.data.columns import LogForm
+from plumdp.data.counts import TransitionCounts, counts_of, require_same_graph
+from plumdp.data.duckdb_tables import find_files
+from plumdp.data.files import is_counts_file, read_counts
+from plumdp.data.logs import is_paths, read_log
+from plumdp.data.mappings import Actions, StateMaps
+from plumdp.data.returns import outcomes_of, range_of_returns
+from plumdp.data.same_files import describe_files
+from plumdp.data.whole_runs import read_whole_runs
+from plumdp.explaining.audit import audited, claimed_shares
+from plumdp.learning.assumptions import assumptions_of_data
+from plumdp.learning.methods import error_of
+from plumdp.model.graph import FloatArray
+from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.question import Asked
+from plumdp.model.text import number_of, one_line
+from plumdp.result.certificate import Certificate
+from plumdp.result.folder import unwritable
+from plumdp.result.printing import outward, percent
+from plumdp.result.show import Fact, Page, as_html, as_json, as_text
+from plumdp.watching.names import find_gap, place_of
+from plumdp.watching.now import since_part
+from plumdp.watching.plan import Alarm, Plan, WatchState, chained
+from plumdp.watching.rows import ranges_in_box, watched_rows
+from plumdp.watching.tied import tied_parameters
+
+_FILED = "which file a step is in was decided before its outcome: it is that of the part in which the step began"
+_CUT = "how data are divided into parts was decided before anybody looked at them"
+_ARRIVES = "whether and when a file arrives has nothing to do with the outcomes in it"
+_MISSING = "parts that are missing have nothing to do with the outcomes in them (as you stated)"
+_UNNAMED = "no part is missing: the names of parts have no dates or numbers that would show it"
+_ALIKE = "rows that the model says are alike have the same probabilities: if not, visits that move look like a change"
+_POLICY = "runs follow the certified policy, each is in the file of the part in which it began, and none is missing"
+_EVENT = {"rows": "rows have changed", "value": "the certified value no longer holds"}
+
+
+class _GivenPart(NamedTuple):
+    name: str
+    key: str  # a hash of its content, or nothing
+    read: Callable[[], TransitionCounts]
+    source: Any  # of whole runs, or None
+
+
+@dataclass(frozen=True, eq=False)
+class Watch:
+    """What a watch knows: alarms so far, how strong the evidence is now, what its promise is, and where it stopped.
+
+    ``now``, ``since`` and ``window`` return certificates about today, which hold if nothing has changed since a part.
+    """
+
+    model: ParametricMDP
+    state: WatchState
+    question: Asked | None
+    certificate: Certificate | None
+    confidence: float
+    promise: str
+    gap: str  # why it stopped before the last part, or nothing
+    assumptions: tuple[str, ...]
+
+    @property
+    def alarms(self) -> tuple[Alarm, ...]:
+        """All alarms, in their order."""
+        return self.state.alarms
+
+    @property
+    def status(self) -> Literal["quiet", "alarm", "gap", "contradicted"]:
+        """Whether there is an alarm that nobody has acknowledged, or data that say what cannot be, or a gap."""
+        if self.state.contradicting:
+            return "contradicted"
+        return "alarm" if self.state.open_alarms else "gap" if self.gap else "quiet"
+
+    @property
+    def n_parts(self) -> int:
+        """How many parts were watched."""
+        return self.state.n
+
+    @property
+    def evidence(self) -> dict[str, tuple[float, float]]:
+        """The sum over starts of each alarm after the last part, and the one at which it is given."""
+        thresholds = self.state.plan.thresholds
+        return {kind: (_exp(self.state.sums.get(kind, -np.inf)), limit) for kind, limit in thresholds.items()}
+
+    @property
+    def sentence(self) -> str:
+        """The result in one sentence."""
+        parts, last = number_of(self.n_parts, "part"), f", the last one {self.state.last}" if self.n_parts else ""
+        if self.state.contradicting:
+            return f"MODEL CONTRADICTED: {self.state.contradicting} shows what the model says cannot happen."
+        if not self.state.open_alarms:
+            before = f" since the last one that was acknowledged, on {self.alarms[-1].part}" if self.alarms else ""
+            return f"No alarm{before} in {parts}{last}."
+        said = "; ".join(f"{_EVENT[alarm.kind]} ({alarm.part})" for alarm in self.state.open_alarms)
+        return f"ALARM: {said}."
+
+    def page(self) -> Page:
+        """Return alarms, evidence, the promise, and what all of it rests on."""
+        facts: list[Fact] = [("estimate", self.words_of(alarm)) for alarm in self.state.open_alarms]
+        for kind, (value, limit) in self.evidence.items():
+            told = f"{_sum_in_words(value)}, and an alarm is given at {limit:,.10g}"
+            facts.append((f"{kind}", f"the sum over starts is {told}"))
+        facts += [("promise", self.promise)]
+        facts += [("acknowledged", f"{_EVENT[a.kind]} ({a.part})") for a in self.alarms if a.acknowledged]
+        facts += [("stopped", self.gap)] if self.gap else []
+        return Page(self.sentence, facts=[*facts, *(("assuming", each) for each in self.assumptions)])
+
+    def words_of(self, alarm: Alarm) -> str:
+        """Return what seems to have happened at an alarm: an estimate."""
+        if alarm.kind == "rows":
+            return alarm.words
+        assert self.certificate is not None
+        low, high = range_of_returns(*_asked(self.certificate, self.model), None)
+        share = float(alarm.words)
+        value = high - share * (high - low) if self.certificate.direction == "max" else low + share * (high - low)
+        return f"runs earn about {value:.4g} on average since about {alarm.since} (estimates)"
+
+    @cached_property
+    def now(self) -> Certificate:
+        """A certificate about now: from all data, or after an alarm from those since the change, as it seems.
+
+        You may choose any other start by looking, too: certificates of all of them hold at once.
+        """
+        alarm = next((each for each in self.state.open_alarms[::-1]), None)
+        return self.since(None if alarm is None else alarm.since)
+
+    def since(self, part: str | None) -> Certificate:
+        """Return a certificate that holds if nothing has changed since a part; those of all parts hold at once.
+
+        Older parts are kept together: what is taken then begins with the next that is kept, which the certificate says.
+        """
+        number = 0 if part is None else self._place(part)
+        return self._certify(number, is_chosen=True)
+
+    def window(self, n: int) -> Certificate:
+        """Return a certificate from the last n parts, which holds if nothing has changed in them.
+
+        n must not be chosen by looking. Each night holds by itself with the confidence.
+        """
+        if n < 1:
+            raise DataError(Option("window", n), ": give a number of parts, at least 1")
+        stream = self.state.stream
+        number = next((i for i, end in enumerate(stream.ends) if stream.n - end <= n), len(stream.parts) - 1)
+        return self._certify(number, is_chosen=False)
+
+    def _certify(self, number: int, *, is_chosen: bool) -> Certificate:
+        given, stream = self.certificate, self.state.stream
+        question, policy = (self.question, None) if given is None else (given.objective, given.policy)
+        if question is None:
+            raise DataError("say what certificates about now are to answer: watch(model, parts, question)")
+        return since_part(self.model, stream, number, question, policy, self.confidence, is_chosen=is_chosen)
+
+    def _place(self, part: str) -> int:
+        """Return the number of the kept part that a part begins, or of the next one."""
+        names = [each.name for each in self.state.stream.parts]
+        if part in names:
+            return names.index(part)
+        place, places = place_of(part), [place_of(name) for name in names]
+        later = [i for i, at in enumerate(places) if place is not None and at is not None and at >= place]
+        if place is None or not later or (places[0] is not None and place < places[0]):
+            raise DataError(f"{part}: there is no such part; they go from {names[0]} to {self.state.last}")
+        return later[0]
+
+    def __repr__(self) -> str:
+        return one_line(self, number_of(self.n_parts, "part"), self.status)
+
+    SCHEMA: ClassVar[str] = "plumdp/watch/1"
+    TOLD: ClassVar[str] = "status n_parts last=state.last alarms evidence promise gap sentence assumptions"
+    __str__ = as_text
+    _repr_html_ = as_html
+    to_dict = as_json
+
+
+def _exp(value: float) -> float:
+    return exp(value) if value < 700 else float("inf")
+
+
+def _sum_in_words(value: float) -> str:
+    return outward(value, -1, 3) if value >= 0.01 else "below 0.01"
+
+
+def _asked(certificate: Certificate, model: ParametricMDP) -> tuple[Any, ParametricMDP, Any, Any]:
+    return audited(certificate, model), model, certificate.policy.graph, certificate.policy
+
+
+@working("watching")
+def watch(
+    model: ParametricMDP,
+    parts: Any,
+    question: Asked | None = None,
+    certificate: Certificate | None = None,
+    *,
+    quiet: float = 1000,
+    state: str | Path | None = None,
+    reference: Literal["learned", "certified"] | Mapping[str, float] | None = None,
+    value: bool = True,
+    acknowledge: bool = False,
+    gaps: Literal["unrelated"] | None = None,
+    confidence: float = 0.999,
+    columns: Mapping[str, str] | None = None,
+    states: StateMaps | None = None,
+    actions: Actions | None = None,
+    form: LogForm | None = None,
+) -> Watch:
+    """Return whether a process has changed, part by part, with a proved rate of false alarms, and what holds now.
+
+    Parameters
+    ----------
+    parts
+        Days, or other parts, in their order: a folder, pattern or list of logs or files of counts, or counts by name.
+    question
+        What certificates about now are to answer, if there is no certificate.
+    certificate
+        A certificate from earlier data. Then an alarm is given, too, when runs show that its value no longer holds, and
+        rows are compared with its parameters.
+    quiet
+        False alarms of all kinds together are at most one in so many parts, on average.
+    state
+        A file that keeps what is known of the parts so far, so that none is read twice. It is made anew if it is gone.
+    reference
+        What rows are compared with: "learned" from the parts before, "certified", or values of all parameters.
+    value
+        False does not watch the value: for parts that do not show whole runs under the certified policy.
+    acknowledge
+        Take note of open alarms: watching begins anew with the next part.
+    gaps
+        "unrelated" vouches that missing parts have nothing to do with their outcomes. Without, a watch stops there.
+    confidence
+        Of certificates about now.
+    columns, states, actions, form
+        How logs are read, as in ``read_log``.
+
+    Examples
+    --------
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("betting:5")
+    >>> days = [simulate(study.model, study.true_point, 50, rng=day, max_steps=6) for day in range(30)]
+    >>> print(watch(study.model, days).sentence)
+    No alarm in 30 parts, the last one part 30.
+    """
+    require_model("watch", model)
+    error_of(confidence)
+    if not quiet >= 1 or not isfinite(quiet):
+        raise DataError(Option("quiet", quiet), ": give a number of parts, at least 1")
+    if gaps not in (None, "unrelated"):
+        raise DataError(Option("gaps", gaps), ": choose 'unrelated', or leave it out")
+    reading = {"columns": columns, "states": states, "actions": actions, "form": form}
+    given = list(_given(model, parts, reading))
+    given, begins = _after(certificate, given)
+    has_runs = value and certificate is not None and bool(given) and given[0].source is not None
+    plan = _plan(model, certificate, quiet, reference, has_runs=has_runs)
+    known = WatchState.begin(plan)
+    file = None if state is None else Path(state)
+    if file is not None and file.is_file():
+        known = WatchState.from_text(file.read_text(encoding="utf-8"), plan)
+    gap = _refuse_late(known, given)
+    if gap:
+        given = given[: known.n]
+    if acknowledge:
+        known = known.acknowledge()
+    names, assuming = [part.name for part in given], dict.fromkeys([_FILED, _CUT, _ARRIVES, _ALIKE])
+    if gaps == "unrelated":
+        assuming[_MISSING] = None
+    elif not gap:
+        found = find_gap(names)
+        given, gap = (given, "") if found is None else (given[: max(found[0], known.n)], found[1])
+        if len(names) > 1 and any(place_of(name) is None for name in names):
+            assuming[_UNNAMED] = None
+    for part in given[known.n :]:
+        copied = next((name for name, key in known.recent if key and key == part.key), "")
+        counts = part.read()
+        if copied and counts.total:
+            gap = f"{part.name} has the same content as {copied}: remove it if it is a copy"
+            break
+        losses = _losses(model, certificate, part, reading) if plan.limit is not None and certificate else None
+        contradicts = counts.report is not None and bool(counts.report.contradicting)
+        known = known.add(part.name, part.key, counts.seen, losses, contradicts=contradicts)
+        assuming |= dict.fromkeys(assumptions_of_data(model.counted, counts, Guarantee.ANYTIME, ()))
+    if file is not None:
+        _write(file, known.to_text())
+    if plan.limit is not None:
+        assuming[_POLICY] = None
+    return Watch(model, known, question, certificate, confidence, _promise(plan, begins), gap, tuple(assuming))
+
+
+def _promise(plan: Plan, begins: str) -> str:
+    """Return in words how rare false alarms are."""
+    known = "whatever the parameters are"
+    if plan.within is not None:
+        known = "as long as the parameters are those of the reference"
+    alarms = "of both kinds together, " if plan.limit is not None else ""
+    return f"false alarms {alarms}are on average at most one in {plan.quiet:,.10g} parts, {known}{begins}"
+
+
+def _plan(
+    model: ParametricMDP,
+    certificate: Certificate | None,
+    quiet: float,
+    reference: Literal["learned", "certified"] | Mapping[str, float] | None,
+    *,
+    has_runs: bool,
+) -> Plan:
+    """Return what is watched: rows against a reference, and the value if runs show it."""
+    rows, box = watched_rows(model), None
+    if certificate is not None:
+        require_kind(certificate, Certificate, "watch takes a certificate, such as read_result(folder, model)")
+        names = model.counted.space.names
+        if reference == "certified" or (reference is None and names and set(names) <= set(certificate.parameters)):
+            box = dict(certificate.parameters)
+    if reference == "certified" and certificate is None:
+        raise DataError(Option("reference", reference), ": give the certificate as well")
+    if isinstance(reference, Mapping):
+        box = {name: (float(value), float(value)) for name, value in reference.items()}
+    within = None if box is None else ranges_in_box(model, box)
+    limit = _limit(model, certificate) if has_runs and certificate is not None else None
+    about = [model.counted.fingerprint, quiet, box, limit, None if certificate is None else certificate.fingerprint]
+    tied, n_learned = tied_parameters(model, rows.table, box), len(model.counted.learned_rewards)
+    return Plan(rows, quiet, within, limit, tied, n_learned, chained("", repr(about)))
+
+
+def _limit(model: ParametricMDP, certificate: Certificate) -> float | None:
+    """Return an upper bound on the mean loss that a certificate allows, or None if it allows any."""
+    lower, upper = claimed_shares(certificate, range_of_returns(*_asked(certificate, model), None))
+    limit = nextafter(1 - lower, 2.0) if certificate.direction == "max" else upper
+    return limit if 0 < limit < 1 else None
+
+
+def _losses(model: ParametricMDP, certificate: Certificate, part: _GivenPart, reading: Mapping[str, Any]) -> FloatArray:
+    """Return lower bounds on what runs of a part lost, from 0 to 1."""
+    objective, _, graph, policy = _asked(certificate, model)
+    made = outcomes_of(objective, model, read_whole_runs(model, part.source, **reading), graph, policy)
+    losses = 1 - made.upper if certificate.direction == "max" else made.lower
+    return np.clip(down(losses, np.ones_like(losses)), 0.0, 1.0)
+
+
+def _given(model: ParametricMDP, parts: Any, reading: Mapping[str, Any]) -> Iterator[_GivenPart]:
+    """Yield the parts, each with a name, a hash of its content, and what reads it."""
+    if is_paths(parts):
+        for file in find_files(parts):
+            yield _of_file(model, file, reading)
+        return
+    named = parts.items() if isinstance(parts, Mapping) else ((f"part {i}", each) for i, each in enumerate(parts, 1))
+    for name, each in named:
+        if is_paths(each):
+            (file,) = find_files(each)
+            yield _of_file(model, file, reading)._replace(name=str(name))
+        else:
+            counts = counts_of(each)
+            require_same_graph(model.counted.graph, counts.graph)
+            known = [part.key for part in counts.parts if part.is_known]
+            yield _GivenPart(str(name), " ".join(known), partial(counts_of, counts), None)
+
+
+def _of_file(model: ParametricMDP, file: str, reading: Mapping[str, Any]) -> _GivenPart:
+    (described,) = describe_files([file])
+    name = Path(file).name.partition(".")[0]
+    if is_counts_file(file):
+        return _GivenPart(name, described.hash, lambda: read_counts(model, file), None)
+    return _GivenPart(name, described.hash, lambda: read_log(model, file, pilot=False, **reading).counts, file)
+
+
+def _after(certificate: Certificate | None, given: Sequence[_GivenPart]) -> tuple[list[_GivenPart], str]:
+    """Return the parts after those that a certificate was made from, and in words that it was older.
+
+    Else its bounds would know what is watched.
+    """
+    quality = None if certificate is None else certificate.data_quality
+    files = () if quality is None or quality.report is None else quality.report.files
+    used = {file.hash for file in files if file.hash}
+    is_used = [part.key in used for part in given]
+    n = sum(is_used)
+    if not all(is_used[:n]):
+        late = given[is_used.index(False)].name
+        raise DataError(f"the certificate was made from parts after {late}: it must be older than what is watched")
+    said = "" if certificate is None else f", if the certificate holds (confidence {percent(certificate.confidence)})"
+    return list(given[n:]), said
+
+
+def _refuse_late(known: WatchState, given: Sequence[_GivenPart]) -> str:
+    """Return why a folder does not go on where the state ends, or nothing."""
+    names = ""
+    for part in given[: known.n]:
+        names = chained(names, part.name)
+    if names == known.names:
+        return ""
+    return (
+        "the parts that were watched are not those that are there now: one came late, or is gone. What was watched "
+        "without it stands; put the parts back as they were, or begin a new watch"
+    )
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file as a whole or not at all."""
+    fresh = file.with_name(f".{file.name}.new")
+    try:
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(file)
+    except OSError as error:
+        raise unwritable(file, error) from None

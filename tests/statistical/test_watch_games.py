@@ -1,0 +1,110 @@
+"""Games of a watch: how often it gives false alarms, how soon right ones, and whether certificates about now hold."""
+
+import numpy as np
+import pytest
+from tiers import size
+from watch_games import COIN_ROWS
+
+from plumdp.data.seen import Seen
+from plumdp.watching.plan import Plan, WatchState
+from plumdp.watching.value import ValueBets
+
+QUIET = 25
+
+
+def watched(plan, rates, rng, n=10, *, acknowledges=False, values=None):
+    """Return the parts of alarms of a coin with a rate for each part, which may depend on what came before."""
+    state, heads, alarms = WatchState.begin(plan), n // 2, []
+    for number, rate in enumerate(rates):
+        size_of_part = (n // 2 if heads * 10 > size_of(n) else n) if values is None else n
+        heads = int(rng.binomial(size_of_part, rate(heads) if callable(rate) else rate))
+        losses = None if values is None else np.array([1.0] * heads + [0.0] * (size_of_part - heads))
+        state = state.add(f"{number}", "", Seen(np.array([heads, size_of_part - heads])), losses)
+        if state.open_alarms:
+            alarms.append(number + 1)
+            if not acknowledges:
+                break
+            state = state.acknowledge()
+    return alarms
+
+
+def size_of(n):
+    return 2 * n
+
+
+def test_false_alarms_of_a_learned_reference_are_at_most_one_in_quiet_parts_also_with_restarts():
+    """Parts are shorter after many heads, so that their sizes depend on what was seen."""
+    rng, n = np.random.default_rng(1), 4 * QUIET
+    plan = Plan(COIN_ROWS, QUIET)
+    games = [len(watched(plan, [0.3] * n, rng, acknowledges=True)) for _ in range(size(20, 1000))]
+    assert np.mean(games) <= n / QUIET
+
+
+def test_run_lengths_of_a_known_reference_are_at_least_quiet_and_not_much_more():
+    rng = np.random.default_rng(2)
+    reference = np.array([0.3, 0.7]), np.array([0.3, 0.7])
+    plan = Plan(COIN_ROWS, QUIET, reference)
+    lengths = [(watched(plan, [0.3] * 8 * QUIET, rng) or [8 * QUIET])[0] for _ in range(size(60, 2000))]
+    spread = np.std(lengths) / np.sqrt(len(lengths))
+    assert np.mean(lengths) >= QUIET - 2 * spread
+
+
+def test_thresholds_that_are_too_low_are_found(monkeypatch):
+    """A planted error: of two alarms, each is given at a fifth of quiet."""
+    rng, limit = np.random.default_rng(3), 0.3
+    plan = Plan(COIN_ROWS, QUIET, (np.array([limit, 1 - limit]), np.array([limit, 1 - limit])), limit)
+
+    def first():
+        alarms = watched(plan, [limit] * 6 * QUIET, rng, values=True)
+        return (alarms or [6 * QUIET])[0]
+
+    right = [first() for _ in range(size(40, 1000))]
+    monkeypatch.setattr(Plan, "thresholds", property(lambda plan: {"rows": QUIET / 5, "value": QUIET / 5}))
+    wrong = [first() for _ in range(size(40, 1000))]
+    assert np.mean(right) >= QUIET
+    assert np.mean(wrong) < QUIET
+
+
+@pytest.mark.parametrize("moves", ["improving", "neutral"])
+def test_a_value_that_moves_and_never_falls_gives_at_most_one_alarm_in_quiet_parts(moves):
+    """A neutral system has the limit at every moment, and a law of outcomes that depends on what came before."""
+    rng, limit, n = np.random.default_rng(4), 0.3, 4 * QUIET
+
+    def alarms():
+        bets, number = ValueBets.against(limit), 0
+        for part in range(n):
+            mean = limit * (1 - part / (2 * n)) if moves == "improving" else limit
+            share = rng.random() if number % 2 else 1.0  # losses are 0 or 1, or of any size, with one mean
+            losses = rng.random(10) < mean if share == 1.0 else np.minimum(2 * mean * rng.random(10), 1.0)
+            bets = bets.add(f"{part}", losses.astype(np.float64))
+            if bets.evidence >= np.log(QUIET):
+                number, bets = number + 1, ValueBets.against(limit)
+        return number
+
+    assert np.mean([alarms() for _ in range(size(20, 200))]) <= n / QUIET
+
+
+def divergence(p, q):
+    return p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))
+
+
+@pytest.mark.parametrize(("reference", "most"), [("known", 1.15), ("learned", 1.8)])
+def test_delays_are_close_to_the_limit(reference, most):
+    """From 0.10 to 0.20 with 20 throws a part, at most one false alarm in 1,000 parts; ln(1,000)/KL is 7.8 parts."""
+    rng, quiet = np.random.default_rng(5), 100 if reference == "known" else 1000
+    within = (np.array([0.1, 0.9]), np.array([0.1, 0.9])) if reference == "known" else None
+    delays = []
+    for _ in range(size(30, 400)):
+        state = WatchState.begin(Plan(COIN_ROWS, 1000, within))
+        stream = state.stream
+        for number in range(quiet):
+            heads = int(rng.binomial(20, 0.1))
+            stream = stream.add(f"{number}", Seen(np.array([heads, 20 - heads])))
+        for number in range(quiet, quiet + 100):
+            heads = int(rng.binomial(20, 0.2))
+            stream = stream.add(f"{number}", Seen(np.array([heads, 20 - heads])))
+            if state.plan.of_rows(stream).log_sum >= np.log(state.plan.thresholds["rows"]):
+                break
+        delays.append(number + 1 - quiet)
+    bound = np.log(1000) / (20 * divergence(0.2, 0.1))
+    assert np.mean(delays) <= most * bound + 2 * np.std(delays) / np.sqrt(len(delays))

@@ -1,0 +1,295 @@
+"""A watch of days: what it says of changes, what it keeps, and where it stops."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from row_models import row_model
+
+import plumdp as pl
+from plumdp.watching.names import find_gap
+from plumdp.watching.plan import WatchState
+
+(fault,) = pl.parameters("fault")
+
+
+def press(state):
+    if state.part != "raw":
+        return {"wait": [(1, state)]}
+    good, scrap = state._replace(part="good"), state._replace(part="scrap")
+    return {"fast": [(1 - fault, good), (fault, scrap)], "slow": [(1 - fault / 2, good), (fault / 2, scrap)]}
+
+
+LABELS = {"good": lambda state: state.part == "good"}
+MODEL = pl.explore(press, {"part": "raw"}, space=pl.ParameterSpace.unit("fault"), labels=LABELS)
+GOOD = 'Pmax=? [ F "good" ]'
+FAST = {"raw": "fast"}
+
+
+def day(number, rate, n=40, policy="uniform"):
+    return pl.simulate(MODEL, {"fault": rate}, n, rng=number, max_steps=1, policy=policy)
+
+
+def days(n, change=None, start=0, after=0.3):
+    rates = [0.1 if change is None or i < change else after for i in range(n)]
+    return {f"2024-05-{i + 1:02}": day(start + i, rate) for i, rate in enumerate(rates)}
+
+
+def logs(folder, rates, n=60, first=1):
+    """Write a log of runs under the fast mode for each day."""
+    for number, rate in enumerate(rates, start=first):
+        file = folder / f"2024-05-{number:02}.csv"
+        fast = pl.PolicyTable.from_actions(MODEL.graph, lambda state: "fast" if state.part == "raw" else "wait")
+        pl.data.write_runs(MODEL, {"fault": rate}, n, file, rng=number, max_steps=2, policy=fast, form="trajectories")
+    return fast
+
+
+def both(files):
+    one, other = (pl.read_log(MODEL, file).counts for file in files)
+    return one + other
+
+
+def test_a_change_is_found_named_and_dated():
+    found = pl.watch(MODEL, days(30, change=20), GOOD)
+    (alarm,) = found.alarms
+    assert found.status == "alarm"
+    assert "2024-05-21" < alarm.part < "2024-05-29"
+    assert re.match(r"fault was about 0\.[01]\d*, and about 0\.[23]\d* from about 2024-05-2[0-3] on", alarm.words)
+    assert str(found).startswith(f"ALARM: rows have changed ({alarm.part}).")
+    assert "at most one in 1,000 parts, whatever the parameters are" in str(found)
+
+
+def test_what_did_not_change_gives_no_alarm():
+    found = pl.watch(MODEL, days(30), GOOD)
+    assert found.status == "quiet"
+    assert found.sentence == "No alarm in 30 parts, the last one 2024-05-30."
+
+
+def test_a_known_reference_is_faster_than_one_that_is_learned():
+    both = [pl.watch(MODEL, days(30, change=8), reference=each).alarms[:1] for each in (None, {"fault": 0.1})]
+    assert both[1]
+    assert not both[0] or both[1][0].part <= both[0][0].part
+
+
+def test_thresholds_divide_one_promise_between_all_alarms(tmp_path):
+    fast = logs(tmp_path, [0.1] * 3)
+    certificate = pl.certify(MODEL, day(1, 0.1, 2000), GOOD, policy=fast)
+    limits = {
+        name: {kind: limit for kind, (_, limit) in pl.watch(MODEL, source, **options).evidence.items()}
+        for name, source, options in (
+            ("learned", days(2), {}),
+            ("known", days(2), {"reference": {"fault": 0.1}}),
+            ("both, learned", tmp_path, {"certificate": certificate, "reference": "learned"}),
+            ("both, certified", tmp_path, {"certificate": certificate}),
+        )
+    }
+    assert limits["learned"] == {"rows": 2000}
+    assert limits["known"] == {"rows": 1000}
+    assert limits["both, learned"] == {"rows": 4000, "value": 2000}
+    assert limits["both, certified"] == {"rows": 2000, "value": 2000}
+
+
+def test_a_value_that_no_longer_holds_is_told_by_runs_alone(tmp_path):
+    fast = logs(tmp_path, [0.1] * 4 + [0.4] * 8)
+    certificate = pl.certify(MODEL, day(1, 0.1, 4000), GOOD, policy=fast)
+    found = pl.watch(MODEL, tmp_path, certificate=certificate, reference="learned")
+    alarm = next(alarm for alarm in found.alarms if alarm.kind == "value")
+    assert "2024-05-05" <= alarm.part <= "2024-05-07"
+    assert re.match(r"runs earn about 0\.[567]\d* on average since about 2024-05-0[4-6]", found.words_of(alarm))
+    assert "the certified value no longer holds" in found.sentence
+
+
+def test_a_system_that_improves_gives_no_alarm_about_its_value(tmp_path):
+    fast = logs(tmp_path, [0.1] * 3 + [0.01] * 8)
+    certificate = pl.certify(MODEL, day(1, 0.1, 4000), GOOD, policy=fast)
+    found = pl.watch(MODEL, tmp_path, certificate=certificate)
+    assert not [alarm for alarm in found.alarms if alarm.kind == "value"]
+
+
+def test_a_certificate_from_the_data_that_are_watched_is_refused(tmp_path):
+    """It would know what is watched: a planted look ahead."""
+    fast = logs(tmp_path, [0.1] * 5)
+    files = sorted(map(str, tmp_path.iterdir()))
+    first = pl.certify(MODEL, both(files[:2]), GOOD, policy=fast)
+    assert pl.watch(MODEL, tmp_path, certificate=first).n_parts == 3
+    late = pl.certify(MODEL, both(files[3:]), GOOD, policy=fast)
+    with pytest.raises(pl.DataError, match="older than what is watched"):
+        pl.watch(MODEL, tmp_path, certificate=late)
+
+
+# The state
+
+
+def kept(folder, *args, **options):
+    file = folder / "press.watch"
+    return pl.watch(MODEL, *args, state=file, **options), file.read_text("utf-8")
+
+
+def test_a_state_is_the_same_bit_for_bit_however_often_it_was_written(tmp_path):
+    all_days = days(30, change=20)
+    _, at_once = kept(tmp_path, all_days)
+    (tmp_path / "press.watch").unlink()
+    for n in (1, 7, 8, 8, 30):
+        found, text = kept(tmp_path, dict(list(all_days.items())[:n]))
+        assert found.n_parts == n
+    assert text == at_once
+    assert len(text) < 5000
+
+
+def test_a_state_that_was_changed_or_is_of_another_watch_is_refused(tmp_path):
+    kept(tmp_path, days(3))
+    file = tmp_path / "press.watch"
+    with pytest.raises(pl.DataError, match="with other options"):
+        kept(tmp_path, days(3), quiet=500)
+    file.write_text(file.read_text("utf-8").replace('"n":3', '"n":2'), encoding="utf-8")
+    with pytest.raises(pl.DataError, match="it was changed"):
+        kept(tmp_path, days(3))
+
+
+def test_a_part_that_comes_late_is_never_closed_over(tmp_path):
+    all_days = days(6)
+    without = {name: counts for name, counts in all_days.items() if name != "2024-05-03"}
+    found, _ = kept(tmp_path, without)
+    assert (found.status, found.n_parts) == ("gap", 2)
+    assert found.gap == "no part between 2024-05-02 and 2024-05-04"
+    found, _ = kept(tmp_path, all_days)
+    assert (found.status, found.n_parts) == ("quiet", 6)
+
+
+def test_gaps_that_somebody_vouches_for_are_an_assumption_and_late_parts_then_stop_the_watch(tmp_path):
+    all_days = days(6)
+    without = {name: counts for name, counts in all_days.items() if name != "2024-05-03"}
+    found, _ = kept(tmp_path, without, gaps="unrelated")
+    assert found.n_parts == 5
+    assert any("have nothing to do with the outcomes in them (as you stated)" in each for each in found.assumptions)
+    found, _ = kept(tmp_path, all_days, gaps="unrelated")
+    assert (found.status, found.n_parts) == ("gap", 5)
+    assert "one came late" in found.gap
+
+
+def test_a_copy_of_a_part_stops_the_watch():
+    some = days(4)
+    found = pl.watch(MODEL, {**some, "2024-05-05": some["2024-05-02"]})
+    assert (found.status, found.n_parts) == ("gap", 4)
+    assert "has the same content as 2024-05-02" in found.gap
+
+
+@pytest.mark.parametrize("empty", [0, 3, 5])
+def test_an_empty_day_counts_and_changes_no_other_number(empty):
+    some = [*days(6).values()]
+    some[empty] = replace(some[empty], counts=0 * some[empty].counts, pilot=None, parts=(), time=None)
+    found = pl.watch(MODEL, some, GOOD)
+    assert found.n_parts == 6
+    assert np.isfinite(found.evidence["rows"][0])
+    assert found.now.claims_bounds
+
+
+def test_an_acknowledged_alarm_begins_the_watch_anew(tmp_path):
+    some = days(30, change=18)
+    first, _ = kept(tmp_path, dict(list(some.items())[:27]))
+    assert first.status == "alarm"
+    again, _ = kept(tmp_path, dict(list(some.items())[:27]))
+    assert again.status == "alarm"
+    noted, _ = kept(tmp_path, some, acknowledge=True)
+    assert noted.status == "quiet"
+    assert noted.state.stream.n == 3
+    assert "since the last one that was acknowledged" in noted.sentence
+    assert [alarm.acknowledged for alarm in noted.alarms] == ["2024-05-27"]
+
+
+def test_rows_that_cannot_be_contradict_the_model(tmp_path):
+    """Logs with such rows are refused unless they are to be reported; counts that were reported are contradicted."""
+    rows = "part,action,next_part\nraw,fast,good\n"
+    for number, more in ((1, ""), (2, "good,wait,scrap\n")):
+        (tmp_path / f"2024-05-0{number}.csv").write_text(rows + more, encoding="utf-8")
+    with pytest.raises(pl.DataError, match="impossible"):
+        pl.watch(MODEL, tmp_path)
+    read = [pl.read_log(MODEL, file, on_unmatched="report") for file in sorted(tmp_path.iterdir())]
+    found = pl.watch(MODEL, read)
+    assert found.status == "contradicted"
+    assert found.sentence.startswith("MODEL CONTRADICTED: part 2")
+
+
+# Now
+
+
+def test_certificates_about_now_say_what_they_assume_and_hold_after_a_change():
+    found = pl.watch(MODEL, days(30, change=18), GOOD)
+    value = 1 - 0.3 / 2
+    whole, recent, window = found.since(None), found.now, found.window(8)
+    assert not whole.lower <= value <= whole.upper
+    for each in (recent, window):
+        assert each.lower <= value <= each.upper
+        assert each.confidence == 0.999
+    assert re.match(r"nothing has changed since 2024-05-(18|19|20)", recent.assumptions[0])
+    assert "you may choose one by looking" in recent.assumptions[0]
+    assert "each night holds by itself" in window.assumptions[0]
+    assert window.provenance["steps"] == f"{8 * 40}"
+
+
+def test_a_start_has_its_share_of_the_error():
+    found = pl.watch(MODEL, days(12), GOOD)
+    assert found.since("2024-05-09").upper > found.window(4).upper
+    with pytest.raises(pl.DataError, match="there is no such part; they go from 2024-05-01 to 2024-05-12"):
+        found.since("2024-04-01")
+    with pytest.raises(pl.DataError, match="say what certificates about now are to answer"):
+        _ = pl.watch(MODEL, days(2)).now
+
+
+# Rows
+
+
+def test_many_classes_that_one_parameter_ties_are_watched_together():
+    p, *_ = pl.parameters("p")
+    rows = [[p / (2 + i), 1 - p / (2 + i)] for i in range(12)]
+    model = row_model(rows, pl.ParameterSpace.unit("p"))
+    parts = [pl.simulate(model, {"p": 0.2 if i < 40 else 0.6}, 60, rng=i, max_steps=1) for i in range(52)]
+    (alarm,) = pl.watch(model, parts).alarms
+    assert alarm.words.startswith("p was about 0.")
+    assert alarm.part in [f"part {i}" for i in range(42, 50)]
+
+
+def test_rows_of_a_table_are_watched():
+    def step(state):
+        return {"go": [state._replace(at=i) for i in (1, 2, 3)] if not state.at else [(1, state)]}
+
+    table = pl.explore(step, {"at": 0})
+    go = table.graph.first_transition[0]
+    rng, parts = np.random.default_rng(1), []
+    for i in range(40):
+        counts = np.zeros(table.graph.n_transitions, dtype=np.int64)
+        counts[go : go + 3] = rng.multinomial(50, [0.2, 0.3, 0.5] if i < 25 else [0.5, 0.3, 0.2])
+        parts.append(pl.TransitionCounts(table.graph, counts, "adaptive"))
+    (alarm,) = pl.watch(table, parts).alarms
+    assert "the probability that" in alarm.words
+    assert alarm.since in ("part 25", "part 26", "part 27")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["2024-05", "2024-06", "2024-08"], (2, "no part between 2024-06 and 2024-08")),
+        (["w-20240506", "w-20240513", "w-20240520"], None),
+        (["part-1", "part-2", "part-4"], (2, "no part between part-2 and part-4")),
+        (["first", "second"], None),
+    ],
+)
+def test_gaps_are_found_in_names(names, expected):
+    assert find_gap(names) == expected
+
+
+def test_two_parts_of_one_day_are_refused():
+    with pytest.raises(pl.DataError, match="one file for each part"):
+        find_gap(["a-2024-05-01", "b-2024-05-01"])
+
+
+def test_a_watch_is_told_as_text_html_and_json():
+    found = pl.watch(MODEL, days(3))
+    told = json.loads(json.dumps(found.to_dict()))
+    assert told["schema"] == "plumdp/watch/1"
+    assert (told["status"], told["n_parts"], told["last"]) == ("quiet", 3, "2024-05-03")
+    assert found._repr_html_().startswith("<p><b>No alarm in 3 parts")
+    assert repr(found) == "Watch(3 parts, quiet)"
+    assert isinstance(found.state, WatchState)
