@@ -166,6 +166,24 @@ COMMANDS = {
             "they were made and each had ended before the next began. A wrong guess costs width, never validity.",
         },
     ),
+    "watch": Command(
+        "watch", {"model": "MODEL", "data": "FOLDER..."},
+        "property certificate quiet checkpoint reference at value acknowledge gaps since window range metrics json "
+        "model column state action form encoding decimal date_format keep_going confidence",
+        "Give an alarm when a process changes, part by part, and say what holds now.",
+        "plumdp watch press.py:model days --checkpoint press.watch\n"
+        "plumdp watch press.py:model days --certificate result --checkpoint press.watch --metrics press.prom\n"
+        "plumdp watch press.py:model days --checkpoint press.watch --acknowledge",
+        "Each file is a part: a day, a week, or a file of counts. Ends with 0 if all is quiet, 1 after an alarm until "
+        "it is acknowledged, 3 if rows show what the model says cannot happen, and 4 if the watch stopped, as a part "
+        "is missing or came late.",
+        {
+            "data": "Folders, patterns or files, one file for each part, in the order of their names.",
+            "property": "What certificates about now are to answer. Default: the question of the certificate.",
+            "checkpoint": "A file that keeps what is known so far, so that no part is read twice.",
+            "at": "Values of all parameters that rows are compared with.",
+        },
+    ),
     "verify": Command(
         "verify", {"result": "[RESULT]", "model": "[MODEL]", "data": "[DATA...]"}, "output force json model log",
         "Check a result from its counts to its sentence, without the code that made it.",

@@ -163,6 +163,28 @@ class Options:
     record: Path | None = option("", "--record FILE", "A JSON file for the records, which plumdp plot online draws.")
     checkpoint: Path | None = option("", "--checkpoint FILE", "A file to go on from after an interruption.")
 
+    certificate: Path | None = option(
+        "", "--certificate FOLDER", "The result whose value and parameters are watched; certify -o wrote it, from "
+        "earlier data.")
+    quiet: float = option(
+        "", "--quiet N", "False alarms of all kinds together are at most one in N parts, on average.", 1000.0,
+        check=_POSITIVE)
+    reference: Literal["learned", "certified"] | None = option(
+        "", "--reference", "What rows are compared with: the parts before (learned), or the parameters of the "
+        "certificate (certified). Default: certified, if there is a certificate with parameters.")
+    value: bool = option(
+        "", "--value/--no-value", "Whether the certified value is watched by runs under the policy; default: it is, if "
+        "parts are logs of runs.", True)
+    acknowledge: bool = option(
+        "", "--acknowledge", "Take note of open alarms: watching begins anew with the next part.", False)
+    gaps: Literal["unrelated"] | None = option(
+        "", "--gaps", "Go on where parts are missing. unrelated: that has nothing to do with the outcomes in them; "
+        "every result repeats it.")
+    since: str = option("", "--since PART", "Certify what holds if nothing has changed since this part.", "")
+    window: int | None = option(
+        "", "--window N", "Certify what the last N parts say; N must not be chosen by looking.", check=_WHOLE)
+    metrics: Path | None = option("", "--metrics FILE", "Write the numbers in the text format of OpenMetrics.")
+
     output: Path | None = option(
         "result", "--output -o PATH", "A folder for certificate, policy and data, which plumdp report and read_result "
         "open; of several properties, folders 1, 2, … in it. Or a file for other tools: the policy (.csv, .json of "

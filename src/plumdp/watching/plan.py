@@ -50,6 +50,7 @@ class Plan:
     quiet: float
     within: tuple[FloatArray, FloatArray] | None = None  # (n_outcomes) each
     limit: float | None = None  # of the mean loss of a run; None if the value is not watched
+    returns: tuple[float, float] = (1.0, 0.0)  # of a run that loses nothing, and of one that loses 1
     tied: TiedParameters | None = None  # parameters, if they tie several classes
     n_learned: int = 0  # rewards
     key: str = ""  # of model, certificate and options
@@ -127,8 +128,7 @@ class WatchState:
             if "value" not in is_open:
                 sums["value"] = bets.evidence
                 if bets.evidence >= log(plan.thresholds["value"]):
-                    since, loss = bets.seems
-                    alarms.append(Alarm("value", name, bets.evidence, f"{loss!r}", since))
+                    alarms.append(Alarm("value", name, bets.evidence, *_fall_in(plan, bets)))
         return replace(
             self,
             stream=stream,
@@ -201,6 +201,13 @@ def chained(before: str, name: str) -> str:
 
 def _hash(text: str) -> str:
     return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _fall_in(plan: Plan, bets: ValueBets) -> tuple[str, str]:
+    """Return what runs seem to earn now, in words, and the first part since which they do: estimates."""
+    since, loss = bets.seems
+    value = plan.returns[0] + loss * (plan.returns[1] - plan.returns[0])
+    return f"runs earn about {value:.4g} on average from about {since} on (estimates)", since
 
 
 def change_in(plan: Plan, stream: Stream, won: RowFortunes) -> tuple[str, str]:

@@ -19,11 +19,11 @@ from plumdp.data.columns import LogForm
 from plumdp.data.counts import TransitionCounts, counts_of, require_same_graph
 from plumdp.data.duckdb_tables import find_files
 from plumdp.data.files import is_counts_file, read_counts
-from plumdp.data.logs import is_paths, read_log
+from plumdp.data.logs import files_of, is_paths, read_log
 from plumdp.data.mappings import Actions, StateMaps
-from plumdp.data.returns import outcomes_of, range_of_returns
+from plumdp.data.returns import Range, outcomes_of, range_of_returns
 from plumdp.data.same_files import describe_files
-from plumdp.data.whole_runs import read_whole_runs
+from plumdp.data.whole_runs import WholeRuns, read_whole_runs
 from plumdp.explaining.audit import audited, claimed_shares
 from plumdp.learning.assumptions import assumptions_of_data
 from plumdp.learning.methods import error_of
@@ -111,7 +111,7 @@ class Watch:
 
     def page(self) -> Page:
         """Return alarms, evidence, the promise, and what all of it rests on."""
-        facts: list[Fact] = [("estimate", self.words_of(alarm)) for alarm in self.state.open_alarms]
+        facts: list[Fact] = [("estimate", alarm.words) for alarm in self.state.open_alarms]
         for kind, (value, limit) in self.evidence.items():
             told = f"{_sum_in_words(value)}, and an alarm is given at {limit:,.10g}"
             facts.append((f"{kind}", f"the sum over starts is {told}"))
@@ -119,16 +119,6 @@ class Watch:
         facts += [("acknowledged", f"{_EVENT[a.kind]} ({a.part})") for a in self.alarms if a.acknowledged]
         facts += [("stopped", self.gap)] if self.gap else []
         return Page(self.sentence, facts=[*facts, *(("assuming", each) for each in self.assumptions)])
-
-    def words_of(self, alarm: Alarm) -> str:
-        """Return what seems to have happened at an alarm: an estimate."""
-        if alarm.kind == "rows":
-            return alarm.words
-        assert self.certificate is not None
-        low, high = range_of_returns(*_asked(self.certificate, self.model), None)
-        share = float(alarm.words)
-        value = high - share * (high - low) if self.certificate.direction == "max" else low + share * (high - low)
-        return f"runs earn about {value:.4g} on average since about {alarm.since} (estimates)"
 
     @cached_property
     def now(self) -> Certificate:
@@ -194,10 +184,6 @@ def _sum_in_words(value: float) -> str:
     return outward(value, -1, 3) if value >= 0.01 else "below 0.01"
 
 
-def _asked(certificate: Certificate, model: ParametricMDP) -> tuple[Any, ParametricMDP, Any, Any]:
-    return audited(certificate, model), model, certificate.policy.graph, certificate.policy
-
-
 @working("watching")
 def watch(
     model: ParametricMDP,
@@ -211,11 +197,13 @@ def watch(
     value: bool = True,
     acknowledge: bool = False,
     gaps: Literal["unrelated"] | None = None,
+    return_range: Range | None = None,
     confidence: float = 0.999,
     columns: Mapping[str, str] | None = None,
     states: StateMaps | None = None,
     actions: Actions | None = None,
     form: LogForm | None = None,
+    on_unmatched: Literal["error", "report"] = "error",
 ) -> Watch:
     """Return whether a process has changed, part by part, with a proved rate of false alarms, and what holds now.
 
@@ -240,9 +228,11 @@ def watch(
         Take note of open alarms: watching begins anew with the next part.
     gaps
         "unrelated" vouches that missing parts have nothing to do with their outcomes. Without, a watch stops there.
+    return_range
+        Two numbers between which the returns of all runs lie, as in ``audit``.
     confidence
         Of certificates about now.
-    columns, states, actions, form
+    columns, states, actions, form, on_unmatched
         How logs are read, as in ``read_log``.
 
     Examples
@@ -259,11 +249,11 @@ def watch(
         raise DataError(Option("quiet", quiet), ": give a number of parts, at least 1")
     if gaps not in (None, "unrelated"):
         raise DataError(Option("gaps", gaps), ": choose 'unrelated', or leave it out")
-    reading = {"columns": columns, "states": states, "actions": actions, "form": form}
-    given = list(_given(model, parts, reading))
-    given, begins = _after(certificate, given)
+    reading: dict[str, Any] = {"columns": columns, "states": states, "actions": actions, "form": form}
+    given, begins = _after(certificate, [*_given(model, parts, {**reading, "on_unmatched": on_unmatched})])
     has_runs = value and certificate is not None and bool(given) and given[0].source is not None
-    plan = _plan(model, certificate, quiet, reference, has_runs=has_runs)
+    returns = None if certificate is None or not has_runs else _range(model, certificate, return_range)
+    plan = _plan(model, certificate, quiet, reference, returns)
     known = WatchState.begin(plan)
     file = None if state is None else Path(state)
     if file is not None and file.is_file():
@@ -287,7 +277,9 @@ def watch(
         if copied and counts.total:
             gap = f"{part.name} has the same content as {copied}: remove it if it is a copy"
             break
-        losses = _losses(model, certificate, part, reading) if plan.limit is not None and certificate else None
+        losses = None
+        if certificate is not None and returns is not None and plan.limit is not None:
+            losses = _losses(model, certificate, read_whole_runs(model, part.source, **reading), return_range)
         contradicts = counts.report is not None and bool(counts.report.contradicting)
         known = known.add(part.name, part.key, counts.seen, losses, contradicts=contradicts)
         assuming |= dict.fromkeys(assumptions_of_data(model.counted, counts, Guarantee.ANYTIME, ()))
@@ -312,8 +304,7 @@ def _plan(
     certificate: Certificate | None,
     quiet: float,
     reference: Literal["learned", "certified"] | Mapping[str, float] | None,
-    *,
-    has_runs: bool,
+    returns: Range | None,
 ) -> Plan:
     """Return what is watched: rows against a reference, and the value if runs show it."""
     rows, box = watched_rows(model), None
@@ -327,23 +318,26 @@ def _plan(
     if isinstance(reference, Mapping):
         box = {name: (float(value), float(value)) for name, value in reference.items()}
     within = None if box is None else ranges_in_box(model, box)
-    limit = _limit(model, certificate) if has_runs and certificate is not None else None
+    limit, ends = None, (1.0, 0.0)
+    if certificate is not None and returns is not None:
+        lower, upper = claimed_shares(certificate, returns)
+        is_max = certificate.direction == "max"
+        limit, ends = (nextafter(1 - lower, 2.0), returns[::-1]) if is_max else (upper, returns)
+        limit = limit if 0 < limit < 1 else None  # else no mean loss contradicts the certificate
     about = [model.counted.fingerprint, quiet, box, limit, None if certificate is None else certificate.fingerprint]
     tied, n_learned = tied_parameters(model, rows.table, box), len(model.counted.learned_rewards)
-    return Plan(rows, quiet, within, limit, tied, n_learned, chained("", repr(about)))
+    return Plan(rows, quiet, within, limit, ends, tied, n_learned, chained("", repr(about)))
 
 
-def _limit(model: ParametricMDP, certificate: Certificate) -> float | None:
-    """Return an upper bound on the mean loss that a certificate allows, or None if it allows any."""
-    lower, upper = claimed_shares(certificate, range_of_returns(*_asked(certificate, model), None))
-    limit = nextafter(1 - lower, 2.0) if certificate.direction == "max" else upper
-    return limit if 0 < limit < 1 else None
+def _range(model: ParametricMDP, certificate: Certificate, given: Range | None) -> Range:
+    """Return the range of the returns of runs under the certified policy."""
+    return range_of_returns(audited(certificate, model), model, certificate.policy.graph, certificate.policy, given)
 
 
-def _losses(model: ParametricMDP, certificate: Certificate, part: _GivenPart, reading: Mapping[str, Any]) -> FloatArray:
-    """Return lower bounds on what runs of a part lost, from 0 to 1."""
-    objective, _, graph, policy = _asked(certificate, model)
-    made = outcomes_of(objective, model, read_whole_runs(model, part.source, **reading), graph, policy)
+def _losses(model: ParametricMDP, certificate: Certificate, runs: WholeRuns, given: Range | None) -> FloatArray:
+    """Return lower bounds on what runs lost, from 0 to 1: those that ended too early may have lost nothing more."""
+    policy = certificate.policy
+    made = outcomes_of(audited(certificate, model), model, runs, policy.graph, policy, return_range=given)
     losses = 1 - made.upper if certificate.direction == "max" else made.lower
     return np.clip(down(losses, np.ones_like(losses)), 0.0, 1.0)
 
@@ -352,26 +346,28 @@ def _given(model: ParametricMDP, parts: Any, reading: Mapping[str, Any]) -> Iter
     """Yield the parts, each with a name, a hash of its content, and what reads it."""
     if is_paths(parts):
         for file in find_files(parts):
-            yield _of_file(model, file, reading)
+            yield _of_log(model, file, reading)
         return
     named = parts.items() if isinstance(parts, Mapping) else ((f"part {i}", each) for i, each in enumerate(parts, 1))
     for name, each in named:
-        if is_paths(each):
-            (file,) = find_files(each)
-            yield _of_file(model, file, reading)._replace(name=str(name))
-        else:
+        if isinstance(each, TransitionCounts) or hasattr(each, "counts"):
             counts = counts_of(each)
             require_same_graph(model.counted.graph, counts.graph)
             known = [part.key for part in counts.parts if part.is_known]
             yield _GivenPart(str(name), " ".join(known), partial(counts_of, counts), None)
+        else:
+            yield _of_log(model, each, reading)._replace(name=str(name))
 
 
-def _of_file(model: ParametricMDP, file: str, reading: Mapping[str, Any]) -> _GivenPart:
-    (described,) = describe_files([file])
-    name = Path(file).name.partition(".")[0]
-    if is_counts_file(file):
-        return _GivenPart(name, described.hash, lambda: read_counts(model, file), None)
-    return _GivenPart(name, described.hash, lambda: read_log(model, file, pilot=False, **reading).counts, file)
+def _of_log(model: ParametricMDP, source: Any, reading: Mapping[str, Any]) -> _GivenPart:
+    """Return the part in one file, of a log or of counts."""
+    _, files = files_of(source)
+    if len(files) != 1:
+        raise DataError(f"a part is one file, or counts: give {number_of(len(files), 'file')} as parts of their own")
+    (described,), name = describe_files(files), Path(files[0]).name.partition(".")[0]
+    if is_counts_file(files[0]):
+        return _GivenPart(name, described.hash, partial(read_counts, model, files[0]), None)
+    return _GivenPart(name, described.hash, lambda: read_log(model, source, pilot=False, **reading).counts, source)
 
 
 def _after(certificate: Certificate | None, given: Sequence[_GivenPart]) -> tuple[list[_GivenPart], str]:

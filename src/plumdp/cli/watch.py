@@ -1,0 +1,105 @@
+"""``plumdp watch``: alarms when a process changes, part by part, and certificates about now."""
+
+from __future__ import annotations
+
+import json
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import plumdp
+from plumdp.base.errors import DataError
+from plumdp.cli.inputs import load_model, load_objective, raw_of
+from plumdp.cli.options import Options
+from plumdp.cli.results import grid, prose, standard_output
+
+if TYPE_CHECKING:
+    from plumdp.watching.watch import Watch
+
+CODES = {"quiet": 0, "alarm": 1, "contradicted": 3, "gap": 4}
+
+
+def watch(given: Options) -> int:
+    """Print whether the process has changed, and what holds now; 1 after an alarm, 4 if a part is missing."""
+    from plumdp.data.duckdb_tables import find_files
+    from plumdp.data.files import is_counts_file
+
+    if given.since and given.window:
+        raise DataError("--since and --window: a certificate is about one of both; leave one out")
+    model, properties = load_model(given)
+    certificate = None if given.certificate is None else plumdp.read_result(given.certificate, model)
+    question = load_objective(given)[1] if given.property or (certificate is None and len(properties) == 1) else None
+    files = {Path(file).name.partition(".")[0]: file for file in find_files(given.data)}
+    found = plumdp.watch(
+        model,
+        {name: file if is_counts_file(file) else raw_of(given, [file]) for name, file in files.items()},
+        question,
+        certificate,
+        quiet=given.quiet,
+        state=given.checkpoint,
+        reference={name: float(value) for name, value in given.at.items()} or given.reference,
+        value=given.value,
+        acknowledge=given.acknowledge,
+        gaps=given.gaps,
+        return_range=given.range,
+        confidence=given.confidence,
+        columns=given.column,
+        states=given.state,
+        actions=given.action,
+        form=given.form,
+        on_unmatched="report" if given.keep_going else "error",
+    )
+    now = None if (question is None and certificate is None) or not found.state.stream.parts else _now(given, found)
+    if given.metrics is not None:
+        from plumdp.result.folder import require_file
+
+        require_file(given.metrics)
+        given.metrics.write_text(metrics(found, now), encoding="utf-8")
+    if given.json:
+        about = {} if now is None else {"now": {"since": now.assumptions[0], "lower": now.lower, "upper": now.upper}}
+        print(json.dumps(found.to_dict() | about, ensure_ascii=False, separators=(",", ":")))
+    else:
+        _print(found, now)
+    return CODES[found.status]
+
+
+def _now(given: Options, found: Watch) -> plumdp.Certificate:
+    if given.window is not None:
+        return found.window(given.window)
+    return found.since(given.since) if given.since else found.now
+
+
+def _print(found: Watch, now: plumdp.Certificate | None) -> None:
+    console, page = standard_output(), found.page()
+    style = {"alarm": "bold red", "contradicted": "bold red", "gap": "yellow"}.get(found.status, "bold")
+    console.print(prose(page.headline, style=style))
+    about = [] if now is None else [("now", now.headline), ("", f"if {now.assumptions[0]}")]
+    assuming = [fact for fact in page.facts if fact[0] == "assuming"]
+    more = [] if now is None else [("assuming", each) for each in now.assumptions[1:]]
+    facts = [*(fact for fact in page.facts if fact[0] != "assuming"), *about, *dict.fromkeys([*assuming, *more])]
+    console.print(grid(facts))
+
+
+def metrics(found: Watch, now: plumdp.Certificate | None) -> str:
+    """Return what a watch says in the text format of OpenMetrics."""
+    is_open = {alarm.kind for alarm in found.state.open_alarms}
+    sums, limits = ({f'alarm="{kind}"': pair[i] for kind, pair in found.evidence.items()} for i in (0, 1))
+    families: dict[str, tuple[str, str, dict[str, float]]] = {
+        "evidence": ("gauge", "Sum over starts; an alarm is given at the threshold.", sums),
+        "threshold": ("gauge", "Sum over starts at which an alarm is given.", limits),
+        "alarm": ("gauge", "Whether there is an alarm that nobody has acknowledged.",
+                  {f'alarm="{kind}"': float(kind in is_open) for kind in found.evidence}),
+        "stopped": ("gauge", "Whether the watch stopped, as a part is missing.", {"": float(bool(found.gap))}),
+        "parts": ("counter", "Parts that were watched.", {"": float(found.n_parts)}),
+    }  # fmt: skip
+    if now is not None and now.claims_bounds:
+        bounds = {f'end="{name}"': end for name, end in (("lower", now.lower), ("upper", now.upper)) if isfinite(end)}
+        families["value"] = ("gauge", "Certified bounds on the value, if nothing has changed since a part.", bounds)
+    lines = []
+    for name, (kind, words, values) in families.items():
+        lines += [f"# TYPE plumdp_watch_{name} {kind}", f"# HELP plumdp_watch_{name} {words}"]
+        suffix = "_total" if kind == "counter" else ""
+        for labels, value in values.items():
+            shown = f"{value:.10g}" if isfinite(value) else "+Inf"
+            lines.append(f"plumdp_watch_{name}{suffix}{f'{{{labels}}}' if labels else ''} {shown}")
+    return "\n".join([*lines, "# EOF", ""])

@@ -1,0 +1,73 @@
+"""``plumdp watch``: what it prints and writes, and how it ends."""
+
+import json
+
+import pytest
+from command_line import plumdp
+
+import plumdp as pl
+from plumdp.data import write_runs
+
+STUDY = pl.case_study("betting:5")
+MODEL = "betting:5"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with a result of a policy, and days of runs under it, which change."""
+    path = tmp_path_factory.mktemp("watch")
+    counts = pl.simulate(STUDY.model, STUDY.true_point, 3000, rng=1, max_steps=6)
+    found = pl.certify(STUDY.model, counts, STUDY.objective, policy="bet1")
+    found.save(path / "result", model=STUDY.model, counts=counts)
+    for name, change in (("quiet", 99), ("changed", 6)):
+        (path / name).mkdir()
+        for day in range(1, 13):
+            point = STUDY.true_point if day <= change else {"p": 0.15}
+            file = path / name / f"2024-05-{day:02}.csv"
+            write_runs(STUDY.model, point, 60, file, rng=day, max_steps=6, policy=found.policy)
+    return path
+
+
+def ended(folder, name, *options):
+    return plumdp("watch", MODEL, str(folder / name), "--certificate", str(folder / "result"), *options)
+
+
+@pytest.mark.slow
+def test_a_quiet_process_ends_with_0_and_says_what_holds_now(folder):
+    done = ended(folder, "quiet", "--range", "0", "20")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("No alarm in 12 parts, the last one 2024-05-12.")
+    words = " ".join(done.out.split())
+    assert "false alarms of both kinds together, are on average at most one in 1,000 parts" in words
+    assert "The policy's value lies between 1" in words
+    assert "nothing has changed since 2024-05-01 (12 parts)" in words
+
+
+@pytest.mark.slow
+def test_an_alarm_ends_with_1_until_it_is_acknowledged(folder, tmp_path):
+    options = ("--range", "0", "20", "--checkpoint", str(tmp_path / "state"), "--metrics", str(tmp_path / "press.prom"))
+    done = ended(folder, "changed", *options, "--json")
+    (line,) = done.out.splitlines()
+    told = json.loads(line)
+    assert (done.code, told["schema"], told["status"]) == (1, "plumdp/watch/1", "alarm")
+    assert {alarm["kind"] for alarm in told["alarms"]} == {"rows", "value"}
+    assert told["now"]["lower"] <= told["now"]["upper"]
+    text = (tmp_path / "press.prom").read_text("utf-8")
+    assert 'plumdp_watch_alarm{alarm="rows"} 1\n' in text
+    assert "plumdp_watch_parts_total 12\n" in text
+    assert text.endswith("# EOF\n")
+    assert ended(folder, "changed", *options).code == 1
+    assert ended(folder, "changed", *options, "--acknowledge").code == 0
+
+
+def test_a_missing_day_ends_with_4_and_misuse_with_2(folder, tmp_path):
+    days = tmp_path / "days"
+    days.mkdir()
+    for file in sorted((folder / "quiet").iterdir())[:4]:
+        if not file.name.endswith("03.csv"):
+            (days / file.name).write_bytes(file.read_bytes())
+    done = plumdp("watch", MODEL, str(days))
+    assert done.code == 4
+    assert "no part between 2024-05-02 and 2024-05-04" in done.out
+    assert plumdp("watch", MODEL, str(days), "--gaps", "unrelated").code == 0
+    assert plumdp("watch", MODEL, str(days), "--since", "2024-05-01", "--window", "3").code == 2
