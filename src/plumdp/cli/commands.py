@@ -168,7 +168,7 @@ COMMANDS = {
     ),
     "watch": Command(
         "watch", {"model": "MODEL", "data": "FOLDER..."},
-        "property certificate quiet checkpoint reference at value acknowledge gaps since window range metrics json "
+        "property certificate quiet checkpoint at acknowledge gaps since window range metrics json "
         "model column state action form encoding decimal date_format keep_going confidence",
         "Give an alarm when a process changes, part by part, and say what holds now.",
         "plumdp watch press.py:model days --checkpoint press.watch\n"

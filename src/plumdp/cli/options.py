@@ -169,12 +169,6 @@ class Options:
     quiet: float = option(
         "", "--quiet N", "False alarms of all kinds together are at most one in N parts, on average.", 1000.0,
         check=_POSITIVE)
-    reference: Literal["learned", "certified"] | None = option(
-        "", "--reference", "What rows are compared with: the parts before (learned), or the parameters of the "
-        "certificate (certified). Default: certified, if there is a certificate with parameters.")
-    value: bool = option(
-        "", "--value/--no-value", "Whether the certified value is watched by runs under the policy; default: it is, if "
-        "parts are logs of runs.", True)
     acknowledge: bool = option(
         "", "--acknowledge", "Take note of open alarms: watching begins anew with the next part.", False)
     gaps: Literal["unrelated"] | None = option(
