@@ -179,6 +179,40 @@ def test_the_command_writes_options_with_which_the_log_is_a_model(tmp_path, monk
     assert (tmp_path / "out" / "report.html").is_file()
 
 
+def visits(n=200):
+    """Return visits of patients who leave, or are cured; every row has an action, the last ones too."""
+    rng, rows = random.Random(2), []
+    for patient in range(n):
+        state, t = "ill", 0
+        while state == "ill":
+            rows.append((patient, t, state, rng.choice(["drug", "wait"])))
+            state, t = rng.choices(["ill", "cured", "left"], [0.4, 0.4, 0.2])[0], t + 1
+        rows.append((patient, t, state, "wait"))
+    return pd.DataFrame(rows, columns=["patient", "visit", "status", "therapy"])
+
+
+def test_an_end_that_is_given_says_which_last_rows_are_ends():
+    found = pl.start(visits(), end='status="cured"|status="left"')
+    assert found.cut_off is None
+    assert facts(found, "end") == ['status="cured"|status="left"']
+    assert not [text for text in facts(found, "assumed") if "before the outcome" in text]
+    part = pl.start(visits(), end='status="cured"')
+    assert part.cut_off is None  # a third of the runs has another end
+    with pytest.raises(pl.DataError, match="none of the first runs is ever in such a state"):
+        pl.start(visits(), end='status="curd"')
+
+
+def test_a_comparison_with_an_order_is_written_down_and_reported(tmp_path, monkeypatch):
+    """The report learns again what was announced: the policies of both, and bets on their difference."""
+    monkeypatch.chdir(tmp_path)
+    visits().to_csv("visits.csv", index=False)
+    asked = ("--goal", 'status="cured"', "--order", "runs", "--against", "practice", "--confidence", "0.9")
+    ended = plumdp("start", "visits.csv", *asked, "-o", "out")
+    assert (ended.code in (0, 4), ended.err) == (True, "")
+    assert "report: out/report.html" in ended.out
+    assert tomllib.loads((tmp_path / "plumdp.toml").read_text(encoding="utf-8"))["order"] == "runs"
+
+
 def test_a_file_that_made_the_table_is_not_counted_with_others(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pumps().to_csv("export.csv", index=False)

@@ -110,6 +110,7 @@ def make_certificate(
             **learned.options,
             "objectives": [asked.text for asked in learned.questions],
             "with_memory": [asked.remembers for asked in learned.questions],
+            "announced": [asked.announced for asked in learned.questions],
             "relaxation": relaxation,
             "precision": precision,
             "policy": "given" if is_given else "found",

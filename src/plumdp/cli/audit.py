@@ -10,6 +10,7 @@ from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
 from plumdp.cli.options import Options
 from plumdp.cli.results import EXIT_CODES, print_json
+from plumdp.model.text import number_of
 
 if TYPE_CHECKING:
     from plumdp.model.parametric import ParametricMDP
@@ -46,7 +47,7 @@ def audit(given: Options) -> int:
 def _said(needed: int, deviation: float | None, is_guessed: bool) -> str:
     unless = "; fewer, if returns vary less than they can" if is_guessed else ", if returns vary as these do"
     deviates = f"the value is {deviation:g} outside of the certified bounds"
-    return f"About {needed:,} runs in all would tell that {deviates}{unless}."
+    return f"About {number_of(needed, 'run')} in all would tell that {deviates}{unless}."
 
 
 def _opened(folder: Path) -> tuple[plumdp.Certificate, ParametricMDP]:

@@ -28,6 +28,7 @@ from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_new
 from plumdp.cli.progress import LOGGER, progress_bar
 from plumdp.cli.results import standard_output
+from plumdp.model.text import number_of
 
 Row: TypeAlias = dict[str, Any]
 
@@ -204,4 +205,4 @@ def _print(rows: Sequence[Row], n_jobs: int, output: Path | None, *, as_json: bo
         if row["status"] != "certified":
             console.print(Text(f"{row['job']}: {row['status']}" + (f": {row['message']}" if row["message"] else "")))
     if output is not None:
-        console.print(Text(f"{output}: {len(rows):,} rows"))
+        console.print(Text(f"{output}: {number_of(len(rows), 'row')}"))

@@ -16,6 +16,7 @@ from plumdp.cli.progress import progress_bar
 from plumdp.cli.results import EXIT_CODES, print_json
 from plumdp.cli.sources import load_policy
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.text import number_of
 
 if TYPE_CHECKING:
     from plumdp.model.policy import Policy
@@ -57,7 +58,7 @@ def simulate(given: Options) -> None:
     if given.json:
         print_json([{**facts, "runs": n_runs}], one=True)
     else:
-        print(f"{output}: {facts['steps']:,} steps of {n_runs:,} runs, {how}")
+        print(f"{output}: {number_of(facts['steps'], 'step')} of {number_of(n_runs, 'run')}, {how}")
 
 
 def _require_output(path: Path, *, counts: bool, force: bool) -> None:
@@ -88,9 +89,8 @@ def count(given: Options) -> int:
     if given.json:
         print_json([_manifest(counted, output)], one=True)
     else:
-        what = (
-            f"{output}: {counted.total:,} steps, counted" if output else f"{counted.total:,} steps, {counted.sampling}"
-        )
+        steps = number_of(counted.total, "step")
+        what = f"{output}: {steps}, counted" if output else f"{steps}, {counted.sampling}"
         made_of = [] if output else [f"  {each}" for each in contents(counted)]
         report = [] if counted.report is None else [str(counted.report)]
         print("\n".join([*report, f"{what}{_pilot_text(counted)}", *made_of]))

@@ -52,7 +52,8 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     shape = (
         "acyclic apart from self-loops"
         if structure["acyclic"]
-        else f"cyclic, {structure['components']:,} components, the largest of {structure['largest_component']:,} states"
+        else f"cyclic, {number_of(structure['components'], 'component')}, "
+        f"the largest of {number_of(structure['largest_component'], 'state')}"
     )
     per_transition = facts["bytes"] / max(facts["transitions"], 1)
     rows = [
@@ -70,7 +71,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("constraints", "\n".join(facts["constraints"])),
         ("expressions", f"{expressions['total']:,} distinct, {_unknown(expressions)}"),
         ("structure", shape),
-        ("labels", ", ".join(f'"{name}" ({count:,} states)' for name, count in facts["labels"].items())),
+        ("labels", ", ".join(f'"{name}" ({number_of(count, "state")})' for name, count in facts["labels"].items())),
         ("rewards", ", ".join(f'"{name}"' for name in facts["rewards"])),
         ("properties", "\n".join(facts["properties"])),
     ]

@@ -13,6 +13,7 @@ from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_new, require_output
 from plumdp.cli.report import write_reports
 from plumdp.cli.results import grid, standard_output
+from plumdp.model.text import number_of
 
 
 def start(given: Options) -> int:
@@ -33,12 +34,14 @@ def start(given: Options) -> int:
         goal=given.goal,
         end=given.end,
         first=given.first,
+        order=given.order,
         encoding=given.encoding,
         decimal=given.decimal,
         date_format=given.date_format,
     )
     graph, n_more = found.model.graph, 0 if found.closed else 3  # states that stand for all others
-    size = f"{graph.n_states - n_more:,} states, {graph.n_choices - n_more:,} rows of state and action"
+    rows = number_of(graph.n_choices - n_more, "row")
+    size = f"{number_of(graph.n_states - n_more, 'state')}, {rows} of state and action"
     standard_output().print(grid([*found.facts, ("table", size)]))
     target.write_text(found.to_toml(command_line()), encoding="utf-8")
     print(f"wrote {target}; correct there what is wrong")

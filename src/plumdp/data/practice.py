@@ -14,7 +14,7 @@ from plumdp.data.pilots import drawn_pilot
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, as_choices, check_policy, normalised
-from plumdp.model.question import FIRST_DATA, PRACTICE, Question, is_practice
+from plumdp.model.question import PRACTICE, Question, is_practice
 from plumdp.model.text import number_of
 
 _ESTIMATED = (
@@ -51,12 +51,10 @@ def with_practice(questions: Iterable[Question], counts: TransitionCounts, *, is
     """Return questions in which "practice" is what the data do: in a table the first of them, else it needs no bets."""
     found = []
     for each in questions:
-        given = each.policy, each.against
-        if any(map(is_practice, given)):
+        names = [name for name in ("policy", "against") if is_practice(getattr(each, name))]
+        if names:
             seen = known_policy(each, counts, PRACTICE) if is_table else None
-            policy, against = (seen if is_practice(one) else one for one in given)
-            marks = each.chosen_by | {FIRST_DATA} if is_table else each.chosen_by
-            each = replace(each, policy=policy, against=against, chosen_by=marks)
+            each = replace(each, **dict.fromkeys(names, seen), practised=frozenset(names if is_table else ()))
         found.append(each)
     return tuple(found)
 
@@ -76,6 +74,6 @@ def about_practice(question: Question, counts: TransitionCounts, policy: Policy 
     graph, seen = question.model.graph, counts_of_practice(counts, question.model)
     visits = np.bincount(graph.state_of_choice(), taken_choices(seen, question.model), graph.n_states)
     n_unseen = int(((visits == 0) & (np.diff(graph.first_choice) > 1)).sum())
-    data = "these data" if seen is counts.counts else f"the first {seen.sum():,} steps of these data"
+    data = "these data" if seen is counts.counts else f"the first {number_of(int(seen.sum()), 'step')} of these data"
     unseen = f"; in {number_of(n_unseen, 'state')} without data, it draws all actions alike" if n_unseen else ""
     return (f"{_ESTIMATED.format(data)}{unseen}",)

@@ -81,7 +81,7 @@ class BrokenEpisode:
     last: float
 
     def __str__(self) -> str:
-        rows = "1 row" if self.n_rows == 1 else f"{self.n_rows:,} rows"
+        rows = number_of(self.n_rows, "row")
         return f"episode {self.episode} has {rows} and {self.n_steps:,} of the steps {self.first:g} to {self.last:g}"
 
 
@@ -190,8 +190,7 @@ class IngestionReport:
         for kind in kinds:
             if self.rows[kind]:
                 details = [", ".join(self.worst.get(kind, ())), _REMARKS.get(kind, ""), self.hints.get(kind, "")]
-                rows = "1 row" if self.rows[kind] == 1 else f"{self.rows[kind]:,} rows"
-                lines.append("; ".join([f"{kind}: {rows}", *filter(None, details)]))
+                lines.append("; ".join([f"{kind}: {number_of(self.rows[kind], 'row')}", *filter(None, details)]))
         return lines
 
     def to_dict(self) -> dict[str, Any]:

@@ -214,7 +214,9 @@ def _ordered(log: LogTable, graph: Graph, form: LogForm, found: Mapping[str, Sou
     missing = f"SELECT count(*) FROM ({rows}) WHERE {quoted(EPISODE)} IS NULL OR {quoted(STEP)} IS NULL"
     ((n,),) = log.connection.execute(missing).fetchall()
     if n:
-        raise DataError(f"{n:,} rows have no run, or no step that is a number or a time; name both in each row")
+        raise DataError(
+            f"{number_of(n, 'row')} without a run, or without a step that is a number or a time; name both in each row"
+        )
     number = f"dense_rank() OVER (ORDER BY {quoted(EPISODE)}) AS {quoted(_RUN)}"
     order = f"ORDER BY {quoted(EPISODE)}, {quoted(STEP)}"
     return columns_of(log.connection.execute(f"SELECT *, {number} FROM ({rows}) {order}"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -45,23 +44,19 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
     given: Policy = PRACTICE if options.get("practice") else certificate.policy
     policy = given if options["policy"] == "given" else None
     of_learning: Any = {name: options[name] for name in _LEARNING} | {"evidence": options.get("evidence")}
+    questions = _announced(model, certificate)
+    learned = learn(model, counts, objectives=questions, confidence=certificate.confidence, **of_learning)
+    require_origin(learned, certificate)
     of_concluding: Any = {name: options[name] for name in _CONCLUDING}
-    problem = ""
-    for questions in _announced(model, certificate, policy):
-        learned = learn(model, counts, objectives=questions, confidence=certificate.confidence, **of_learning)
-        require_origin(learned, certificate)
-        question = question_of(learned, certificate)
-        if policy is None and _is_alone(certificate.policy.graph):  # on the product of its own that conclude made
-            question = ask(certificate.objective, model, memory=options["memory"])
-        again = conclude(learned, question, policy=policy, **of_concluding)
-        if certificate.answer:
-            threshold, relaxation = certificate.answer["question"], options["relaxation"]
-            again = decide(learned, threshold, relaxation=relaxation, certificate=again).answered
-        difference = _difference(certificate, again)
-        if not difference:
-            return learned
-        problem = problem or difference
-    raise DataError(problem)
+    question = question_of(learned, certificate)
+    if policy is None and _is_alone(certificate.policy.graph):  # on the product of its own that conclude made
+        question = ask(certificate.objective, model, memory=options["memory"])
+    again = conclude(learned, question, policy=policy, **of_concluding)
+    if certificate.answer:
+        threshold, relaxation = certificate.answer["question"], options["relaxation"]
+        again = decide(learned, threshold, relaxation=relaxation, certificate=again).answered
+    _require_same(certificate, again)
+    return learned
 
 
 def _is_alone(graph: Graph) -> bool:
@@ -69,30 +64,30 @@ def _is_alone(graph: Graph) -> bool:
     return graph.memory is not None and graph.n_choices == graph.n_states
 
 
-def _announced(model: ParametricMDP, certificate: Certificate, policy: Policy | None) -> Iterator[list[Question]]:
-    """Yield lists of questions, one of which was announced.
-
-    Questions about policies have no text, and a folder with both policies of a comparison does not say which of them
-    was announced. So all possibilities are tried, and one that gives the same certificate is as good as the right one.
-    """
-    texts = certificate.options["objectives"]
-    remembers = certificate.options.get("with_memory", [False] * len(texts))
-    if all((*texts, certificate.objective)):
-        yield [ask(text, model, memory=memory) for text, memory in zip(texts, remembers, strict=True)]
-        return
-    rival = certificate.rival
-    if policy is None or any(texts) or not certificate.objective or (len(texts) > 1 and rival is None):
-        raise DataError(f"the question has no text, so that {_ALONE}")
-    question = ask(certificate.objective, model, memory=remembers[0])
-    own = policy if is_practice(policy) else np.asarray(policy)  # as it was, and not as what these data led to
-    pairs: list[tuple[Policy | None, Policy | None]] = [(own, None)]
-    if rival is not None:
-        others: list[Policy] = [PRACTICE, np.asarray(rival)]
-        pairs = [(first, each) for each in others for first in (own, None)]
-        pairs += [(first, own) for first in (None, *others)]
-    for one, other in pairs:
-        both = replace(question, policy=one, against=other)
-        yield [*both.apart()] if len(texts) == 2 else [both]
+def _announced(model: ParametricMDP, certificate: Certificate) -> list[Question]:
+    """Return the questions that were announced; those about policies are that of the certificate, of its policies."""
+    options, rival = certificate.options, certificate.rival
+    own = certificate.policy if options["policy"] == "given" else None  # others were not announced
+    both = [rival, own] if certificate.comparison.get("policy") == "second" else [own, rival]
+    texts, found = options["objectives"], list[Question]()
+    remembers = options.get("with_memory", [False] * len(texts))
+    announced = options.get("announced", [{} if text else {"policy": "given"} for text in texts])
+    for text, memory, about in zip(texts, remembers, announced, strict=True):
+        # a comparison is one question about two policies, or one about each
+        places = {"policy": 0 if "against" in about else sum(each.has_policies for each in found), "against": 1}
+        given: dict[str, Any] = {
+            name: PRACTICE if whose == PRACTICE else (*both, None, None)[places[name]] for name, whose in about.items()
+        }
+        if (
+            not (text or certificate.objective)
+            or any(each is None for each in given.values())
+            or sum(not each for each in texts) > len(both)
+        ):
+            raise DataError(f"the question has no text, so that {_ALONE}")
+        question = ask(text or certificate.objective, model, memory=memory)
+        arrays: dict[str, Any] = {name: each if is_practice(each) else np.asarray(each) for name, each in given.items()}
+        found.append(replace(question, **arrays))  # as they were, and not as what these data led to
+    return found
 
 
 def question_of(learned: Learned, certificate: Certificate) -> Question:
@@ -123,14 +118,14 @@ def require_origin(learned: Learned, certificate: Certificate) -> None:
         raise DataError("the certificate was made with other options: give what it was concluded from")
 
 
-def _difference(certificate: Certificate, again: Certificate) -> str:
-    """Return in which way a certificate does not follow from its counts and options; nothing if it does."""
+def _require_same(certificate: Certificate, again: Certificate) -> None:
+    """Refuse a certificate that does not follow from its counts and options."""
     old, new = certificate.to_dict(), again.to_dict()
     differing = [name for name in new if name not in _OF_ITS_TIME and old.get(name) != new[name]]
     if not np.array_equal(certificate.policy, again.policy):
         differing.append("policy")
     if not differing:
-        return ""
+        return
     first = differing[0]
     problem = f"do not give its {first}"
     if first in ("lower", "upper", "status"):
@@ -139,7 +134,7 @@ def _difference(certificate: Certificate, again: Certificate) -> str:
         f"plumdp {source.provenance.get('plumdp')} with NumPy {source.provenance.get('numpy')}"
         for source in (again, certificate)
     )
-    return (
+    raise DataError(
         f"the counts and options of this certificate {problem}: it was changed, or {there} made it, and this is "
         f"{here}; certify again"
     )

@@ -80,7 +80,8 @@ def _class_records(examination: Examination, outcomes: ClassOutcomes) -> list[di
     for i in _largest(_of_several(outcomes)):
         if is_second[i]:
             continue
-        where = f"{outcomes.n_rows[i]:,} rows such as {model.graph.describe_choice(int(outcomes.example[i]))}"
+        rows = number_of(int(outcomes.n_rows[i]), "row")
+        where = f"{rows} such as {model.graph.describe_choice(int(outcomes.example[i]))}"
         expression = str(model.expressions.polynomials[outcomes.expression[i]])
         records.append(_record("expression", where, f"an outcome of probability {expression}", outcomes.residuals, i))
     return records

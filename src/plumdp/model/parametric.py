@@ -106,7 +106,9 @@ class ParametricMDP:
             "variables": ", ".join(graph.states),
             "parameters": "; ".join(self.space.describe()[:20]),
             "expressions": f"{len(table):,}, of which {int(table.is_unknown.sum()):,} {_how_unknown(self)}",
-            "labels": ", ".join(f'"{name}" ({int(mask.sum()):,} states)' for name, mask in self.labels.items()),
+            "labels": ", ".join(
+                f'"{name}" ({number_of(int(mask.sum()), "state")})' for name, mask in self.labels.items()
+            ),
             "rewards": ", ".join(f'"{name}"' for name in self.rewards),
         }
         return html_table([(what, value) for what, value in rows.items() if value])

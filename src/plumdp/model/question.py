@@ -27,7 +27,6 @@ from plumdp.model.unmodelled_exits import elsewhere_of, settled
 from plumdp.model.views import seen_as
 
 PRACTICE = "practice"  # the policy that takes each action as often as the data do
-FIRST_DATA = "the data before the first bets"  # a mark: nobody has to vouch for what these chose
 
 
 def is_practice(policy: Policy | None) -> bool:
@@ -53,6 +52,7 @@ class Question:
     forgets: str = ""  # why policies are sought that do not count steps, though these could do better
     runs: Any = None  # whole runs of the policies (``read_whole_runs``), whose outcomes bound their values as well
     chosen_by: frozenset[str] = frozenset()  # marks of data that led to the policies, as far as these know it
+    practised: frozenset[str] = frozenset()  # "policy" or "against", if it is practice by the first data of a table
 
     def __post_init__(self) -> None:
         self.objective.check_size(self.model.graph)
@@ -74,6 +74,12 @@ class Question:
         return self.policy is not None or self.against is not None
 
     @property
+    def announced(self) -> dict[str, str]:
+        """The policies that it is about, by their names here: "practice" of first data, or one that was given."""
+        names = (name for name in ("policy", "against") if getattr(self, name) is not None)
+        return {name: PRACTICE if name in self.practised else "given" for name in names}
+
+    @property
     def text(self) -> str:
         """The property that is asked, or nothing if there is none or if policies belong to it, which have no text."""
         return "" if self.has_policies else self.objective.text
@@ -85,7 +91,9 @@ class Question:
         """Return a question about each of both policies, if it is about the difference of their values."""
         if self.against is None or self.runs is not None:
             return (self,)
-        return replace(self, against=None), replace(self, policy=self.against, against=None)
+        of_rival = frozenset({"policy"} if "against" in self.practised else ())
+        rival = replace(self, policy=self.against, against=None, practised=of_rival)
+        return replace(self, against=None), rival
 
     @property
     def remembers(self) -> bool:

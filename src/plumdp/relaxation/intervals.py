@@ -291,7 +291,10 @@ class IntervalModel:
                 ("choices", f"{graph.n_choices:,}"),
                 ("transitions", f"{graph.n_transitions:,}"),
                 ("variables", ", ".join(graph.states)),
-                ("labels", ", ".join(f'"{name}" ({int(mask.sum()):,} states)' for name, mask in self.labels.items())),
+                (
+                    "labels",
+                    ", ".join(f'"{k}" ({number_of(int(mask.sum()), "state")})' for k, mask in self.labels.items()),
+                ),
                 ("rewards", ", ".join(f'"{name}"' for name in self.rewards)),
             ]
         )

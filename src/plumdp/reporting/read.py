@@ -42,6 +42,7 @@ _OPTIONS: Mapping[str, Any] = {
     "practice": bool,
     "memory": bool,
     "with_memory": tuple[bool, ...],
+    "announced": tuple[Mapping[str, str], ...],
 }
 _ANSWER = {"verdict": Verdict} | dict.fromkeys(("question", "sentence", "plain"), str)
 _COMPARISON = {"sentence": str, "names": tuple[str, str], "margin": Finite} | dict.fromkeys(

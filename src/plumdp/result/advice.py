@@ -152,8 +152,8 @@ class Advice:
     def _rewards(self) -> list[str]:
         """Return which means of rewards limit the width, and how many more values are enough, in words."""
         return [
-            f"The mean reward {each.mean} has {100 * each.share:.0f} % of the variance, by {each.visits:,} values; "
-            f"{self._more_values(each)}."
+            f"The mean reward {each.mean} has {100 * each.share:.0f} % of the variance, by "
+            f"{number_of(each.visits, 'value')}; {self._more_values(each)}."
             for each in self.classes[:_NAMED]
             if each.mean is not None and each.share > NOTICEABLE
         ]

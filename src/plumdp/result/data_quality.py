@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.report import CONTRADICTING, SINGLE_ROWS, IngestionReport
 from plumdp.data.same_files import LogFile
+from plumdp.model.text import number_of
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class DataQuality:
         return f"there are no data (none of the {self.report.total:,} rows of the log is a transition of the model)"
 
     def __str__(self) -> str:
-        steps = "1 step" if self.steps == 1 else f"{self.steps:,} steps"
+        steps = number_of(self.steps, "step")
         if self.report is None:
             return steps
         return self.report.summary if self.report.matched == self.steps else f"{steps}; {self.report.summary}"

@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from plumdp.base.errors import DataError, Option
 from plumdp.data.columns import quoted
 from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.mappings import StateMaps
+from plumdp.model.table_model import state_type
+from plumdp.model.text import number_of
 from plumdp.starting.looks import LoadedRows, in_runs, pairs_of
-from plumdp.starting.proposal import as_value, is_whole
+from plumdp.starting.proposal import as_value, is_whole, state_formula
 from plumdp.starting.roles import ColumnProfile, action_of, is_persistent, reward_of
 from plumdp.starting.texts import column_term, variable_of
 
@@ -54,7 +58,7 @@ class FirstRunsLook:
         rest = [each for each in self._profiles if each.name not in used]
         valued = reward[0] or reward_of([each for each in rest if each.n_present])
         chosen = self._states(states, [each for each in rest if each.name != valued])
-        found_end, in_log, last = (end, "", "") if end else self._end(chosen)
+        found_end, in_log, last = self._given_end(end, chosen) if end else self._end(chosen)
         actions = acting or "'go'"
         if in_log and not self._after:
             actions = f"if {in_log} then '' else {actions}"
@@ -91,8 +95,10 @@ class FirstRunsLook:
         run, step = quoted(self._run), quoted(self._step)
         copies = self._look.number(f"count(*) - count(DISTINCT ({', '.join(map(quoted, self._look.types))}))")
         several = self._look.number(f"count(*) - count(DISTINCT ({run}, {step}))") - copies
-        odd = [f"{copies:,.0f} exact duplicates, which count once"] if copies else []
-        odd += [f"{several:,.0f} rows whose run and step another row has, and which differ from it"] if several else []
+        odd = [f"{number_of(int(copies), 'exact duplicate')}, counted once"] if copies else []
+        odd += (
+            [f"{number_of(int(several), 'row')} with run and step of another row, but other values"] if several else []
+        )
         pace = self._pace() if self._has_dates else None
         if pace is not None:
             number = f"date_diff('{_PERIODS[pace][0]}', TIMESTAMP '1970-01-01', TRY_CAST({step} AS TIMESTAMP))"
@@ -235,10 +241,32 @@ class FirstRunsLook:
             ends = [value for value, n, last in rows if last >= 0.95 * n and last >= enough]
             if ends and len(ends) < len(rows) and isinstance(term, str) and not re.search(r"['\"\\]", "".join(ends)):
                 self._facts.append(("end", f"{variable} = {', '.join(ends)}: no run goes on from there"))
-                in_log = " or ".join(f"{term} = {each}" if is_whole(each) else f"{term} = '{each}'" for each in ends)
+                in_log = " or ".join(_in_log({variable: term}, [each]) for each in ends)
                 formulas = [_equation(variable, each) for each in ends]
                 return " | ".join(formulas), in_log, formulas[0]
         return "", "", ""
+
+    def _given_end(self, end: str, states: Mapping[str, Any]) -> tuple[str, str, str]:
+        """Return a formula that was given, the same over columns if that is short, and the formula again."""
+        rows = self._valuations(states)
+        columns = (np.array([as_value(value) for value in column]) for column in zip(*rows, strict=True))
+        holds = state_formula(end)(state_type(states)(*columns))
+        ended = [row for row, is_end in zip(rows, holds, strict=True) if is_end]
+        if not ended:
+            raise DataError(Option("end", end), ": none of the first runs is ever in such a state")
+        self._facts.append(("end", end))
+        is_short = len(ended) <= _MOST_VALUES and all(isinstance(term, str) for term in states.values())
+        if not is_short or re.search(r"['\"\\]", "".join(map("".join, ended))):
+            return end, "", end
+        return end, " or ".join(_in_log(states, row) for row in ended), end
+
+    def _valuations(self, states: Mapping[str, Any]) -> list[tuple[str, ...]]:
+        """Return the states of the first runs, as texts."""
+        terms = (f"trim({self._look.sql(*each)}::VARCHAR)" for each in states.items())
+        names = [f"{term} AS v{i}" for i, term in enumerate(terms)]
+        there = " AND ".join(f"v{i} <> ''" for i in range(len(names)))
+        query = f"SELECT DISTINCT {', '.join(names)} FROM {{rows}}"
+        return self._look.rows(f"SELECT * FROM ({query}) WHERE {there} ORDER BY ALL")
 
     def _ends_of(self, variable: str, term: Any) -> list[tuple[str, int, int]]:
         """Return values, how often each occurs, and how often it is the last of its run."""
@@ -311,6 +339,12 @@ def _binned(term: str, edges: Sequence[float]) -> str:
     names = [f"below {edges[0]:g}", *(f"{a:g} to {b:g}" for a, b in pairwise(edges))]
     parts = [f"if {term} < {edge:g} then '{name}' else " for edge, name in zip(edges, names, strict=True)]
     return "".join(parts) + f"'{edges[-1]:g} or more'"
+
+
+def _in_log(states: Mapping[str, str], values: Sequence[str]) -> str:
+    """Return the expression over columns that some values of the state variables have."""
+    parts = zip(states.values(), values, strict=True)
+    return " and ".join(f"({term}) = {value}" if is_whole(value) else f"({term}) = '{value}'" for term, value in parts)
 
 
 def _equation(variable: str, value: str) -> str:

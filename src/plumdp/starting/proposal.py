@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError
-from plumdp.base.vocabulary import CutOff
+from plumdp.base.vocabulary import CutOff, Order
 from plumdp.data.columns import quoted
 from plumdp.data.log_models import model_from_log
 from plumdp.data.logs import Log, read_log
@@ -21,7 +21,7 @@ from plumdp.data.raw_logs import RawLog
 from plumdp.model.graph import BoolArray, FloatArray, Graph
 from plumdp.model.language.predicate import parse_predicate
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.text import one_line
+from plumdp.model.text import number_of, one_line
 from plumdp.starting.looks import look_at
 
 
@@ -41,13 +41,14 @@ class Start:
     maybe_cost: str = ""  # a column that may be one
     steps: str | None = None
     cut_off: CutOff | None = None
+    order: Order | None = None  # what came first, if it is known
     within: int = 1  # steps of a run, about
     last: str = ""  # a formula of where most runs end that do not end where they begin
     closed: bool = False  # whether there are no other states than those of the first runs
     facts: Sequence[tuple[str, str]] = ()  # what was seen, in words
 
     def __repr__(self) -> str:
-        return one_line(self, f"states {', '.join(self.states)}", f"first {self.first:,} runs")
+        return one_line(self, f"states {', '.join(self.states)}", f"first {number_of(self.first, 'run')}")
 
     def __str__(self) -> str:
         width = max((len(label) for label, _ in self.facts), default=0)
@@ -71,8 +72,8 @@ class Start:
             initial=self.initial,
             actions=self.actions,
             columns=self.columns,
-            ends=_formula(self.end) if self.end else None,
-            labels={"goal": _formula(self.goal)} if self.goal else None,
+            ends=state_formula(self.end) if self.end else None,
+            labels={"goal": state_formula(self.goal)} if self.goal else None,
             choice_rewards=rewards,
             elsewhere={} if self.closed else elsewhere,
             closed=self.closed,
@@ -89,6 +90,7 @@ class Start:
             actions=self.actions,
             steps=self.steps,
             cut_off=self.cut_off,
+            order=self.order,
             on_unmatched="report",
         )
 
@@ -137,6 +139,7 @@ class Start:
             "action": self.actions or "",
             "steps": self.steps or "",
             "cut-off": self.cut_off or "",
+            "order": self.order or "",
             "keep-going": True,
             "first": self.first,
             "initial": [f"{name}={value}" for name, value in self.initial.items()],
@@ -163,7 +166,7 @@ def _key(value: Any) -> str:
     return text.removesuffix(".0")
 
 
-def _formula(text: str) -> Any:
+def state_formula(text: str) -> Any:
     """Return a function of all states that a formula over their variables is."""
 
     def holds(states: Any) -> BoolArray:

@@ -9,7 +9,7 @@ from typing import Any
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
-from plumdp.base.vocabulary import Decimal
+from plumdp.base.vocabulary import Decimal, Order
 from plumdp.data.columns import quoted
 from plumdp.data.duckdb_tables import broken_lines
 from plumdp.data.logs import files_of
@@ -42,6 +42,7 @@ def start(
     goal: str = "",
     end: str = "",
     first: int | None = None,
+    order: Order | None = None,
     encoding: str = "",
     decimal: Decimal | None = None,
     date_format: str = "",
@@ -61,6 +62,7 @@ def start(
     goal, end: formulas over the state variables, such as ``'status="closed"'``: what is to be reached, and where
         nothing happens any more.
     first: how many runs make the table, if you decided that before you looked.
+    order: what came first, as in ``read_log``.
     encoding, decimal, date_format: as in ``raw_log``.
 
     >>> import pandas as pd
@@ -99,7 +101,7 @@ def start(
         seen = FirstRunsLook(look, run, step, after, others, has_dates=has_dates)
         made = seen.propose(states, action, (reward or cost, "reward" if reward else "cost"), end)
     roles = {"episode": run, "step": step}
-    found = Start(raw, {key: name for key, name in roles.items() if name}, first=first, goal=goal, **made)
+    found = Start(raw, {key: name for key, name in roles.items() if name}, first=first, goal=goal, order=order, **made)
     how = "rows" if not run else "runs by date" if has_dates else "runs"
     split = f"the first {first:,} of {n_runs:,} {how} make the table; the others are evidence"
     facts = [*text_facts, *_roles_facts(run, step, n_runs, n_rows, after), *found.facts, ("split", split)]
@@ -165,6 +167,6 @@ def _run_and_step(
 
 
 def _roles_facts(run: str, step: str, n_runs: int, n_rows: int, after: Mapping[str, str]) -> list[tuple[str, str]]:
-    facts = [("run", f"{run}: {n_runs:,} runs, {n_rows / n_runs:.3g} rows each")] if run else []
+    facts = [("run", f"{run}: {number_of(n_runs, 'run')}, {n_rows / n_runs:.3g} rows each")] if run else []
     facts += [("order", step)] if step else []
     return facts + ([("form", f"each row has the next state, in {', '.join(after.values())}")] if after else [])

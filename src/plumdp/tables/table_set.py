@@ -20,7 +20,7 @@ from plumdp.data.pilots import pilot_assumption
 from plumdp.model.graph import FloatArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, as_choices, check_policy
-from plumdp.model.question import FIRST_DATA, Question
+from plumdp.model.question import Question
 from plumdp.region.conflict import Conflict
 from plumdp.region.find import enclose
 from plumdp.region.shapes import Box, Region
@@ -163,7 +163,7 @@ def table_set(
     moments = None if first is None else moments_of(model, counts, counts.pilot, first)
     if first is None or moments is None:
         return plain
-    is_given = any(question.has_policies and FIRST_DATA not in question.chosen_by for question in questions)
+    is_given = any("given" in question.announced.values() for question in questions)
     return replace(
         plain,
         guarantee=guarantee_of(counts),
