@@ -312,7 +312,9 @@ def to_narrow(learned: Learned, certificate: Certificate) -> Advice:
 
     Bets are worth most, then one point for all states; a misfit costs width that no data win back.
     """
-    if certificate.status not in (Status.CERTIFIED, Status.VACUOUS) or certificate.lower == certificate.upper:
+    smallest = certificate.options["precision"] * max(1.0, abs(certificate.lower))  # that the solver tells apart
+    is_narrow = certificate.upper - certificate.lower <= smallest
+    if certificate.status not in (Status.CERTIFIED, Status.VACUOUS) or is_narrow:
         return ()
     pilot, report = learned.counts.pilot, learned.counts.report
     absence = DataQuality(learned.counts.total, report).absence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.base.vocabulary import Standing
+from plumdp.certifying.claims import to_narrow
 from plumdp.certifying.difference import Difference, check_margin, difference_of, spoken
 from plumdp.certifying.pipeline import comparing, conclude, relax
 from plumdp.certifying.policy_search import search_policies
@@ -154,7 +155,10 @@ def improve(
         for one in _candidates(learned, question, other, precision)
     ]
     best = max(differences, key=_worst_gain, default=Difference(0.0, 0.0, other, other, (_FOUND, name)))
-    return Improvement(best, name, len(differences))
+    # the data did choose it, so that nobody can announce it
+    found = replace(best.first, options={**best.first.options, "policy": "found"})
+    narrower = best.first.narrower and to_narrow(learned, found)
+    return Improvement(replace(best, first=replace(best.first, narrower=narrower)), name, len(differences))
 
 
 def with_baseline(

@@ -27,6 +27,7 @@ from plumdp.cli.results import (
 from plumdp.cli.sources import load_policy, policy_names
 
 if TYPE_CHECKING:
+    from plumdp.certifying.difference import Difference
     from plumdp.learning.learned import Learned
 
 _CONTRADICTED, _UNKNOWN = EXIT_CODES[Status.CONTRADICTED], EXIT_CODES[Status.VACUOUS]
@@ -46,11 +47,16 @@ def difference(given: Options) -> int:
     told = [one for each in questions for one in comparing(each, first, second, announced=given.announced)]
     learned = learn(given, read, told)
     found = [plumdp.difference(learned, each, first, second, margin=given.margin, names=names) for each in objectives]
-    differences = [replace(each, first=with_command(each.first)) for each in found]
+    differences = [in_words(each) for each in found]
     more = [plumdp.decisions.runs_to_tell(learned, *pair) for pair in zip(objectives, differences, strict=True)]
     print_decisions(differences, more, as_json=given.json)
     write_results(given, learned, [each.with_comparison() for each in differences])
     return worst_code({code_of_difference(each) for each in differences})
+
+
+def in_words(found: Difference) -> Difference:
+    """Return a comparison whose certificates say by which command they were made, in the words of the command line."""
+    return replace(found, first=with_command(found.first), second=with_command(found.second))
 
 
 def improvement(given: Options) -> int:
@@ -63,13 +69,14 @@ def improvement(given: Options) -> int:
     questions = with_baseline(objectives, read, baseline, announced=given.announced)
     learned = learn_from(given, read, counts, questions)
     (name,) = policy_names(str(given.against))
-    answers = [
+    found = (
         plumdp.decisions.improve(learned, each, over=baseline, margin=given.margin, name=name) for each in objectives
-    ]
+    )
+    answers = [replace(each, difference=in_words(each.difference)) for each in found]
     compared = zip(objectives, answers, strict=True)
     more = [plumdp.decisions.runs_to_tell(learned, asked, each.difference) for asked, each in compared]
     print_decisions(answers, more, as_json=given.json)
-    write_results(given, learned, [with_command(each.compared) for each in answers])
+    write_results(given, learned, [each.compared for each in answers])
     if exit_code([Result(each.certificate) for each in answers]) == _CONTRADICTED:
         return _CONTRADICTED
     return 0 if all(each.is_better for each in answers) else _UNKNOWN
