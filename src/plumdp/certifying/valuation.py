@@ -25,6 +25,7 @@ from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.problem import Solution, SolverStatus, status_at
 from plumdp.solver.solve import solve
 from plumdp.tables.table_set import announced_policies, bounds_by_bets
+from plumdp.tables.values import difference_by_intervals
 
 _MOST_CERTIFIED = 3  # policies whose bounds are proved, of all that a search proposes
 _MOST_STATES = 1_000_000  # of a model, one policy of which may reach few
@@ -118,12 +119,26 @@ def by_bets(sought: Sought, proofs: Proofs) -> Proof | str:
     """Return bounds by bets on temporal differences, if the set has placed any."""
 
     def nature(policy: npt.NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-        found = proofs.get("nature") or against_nature(replace(sought, policy=policy, less=None), proofs)
-        assert isinstance(found, Proof)
-        assert found.values is not None
-        return found.values
+        return _by_nature(sought, proofs, policy)
 
     return bounds_by_bets(sought.learned.bounds, sought.question, sought.choices, nature)
+
+
+def _by_nature(sought: Sought, proofs: Proofs, policy: npt.NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+    """Return bounds (n_states) on the values of a policy by induction against nature."""
+    found = proofs.get("nature") or against_nature(replace(sought, policy=policy, less=None), proofs)
+    assert isinstance(found, Proof)
+    assert found.values is not None
+    return found.values
+
+
+def by_intervals(sought: Sought, proofs: Proofs) -> Proof | str:
+    """Return bounds on a difference in a table by the intervals of its rows, from runs that move together."""
+    if sought.less is None or sought.uncertain.misfit or not sought.question.model.counted.is_table:
+        return ""
+    question, (first, second) = sought.question, sought.choices
+    bounded = [(policy, *_by_nature(sought, proofs, policy)) for policy in (first, second)]
+    return difference_by_intervals(question.model, question.objective, sought.uncertain, *bounded)
 
 
 def by_runs(sought: Sought, proofs: Proofs) -> Proof | str:
@@ -144,6 +159,7 @@ PROVERS: dict[str, Prover] = {
     "nature": against_nature,
     "expansion": by_expansion,
     "pieces": by_pieces,
+    "intervals": by_intervals,
     "bets": by_bets,
     "runs": by_runs,
 }

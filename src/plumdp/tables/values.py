@@ -26,6 +26,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
 from plumdp.model.unmodelled_exits import places_elsewhere
+from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled import kernels
 from plumdp.solver.coupled.bounds import Proof
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain
@@ -33,6 +34,7 @@ from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import Reduced, reduce
 from plumdp.tables.bracket import BetMoments, Errors, TableBounds, table_bounds
 from plumdp.tables.chain import KNOWN, PRIOR, OpenChain, regular_equations, table_chain
+from plumdp.tables.coupling import CoupledChain, largest_difference
 from plumdp.tables.plan import row_variances
 
 _HERS = (-(2**62), -(2**62) - 1)  # labels of what nature chooses, of either chain
@@ -164,13 +166,39 @@ def value_bounds(
     )
 
 
-def _chains(
-    model: ParametricMDP, objective: Objective, policies: Sequence[npt.NDArray[Any]], side: int
-) -> tuple[list[ChainOfPolicy], OpenChain, Indices] | str:
-    """Return the chains of policies, the first less the second as one chain, and the nodes that are the second's own.
+def difference_by_intervals(
+    model: ParametricMDP, objective: Objective, uncertain: IntervalMDP, first: Bounded, second: Bounded
+) -> Proof | str:
+    """Return bounds on the value of one policy less another by the intervals of all rows, or why there are none.
 
-    Or, in words, why there are none.
+    There are no words if the policies are too large for a look at pairs of their nodes.
     """
+    ends, n_known = list[float](), len(model.expressions.polynomials)
+    for side in (-1, 1):
+        made = _apart(model, objective, [first[0], second[0]], side)
+        if isinstance(made, str):
+            return made
+        chains, labels = made
+        coupled = list[CoupledChain]()
+        for chain, label, (_, *values) in zip(chains, labels, (first, second), strict=True):
+            table, expression = chain.table, np.maximum(chain.table.place, 0) + n_known
+            low, high = (
+                np.where(table.place == KNOWN, table.number, each[expression])
+                for each in (uncertain.lower, uncertain.upper)
+            )
+            coupled.append(CoupledChain(table, low, high, label, *chain.start(*values)))
+        found = largest_difference(*(coupled if side > 0 else coupled[::-1]))
+        if found is None:
+            return ""
+        ends.append(side * found)
+    least, most = ends if chains[0].reduced.sign > 0 else (-ends[1], -ends[0])
+    return Proof(least, most, most - least, 0.0, 0.0, "runs that move together")
+
+
+def _apart(
+    model: ParametricMDP, objective: Objective, policies: Sequence[npt.NDArray[Any]], side: int
+) -> tuple[list[ChainOfPolicy], list[Indices]] | str:
+    """Return the chains of two policies, or of one, and labels of their transitions, or in words why there are none."""
     is_drawn = any(policy.dtype.kind == "f" for policy in policies)  # then the nodes of both are choices, too
     chains = list[ChainOfPolicy]()
     for policy, end in zip(policies, (side, -side), strict=False):
@@ -179,11 +207,24 @@ def _chains(
         if isinstance(chain, str):
             return chain
         chains.append(chain)
-    if len(chains) == 1:
-        return chains, chains[0].table, np.arange(0)
     numbers: dict[Fraction, int] = {}
     # what nature chooses is never the same: it is the least for one policy, and the most for the other
-    labels = [each.labels(numbers, own) for each, own in zip(chains, _HERS, strict=True)]
+    return chains, [each.labels(numbers, own) for each, own in zip(chains, _HERS, strict=False)]
+
+
+def _chains(
+    model: ParametricMDP, objective: Objective, policies: Sequence[npt.NDArray[Any]], side: int
+) -> tuple[list[ChainOfPolicy], OpenChain, Indices] | str:
+    """Return the chains of policies, the first less the second as one chain, and the nodes that are the second's own.
+
+    Or, in words, why there are none.
+    """
+    made = _apart(model, objective, policies, side)
+    if isinstance(made, str):
+        return made
+    chains, labels = made
+    if len(chains) == 1:
+        return chains, chains[0].table, np.arange(0)
     return chains, *side_by_side(chains[0].table, chains[1].table, *labels)
 
 
