@@ -19,8 +19,8 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 69_750,
-    "files of src/plumdp": 400,
+    "lines of src/plumdp": 70_250,
+    "files of src/plumdp": 401,
     "lines of src/plumdp_verify": 4_900,
     "files of src/plumdp_verify": 33,
     "public names": 71,
