@@ -17,6 +17,8 @@ _ACTIVE = 1e-4  # distance of a side on which a minimum is
 _SPARE = 1e-12  # of the constants of multipliers
 _FACTORS = (1.0, 1.1, 1.3, 1.6, 2.0, 3.0)  # of the least multiplier that leaves a ball
 _STEPS = 2.0 ** np.arange(-30, 3)
+_MOST_STEPS, _SHORTEST, _EMPTY = 150, 1e-6, 100.0  # of Newton's method
+_CLOSE, _UNUSED = 1e-12, 1e-9  # relative to the polynomial: the last barrier, and multipliers that are left out
 
 
 @dataclass(frozen=True)
@@ -39,15 +41,73 @@ def bound_on_cube(given: Terms, cuts: Cuts, radius: float | None = None, *, enou
     found = _with(given, {}, np.zeros(k), cuts, np.zeros(k), radius)
     if found.bound >= enough or not len(cuts.offsets):
         return found
-    y, beta, point = _at_minimum(given, cuts)
-    constant = {i: {(0,) * k: y[i].item()} for i in np.flatnonzero(y).tolist()}
-    better = _with(given, constant, beta, cuts, point, radius)
-    curved = {i: y[(0,) * k] for i, y in constant.items() if not cuts.is_flat[i]}
-    if better.bound < enough and (len(curved) < len(constant) or (curved and _is_flat(curved, cuts))):
-        corner = _with(given, _at_corner(given, constant, cuts), beta, cuts, point, radius)
-        better = corner if corner.bound >= better.bound else better
-    better = better if better.bound >= found.bound else found
+    better = _with(given, *_best_numbers(given, cuts, found.sides), cuts, found.point, radius)
+    point = found.point
+    if better.bound < enough:
+        y, beta, point = _at_minimum(given, cuts)
+        constant = {i: {(0,) * k: y[i].item()} for i in np.flatnonzero(y).tolist()}
+        curved = {i: y[(0,) * k] for i, y in constant.items() if not cuts.is_flat[i]}
+        if len(curved) < len(constant) or (curved and _is_flat(curved, cuts)):
+            corner = _with(given, _at_corner(given, constant, cuts), beta, cuts, point, radius)
+            better = max(better, corner, key=lambda each: each.bound)
+    better = max(found, better, key=lambda each: each.bound)
     return replace(better, point=point, score=found.score)
+
+
+def _best_numbers(given: Terms, cuts: Cuts, sides: FloatArray) -> tuple[dict[int, Terms], FloatArray]:
+    """Return the numbers as multipliers of cuts, and of sides of the cube, that prove most of a polynomial.
+
+    With z for all of them, the bound is the least value of a parabola, the polynomial less Σ z g. It is concave in z,
+    so that Newton's method finds the best ones, with a barrier where z, or the parabola's curvature, would be negative.
+    Terms above degree two are left out.
+    """
+    (n, k), sizes = cuts.rows.shape, np.maximum(cuts.sizes, UNDERFLOW)
+    _, linear, square = to_degree_two(given, k)
+    size = float(np.linalg.norm(linear) + np.abs(square).sum())
+    if not 0 < size < inf:
+        return {}, np.zeros(k)
+    linear, square = linear / size, square / size
+    rows = np.vstack([cuts.rows / sizes[:, None], np.zeros((k, k))])
+    offsets = np.append(cuts.offsets / sizes, np.ones(k))
+    squares = np.concatenate([cuts.squares / sizes[:, None, None], np.eye(k)[:, :, None] * np.eye(k)[:, None, :]])
+    z, barrier = np.append(np.full(n, 0.01), sides / size + 0.01), 0.1
+
+    def parabola(z: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Return its least value with the barrier, where that is, and the inverse of the root of its curvature."""
+        slope = linear + z @ rows
+        try:
+            root = np.linalg.inv(np.linalg.cholesky(square + np.tensordot(z, squares, 1)))
+        except np.linalg.LinAlgError:
+            return -inf, slope, squares[0]
+        x = -root.T @ (root @ slope) / 2
+        logs = np.log(z).sum() - 2 * np.log(np.diag(root)).sum()
+        return float(slope @ x / 2 - z @ offsets + barrier * logs), x, root
+
+    value, x, root = parabola(z)
+    for _ in range(_MOST_STEPS):
+        if not -inf < value < _EMPTY:  # no bound is above the largest value of the polynomial, unless nothing is left
+            break
+        slopes, bends = (rows + 2 * squares @ x) @ root.T * z[:, None], (root @ squares @ root.T) * z[:, None, None]
+        ahead = z * (rows @ x + np.einsum("nij,i,j->n", squares, x, x) - offsets)
+        ahead += barrier * (1 + np.einsum("nii->n", bends))
+        flat = bends.reshape(n + k, -1)
+        bent = slopes @ slopes.T / 2 + barrier * (flat @ flat.T + np.eye(n + k))
+        try:
+            relative = np.linalg.solve(bent, ahead)
+        except np.linalg.LinAlgError:  # the parabola is flat, but for rounding
+            break
+        length = min(1.0, 0.9 / max(-float(relative.min()), UNDERFLOW))
+        while length > _SHORTEST and (tried := parabola(z * (1 + length * relative)))[0] < value:
+            length /= 2
+        if length > _SHORTEST:
+            z, (value, x, root) = z * (1 + length * relative), tried
+        if ahead @ relative <= barrier or length <= _SHORTEST:
+            if barrier < _CLOSE:
+                break
+            barrier /= 10
+            value, x, root = parabola(z)
+    used = np.flatnonzero(z[:n] > _UNUSED).tolist()
+    return {i: {(0,) * k: size * z[i].item() / sizes[i].item()} for i in used}, 2 * size * z[n:]
 
 
 def _at_corner(given: Terms, constant: dict[int, Terms], cuts: Cuts) -> dict[int, Terms]:

@@ -37,7 +37,7 @@ _FALLS = 4.0  # factor by which margins must fall from degree to degree
 _SPARE = 1e-7  # of the sides of the cube, relative
 _TRIES = 6  # tangents that are added for one end of a piece
 _MOST_HALVES = 300  # parts with the same functions
-_MOST_PIECES, _MOST_NUMBERS, _DEEPEST = 4_000, 2_000_000, 60
+_MOST_WORK, _BASE_WORK, _DEEPEST = 1e8, 1e4, 60  # operations of the search, and those of the smallest bound
 _ROOM = 5e-10  # by which ends may be proved with less, relative; the checker allows twice as much
 _POSITIVE = 1e-9  # a lower bound on a probability that is enough
 _NEAR = 1e-7  # how far, relative, a point may be from a set that it is in
@@ -63,7 +63,7 @@ class Writer:
     boundary: Boundary
     misfit: float = 0.0
     n_pieces: int = 0
-    n_numbers: int = 0  # in functions
+    work: float = 0.0  # about as many operations, so that a search ends on all machines alike
 
     def cut(self, cube: Enclosure) -> tuple[Cuts, list[int]]:
         """Return what cuts a cube, and the numbers of these cuts."""
@@ -75,8 +75,10 @@ class Writer:
         """Return functions on a cube and a proof of brackets with them, or an axis and the same on both halves."""
         n_open, last, functions = sum(len(chain.open) for chain in self.chains), inf, None
         for degree in _DEGREES if cube.dimension else (0,):
-            if degree > 2 and n_open * comb(cube.dimension + degree, degree) > _MOST:
+            n_numbers = n_open * comb(cube.dimension + degree, degree)
+            if degree > 2 and n_numbers > _MOST:
                 break
+            self._spend(n_numbers * cube.dimension)
             functions = self.functions(cube, degree)
             if functions is None:
                 break
@@ -85,7 +87,6 @@ class Writer:
             if all(2 * goal.margin <= each.upper - each.lower or each.is_exact for each, goal in pairs):
                 found = self.brackets(cube, goals, depth, self.n_pieces + _MOST_HALVES)
                 if found is not None:
-                    self.n_numbers += sum(each.coefficients.size for each in functions)
                     return {"values": [written_values(each) for each in functions], **found}
             margins = max(float(each.margins.max(initial=0.0)) for each in functions)
             if margins > last / _FALLS:
@@ -96,16 +97,6 @@ class Writer:
             return empty
         axis = self.axis(cube, functions)
         return {"halves": [axis, *(self.tree(half(cube, axis, side), depth + 1) for side in (-1, 1))]}
-
-    def attempt(self, cube: Enclosure) -> dict[str, Any]:
-        """Return functions and multipliers on all of a cube that are close to a proof, in which a step is missing."""
-        functions = self.functions(cube, _DEGREES[0] if cube.dimension else 0)
-        if functions is None:
-            raise DataError("no functions that bound the policy's value were found, so there is no witness")
-        cuts, places = self.cut(cube)
-        goals = self.goals(cube, functions)
-        proofs = [_multipliers(bound_on_cube(each.polynomial, cuts, radius_of(cube)), places) for each in goals]
-        return {"values": [written_values(each) for each in functions], **self._written(proofs)}
 
     def functions(self, cube: Enclosure, degree: int) -> list[Expansion] | None:
         """Return expansions of the values of all chains, whose brackets come first, or None if one has none."""
@@ -169,6 +160,7 @@ class Writer:
         given, radius = goal.polynomial, radius_of(cube)
         for _ in range(_TRIES):
             cuts, places = self.cut(cube)
+            self._spend(len(places) * (cube.dimension + 1) ** 3 + 10 * len(given) ** 2)
             bound = bound_on_cube(given, cuts, radius, enough=goal.least)
             if bound.bound >= goal.least:
                 return _multipliers(bound, places)
@@ -178,7 +170,7 @@ class Writer:
         missing = goal.least - sum(c * float(np.prod(at ** np.array(e))) for e, c in given.items()) - _NEAR * size
         if missing > 0 and cuts.scaled().left(at).min(initial=0.0) >= -_NEAR:
             if missing > 2 * goal.margin:
-                raise DataError("the bounds do not hold at some point of the set, so there is no witness")
+                raise DataError("they do not hold at some point of the set that it would be about")
             return None
         widths = np.abs(floats(cube.axes)).max(axis=1)
         return np.asarray(bound.score + 1e-9 * size * widths / widths.max())
@@ -194,8 +186,14 @@ class Writer:
 
     def _count(self, depth: int) -> None:
         self.n_pieces += 1
-        if self.n_pieces > _MOST_PIECES or self.n_numbers > _MOST_NUMBERS or depth > _DEEPEST:
-            raise DataError("no pieces were found that prove these bounds, so there is no witness")
+        self._spend(0)
+        if depth > _DEEPEST:
+            raise DataError("parts of the set became too small")
+
+    def _spend(self, work: float) -> None:
+        self.work += _BASE_WORK + work
+        if self.work > _MOST_WORK:
+            raise DataError(f"the search was given up after {self.n_pieces:,} parts of the set")
 
     def separate(self, cube: Enclosure, point: FloatArray) -> bool:
         """Add the tangent of a likelihood between its largest value and a point that is not in its set."""
@@ -230,8 +228,8 @@ def _coefficients(y: Terms) -> list[float]:
     return [y.get(e, 0.0) for e in order]
 
 
-def pieces_part(writer: Writer, basis: FloatArray, middle: FloatArray, *, is_last: bool) -> dict[str, Any]:
-    """Return a cube around the set, and a tree of halvings with a proof in each of its parts, or an attempt at one."""
+def pieces_part(writer: Writer, basis: FloatArray, middle: FloatArray) -> dict[str, Any]:
+    """Return a cube around the set, and a tree of halvings with a proof in each of its parts."""
     part = _root(writer, basis, middle)
     root = _cube(part)
     if root.dimension > 1:
@@ -243,13 +241,7 @@ def pieces_part(writer: Writer, basis: FloatArray, middle: FloatArray, *, is_las
         if radius < sqrt(root.dimension):
             part["ball"] = {"radius": radius, **_multipliers(found, places)}
             root = replace(root, radius=arb(radius))
-    try:
-        tree = writer.tree(root)
-    except DataError:
-        if not is_last:
-            raise
-        tree = writer.attempt(root)
-    return {"root": part, "tree": tree}
+    return {"root": part, "tree": writer.tree(root)}
 
 
 def _root(writer: Writer, basis: FloatArray, middle: FloatArray) -> dict[str, Any]:
@@ -293,7 +285,7 @@ def _furthest(direction: FloatArray, cuts: Cuts) -> tuple[float, FloatArray]:
     unit = cuts.scaled()
     solved = linprog(-direction, A_ub=unit.rows, b_ub=unit.offsets, bounds=(None, None), method="highs")
     if solved.x is None:
-        raise DataError("no cube around the parameters that the data allow was found, so there is no witness")
+        raise DataError("there is no cube around the parameters that the data allow")
     multipliers = np.maximum(-solved.ineqlin.marginals, 0.0) / cuts.lengths
     return float(multipliers @ cuts.offsets), multipliers
 

@@ -46,6 +46,8 @@ from plumdp_verify.polynomials import parse
 from plumdp_verify.reading import Part, Rejected, read_json, require
 from plumdp_verify.report import Report
 
+_NO_PROOF = "no proof of these bounds was found, so there is no witness ({})"
+
 
 @of_learned
 def make_witness(learned: Learned, certificate: Certificate) -> str:
@@ -63,7 +65,7 @@ def make_witness(learned: Learned, certificate: Certificate) -> str:
     """
     text, broken = propose_witness(learned, certificate)
     if broken is not None:
-        raise DataError(f"no proof of these bounds was found, so there is no witness ({broken.layer}: {broken})")
+        raise DataError(_NO_PROOF.format(f"{broken.layer}: {broken}"))
     return text
 
 
@@ -190,15 +192,17 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     half_spaces = [*half_spaces_from_space(witness, data.names), *_half_spaces(part, data), *bets]
     is_whole = all(row["ways"] is not None for row in content["rows"])
     ways = coordinates_of(learned.table, is_whole=is_whole)[::-1]
+    reason = ""
     for basis, idle in ways:
-        boundary, is_last = Boundary(half_spaces, _forms(learned), idle), basis is ways[-1][0]
+        boundary = Boundary(half_spaces, _forms(learned), idle)
         writer = Writer(chains, everything, wanted, support, boundary, learned.misfit)
         try:
-            pieces = pieces_part(writer, basis, learned.likely_point, is_last=is_last)
+            pieces = pieces_part(writer, basis, learned.likely_point)
             break
-        except DataError:
-            if is_last:
-                raise
+        except DataError as error:
+            reason = str(error)
+    else:
+        raise DataError(_NO_PROOF.format(reason))
     content["set"]["tangents"] = boundary.tangents
     content["pieces"] = pieces | {"root": pieces["root"] | _inside(learned, pieces["root"]["centre"], boundary)}
 
