@@ -13,7 +13,7 @@ from flint import arb, arb_mat, fmpq
 
 from .arithmetic import max_of, min_of
 from .counts import Count, CountedRows
-from .half_spaces import HalfSpace
+from .half_spaces import ProvedHalfSpace
 from .misfit import log_tolerated
 from .reading import Ball, Exact, Part, Rejected, require, work
 
@@ -24,7 +24,7 @@ _HORIZONS, _EVEN = 60, 8
 
 
 @dataclass(frozen=True)
-class Stage:
+class BetStage:
     """What was counted between two moments, and what bets are made of, which was fixed at the first of them."""
 
     seen: list[Count]
@@ -71,21 +71,20 @@ def check_bets(part: Part, data: CountedRows) -> None:
                 require(is_same, f"{item.place}: bets of one side that are looked at twice are others")
 
 
-def half_spaces_from_bets(part: Part, data: CountedRows) -> Iterator[HalfSpace]:
+def half_spaces_from_bets(part: Part, data: CountedRows, stages: Sequence[BetStage]) -> Iterator[ProvedHalfSpace]:
     """Yield the half-spaces that bets leave, both sides of a direction with fortunes that start at one half."""
     error = part["error"].number()
-    stages = stages_of(part, data)
     for item in part["list"]:
         yield _staged(item, data, stages, error)  # at any moment: Ville's inequality is about all of them
 
 
-def stages_of(part: Part, data: CountedRows) -> list[Stage]:
+def stages_of(part: Part, data: CountedRows) -> list[BetStage]:
     """Return the stages of the data, with the points of bets."""
     points = part["points"].matrix(len(data.lengths), len(data.names))
     return [_stage(data, *names, point) for names, point in zip(data.stages(), points, strict=True)]
 
 
-def _stage(data: CountedRows, end: str, start: str, point: list[Exact]) -> Stage:
+def _stage(data: CountedRows, end: str, start: str, point: list[Exact]) -> BetStage:
     """Return a stage, whose bets are larger, with wider limits, where values of rewards varied less than coins."""
     seen, sharpness = data.seen_members(end, start), data.sharpness(start)
     drawn = {group: n for group, n in data.visits(seen).items() if n}
@@ -95,7 +94,7 @@ def _stage(data: CountedRows, end: str, start: str, point: list[Exact]) -> Stage
         is_bet_on = (member.group in data.sure or not data.misfit) and any(member.slopes) and f > _LEAST_PROBABILITY
         odds.append(sharp / f if is_bet_on else arb(0))
         largest.append((_LARGEST_BET * arb(sharp).sqrt()).min(arb(_LARGEST_SHARP_BET)))
-    return Stage(seen, drawn, data.visited(end, start), data.mixed(end, start), point, odds, largest)
+    return BetStage(seen, drawn, data.visited(end, start), data.mixed(end, start), point, odds, largest)
 
 
 def weight_of_horizon(data: CountedRows, number: int | str, place: str) -> Ball:
@@ -114,7 +113,7 @@ def weight_of_horizon(data: CountedRows, number: int | str, place: str) -> Ball:
     return (1 - renewed) * (fmpq(3, 4) * (1 - arb(2).rsqrt()) * arb(2) ** (-arb(number) / 2) + even)
 
 
-def _staged(item: Part, data: CountedRows, stages: Sequence[Stage], error: Exact) -> HalfSpace:
+def _staged(item: Part, data: CountedRows, stages: Sequence[BetStage], error: Exact) -> ProvedHalfSpace:
     """Return the half-space of one fortune, the mean of those that bets for several horizons make.
 
     With bets u on members, e = exp(u), Z(v) = Σ f(v) e of each class and any tangent points Y > 0, the true point has
@@ -133,11 +132,11 @@ def _staged(item: Part, data: CountedRows, stages: Sequence[Stage], error: Exact
             total += share * _bet(data, stage, stage.bets(along), near, share, weights)
     slopes = (arb_mat(1, len(weights), weights) * data.slopes).tolist()[0]
     known = sum((a * f.constant for a, f in zip(weights, data.members, strict=True)), arb(0))
-    return HalfSpace([-b for b in slopes], known - total)
+    return ProvedHalfSpace([-b for b in slopes], known - total)
 
 
 def _bet(
-    data: CountedRows, stage: Stage, bets: list[Ball], near: Sequence[Ball], share: Exact, weights: list[Ball]
+    data: CountedRows, stage: BetStage, bets: list[Ball], near: Sequence[Ball], share: Exact, weights: list[Ball]
 ) -> Ball:
     """Return Σ visits (1 - ln Y) + Σ seen u of one stage, and add share · visits · e / Y to the weights of members.
 
@@ -157,7 +156,7 @@ def _bet(
     return total - (_tolerated(data, stage, bets) if data.misfit else 0)
 
 
-def gain(data: CountedRows, stage: Stage, bets: Sequence[Ball]) -> Ball:
+def gain(data: CountedRows, stage: BetStage, bets: Sequence[Ball]) -> Ball:
     """Return Σ seen u of one stage, and what values win beyond it."""
     total = sum((n * bet for n, bet in zip(stage.seen, bets, strict=True) if n), arb(0))
     for group, mixed in stage.mixed.items():
@@ -167,7 +166,7 @@ def gain(data: CountedRows, stage: Stage, bets: Sequence[Ball]) -> Ball:
     return total
 
 
-def _tolerated(data: CountedRows, stage: Stage, bets: Sequence[Ball]) -> Ball:
+def _tolerated(data: CountedRows, stage: BetStage, bets: Sequence[Ball]) -> Ball:
     """Return by how much a fortune may grow as rows are off, at most, in its logarithm."""
     total = arb(0)
     for row, n in zip(data.rows, stage.visits, strict=True):

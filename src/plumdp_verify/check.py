@@ -9,7 +9,7 @@ from pathlib import Path
 from flint import ctx
 
 from .all_policies import check_all, read_all
-from .bets import check_bets, half_spaces_from_bets
+from .bets import BetStage, check_bets, half_spaces_from_bets, stages_of
 from .bracket import Side, check_brackets, check_support
 from .chain import Chain, read_chain
 from .claim import (
@@ -26,7 +26,7 @@ from .claim import (
 from .comparison import check_same_question
 from .counts import CountedRows, read_data
 from .evidence import Likelihood, read_likelihood
-from .half_spaces import HalfSpace, check_inside, half_spaces_from_space, half_spaces_from_tangents
+from .half_spaces import ProvedHalfSpace, check_inside, half_spaces_from_space, half_spaces_from_tangents
 from .intervals import ONCE, check_once, earlier_counts, half_spaces_from_intervals
 from .laws import check_laws, check_points
 from .misfit import check_parts
@@ -103,14 +103,16 @@ def check_parameters(claim: Claim, witness: Part, report: Report) -> Claim:
         everything = None if claim.all_policies is None else read_all(witness, data.names)
         report.trusted += _trusted(claim, witness, data)
     with report.layer("bets"):
+        bets, space, stages = witness["set"]["bets"], witness["set"]["space_law"], list[BetStage]()
         check_laws(witness["set"], data)
-        if witness["set"]["bets"].value is not None:
-            check_bets(witness["set"]["bets"], data)
-            check_points(witness["set"]["bets"], data, witness["set"]["space_law"])
-            check_sizes(witness["set"]["bets"], data, witness["set"]["space_law"])
+        if bets.value is not None:
+            check_bets(bets, data)
+            check_points(bets, data, space)
+            stages = stages_of(bets, data)
+            check_sizes(bets, data, space, stages)
     with report.layer("set"):
         likelihoods = [read_likelihood(part, data) for part in witness["set"]["likelihoods"]]
-        half_spaces = half_spaces_of(witness, data, likelihoods)
+        half_spaces = half_spaces_of(witness, data, likelihoods, stages)
         intervals = witness["set"]["intervals"]
         rests = [check_once(intervals, data, chain) for chain in chains if intervals.value is not None]
         report.trusted += [ONCE] if any(rests) else []
@@ -177,12 +179,14 @@ def policies_of(claim: Claim, witness: Part) -> list[Part]:
     return [witness] if claim.comparison is None else [witness, witness["comparison"]]
 
 
-def half_spaces_of(witness: Part, data: CountedRows, likelihoods: Sequence[Likelihood]) -> list[HalfSpace]:
+def half_spaces_of(
+    witness: Part, data: CountedRows, likelihoods: Sequence[Likelihood], stages: Sequence[BetStage]
+) -> list[ProvedHalfSpace]:
     """Return the half-spaces of space, intervals, studies, bets and likelihoods, in the order that multipliers use."""
     part = witness["set"]
     drawn = half_spaces_from_intervals(part["intervals"], data) if part["intervals"].value is not None else ()
     studies = half_spaces_from_studies(part["studies"], data.names) if "studies" in part else ()
-    bets = half_spaces_from_bets(part["bets"], data) if part["bets"].value is not None else ()
+    bets = half_spaces_from_bets(part["bets"], data, stages) if part["bets"].value is not None else ()
     tangents = half_spaces_from_tangents(part["tangents"], data, likelihoods)
     return [*half_spaces_from_space(witness, data.names), *drawn, *studies, *bets, *tangents]
 

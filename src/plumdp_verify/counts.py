@@ -18,7 +18,7 @@ from flint import arb_mat, fmpq
 
 from .polynomials import Polynomial, add, affine, constant, is_constant, is_multiple, key_of, parse, product
 from .reading import Ball, Exact, Part, require, work
-from .rewards import Reward, read_rewards, sharpness
+from .rewards import CountedReward, read_rewards, sharpness
 
 _ORDERS = ("planned", "open", "short", "unknown")
 OutcomePath: TypeAlias = tuple[tuple[int, int], ...]  # classes that are drawn from in turn, and a member of each
@@ -57,7 +57,7 @@ class CountedRows:
     sampling: str
     lengths: list[Exact]  # of the data until each moment, in runs or rows
     expected: Exact | None  # length that was announced
-    rewards: list[Reward]
+    rewards: list[CountedReward]
     misfit: Exact  # how far rows may be off
     sure: set[int]  # classes whose members are not negative at the true point, if rows may be off
 

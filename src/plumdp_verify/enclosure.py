@@ -14,7 +14,7 @@ from flint import arb, arb_mat, fmpq, fmpq_mat
 
 from .arithmetic import sums
 from .counts import CountedRows
-from .half_spaces import HalfSpace
+from .half_spaces import ProvedHalfSpace
 from .polynomials import Exponents, Polynomial, monomials, size_of, substitute
 from .reading import Ball, Exact, Part, Rejected, dot, require, work
 
@@ -69,7 +69,7 @@ class Enclosure:
         return {e[:k]: coefficient for e, coefficient in moved.items()}
 
 
-def make_enclosure(part: Part, data: CountedRows, half_spaces: Sequence[HalfSpace]) -> Enclosure:
+def make_enclosure(part: Part, data: CountedRows, half_spaces: Sequence[ProvedHalfSpace]) -> Enclosure:
     """Return the coordinates of a cube, whatever it holds, and what cuts it."""
     d, k = len(data.names), len(part["axes"])
     require(k <= d, f"{part.place}: there are more axes than parameters")
@@ -85,15 +85,15 @@ def make_enclosure(part: Part, data: CountedRows, half_spaces: Sequence[HalfSpac
     return with_cuts(Enclosure(centre, axes, idle, []), data, half_spaces)
 
 
-def with_cuts(empty: Enclosure, data: CountedRows, half_spaces: Sequence[HalfSpace]) -> Enclosure:
+def with_cuts(empty: Enclosure, data: CountedRows, half_spaces: Sequence[ProvedHalfSpace]) -> Enclosure:
     """Return coordinates with all that cuts the cube, in these coordinates."""
-    return replace(empty, cuts=Cuts(empty, data, half_spaces))
+    return replace(empty, cuts=CutsOfCube(empty, data, half_spaces))
 
 
-class Cuts(Sequence[Cut]):
+class CutsOfCube(Sequence[Cut]):
     """What cuts a cube, in its coordinates once it is asked for: half-spaces, each tangent followed by a parabola."""
 
-    def __init__(self, empty: Enclosure, data: CountedRows, half_spaces: Sequence[HalfSpace]) -> None:
+    def __init__(self, empty: Enclosure, data: CountedRows, half_spaces: Sequence[ProvedHalfSpace]) -> None:
         self._empty, self._data, self._known = empty, data, dict[int, Cut]()
         self._sources = [(each, i) for each in half_spaces for i in range(1 + (each.likelihood is not None))]
 
@@ -112,7 +112,7 @@ class Cuts(Sequence[Cut]):
         return self._known[place]
 
 
-def _cut(half_space: HalfSpace, enclosure: Enclosure) -> Cut:
+def _cut(half_space: ProvedHalfSpace, enclosure: Enclosure) -> Cut:
     row = half_space.row
     is_exact = all(type(a) is fmpq for a in row)  # those of outcomes do not depend on idle coordinates, as checked
     if is_exact and any(dot(row, direction) != 0 for direction in enclosure.idle):
@@ -132,7 +132,7 @@ def _left(offset: Ball, row: Sequence[Ball], square: Sequence[Sequence[Ball]]) -
     return left
 
 
-def _curved(half_space: HalfSpace, enclosure: Enclosure) -> Cut:
+def _curved(half_space: ProvedHalfSpace, enclosure: Enclosure) -> Cut:
     """Return what a half-space that is curved by products of parameters leaves of a cube."""
     d = len(enclosure.centre)
     flat = {tuple(int(i == m) for m in range(d)): b for i, b in enumerate(half_space.row) if b}
@@ -146,7 +146,7 @@ def _curved(half_space: HalfSpace, enclosure: Enclosure) -> Cut:
     return Cut(left, is_half_space=False)
 
 
-def _parabola(tangent: HalfSpace, likelihood: Any, data: CountedRows, enclosure: Enclosure) -> Cut:
+def _parabola(tangent: ProvedHalfSpace, likelihood: Any, data: CountedRows, enclosure: Enclosure) -> Cut:
     """Return what a likelihood leaves of a cube, by a parabola that touches it where a tangent does.
 
     With f = y at the point where it touches, s = f/y - 1 is s₀ + β·x, and so at most t = s₀ + Σ|β|, or zero.

@@ -16,7 +16,7 @@ from .reading import Ball, Exact, Part, dot, require, work
 
 
 @dataclass(frozen=True)
-class HalfSpace:
+class ProvedHalfSpace:
     """The points with ``row · point + curved <= offset``, a half-space if nothing is curved.
 
     Rows of fractions are exact. A tangent of a likelihood also has that, its threshold, and f at the point where it
@@ -30,21 +30,23 @@ class HalfSpace:
     curved: Polynomial = field(default_factory=dict)  # terms of products of parameters
 
 
-def half_spaces_from_space(witness: Part, names: list[str]) -> Iterator[HalfSpace]:
+def half_spaces_from_space(witness: Part, names: list[str]) -> Iterator[ProvedHalfSpace]:
     """Yield the half-spaces of the parameter space, given as polynomials that are at least zero."""
     for text in witness["space"]:
         number, slopes = affine(parse(text.text(), names), len(names), text.place)
-        yield HalfSpace([-b for b in slopes], number)
+        yield ProvedHalfSpace([-b for b in slopes], number)
 
 
-def below(polynomial: Polynomial, end: Any, n: int) -> HalfSpace:
+def below(polynomial: Polynomial, end: Any, n: int) -> ProvedHalfSpace:
     """Return the points at which a polynomial is at most a number."""
     curved = {e: c for e, c in polynomial.items() if sum(e) > 1}
     number, slopes = affine({e: c for e, c in polynomial.items() if sum(e) <= 1}, n, "")
-    return HalfSpace(slopes, end - number, curved=curved)
+    return ProvedHalfSpace(slopes, end - number, curved=curved)
 
 
-def half_spaces_from_tangents(part: Part, data: CountedRows, likelihoods: Sequence[Likelihood]) -> Iterator[HalfSpace]:
+def half_spaces_from_tangents(
+    part: Part, data: CountedRows, likelihoods: Sequence[Likelihood]
+) -> Iterator[ProvedHalfSpace]:
     """Yield half-spaces around likelihood sets: ln f <= f / y - 1 + ln y for every y > 0, here f at some point."""
     d = len(data.names)
     for item in part:
@@ -58,11 +60,11 @@ def half_spaces_from_tangents(part: Part, data: CountedRows, likelihoods: Sequen
                 offset += n * (member.constant / y - 1 + y.log())
                 weights[i] = -n / y
         row = (arb_mat(1, len(weights), weights) * data.slopes).tolist()[0]
-        yield HalfSpace(row, offset, likelihood, at)
+        yield ProvedHalfSpace(row, offset, likelihood, at)
 
 
 def check_inside(
-    root: Part, data: CountedRows, half_spaces: Sequence[HalfSpace], likelihoods: Sequence[Likelihood]
+    root: Part, data: CountedRows, half_spaces: Sequence[ProvedHalfSpace], likelihoods: Sequence[Likelihood]
 ) -> None:
     """Require that a point which is given, or else the centre of the cube, is surely in the set."""
     point = root["inside" if "inside" in root else "centre"].numbers(len(data.names))
@@ -71,7 +73,7 @@ def check_inside(
 
 
 def is_inside(
-    point: Sequence[Exact], data: CountedRows, half_spaces: Sequence[HalfSpace], likelihoods: Sequence[Likelihood]
+    point: Sequence[Exact], data: CountedRows, half_spaces: Sequence[ProvedHalfSpace], likelihoods: Sequence[Likelihood]
 ) -> bool:
     """Return whether a point is surely in all half-spaces, curved or not, and in the sets of all likelihoods."""
     work(len(half_spaces) * len(point) + len(data.members) * (len(point) + len(likelihoods)))
@@ -87,7 +89,7 @@ def is_inside(
     return True
 
 
-def _is_below(point: Sequence[Exact], half_space: HalfSpace) -> bool:
+def _is_below(point: Sequence[Exact], half_space: ProvedHalfSpace) -> bool:
     work(sum(map(sum, half_space.curved)) + len(half_space.curved))
     left = dot(half_space.row, point)
     for exponents, c in half_space.curved.items():

@@ -17,7 +17,7 @@ from flint import arb, fmpq
 
 from .chain import Chain
 from .counts import CountedRows, Row
-from .half_spaces import HalfSpace, below
+from .half_spaces import ProvedHalfSpace, below
 from .misfit import is_posterior_enough, tolerant_error
 from .polynomials import Key, Polynomial, add, constant, is_constant, key_of, multiply, parse
 from .reading import Exact, Part, require, work
@@ -82,7 +82,7 @@ def _sums(row: Row) -> Iterator[tuple[Key, frozenset[int]]]:
                 yield key_of(add(*(row.outcomes[i] for i in chosen))), frozenset(chosen)
 
 
-def half_spaces_from_intervals(part: Part, data: CountedRows) -> Iterator[HalfSpace]:
+def half_spaces_from_intervals(part: Part, data: CountedRows) -> Iterator[ProvedHalfSpace]:
     """Yield both sides of the interval of each event, which is proved from its trials."""
     error, method, n = part["error"].number(), part["method"].text(), len(data.names)
     require(method in _EXCLUDED, f"{part.place}: verify does not know intervals by {method[:40]!r}")

@@ -24,7 +24,7 @@ from .claim import Claim
 from .comparison import Ends
 from .counts import CountedRows
 from .enclosure import Enclosure, make_enclosure, with_cuts
-from .half_spaces import HalfSpace
+from .half_spaces import ProvedHalfSpace
 from .polynomials import Exponents, monomials, size_of
 from .reading import Ball, Part, Rejected, require, work
 
@@ -51,7 +51,7 @@ class Piece:
         return "halves" not in self.item
 
 
-def read_pieces(part: Part, data: CountedRows, half_spaces: Sequence[HalfSpace]) -> Iterator[Piece]:
+def read_pieces(part: Part, data: CountedRows, half_spaces: Sequence[ProvedHalfSpace]) -> Iterator[Piece]:
     """Yield the parts of a tree, each after the one that it is a half of, but for those proved to hold no point."""
     root = make_enclosure(part["root"], data, half_spaces)
     _check_root(part["root"]["sides"], root)

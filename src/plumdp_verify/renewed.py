@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import exp, fsum, inf, log, sqrt
 from typing import Any, NamedTuple, TypeAlias
 
-from .bets import Stage, gain, stages_of, weight_of_horizon
+from .bets import BetStage, gain, weight_of_horizon
 from .counts import CountedRows
 from .laws import second_derivative
 from .reading import Exact, Part, require, work
@@ -31,9 +31,9 @@ class _Cut(NamedTuple):
     row: list[float]
 
 
-def check_sizes(part: Part, data: CountedRows, space: Part) -> None:
+def check_sizes(part: Part, data: CountedRows, space: Part, stages: Sequence[BetStage]) -> None:
     """Require that renewed bets are multiples of units, by sizes that follow from the stages before each."""
-    d, stages, error = len(data.names), stages_of(part, data), part["error"].number()
+    d, error = len(data.names), part["error"].number()
     known: dict[tuple[int, int], list[list[Exact]]] = {}  # units of a side, which may be looked at twice
     for item in sorted(part["list"], key=lambda item: -len(item["steps"])):
         numbers = [number.value for number in item["horizons"]]
@@ -58,7 +58,7 @@ def check_sizes(part: Part, data: CountedRows, space: Part) -> None:
 
 
 def _require_units(
-    units: Sequence[Sequence[Exact]], stages: Sequence[Stage], data: CountedRows, space: Part, place: str
+    units: Sequence[Sequence[Exact]], stages: Sequence[BetStage], data: CountedRows, space: Part, place: str
 ) -> None:
     """Require that a unit is one standard deviation at the expected length, by what was seen before its stage."""
     k, d = len(space["precision"]), len(data.names)
@@ -75,7 +75,7 @@ def _require_units(
 
 def _sizes(
     data: CountedRows,
-    stages: Sequence[Stage],
+    stages: Sequence[BetStage],
     units: Sequence[Sequence[Exact]],
     steps: Sequence[Sequence[Exact]],
     goal: float,
@@ -120,7 +120,7 @@ class _Fortune:
         self._slopes = [[float(b) for b in member.slopes] for member in data.members]
         self._bets: list[tuple[float, list[tuple[int, float]]]] = []  # visits, and factors of members, of each class
 
-    def add(self, stage: Stage, step: Sequence[Exact]) -> None:
+    def add(self, stage: BetStage, step: Sequence[Exact]) -> None:
         """Add the bets of a stage."""
         bets = stage.bets(self._data.along([step])[0])
         self._won += float(gain(self._data, stage, bets))

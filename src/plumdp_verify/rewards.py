@@ -35,7 +35,7 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Reward:
+class CountedReward:
     """A reward of unknown mean: its class, the member that is its mean, and its values in each part of the data."""
 
     group: int
@@ -47,7 +47,7 @@ class Reward:
         return self.seen[of] - self.seen[without] if without else self.seen[of]
 
 
-def read_rewards(part: Part, sizes: Sequence[int], parts: Sequence[str]) -> Iterator[Reward]:
+def read_rewards(part: Part, sizes: Sequence[int], parts: Sequence[str]) -> Iterator[CountedReward]:
     """Yield rewards, given the numbers of members of classes and the names of the parts of the data."""
     for item in part:
         group, member = item["class"].whole(len(sizes)), item["member"].whole(2)
@@ -56,7 +56,7 @@ def read_rewards(part: Part, sizes: Sequence[int], parts: Sequence[str]) -> Iter
         for earlier, later in [("pilot", "all"), *pairwise([*parts[2:], "all"])]:
             between = (seen[later] - seen[earlier]).are_possible
             require(between, f"{item.place}: no values from 0 to 1 between {earlier} and {later} have these sums")
-        yield Reward(group, member, seen)
+        yield CountedReward(group, member, seen)
 
 
 def _values(part: Part) -> Values:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .half_spaces import HalfSpace
+from .half_spaces import ProvedHalfSpace
 from .intervals import clopper_pearson
 from .polynomials import affine, parse
 from .reading import Part, Rejected, require
@@ -56,7 +56,7 @@ def _is_same(text: str, polynomial: str, names: list[str]) -> bool:
         return True
 
 
-def half_spaces_from_studies(part: Part, names: list[str]) -> Iterator[HalfSpace]:
+def half_spaces_from_studies(part: Part, names: list[str]) -> Iterator[ProvedHalfSpace]:
     """Yield both sides of the interval of each study, which is proved from its trials."""
     error = part["error"].number()
     for study in part["list"]:
@@ -66,5 +66,5 @@ def half_spaces_from_studies(part: Part, names: list[str]) -> Iterator[HalfSpace
         for end, is_trivial, side in ((lower, lower <= 0, -1), (upper, upper >= 1, 1)):
             holds = is_trivial or (0 < end < 1 and clopper_pearson(successes, trials, end, error, side))
             require(holds, f"{study.place}: the interval from {trials} trials is too narrow")
-        yield HalfSpace(slopes, upper - constant)
-        yield HalfSpace([-b for b in slopes], constant - lower)
+        yield ProvedHalfSpace(slopes, upper - constant)
+        yield ProvedHalfSpace([-b for b in slopes], constant - lower)

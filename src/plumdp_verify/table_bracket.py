@@ -51,24 +51,24 @@ def _proved(end: Exact, bounds: Sequence[Ball], name: str) -> Exact:
 
 
 @dataclass(frozen=True)
-class Stage:
+class TableStage:
     """Weights of the nodes that were fixed at a moment, and what was seen until the next one, by unknown rows."""
 
     weight: list[Ball]
     seen: dict[int, list[int]]
 
 
-def read_stages(part: Part, chain: TableChain, counts: TableCounts) -> list[Stage]:
+def read_stages(part: Part, chain: TableChain, counts: TableCounts) -> list[TableStage]:
     """Return the stages of one side until some moment: at each of them the bets have won no more than they may."""
     require(0 < len(part["weights"]) <= counts.n_stages, f"{part.place}: stages need weights, from the first one on")
     n, rows = len(chain.nodes), chain.tied()
     return [
-        Stage(weights.balls(n), {row: counts.of_stage(row, b) for row in rows})
+        TableStage(weights.balls(n), {row: counts.of_stage(row, b) for row in rows})
         for b, weights in enumerate(part["weights"])
     ]
 
 
-def end_by_bets(part: Part, stages: Sequence[Stage], near: ValueDeviation, joint: Joint | None, sign: int) -> Ball:
+def end_by_bets(part: Part, stages: Sequence[TableStage], near: ValueDeviation, joint: Joint | None, sign: int) -> Ball:
     """Return a bound on the value of the first node, from above (sign 1) or below (sign -1), by the bets of a side."""
     chain, n = near.chain, len(near.chain.nodes)
     centre, scale = part["centre"].balls(n), arb(part["scale"].number())
@@ -88,7 +88,7 @@ def end_by_bets(part: Part, stages: Sequence[Stage], near: ValueDeviation, joint
     return centre[start] + sign * (won + q / (2 * scale) + missed) - known
 
 
-def _check_small(stages: Sequence[Stage], near: ValueDeviation) -> None:
+def _check_small(stages: Sequence[TableStage], near: ValueDeviation) -> None:
     """Require that no payoff is larger than one half at the true values, which are near V̂."""
     ranges = []
     for s, node in enumerate(near.chain.nodes):
@@ -105,7 +105,7 @@ def _check_small(stages: Sequence[Stage], near: ValueDeviation) -> None:
 
 
 def _expand(
-    stages: Sequence[Stage], near: ValueDeviation, joint: Joint | None, centre: Sequence[Ball]
+    stages: Sequence[TableStage], near: ValueDeviation, joint: Joint | None, centre: Sequence[Ball]
 ) -> tuple[Ball, list[Ball], Ball]:
     """Return the logarithm of the product of bets at the centre, its gradient, and q from above."""
     nodes, gamma, is_known = near.chain.nodes, arb(near.chain.discount), near.rows.is_known
@@ -151,7 +151,9 @@ def _expand(
     return log_product, gradient, upper_end(q)
 
 
-def _seen_places(stages: Sequence[Stage], near: ValueDeviation) -> Iterator[tuple[Stage, list[int], int, int]]:
+def _seen_places(
+    stages: Sequence[TableStage], near: ValueDeviation
+) -> Iterator[tuple[TableStage, list[int], int, int]]:
     """Yield each stage, the nodes of an unknown row, a place of it, and how often that was seen, if it was."""
     for stage in stages:
         for row, nodes in near.chain.tied().items():

@@ -13,6 +13,7 @@ from support.verified_results import PROPERTY, pieces_of, small_counts, small_mo
 import plumdp
 import plumdp_verify.enclosure as enclosure
 from plumdp.verifying.witness import propose_witness
+from plumdp_verify.bets import stages_of
 from plumdp_verify.bracket import is_nonnegative
 from plumdp_verify.check import check_claim, exactly, half_spaces_of
 from plumdp_verify.claim import CERTIFICATE, WITNESS, read_claim
@@ -91,7 +92,7 @@ def last_cut(witness):
     with exactly():
         data = read_data(part)
         likelihoods = [read_likelihood(each, data) for each in part["set"]["likelihoods"]]
-        n = len(half_spaces_of(part, data, likelihoods))
+        n = len(half_spaces_of(part, data, likelihoods, stages_of(part["set"]["bets"], data)))
     return n + len(witness["set"]["tangents"]) - 1
 
 
@@ -266,7 +267,7 @@ def check_points_of_the_set():
     with exactly():
         data = read_data(part)
         likelihoods = [read_likelihood(each, data) for each in part["set"]["likelihoods"]]
-        half_spaces = half_spaces_of(part, data, likelihoods)
+        half_spaces = half_spaces_of(part, data, likelihoods, stages_of(part["set"]["bets"], data))
         pieces = [each.cube for each in read_pieces(part["pieces"], data, half_spaces) if each.is_whole]
         n_inside = 0
         for v in np.random.default_rng(1).integers(1, 20, (200, 2)):

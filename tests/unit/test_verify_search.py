@@ -59,7 +59,7 @@ def test_a_search_without_end_is_given_up_and_says_so(monkeypatch):
     learned = plumdp.learn(small_model(), small_counts(10), objectives=[PROPERTY])
     certificate = plumdp.conclude(learned, PROPERTY)
     monkeypatch.setattr(plumdp.verifying.pieces_part, "_MOST_WORK", 3e5)
-    with pytest.raises(DataError, match=r"no witness \(the search was given up after [0-9]+ parts of the set\)"):
+    with pytest.raises(DataError, match=r"\(bracket: the search was given up after [0-9]+ parts of the set\)"):
         make_witness(learned, certificate)
 
 
@@ -67,5 +67,5 @@ def test_bounds_that_do_not_hold_have_no_witness():
     learned = plumdp.learn(small_model(), small_counts(100), objectives=[PROPERTY])
     certificate = plumdp.conclude(learned, PROPERTY)
     narrow = replace(certificate, lower=0.9 * certificate.lower + 0.1 * certificate.upper)
-    with pytest.raises(DataError, match=r"no witness \(they do not hold at some point of the set"):
+    with pytest.raises(DataError, match=r"no witness \(bracket: they do not hold at some point of the set"):
         make_witness(learned, narrow)

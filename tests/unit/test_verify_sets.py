@@ -183,7 +183,7 @@ def drawn(saved, name):
             witness,
             data,
             half_spaces_of(
-                Part(witness.value | {"set": witness["set"].value | {"bets": None, "tangents": []}}, ""), data, []
+                Part(witness.value | {"set": witness["set"].value | {"bets": None, "tangents": []}}, ""), data, [], []
             ),
         )
 

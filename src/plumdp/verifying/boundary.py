@@ -14,7 +14,7 @@ from plumdp.model.graph import BoolArray, FloatArray
 from plumdp.verifying.coordinates import LikelihoodForm, as_float, deepest_point
 from plumdp.verifying.cuts import Cuts, Terms, composed, to_degree_two
 from plumdp_verify.enclosure import Enclosure
-from plumdp_verify.half_spaces import HalfSpace
+from plumdp_verify.half_spaces import ProvedHalfSpace
 from plumdp_verify.polynomials import Polynomial, monomials
 from plumdp_verify.reading import dot
 
@@ -27,7 +27,7 @@ _Cut: TypeAlias = tuple[float, FloatArray, FloatArray]  # offset, row and square
 class Boundary:
     """Half-spaces in the order of the checker, and tangents that are added on the way."""
 
-    half_spaces: Sequence[HalfSpace]
+    half_spaces: Sequence[ProvedHalfSpace]
     forms: Sequence[LikelihoodForm]
     idle: list[list[int]]  # directions in which no outcome changes
     tangents: list[dict[str, Any]] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Boundary:
         given = {i: _left(each) for i, each in enumerate(self.half_spaces) if each.curved}
         self.curved = {i: {e: as_float(c) for e, c in left.items()} for i, left in given.items()}
 
-    def _is_free(self, half_space: HalfSpace) -> bool:
+    def _is_free(self, half_space: ProvedHalfSpace) -> bool:
         """Return whether a half-space does not depend on idle directions, exactly."""
         if not half_space.curved:
             is_exact = all(type(a) is fmpq for a in half_space.row)  # those of bets are sums of slopes of outcomes
@@ -109,7 +109,7 @@ class Boundary:
         return min([float(left.min(initial=inf)), *(form.value(point) for form in self.forms)])
 
 
-def _left(half_space: HalfSpace) -> Polynomial:
+def _left(half_space: ProvedHalfSpace) -> Polynomial:
     """Return the left side of a half-space as a polynomial."""
     d = len(half_space.row)
     return {tuple(int(i == m) for m in range(d)): b for i, b in enumerate(half_space.row) if b} | half_space.curved

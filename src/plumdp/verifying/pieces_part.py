@@ -98,6 +98,16 @@ class Writer:
         axis = self.axis(cube, functions)
         return {"halves": [axis, *(self.tree(half(cube, axis, side), depth + 1) for side in (-1, 1))]}
 
+    def attempt(self, cube: Enclosure) -> dict[str, Any]:
+        """Return functions and multipliers on all of a cube that are close to a proof, in which a step is missing."""
+        functions = self.functions(cube, _DEGREES[0] if cube.dimension else 0)
+        if functions is None:
+            raise DataError("no functions bound the policy's value")
+        cuts, places = self.cut(cube)
+        goals = self.goals(cube, functions)
+        proofs = [_multipliers(bound_on_cube(each.polynomial, cuts, radius_of(cube)), places) for each in goals]
+        return {"values": [written_values(each) for each in functions], **self._written(proofs)}
+
     def functions(self, cube: Enclosure, degree: int) -> list[Expansion] | None:
         """Return expansions of the values of all chains, whose brackets come first, or None if one has none."""
         found = []
@@ -228,8 +238,11 @@ def _coefficients(y: Terms) -> list[float]:
     return [y.get(e, 0.0) for e in order]
 
 
-def pieces_part(writer: Writer, basis: FloatArray, middle: FloatArray) -> dict[str, Any]:
-    """Return a cube around the set, and a tree of halvings with a proof in each of its parts."""
+def pieces_part(writer: Writer, basis: FloatArray, middle: FloatArray) -> tuple[dict[str, Any], str]:
+    """Return a cube around the set, and a tree of halvings with a proof in each of its parts.
+
+    If no proof is found, there is an attempt at one, and the reason.
+    """
     part = _root(writer, basis, middle)
     root = _cube(part)
     if root.dimension > 1:
@@ -241,7 +254,10 @@ def pieces_part(writer: Writer, basis: FloatArray, middle: FloatArray) -> dict[s
         if radius < sqrt(root.dimension):
             part["ball"] = {"radius": radius, **_multipliers(found, places)}
             root = replace(root, radius=arb(radius))
-    return {"root": part, "tree": writer.tree(root)}
+    try:
+        return {"root": part, "tree": writer.tree(root)}, ""
+    except DataError as error:
+        return {"root": part, "tree": writer.attempt(root)}, str(error)
 
 
 def _root(writer: Writer, basis: FloatArray, middle: FloatArray) -> dict[str, Any]:

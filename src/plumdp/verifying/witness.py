@@ -36,12 +36,12 @@ from plumdp.verifying.set_proof import KINDS, set_part
 from plumdp.verifying.table_witness import refuse_unknown_tables, table_content
 from plumdp.verifying.wanted import Wanted
 from plumdp_verify.all_policies import read_all
-from plumdp_verify.bets import half_spaces_from_bets
+from plumdp_verify.bets import half_spaces_from_bets, stages_of
 from plumdp_verify.chain import Chain, read_chain
 from plumdp_verify.check import check_claim, exactly, policies_of
 from plumdp_verify.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
 from plumdp_verify.counts import CountedRows, read_data
-from plumdp_verify.half_spaces import HalfSpace, below, half_spaces_from_space
+from plumdp_verify.half_spaces import ProvedHalfSpace, below, half_spaces_from_space
 from plumdp_verify.polynomials import parse
 from plumdp_verify.reading import Part, Rejected, read_json, require
 from plumdp_verify.report import Report
@@ -64,6 +64,8 @@ def make_witness(learned: Learned, certificate: Certificate) -> str:
     True
     """
     text, broken = propose_witness(learned, certificate)
+    if broken is not None and broken.layer == "files":  # this kind of result is not known
+        raise DataError(f"{broken}, so there is no witness of this certificate")
     if broken is not None:
         raise DataError(_NO_PROOF.format(f"{broken.layer}: {broken}"))
     return text
@@ -101,10 +103,12 @@ def propose_witness(learned: Learned, certificate: Certificate) -> tuple[str, Re
         content["comparison"] = {"chain": chain_part(question, certificate.rival)}
     if _claim(certificate, Part(content, WITNESS)).all_policies is not None:
         content["all_policies"] = all_actions_part(question, certificate.policy)
+    reason = ""
     with exactly():
         with suppress(Rejected):  # what is missing then is found below
-            _prove(content, learned, question, certificate)
-        return _checked(content, certificate)
+            reason = _prove(content, learned, question, certificate)
+        text, broken = _checked(content, certificate)
+    return text, Rejected(reason, broken.layer) if broken is not None and reason else broken
 
 
 def _checked(content: dict[str, Any], certificate: Certificate) -> tuple[str, Rejected | None]:
@@ -169,13 +173,16 @@ def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any
         raise DataError(f"{error}, so there is no witness of this certificate") from None
 
 
-def _prove(content: dict[str, Any], learned: Learned, question: Question, certificate: Certificate) -> None:
-    """Add the set, and its pieces with functions and brackets, to the content of a witness."""
-    data = _counted(content)
-    content["set"] = set_part(learned, data) | {"tangents": []}
-    if data is None:
-        return
+def _prove(content: dict[str, Any], learned: Learned, question: Question, certificate: Certificate) -> str:
+    """Add the set, its pieces, functions and brackets to a witness, and return why no proof was found, if so."""
     witness = Part(json.loads(json.dumps(content)), WITNESS)
+    try:
+        data = read_data(witness)
+    except Rejected:  # for which the checker will say why
+        content["set"] = set_part(learned, None)
+        return ""
+    content["set"] = set_part(learned, data)
+    witness.value["set"] = json.loads(json.dumps(content["set"]))
     claim = _claim(certificate, witness)
     chains = [read_chain(part["chain"], data.names) for part in policies_of(claim, witness)]
     wanted, everything = _wanted(certificate, chains), None
@@ -187,27 +194,28 @@ def _prove(content: dict[str, Any], learned: Learned, question: Question, certif
     texts = [*dict.fromkeys(map(str, relied))]
     content |= {"support": texts} if texts else {}
     support = [parse(text, data.names) for text in texts]
-    part = witness["set"]
-    bets = half_spaces_from_bets(part["bets"], data) if part["bets"].value is not None else ()
-    half_spaces = [*half_spaces_from_space(witness, data.names), *_half_spaces(part, data), *bets]
+    half_spaces = [*half_spaces_from_space(witness, data.names), *_half_spaces(witness["set"], data)]
+    bets = witness["set"]["bets"]
+    half_spaces += half_spaces_from_bets(bets, data, stages_of(bets, data)) if bets.value is not None else ()
     is_whole = all(row["ways"] is not None for row in content["rows"])
     ways = coordinates_of(learned.table, is_whole=is_whole)[::-1]
-    reason = ""
     for basis, idle in ways:
         boundary = Boundary(half_spaces, _forms(learned), idle)
         writer = Writer(chains, everything, wanted, support, boundary, learned.misfit)
         try:
-            pieces = pieces_part(writer, basis, learned.likely_point)
-            break
+            pieces, reason = pieces_part(writer, basis, learned.likely_point)
         except DataError as error:
-            reason = str(error)
-    else:
+            pieces, reason = None, str(error)
+        if not reason:
+            break
+    if pieces is None:
         raise DataError(_NO_PROOF.format(reason))
     content["set"]["tangents"] = boundary.tangents
     content["pieces"] = pieces | {"root": pieces["root"] | _inside(learned, pieces["root"]["centre"], boundary)}
+    return reason
 
 
-def _half_spaces(part: Part, data: CountedRows) -> Iterator[HalfSpace]:
+def _half_spaces(part: Part, data: CountedRows) -> Iterator[ProvedHalfSpace]:
     """Yield both sides of intervals and studies, as they are claimed."""
     lists = [part[name]["list"] for name in ("intervals", "studies") if name in part and part[name].value is not None]
     for item in (item for each in lists for item in each):
@@ -224,14 +232,6 @@ def _forms(learned: Learned) -> list[LikelihoodForm]:
             start = estimate_inside(each.table, each.outcome_counts, prior=prior)[0]
             forms.append(LikelihoodForm(each.table, each.outcome_counts, each.threshold, start))
     return forms
-
-
-def _counted(content: dict[str, Any]) -> CountedRows | None:
-    """Return what a checker reads of the counts, or None if it does not accept them, for which it will say why."""
-    try:
-        return read_data(Part(json.loads(json.dumps(content)), "witness"))
-    except Rejected:
-        return None
 
 
 def _inside(learned: Learned, centre: list[float], boundary: Boundary) -> dict[str, Any]:
