@@ -8,7 +8,6 @@ from pathlib import Path
 
 from flint import ctx
 
-from .all_policies import check_all, read_all
 from .bets import BetStage, check_bets, half_spaces_from_bets, stages_of
 from .bracket import Side, check_brackets, check_support
 from .chain import Chain, read_chain
@@ -49,7 +48,11 @@ def verify(folder: Path | str) -> Report:
     report = Report()
     with exactly():
         try:
-            _verify(Path(folder), report)
+            with report.layer("files"):
+                claim, witness = read_files(Path(folder))
+                here = sorted(file.name for file in Path(folder).iterdir())
+                report.unchecked = [name for name in here if name not in (CERTIFICATE, WITNESS)]
+            check_claim(claim, witness, report)
         except Rejected as error:
             report.broken = error
         except RecursionError:
@@ -65,13 +68,6 @@ def exactly() -> Iterator[None]:
         yield
     finally:
         ctx.prec = bits
-
-
-def _verify(folder: Path, report: Report) -> None:
-    with report.layer("files"):
-        claim, witness = read_files(folder)
-        report.unchecked = sorted(file.name for file in folder.iterdir() if file.name not in (CERTIFICATE, WITNESS))
-    check_claim(claim, witness, report)
 
 
 def check_claim(claim: Claim, witness: Part, report: Report) -> None:
@@ -91,7 +87,8 @@ def check_claim(claim: Claim, witness: Part, report: Report) -> None:
 def check_parameters(claim: Claim, witness: Part, report: Report) -> Claim:
     """Return the claim that is proved by a set of parameters, and functions of them."""
     with report.layer("budget"):
-        uses_order, is_fixed = _uses_order(witness["set"]), _needs_fixed(witness)
+        uses_main = "main" in [each["data"].text() for each in witness["set"]["likelihoods"]]
+        uses_order, is_fixed = uses_main or witness["set"]["bets"].value is not None, _needs_fixed(witness)
         report.assumed += check_guarantee(claim, witness["data"], uses_order=uses_order, is_fixed=is_fixed)
         check_budget(claim, witness, spent_by_set(witness))
     with report.layer("counts"):
@@ -143,13 +140,20 @@ def _sides(
         sides.append(Side(chain, read_functions(item, chain, piece.cube.dimension)))
         check_functions(item, chain, piece.cube, sides[-1].functions, data.misfit)
     if everything is not None and claim.all_policies is not None:
-        sides.append(check_all(part[len(chains)], everything, piece.cube, claim.all_policies, data.misfit))
+        # of all that may be done nothing raises an upper bound, or lowers a lower one, whatever a policy remembers
+        item, is_upper = part[len(chains)], (claim.all_policies[0] is None) != everything.complement
+        sides.append(Side(everything, read_functions(item, everything, piece.cube.dimension)))
+        check_functions(item, everything, piece.cube, sides[-1].functions, data.misfit, (1,) if is_upper else (-1,))
     return sides
 
 
-def _uses_order(part: Part) -> bool:
-    """Return whether a set needs data in an order that is known."""
-    return part["bets"].value is not None or "main" in [each["data"].text() for each in part["likelihoods"]]
+def read_all(witness: Part, names: list[str]) -> Chain:
+    """Return the chain of all states that some policy reaches, with every other action, which asks the same."""
+    part = witness["all_policies"]
+    chain = read_chain(part["chain"], names, part["others"])
+    require(chain.kind != "average", f"{part.place}: verify does not know averages of all policies")
+    check_same_question(witness["chain"], part["chain"])
+    return chain
 
 
 def _needs_fixed(witness: Part) -> bool:

@@ -62,7 +62,10 @@ def read_files(folder: Path) -> tuple[Claim, Part]:
     require(folder.is_dir(), f"{folder} is not a folder with a result")
     certificate = read_json(read_bytes(folder / CERTIFICATE), CERTIFICATE)
     hashes = certificate["hashes"]
-    here = {file.name for file in _files(folder)} - {"report.html"}
+    try:
+        here = {file.name for file in folder.iterdir()} - {"report.html"}
+    except OSError as error:
+        raise Rejected(f"{folder} cannot be read: {error.strerror}") from None
     require(WITNESS in here, "there is no witness.json: certify again with --witness")
     listed = set(hashes.names())
     require(here <= listed, f"the certificate does not list {', '.join(sorted(here - listed))}")
@@ -83,20 +86,14 @@ def read_files(folder: Path) -> tuple[Claim, Part]:
     return read_claim(certificate, witness), witness
 
 
-def _files(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError as error:
-        raise Rejected(f"{folder} cannot be read: {error.strerror}") from None
-
-
 def _digest(content: bytes) -> str:
     return blake2b(content, digest_size=16).hexdigest()
 
 
 def read_claim(certificate: Part, witness: Part) -> Claim:
     """Return the claim, after refusing all kinds that are not known, and a witness of another claim."""
-    require(certificate["status"].text() in ("certified", "nothing certified"), _unknown(certificate["status"].text()))
+    status = certificate["status"].text()
+    require(status in ("certified", "nothing certified"), f"verify does not know {status}")
     misfit = witness["misfit"].number() if "misfit" in witness else fmpq(0)
     require(certificate["misfit"].number() == misfit, f"{WITNESS} is of another claim: misfit differs")
     all_policies = _ends_of_all(_read_answer(certificate)) if "answer" in certificate else None
@@ -134,10 +131,6 @@ def about(claim: Claim) -> str:
         files = ("policy.csv", "rival.csv") if claim.comparison.sign > 0 else ("rival.csv", "policy.csv")
         text = f"{text}, where {first} is {files[0]} and {second} is {files[1]}"
     return text
-
-
-def _unknown(what: str) -> str:
-    return f"verify does not know {what}"
 
 
 def check_sentence(claim: Claim, witness: Part) -> str:

@@ -70,15 +70,11 @@ def _log_evidence(part: Part, data: CountedRows, seen: Sequence[Count]) -> Ball:
         if any(member.slopes):
             slopes = [column[i] for column in along]
             used.append((f, t, slopes, _direction(member.slopes)))
-            _add_square(matrix, slopes, n * curvature(arb(t)) / (f * f) if n else arb(0))
+            weight = n * curvature(arb(t)) / (f * f) if n else arb(0)
+            for row, a in zip(matrix, slopes, strict=True):
+                row[:] = [x + weight * a * b for x, b in zip(row, slopes, strict=True)]
     value += (log_determinant(precision) - log_determinant(matrix) - quadratic(precision, y)) / 2
     return value + _log_mass(matrix, used, k, part.place)
-
-
-def _add_square(matrix: list[list[Any]], slopes: Sequence[Ball], weight: Ball) -> None:
-    for i, a in enumerate(slopes):
-        for j, b in enumerate(slopes):
-            matrix[i][j] += weight * a * b
 
 
 def _log_mass(

@@ -37,11 +37,12 @@ def half_spaces_from_space(witness: Part, names: list[str]) -> Iterator[ProvedHa
         yield ProvedHalfSpace([-b for b in slopes], number)
 
 
-def below(polynomial: Polynomial, end: Any, n: int) -> ProvedHalfSpace:
-    """Return the points at which a polynomial is at most a number."""
+def between(lower: Any, polynomial: Polynomial, upper: Any, n: int) -> Iterator[ProvedHalfSpace]:
+    """Yield the points at which a polynomial is at most a number, and those at which it is at least another one."""
     curved = {e: c for e, c in polynomial.items() if sum(e) > 1}
     number, slopes = affine({e: c for e, c in polynomial.items() if sum(e) <= 1}, n, "")
-    return ProvedHalfSpace(slopes, end - number, curved=curved)
+    yield ProvedHalfSpace(slopes, upper - number, curved=curved)
+    yield ProvedHalfSpace([-b for b in slopes], number - lower, curved={e: -c for e, c in curved.items()})
 
 
 def half_spaces_from_tangents(

@@ -17,7 +17,7 @@ from flint import arb, fmpq
 
 from .chain import Chain
 from .counts import CountedRows, Row
-from .half_spaces import ProvedHalfSpace, below
+from .half_spaces import ProvedHalfSpace, between
 from .misfit import is_posterior_enough, tolerant_error
 from .polynomials import Key, Polynomial, add, constant, is_constant, key_of, multiply, parse
 from .reading import Exact, Part, require, work
@@ -102,8 +102,7 @@ def half_spaces_from_intervals(part: Part, data: CountedRows) -> Iterator[Proved
             successes, trials = _tried_until(item, name, tried, is_fixed=is_fixed)
             holds = is_trivial or (0 < end < 1 and is_excluded(successes, trials, end, error, side))
             require(holds, f"{item.place}: the interval from {trials} trials is too narrow")
-        yield below(event, upper + data.misfit, n)
-        yield below(multiply(constant(fmpq(-1), n), event), data.misfit - lower, n)
+        yield from between(lower - data.misfit, event, upper + data.misfit, n)
 
 
 def trials_of(data: CountedRows, part: Part, tries: dict[int, frozenset[int]]) -> tuple[int, int]:

@@ -127,12 +127,11 @@ def substitute(polynomial: Polynomial, forms: Sequence[Polynomial], n: int) -> P
     """Return the polynomial with a polynomial in n variables in place of each of its variables."""
     degree = max(map(sum, polynomial), default=0)
     require(comb(n + degree, n) <= _MAX_TERMS, f"polynomials of degree {degree} in {n} variables have too many terms")
-    return add(*(_term(exponents, coefficient, forms, n) for exponents, coefficient in polynomial.items()))
-
-
-def _term(exponents: Exponents, coefficient: Exact, forms: Sequence[Polynomial], n: int) -> Polynomial:
-    factors = [form for form, power in zip(forms, exponents, strict=True) for _ in range(power)]
-    return multiply(constant(coefficient, n), product(factors, n))
+    terms = []
+    for exponents, coefficient in polynomial.items():
+        factors = [form for form, power in zip(forms, exponents, strict=True) for _ in range(power)]
+        terms.append(product([constant(coefficient, n), *factors], n))
+    return add(*terms)
 
 
 @lru_cache

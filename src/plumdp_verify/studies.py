@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .half_spaces import ProvedHalfSpace
+from .half_spaces import ProvedHalfSpace, between
 from .intervals import clopper_pearson
-from .polynomials import affine, parse
+from .polynomials import parse
 from .reading import Part, Rejected, require
 
 _LONGEST = 1000  # characters of an expression
@@ -60,11 +60,9 @@ def half_spaces_from_studies(part: Part, names: list[str]) -> Iterator[ProvedHal
     """Yield both sides of the interval of each study, which is proved from its trials."""
     error = part["error"].number()
     for study in part["list"]:
-        constant, slopes = affine(parse(study["polynomial"].text(), names), len(names), study.place)
         successes, trials = study["successes"].whole(), study["trials"].whole()
         lower, upper = study["lower"].number(), study["upper"].number()
         for end, is_trivial, side in ((lower, lower <= 0, -1), (upper, upper >= 1, 1)):
             holds = is_trivial or (0 < end < 1 and clopper_pearson(successes, trials, end, error, side))
             require(holds, f"{study.place}: the interval from {trials} trials is too narrow")
-        yield ProvedHalfSpace(slopes, upper - constant)
-        yield ProvedHalfSpace([-b for b in slopes], constant - lower)
+        yield from between(lower, parse(study["polynomial"].text(), names), upper, len(names))

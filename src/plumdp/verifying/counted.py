@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from plumdp.base.error_budget import ErrorBudget
 from plumdp.base.errors import DataError
 from plumdp.confidence.coin_trees import TreeNode, find_tree
 from plumdp.confidence.likelihood import order_of
@@ -17,8 +18,9 @@ from plumdp.confidence.reward_coins import RewardCoins
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.seen import SQUARES, Seen
-from plumdp.model.expressions.polynomial import Polynomial
+from plumdp.model.expressions.polynomial import Polynomial, parameters
 from plumdp.model.parametric import ParametricMDP
+from plumdp.model.space import ParameterSpace
 
 
 def counted_part(model: ParametricMDP, counts: TransitionCounts, table: LikelihoodTable) -> dict[str, Any]:
@@ -131,3 +133,17 @@ class _Classes:
         members = self.texts[number]
         order = [members.index(text) for text in texts] if len(set(texts)) == len(texts) else list(range(len(texts)))
         return [[number, order[i]] for i in place]
+
+
+def shares_part(budget: ErrorBudget) -> dict[str, str]:
+    """Return the shares of the error that are spent if the model is right, by their names."""
+    return {share.name: str(share.fraction) for share in (*budget.of_set, *budget.beside) if share.fraction}
+
+
+def space_part(space: ParameterSpace) -> list[str]:
+    """Return affine polynomials that are at least zero on the space."""
+    sides: list[Any] = []
+    for name, (low, high) in zip(space.names, space.bounds, strict=True):
+        (p,) = parameters(name)
+        sides += [p - low, high - p]
+    return [str(side) for side in (*sides, *space.constraints)]

@@ -19,12 +19,10 @@ from plumdp.base.errors import DataError
 from plumdp.confidence.likelihood import furthest_point
 from plumdp.model.graph import FloatArray
 from plumdp.verifying.all_policies import expand_all
-from plumdp.verifying.boundary import Boundary, floats
-from plumdp.verifying.coordinates import LikelihoodForm, as_float
+from plumdp.verifying.boundary import Boundary, LikelihoodForm, as_float, floats
 from plumdp.verifying.cube_bounds import Bound, bound_on_cube, find_radius, prove_empty
 from plumdp.verifying.cuts import Cuts, Terms
-from plumdp.verifying.expansion import Expansion, expand, radius_of
-from plumdp.verifying.wanted import Claimed, Wanted, needed_of, written_values
+from plumdp.verifying.expansion import Claimed, Expansion, Wanted, expand, needed_of, radius_of, written_values
 from plumdp_verify.chain import Chain
 from plumdp_verify.enclosure import Enclosure
 from plumdp_verify.pieces import half

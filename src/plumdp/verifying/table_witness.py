@@ -31,7 +31,7 @@ from plumdp.tables.chain import OpenChain
 from plumdp.tables.plan import BettingPlan, Reference
 from plumdp.tables.table_set import TableSet
 from plumdp.tables.values import chain_of_policy
-from plumdp.verifying.model_parts import shares_part
+from plumdp.verifying.counted import shares_part
 from plumdp.verifying.table_chain_part import Key, TableRows, data_part, intervals_part, support_part, table_chain_part
 from plumdp.verifying.table_values_part import values_part
 from plumdp_verify.reading import Part, Rejected

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+from flint import fmpq
+
 from plumdp.base.errors import DataError, ModelError
 from plumdp.data.counts import TransitionCounts
+from plumdp.model.parametric import ParametricMDP
 from plumdp.result.data_file import difference
 from plumdp.result.data_quality import DataQuality
-from plumdp.result.folder import DATA
+from plumdp.result.folder import DATA, WITNESS
+from plumdp.verifying.counted import shares_part
 from plumdp.verifying.look import Look, NotCompared, Own
-from plumdp.verifying.model_parts import shares_part
 from plumdp.verifying.second_look import (
     check_data,
     check_directions,
@@ -22,15 +26,17 @@ from plumdp.verifying.second_look import (
     check_settings,
     has_bets,
 )
-from plumdp.verifying.second_trials import check_trials, has_trials
 from plumdp.verifying.table_second_look import (
     check_table_bets,
     check_table_data,
     check_table_model,
     check_table_settings,
 )
-from plumdp_verify import check
-from plumdp_verify.reading import Rejected, require
+from plumdp_verify import check, counts
+from plumdp_verify.chain import Chain, Step
+from plumdp_verify.intervals import check_once
+from plumdp_verify.polynomials import parse
+from plumdp_verify.reading import Part, Rejected, require
 from plumdp_verify.report import Report
 
 _MAIN = "import sys\n\nfrom plumdp_verify.__main__ import main\n\nsys.exit(main(sys.argv[1:]))\n"
@@ -132,3 +138,31 @@ def write_checker(path: str | Path) -> None:
         files = {f"plumdp_verify/{file.name}": file.read_text(encoding="utf-8") for file in sorted(source.glob("*.py"))}
         for name, content in {"__main__.py": _MAIN, **files}.items():
             archive.writestr(ZipInfo(name), content)  # without a date: the same source is the same file
+
+
+def has_trials(look: Look) -> bool:
+    """Return whether some interval is that of an event which runs try at most once."""
+    intervals = (look.witness.get("set") or {}).get("intervals")
+    return intervals is not None and any(item["once"] for item in intervals["list"])
+
+
+def check_trials(look: Look) -> None:
+    """Require that no run of the model, whatever its policy, tries an event twice that is said to be tried once."""
+    witness = Part(look.witness, WITNESS)
+    check_once(Part(witness["set"]["intervals"].value, "the model"), counts.read_data(witness), _all_runs(look.model))
+
+
+def _all_runs(model: ParametricMDP) -> Chain:
+    """Return a chain with the paths of all policies: from each state to its choices, and from these to successors."""
+    graph, names = model.graph, list(model.space.names)
+    expressions = [parse(str(f), names) for f in model.expressions.polynomials]
+    successor, expression = graph.successor.tolist(), model.expression.tolist()
+    steps: list[Step | None] = [
+        Step({}, list(range(graph.n_states + first, graph.n_states + last)), [])
+        for first, last in pairwise(graph.first_choice.tolist())
+    ]
+    steps += [
+        Step({}, successor[first:last], expression[first:last])
+        for first, last in pairwise(graph.first_transition.tolist())
+    ]
+    return Chain("total", False, fmpq(1), graph.initial_state, expressions, steps, {})

@@ -26,22 +26,19 @@ from plumdp.model.policy import memory_of
 from plumdp.model.question import Question, ask
 from plumdp.result.certificate import Certificate
 from plumdp.verifying.all_policies import all_actions_part
-from plumdp.verifying.boundary import Boundary
+from plumdp.verifying.boundary import Boundary, LikelihoodForm, as_float, coordinates_of
 from plumdp.verifying.chain_part import chain_part, relied_on
-from plumdp.verifying.coordinates import LikelihoodForm, as_float, coordinates_of
-from plumdp.verifying.counted import counted_part
-from plumdp.verifying.model_parts import shares_part, space_part
+from plumdp.verifying.counted import counted_part, shares_part, space_part
+from plumdp.verifying.expansion import Wanted
 from plumdp.verifying.pieces_part import Writer, pieces_part
 from plumdp.verifying.set_proof import KINDS, set_part
 from plumdp.verifying.table_witness import refuse_unknown_tables, table_content
-from plumdp.verifying.wanted import Wanted
-from plumdp_verify.all_policies import read_all
 from plumdp_verify.bets import half_spaces_from_bets, stages_of
 from plumdp_verify.chain import Chain, read_chain
-from plumdp_verify.check import check_claim, exactly, policies_of
+from plumdp_verify.check import check_claim, exactly, policies_of, read_all
 from plumdp_verify.claim import CERTIFICATE, FORMAT, WITNESS, Claim, read_claim
 from plumdp_verify.counts import CountedRows, read_data
-from plumdp_verify.half_spaces import ProvedHalfSpace, below, half_spaces_from_space
+from plumdp_verify.half_spaces import ProvedHalfSpace, between, half_spaces_from_space
 from plumdp_verify.polynomials import parse
 from plumdp_verify.reading import Part, Rejected, read_json, require
 from plumdp_verify.report import Report
@@ -220,8 +217,7 @@ def _half_spaces(part: Part, data: CountedRows) -> Iterator[ProvedHalfSpace]:
     lists = [part[name]["list"] for name in ("intervals", "studies") if name in part and part[name].value is not None]
     for item in (item for each in lists for item in each):
         event, misfit = parse(item["polynomial"].text(), data.names), data.misfit if "once" in item else 0
-        yield below(event, item["upper"].number() + misfit, len(data.names))
-        yield below({e: -c for e, c in event.items()}, misfit - item["lower"].number(), len(data.names))
+        yield from between(item["lower"].number() - misfit, event, item["upper"].number() + misfit, len(data.names))
 
 
 def _forms(learned: Learned) -> list[LikelihoodForm]:
