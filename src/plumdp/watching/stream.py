@@ -6,14 +6,14 @@ depends on the number of parts alone, and so do all numbers that are calculated 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from plumdp.data.seen import CountArray, Seen
+from plumdp.data.seen import Seen
 from plumdp.model.graph import FloatArray
 from plumdp.watching.detectors import Starts, is_moment, pilot_of
 from plumdp.watching.rows import WatchedRows
@@ -70,8 +70,8 @@ class Stream:
 
     def with_highest(self, evidence: float) -> Stream:
         """Return the stream after the sum over starts was calculated at its end."""
-        last = self.parts[-1]
-        return replace(self, parts=(*self.parts[:-1], replace(last, highest=max(last.highest, evidence))))
+        last = replace(self.parts[-1], highest=round(evidence, 3))  # for pictures alone
+        return replace(self, parts=(*self.parts[:-1], last))
 
     def starts(self, *, has_pilots: bool) -> Starts:
         """Return all starts that are kept; with pilots, not the one before the first part, nor those without one."""
@@ -92,24 +92,22 @@ class Stream:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything that cannot be calculated, ready for JSON."""
-        parts = [
-            {"name": part.name, "size": part.size, **_sparse(part.seen)}
-            | ({"highest": part.highest} if np.isfinite(part.highest) else {})
-            for part in self.parts
-        ]
+        parts = [[part.name, part.size, part.highest, *_sparse(part.seen)] for part in self.parts]
         return {"parts": parts, "moments": {str(i): _pairs(seen) for i, seen in self.moments.items()}}
 
     @staticmethod
     def from_json(content: Mapping[str, Any], rows: WatchedRows, n_learned: int) -> Stream:
         """Return the stream that a file has."""
         parts = []
-        for each in content["parts"]:
-            seen = _dense(each, len(rows.outcome), n_learned)
-            highest = each.get("highest", -np.inf)
-            parts.append(KeptPart(each["name"], each["size"], seen, rows.pool(seen.counts), highest))
-        size, moments = len(rows.pool(np.zeros(len(rows.outcome), dtype=np.int64))), {}
+        for name, size, highest, at, n, *rewards in content["parts"]:
+            seen = Seen.nothing(len(rows.outcome), n_learned)
+            seen.counts[at] = n
+            for sums in rewards:
+                seen.rewards[:, :, at] = sums
+            parts.append(KeptPart(name, size, seen, rows.pool(seen.counts), highest))
+        length, moments = len(rows.pool(np.zeros(len(rows.outcome), dtype=np.int64))), {}
         for i, (at, n) in content["moments"].items():
-            moments[int(i)] = np.zeros(size)
+            moments[int(i)] = np.zeros(length)
             moments[int(i)][at] = n
         return Stream(rows, tuple(parts), moments)
 
@@ -119,16 +117,7 @@ def _pairs(pooled: FloatArray) -> list[list[int]]:
     return [where.tolist(), pooled[where].astype(np.int64).tolist()]
 
 
-def _sparse(seen: Seen) -> dict[str, list[Any]]:
+def _sparse(seen: Seen) -> list[Any]:
     where = np.flatnonzero(seen.counts)
-    rewards = {"rewards": seen.rewards[:, :, where].tolist()} if len(seen.rewards) else {}
-    return {"at": where.tolist(), "n": seen.counts[where].tolist(), **rewards}
-
-
-def _dense(part: Mapping[str, Sequence[Any]], n_transitions: int, n_learned: int) -> Seen:
-    counts: CountArray = np.zeros(n_transitions, dtype=np.int64)
-    rewards: CountArray = np.zeros((n_learned, 3, n_transitions), dtype=np.int64)
-    counts[part["at"]] = part["n"]
-    if n_learned:
-        rewards[:, :, part["at"]] = part["rewards"]
-    return Seen(counts, rewards)
+    rewards = [seen.rewards[:, :, where].tolist()] if len(seen.rewards) else []
+    return [where.tolist(), seen.counts[where].tolist(), *rewards]

@@ -72,6 +72,7 @@ class Watch:
     confidence: float
     promise: str
     gap: str  # why it stopped before the last part, or nothing
+    n_before: int  # parts that were left out, as the certificate was made from them
     assumptions: tuple[str, ...]
 
     @property
@@ -104,8 +105,8 @@ class Watch:
         if self.state.contradicting:
             return f"MODEL CONTRADICTED: {self.state.contradicting} shows what the model says cannot happen."
         if not self.state.open_alarms:
-            before = f" since the last one that was acknowledged, on {self.alarms[-1].part}" if self.alarms else ""
-            return f"No alarm{before} in {parts}{last}."
+            before = f" since that of {self.alarms[-1].part} was acknowledged;" if self.alarms else " in"
+            return f"No alarm{before} {parts}{last}."
         said = "; ".join(f"{_EVENT[alarm.kind]} ({alarm.part})" for alarm in self.state.open_alarms)
         return f"ALARM: {said}."
 
@@ -118,6 +119,9 @@ class Watch:
         facts += [("promise", self.promise)]
         facts += [("acknowledged", f"{_EVENT[a.kind]} ({a.part})") for a in self.alarms if a.acknowledged]
         facts += [("stopped", self.gap)] if self.gap else []
+        facts += [("left out", f"{number_of(self.n_before, 'part')}, as the certificate was made from them")][
+            : self.n_before
+        ]
         return Page(self.sentence, facts=[*facts, *(("assuming", each) for each in self.assumptions)])
 
     @cached_property
@@ -250,7 +254,7 @@ def watch(
     if gaps not in (None, "unrelated"):
         raise DataError(Option("gaps", gaps), ": choose 'unrelated', or leave it out")
     reading: dict[str, Any] = {"columns": columns, "states": states, "actions": actions, "form": form}
-    given, begins = _after(certificate, [*_given(model, parts, {**reading, "on_unmatched": on_unmatched})])
+    given, n_before = _after(certificate, [*_given(model, parts, {**reading, "on_unmatched": on_unmatched})])
     has_runs = value and certificate is not None and bool(given) and given[0].source is not None
     returns = None if certificate is None or not has_runs else _range(model, certificate, return_range)
     plan = _plan(model, certificate, quiet, reference, returns)
@@ -287,16 +291,19 @@ def watch(
         _write(file, known.to_text())
     if plan.limit is not None:
         assuming[_POLICY] = None
-    return Watch(model, known, question, certificate, confidence, _promise(plan, begins), gap, tuple(assuming))
+    return Watch(
+        model, known, question, certificate, confidence, _promise(plan, certificate), gap, n_before, tuple(assuming)
+    )
 
 
-def _promise(plan: Plan, begins: str) -> str:
+def _promise(plan: Plan, certificate: Certificate | None) -> str:
     """Return in words how rare false alarms are."""
+    begins = "" if certificate is None else f", if the certificate holds (confidence {percent(certificate.confidence)})"
     known = "whatever the parameters are"
     if plan.within is not None:
         known = "as long as the parameters are those of the reference"
-    alarms = "of both kinds together, " if plan.limit is not None else ""
-    return f"false alarms {alarms}are on average at most one in {plan.quiet:,.10g} parts, {known}{begins}"
+    alarms = ", of both kinds together," if plan.limit is not None else ""
+    return f"false alarms{alarms} are on average at most one in {plan.quiet:,.10g} parts, {known}{begins}"
 
 
 def _plan(
@@ -370,8 +377,8 @@ def _of_log(model: ParametricMDP, source: Any, reading: Mapping[str, Any]) -> _G
     return _GivenPart(name, described.hash, lambda: read_log(model, source, pilot=False, **reading).counts, source)
 
 
-def _after(certificate: Certificate | None, given: Sequence[_GivenPart]) -> tuple[list[_GivenPart], str]:
-    """Return the parts after those that a certificate was made from, and in words that it was older.
+def _after(certificate: Certificate | None, given: Sequence[_GivenPart]) -> tuple[list[_GivenPart], int]:
+    """Return the parts after those that a certificate was made from, and how many these are.
 
     Else its bounds would know what is watched.
     """
@@ -383,8 +390,7 @@ def _after(certificate: Certificate | None, given: Sequence[_GivenPart]) -> tupl
     if not all(is_used[:n]):
         late = given[is_used.index(False)].name
         raise DataError(f"the certificate was made from parts after {late}: it must be older than what is watched")
-    said = "" if certificate is None else f", if the certificate holds (confidence {percent(certificate.confidence)})"
-    return list(given[n:]), said
+    return list(given[n:]), n
 
 
 def _refuse_late(known: WatchState, given: Sequence[_GivenPart]) -> str:
