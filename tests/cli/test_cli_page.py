@@ -18,7 +18,7 @@ from plumdp.cli import certify_many
 from plumdp.cli.errors import EXIT_CODES
 
 DOCS = Path(__file__).parents[2] / "docs"
-HOWTO = ("cli", "nightly", "dirty_logs", "own_policy", "exchange", "check", "start", "pipelines")
+HOWTO = ("cli", "nightly", "watch", "dirty_logs", "own_policy", "exchange", "check", "start", "pipelines")
 PAGES = [*(f"howto/{name}.md" for name in HOWTO), "tutorial.md", "index.md", "../README.md"]
 RECORD = '#!/bin/sh\n(for each in "$@"; do printf "%s\\037" "$each"; done; echo) >> commands\n'  # in place of plumdp
 FILE = re.compile(r"^`([\w.]+)`[^\n]*:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)

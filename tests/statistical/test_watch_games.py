@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from coin_model import COIN
 from tiers import size
 from watch_games import COIN_ROWS
 
 from plumdp.data.seen import Seen
+from plumdp.watching.now import since_part
 from plumdp.watching.plan import Plan, WatchState
+from plumdp.watching.rows import watched_rows
+from plumdp.watching.stream import Stream
 from plumdp.watching.value import ValueBets
 
 QUIET = 25
@@ -108,3 +112,27 @@ def test_delays_are_close_to_the_limit(reference, most):
         delays.append(number + 1 - quiet)
     bound = np.log(1000) / (20 * divergence(0.2, 0.1))
     assert np.mean(delays) <= most * bound + 2 * np.std(delays) / np.sqrt(len(delays))
+
+
+def misses_ever(rng, change, n, every):
+    """Return whether a certificate with confidence one half from some start after a change ever misses."""
+    stream = Stream(watched_rows(COIN))
+    first, wrong = COIN.graph.first_transition[0], False
+    for number in range(n):
+        rate = 0.3 if number < change else 0.6
+        counts = np.zeros(COIN.graph.n_transitions, dtype=np.int64)
+        heads = int(rng.binomial(4, rate))
+        counts[first : first + 2] = heads, 4 - heads
+        stream = stream.add(f"part {number + 1}", Seen(counts))
+        if number >= change and number % every == 0:
+            valid = [i for i, end in enumerate(stream.ends) if end >= change]
+            found = [since_part(COIN, stream, i, 'P=? [ F "heads" ]', None, 0.5, is_chosen=True) for i in valid]
+            wrong |= any(not each.lower <= rate <= each.upper for each in found)
+    return wrong
+
+
+@pytest.mark.slow
+def test_certificates_of_all_starts_after_a_change_hold_at_once():
+    rng = np.random.default_rng(6)
+    games = [misses_ever(rng, int(rng.integers(2, 8)), 14, 3) for _ in range(size(2, 150))]
+    assert np.mean(games) <= 0.5

@@ -10,8 +10,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from coin_model import COIN
 from time_games import COINS, FIRST, SPACE, TABLE
 from watch_games import (
+    HALF,
     average,
     chance_of,
     changed,
@@ -26,7 +28,11 @@ from watch_games import (
 )
 
 from plumdp.confidence.bounded_means import FRACTIONS, multiplied
-from plumdp.watching import detectors, tied
+from plumdp.data.seen import Seen
+from plumdp.fit.time_tests import weight_of
+from plumdp.watching import detectors, now, tied
+from plumdp.watching.rows import watched_rows
+from plumdp.watching.stream import Stream
 from plumdp.watching.value import ValueBets
 
 N = 7
@@ -215,6 +221,49 @@ def test_a_limit_that_looks_ahead_is_found():
         return bets_after(throws, Fraction(1, 2), limit)
 
     assert mean_over(N, CHANCES[2], looking) > 2 * N
+
+
+# Certificates about now (W4): the set since a start excludes the truth once the fortune of the start is 1 / its error
+
+
+def ever_missed(weight, error=Fraction(1, 2), n=9):
+    """Return the probability that the set since some start ever misses a fair coin, which never changes."""
+
+    def is_missed(throws):
+        stretches = ((i, throws[i:end]) for i in range(n) for end in range(i + 1, n + 1))
+        won = ((i, average(counted(some), [HALF, HALF]) / chance_of(some, CHANCES[2])) for i, some in stretches)
+        return Fraction(any(fortune * error * weight(i) >= 1 for i, fortune in won))
+
+    return mean_over(n, CHANCES[2], is_missed)
+
+
+def test_sets_since_all_starts_hold_at_once_if_each_has_its_share():
+    assert ever_missed(lambda i: Fraction(weight_of(i + 1))) <= Fraction(1, 2)
+
+
+def test_starts_that_all_have_the_whole_error_are_found():
+    assert ever_missed(lambda _: Fraction(1)) > Fraction(1, 2)
+
+
+def test_the_errors_of_all_certificates_about_now_sum_to_at_most_that_of_the_watch(monkeypatch):
+    errors = []
+
+    def noted(*_args, confidence, **_options):
+        errors.append(1 - confidence)
+        raise InterruptedError
+
+    monkeypatch.setattr(now, "certify", noted)
+    stream = Stream(watched_rows(COIN))
+    for part in range(40):
+        stream = stream.add(f"part {part + 1}", Seen(np.ones(COIN.graph.n_transitions, dtype=np.int64)))
+    for number in range(len(stream.parts)):
+        with pytest.raises(InterruptedError):
+            now.since_part(COIN, stream, number, "", None, 0.9, is_chosen=True)
+    assert sum(errors) <= 0.1
+    assert errors[0] == pytest.approx(0.05)
+    with pytest.raises(InterruptedError):
+        now.since_part(COIN, stream, 3, "", None, 0.9, is_chosen=False)
+    assert errors[-1] == pytest.approx(0.1)
 
 
 # Parameters that tie several rows: a coin with p, and one with p / 2

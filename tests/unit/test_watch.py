@@ -138,6 +138,14 @@ def test_a_state_is_the_same_bit_for_bit_however_often_it_was_written(tmp_path):
     assert len(text) < 5000
 
 
+def test_a_night_without_new_parts_assumes_what_the_night_before_did(tmp_path):
+    (tmp_path / "days").mkdir()
+    logs(tmp_path / "days", [0.1] * 3)
+    both_nights = [kept(tmp_path, tmp_path / "days")[0] for _ in range(2)]
+    assert str(both_nights[0]) == str(both_nights[1])
+    assert "no step is missing because of its outcome" in both_nights[1].assumptions
+
+
 def test_a_state_that_was_changed_or_is_of_another_watch_is_refused(tmp_path):
     kept(tmp_path, days(3))
     file = tmp_path / "press.watch"
@@ -271,6 +279,8 @@ def test_rows_of_a_table_are_watched():
     [
         (["2024-05", "2024-06", "2024-08"], (2, "no part between 2024-06 and 2024-08")),
         (["w-20240506", "w-20240513", "w-20240520"], None),
+        (["w-20240506", "w-20240520"], (1, "no part between w-20240506 and w-20240520")),
+        (["2024-05-01", "2024-05-03"], (1, "no part between 2024-05-01 and 2024-05-03")),
         (["part-1", "part-2", "part-4"], (2, "no part between part-2 and part-4")),
         (["first", "second"], None),
     ],

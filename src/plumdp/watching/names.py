@@ -32,7 +32,7 @@ def place_of(name: str) -> tuple[str, int] | None:
 def find_gap(names: Sequence[str]) -> tuple[int, str] | None:
     """Return the number of the first part before which one is missing, and what is missing; None if none seems to be.
 
-    The distance of the first two parts is that of all.
+    Days follow one another, or are weeks apart, and months and numbers follow one another.
 
     >>> find_gap(["2024-05-01", "2024-05-02", "2024-05-04"])
     (2, 'no part between 2024-05-02 and 2024-05-04')
@@ -41,11 +41,11 @@ def find_gap(names: Sequence[str]) -> tuple[int, str] | None:
     if len(names) < 2 or any(place is None or places[0] is None or place[0] != places[0][0] for place in places):
         return None
     numbers = [place[1] for place in places if place is not None]
-    step = numbers[1] - numbers[0]
+    is_by_week = all((number - numbers[0]) % 7 == 0 for number in numbers) and places[0] and places[0][0] == "day"
     for i in range(1, len(numbers)):
         apart = numbers[i] - numbers[i - 1]
         if apart <= 0:
             raise DataError(f"{names[i - 1]} and {names[i]} are not one after the other: give one file for each part")
-        if apart != step:
+        if apart != (7 if is_by_week else 1):
             return i, f"no part between {names[i - 1]} and {names[i]}"
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from math import isfinite, log
@@ -100,6 +100,7 @@ class WatchState:
     recent: tuple[tuple[str, str], ...] = ()  # names of the last parts, and hashes of their content
     sums: Mapping[Kind, float] = field(default_factory=dict)  # logarithms, after the last part
     contradicting: str = ""  # the first part that shows what the graph says cannot happen
+    assuming: tuple[str, ...] = ()  # what all parts rest on
 
     @staticmethod
     def begin(plan: Plan) -> WatchState:
@@ -112,7 +113,14 @@ class WatchState:
         return tuple(alarm for alarm in self.alarms if not alarm.acknowledged)
 
     def add(
-        self, name: str, key: str, seen: Seen, losses: FloatArray | None, *, contradicts: bool = False
+        self,
+        name: str,
+        key: str,
+        seen: Seen,
+        losses: FloatArray | None,
+        *,
+        contradicts: bool = False,
+        assuming: Iterable[str] = (),
     ) -> WatchState:
         """Return the state after one more part, given what it shows and lower bounds on the losses of its runs."""
         plan, is_open = self.plan, {alarm.kind for alarm in self.open_alarms}
@@ -140,6 +148,7 @@ class WatchState:
             recent=((*self.recent, (name, key)) if key else self.recent)[-_RECENT:],
             sums=sums,
             contradicting=self.contradicting or (name if contradicts else ""),
+            assuming=tuple(dict.fromkeys((*self.assuming, *assuming))),
         )
 
     def acknowledge(self) -> WatchState:
@@ -157,7 +166,7 @@ class WatchState:
 
     def to_text(self) -> str:
         """Return the state as JSON in one line, with a checksum."""
-        names = ("n", "names", "last", "recent", "sums", "contradicting", "alarms")
+        names = ("n", "names", "last", "recent", "sums", "contradicting", "alarms", "assuming")
         content = {"schema": SCHEMA, "plan": self.plan.key} | {name: getattr(self, name) for name in names}
         content |= {"stream": self.stream.to_json(), "bets": None if self.bets is None else self.bets.to_json()}
         text = json.dumps(json_value(content), ensure_ascii=False, separators=(",", ":"))
@@ -191,6 +200,7 @@ class WatchState:
             tuple((name, key) for name, key in content["recent"]),
             content["sums"],
             content["contradicting"],
+            tuple(content["assuming"]),
         )
 
 

@@ -285,15 +285,14 @@ def watch(
         if certificate is not None and returns is not None and plan.limit is not None:
             losses = _losses(model, certificate, read_whole_runs(model, part.source, **reading), return_range)
         contradicts = counts.report is not None and bool(counts.report.contradicting)
-        known = known.add(part.name, part.key, counts.seen, losses, contradicts=contradicts)
-        assuming |= dict.fromkeys(assumptions_of_data(model.counted, counts, Guarantee.ANYTIME, ()))
+        rests_on = assumptions_of_data(model.counted, counts, Guarantee.ANYTIME, ())
+        known = known.add(part.name, part.key, counts.seen, losses, contradicts=contradicts, assuming=rests_on)
     if file is not None:
         _write(file, known.to_text())
     if plan.limit is not None:
         assuming[_POLICY] = None
-    return Watch(
-        model, known, question, certificate, confidence, _promise(plan, certificate), gap, n_before, tuple(assuming)
-    )
+    said = _promise(plan, certificate), gap, n_before, tuple(dict.fromkeys((*assuming, *known.assuming)))
+    return Watch(model, known, question, certificate, confidence, *said)
 
 
 def _promise(plan: Plan, certificate: Certificate | None) -> str:
