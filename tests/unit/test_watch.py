@@ -302,3 +302,15 @@ def test_a_watch_is_told_as_text_html_and_json():
     assert found._repr_html_().startswith("<p><b>No alarm in 3 parts")
     assert repr(found) == "Watch(3 parts, quiet)"
     assert isinstance(found.state, WatchState)
+
+
+def test_a_picture_shows_evidence_the_alarm_and_where_it_is_given():
+    found = pl.watch(MODEL, days(30, change=20))
+    (axes,) = pl.draw("watch", found).figure.axes
+    line, limit = axes.get_lines()[:2]
+    values = line.get_ydata()
+    assert np.nanmax(values) >= limit.get_ydata()[0] == 2000
+    assert len(values) == len(found.state.stream.parts)
+    assert axes.get_title(loc="left").startswith("ALARM")
+    with pytest.raises(pl.DataError, match="takes what watch returned"):
+        pl.draw("watch", found.state)

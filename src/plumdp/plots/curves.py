@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite, nan
+from math import exp, isfinite, nan
 from textwrap import fill
 from typing import Any
 
 from plumdp.certifying.net_benefit import NetBenefit
 from plumdp.plots.style import BLACK, HATCHES, PALETTE, PHONE, axes_in, legend_below, mark, patch, plain_ticks
+from plumdp.watching.watch import Watch
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
@@ -47,6 +48,28 @@ def draw_online(
     axes.set_ylabel("value")
     axes.set_title(fill(objective, 52), loc="left")
     _legend(axes, list(runs), [part for part in styles if part in drawn], styles, truth is not None)
+    return axes.figure
+
+
+def draw_watch(axes: Any, watch: Watch) -> Any:
+    """Draw the largest sum over starts in each stretch of parts that is kept, and alarms, and return the figure."""
+    axes, stream = axes_in(axes, PHONE, 3.2), watch.state.stream
+    limit, first = watch.state.plan.thresholds["rows"], watch.n_parts - stream.n
+    ends = [first + end + part.size for end, part in zip(stream.ends, stream.parts, strict=True)]
+    sums = [exp(min(part.highest, 600.0)) if isfinite(part.highest) else nan for part in stream.parts]
+    axes.plot(ends, sums, color=PALETTE[0], linewidth=1.6, drawstyle="steps-post", marker="o", markersize=3)
+    axes.axhline(limit, color=BLACK, linewidth=0.9, linestyle="--")
+    axes.set_yscale("log")
+    axes.set_ylim(
+        min([*(each for each in sums if each > 0), 0.1]) / 2, 10 * max([*(each for each in sums if each > 0), limit])
+    )
+    plain_ticks(axes.xaxis)
+    plain_ticks(axes.yaxis, is_log=True)
+    axes.set_xlabel(f"parts, up to {watch.state.last}")
+    axes.set_ylabel("evidence that rows changed")
+    axes.set_title(fill(watch.sentence, 52), loc="left")
+    lines = [("sum over starts", PALETTE[0], "-"), (f"alarm at {limit:,.10g}", BLACK, "--")]
+    legend_below(axes, [mark(label, colour, line=line) for label, colour, line in lines])
     return axes.figure
 
 

@@ -20,7 +20,7 @@ from plumdp.fit.residuals import Residuals
 from plumdp.model.text import one_line
 from plumdp.online.records import OnlineRun
 from plumdp.plots.bounds_ladder import draw_difference, draw_ladder
-from plumdp.plots.curves import draw_net_benefit, draw_online
+from plumdp.plots.curves import draw_net_benefit, draw_online, draw_watch
 from plumdp.plots.lists import draw_advice, draw_expressions, draw_residuals
 from plumdp.plots.model_graph import draw_model
 from plumdp.plots.policy_map import axes_of_map, draw_policy
@@ -30,6 +30,7 @@ from plumdp.result.advice import Advice
 from plumdp.result.certificate import Certificate
 from plumdp.result.findings import Findings, Outline
 from plumdp.result.policy_table import PolicyTable
+from plumdp.watching.watch import Watch
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +75,11 @@ def draw(
         "ladder" (what each relaxation certifies), "region" (the parameters that explain the data), "expressions" (each
         unknown probability), "policy" (over two state variables), "advice" (where more data help), "model" (a small one
         as a graph), "residuals" (where data and model differ), "difference" (of two policies), "net benefit" (over the
-        willingness to pay), or "online" (bounds over runs while learning).
+        willingness to pay), "online" (bounds over runs while learning), or "watch" (evidence of changes).
     of
         A certificate. Besides: several, in a list or by names of your own, for "ladder"; a ``PolicyTable``; what
-        ``advise``, ``check_model``, ``difference``, ``improve``, ``net_benefit`` or ``learn_online`` returned.
+        ``advise``, ``check_model``, ``difference``, ``improve``, ``net_benefit``, ``learn_online`` or ``watch``
+        returned.
     findings
         What ``explain(learned, certificate, parts=[kind])`` returned, for what a certificate does not say itself.
     axes
@@ -245,6 +247,11 @@ def _online(axes: Any, of: Any, findings: Findings | None, *, truth: float | Non
     return draw_online(axes, shown, objective=" / ".join(sorted(texts)), truth=truth)
 
 
+def _watch(axes: Any, of: Any, findings: Findings | None) -> Any:
+    require_kind(of, Watch, "draw('watch', watch) takes what watch returned")
+    return draw_watch(axes, of)
+
+
 _KINDS: Mapping[str, Callable[..., Any]] = {
     "ladder": _ladder,
     "region": _region,
@@ -256,6 +263,7 @@ _KINDS: Mapping[str, Callable[..., Any]] = {
     "difference": _difference,
     "net benefit": _net_benefit,
     "online": _online,
+    "watch": _watch,
 }
 """The function that draws each kind of picture, into axes or a new figure."""
 
