@@ -19,7 +19,7 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 70_300,
+    "lines of src/plumdp": 70_320,
     "files of src/plumdp": 397,
     "lines of src/plumdp_verify": 4_863,
     "files of src/plumdp_verify": 32,

@@ -119,6 +119,30 @@ def test_a_certificate_from_the_data_that_are_watched_is_refused(tmp_path):
         pl.watch(MODEL, tmp_path, certificate=late)
 
 
+def test_a_certificate_from_counts_of_the_data_that_are_watched_is_refused(tmp_path):
+    """Counts remember what they were counted from, under whichever name they are kept."""
+    fast = logs(tmp_path, [0.1] * 4)
+    files, counted = sorted(tmp_path.iterdir()), tmp_path / "counts"
+    counted.mkdir()
+    for file in files:
+        pl.write_counts(pl.read_log(MODEL, file), counted / f"{file.stem}.parquet")
+    certificate = pl.certify(MODEL, both(map(str, files[2:])), GOOD, policy=fast)
+    with pytest.raises(pl.DataError, match="the certificate was made from 2024-05-03"):
+        pl.watch(MODEL, counted, certificate=certificate)
+    assert any("was made before the data that are watched" in each for each in _assumed(certificate, counted / "..", 2))
+
+
+def _assumed(certificate, folder, n):
+    return pl.watch(MODEL, sorted(map(str, folder.glob("*.csv")))[:n], certificate=certificate).assumptions
+
+
+def test_two_files_of_one_day_are_refused(tmp_path):
+    logs(tmp_path, [0.1])
+    (tmp_path / "2024-05-01.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(pl.DataError, match="are both called 2024-05-01"):
+        pl.watch(MODEL, tmp_path)
+
+
 # The state
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from math import isfinite
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import plumdp
@@ -22,17 +21,16 @@ CODES = {"quiet": 0, "alarm": 1, "contradicted": 3, "gap": 4}
 def watch(given: Options) -> int:
     """Print whether the process has changed, and what holds now; 1 after an alarm, 4 if a part is missing."""
     from plumdp.data.duckdb_tables import find_files
-    from plumdp.data.files import is_counts_file
+    from plumdp.watching.names import named_files
 
     if given.since and given.window:
         raise DataError("--since and --window: a certificate is about one of both; leave one out")
     model, properties = load_model(given)
     certificate = None if given.certificate is None else plumdp.read_result(given.certificate, model)
     question = load_objective(given)[1] if given.property or (certificate is None and len(properties) == 1) else None
-    files = {Path(file).name.partition(".")[0]: file for file in find_files(given.data)}
     found = plumdp.watch(
         model,
-        {name: file if is_counts_file(file) else raw_of(given, [file]) for name, file in files.items()},
+        {name: raw_of(given, [file]) for name, file in named_files(find_files(given.data)).items()},
         question,
         certificate,
         quiet=given.quiet,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import date
+from pathlib import Path
 
 from plumdp.base.errors import DataError
 
@@ -27,6 +28,17 @@ def place_of(name: str) -> tuple[str, int] | None:
     if found := _MONTH.search(name):
         return "month", 12 * int(found[1]) + int(found[2])
     return ("number", int(found[1])) if (found := _NUMBER.search(name)) else None
+
+
+def named_files(files: Sequence[str]) -> dict[str, str]:
+    """Return files by their names without folder and ending; refuse two of one name, as a part is one file."""
+    named: dict[str, str] = {}
+    for file in files:
+        name = Path(file).name.partition(".")[0]
+        if name in named:
+            raise DataError(f"{named[name]} and {file} are both called {name}: give one file for each part")
+        named[name] = file
+    return named
 
 
 def find_gap(names: Sequence[str]) -> tuple[int, str] | None:

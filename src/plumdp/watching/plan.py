@@ -101,6 +101,7 @@ class WatchState:
     sums: Mapping[Kind, float] = field(default_factory=dict)  # logarithms, after the last part
     contradicting: str = ""  # the first part that shows what the graph says cannot happen
     assuming: tuple[str, ...] = ()  # what all parts rest on
+    n_before: int = 0  # parts before the first one, which the certificate was made from
 
     @staticmethod
     def begin(plan: Plan) -> WatchState:
@@ -166,7 +167,7 @@ class WatchState:
 
     def to_text(self) -> str:
         """Return the state as JSON in one line, with a checksum."""
-        names = ("n", "names", "last", "recent", "sums", "contradicting", "alarms", "assuming")
+        names = ("n", "names", "last", "recent", "sums", "contradicting", "alarms", "assuming", "n_before")
         content = {"schema": SCHEMA, "plan": self.plan.key} | {name: getattr(self, name) for name in names}
         content |= {"stream": self.stream.to_json(), "bets": None if self.bets is None else self.bets.to_json()}
         text = json.dumps(json_value(content), ensure_ascii=False, separators=(",", ":"))
@@ -201,6 +202,7 @@ class WatchState:
             content["sums"],
             content["contradicting"],
             tuple(content["assuming"]),
+            content["n_before"],
         )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import takewhile
 from math import exp, isfinite, nextafter
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from plumdp.data.files import is_counts_file, read_counts
 from plumdp.data.logs import files_of, is_paths, read_log
 from plumdp.data.mappings import Actions, StateMaps
 from plumdp.data.returns import Range, outcomes_of, range_of_returns
-from plumdp.data.same_files import describe_files
+from plumdp.data.same_files import part_of_file
 from plumdp.data.whole_runs import WholeRuns, read_whole_runs
 from plumdp.explaining.audit import audited, claimed_shares
 from plumdp.learning.assumptions import assumptions_of_data
@@ -35,7 +36,7 @@ from plumdp.result.certificate import Certificate
 from plumdp.result.folder import unwritable
 from plumdp.result.printing import outward, percent
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
-from plumdp.watching.names import find_gap, place_of
+from plumdp.watching.names import find_gap, named_files, place_of
 from plumdp.watching.now import since_part
 from plumdp.watching.plan import Alarm, Plan, WatchState, chained
 from plumdp.watching.rows import ranges_in_box, watched_rows
@@ -48,14 +49,49 @@ _MISSING = "parts that are missing have nothing to do with the outcomes in them 
 _UNNAMED = "no part is missing: the names of parts have no dates or numbers that would show it"
 _ALIKE = "rows that the model says are alike have the same probabilities: if not, visits that move look like a change"
 _POLICY = "runs follow the certified policy, each is in the file of the part in which it began, and none is missing"
+_OLDER = "the certificate was made before the data that are watched, and not by looking at them"
 _EVENT = {"rows": "rows have changed", "value": "the certified value no longer holds"}
 
 
-class _GivenPart(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _GivenPart:
+    """A part that is not read before somebody asks for its counts."""
+
     name: str
-    key: str  # a hash of its content, or nothing
-    read: Callable[[], TransitionCounts]
-    source: Any  # of whole runs, or None
+    model: ParametricMDP
+    source: Any  # counts, or one file
+    reading: Mapping[str, Any]  # options of a log
+
+    @cached_property
+    def file(self) -> str:
+        """The name of the file, or nothing if these are counts."""
+        if isinstance(self.source, TransitionCounts) or hasattr(self.source, "counts"):
+            return ""
+        files = files_of(self.source)[1]
+        if len(files) != 1:
+            raise DataError(
+                f"{self.name}: a part is one file, or counts; make parts of {number_of(len(files), 'file')}"
+            )
+        return files[0]
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it shows whole runs, which counts do not."""
+        return bool(self.file) and not is_counts_file(self.file)
+
+    @cached_property
+    def counts(self) -> TransitionCounts:
+        """What was seen in it."""
+        if self.is_log:
+            return read_log(self.model, self.source, pilot=False, **self.reading).counts
+        counts = read_counts(self.model, self.file) if self.file else counts_of(self.source)
+        require_same_graph(self.model.counted.graph, counts.graph)
+        return counts
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The keys of the data in it that are the same for whoever counts them again."""
+        return frozenset(part.origin for part in self.counts.parts if part.is_known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +108,6 @@ class Watch:
     confidence: float
     promise: str
     gap: str  # why it stopped before the last part, or nothing
-    n_before: int  # parts that were left out, as the certificate was made from them
     assumptions: tuple[str, ...]
 
     @property
@@ -119,8 +154,8 @@ class Watch:
         facts += [("promise", self.promise)]
         facts += [("acknowledged", f"{_EVENT[a.kind]} ({a.part})") for a in self.alarms if a.acknowledged]
         facts += [("stopped", self.gap)] if self.gap else []
-        facts += [("left out", f"{number_of(self.n_before, 'part')}, as the certificate was made from them")][
-            : self.n_before
+        facts += [("left out", f"{number_of(self.state.n_before, 'part')}, as the certificate was made from them")][
+            : self.state.n_before
         ]
         return Page(self.sentence, facts=[*facts, *(("assuming", each) for each in self.assumptions)])
 
@@ -254,14 +289,16 @@ def watch(
     if gaps not in (None, "unrelated"):
         raise DataError(Option("gaps", gaps), ": choose 'unrelated', or leave it out")
     reading: dict[str, Any] = {"columns": columns, "states": states, "actions": actions, "form": form}
-    given, n_before = _after(certificate, [*_given(model, parts, {**reading, "on_unmatched": on_unmatched})])
-    has_runs = value and certificate is not None and bool(given) and given[0].source is not None
+    given = [*_given(model, parts, {**reading, "on_unmatched": on_unmatched})]
+    has_runs = value and certificate is not None and bool(given) and given[0].is_log
     returns = None if certificate is None or not has_runs else _range(model, certificate, return_range)
     plan = _plan(model, certificate, quiet, reference, returns)
-    known = WatchState.begin(plan)
-    file = None if state is None else Path(state)
+    file, used = None if state is None else Path(state), _origins_of(certificate)
     if file is not None and file.is_file():
         known = WatchState.from_text(file.read_text(encoding="utf-8"), plan)
+    else:  # parts that the certificate was made from are left out, if they come first
+        known = replace(WatchState.begin(plan), n_before=len([*takewhile(lambda part: used & part.origins, given)]))
+    given = given[known.n_before :]
     gap = _refuse_late(known, given)
     if gap:
         given = given[: known.n]
@@ -276,8 +313,10 @@ def watch(
         if len(names) > 1 and any(place_of(name) is None for name in names):
             assuming[_UNNAMED] = None
     for part in given[known.n :]:
-        copied = next((name for name, key in known.recent if key and key == part.key), "")
-        counts = part.read()
+        counts, key = part.counts, " ".join(sorted(part.origins))
+        if part.origins & used:
+            raise DataError(f"the certificate was made from {part.name}: it must be older than what is watched")
+        copied = next((name for name, of_part in known.recent if key and of_part == key), "")
         if copied and counts.total:
             gap = f"{part.name} has the same content as {copied}: remove it if it is a copy"
             break
@@ -286,12 +325,12 @@ def watch(
             losses = _losses(model, certificate, read_whole_runs(model, part.source, **reading), return_range)
         contradicts = counts.report is not None and bool(counts.report.contradicting)
         rests_on = assumptions_of_data(model.counted, counts, Guarantee.ANYTIME, ())
-        known = known.add(part.name, part.key, counts.seen, losses, contradicts=contradicts, assuming=rests_on)
+        known = known.add(part.name, key, counts.seen, losses, contradicts=contradicts, assuming=rests_on)
     if file is not None:
         _write(file, known.to_text())
-    if plan.limit is not None:
-        assuming[_POLICY] = None
-    said = _promise(plan, certificate), gap, n_before, tuple(dict.fromkeys((*assuming, *known.assuming)))
+    assuming |= dict.fromkeys([_OLDER] if certificate is not None else [])
+    assuming |= dict.fromkeys([_POLICY] if plan.limit is not None else [])
+    said = _promise(plan, certificate), gap, tuple(dict.fromkeys((*assuming, *known.assuming)))
     return Watch(model, known, question, certificate, confidence, *said)
 
 
@@ -349,47 +388,18 @@ def _losses(model: ParametricMDP, certificate: Certificate, runs: WholeRuns, giv
 
 
 def _given(model: ParametricMDP, parts: Any, reading: Mapping[str, Any]) -> Iterator[_GivenPart]:
-    """Yield the parts, each with a name, a hash of its content, and what reads it."""
+    """Yield the parts, which are read when they are needed."""
     if is_paths(parts):
-        for file in find_files(parts):
-            yield _of_log(model, file, reading)
-        return
+        parts = named_files(find_files(parts))
     named = parts.items() if isinstance(parts, Mapping) else ((f"part {i}", each) for i, each in enumerate(parts, 1))
-    for name, each in named:
-        if isinstance(each, TransitionCounts) or hasattr(each, "counts"):
-            counts = counts_of(each)
-            require_same_graph(model.counted.graph, counts.graph)
-            known = [part.key for part in counts.parts if part.is_known]
-            yield _GivenPart(str(name), " ".join(known), partial(counts_of, counts), None)
-        else:
-            yield _of_log(model, each, reading)._replace(name=str(name))
+    yield from (_GivenPart(str(name), model, each, reading) for name, each in named)
 
 
-def _of_log(model: ParametricMDP, source: Any, reading: Mapping[str, Any]) -> _GivenPart:
-    """Return the part in one file, of a log or of counts."""
-    _, files = files_of(source)
-    if len(files) != 1:
-        raise DataError(f"a part is one file, or counts: give {number_of(len(files), 'file')} as parts of their own")
-    (described,), name = describe_files(files), Path(files[0]).name.partition(".")[0]
-    if is_counts_file(files[0]):
-        return _GivenPart(name, described.hash, partial(read_counts, model, files[0]), None)
-    return _GivenPart(name, described.hash, lambda: read_log(model, source, pilot=False, **reading).counts, source)
-
-
-def _after(certificate: Certificate | None, given: Sequence[_GivenPart]) -> tuple[list[_GivenPart], int]:
-    """Return the parts after those that a certificate was made from, and how many these are.
-
-    Else its bounds would know what is watched.
-    """
+def _origins_of(certificate: Certificate | None) -> frozenset[str]:
+    """Return the keys of the files that a certificate was made from, which must not be watched."""
     quality = None if certificate is None else certificate.data_quality
     files = () if quality is None or quality.report is None else quality.report.files
-    used = {file.hash for file in files if file.hash}
-    is_used = [part.key in used for part in given]
-    n = sum(is_used)
-    if not all(is_used[:n]):
-        late = given[is_used.index(False)].name
-        raise DataError(f"the certificate was made from parts after {late}: it must be older than what is watched")
-    return list(given[n:]), n
+    return frozenset(part_of_file(file).origin for file in files)
 
 
 def _refuse_late(known: WatchState, given: Sequence[_GivenPart]) -> str:
