@@ -63,9 +63,9 @@ def test_no_number_is_cut_on_a_narrow_terminal(counts):
 
 @pytest.mark.slow
 def test_a_gradient_from_rows_that_the_likelihood_ignores_is_said_first(tmp_path):
-    counts = pl.simulate(tank.tank(), tank.TRUTH, 300, rng=1, max_steps=6)
+    counts = pl.simulate(tank.blind_tank(), tank.BLIND_TRUTH, 300, rng=1, max_steps=6)
     pl.write_counts(counts, tmp_path / "counts.parquet")
-    arguments = ["advise", f"{tank.__file__}:tank", str(tmp_path / "counts.parquet"), "-p", tank.BAD]
+    arguments = ["advise", f"{tank.__file__}:blind_tank", str(tmp_path / "counts.parquet"), "-p", tank.BAD]
     printed = " ".join(RUNNER.invoke(app, arguments).output.split())
     share, _, rest = printed.partition(" % ")
     assert 50 < float(share) <= 100

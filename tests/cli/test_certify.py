@@ -180,9 +180,9 @@ def test_data_that_contradict_the_model_end_with_3(tmp_path):
 
 @pytest.mark.slow
 def test_steps_that_the_likelihood_ignores_are_named(tmp_path):
-    counts = pl.simulate(tank.tank(), tank.TRUTH, 300, rng=1, max_steps=6)
+    counts = pl.simulate(tank.blind_tank(), tank.BLIND_TRUTH, 300, rng=1, max_steps=6)
     pl.write_counts(counts, tmp_path / "counts.parquet")
-    arguments = ["certify", f"{tank.__file__}:tank", str(tmp_path / "counts.parquet"), "-p", tank.BAD]
+    arguments = ["certify", f"{tank.__file__}:blind_tank", str(tmp_path / "counts.parquet"), "-p", tank.BAD]
     printed = " ".join(RUNNER.invoke(app, arguments).output.split())
     assert "likelihood ignores " in printed
     assert (

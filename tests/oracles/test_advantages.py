@@ -13,10 +13,9 @@ from tiers import size
 import plumdp as pl
 from plumdp.certifying.pipeline import relax
 from plumdp.model.objectives import Reach, Reward
-from plumdp.region.ball import ball_around
+from plumdp.region.ball import ball_around, linear_range
 from plumdp.solver.coupled import advantages
 from plumdp.solver.coupled.brackets import bracket_of
-from plumdp.solver.coupled.forms import linear_range
 from plumdp.solver.coupled.terms import term_of
 from plumdp.solver.problem import Problem
 

@@ -11,13 +11,14 @@ from tiers import size
 import plumdp as pl
 from plumdp.model.objectives import Reach, Reward
 from plumdp.region.ball import ball_around
+from plumdp.region.box_forms import full
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.relax import expression_wise, parameter_wise, rectangular
 from plumdp.solver.coupled.bounds import find_coupled_bounds
 from plumdp.solver.coupled.brackets import Expandable, bracket_of, setting_of
 from plumdp.solver.coupled.chain import policy_chain
 from plumdp.solver.coupled.expansion import TaylorExpansion, first_order, second_order
-from plumdp.solver.coupled.forms import forms_on, full
+from plumdp.solver.coupled.forms import forms_on
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.coupled.remainder import error_model
 from plumdp.solver.coupled.residuals import residual_bounds

@@ -114,10 +114,46 @@ def each_side_has_the_weight_of_both(patch):
     patch.setattr(cells, "WEIGHTS", 2 * cells.WEIGHTS)
 
 
+def hidden_outcomes_are_mistaken(patch):
+    """The first two outcomes of a row with hidden paths are mistaken for each other."""
+    table = likelihood_table.likelihood_table
+
+    def mistaken(model):
+        found = table(model)
+        if found.paths is None:
+            return found
+        outcome, bets = found.paths.outcome.copy(), found.paths.bets
+        outcome[[0, 1]] = outcome[[1, 0]]
+        counts_for = bets.counts_for.copy()
+        places = bets.first[outcome[:2]]
+        counts_for[places] = counts_for[places[::-1]]
+        return replace(found, paths=replace(found.paths, outcome=outcome, bets=replace(bets, counts_for=counts_for)))
+
+    patch.setattr("plumdp.confidence.sets.likelihood_table", mistaken)
+
+
+def factors_may_be_negative(patch):
+    """Of a row with hidden paths, no factor is a member of the group that its visits count for."""
+    table = likelihood_table.likelihood_table
+
+    def mistaken(model):
+        found = table(model)
+        if found.paths is None:
+            return found
+        group = found.paths.table.group.copy()
+        group[found.paths.visit] = group.max() + 1
+        return replace(found, paths=replace(found.paths, table=replace(found.paths.table, group=group)))
+
+    patch.setattr("plumdp.confidence.sets.likelihood_table", mistaken)
+
+
 MUTANTS = [
     ("likelihood", powers_are_forgotten),
     ("likelihoods_of_blocks", blocks_cut_through_classes),
     ("bets", outcomes_are_counted_for_each_other),
+    ("path_likelihood", hidden_outcomes_are_mistaken),
+    ("path_likelihood", factors_may_be_negative),
+    ("path_bets", hidden_outcomes_are_mistaken),
     ("bets_in_cells", each_side_has_the_weight_of_both),
     ("drifts", equal_outcomes_are_merged_once),
     ("drift_half_spaces", equal_outcomes_are_merged_once),

@@ -18,14 +18,14 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.model.objectives import Reach, Reward
+from plumdp.region import boxes as box_bounds
 from plumdp.region.ball import Ball
+from plumdp.region.box_forms import forms_on_boxes
+from plumdp.region.boxes import Boxes, Cover, OnBoxes, Quadratic, on_boxes
 from plumdp.region.build import build_region
 from plumdp.region.conflict import Conflict
 from plumdp.relaxation.relax import expression_wise, parameter_wise, rectangular
-from plumdp.solver.coupled import box_bounds
-from plumdp.solver.coupled.box_bounds import Cover, OnBoxes, on_boxes
-from plumdp.solver.coupled.box_expansions import Quadratic, _BoxRows
-from plumdp.solver.coupled.forms import Boxes, forms_on_boxes
+from plumdp.solver.coupled.box_expansions import _BoxRows
 from plumdp.solver.coupled.pieces import find_by_pieces
 
 SEEDS = size(6, 400)

@@ -22,10 +22,12 @@ from plumdp.confidence import constants, observations, tolerant
 from plumdp.confidence.cells import LENGTHS, Cells, Partition
 from plumdp.confidence.estimates import SPACE_AS_DATA, law_of_pilot, law_of_space
 from plumdp.confidence.likelihood_table import CellCounts
+from plumdp.confidence.path_evidence import PathEvidence
 from plumdp.confidence.reward_coins import Pooled
 from plumdp.confidence.sets import ModelCache
 from plumdp.confidence.staged_bets import find_horizons, find_stages, staged_half_spaces
 from plumdp.data.counts import Pilot
+from plumdp.data.seen import Seen
 from plumdp.fit import model_fit as fit
 from plumdp.fit.cell_tests import cell_tests
 from plumdp.fit.drift import PilotView, drift_tests
@@ -119,7 +121,10 @@ class Case:
     @cached_property
     def visit(self) -> list[dict[int, int]]:
         """For each transition, how often each outcome of the table is counted if it is seen once."""
-        pooled = (self.table.pool(self.once(t)) for t in range(self.model.graph.n_transitions))
+        return self.visit_in(self.table)
+
+    def visit_in(self, table) -> list[dict[int, int]]:
+        pooled = (table.pool(self.once(t)) for t in range(self.model.graph.n_transitions))
         return [{j: int(seen[j]) for j in np.flatnonzero(seen).tolist()} for seen in pooled]
 
     def once(self, *transitions) -> np.ndarray:
@@ -138,11 +143,11 @@ class Case:
         for _, row in self.rows:
             yield self.expectation(row, lambda t: prod((ratio[j] ** m for j, m in self.visit[t].items()), start=1))
 
-    def of_bets(self, factors: np.ndarray) -> list[Fraction]:
+    def of_bets(self, factors: np.ndarray, table=None, chances=None) -> list[Fraction]:
         """Return what outcomes gain: e / Z with Z of their class at the truth; one where nothing is bet."""
-        table, exact = self.table, [Fraction(x) for x in factors.tolist()]
+        table, exact = table or self.table, [Fraction(x) for x in factors.tolist()]
         means = [Fraction(0)] * len(table.is_class)
-        for group, f, e in zip(table.group.tolist(), self.outcome_chance, exact, strict=True):
+        for group, f, e in zip(table.group.tolist(), chances or self.outcome_chance, exact, strict=True):
             means[group] += f * e
         groups = table.group.tolist()
         is_bet_on = {g for g, e in zip(groups, exact, strict=True) if e != 1}
@@ -157,7 +162,9 @@ class Case:
     @cached_property
     def bets(self) -> list[np.ndarray]:
         """The factors of bets along a random direction and along the coefficients of outcomes, in two stages."""
-        table, space = self.table, law_of_space(self.model)
+        return self.bets_on(self.table, law_of_space(self.model), self.view.point)
+
+    def bets_on(self, table, space, near) -> list[np.ndarray]:
         moments, main = (self.pilot // 4, self.pilot), self.pilot + 10 * (self.pilot // 3)
         expected = 200.0 if self.rng.random() < 0.5 else None  # for which sizes are renewed
         kept = Pilot(self.pilot, "power of four", moments=moments, lengths=(16, 64), expected=expected)
@@ -169,7 +176,7 @@ class Case:
             np.array([across, across]),
             find_horizons(kept, counts.total),
             space,
-            near=self.view.point,
+            near=near,
             error=0.001,
             texts=[""] * len(across),
         )
@@ -229,6 +236,48 @@ def bets(case: Case) -> Iterator[Fraction]:
     """Statement 7b: bets across a gradient, and across outcomes, that are renewed."""
     for factors in case.bets:
         yield from case.fairness(case.of_bets(factors))
+
+
+def path_likelihood(case: Case) -> Iterator[Fraction]:
+    """Statement 1, for rows with hidden paths, at points at which no factor of a row is negative, nor any ratio."""
+    paths = case.table.paths
+    if paths is None:
+        yield Fraction(1)  # nothing changes
+        return
+    for _ in range(4):
+        point = {name: Fraction(int(case.rng.integers(-4, 25)), 20) for name in case.table.names}
+        there = case.at(point, paths.table.outcomes)
+        groups = paths.table.group[paths.visit]
+        negative = {int(g) for g, f in zip(paths.table.group, there, strict=True) if f < 0}
+        ratio = {
+            (r, i): abs(w / f) if f else Fraction(0)
+            for r, row in enumerate(paths.rows)
+            for i, (w, f) in enumerate(zip(case.at(point, row), case.at(case.truth, row), strict=True))
+        }
+        first = [int(np.flatnonzero(paths.row == r)[0]) for r in range(len(paths.rows))]
+        for _, row in case.rows:
+            seen = {t: np.flatnonzero(paths.pool(Seen(case.once(t)))[1]) for t in row}
+            if any(len(o) and int(groups[paths.row[o[0]]]) in negative for o in seen.values()):
+                yield Fraction(1)  # which is not a point of the average
+                continue
+            number = {t: (int(r := paths.row[o[0]]), int(o[0]) - first[r]) for t, o in seen.items() if len(o)}
+            yield case.expectation(row, lambda t, number=number, ratio=ratio: ratio[number[t]] if t in number else 1)
+
+
+def path_bets(case: Case) -> Iterator[Fraction]:
+    """Statement 7b, for bets on outcomes of rows with hidden paths."""
+    paths = case.table.paths
+    if paths is None:
+        yield Fraction(1)
+        return
+    nothing = pl.TransitionCounts(case.model.graph, np.zeros_like(case.pilot), "adaptive")
+    table, space, near = PathEvidence(paths, nothing, law_of_space(case.model), case.view.point, 0.1).bet_on
+    lifted = dict(zip(table.names[len(case.truth) :], case.at(case.truth, table.lifts.polynomials), strict=True))
+    chances, visit = case.at(case.truth | lifted, table.outcomes), case.visit_in(table)
+    for factors in case.bets_on(table, space, near):
+        ratio = case.of_bets(factors, table, chances)
+        for _, row in case.rows:
+            yield case.expectation(row, lambda t, r=ratio: prod((r[j] ** m for j, m in visit[t].items()), start=1))
 
 
 def bets_in_cells(case: Case) -> Iterator[Fraction]:
@@ -419,6 +468,8 @@ PROCESSES = (
     likelihood,
     likelihoods_of_blocks,
     bets,
+    path_likelihood,
+    path_bets,
     bets_in_cells,
     drifts,
     drift_half_spaces,

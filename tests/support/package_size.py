@@ -19,12 +19,12 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 70_320,
-    "files of src/plumdp": 397,
+    "lines of src/plumdp": 71_345,
+    "files of src/plumdp": 402,
     "lines of src/plumdp_verify": 4_863,
     "files of src/plumdp_verify": 32,
     "public names": 71,
-    "functions that certify enters": 735,
+    "functions that certify enters": 736,
     "files that certify enters": 115,
 }
 

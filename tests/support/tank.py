@@ -1,13 +1,20 @@
-"""A tank with rows that have no part in the likelihood: what flows in and what is pumped out depend on each other."""
+"""A tank with rows of hidden paths: what flows in and what is pumped out is not seen, but their sum."""
 
 import plumdp as pl
 
 INFLOW, PUMP = pl.parameters("inflow", "pump")
 TRUTH = {"inflow": "0.55", "pump": "0.8"}
+OTHERS = [f"other_{i}" for i in range(7)]
+BLIND_TRUTH = {**TRUTH, **dict.fromkeys(OTHERS, "0.5")}
 BAD = 'Pmin=? [ F "bad" ]'
 
 
-def tank(steps=6, top=4):
+def blind_tank():
+    """Return a tank in a space of so many parameters that it is not cut into boxes, and hidden paths are ignored."""
+    return tank(others=OTHERS)
+
+
+def tank(steps=6, top=4, others=()):
     """Return a tank whose level goes up with the inflow, and down with the pump if nothing flows in.
 
     Of the row of ``on``, two outcomes are products of affine factors and the third is not: its log-likelihood is not
@@ -25,5 +32,8 @@ def tank(steps=6, top=4):
             "on": [(INFLOW * (1 - PUMP), up), (PUMP * (1 - INFLOW), down), (both, same)],
         }
 
-    space, labels = pl.ParameterSpace.unit("inflow", "pump"), {"bad": lambda s: s.level in (0, top)}
+    space, labels = (
+        pl.ParameterSpace.unit("inflow", "pump", *others),
+        {"bad": lambda s: s.level in (0, top)},
+    )
     return pl.explore(step, {"level": 2, "t": 0}, space=space, labels=labels)

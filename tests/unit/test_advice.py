@@ -263,41 +263,48 @@ def test_a_log_with_rows_that_were_left_out_says_how_long_its_runs_are():
     assert advise(learned, "Pmax=? [ F at=3 ]").max_steps == 2
 
 
-# Rows that the likelihood ignores
+# Rows with hidden paths, and rows that the likelihood ignores
 
 
 @pytest.fixture(scope="module")
-def blind_advice():
+def hidden_advice():
     model = tank.tank()
     counts = pl.simulate(model, tank.TRUTH, 1_000, rng=1, max_steps=6)
     return advise(pl.learn(model, counts, objectives=[tank.BAD]), tank.BAD)
 
 
+@pytest.fixture(scope="module")
+def blind_advice():
+    model = tank.blind_tank()
+    counts = pl.simulate(model, tank.BLIND_TRUTH, 300, rng=1, max_steps=6)
+    return advise(pl.learn(model, counts, objectives=[tank.BAD]), tank.BAD)
+
+
 @pytest.mark.slow
-def test_no_prediction_is_wider_than_the_bounds_are_now(blind_advice):
-    assert len(blind_advice.predictions) == 4
-    assert all(p.width <= blind_advice.width for p in blind_advice.predictions)
+def test_no_prediction_is_wider_than_the_bounds_are_now(hidden_advice):
+    assert len(hidden_advice.predictions) == 4
+    assert all(p.width <= hidden_advice.width for p in hidden_advice.predictions)
     tiny = advise(LEARNED, DONE, runs=1)
     assert all(p.width <= tiny.width for p in tiny.predictions)
 
 
 @pytest.mark.slow
-def test_the_advised_policy_is_not_predicted_to_be_worse_than_any_other(blind_advice):
-    by = {prediction.sampling: prediction.width for prediction in blind_advice.predictions}
+def test_the_advised_policy_is_not_predicted_to_be_worse_than_any_other(hidden_advice):
+    by = {prediction.sampling: prediction.width for prediction in hidden_advice.predictions}
     assert by["advised"] == min(by.values())
-    like_these, *advised = (prediction.runs for prediction in blind_advice.enough)
+    like_these, *advised = (prediction.runs for prediction in hidden_advice.enough)
     assert all(runs < like_these for runs in advised)
 
 
 @pytest.mark.slow
-def test_predictions_are_about_what_more_runs_give_though_the_likelihood_ignores_rows(blind_advice):
+def test_predictions_are_about_what_more_runs_give_though_paths_are_hidden(hidden_advice):
     """1,000 more runs in the same way: the estimate is that of all rows, so that expected counts are right."""
     model = tank.tank()
     counts = pl.simulate(model, tank.TRUTH, 1_000, rng=1, max_steps=6)
     more = pl.simulate(model, tank.TRUTH, 1_000, rng=2, max_steps=6)
     learned = pl.learn(model, counts + more, objectives=[tank.BAD])
-    certificate = pl.conclude(learned, tank.BAD, policy=blind_advice.policy)
-    assert blind_advice.predictions[0].width == pytest.approx(certificate.upper - certificate.lower, rel=0.2)
+    certificate = pl.conclude(learned, tank.BAD, policy=hidden_advice.policy)
+    assert hidden_advice.predictions[0].width == pytest.approx(certificate.upper - certificate.lower, rel=0.2)
 
 
 @pytest.mark.slow

@@ -75,9 +75,19 @@ def test_without_data_there_is_none():
     assert "approximately" not in dict(found.facts())
 
 
-def test_a_value_that_depends_on_rows_without_a_likelihood_has_none():
+def test_a_value_that_depends_on_rows_with_hidden_paths_has_the_interval_of_what_was_seen():
     p, q = pl.parameters("p", "q")
     model = coins(p, p * q + (1 - p) * (1 - q))
+    learned = pl.learn(model, thrown(model), objectives=[GOAL], confidence=0.95)
+    assert len(learned.table.paths.rows) == 1
+    for policy, chance in (("one", 0.7), ("two", 0.4)):
+        low, high = pl.conclude(learned, GOAL, policy=policy).approximate
+        assert (high - low) / 2 == pytest.approx(half_width(chance, 1000), rel=0.02)
+
+
+def test_a_value_that_depends_on_rows_without_a_likelihood_has_none():
+    p, q = pl.parameters("p", "q")
+    model = coins(p, (p - q) ** 2)
     learned = pl.learn(model, thrown(model), objectives=[GOAL])
     assert len(learned.table.left_out) == 1
     found = {each: pl.conclude(learned, GOAL, policy=each).approximate for each in ("one", "two")}

@@ -18,7 +18,7 @@ from tank import TRUTH, tank
 import plumdp as pl
 import plumdp_verify
 from plumdp.base.error_budget import ErrorBudget, Share, equal_parts
-from plumdp.confidence import likelihood, tolerant
+from plumdp.confidence import likelihood, path_evidence, tolerant
 from plumdp.confidence.likelihood import Order, likelihood_shares
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.sets import ModelCache, beside_studies, whole_set, whole_set_of_updates, with_fixed_numbers
@@ -40,7 +40,7 @@ def budgets():
     """Return the budget of every path, by name."""
     found = {"one set": whole_set(), "online": whole_set_of_updates()}
     found |= {f"table, {has_bets}": table_shares(has_bets=has_bets) for has_bets in FLAGS}
-    flags = ("is_asked", "has_many_parameters", "leaves_rows_out", "has_time", "has_narrow_space")
+    flags = ("is_asked", "has_many_parameters", "leaves_rows_out", "has_time", "has_narrow_space", "has_paths")
     for order, *facts in product(get_args(Order), *[FLAGS] * len(flags)):
         names = dict(zip(flags, facts, strict=True))
         found[f"likelihood, {order}, {facts}"] = likelihood_shares(order, **names)
@@ -121,7 +121,7 @@ def test_the_table_of_the_page_on_the_limit_is_the_budget():
         "fixed numbers, as intervals": ("fixed_numbers",),
         "bounds on the graph alone, if the model is contradicted": ("graph_alone",),
     }
-    others = {"evidence", "single_choices", "whole_set", "model_test", "value_bets", "row_bets", "joint_bets"}
+    others = {"paths", "evidence", "single_choices", "whole_set", "model_test", "value_bets", "row_bets", "joint_bets"}
     assert {part for parts in lines.values() for part in parts} == {*NAMES} - others
     for words, parts in lines.items():
         for order, cell in zip(("planned", "open", "unknown"), table[words], strict=True):
@@ -287,6 +287,7 @@ def spent(monkeypatch):
     record(likelihood, "staged_half_spaces", half_spaces)
     record(likelihood, "_threshold", threshold)
     record(likelihood, "Cells", lambda *parts: place[0].add("cells", parts[5]))
+    record(path_evidence, "path_level", lambda *parts: place[0].add("paths", parts[5]))
     record(likelihood, "_strips", lambda known, counts, error: place[0].add("intervals", error))
     record(tolerant, "equal_parts", tolerant_parts)
     record(fit, "strongest_evidence", lambda *_, error: place[0].add("predicted_numbers", error))
@@ -332,18 +333,23 @@ def studies():
     """Return models with what is asked of them and how they are simulated, each with something of its own."""
     betting, air = pl.case_study("betting:5"), pl.case_study("aircraft:6,4,1")
     many = layered_model("sparse", 24, n_rows=30, n_layers=4, width=10)
+    square = (p - Fraction(1, 2)) ** 2
+    left_out = row_model([[square, 1 - square], [p, 1 - p]], pl.ParameterSpace.unit("p"))
     coins = row_model([[Fraction(1, 2), Fraction(1, 2)], [p, 1 - p]], pl.ParameterSpace.unit("p"))
     return {
         "plain": (betting.model, [betting.objective], betting.true_point, 6),
         "two objectives": (air.model, [air.objective, 'Pmin=? [ F "collision" ]'], air.true_point, air.max_steps),
         "many parameters": (many.model, [many.objective], many.true_point, many.max_steps),
-        "rows left out": (tank(), ['Pmin=? [ F "bad" ]'], TRUTH, 6),
+        "hidden paths": (tank(), ['Pmin=? [ F "bad" ]'], TRUTH, 6),
+        "rows left out": (left_out, [], {"p": Fraction(1, 3)}, 2),
         "fixed numbers": (coins, [], {"p": Fraction(1, 3)}, 2),
     }
 
 
 @pytest.mark.parametrize("order", ["planned", "open", "unknown"])
-@pytest.mark.parametrize("name", ["plain", "two objectives", "many parameters", "rows left out", "fixed numbers"])
+@pytest.mark.parametrize(
+    "name", ["plain", "two objectives", "many parameters", "hidden paths", "rows left out", "fixed numbers"]
+)
 def test_a_likelihood_set_and_the_tests_beside_it_spend_what_the_budget_says(name, order, spent, studies):
     model, asked, truth, steps = studies[name]
     counts = with_end(pl.simulate(model, truth, 400, rng=1, max_steps=steps), order)
@@ -356,6 +362,7 @@ def test_a_likelihood_set_and_the_tests_beside_it_spend_what_the_budget_says(nam
     assert (learned.budget["outcome_half_spaces"] > 0) == (name == "many parameters" and order != "unknown")
     assert (learned.budget["intervals"] == Fraction(3, 10)) == (name == "rows left out")
     assert (likelihood_table(model).left_out != ()) == (name == "rows left out")
+    assert (learned.budget["paths"] > 0) == (name == "hidden paths")
     assert (learned.budget["fixed_numbers"] > 0) == (name == "fixed numbers")
 
 

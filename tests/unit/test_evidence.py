@@ -24,7 +24,7 @@ from plumdp.confidence.estimates import (
     law_of_space,
     with_pseudo_counts,
 )
-from plumdp.confidence.evidence import _curvature, log_evidence
+from plumdp.confidence.evidence import curvature_above, log_evidence
 from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.space_moments import moments
 
@@ -227,8 +227,8 @@ def test_the_factor_of_the_quadratic_bound_is_never_too_small():
     """κ(t) = 2 Σ t^m / (m + 2), a series that is summed here in exact order."""
     t = np.concatenate([np.logspace(-9, -2, 50), np.linspace(0.005, 0.9, 100)])
     exact = 2 * np.array([sum(x**m / (m + 2) for m in range(400, -1, -1)) for x in t])
-    assert (_curvature(t) >= exact).all()
-    assert (_curvature(t) <= exact * (1 + 1e-8)).all()
+    assert (curvature_above(t) >= exact).all()
+    assert (curvature_above(t) <= exact * (1 + 1e-8)).all()
 
 
 # Likelihood sets and half-spaces where outcomes or parameters were never seen

@@ -102,7 +102,7 @@ def test_no_point_of_large_likelihood_is_outside_of_an_ellipsoid_or_beyond_a_tan
 @pytest.mark.slow
 def test_a_bound_that_ignores_how_far_the_space_reaches_loses_points(monkeypatch):
     """With κ = 1, the ellipsoid is that of the second derivative alone: points of rare outcomes lie outside."""
-    monkeypatch.setattr(ellipsoids, "_curvature", np.ones_like)
+    monkeypatch.setattr(ellipsoids, "curvature_below", np.ones_like)
     assert lost_points(np.random.default_rng(1), likelihood_table(row_model(COINS, SQUARE)), SQUARE, 30, shift=0.1) > 0
 
 
@@ -115,7 +115,7 @@ def test_the_factor_of_the_quadratic_bound_is_never_too_large():
         middle = (t[1:] + t[:-1]) / 2
         f = lambda u, x=x: 2 * u / (1 + u * x)  # noqa: E731
         exact.append(float((np.diff(t) / 6 * (f(t[1:]) + 4 * f(middle) + f(t[:-1]))).sum()))
-    found = ellipsoids._curvature(s)
+    found = ellipsoids.curvature_below(s)
     assert (found <= np.array(exact) * (1 + 1e-10)).all()
     assert (found >= np.array(exact) * (1 - 1e-4)).all()
 

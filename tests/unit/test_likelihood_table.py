@@ -78,10 +78,11 @@ def laws(table):
     return [[f for f, g in zip(table.outcomes, table.group, strict=True) if g == r] for r in range(len(table.is_class))]
 
 
-def test_rows_that_are_neither_are_left_out_and_listed():
+def test_rows_that_are_neither_have_hidden_paths_and_are_listed():
     rows = [[a * b, 1 - a * b], [a**2, 1 - a**2], [c, 1 - c]]
     table = likelihood_table(row_model(rows, UNIT))
-    assert {frozenset(row) for row in table.left_out} == {frozenset(rows[0])}
+    assert {frozenset(row) for row in table.paths.rows} == {frozenset(rows[0])}
+    assert not table.left_out
     assert table.is_class.tolist().count(False) == 1  # 1 - a² is (1 - a)(1 + a), whose factors are positive
     counts = np.ones(len(table.tied), dtype=np.int64)
     assert table.pool(counts).sum() == 2 + 2 + 2
@@ -194,7 +195,7 @@ def test_shares_sum_to_what_is_given_whatever_is_known_and_asked(name, order, ha
     has_pilot = order == "planned" or (order == "open" and (name == "many" or not has_directions))
     assert (budget["likelihood_after_pilot"] > 0) is has_pilot
     assert (budget["likelihood_against_space"] > 0) is (order != "planned")
-    assert (budget["intervals"] > Fraction(1, 40)) is (name == "tank")
+    assert (budget["intervals"] > Fraction(1, 40)) is (name == "tank")  # without a likelihood of hidden paths
     assert (budget["drifts"] > 0) is (order != "none")
 
 

@@ -65,9 +65,11 @@ def _by_parameters(learned: Learned, question: Question, *policies: npt.NDArray[
 
 
 def _variance(learned: Learned, point: FloatArray, gradient: FloatArray) -> float:
-    table = learned.table
-    slope = table.basis.T @ gradient
-    if not np.linalg.norm(gradient - table.basis @ slope) <= _UNSEEN * np.linalg.norm(gradient):
+    table = learned.bet_table
+    point, n = table.lifted(point), len(point)
+    basis = table.basis_near(point)
+    slope = basis[:n].T @ gradient
+    if not np.linalg.norm(gradient - basis[:n] @ slope) <= _UNSEEN * np.linalg.norm(gradient):
         return np.inf
     # an outcome that was never seen has a probability of about half of one in the visits of its row
     weights = sharpened(table, *table.pool_seen(learned.counts.seen))
@@ -76,5 +78,5 @@ def _variance(learned: Learned, point: FloatArray, gradient: FloatArray) -> floa
     scaled = (
         table.coefficients / values[:, None] * np.sqrt(np.where(visits > 0, np.maximum(weights, _HALF), 0.0))[:, None]
     )
-    precision = scaled.T @ scaled + law_of_space(learned.model).precision
-    return float(slope @ solve_nearly(table.basis.T @ precision @ table.basis, slope))
+    scaled, prior = scaled @ basis, basis[:n].T @ law_of_space(learned.model).precision @ basis[:n]
+    return float(slope @ solve_nearly(scaled.T @ scaled + prior, slope))

@@ -164,11 +164,14 @@ def _remark(policy: PolicyTable, question: Question) -> str:
 
 def _not_in_likelihood(learned: Learned) -> str:
     """Return, in words, the number of steps that have no part in the likelihood of the region, and the reason."""
-    if learned.conflict is not None or learned.kind != "likelihood" or not learned.table.left_out:
+    if learned.conflict is not None or learned.kind != "likelihood":
         return ""
-    table, visits = learned.table, learned.counts.visits
-    n_steps = int(visits[left_out_choices(table)].sum())
-    row = min((", ".join(map(str, row)) for row in table.left_out), key=len)
+    table, visits, has_paths = learned.table, learned.counts.visits, bool(learned.budget["paths"])
+    rows = (*table.left_out, *(() if has_paths or table.paths is None else table.paths.rows))
+    if not rows:
+        return ""
+    n_steps = int(visits[left_out_choices(table, but_paths=has_paths)].sum())
+    row = min((", ".join(map(str, row)) for row in rows), key=len)
     share = f"{n_steps:,} of {number_of(learned.counts.total, 'step')} ({100 * n_steps / max(visits.sum(), 1):.3g} %)"
     why = f"the log-likelihood of rows such as ({cut(row, _LONGEST_ROW)}) need not be concave"
     return f"{share}: {why}, so that they count by intervals of their probabilities alone" if n_steps else ""

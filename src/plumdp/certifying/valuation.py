@@ -11,15 +11,21 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError
 from plumdp.certifying.policy_search import search_policies
+from plumdp.confidence.path_evidence import LiftedConstraints
+from plumdp.confidence.path_likelihood import PathLevelSet
 from plumdp.learning.learned import Learned
 from plumdp.learning.run_evidence import RunEnds
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, Graph, IntArray, is_mapped, read_only
 from plumdp.model.objectives import Objective
 from plumdp.model.policy import Policy, as_choices, check_policy
 from plumdp.model.question import Question
+from plumdp.region.box_forms import Inequality
+from plumdp.region.boxes import Slack
 from plumdp.region.conflict import Conflict
+from plumdp.region.cutting import MATTERS
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.coupled.bounds import MATTERS, Proof, find_coupled_bounds
+from plumdp.solver.coupled.bounds import Proof, find_coupled_bounds
 from plumdp.solver.coupled.pieces import find_by_pieces
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.solver.problem import Solution, SolverStatus, status_at
@@ -106,13 +112,24 @@ def by_pieces(sought: Sought, proofs: Proofs) -> Proof | str:
     question, region = sought.question, sought.learned.region
     assert not isinstance(region, Conflict)
     whole = proofs.get("expansion")
-    is_good = whole is not None and whole.remainder <= MATTERS * (whole.upper - whole.lower)
+    slacks = slacks_of(sought.learned)
+    is_good = whole is not None and not slacks and whole.remainder <= MATTERS * (whole.upper - whole.lower)
     is_possible = not question.model.no_points and question.model.graph.n_states <= _MOST_STATES
     if is_good or not is_possible:
         return ""
     rest = question.objective, region, sought.uncertain
-    found = find_by_pieces(question.model, sought.policy, *rest, less=sought.less)
+    found = find_by_pieces(question.model, sought.policy, *rest, less=sought.less, slacks=slacks)
     return "" if isinstance(found, str) else found  # why there is no expansion at all is said already
+
+
+def slacks_of(learned: Learned) -> list[Slack]:
+    """Return the slacks of sets that the region does not hold as half-spaces."""
+    names, found = learned.model.space.names, list[Slack]()
+    found += [each for each in learned.bounds.of_kind(PathLevelSet) if each.threshold > -np.inf]
+    for each in learned.bounds.of_kind(LiftedConstraints):
+        for polynomial, offset, _ in each.inequalities(names):
+            found.append(Inequality(ExpressionTable.build([polynomial], names), offset))
+    return found
 
 
 def by_bets(sought: Sought, proofs: Proofs) -> Proof | str:

@@ -56,15 +56,21 @@ class HalfSpace:
     text: str = ""
 
 
-def unit_steps(table: LikelihoodTable, information: FloatArray, gradients: FloatArray) -> FloatArray:
-    """Return I⁻¹ g / |g| in the norm of I⁻¹ for each gradient g (J, d), or zero if no outcome changes along it."""
+def unit_steps(
+    table: LikelihoodTable, information: FloatArray, gradients: FloatArray, near: FloatArray | None = None
+) -> FloatArray:
+    """Return I⁻¹ g / |g| in the norm of I⁻¹ for each gradient g (J, d), or zero if no outcome changes along it.
+
+    Steps are those near a point, if parameters are functions of others.
+    """
+    basis = table.basis if near is None else table.basis_near(near)
     size = np.abs(gradients).max(axis=1, initial=0.0, keepdims=True)
     is_finite = (size > 0) & (size < inf)
-    slope = np.where(is_finite, gradients, 0.0) / np.where(is_finite, size, 1.0) @ table.basis
+    slope = np.where(is_finite, gradients, 0.0) / np.where(is_finite, size, 1.0) @ basis
     slope[np.abs(slope).max(axis=1, initial=0.0) < _LEAST_SLOPE] = 0.0
-    step = solve_nearly(table.basis.T @ information @ table.basis, slope.T).T
+    step = solve_nearly(basis.T @ information @ basis, slope.T).T
     norm = np.sqrt(np.maximum((slope * step).sum(axis=1, keepdims=True), 0.0))
-    return np.asarray(np.where(norm > 0, step / np.where(norm > 0, norm, 1.0), 0.0) @ table.basis.T)
+    return np.asarray(np.where(norm > 0, step / np.where(norm > 0, norm, 1.0), 0.0) @ basis.T)
 
 
 def factors_along(

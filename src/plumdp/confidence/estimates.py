@@ -226,14 +226,52 @@ def law_of_space(model: ParametricMDP) -> Law:
 
 def law_of_pilot(table: LikelihoodTable, pilot: FloatArray, space: Law) -> Law:
     """Return the normal law about the estimate of a pilot (n_outcomes), with its precision and the space as a prior."""
-    mean, pseudo = estimate_inside(table, pilot, prior=space)
+    inside = estimate_inside if table.lifts is None else _estimate_lifted
+    mean, pseudo = inside(table, pilot, prior=space)
     weights = with_pseudo_counts(table, pilot, pseudo)
     return Law(read_only(mean), information(table, weights, mean) + space.precision)
 
 
-def left_out_choices(table: LikelihoodTable) -> BoolArray:
-    """Return which choices (n_choices) have unknown outcomes and no part in the likelihood of a table."""
-    n_ways = np.diff(table.first)[table.tied_place]
+def _estimate_lifted(table: LikelihoodTable, outcome_counts: FloatArray, *, prior: Law) -> tuple[FloatArray, float]:
+    """Return about the most likely point, if some parameters are functions of others, and its pseudo count of one.
+
+    Steps are those of Fisher's scoring, halved until the likelihood grows.
+    """
+    weights = with_pseudo_counts(table, outcome_counts, 1.0)
+    used = weights > 0
+    n = len(table.names) - (0 if table.lifts is None else len(table.lifts))
+
+    def height(point: FloatArray) -> float:
+        values = table.values(point)[0][used]
+        off = point - prior.mean
+        return (
+            float(weights[used] @ np.log(values) - off @ prior.precision @ off / 2) if (values > 0).all() else -np.inf
+        )
+
+    point = table.lifted(prior.mean[:n])
+    best = height(point)
+    for _ in range(_MAX_STEPS):
+        basis = table.basis_near(point)
+        matrix = basis.T @ (information(table, weights, point) + prior.precision) @ basis
+        slope = table.coefficients[used].T @ (weights[used] / table.values(point)[0][used])
+        step = basis @ solve_nearly(matrix, basis.T @ (slope - prior.precision @ (point - prior.mean)))
+        tried = ((size, table.lifted((point + size * step)[:n])) for size in 0.5 ** np.arange(30))
+        better = next((at for _, at in tried if height(at) > best), None)
+        if better is None or height(better) < best + _ENOUGH * abs(best):
+            break
+        point, best = better, height(better)
+    return point, 1.0
+
+
+def left_out_choices(table: LikelihoodTable, *, but_paths: bool = False) -> BoolArray:
+    """Return which choices (n_choices) have unknown outcomes and no part in the likelihood of a table.
+
+    With ``but_paths``, those with hidden paths are not among them.
+    """
+    n_ways = np.diff(table.first)
+    if but_paths and table.paths is not None:
+        n_ways[table.paths.outcome] = 1
+    n_ways = n_ways[table.tied_place]
     starts = table.rows.first[:-1]
     is_unknown = np.logical_or.reduceat(table.tied_place > 0, starts)
     is_used = np.logical_or.reduceat(n_ways > 0, starts)

@@ -236,7 +236,7 @@ def _estimate_deviations(expansion: _Expansion, curvature: FloatArray) -> tuple[
 
 def _estimate_bounds(expansion: _Expansion, widths: FloatArray) -> FloatArray:
     """Return estimates (m) of the bounds for widths (m, n), which say what is worth a proof."""
-    estimated = _estimate_deviations(expansion, _curvature(widths))
+    estimated = _estimate_deviations(expansion, curvature_above(widths))
     if estimated is None:
         return np.full(len(widths), -np.inf)
     return expansion.value + estimated[0] + _log_masses(expansion, widths, estimated[1])
@@ -248,7 +248,7 @@ def _bound(expansion: _Expansion, widths: FloatArray) -> float:
     ``weights`` are at least those of A. So the determinant and all deviations are at least those of A as well, but for
     the rounding that ``inverse_root`` bounds.
     """
-    weights = expansion.counts * _curvature(widths) / expansion.least**2 * UP
+    weights = expansion.counts * curvature_above(widths) / expansion.least**2 * UP
     size = np.abs(expansion.slopes) + expansion.slope_errors
     n, k = expansion.slopes.shape
     matrix = expansion.precision + (expansion.slopes * weights[:, None]).T @ expansion.slopes
@@ -301,7 +301,7 @@ def _log_slabs(ratios: FloatArray) -> FloatArray:
     return np.asarray(logs.sum(axis=0) - (len(logs) + 16) * UNIT * np.abs(logs).sum(axis=0))
 
 
-def _curvature(widths: FloatArray) -> FloatArray:
+def curvature_above(widths: FloatArray) -> FloatArray:
     """Return an upper bound on κ(t) = 2 (-t - ln(1 - t)) / t² = 1 + 2t/3 + t²/2 + 2t³/5 + …, at most that of 0.999999.
 
     Outcomes never seen may have a width of one, as their factor is not used.
@@ -310,3 +310,12 @@ def _curvature(widths: FloatArray) -> FloatArray:
     large = np.maximum(t, _SMALL)
     series = 1 + t * (2 / 3 + t * (1 / 2 + t * (2 / 5) / (1 - t)))
     return np.asarray(np.where(t > _SMALL, 2 * (-large - np.log1p(-large)) / large**2, series) * UP)
+
+
+def curvature_below(largest: FloatArray) -> FloatArray:
+    """Return a lower bound on κ(S) = 2 (S - ln(1 + S)) / S² = 1 - 2S/3 + S²/2 - 2S³/5 + …, for S at least zero."""
+    large = np.maximum(largest, _SMALL)
+    small = np.minimum(largest, _SMALL)
+    series = 1 - small * (2 / 3 - small * (1 / 2 - small * (2 / 5)))
+    kappa: FloatArray = np.where(largest > _SMALL, 2 * (large - np.log1p(large)) / large**2, series) * (1 - 1e-12)
+    return kappa

@@ -40,6 +40,7 @@ from plumdp.confidence.estimates import (
 from plumdp.confidence.evidence import log_evidence
 from plumdp.confidence.likelihood_table import MANY, LikelihoodTable, likelihood_table
 from plumdp.confidence.observations import pool
+from plumdp.confidence.path_evidence import PathEvidence
 from plumdp.confidence.sets import OF_SET, TESTS, Evidence, Guarantee, ModelCache, graph_alone, require_error
 from plumdp.confidence.staged_bets import (
     Bets,
@@ -172,13 +173,15 @@ def likelihood_shares(
     has_time: bool = False,
     has_narrow_space: bool = False,
     has_cells: bool = False,
+    has_paths: bool = False,
 ) -> ErrorBudget:
     """Return the budget of a likelihood set, which is itself some of the tests of the model.
 
     Half-spaces across the objectives take most. If the length of the data was not planned, they pay for all lengths
     that the data might have. In a narrow space the likelihood against the space pays less, and takes most instead, so
     that a known order is no worse than none. Rows that the likelihood leaves out have nothing but
-    intervals, which then have more. ``has_time`` says that parts of the data are kept as they are read, however
+    intervals, which then have more. If there are rows with hidden paths, the likelihood with these has half of what
+    likelihoods have. ``has_time`` says that parts of the data are kept as they are read, however
     many there are in the end: tests over time then have half of what those of drifts have without.
     """
     intervals = _MORE_INTERVALS if leaves_rows_out else _INTERVALS
@@ -188,6 +191,8 @@ def likelihood_shares(
         percents = _NARROW
     of_cells, percents = _CELLS[order != "unknown"] if has_cells else (0, percents)
     half_spaces, outcomes, after_pilot, against_space = (Fraction(percent, 100) * left for percent in percents)
+    paths = (after_pilot + against_space) / 2 if has_paths else Fraction(0)
+    after_pilot, against_space = (share / (1 + has_paths) for share in (after_pilot, against_space))
     time = TESTS / 4 if has_time else Fraction(0)
     drifts = Fraction(0) if order == "unknown" else TESTS / 2 - time
     rows = (TESTS - drifts - time) / 2
@@ -198,6 +203,7 @@ def likelihood_shares(
             Share("outcome_half_spaces", outcomes, "half-spaces across outcomes"),
             Share("likelihood_after_pilot", after_pilot, "likelihood after the pilot"),
             Share("likelihood_against_space", against_space, "likelihood against the space"),
+            Share("paths", paths, "likelihood of rows with hidden paths"),
             Share("intervals", intervals, "intervals of probabilities"),
         ),
         (
@@ -211,23 +217,30 @@ def likelihood_shares(
 
 
 def likelihood_budget(
-    cache: ModelCache, pilot: Pilot | None, *, has_directions: bool, has_time: bool = False, has_cells: bool = False
+    cache: ModelCache,
+    pilot: Pilot | None,
+    *,
+    has_directions: bool,
+    has_time: bool = False,
+    has_cells: bool = False,
+    has_paths: bool = False,
 ) -> ErrorBudget:
     """Return the division of the error, given the model, what is known of the order of the data, and the objectives."""
     return likelihood_shares(
         order_of(pilot),
         is_asked=has_directions,
         has_many_parameters=cache.table.basis.shape[1] > MANY,
-        leaves_rows_out=bool(cache.table.left_out),
+        leaves_rows_out=bool(cache.table.left_out or (cache.table.paths is not None and not has_paths)),
         has_time=has_time,
         has_narrow_space=is_narrow(cache.table, law_of_space(cache.model)),
         has_cells=has_cells,
+        has_paths=has_paths,
     )
 
 
 def uses_cells(cache: ModelCache, pilot: Pilot | None) -> bool:
     """Return whether bets in cells are worth it: not in a narrow space, nor if a length was planned or expected."""
-    if pilot is not None and (pilot.is_planned or pilot.expected is not None):
+    if pilot is not None and (pilot.is_planned or pilot.expected is not None or cache.table.paths is not None):
         return False
     may_help = cache.partition.are_worth_it(is_ordered=pilot is not None)
     return may_help and not is_narrow(cache.table, law_of_space(cache.model))
@@ -288,12 +301,18 @@ def likelihood_set(
     if budget is None:
         has_cells = is_asked and uses_cells(cache, counts.pilot)
         known = {"has_directions": is_asked, "has_time": has_time, "has_cells": has_cells}
-        budget = likelihood_budget(cache, counts.pilot, **known)
+        budget = likelihood_budget(cache, counts.pilot, **known, has_paths=table.paths is not None)
     spent = partial(budget.error_in_set, error=error)
     likelihoods = sorted(_likelihoods(table, counts, space, spent), key=partial(_log_volume, near=best))
     of_bets = spent("half_spaces")
-    staged = None if directions is None else place_bets(table, counts, space, best, directions, of_bets)
-    last, half_spaces = ((), []) if staged is None else (staged.directions, [each.left for each in staged.placed])
+    rows_of_paths = None
+    if table.paths is not None and (of_paths := spent("paths")):
+        rows_of_paths = PathEvidence(table.paths, counts, space, search_maximum(model, counts, [best], space), of_paths)
+    bet_on = (table, space, best) if rows_of_paths is None else rows_of_paths.bet_on
+    staged = None if directions is None else place_bets(*bet_on, counts, directions, of_bets)
+    last, left = ((), []) if staged is None else (staged.directions, [each.left for each in staged.placed])
+    of_hidden = [] if rows_of_paths is None else rows_of_paths.constraints(left, of_bets)
+    half_spaces = left if rows_of_paths is None else []
     across_outcomes = [] if staged is None else _across_outcomes(table, staged, spent("outcome_half_spaces"))
     for likelihood in likelihoods:
         if not (likelihood.is_of_main or likelihood.block or counts.pilot is None):  # of a share for half-spaces
@@ -319,6 +338,7 @@ def likelihood_set(
             LinearConstraints.of(across_outcomes, d, spent("outcome_half_spaces"), is_across_outcomes=True),
             _strips(cache, counts, spent("intervals")),
             *cells,
+            *of_hidden,
         ),
         estimate=read_only(best),
         directions=last,
@@ -418,9 +438,9 @@ class Staged(NamedTuple):
 
 def place_bets(
     table: LikelihoodTable,
-    counts: TransitionCounts,
     space: Law,
     near: FloatArray,
+    counts: TransitionCounts,
     directions: Directions,
     error: float,
     is_bet_on: BoolArray | None = None,
@@ -429,7 +449,7 @@ def place_bets(
     if counts.pilot is None or not counts.pilot.moments:
         return None
     stages, horizons = find_stages(table, counts, space), find_horizons(counts.pilot, counts.total)
-    last, gradients, texts = directions_of_stages(stages, directions)
+    last, gradients, texts = directions_of_stages(table, stages, directions)
     place = partial(staged_half_spaces, table, stages, horizons=horizons, space=space, near=near, is_bet_on=is_bet_on)
     placed = place(gradients, error=error, texts=texts)
     points = np.array([stage.point for stage in stages])
@@ -449,16 +469,17 @@ def _across_outcomes(table: LikelihoodTable, staged: Staged, error: float) -> li
 
 
 def directions_of_stages(
-    stages: Sequence[DataStage], directions: Directions
+    table: LikelihoodTable, stages: Sequence[DataStage], directions: Directions
 ) -> tuple[tuple[Direction, ...], FloatArray, list[str]]:
     """Return the last directions, the gradients of all stages (S, J, d), and the half-spaces of bets on them in words.
 
     Those of a stage are chosen by the estimate at its beginning or before, so that bets on them do not look ahead.
     """
-    which = chosen_anew(stages)
-    made = {s: tuple(directions(stages[s].point)) for s in sorted({*which})}
+    which, n_more = chosen_anew(stages), 0 if table.lifts is None else len(table.lifts)
+    made = {s: tuple(directions(stages[s].point[: len(table.names) - n_more])) for s in sorted({*which})}
     chosen = [made[s] for s in which]
     gradients = np.array([[direction.gradient for direction in of_stage] for of_stage in chosen])
+    gradients = np.pad(gradients, ((0, 0), (0, 0), (0, n_more)))  # values are functions of the parameters alone
     texts = [f"the half-space that bets on {direction.text or 'a direction'} left" for direction in chosen[-1]]
     return chosen[-1], gradients, texts
 

@@ -1,14 +1,17 @@
 """Writes the likelihood of a model as a product of affine probabilities, pooled over rows with the same outcomes.
 
-ln likelihood(v) = Σ count[j] ln f[j](v), where every f[j] is affine, so that it is concave. Rows are of four kinds:
+ln likelihood(v) = Σ count[j] ln f[j](v), where every f[j] is affine, so that it is concave. Rows are of these kinds:
 
 * A row whose outcomes are all affine is one class.
 * A tree of coins (``coin_trees``) has one class for each node.
 * A row of which every outcome is a constant times affine factors that are at least zero on the space, such as a²,
   2 a (1 - a), (1 - a)², is one group of factors. As ln f = constant + Σ power ln factor, the likelihood has the same
   shape, but factors do not sum to one, and nothing can be bet on them.
-* Any other row is left out. State and action alone decide what is left out, so that the rest is the likelihood of a
-  predictable part of the steps.
+* Any other row has no part in the table. If each outcome is a sum over hidden paths (``path_sums``), the row is one of
+  ``paths``, whose likelihood is bounded on boxes of parameters (``path_likelihood``). Otherwise it is left out.
+
+State and action alone decide which rows have a part, so that the rest is the likelihood of a predictable part of the
+steps.
 
 Classes with the same polynomials are one class, whatever rows they come from.
 """
@@ -16,7 +19,7 @@ Classes with the same polynomials are one class, whatever rows they come from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import pairwise
@@ -29,11 +32,13 @@ from flint import fmpz_mat
 from plumdp.base.errors import ModelError
 from plumdp.base.rounding import UNIT
 from plumdp.confidence.coin_trees import Factorise, TreeNode, affine_factors, find_tree
+from plumdp.confidence.path_sums import PathSum, find_path_sums, total
 from plumdp.confidence.reward_coins import Pooled, RewardCoins
 from plumdp.confidence.space_moments import is_nonnegative, moments
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows, integers
 from plumdp.data.seen import CountArray, Seen
-from plumdp.model.expressions.polynomial import Polynomial, whole_terms
+from plumdp.model.expressions.polynomial import Polynomial, parameters, whole_terms
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
 from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.parametric import ParametricMDP
@@ -44,6 +49,7 @@ from plumdp.model.text import number_of, one_line
 MANY = 20  # parameters, beyond which sets have half-spaces across all outcomes, and none across each parameter
 _Way: TypeAlias = list[tuple[int, int]]  # outcomes of the table that an outcome of a row counts for, and how often
 
+_ONE = Polynomial(1)
 _Direction: TypeAlias = tuple[tuple[int, int], ...]  # places and whole numbers that are not zero; empty for constants
 
 
@@ -116,13 +122,15 @@ class LikelihoodTable(AffineOutcomes):
     lower: FloatArray  # (d): the box of the space
     upper: FloatArray  # (d)
     middle: FloatArray  # (d): a point inside the space, at which all outcomes have positive probabilities
-    left_out: tuple[tuple[Polynomial, ...], ...]  # outcomes of the rows that are not part of the likelihood
+    left_out: tuple[tuple[Polynomial, ...], ...]  # outcomes of the rows that are not part of any likelihood
     rows: RowClasses  # of the model
     tied_place: IntArray  # (n_places): outcome of a class of tied rows plus one, or 0 if there is none
     first: IntArray  # (n_tied + 2)
     counts_for: IntArray  # (n_ways): the outcomes of this table that an outcome of tied rows counts for
     multiple: FloatArray  # (n_ways): how often it counts for these
     coins: tuple[RewardCoins, ...] = ()  # of the learned rewards of the model, one for each of its reward structures
+    paths: PathRows | None = None  # rows whose outcomes are sums over hidden paths, if there are any
+    lifts: ExpressionTable | None = None  # the last parameters, as functions of the others, if outcomes are parameters
 
     def __repr__(self) -> str:
         rank = f"rank {self.basis.shape[1]} in {', '.join(self.names)}"
@@ -154,6 +162,27 @@ class LikelihoodTable(AffineOutcomes):
         amount = np.repeat(counts[transition], last - first) * self.multiple[way]
         return _pooled(owner, self.counts_for[way], amount, len(self.outcomes))
 
+    def lifted(self, point: FloatArray) -> FloatArray:
+        """Return a point with the values of those parameters that are functions of others."""
+        return point if self.lifts is None else np.append(point, self.lifts.evaluate(point[None, :])[:, 0])
+
+    def in_parameters(self, outcome: Polynomial) -> Polynomial:
+        """Return an outcome in the parameters of the model alone."""
+        if self.lifts is None:
+            return outcome
+        constant, slopes = outcome.affine_terms()
+        known = dict(zip(self.names[-len(self.lifts) :], self.lifts.polynomials, strict=True))
+        return sum((c * known.get(name, *parameters(name)) for name, c in slopes.items()), Polynomial(constant))
+
+    def basis_near(self, point: FloatArray) -> FloatArray:
+        """Return directions (d, k) in which the parameters may change at a point, up to second order."""
+        if self.lifts is None:
+            return self.basis
+        n = len(self.names) - len(self.lifts)
+        basis = np.vstack([np.eye(n), self.lifts.value_and_gradient(point[:n])[1]])
+        is_used = self.coefficients[:, :n].any(axis=0) | (self.lifts.monomials > 0).any(axis=0)
+        return np.asarray(basis[:, is_used])
+
     @property
     def n_tied(self) -> int:
         """The number of choices with tied rows, also those left out, as dividing an error among too many is safe."""
@@ -181,6 +210,32 @@ class LikelihoodTable(AffineOutcomes):
     def tied(self) -> IntArray:
         """The outcome of a class of tied rows that each transition is (n_transitions), plus one, or 0 if it is none."""
         return read_only(self.rows.by_transition(self.tied_place))
+
+
+@dataclass(frozen=True, eq=False)
+class PathRows:
+    """Rows whose outcomes are sums over hidden paths, constants times powers of factors that are at least zero.
+
+    Of the factors nothing is seen. Their expected numbers bound the likelihood, but are not bet on.
+    """
+
+    rows: tuple[tuple[Polynomial, ...], ...]  # (n_rows): their outcomes
+    table: LikelihoodTable  # with the factors of each of these rows as one more group, behind all others
+    factors: IntArray  # (n_factors): outcomes of that table, which are different polynomials
+    outcome: IntArray  # (n_outcomes): in the order of ``tied_place``, so that its counts are those of transitions
+    row: IntArray  # (n_outcomes): the row of each
+    first: IntArray  # (n_outcomes + 1): of the paths of each
+    constants: tuple[Fraction, ...]  # (n_paths)
+    exponents: FloatArray  # (n_paths, n_factors): how often a path has each factor
+    members: IntArray  # (n_rows, n_factors): the outcome of the table that is the factor in the group of a row, or -1
+    visit: IntArray  # (n_rows): the factor one in the group of a row, for its visits
+    bets: LikelihoodTable  # with the outcomes of these rows as classes, whose probabilities are further parameters
+
+    def pool(self, seen: Seen) -> tuple[FloatArray, FloatArray]:
+        """Return how often each outcome of the table, and each one of these rows, was seen."""
+        table = self.table
+        tied = np.bincount(table.tied_place, table.rows.sum_by_place(seen.counts), len(table.first) - 1)
+        return table.pool_seen(seen).outcome_counts, tied[self.outcome].astype(np.float64)
 
 
 def _add(totals: FloatArray, index: Indices, values: FloatArray) -> None:
@@ -228,10 +283,93 @@ def likelihood_table(model: ParametricMDP) -> LikelihoodTable:
     >>> likelihood_table(case_study("rover:10,10").model).basis.shape  # four parameters, which count as one sum
     (4, 1)
     """
-    rows, space = find_tied_rows(model), model.space
-    groups = _Groups()
-    ways, left_out = _ways(rows, space, groups)
+    rows, groups = find_tied_rows(model), _Groups()
+    ways, sums, left_out = _ways(rows, model.space, groups)
     coins = tuple(_coins(model, learned, groups) for learned in model.learned_rewards.values())
+    table = _table_of(model.space, rows, groups, ways, left_out, coins)
+    if not sums:
+        return table
+    bets = _with_outcomes_as_parameters(model.space, rows, groups.copy(), ways, left_out, coins, sums)
+    factors = [[f for paths in of_row for path in paths for f, _ in path.factors] for of_row in sums.values()]
+    members = [groups.add_factors([_ONE, *of_row]) for of_row in factors]
+    whole = _table_of(model.space, rows, groups, ways, left_out, coins)
+    return replace(table, paths=_path_rows(whole, sums, members, bets))
+
+
+def _path_rows(
+    table: LikelihoodTable,
+    sums: dict[int, list[PathSum]],
+    members: Sequence[dict[Polynomial, int]],
+    bets: LikelihoodTable,
+) -> PathRows:
+    """Return rows as sums over paths, given those by the number of the first outcome of each, and their factors."""
+    factors = {f: number for of_row in members for f, number in of_row.items() if f != _ONE}
+    place = {f: i for i, f in enumerate(factors)}
+    paths = [path for of_row in sums.values() for outcome in of_row for path in outcome]
+    exponents = np.zeros((len(paths), len(factors)))
+    for i, path in enumerate(paths):
+        for f, power in path.factors:
+            exponents[i, place[f]] += power
+    return PathRows(
+        tuple(tuple(map(total, of_row)) for of_row in sums.values()),
+        table,
+        integers(list(factors.values())),
+        integers([first + i + 1 for first, of_row in sums.items() for i in range(len(of_row))]),
+        integers([r for r, of_row in enumerate(sums.values()) for _ in of_row]),
+        integers(np.cumsum([0, *(len(outcome) for of_row in sums.values() for outcome in of_row)])),
+        tuple(path.constant for path in paths),
+        read_only(exponents),
+        integers([[of_row.get(f, -1) for f in factors] for of_row in members]),
+        integers([of_row[_ONE] for of_row in members]),
+        bets,
+    )
+
+
+def _with_outcomes_as_parameters(
+    space: ParameterSpace,
+    rows: TiedRows,
+    groups: _Groups,
+    ways: Sequence[_Way],
+    left_out: tuple[tuple[Polynomial, ...], ...],
+    coins: tuple[RewardCoins, ...],
+    first: Iterable[int],
+) -> LikelihoodTable:
+    """Return the table in which outcomes of some rows, given by the first of each, are parameters of their own.
+
+    Bets on them are then affine, as all others are. The last outcome of a row is one minus the others.
+    """
+    names, ways, lifts = list(space.names), list(ways), list[Polynomial]()
+    ends = dict(pairwise(rows.first.tolist()))
+    for start in first:
+        outcomes = rows.outcomes[start : ends[start]]
+        own = [_fresh_name(names, len(lifts) + i) for i in range(len(outcomes) - 1)]
+        seen = parameters(*own)
+        lifts += outcomes[:-1]
+        names += own
+        numbers = groups.add_class((*seen, 1 - sum(seen, Polynomial(0))))
+        ways[start : ends[start]] = [[] if number is None else [(number, 1)] for number in numbers]
+    bounds = (*space.bounds, *((Fraction(0), Fraction(1)),) * len(lifts))
+    table = _table_of(replace(space, names=tuple(names), bounds=bounds), rows, groups, ways, left_out, coins)
+    return replace(table, lifts=ExpressionTable.build(lifts, space.names))
+
+
+def _fresh_name(names: Sequence[str], number: int) -> str:
+    """Return a name that none of some names is equal to."""
+    name = f"outcome_{number}"
+    while name in names:
+        name += "_"
+    return name
+
+
+def _table_of(
+    space: ParameterSpace,
+    rows: TiedRows,
+    groups: _Groups,
+    ways: Sequence[_Way],
+    left_out: tuple[tuple[Polynomial, ...], ...],
+    coins: tuple[RewardCoins, ...],
+) -> LikelihoodTable:
+    """Return the table of all groups so far."""
     constants, coefficients, directions = _affine_forms(groups.outcomes, space.names)
     number = {key: i for i, key in enumerate(dict.fromkeys(key for key in directions if key))}
     largest = np.maximum(np.abs(space.lower), np.abs(space.upper))
@@ -294,6 +432,13 @@ class _Groups:
         self._number_of_member: dict[tuple[bool, frozenset[Polynomial]], dict[Polynomial, int]] = {}
         self._outcomes_of_law: dict[tuple[Polynomial, ...], list[int | None]] = {}
 
+    def copy(self) -> _Groups:
+        """Return the same groups, to which others may be added."""
+        new = _Groups()
+        new.outcomes, new.group, new.is_class = [*self.outcomes], [*self.group], [*self.is_class]
+        new._number_of_member, new._outcomes_of_law = {**self._number_of_member}, {**self._outcomes_of_law}
+        return new
+
     def add_class(self, probabilities: tuple[Polynomial, ...]) -> list[int | None]:
         """Return the outcome of the table for each probability of a law, or None if none depends on a parameter.
 
@@ -340,18 +485,26 @@ def merge_equal(probabilities: Sequence[Polynomial]) -> tuple[list[Polynomial], 
 
 def _ways(
     rows: TiedRows, space: ParameterSpace, groups: _Groups
-) -> tuple[list[_Way], tuple[tuple[Polynomial, ...], ...]]:
-    """Return the outcomes of the table that each outcome of tied rows counts for, and the rows that are left out."""
+) -> tuple[list[_Way], dict[int, list[PathSum]], tuple[tuple[Polynomial, ...], ...]]:
+    """Return the outcomes of the table that each outcome of tied rows counts for, and the rows without any.
+
+    Those are rows whose outcomes are sums over paths, by their first outcomes, and rows that are left out.
+    """
     factored, ways, left_out = cache(Polynomial.factors), [], []
+    sums: dict[int, list[PathSum]] = {}
     for first, last in zip(rows.first[:-1].tolist(), rows.first[1:].tolist(), strict=True):
         row = rows.outcomes[first:last]
         is_affine = all(f.is_affine for f in row)  # tied rows have an outcome for all known numbers, so the sum is one
         tree = (TreeNode(tuple(range(len(row))), row),) if is_affine else find_tree(row, factored)
         way = _ways_in_tree(row, tree, groups) if tree is not None else _ways_of_factors(row, space, groups, factored)
         if way is None:
-            left_out.append(row)
+            paths = find_path_sums(row, space, factored)
+            if paths is None:
+                left_out.append(row)
+            else:
+                sums[first] = paths
         ways += way if way is not None else [[] for _ in row]
-    return ways, tuple(left_out)
+    return ways, sums, tuple(left_out)
 
 
 def _ways_in_tree(row: Sequence[Polynomial], tree: Sequence[TreeNode], groups: _Groups) -> list[_Way]:
@@ -375,7 +528,7 @@ def _ways_of_factors(
         factors = _nonnegative_factors(f, space, factored)
         if factors is None:
             return None
-        outcomes.append(factors or [(Polynomial(1), 1)])
+        outcomes.append(factors or [(_ONE, 1)])
     numbers = groups.add_factors(f for way in outcomes for f, _ in way)
     return [[(numbers[f], power) for f, power in way] for way in outcomes]
 

@@ -180,6 +180,7 @@ class Counted:
     has_studies: bool = False  # whether evidence of other studies takes a share
     events: Events | None = None  # to be counted, if others than those of the model
     has_cells: bool = False  # whether bets are placed in cells of the space
+    has_paths: bool = False  # whether there is a likelihood of rows with hidden paths
 
     @property
     def model(self) -> ParametricMDP:

@@ -194,7 +194,7 @@ def steps_of_stage(
 ) -> list[FloatArray]:
     """Return the steps (J, d) of one standard deviation of values at each horizon, by the information until then."""
     prior = SPACE_AS_DATA * space.precision
-    return [unit_steps(table, length * stage.per_length + prior, gradients) for length in lengths]
+    return [unit_steps(table, length * stage.per_length + prior, gradients, stage.point) for length in lengths]
 
 
 def _rays(
@@ -203,7 +203,7 @@ def _rays(
     """Return the steps (J, d) of one standard deviation of values with these gradients (J, d)."""
     nothing = np.zeros(len(table.outcomes))
     total = sum((sharpened(table, stage.outcome_counts, stage.mixed) for stage in stages), nothing)
-    return unit_steps(table, information(table, total, near) + SPACE_AS_DATA * space.precision, gradients)
+    return unit_steps(table, information(table, total, near) + SPACE_AS_DATA * space.precision, gradients, near)
 
 
 def _place(

@@ -126,7 +126,7 @@ def tolerant_set(
     staged = None
     if directions is not None:
         is_safe = safe_groups(model, table)[table.group]
-        staged = place_bets(table, counts, space, best, directions, of_bets, is_safe)
+        staged = place_bets(table, space, best, counts, directions, of_bets, is_safe)
     placed = [] if staged is None else staged.placed
     ends = [*counts.pilot.moments, counts.counts] if counts.pilot is not None else []
     visits = [model.graph.sum_by_choice((after - before).astype(np.float64)) for before, after in pairwise(ends)]

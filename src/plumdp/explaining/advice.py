@@ -241,12 +241,15 @@ def _question(learned: Learned, asked: Question, policy: Policy) -> tuple[ValueQ
         )
     if not gradient.any():
         raise DataError("the value of the policy does not depend on the parameters: no data narrow it")
-    table = learned.table
-    inside = table.basis @ (table.basis.T @ gradient)
+    table, n = learned.bet_table, len(point)
+    at = table.lifted(point)
+    basis = table.basis_near(at)[:n]
+    inside = basis @ (basis.T @ gradient)
     if np.abs(inside).max() < _LEAST_SLOPE * np.abs(gradient).max():
         raise DataError("the value depends only on rows that the likelihood ignores: no advice can be planned")
     probability = model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression]
     rewards = ExpectedRewards.of(learned, table)
-    question = ValueQuestion(model.graph, table, point, probability, inside, law_of_space(model).precision, rewards)
+    slope, prior = (np.pad(part, (0, len(at) - n)) for part in (inside, law_of_space(model).precision))
+    question = ValueQuestion(model.graph, table, at, probability, slope, prior, rewards)
     unseen = float(np.linalg.norm(gradient - inside) / np.linalg.norm(gradient))
     return question, value, unseen

@@ -68,7 +68,7 @@ class ValueQuestion:
 
     graph: Graph
     table: LikelihoodTable
-    point: FloatArray  # (d): the estimate
+    point: FloatArray  # (d): the estimate, in the parameters of the table
     probability: FloatArray  # (n_transitions), there
     gradient: FloatArray  # (d)
     prior: FloatArray  # (d, d): precision of the uniform law on the space, so that nothing is singular
@@ -110,7 +110,7 @@ class ValueQuestion:
         visits, ahead = map(self.rewards.visits, (seen, per_run))
         members: list[list[str]] = [[] for _ in rates]
         for outcome, group in zip(table.outcomes, table.group.tolist(), strict=True):
-            members[group].append(str(outcome))
+            members[group].append(str(table.in_parameters(outcome)))
         order = np.argsort(-np.nan_to_num(rates * ahead), kind="stable")
         shares, means = 2 * rates * visits, self.rewards.means
         return tuple(
@@ -133,7 +133,7 @@ class ValueQuestion:
         return np.asarray(np.where(values > _LEAST, slopes**2, 0.0) / (2 * variance))
 
     def _solve(self, information: FloatArray) -> tuple[FloatArray, float]:
-        basis = self.table.basis
+        basis = self.table.basis_near(self.point)
         slope = basis.T @ self.gradient
         step = solve_nearly(basis.T @ (information + self.prior) @ basis, slope)
         return basis @ step, float(slope @ step)

@@ -196,7 +196,7 @@ class ExpectedRewards(NamedTuple):
     @staticmethod
     def of(learned: Learned, table: LikelihoodTable) -> ExpectedRewards:
         """Return what is expected by what was learned."""
-        probability = table.values(learned.likely_point)[0].clip(0, 1)
+        probability = table.values(table.lifted(learned.likely_point))[0].clip(0, 1)
         pooled = table.pool_seen(learned.counts.seen)
         coins = table.coins[: len(learned.counts.rewards)]
         return ExpectedRewards(table, probability, sharpness_of(table, *pooled), coins, _means(learned, table))

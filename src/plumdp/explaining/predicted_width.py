@@ -106,6 +106,7 @@ class Predictor:
         solvers = {(question.model, question.objective): learned.at_points(question)}
         cache, directions = learned.cache or ModelCache(learned.model), value_directions([question], solvers)
         given = Counted(cache, counts, learned.error, (question,), directions, has_studies=bool(learned.studies))
+        given = replace(given, has_paths=bool(learned.budget["paths"]))
         measured = SETS[learned.kind](given)
         constraints = (*measured.constraints, *learned.studies)
         region = find_region(learned.model.space, learned.model.expressions, constraints)

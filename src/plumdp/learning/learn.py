@@ -74,8 +74,8 @@ def learn(
         alone is taken from it, which saves time.
     witness
         Use only proofs that ``decisions.make_witness`` can write down for others to check: no bets are placed on
-        differences in a table, nor in cells of the space, so that bounds from few data, or from data without an order,
-        are wider.
+        differences in a table, nor in cells of the space, and rows with hidden paths count by intervals alone, so that
+        bounds from few data, or from data without an order, are wider.
     confidence, confidence_set, events, misfit, evidence
         As in ``certify``.
 
@@ -117,8 +117,10 @@ def learn(
     has_cells = is_asked and not (witness or misfit) and kind == "likelihood" and uses_cells(cache, data.pilot)
     if has_cells or (is_asked and data.pilot is None):  # cells ask in an order that data decide, and have no witness
         directions = None if witness else DirectionsAnywhere(questions, solvers)
+    has_paths = kind == "likelihood" and not (witness or misfit) and cache.table.paths is not None
     announced = questions if is_asked else ()
-    given = Counted(cache, data, error, announced, directions, float(misfit), bool(studies), events, has_cells)
+    stated = float(misfit), bool(studies), events, has_cells, has_paths
+    given = Counted(cache, data, error, announced, directions, *stated)
     # stage 3 (Section 2.3): sets divide the error before they look at outcomes
     found = with_runs(SETS[kind](given), given)
     found = _widened(found, misfit) if misfit else found

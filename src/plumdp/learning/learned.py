@@ -129,10 +129,16 @@ class Learned:
         """The likelihood of the model as a table of affine outcomes."""
         return (self.cache or ModelCache(self.model.counted)).table
 
+    @property
+    def bet_table(self) -> LikelihoodTable:
+        """The table that bets are placed on, in which outcomes of rows with hidden paths are parameters."""
+        paths = self.table.paths
+        return self.table if paths is None or not self.budget["paths"] else paths.bets
+
     @cached_property
     def best_point(self) -> FloatArray:
         """The point at which the data of all rows are most likely, also outside of the space (n_parameters)."""
-        if self.bounds.estimate is not None and not self.table.left_out:
+        if self.bounds.estimate is not None and not self.table.left_out and self.table.paths is None:
             return self.bounds.estimate
         return best_point(self.model.counted, self.counts, table=self.table, near=self._middles)
 

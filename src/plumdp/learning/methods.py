@@ -66,7 +66,7 @@ def likelihood_evidence(given: Counted) -> Evidence:
         error = budget.error_of_set(given.error)
         return tolerant_set(given.model, counts, error=error, directions=given.directions, budget=budget)
     known = {"has_directions": is_asked, "has_time": counts.time is not None, "has_cells": given.has_cells}
-    budget = given.divided(likelihood_budget(given.cache, counts.pilot, **known))
+    budget = given.divided(likelihood_budget(given.cache, counts.pilot, **known, has_paths=given.has_paths))
     return likelihood_set(
         given.model,
         counts,

@@ -28,7 +28,7 @@ import numpy as np
 from plumdp.base.linear_algebra import inverse_root
 from plumdp.base.rounding import SQUARES_UNDERFLOW, UNDERFLOW, UNIT, UP
 from plumdp.confidence.estimates import estimate, find_estimate, is_never_seen, span_of
-from plumdp.confidence.evidence import PSEUDO_COUNTS
+from plumdp.confidence.evidence import PSEUDO_COUNTS, curvature_below
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.model.graph import FloatArray
 from plumdp.region.shapes import Polytope
@@ -36,7 +36,6 @@ from plumdp.region.shapes import Polytope
 _SHARE = 0.005  # of the square of the radius, for directions that were not seen
 _ROUNDS = 10
 _WORTH = 0.99  # a further round, if this one has made some S smaller by this factor
-_SMALL = 1e-2  # up to here, κ is calculated from its series
 _CANCELLED = 1e-12  # relative error of a probability from which on it is calculated exactly
 _MANY = 400  # objectives in many dimensions: their maxima over the polytope are then taken from its box
 
@@ -176,7 +175,7 @@ def _ellipsoid(
     ellipsoid = None
     for _ in range(_ROUNDS):
         # κ falls with S, so that an upper bound on S gives a lower bound on κ, and a matrix that is not too large
-        weights = here.counts * _curvature(largest) / here.high**2 * (1 - 1e-12)
+        weights = here.counts * curvature_below(largest) / here.high**2 * (1 - 1e-12)
         matrix = (here.slopes * weights[:, None]).T @ here.slopes + added
         matrix = (matrix + matrix.T) / 2
         error = (len(slopes) + 16) * UNIT * (slopes.T @ (weights[:, None] * slopes) + np.abs(added)) + added_error
@@ -212,12 +211,3 @@ def _completion(
     factor = share / total
     size = np.abs(rest) @ np.abs(rest.T)
     return factor * (rest @ rest.T), (d + 8) * UNIT * factor * size, factor * total * UP
-
-
-def _curvature(largest: FloatArray) -> FloatArray:
-    """Return a lower bound on κ(S) = 2 (S - ln(1 + S)) / S² = 1 - 2S/3 + S²/2 - 2S³/5 + …, for S at least zero."""
-    large = np.maximum(largest, _SMALL)
-    small = np.minimum(largest, _SMALL)
-    series = 1 - small * (2 / 3 - small * (1 / 2 - small * (2 / 5)))
-    kappa: FloatArray = np.where(largest > _SMALL, 2 * (large - np.log1p(large)) / large**2, series) * (1 - 1e-12)
-    return kappa

@@ -18,6 +18,8 @@ from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.cells import Cells
 from plumdp.confidence.evidence import PSEUDO_COUNTS, estimate
 from plumdp.confidence.likelihood import LevelSet, LinearConstraints
+from plumdp.confidence.path_evidence import LiftedConstraints
+from plumdp.confidence.path_likelihood import PathLevelSet
 from plumdp.confidence.sets import Constraint
 from plumdp.confidence.space_moments import simplified
 from plumdp.model.expressions.polynomial import Polynomial
@@ -27,6 +29,7 @@ from plumdp.model.space import ParameterSpace
 from plumdp.model.text import listing
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
+from plumdp.region.cutting import parameter_ranges
 from plumdp.region.ellipsoid import (
     Ellipsoid,
     Enclosed,
@@ -47,6 +50,7 @@ _MAX_RANK = 4  # of the likelihood: with more, tangents are too many for a polyt
 _MAX_PARAMETERS = 8  # of a polytope
 _MAX_RANK_OF_STRIPS = 20  # of the likelihood: with more, intervals are left out of the region
 _MOST_STRIPS = 20_000  # likewise
+_OF_PATHS = "the likelihood of all rows about the same parameters"
 _MAX_STRIPS = 200  # that are tried one by one, to say which contradicts the rest
 
 
@@ -64,12 +68,27 @@ def build_likelihood_region(
 ) -> Region | Conflict:
     """Return the points of the space within constraints, or a region around them, or a conflict if there is none.
 
-    These are half-spaces, intervals of events, and a likelihood, of several the first one.
+    These are half-spaces, intervals of events, and a likelihood, of several the first one. A likelihood of rows with
+    hidden paths cuts the region of all others, whose parameters then have narrower ranges.
 
     It is an ``Ellipsoid`` of the parameters. If at most four directions are seen, and there are half-spaces or
     expressions with products, it is an ``Enclosed`` of an ellipsoid and a polytope. Without a likelihood it is a
     ``Polytope``.
     """
+    paths = [each for each in constraints if isinstance(each, PathLevelSet) and each.threshold > -np.inf]
+    if paths:
+        others = [each for each in constraints if not isinstance(each, PathLevelSet)]
+        region = build_likelihood_region(space, expressions, others)
+        if isinstance(region, Conflict):
+            return region
+        ranges = parameter_ranges(region, paths, space.dimension)
+        if ranges is None:
+            linear = [each for each in others if isinstance(each, LinearConstraints)]
+            return _conflict([_OF_PATHS, *_words([], _half_spaces(space, linear))])
+        sides = np.vstack([-np.eye(space.dimension), np.eye(space.dimension)])
+        texts = (_OF_PATHS,) * len(sides)
+        ends = LinearConstraints(sides, np.append(-ranges[0], ranges[1]), texts, paths[0].error)
+        return build_likelihood_region(space, expressions, [*others, ends])
     space = simplified(space)
     likelihoods = [each for each in constraints if isinstance(each, LevelSet)]
     likelihood = next(iter(likelihoods), None)
@@ -78,6 +97,12 @@ def build_likelihood_region(
         item for each in constraints if isinstance(each, ExpressionBounds) for item in _strips(each, likelihood)
     ]
     half_spaces, unknown = _half_spaces(space, linear), _parameters(space.names)
+    half_spaces += [
+        _Bounded(polynomial, -np.inf, offset, text)
+        for each in constraints
+        if isinstance(each, LiftedConstraints)
+        for polynomial, offset, text in each.inequalities(space.names)
+    ]
     supports = [
         _Bounded(combination(side.row.tolist(), unknown), -np.inf, side.offset, side.text)
         for each in ([each for each in likelihoods if each.block] or likelihoods)  # those of blocks are narrower

@@ -20,6 +20,7 @@ from plumdp.base.json_values import json_value, python_value
 from plumdp.confidence.cells import Cells
 from plumdp.confidence.estimates import estimate_inside, law_of_space
 from plumdp.confidence.likelihood import LevelSet
+from plumdp.confidence.path_likelihood import PathLevelSet
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.objectives import Kind, digest
 from plumdp.model.policy import memory_of
@@ -152,6 +153,7 @@ def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any
         "models on disk": learned.model.graph.levels is not None,
         "bounds by whole runs": bool(learned.budget["run_bets"]),
         "bets in cells of the space, which learn(…, witness=True) does without": bool(learned.bounds.of_kind(Cells)),
+        "rows with hidden paths, which learn(…, witness=True) does without": bool(learned.bounds.of_kind(PathLevelSet)),
         "contradicted models": learned.conflict is not None or not certificate.claims_bounds,
         f"{learned.kind!r} sets (those of the kinds 'likelihood' and 'interval', and tables, have witnesses)": (
             learned.kind not in (*KINDS, "table")

@@ -33,11 +33,12 @@ from plumdp.model.objectives import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.model.text import one_line
-from plumdp.region.ball import Ball, ball_around, smaller_ball
+from plumdp.region.ball import Ball, ball_around, linear_range, smaller_ball
+from plumdp.region.boxes import Cover
+from plumdp.region.cutting import MATTERS
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.advantages import advantage_approximations
-from plumdp.solver.coupled.box_bounds import Cover
 from plumdp.solver.coupled.brackets import (
     ENDLESS,
     Approximation,
@@ -48,7 +49,6 @@ from plumdp.solver.coupled.brackets import (
     weighted_sum,
 )
 from plumdp.solver.coupled.by_cycles import Cycles, average_of, cycles_of
-from plumdp.solver.coupled.forms import linear_range
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.coupled.remainder import StepErrors
 from plumdp.solver.coupled.terms import Term, term_of
@@ -56,7 +56,6 @@ from plumdp.solver.problem import Problem, SolverStatus
 from plumdp.solver.reduce import one_minus, reduce
 
 _LARGE = 0.25  # share of the remainder from which on another ball is tried
-MATTERS = 0.02  # share of the remainder from which on more is tried
 _NO_CYCLES = "nothing proves that runs of the policy come back to the state in which they are most often"
 
 

@@ -24,28 +24,14 @@ import numpy as np
 
 from plumdp.base.rounding import SQUARES_UNDERFLOW, UNIT, UP
 from plumdp.model.graph import BoolArray, FloatArray, Indices
+from plumdp.region.box_forms import BoxForms, forms_on_boxes
+from plumdp.region.boxes import Boxes, Quadratic
 from plumdp.solver.coupled.chain import PolicyChain, fixed_states
-from plumdp.solver.coupled.forms import Boxes, BoxForms, forms_on_boxes
 from plumdp.solver.coupled.terms import Term
 from plumdp.solver.equations import chain_equations
 
 _DENSE = 120  # open nodes up to which all equations are inverted together
 _ROUNDS = 3  # in which M is improved
-
-
-class Quadratic(NamedTuple):
-    """The functions ``value + slope·x + xᵀ curvature x``, up to ``error``, on some boxes."""
-
-    value: FloatArray  # (b)
-    slope: FloatArray  # (b, d)
-    curvature: FloatArray  # (b, d, d)
-    error: FloatArray  # (b), perhaps infinite
-
-    def times(self, weight: float) -> Quadratic:
-        """Return the functions times a number, with the errors of products and of adding up a few of them."""
-        value, slope, curvature = self.value * weight, self.slope * weight, self.curvature * weight
-        size = np.abs(value) + np.abs(slope).sum(1) + np.abs(curvature).sum((1, 2))
-        return Quadratic(value, slope, curvature, (self.error * abs(weight) + 16 * UNIT * size) * UP)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,12 @@ import numpy as np
 from plumdp.base.rounding import UNIT, UP
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
-from plumdp.region.ball import Ball, ball_around
+from plumdp.region.ball import Ball, LinearRange, ball_around, linear_range
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.coupled.expansion import TaylorExpansion, first_order, second_order
-from plumdp.solver.coupled.forms import Forms, LinearRange, extreme_eigenvalues, forms_on, linear_range
+from plumdp.solver.coupled.forms import Forms, extreme_eigenvalues, forms_on
 from plumdp.solver.coupled.remainder import ErrorModel
 from plumdp.solver.coupled.residuals import ResidualBounds, residual_bounds
 from plumdp.solver.equations import Equations, chain_equations
