@@ -208,6 +208,13 @@ def test_a_copy_of_a_part_stops_the_watch():
     assert "has the same content as 2024-05-02" in found.gap
 
 
+def test_two_days_with_the_same_numbers_are_no_copies(tmp_path):
+    for number in (1, 2, 3):
+        rows = "part,action,next_part,n\nraw,fast,good,9\nraw,fast,scrap,1\n"
+        (tmp_path / f"2024-05-0{number}.csv").write_text(rows, encoding="utf-8")
+    assert pl.watch(MODEL, tmp_path).n_parts == 3
+
+
 @pytest.mark.parametrize("empty", [0, 3, 5])
 def test_an_empty_day_counts_and_changes_no_other_number(empty):
     some = [*days(6).values()]

@@ -90,8 +90,13 @@ class _GivenPart:
 
     @property
     def origins(self) -> frozenset[str]:
-        """The keys of the data in it that are the same for whoever counts them again."""
-        return frozenset(part.origin for part in self.counts.parts if part.is_known)
+        """The keys of the data in it that are the same for whoever counts them again.
+
+        There are none if rows are ready-made counts, as two days may have the same numbers.
+        """
+        report = self.counts.report
+        is_alike = report is not None and report.form == "counts"
+        return frozenset(part.origin for part in self.counts.parts if part.is_known and not is_alike)
 
 
 @dataclass(frozen=True, eq=False)
