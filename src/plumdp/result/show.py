@@ -188,7 +188,7 @@ def _held(x: float, text: str) -> float:
 def _estimate(value: float, first: float, last: float, is_share: bool) -> list[str]:
     text = f"estimate {plain_number(value, 0, is_probability=is_share)}"
     x = _place(min(max(value, first), last), first, last)
-    middle = min(max(_held(x, text), 105), _WIDTH - 105)  # clear of the ends of the line
+    middle = min(max(_held(x, text), 115), _WIDTH - 115)  # clear of the ends of the line
     return [
         f'<circle cx="{x:.1f}" cy="{_LINE}" r="5" fill="#ffffff" stroke="#000000" stroke-width="2"/>',
         f'<text x="{middle:.1f}" y="{_LINE + 28}" text-anchor="middle" font-size="13">{text}</text>',
