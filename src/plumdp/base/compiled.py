@@ -189,12 +189,12 @@ def compile_at_once() -> None:
 
 
 def seconds_of_compiling() -> float:
-    """Return how many seconds this process has spent on compiling kernels, or on reading compiled ones."""
+    """Return the seconds that this process has spent on compiling kernels, or on reading compiled ones."""
     return sum(kernel.compiling_seconds for kernel in KERNELS)
 
 
 def amount_of(arguments: tuple[Any, ...]) -> int:
-    """Return how much there is to do, roughly: elements of arrays, also of those in tuples, and integers as they are.
+    """Return a rough measure of work: elements of arrays, also of those in tuples, and integers as they are.
 
     Integers are mostly sizes, or numbers of runs or sweeps; to take one for more than it is only compiles too early.
     """

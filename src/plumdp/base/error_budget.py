@@ -81,7 +81,7 @@ class ErrorBudget:
         return self.confidence_set + sum(share.fraction for share in self.beside)
 
     def parts(self) -> tuple[tuple[str, Fraction], ...]:
-        """Return what is paid for, in words, each with its share; what has none is left out."""
+        """Return the parts of the error in words, each with its share; those without one are left out."""
         return tuple((share.words, share.fraction) for share in self._all if share.fraction)
 
     def error_of_set(self, error: float) -> float:

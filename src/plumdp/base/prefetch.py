@@ -22,7 +22,7 @@ def prefetch(array: Any, index: Any) -> None:
 
 
 def _typed(context: Any) -> Any:
-    """Return what numba takes ``prefetch`` for: a function that returns nothing."""
+    """Return the type that numba gives ``prefetch``: a function that returns nothing."""
     return lambda array, index: types.none
 
 

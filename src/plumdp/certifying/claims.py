@@ -249,7 +249,7 @@ def with_data(certificate: Certificate, counts: TransitionCounts) -> Certificate
 
 
 def _not_excluded(certificate: Certificate) -> str:
-    """Return why nothing is certified if neither the graph nor a lack of data explains it, or an empty text."""
+    """Return the reason why nothing is certified, if neither the graph nor a lack of data is one, or an empty text."""
     if certificate.lower == certificate.upper:
         worst = certificate.printed_bounds[0]
         return f"the policy found has the worst value, {worst}; others may do better, but the data do not show it"
@@ -273,7 +273,7 @@ def status_of(learned: Learned, objective: Objective, lower: float, upper: float
 
 
 def _reason_for_infinite_bound(question: Question, bound: float, policy: npt.NDArray[Any], *, is_given: bool) -> str:
-    """Return why a bound is infinite if the graph alone explains it, whatever the data, or an empty text."""
+    """Return the reason why a bound is infinite whatever the data, if the graph has one, or an empty text."""
     model, objective = question.model, question.objective
     if bound < np.inf or objective.cap < np.inf or objective.target is None:
         return ""
@@ -311,7 +311,7 @@ _NO_BETS: dict[NoBets, Advice] = {
 
 
 def to_narrow(learned: Learned, certificate: Certificate) -> Advice:
-    """Return what whoever wants narrower bounds can do: the most useful thing, or nothing if nothing is known to help.
+    """Return the most useful step towards narrower bounds, or nothing if none is known to help.
 
     Bets are worth most, then one point for all states; a misfit costs width that no data win back.
     """

@@ -86,7 +86,7 @@ class Constrained:
         return assumptions_of([self.certificate, *(each.certificate for each in self.answers)])
 
     def page(self) -> Page:
-        """Return what is certified, the answer to each threshold, and what these rest on beside the certificate."""
+        """Return the certificate, the answer to each threshold, and their further premises."""
         known, others = self.certificate.premises(), premises_of(each.certificate for each in self.answers)
         points = [f"{answer.question.text}: {answer.sentence}" for answer in self.answers]
         return Page(
@@ -162,14 +162,14 @@ def _answered(
     questions: Sequence[Question],
     precision: float,
 ) -> Constrained:
-    """Return what is certified of the policy of a certificate."""
+    """Return a certificate with the answer to each threshold for its policy."""
     of_policy = [conclude(learned, each, policy=certificate.policy, precision=precision) for each in questions]
     pairs = zip(thresholds, of_policy, strict=True)
     return Constrained(certificate, tuple(decide(learned, each, certificate=bounds) for each, bounds in pairs))
 
 
 def _rank(found: Constrained) -> tuple[int, float]:
-    """Return what a policy is ranked by: how many thresholds it is certified to keep within, and then its bound."""
+    """Return the rank of a policy: the number of thresholds it is certified to keep within, and then its bound."""
     n_kept = sum(answer.verdict == Verdict.YES for answer in found.answers)
     return n_kept, _signed(found.certificate, found.certificate.bound)
 

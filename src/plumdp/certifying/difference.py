@@ -78,7 +78,7 @@ class Difference:
         return f"{better} is better{only}: its value is {word} by {ends}"
 
     def _not_decided(self) -> str:
-        """Return what is known of two policies of which neither is known to be better."""
+        """Return the bounds on a difference that is not decided, in words."""
         (first, second), unit, margin = self.names, self._unit, plain_margin(self.margin)
         known = {
             Standing.SAME: f"{first} and {second} are the same within {margin}{unit}",
@@ -102,7 +102,7 @@ class Difference:
         return [f"{name}: between {' and '.join(each.printed_bounds)} {each.unit}".rstrip() for name, each in both]
 
     def premises(self) -> list[Fact]:
-        """Return what both certificates rest on, each fact once."""
+        """Return the premises of both certificates, each once."""
         return premises_of([self.first, self.second])
 
     @property
@@ -144,7 +144,7 @@ class Difference:
 
 
 def spoken(certificate: Certificate) -> tuple[str, str]:
-    """Return what a better policy does, in two words: it costs less if values are minimised, or yields more."""
+    """Return the verb and the adverb for a better policy: it costs less if values are minimised, or yields more."""
     return ("yields", "more") if certificate.direction == "max" else ("costs", "less")
 
 

@@ -164,7 +164,7 @@ def improve(
 def with_baseline(
     objectives: Sequence[Asked], model: ParametricMDP, over: Policy, *, announced: bool = False
 ) -> list[Question]:
-    """Return what to announce to ``learn``: the objectives, and a baseline that the data did not choose."""
+    """Return the questions to announce to ``learn``: the objectives, and a baseline that the data did not choose."""
     questions = [ask(each, model, memory=model.counted.is_table) for each in objectives]
     return [one for each in questions for one in comparing(each, None, over, announced=announced)]
 

@@ -152,7 +152,7 @@ def announcing(
 
 
 def comparing(question: Question, policy: Policy | None, rival: Policy, *, announced: bool) -> list[Question]:
-    """Return what to tell ``learn`` of two policies, the best and its rival if none is given.
+    """Return the questions to announce to ``learn`` about two policies, the best and its rival if none is given.
 
     In a table, bets are placed on their difference, and else on the value of each. Practice needs nobody's word, as it
     is that of the first data, and other policies are told if their user says that the data did not choose them.
@@ -302,13 +302,13 @@ def conclude(
 
 
 def _left_out(learned: Learned, uncertain: IntervalMDP) -> str:
-    """Return what was cut to save time, in words: half-spaces of the region, and of what rows see of it."""
+    """Return the half-spaces of the region, and of its rows, that were cut to save time, in words."""
     region = learned.region if isinstance(learned.region, Polytope) else None
     return "; ".join(text for text in ("" if region is None else region.left_out, uncertain.left_out) if text)
 
 
 def relax(learned: Learned, relaxation: Relaxation, model: ParametricMDP | None = None) -> IntervalMDP:
-    """Return what nature may do in a model, by default the one that was learned from.
+    """Return the relaxation of a model, by default of the one that was learned from.
 
     If no parameters explain the data, it is what the graph alone allows. A product is refused that relies on
     transitions which may be impossible.

@@ -86,7 +86,7 @@ class Weighing:
         return found if values > line + _ROUNDING * max(abs(line), float(np.abs(weights @ self.units))) else None
 
     def _worths(self, policy: IntArray) -> list[FloatArray]:
-        """Return what each choice is worth to each objective if a policy goes on."""
+        """Return the value of each choice for each objective if a policy goes on."""
         key = policy.tobytes()
         if key not in self._known:
             self._known[key] = [worths_at(self.model, each, self._point, policy) for each in self._objectives]
@@ -102,7 +102,7 @@ def require_same_model(questions: Sequence[Question]) -> None:
 
 
 def _spread(graph: Graph, worths: FloatArray) -> float:
-    """Return how much choices of one state differ at most."""
+    """Return the largest difference between choices of one state."""
     first = graph.first_choice[:-1]
     return float((np.maximum.reduceat(worths, first) - np.minimum.reduceat(worths, first)).max())
 

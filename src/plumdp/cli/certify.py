@@ -79,7 +79,7 @@ def _require_one_thing(given: Options) -> None:
 
 
 def certified(given: Options) -> tuple[Learned, list[Result]]:
-    """Return what was learned about one model, and the certificates that follow, with the answers to thresholds.
+    """Return the ``Learned`` of one model, and the certificates that follow, with the answers to thresholds.
 
     They are about the best policy that is found, or about the one in a file. The same value may be compared with
     several thresholds.

@@ -59,7 +59,7 @@ def read_defaults(
 
 
 def _shared(file: Path, content: dict[str, Any]) -> dict[str, Any]:
-    """Return what is written above all tables: only options that mean the same for all commands."""
+    """Return the options above all tables: only those that mean the same for all commands."""
     from plumdp.cli.options import OPTIONS
 
     known = [each.flags[0].removeprefix("--") for each in OPTIONS.values() if each.is_shared]

@@ -115,7 +115,7 @@ def _query(given: Options, model: ParametricMDP, dialect: Dialect) -> str:
 
 
 def _manifest(counts: plumdp.TransitionCounts, output: Path | None) -> dict[str, Any]:
-    """Return what counts are made of, ready for JSON."""
+    """Return the parts of counts, ready for JSON."""
     from plumdp.result.data_quality import contents
 
     report, pilot = counts.report, counts.pilot

@@ -83,12 +83,12 @@ def filled(text: str, indent: str = "", hanging: str | None = None) -> str:
 
 
 def width() -> int:
-    """Return how many columns a text may take."""
+    """Return the width that a text may take, in columns."""
     return max(_NARROWEST, min(shutil.get_terminal_size().columns, _WIDEST))
 
 
 def option_words(param: Any, ctx: Any) -> tuple[str, str]:
-    """Return how an option is written, and what it is for, with its choices and its default."""
+    """Return the flags of an option and its purpose, with its choices and its default."""
     written, text = param.get_help_record(ctx)
     kind = _TYPE.search(written)
     if kind is None:

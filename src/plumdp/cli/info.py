@@ -79,7 +79,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _unknown(expressions: dict[str, int]) -> str:
-    """Return how many expressions are not known numbers, and of what kind they are."""
+    """Return the number of expressions that are not constants, and their kinds."""
     kinds, n_free = [], expressions.get("free", 0)
     if "affine" in expressions:
         n, affine = expressions["unknown"] - n_free, expressions["affine"]

@@ -296,14 +296,14 @@ def _claiming(
 
 
 def learn(given: Options, model: ParametricMDP, asked: Sequence[Asked]) -> Learned:
-    """Return what the data say about the parameters."""
+    """Return the ``Learned`` of the data."""
     return learn_from(given, model, read_data(given, model), asked)
 
 
 def learn_from(
     given: Options, model: ParametricMDP, counts: plumdp.TransitionCounts, asked: Sequence[Asked]
 ) -> Learned:
-    """Return what counts say about the parameters."""
+    """Return the ``Learned`` of counts."""
     LOGGER.info("learning from %s steps", f"{counts.total:,}")
     return plumdp.learn(
         model,

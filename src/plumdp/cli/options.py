@@ -55,7 +55,7 @@ class Parameter(NamedTuple):
         return (self.group in _SHARED and "Path" not in str(self.kind)) or "--threads" in self.flags
 
     def value(self, typed: Any) -> Any:
-        """Return what a text or several say; refuse what they may not say."""
+        """Return the value of one text or several; refuse values that are not allowed."""
         value = typed if self.parse is None else self.parse(typed)
         if self.check is not None and not self.check[0](value):
             raise DataError(f"{self.flags[0]} {value:g}: give {self.check[1]}")
@@ -288,7 +288,7 @@ class Options:
 
 
 def _kind(value: Any, entry: Parameter) -> Any:
-    """Return what Typer makes of texts: the type of the value, or texts themselves, if they are parsed."""
+    """Return the type that Typer converts texts to: that of the value, or text if it is parsed later."""
     if get_origin(value) is Sequence or isinstance(entry.default, dict):
         return list[str]
     return str | None if entry.parse is not None else value

@@ -77,7 +77,7 @@ def _asked(given: Options, model: IntervalModel, properties: Sequence[str]) -> O
 
 
 def _player(objective: Objective, nature: Nature | None) -> Nature:
-    """Return what nature does: what the property says, or the option, or robust."""
+    """Return the mode of nature: that of the property, or of the option, or robust."""
     if nature is not None and objective.nature is not None and nature != objective.nature:
         said = f"the property {objective.text} says {objective.nature}"
         raise ModelError(f"--nature {nature}: {said}; leave out --nature, or change the property")
@@ -94,7 +94,7 @@ def _verdict(question: Threshold, facts: dict[str, Any]) -> Verdict:
 
 
 def _remark(question: Threshold, facts: dict[str, Any]) -> str:
-    """Return what a yes does not say: a threshold without max or min asks for one policy, and PRISM's asks for all."""
+    """Return the remark on a yes: a threshold without max or min asks for one policy, and PRISM's asks for all."""
     if facts["verdict"] != Verdict.YES or not question.of_all or facts["choices"] == facts["states"]:
         return ""
     nature = " with --nature optimistic" if facts["has_intervals"] and facts["nature"] == "robust" else ""

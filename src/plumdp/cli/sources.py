@@ -83,7 +83,7 @@ def load_policy(
 
 
 def policy_names(*texts: str) -> tuple[str, ...]:
-    """Return what sentences call policies: their files without folders and endings, unless two are then the same.
+    """Return the names of policies in sentences: files without folders and endings, unless two are then the same.
 
     >>> policy_names("rules/at_bad.py", "practice"), policy_names("a/policy.csv", "b/policy.csv")
     (('at_bad', 'practice'), ('a/policy.csv', 'b/policy.csv'))
@@ -226,7 +226,7 @@ def _run(file: Path) -> ModuleType:
 
 
 def _called(file: Path, name: str, function: Any, constants: Mapping[str, str]) -> Any:
-    """Return what a function returns that is called with constants as its keywords."""
+    """Return the result of a function, called with constants as its keywords."""
     parameters = inspect.signature(function).parameters
     unknown = [constant for constant in constants if constant not in parameters]
     missing = [text for text, one in parameters.items() if one.default is one.empty and text not in constants]

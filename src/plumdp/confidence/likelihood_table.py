@@ -137,13 +137,13 @@ class LikelihoodTable(AffineOutcomes):
         return one_line(self, number_of(len(self.outcomes), "outcome"), number_of(len(self.is_class), "group"), rank)
 
     def pool(self, counts: CountArray | FloatArray) -> FloatArray:
-        """Return how often each outcome (n) was seen, given counts of transitions, exactly up to 2^53 steps."""
+        """Return the count of each outcome (n), given those of transitions, exact up to 2^53 steps."""
         tied = np.bincount(self.tied_place, self.rows.sum_by_place(counts), len(self.first) - 1)
         weights = np.repeat(tied, np.diff(self.first)) * self.multiple
         return np.bincount(self.counts_for, weights, len(self.outcomes)).astype(np.float64)
 
     def pool_seen(self, seen: Seen) -> Pooled:
-        """Return how often each outcome was seen, among them those of coins that stand for learned rewards."""
+        """Return the count of each outcome, among them those of coins that stand for learned rewards."""
         pooled = Pooled(self.pool(seen.counts), np.zeros(len(self.is_class)))
         for number, coins in enumerate(self.coins[: len(seen.rewards)]):
             shown = coins.shown(seen, number)
@@ -152,7 +152,7 @@ class LikelihoodTable(AffineOutcomes):
         return pooled
 
     def pool_by_choice(self, counts: CountArray) -> CellCounts:
-        """Return how often each outcome was seen at each choice, given counts of transitions, exactly up to 2^53."""
+        """Return the count of each outcome at each choice, given those of transitions, exact up to 2^53."""
         transition = np.flatnonzero(counts != 0)
         choice, place = self.rows.place_of(transition)
         tied = self.tied_place[place]

@@ -120,7 +120,7 @@ _ANYTIME = dirichlet, "L1 balls, Dirichlet mixture", Guarantee.ANYTIME
 def _by_expression(
     model: ParametricMDP, rows: TiedRows, shares: FloatArray, radius: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what the balls say about each expression, rounded outward."""
+    """Return the bounds that the balls imply for each expression, rounded outward."""
     table = model.expressions
     lower, upper = np.zeros(len(table)), np.ones(len(table))
     for f in np.flatnonzero(~table.is_unknown):

@@ -45,7 +45,7 @@ _BLOCK = 2**18  # choices that are checked at a time, so that a variable that is
 
 
 def pool(events: Events, counts: TransitionCounts) -> EventCounts:
-    """Return how often each event was tried and happened, where a visit of a choice tries each of its events once."""
+    """Return trials and successes of each event, where a visit of a choice tries each of its events once."""
     by_row, n = events.by_row, len(events)
     by_place = by_row.rows.sum_by_place(counts.counts)
     trials = sum_by(by_row.tried, by_row.rows.sum_by_row(by_place)[owners(by_row.first_trial)], n)

@@ -33,12 +33,12 @@ class RewardCoins(NamedTuple):
     outcome: Indices  # (n_coins, 2): of the table, for the highest value and for the lowest
 
     def thrown(self, transitions: FloatArray) -> FloatArray:
-        """Return how often each coin is thrown (n_coins), given counts of transitions, whole or not."""
+        """Return the throws of each coin (n_coins), given counts of transitions, whole or not."""
         is_thrown = self.of_transition >= 0
         return np.bincount(self.of_transition[is_thrown], transitions[is_thrown], len(self.low)).astype(np.float64)
 
     def sums(self, seen: Seen, number: int) -> tuple[CountArray, ...]:
-        """Return how often each coin is thrown, the sum of its values in units, and both parts of that of squares.
+        """Return the throws of each coin, the sum of its values in units, and both parts of the sum of squares.
 
         ``number`` is that of the learned rewards in what was seen, and all sums (n_coins) are exact.
         """
@@ -47,7 +47,7 @@ class RewardCoins(NamedTuple):
         return tuple(_sums(coin, v[thrown], n) for v in (seen.counts, *seen.rewards[number]))
 
     def shown(self, seen: Seen, number: int) -> Pooled:
-        """Return how often coins show either side (n_coins, 2), in fractions, and how mixed they are (n_coins).
+        """Return the count of either side of each coin (n_coins, 2), in fractions, and how mixed they are (n_coins).
 
         ``number`` is that of the learned rewards in what was seen. Sums are whole numbers of units, so that only
         quotients are rounded; the one that must be a lower bound is rounded down.

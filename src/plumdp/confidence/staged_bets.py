@@ -254,7 +254,7 @@ class _RayCut(NamedTuple):
 def _renewed_size(
     fortune: _RayFortune, cuts: Sequence[_RayCut], stage: DataStage, planned: float, ray: FloatArray, goal: float
 ) -> float:
-    """Return how many standard deviations at a planned length to bet on, by what was seen before the stage alone.
+    """Return the size of a bet in standard deviations at a planned length, from the data before the stage alone.
 
     The bets are against the point on the ray that is to be excluded next: a little inside of what they excluded so far,
     or of where bets of one size would end. There the fortune must still grow by what is missing, in the data left. What

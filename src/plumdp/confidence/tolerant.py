@@ -170,7 +170,7 @@ def safe_groups(model: ParametricMDP, table: LikelihoodTable) -> BoolArray:
 
 
 def range_of_bets(graph: Graph, table: LikelihoodTable, factors: FloatArray) -> FloatArray:
-    """Return how far apart the gains H of the outcomes of each choice (n_choices) can be at any point, rounded up.
+    """Return the largest spread, at any point, of the gains H of the outcomes of each choice (n_choices), rounded up.
 
     On the way to an outcome, H is the product of e / Z over the classes that are visited, and each Z is between the
     least and the largest e of its class. If all outcomes of a choice visit one class first, its Z is one number for all

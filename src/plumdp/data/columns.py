@@ -232,7 +232,7 @@ def _missing_text(
 
 
 def _hint(missing: Sequence[str], mapping: StateMapping) -> tuple[str | Option, ...]:
-    """Return how to say that a column which a mapping uses is the same before and after a step."""
+    """Return the hint that a column of a mapping may be the same before and after a step."""
     used = [name for term in mapping.variables.values() for name in term.columns()]
     lacking = next((name for name in used if f"next_{name}" in missing and name not in missing), None)
     if lacking is None:

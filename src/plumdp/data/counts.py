@@ -290,7 +290,7 @@ class TransitionCounts:
         return self.counts if self.pilot is None else read_only(self.counts - self.pilot.counts)
 
     def before_bets(self) -> TransitionCounts:
-        """Return what had been seen when the first bets on the values of policies of a table are placed.
+        """Return the counts at the moment when the first bets on policies of a table are placed.
 
         A policy that these counts chose, or the runs or rows that they are counts of, may be announced to ``certify``
         with all counts. ``parts`` says how many of the first runs or rows that are.
@@ -421,7 +421,7 @@ def require_same_graph(graph: Graph, other: Graph) -> None:
 
 
 def other_model(graph: Graph, n_states: int, n_transitions: int, fingerprint: str) -> str:
-    """Return how the model that counts belong to differs from the one at hand."""
+    """Return the difference between the model of the counts and the one at hand, in words."""
     return (
         f"the counts belong to another model: that one has {n_states:,} states, {n_transitions:,} "
         f"transitions and the fingerprint {fingerprint[:8]}, this one {graph.n_states:,}, "
@@ -455,7 +455,7 @@ def require_countable(total: int, name: str = "counts") -> None:
 
 
 def with_number(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a file says of a pilot, with how many there might have been: older files do not say it."""
+    """Return the description of a pilot in a file, with the number of possible ones, which older files lack."""
     unsaid = 1 if about.get("end") == PilotEnd.PLANNED else N_TABLE_PILOTS  # a table may have made it: the safe side
     return {"n_pilots": unsaid, **about}
 

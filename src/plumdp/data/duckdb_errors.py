@@ -65,7 +65,7 @@ def in_our_words(text: str) -> DataError:
 
 
 def reason_in_our_words(text: str) -> str:
-    """Return what is wrong, without the file and the line."""
+    """Return the problem, without the file and the line."""
     for pattern, sentence in _REASONS.items():
         if match := re.search(pattern, text, re.MULTILINE | re.DOTALL):
             return match.expand(sentence)

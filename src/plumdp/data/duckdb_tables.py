@@ -158,13 +158,13 @@ def in_natural_order(files: Iterable[str]) -> list[str]:
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
-    """Return what a name is sorted by: its numbers by their size, before words; where it ends comes first of all."""
+    """Return the sort key of a name: numbers by their size, before words; where it ends comes first of all."""
     pieces = [piece for piece in re.split(r"([0-9]+|\.)", name) if piece]
     return [(0, int(piece), "") if piece.isdecimal() else (-1 if piece == "." else 1, 0, piece) for piece in pieces]
 
 
 def scan(connection: Any, files: Sequence[str], *, text: TextFormat = PLAIN_TEXT, with_file: bool = False) -> str:
-    """Return what to select from to read files of one format; all but Parquet as text, that no value be refused.
+    """Return the SQL source of files of one format; all but Parquet as text, that no value be refused.
 
     ``with_file`` adds a column ``FILE``, with the file that a row is of.
     """
@@ -217,7 +217,7 @@ def _converted(connection: Any, file: str, kind: str, encoding: str, state: tupl
 
 
 def numbered_scan(connection: Any, files: Sequence[str], text: TextFormat = PLAIN_TEXT) -> str:
-    """Return what ``scan`` reads with ``PLACE_OF_ROW``: the number of the file, and of the row in it.
+    """Return the SQL source of ``scan`` with ``PLACE_OF_ROW``: the number of the file, and of the row in it.
 
     Rows of text files have no numbers of their own; those of each file are numbered as they are read, in their order.
     """

@@ -147,7 +147,7 @@ def _pilot(dense: Mapping[str, Seen], about: Mapping[str, Any] | None) -> Pilot 
 
 
 def _time(seen: Sequence[CountArray], about: Mapping[str, Any] | None) -> TimeParts | None:
-    """Return what was seen between boundaries, if the file says so; it has a column for each boundary."""
+    """Return the counts between boundaries, if the file has them, with a column for each boundary."""
     if len(seen) != (0 if about is None else len(about["ends"])):
         raise DataError(f"the file does not have one column of time for each boundary: {_AGAIN}")
     if about is None:
@@ -168,7 +168,7 @@ def is_counts_file(path: str | Path) -> bool:
 
 
 def _about(path: str | Path) -> dict[str, Any]:
-    """Return what a file says about itself; nothing if it says nothing to us."""
+    """Return the metadata that plumdp wrote to a file; empty if there is none."""
     told = checked_metadata_of(path).get("plumdp", "{}")
     try:
         about = json.loads(told)

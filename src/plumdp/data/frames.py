@@ -104,7 +104,7 @@ class _Session:
     session: Any
 
     def execute(self, query: str) -> _Result:
-        """Return what a query gives, before it is calculated."""
+        """Return the relation of a query, before it is calculated."""
         return _Result(self.session.sql(translated(query, "spark")))
 
 

@@ -200,7 +200,7 @@ class TransitionCounter:
             )
 
     def nothing(self) -> Seen:
-        """Return what is seen before the first row, to be added to."""
+        """Return empty counts, to be added to."""
         return Seen.nothing(self._graph.n_transitions, len(self._rewards))
 
     def _add_to(self, seen: Seen, block: Block, transition: Indices, number: int | None = None) -> None:
@@ -226,7 +226,7 @@ class TransitionCounter:
             self.fault = fault, Offender("matched", where, described, 1)
 
     def kinds(self, block: Block) -> Kinds:
-        """Return what some of the rows were taken for, each of which is by itself in the block."""
+        """Return the kinds of some rows, each of which is by itself in the block."""
         block = self._placed(block)
         if self.shares_names and N_COPIES in block:
             place = np.where(row_counts(block, N_COPIES) > 0, "duplicate", block[PLACE])
@@ -331,7 +331,7 @@ class TransitionCounter:
         ]
 
     def _hints(self, offenders: Sequence[Offender]) -> dict[Kind, str]:
-        """Return what the worst offender of some kinds may be meant as."""
+        """Return a guess at what the worst offender of some kinds was meant to be."""
         hints: dict[Kind, str] = {}
         for each in reversed(offenders):
             if each.kind == "unknown action":

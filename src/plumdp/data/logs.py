@@ -117,7 +117,7 @@ def read_log(
     steps: Steps | None = None,
     rejected: str | Path | None = None,
 ) -> Log:
-    """Return how often each transition of the model is in a log, and a report of what became of each row.
+    """Return the counts of the model's transitions in a log, and a report of what became of each row.
 
     Nothing is dropped silently, and no log shows how it came about: the page on data says what each claim means.
 
@@ -250,7 +250,7 @@ def read_log(
 
 
 def _report(relation: LogSteps, tally: TransitionCounter, cut_off: CutOff | None) -> IngestionReport:
-    """Return what became of the rows, with examples of those that were rejected."""
+    """Return the report on rows, with examples of those that were rejected."""
     form, is_runs = relation.form, relation.form == "trajectories"
     report = tally.report(
         form,
@@ -280,7 +280,7 @@ def _report(relation: LogSteps, tally: TransitionCounter, cut_off: CutOff | None
 
 
 def _split(part: FirstRuns | None) -> tuple[str, ...]:
-    """Return what is taken for granted of runs that were left out because a table was made of them."""
+    """Return the assumption about runs that were left out because a table was made of them."""
     if part is None or not part.others:
         return ()
     first = f"the first {number_of(part.n, 'run' if part.run else 'row')} of the log"
@@ -310,7 +310,7 @@ def _moments(relation: LogSteps, planned: LogPilot | None) -> Moments | None:
 def _pilot(
     relation: LogSteps, tally: TransitionCounter, planned: LogPilot, moments: Moments | None
 ) -> tuple[Pilot | None, TimeParts | None]:
-    """Return what had been seen when bets were placed, and at boundaries."""
+    """Return the counts when bets were placed, and at boundaries."""
     nothing, unit, per_part = tally.nothing(), planned.unit[:-1], RUNS_PER_PART * planned.per_run
     if tally.shares_names:  # which run a row is of is not known
         return planned.pilot((), 0, nothing), parts_at((), (), tally.n_rows, unit=unit, per_part=per_part)
@@ -326,7 +326,7 @@ def _pilot(
 
 
 def _no_bets(form: LogForm, sampling: Sampling, planned: LogPilot | None, tally: TransitionCounter) -> NoBets:
-    """Return why no bets were placed although they are wanted."""
+    """Return the reason why no bets were placed although they are wanted."""
     if tally.shares_names:
         return "shared names"
     if planned is None:

@@ -249,7 +249,7 @@ class _MappingReader:
 
 
 def _common(*terms: MappingNode) -> Kind:
-    """Return what terms are read as if they must be alike; columns alone as numbers."""
+    """Return the common type of terms that must be alike; columns alone are numbers."""
     return next((term.kind for term in terms if term.kind != "any"), "number")
 
 
@@ -266,7 +266,7 @@ def _tokenize(text: str) -> list[_Token]:
 
 
 def _strange(letter: str) -> str:
-    """Return what is wrong with a letter that begins nothing."""
+    """Return the message for a letter that begins no token."""
     if letter in "'\"`":
         token = "a text" if letter == "'" else "the name of a column"
         return f"{letter} opens {token} that is not closed, or holds a backslash or the end of a line"

@@ -50,7 +50,7 @@ class StateMapping:
 
 
 def read_mapping(graph: Graph, states: StateMaps | None, actions: Actions | None = None) -> StateMapping:
-    """Return what ``states=`` and ``actions=`` say, checked.
+    """Return the checked mappings of ``states=`` and ``actions=``.
 
     >>> from plumdp import case_study
     >>> graph = case_study("glider:11,9").model.graph

@@ -53,7 +53,7 @@ class Matcher:
         self._edges = RowIndex([graph.n_states, len(graph.action_names), graph.n_states], edges)
 
     def match(self, block: Block) -> tuple[Kinds, Codes]:
-        """Return what each row is, and its transition, or -1 if it is not matched."""
+        """Return the kind of each row, and its transition, or -1 if it is not matched."""
         state, is_unknown_state = self.find_states(block, state_columns(self._graph))
         after, is_unknown_after = self.find_states(block, next_columns(self._graph))
         action = self._actions_in(state, block)
@@ -179,7 +179,7 @@ def _is_number(value: Any) -> bool:
 
 
 def places(values: npt.NDArray[np.object_]) -> Kinds:
-    """Return what rows are by their place in a run."""
+    """Return the kinds of rows by their place in a run."""
     code = Texts(tuple(_PLACES)).code(values)
     if (code < 0).any():
         example = values[int(np.argmax(code < 0))]
@@ -188,7 +188,7 @@ def places(values: npt.NDArray[np.object_]) -> Kinds:
 
 
 def row_counts(block: Block, column: str = COUNT) -> Codes:
-    """Return how often each row occurs; a ready-made count must be a whole number."""
+    """Return the number of occurrences of each row; a ready-made count must be a whole number."""
     n = Whole(0, 1 << 62).code(block[column])
     if (n < 0).any():
         example = shown(block[column].tolist()[int(np.argmax(n < 0))])

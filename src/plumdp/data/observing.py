@@ -146,7 +146,7 @@ def ask(act: Act, name: str) -> Any:
 
 
 def _asked(act: Act, name: str, space: Any) -> Any:
-    """Return what ``act`` says for the name of an action, if the environment has it."""
+    """Return the value of ``act`` for the name of an action, if the environment has it."""
     try:
         action = ask(act, name)
     except Exception as error:

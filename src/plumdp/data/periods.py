@@ -16,7 +16,7 @@ _EVERY = re.compile(r"every=([1-9][0-9]{0,8})(s|min|h|d|w)")
 
 
 def steps_of(given: Steps | None) -> Steps | None:
-    """Return what ``steps=`` says, checked."""
+    """Return the checked value of ``steps=``."""
     if given is not None and given not in _WORDS and not (isinstance(given, str) and _EVERY.fullmatch(given)):
         words = ", ".join(map(repr, _WORDS))
         raise DataError(
@@ -62,7 +62,7 @@ def moment_of(column: str) -> MappingNode:
 
 
 def spacing_in_words(usual: float, share: float) -> str:
-    """Return how many intervals between dates are about twice as long as usual, in microseconds.
+    """Return the number of intervals between dates that are about twice as long as usual, in microseconds.
 
     >>> spacing_in_words(30 * 86400e6, 0.0291)
     '2.91 % of the intervals are about twice the usual 30 days'

@@ -93,7 +93,7 @@ def is_wanted(pilot: bool) -> bool:
 
 
 def pilot_size(n: int, per_run: int = 1) -> int:
-    """Return how many of n runs or rows are the pilot: the largest moment that is at most an eighth of them, or 0.
+    """Return the size of the pilot of n runs or rows: the largest moment that is at most an eighth of them, or 0.
 
     >>> pilot_size(127), pilot_size(128), pilot_size(511), pilot_size(10**6)
     (0, 16, 16, 16384)
@@ -189,7 +189,7 @@ def drawn_pilot(counts: TransitionCounts, *, is_table: bool = False) -> Pilot | 
 
 
 def _draw(graph: Graph, counts: CountArray, part: int, rng: np.random.Generator) -> CountArray:
-    """Return how often each transition is among about one in so many visits of its choice, drawn at random."""
+    """Return the counts of a random sample of the visits of each choice, about one in so many."""
     first = graph.first_transition[:-1]
     size = np.diff(graph.first_transition)
     left = np.add.reduceat(counts, first)  # visits of each choice that are not decided yet

@@ -32,7 +32,7 @@ def practice_of(counts: CountArray, model: ParametricMDP) -> FloatArray:
 
 
 def taken_choices(counts: CountArray, model: ParametricMDP) -> FloatArray:
-    """Return how often each choice of a model was taken, or the counted one that it is lifted from (n_choices)."""
+    """Return the count of each choice of a model, or of the counted one that it is lifted from (n_choices)."""
     taken = model.counted.graph.sum_by_choice(counts.astype(np.float64))
     return np.asarray(taken if model.lift is None else taken[np.asarray(model.lift.choice)])
 
@@ -68,7 +68,7 @@ def known_policy(question: Question, counts: TransitionCounts, policy: Policy) -
 
 
 def about_practice(question: Question, counts: TransitionCounts, policy: Policy | None) -> tuple[str, ...]:
-    """Return what has to be assumed of a policy: of "practice" what it is, in words, and nothing of others."""
+    """Return the assumption about a policy: for "practice" its definition, in words, and nothing for others."""
     if not is_practice(policy):
         return ()
     graph, seen = question.model.graph, counts_of_practice(counts, question.model)

@@ -43,7 +43,7 @@ class Rewards(NamedTuple):
         return Rewards({name: each.per_unit for name, each in learned.items()}, is_needed=not names <= of_rows)
 
     def columns(self, others: Container[str]) -> dict[str, str]:
-        """Return what the columns of values are called in a log that has others besides."""
+        """Return the names of the columns of values in a log that has others besides."""
         return {name: f"reward_{name}" if name in others else name for name in self.per_unit}
 
     def sources(self, columns: Mapping[str, str]) -> dict[str, MappingNode]:
@@ -54,7 +54,7 @@ class Rewards(NamedTuple):
         }
 
     def kept_columns(self, sizes: Iterable[int]) -> dict[str, str]:
-        """Return what columns of sums are called in ready-made counts, of all runs and of the first so many.
+        """Return the names of the columns of sums in ready-made counts, of all runs and of the first so many.
 
         The unit is part of the name, so that sums in other units are not taken for these.
         """
@@ -87,13 +87,13 @@ def with_values(columns: Mapping[str, str], *, is_warehouse: bool = False) -> di
 
 
 def range_sql(name: str, value: str) -> dict[str, str]:
-    """Return what a query says of the range of a column of values."""
+    """Return the SQL of the range of a column of values."""
     counted = {_LEAST: f"min({value})", _MOST: f"max({value})", _LACKING: f"count(*) - count({value})"}
     return {name + suffix: function for suffix, function in counted.items()}
 
 
 def sums_sql(name: str, value: str, times: str, *, is_warehouse: bool, first: int | None = None) -> dict[str, str]:
-    """Return what a query sums up of a column of values, each row of which counts so many times.
+    """Return the SQL of the sums of a column of values, each row of which counts so many times.
 
     The name says if it is a sum over the ``first`` runs. DuckDB has sums of 128 bits, which are taken apart at the end;
     elsewhere, each square is.

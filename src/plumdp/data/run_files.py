@@ -34,7 +34,7 @@ _SIMULATED = 0.5  # share of the work that is done when the last piece is there
 
 
 def require_run_format(path: str | Path) -> str:
-    """Return how a file of this name is written; names that do not say it are refused."""
+    """Return the format of a file, by its name; names without a known ending are refused."""
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in _WRITERS:
         formats = ", ".join(f".{name}" for name in _WRITERS)

@@ -106,7 +106,7 @@ def _walked(model: ParametricMDP, policy: Policy) -> Graph:
 
 
 def _tables(model: ParametricMDP, graph: Graph, point: Point, policy: Policy, stop: npt.ArrayLike | None) -> WalkTables:
-    """Return what steps are drawn from; the arrays of a stored model stay where they are."""
+    """Return the sampler of steps; the arrays of a stored model stay where they are."""
     rows, lift = model.counted, model.lift
     ends = stop_mask(model.graph, stop)
     memory = None if graph is model.graph else graph.memory

@@ -40,7 +40,7 @@ class LogFile:
 
 
 def describe_files(files: Sequence[str]) -> tuple[LogFile, ...]:
-    """Return what is known of the files of a log.
+    """Return the descriptions of the files of a log.
 
     Small files are hashed as a whole, others at both ends, as reading 20 GB once more would take minutes; size and date
     tell of most changes in between.
@@ -122,7 +122,7 @@ class DataPart:
 
 
 def first_of(parts: Sequence[DataPart], words: str, n: float) -> tuple[DataPart, ...]:
-    """Return what came first of all parts together, n runs or rows, as a part of each; in ``words``, what that is."""
+    """Return the first n runs or rows of all parts together, as a part of each; ``words`` says which they are."""
     name = f"{words} of {listing([part.name for part in parts])}"
     keys = (f"{part.origin}{_FIRST}{n!r} {together(parts)}".strip() for part in parts)
     return tuple(replace(part, name=name, key=key) for part, key in zip(parts, keys, strict=True))
@@ -204,7 +204,7 @@ def _grouped(files: Sequence[str], key: Callable[[str], Hashable]) -> list[list[
 
 
 def _place(file: str) -> Hashable:
-    """Return what two names of one file have in common, links included."""
+    """Return the identity of a file, the same for all of its names and links."""
     if "://" in file:
         return file
     about = Path(file).stat()

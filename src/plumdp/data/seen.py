@@ -43,7 +43,7 @@ class Seen:
 
     @staticmethod
     def nothing(n_transitions: int, n_learned: int = 0) -> Seen:
-        """Return what no step showed, in arrays that may be added to."""
+        """Return empty counts, in arrays that may be added to."""
         return Seen(np.zeros(n_transitions, dtype=np.int64), np.zeros((n_learned, _SUMS, n_transitions), np.int64))
 
     def __add__(self, other: Seen) -> Seen:
@@ -54,7 +54,7 @@ class Seen:
 
     @staticmethod
     def from_columns(counts: CountArray, number: int, columns: Mapping[str, CountArray]) -> Seen:
-        """Return what ``columns`` names, in a file that has these and others."""
+        """Return the counts in the columns that ``columns`` names, of a file that may have others."""
         rows = [row for name, row in columns.items() if name.startswith(f"reward_{number}_")]
         if len(rows) % _SUMS:
             raise DataError("sums of the values of rewards are missing: write the file again")

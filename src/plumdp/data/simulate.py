@@ -47,7 +47,7 @@ def simulate(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> TransitionCounts:
-    """Return how often each transition is taken on so many runs from the initial state, with the model at a point.
+    """Return the counts of transitions in so many runs from the initial state, with the model at a point.
 
     A run ends on reaching a state of the mask ``stop``, or after ``max_steps`` steps; an absorbing state that is not in
     ``stop`` is stepped through, and counted, up to ``max_steps``. Each transition of a choice with k successors is
@@ -96,7 +96,7 @@ def simulate(
 
 
 def _with_rewards(model: ParametricMDP, point: Point, parts: list[CountArray], rng: np.random.Generator) -> list[Seen]:
-    """Return what was seen, with learned rewards each of which is its lowest or its highest value."""
+    """Return counts with learned rewards, each of which is its lowest or its highest value."""
     seen = [Seen.nothing(len(part), len(model.learned_rewards)) for part in parts]
     probability = model.probabilities(point) if model.learned_rewards else np.zeros(0)
     for j, learned in enumerate(model.learned_rewards.values()):

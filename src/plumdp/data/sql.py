@@ -191,7 +191,7 @@ def translated(query: str, dialect: Dialect) -> str:
 
 
 def _names_there(names: Sequence[str], columns: Mapping[str, str], form: Form, dialect: Dialect) -> dict[str, str]:
-    """Return what the columns are called in the table; Snowflake has in capitals what was not quoted."""
+    """Return the names of the columns in the table; Snowflake has unquoted names in capitals."""
     allowed = [*dict.fromkeys([*names, EPISODE, STEP])]
     for name in columns:
         if name not in allowed:

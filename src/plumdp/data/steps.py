@@ -83,7 +83,7 @@ class LogTable:
         return replace(self, table=_ROWS, types={name: self.types[name] for name in columns})
 
     def scan(self, *, with_file: bool = False) -> str:
-        """Return what to select from to read the files of the log."""
+        """Return the SQL source of the files of the log."""
         return self.parted(scan(self.connection, self.files, text=self.text, with_file=with_file))
 
     def parted(self, table: str) -> str:
@@ -130,7 +130,7 @@ class LogTable:
         return not self.engine and (self.table == _ROWS or (is_near and are_few))
 
     def numbered(self, *, as_they_are: bool = False) -> str:
-        """Return what to select from to read the log with ``PLACE_OF_ROW``; ``as_they_are``: with all columns."""
+        """Return the SQL source of the log with ``PLACE_OF_ROW``; ``as_they_are``: with all columns."""
         if self.files and (as_they_are or self.table != _ROWS or self.part is not None):
             return self.parted(numbered_scan(self.connection, self.files, self.text))
         file, first = "0", "0"
@@ -251,7 +251,7 @@ class LogSteps:
         return rows_sql(self.graph, self.form, self.expressions, self.log.numbered(), once=once, every=every)
 
     def find_runs(self, *, in_order: bool) -> tuple[int, bool]:
-        """Return how many runs there are, and whether each row names its run; ``in_order`` refuses unordered names."""
+        """Return the number of runs, and whether each row names its run; ``in_order`` refuses unordered names."""
         run, is_spark = str(self.run), self.log.engine == SPARK
         kind = self.log.types[run].partition("(")[0].partition(" ")[0]
         rows = f"SELECT {quoted(run)} AS run FROM {self.log.table}" if is_spark else f"SELECT run FROM {_PIECES}"
@@ -342,5 +342,5 @@ def _stage_sql(value: str, lasts: str, n: int, before: int = 0) -> str:
 
 
 def _sorted_by(run: str, kind: str) -> str:
-    """Return what runs are sorted by, as SQL: numbers in texts as numbers, before other texts."""
+    """Return the sort key of runs, as SQL: numbers in texts as numbers, before other texts."""
     return f"{{'place': TRY_CAST({run} AS DOUBLE), 'run': {run}}}" if kind == "VARCHAR" else run

@@ -92,7 +92,7 @@ class TimeParts:
         return TimeParts(entries=entries, **told)
 
     def total(self, n_transitions: int) -> CountArray:
-        """Return how often each transition was seen before the last boundary."""
+        """Return the count of each transition before the last boundary."""
         total = np.zeros(n_transitions, dtype=np.int64)
         np.add.at(total, self.entries[1], self.entries[2])
         return total
@@ -161,7 +161,7 @@ def parts_at(
 
 
 def _entries(number: int, counts: CountArray) -> CountArray:
-    """Return what was seen before a boundary as entries."""
+    """Return the counts before a boundary as entries."""
     seen = np.flatnonzero(counts)
     return np.array([np.full(len(seen), number), seen, counts[seen]])
 

@@ -53,7 +53,7 @@ class Trajectories:
         return owners_of(self.graph.first_transition, self.transition)
 
     def counts(self, *, pilot: bool = True) -> TransitionCounts:
-        """Return how often each transition was taken, and after 4, 16, … runs that have a step, unless not wanted."""
+        """Return the counts of transitions, and those after 4, 16, … runs that have a step, unless not wanted."""
         runs, n = np.unique(self.episode), self.graph.n_transitions
         sizes = planned_moments(len(runs), n_transitions=n) if is_wanted(pilot) else ()
         stage = np.searchsorted(runs[np.array(sizes, dtype=np.int64) - 1], self.episode)  # how many moments came before

@@ -34,7 +34,7 @@ class Whole:
     is_truth: bool = False
 
     def code(self, values: npt.NDArray[Any]) -> Codes:
-        """Return how far each value is above the lowest, also if the log has 3 as 3.0 or "3"."""
+        """Return the distance of each value from the lowest, also if the log has 3 as 3.0 or "3"."""
         if values.dtype.kind not in "biuf":
             return _code_objects(values, self._code_one)
         numbers, codes = np.ma.getdata(values), np.full(len(values), -1, dtype=np.int64)
@@ -201,7 +201,7 @@ def likely_word(given: Any, words: Sequence[str]) -> str | None:
 
 
 def _likeness(word: str, text: str) -> float:
-    """Return how alike two words are; letters that changed places are the most likely mistake."""
+    """Return the similarity of two words; letters that changed places are the most likely mistake."""
     return 0.99 if sorted(word) == sorted(text) else SequenceMatcher(None, text, word).ratio()
 
 

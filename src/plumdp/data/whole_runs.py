@@ -177,7 +177,7 @@ def read_whole_runs(
 
 
 def _once(rows: _OrderedRows, column: str) -> npt.NDArray[Any]:
-    """Return what a column says of each run, the same in all of its rows; refuse a run that changes it."""
+    """Return the value of a column in each run; refuse a run that changes it."""
     values = rows.block[column]
     is_changed = rows.follows & (values[1:] != values[:-1])
     if is_changed.any():

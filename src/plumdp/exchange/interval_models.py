@@ -14,7 +14,7 @@ from plumdp.relaxation.relax import Relaxation
 
 @of_learned
 def interval_model(learned: Learned, *, relaxation: Relaxation = "rectangular") -> IntervalModel:
-    """Return what was learned from data as an interval model, with the labels and rewards of the model.
+    """Return the interval model that was learned from data, with the labels and rewards of the model.
 
     With the confidence of what was learned, the true probabilities lie in its intervals. What it says of a policy
     therefore holds with that confidence, whichever tool calculates it. ``solve`` also uses the region inside the

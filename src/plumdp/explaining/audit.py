@@ -226,7 +226,7 @@ def _visible(claimed: Range, n_runs: int, error: float, spread: float) -> float 
 
 
 def audited(certificate: Certificate, model: ParametricMDP) -> Objective:
-    """Return what was certified, on the model whose states runs show; refuse what has no value to be audited."""
+    """Return the certified question, on the model whose states runs show; refuse one without a value to audit."""
     require_kind(certificate, Certificate, "an audit takes a certificate, such as read_result(folder, model)")
     require_model("audit", model)
     if not certificate.claims_bounds:

@@ -164,7 +164,7 @@ def _with_memory(check: ModelCheck, memory: ProposalTest) -> ModelCheck:
 
 
 def _checked(learned: Learned) -> ModelCheck:
-    """Return what ``learn`` found when it tested the model."""
+    """Return the result of the model test in ``learn``."""
     if learned.fit is None:
         raise DataError("the model was not tested: learning while acting tests only the numbers that it fixes")
     if learned.model.is_table:

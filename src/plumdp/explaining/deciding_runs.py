@@ -63,7 +63,7 @@ class DecidingRuns:
 @of_learned
 @working("predicting how many runs would tell")
 def runs_to_tell(learned: Learned, objective: Asked, difference: Difference) -> DecidingRuns | None:
-    """Return how many more runs, sampled like these, are predicted to tell how two policies compare.
+    """Return the predicted number of further runs, sampled like these, until two policies are told apart.
 
     For each verdict that is not known yet and is right at the estimate, they make the bounds on the difference closer
     to each other than the estimate is to where the verdict would be wrong. Then it follows from any bounds that hold,
@@ -133,6 +133,6 @@ def _n_runs(learned: Learned, probability: FloatArray) -> int | None:
 
 
 def _by_root(n_runs: int, ratio: float, width: float) -> Prediction | None:
-    """Return how many runs make bounds so narrow that are now wider by a ratio, if widths fall like their root."""
+    """Return the number of runs that narrows bounds by a ratio, if widths fall like the root of that number."""
     more = n_runs * (ratio**2 - 1)
     return Prediction(LIKE_THESE, max(ceil(more), 1), width, is_alone=False) if more <= MOST_RUNS else None

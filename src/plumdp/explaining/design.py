@@ -53,10 +53,10 @@ class Design(Informed, Protocol):
         """Return the information of expected counts of transitions (n_transitions)."""
 
     def expected(self, visits: FloatArray) -> FloatArray:
-        """Return how often each transition is expected (n_transitions), given visits of choices (n_choices)."""
+        """Return the expected count of each transition (n_transitions), given visits of choices (n_choices)."""
 
     def classes(self, seen: FloatArray, per_run: FloatArray) -> tuple[ClassAdvice, ...]:
-        """Return what visits of classes are worth, the best first, given counts so far and those of a new run."""
+        """Return the worth of a visit to each class, best first, given counts so far and those of a new run."""
 
     def directly(self, seen: FloatArray, share: float) -> FloatArray:
         """Return visits of choices (n_choices) that make the width so small a share of itself, if that can be said."""
@@ -83,7 +83,7 @@ class ValueQuestion:
         return self.information(self.expected(visits))
 
     def expected(self, visits: FloatArray) -> FloatArray:
-        """Return how often each transition is expected (n_transitions), given visits of choices (n_choices)."""
+        """Return the expected count of each transition (n_transitions), given visits of choices (n_choices)."""
         return np.asarray(self.probability * visits[self.graph.choice_of_transition()])
 
     def variance(self, information: FloatArray) -> float:

@@ -41,7 +41,7 @@ class RunLaw:
     max_steps: int
 
     def visits(self, weights: FloatArray) -> FloatArray:
-        """Return how often a run takes each choice (n_choices) on average, given a probability for each choice."""
+        """Return the mean number of times that a run takes each choice (n_choices), given a probability for each."""
         visits = np.zeros(self.graph.n_states)
         for mass in self.masses(weights):
             visits += mass
@@ -59,7 +59,7 @@ class RunLaw:
             mass = step @ mass
 
     def best_visits(self, reward: FloatArray) -> FloatArray:
-        """Return how often runs with the largest expected reward take each choice (n_choices) on average.
+        """Return the mean number of times that runs with the largest expected reward take each choice (n_choices).
 
         The reward of each choice (n_choices) is paid whenever it is taken. The best choice may depend on how many steps
         are left.
@@ -152,13 +152,13 @@ def seen_runs(law: RunLaw, counts: TransitionCounts) -> SeenRuns | None:
 
 
 def _left(counts: TransitionCounts) -> CountArray:
-    """Return how often each state was left (n_states)."""
+    """Return the number of departures from each state (n_states)."""
     sums = np.concatenate([[0], np.cumsum(counts.visits)])
     return np.asarray(np.diff(sums[counts.graph.first_choice]))
 
 
 def _entered(counts: TransitionCounts) -> CountArray:
-    """Return how often each state was entered (n_states)."""
+    """Return the number of arrivals in each state (n_states)."""
     return sum_by(counts.graph.successor, counts.counts, counts.graph.n_states)
 
 
@@ -195,14 +195,14 @@ class ExpectedRewards(NamedTuple):
 
     @staticmethod
     def of(learned: Learned, table: LikelihoodTable) -> ExpectedRewards:
-        """Return what is expected by what was learned."""
+        """Return the expected rewards at the most likely point."""
         probability = table.values(table.lifted(learned.likely_point))[0].clip(0, 1)
         pooled = table.pool_seen(learned.counts.seen)
         coins = table.coins[: len(learned.counts.rewards)]
         return ExpectedRewards(table, probability, sharpness_of(table, *pooled), coins, _means(learned, table))
 
     def visits(self, transitions: FloatArray) -> FloatArray:
-        """Return how often each group (n_groups) is visited, given counts of transitions, with coins."""
+        """Return the number of visits to each group (n_groups), given counts of transitions, with coins."""
         return self.table.visits(self._pool(transitions))
 
     def pool(self, transitions: FloatArray) -> FloatArray:
@@ -224,7 +224,7 @@ class ExpectedRewards(NamedTuple):
         return total
 
     def seen(self, counts: CountArray) -> Seen:
-        """Return what steps show if values have the means and variances that are expected, up to rounding."""
+        """Return counts with sums of rewards that have the expected means and variances, up to rounding."""
         sums = [self._sums(coins, counts) for coins in self.coins]
         return Seen(counts, np.array(sums, dtype=np.int64).reshape(len(sums), 3, len(counts)))
 

@@ -89,7 +89,7 @@ class Predictor:
         return replace(old + new, report=None)
 
     def _seen(self, expected: FloatArray) -> Seen:
-        """Return what is expected to be seen, as whole numbers."""
+        """Return the expected counts, as whole numbers."""
         return ExpectedRewards.of(self.learned, self.table).seen(whole_counts(expected, self.table.tied))
 
     def _alone(self, per_run: FloatArray, runs: int) -> TransitionCounts:

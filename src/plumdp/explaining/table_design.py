@@ -47,7 +47,7 @@ class TableQuestion:
         return np.bincount(self.rows.number, visits, len(self.rows)).astype(np.float64)
 
     def expected(self, visits: FloatArray) -> FloatArray:
-        """Return how often each transition is expected (n_transitions), given visits of choices (n_choices)."""
+        """Return the expected count of each transition (n_transitions), given visits of choices (n_choices)."""
         return np.asarray(self.probability * visits[self.graph.choice_of_transition()])
 
     def variance(self, information: FloatArray) -> float:
@@ -139,7 +139,7 @@ class RootLaw:
         return Prediction(sampling, runs, inf, is_alone=True)
 
     def runs_for(self, sampling: str, per_run: FloatArray, width: float) -> Prediction | None:
-        """Return how many runs make the certificate so narrow, or None if more than 10^12 are needed."""
+        """Return the number of runs that makes the certificate so narrow, or None if it is above 10^12."""
         low, high = 0, MOST_RUNS
         if self.predict(sampling, per_run, high).width > width:
             return None

@@ -84,7 +84,7 @@ def _test(
 
 
 def _groups(graph: Graph, text: str) -> tuple[str, Indices, Sequence[Indices], BoolArray]:
-    """Return what a tie claims, the group of each choice, labels of transitions to try, and which choices matter."""
+    """Return the claim of a tie, the group of each choice, labels of transitions to try, and which choices matter."""
     of_choice = graph.state_of_choice()
     state = of_choice[graph.choice_of_transition()]
     if text in graph.states:
@@ -106,7 +106,7 @@ def _groups(graph: Graph, text: str) -> tuple[str, Indices, Sequence[Indices], B
 
 
 def _change(values: npt.NDArray[Any], state: Indices, successor: Indices) -> npt.NDArray[Any]:
-    """Return how a variable changes in each transition: by how much, or, if it is not a number, to what if at all."""
+    """Return the change of a variable in each transition: a difference of numbers, or else the new value."""
     if values.dtype.kind in "iu":
         return np.asarray(values[successor].astype(np.int64) - values[state])
     code = np.unique(values, return_inverse=True)[1]
@@ -178,7 +178,7 @@ def _views(graph: Graph) -> list[Indices]:
 
 
 def _n_values(values: Indices, of: Indices, n: int) -> Indices:
-    """Return how many different values there are of each of n things."""
+    """Return the number of different values of each of n things."""
     return np.bincount(np.unique(values.astype(np.int64) * n + of) % n, minlength=n)
 
 

@@ -79,7 +79,7 @@ class SeenOverTime:
 
     @staticmethod
     def of(table: LikelihoodTable, time: TimeParts, total: FloatArray) -> SeenOverTime:
-        """Return what had been seen at boundaries with data on both sides, fewer of them if there are many outcomes."""
+        """Return the counts at boundaries with data on both sides, fewer of them if there are many outcomes."""
         part, transition, counts = time.entries
         n, tied = len(total), table.tied[transition]
         first, last = table.first[tied], table.first[tied + 1]

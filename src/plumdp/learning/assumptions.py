@@ -50,7 +50,7 @@ _SAMPLED: dict[Sampling, str] = {
 def assumptions_of_model(
     model: ParametricMDP, *, misfit: float, is_contradicted: bool, about_rewards: bool
 ) -> tuple[str, ...]:
-    """Return what bounds on values rest on that is about the model, in words, which tests of the model look at."""
+    """Return the assumptions of bounds about the model, in words, which tests of the model look at."""
     structure = _STRUCTURE if elsewhere_of(model) is None else _MARKOV
     rewards = _of_steps_elsewhere(model) if about_rewards else ()
     return (structure,) if is_contradicted else (structure, _of_rows(model, misfit), *rewards)
@@ -59,7 +59,7 @@ def assumptions_of_model(
 def assumptions_of_data(
     model: ParametricMDP, counts: TransitionCounts, guarantee: Guarantee, rests_on: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return what bounds and tests of the model rest on that is about the data, in words.
+    """Return the assumptions of bounds and tests about the data, in words.
 
     ``rests_on`` is what the confidence set says itself. There are none if rows show what the graph says cannot happen,
     as nothing but that is claimed then.

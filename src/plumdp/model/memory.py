@@ -88,7 +88,7 @@ def may_count_few(model: ParametricMDP, objective: Objective) -> bool:
 
 
 def among(keep: Kept) -> Allowance:
-    """Return what allows the choices that are kept, at least one in each state that these lead to, and no others."""
+    """Return a test for the choices that are kept: at least one in each state that these lead to."""
     return lambda memory, state, choice: np.asarray(keep[memory, choice])
 
 
@@ -101,7 +101,7 @@ def no_choices(model: ParametricMDP, objective: Objective) -> Kept:
 
 
 def _refusal(model: ParametricMDP, objective: Objective) -> str | None:
-    """Return why steps are not counted, whatever the size of the product, or None if they may be."""
+    """Return the reason not to count steps, whatever the size of the product, or None if they may be counted."""
     graph, n_steps = model.graph, objective.n_steps
     is_idle = n_steps is None or ((n_steps < 2 or graph.n_choices == graph.n_states) and elsewhere_of(model) is None)
     if is_idle or graph.memory is not None:

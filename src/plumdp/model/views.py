@@ -32,7 +32,7 @@ _LONGEST = 40  # characters of the name of one
 
 
 def n_unknown(model: ParametricMDP) -> int:
-    """Return how many numbers of a model are unknown, where free rows have one for each successor but the last.
+    """Return the number of unknown numbers of a model; a free row has one for each successor but the last.
 
     >>> from plumdp import case_study
     >>> model = case_study("betting:5").model

@@ -84,7 +84,7 @@ class OnlineState:
         return OnlineState(**arrays)
 
     def problem(self, graph: Graph, n_events: int) -> str:
-        """Return what is wrong with this state for a model, or an empty text."""
+        """Return the reason why a model does not have this state, or an empty text."""
         shapes: dict[str, tuple[npt.DTypeLike, set[tuple[int, ...]]]] = {
             "counts": (np.int64, {(graph.n_transitions,)}),
             "event_lower": (np.float64, {(n_events,)}),

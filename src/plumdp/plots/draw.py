@@ -145,7 +145,7 @@ def _region(axes: Any, of: Any, findings: Findings | None, *, truth: Mapping[str
 
 
 def _box_of(certificate: Certificate) -> tuple[Outline, ...]:
-    """Return what a certificate says of one or two parameters: the box around the region, and the estimate."""
+    """Return the box around the region of one or two parameters, and the estimate."""
     names, ends = tuple(certificate.parameters), tuple(certificate.parameters.values())
     if len(names) > 2:
         keeps = f"a certificate keeps the bounds of its {len(names)} parameters, and not their region"

@@ -221,7 +221,7 @@ def _interval_mdp(
 
 
 def untied(model: ParametricMDP, counts: TransitionCounts, error: float) -> IntervalMDP:
-    """Return what the graph alone allows: an interval for each transition that was counted, wherever it is used.
+    """Return the relaxation by the graph alone: an interval for each counted transition, wherever it is used.
 
     Of a model on disk data say next to nothing about each of so many: its transitions may have any probability.
     """
@@ -293,7 +293,7 @@ RELAXATIONS: Mapping[Relaxation, RelaxationMethod] = {
 
 
 def refusal(relaxation: Relaxation, model: ParametricMDP) -> str:
-    """Return why there is no such relaxation of a model, or an empty text."""
+    """Return the reason why a model has no such relaxation, or an empty text."""
     method, counted = RELAXATIONS[relaxation], model.counted
     if method.needs_parameters and counted.is_table:
         are = "are unknown, without parameters" if counted.source is None else "are treated as unknown"
@@ -310,7 +310,7 @@ def relaxations_of(model: ParametricMDP, bounds: Evidence) -> tuple[Relaxation, 
 
 
 def _for_each_row(model: ParametricMDP, bounds: Evidence, region: Region) -> IntervalMDP:
-    """Return what nature may do in each row, whatever one point for all states, or bets, say besides."""
+    """Return the set of each row that nature may choose from, by itself: without coupling and without bets."""
     if model.counted.is_table:
         return interval_wise(model, bounds)
     return rectangular(model, region, within=_intervals_and_box(model, bounds, region))

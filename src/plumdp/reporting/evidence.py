@@ -47,7 +47,7 @@ _KINDS: dict[Kind, str] = {
 
 
 def data(certificate: Certificate, findings: Findings) -> Section | None:
-    """Return what became of the rows of the data."""
+    """Return the section on data: how many rows were used, and why others were not."""
     quality = certificate.data_quality
     if quality is None:
         return None

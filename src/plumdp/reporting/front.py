@@ -139,7 +139,7 @@ def _wanted(certificate: Certificate) -> str:
 
 
 def _rests_on(certificate: Certificate) -> list[str]:
-    """Return what is behind the claim: data, model and test."""
+    """Return the grounds of the claim: data, model and model test."""
     points, quality = [], certificate.data_quality
     if quality is not None:
         rejected = 0 if quality.report is None else quality.report.rejected

@@ -191,7 +191,7 @@ def _drawn(section: Section) -> Section:
 
 
 def _policy_of_contents(script: str) -> str:
-    """Return what the page may load: its own styles, this one script, and nothing from anywhere."""
+    """Return the content security policy of the page: its own styles, this one script, and nothing else."""
     own = b64encode(sha256(script.encode()).digest()).decode()
     return (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{own}'; img-src data:; base-uri 'none'; "

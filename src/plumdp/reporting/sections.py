@@ -39,7 +39,7 @@ _LONG = 20  # rows of a table that can be searched
 
 
 def methods(certificate: Certificate, findings: Findings) -> Section | None:
-    """Return how the bounds were found: with all digits, and what the error is spent on."""
+    """Return the section on methods: bounds with all digits, and the parts of the error."""
     facts = dict(certificate.facts())
     if not certificate.claims_bounds:
         return None
@@ -60,7 +60,7 @@ def methods(certificate: Certificate, findings: Findings) -> Section | None:
 
 
 def reasons(certificate: Certificate, findings: Findings) -> Section | None:
-    """Return why nothing, or not what was hoped for, is certified."""
+    """Return the section that says why nothing, or less than was asked, is certified."""
     texts = [text for text in certificate.reason.split("; ") if text]
     quality = certificate.data_quality
     if quality is not None and quality.report is not None and quality.contradicting:
@@ -75,7 +75,7 @@ def reasons(certificate: Certificate, findings: Findings) -> Section | None:
 
 
 def better(certificate: Certificate, findings: Findings) -> Section | None:
-    """Return how much better than another policy this one is."""
+    """Return the section on the difference to another policy."""
     told = certificate.comparison
     if not told:
         return None
@@ -95,7 +95,7 @@ def better(certificate: Certificate, findings: Findings) -> Section | None:
 
 
 def ladder(certificate: Certificate, findings: Findings) -> Section | None:
-    """Return what each relaxation certifies."""
+    """Return the section with the bounds of each relaxation."""
     rungs = findings.ladder
     if not rungs:
         return None
@@ -135,7 +135,7 @@ def _meaning(rung: Rung, certificate: Certificate) -> str:
 
 
 def what_limits(certificate: Certificate, findings: Findings) -> Section | None:
-    """Return what limits the result and where to sample next."""
+    """Return the section on sources of uncertainty, and on where to sample next."""
     advice = findings.advice
     points = limits(certificate, findings)
     if not points and not advice.get("sentences"):
@@ -157,7 +157,7 @@ def what_limits(certificate: Certificate, findings: Findings) -> Section | None:
 
 
 def parameters(certificate: Certificate, findings: Findings) -> Section | None:
-    """Return what is known of the parameters."""
+    """Return the section on the parameters."""
     if not certificate.parameters:
         return None
     shown = list(certificate.parameters.items())[:_MOST_PARAMETERS]
@@ -188,7 +188,7 @@ def region(certificate: Certificate, findings: Findings) -> Section | None:
 
 
 def expressions(certificate: Certificate, findings: Findings) -> Section | None:
-    """Return what is known of the unknown probabilities."""
+    """Return the section on unknown probabilities."""
     rows = findings.expressions
     if not rows:
         return None
@@ -217,7 +217,7 @@ def expressions(certificate: Certificate, findings: Findings) -> Section | None:
 
 
 def limits(certificate: Certificate, findings: Findings) -> list[str]:
-    """Return what limits the result, the largest part first."""
+    """Return the sources of uncertainty, largest first."""
     if certificate.status == Status.CONTRADICTED:
         return []
     parts = _parts_of_gap(certificate)

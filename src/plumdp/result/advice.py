@@ -159,7 +159,7 @@ class Advice:
         ]
 
     def _more_values(self, each: ClassAdvice) -> str:
-        """Return how many more values bring the width to what is wanted, or how far any number of them would."""
+        """Return the number of further values for the wanted width, or the width that no number of them beats."""
         wanted = (self.target / self.width) ** 2 if self.width else 1.0
         left = wanted - (1 - each.share)  # of the variance, for this mean
         if left <= 0:

@@ -171,7 +171,7 @@ class Certificate:
         return f"Nothing certified: the bounds do not exclude the worst value, {worst} ({between}, confidence {share})."
 
     def facts(self) -> list[Fact]:
-        """Return what the claim rests on: labels and texts."""
+        """Return the facts behind the claim: labels and texts."""
         report = None if self.data_quality is None else self.data_quality.report
         left = f"{report.departures}; bounds take the worst and the best" if report and report.elsewhere else ""
         facts = [*([("elsewhere", left)] if left else []), ("objective", self.objective)]
@@ -212,7 +212,7 @@ class Certificate:
         return facts
 
     def premises(self) -> list[Fact]:
-        """Return what everything rests on that follows from the same data: these, the test of the model, assumptions.
+        """Return the facts behind every claim from the same data: the data, the model test, the assumptions.
 
         Whatever is claimed beside the bounds, such as a difference, is printed with them.
         """
@@ -334,7 +334,7 @@ class Certificate:
 
 
 def premises_of(certificates: Iterable[Certificate]) -> list[Fact]:
-    """Return what several certificates rest on together, each fact once."""
+    """Return the premises of several certificates, each once."""
     return [*dict.fromkeys(fact for each in certificates for fact in each.premises())]
 
 

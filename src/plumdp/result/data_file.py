@@ -166,7 +166,7 @@ def _model(about: Mapping[str, Any], arrays: Arrays) -> ParametricMDP:
 
 
 def _given(model: ParametricMDP) -> list[list[str] | None] | None:
-    """Return what was said of steps outside of a table; infinity has no number in JSON."""
+    """Return the bounds for steps outside of a table; infinity has no number in JSON."""
     ends = [
         None if each.elsewhere is None else [repr(float(end)) for end in each.elsewhere]
         for each in model.rewards.values()

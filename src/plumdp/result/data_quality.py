@@ -57,7 +57,7 @@ class DataQuality:
 
 
 def data_provenance(counts: TransitionCounts) -> dict[str, str]:
-    """Return what the data are made of as entries of a certificate's provenance: files, and other parts of a sum."""
+    """Return the sources of the data as entries of a certificate's provenance: files, and other parts of a sum."""
     report, parts = counts.report, contents(counts)
     if not (report and report.files) and len(parts) < 2:
         return {}

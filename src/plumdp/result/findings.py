@@ -144,7 +144,7 @@ class Findings:
 
     @classmethod
     def from_dict(cls, content: Any) -> Findings:
-        """Return what ``to_json`` wrote, once it was read; what has not the shape of findings is refused.
+        """Return the findings that ``to_json`` wrote, from parsed JSON; anything else is refused.
 
         >>> findings = Findings("6c1f", ladder=(Rung("coupled", 0.5, float("inf"), "certified"),), n_expressions=3)
         >>> Findings.from_dict(json.loads(findings.to_json())) == findings

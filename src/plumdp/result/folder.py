@@ -97,7 +97,7 @@ def require_folder(path: str | Path, *, force: bool = False) -> None:
 
 
 def _others(folder: Path) -> list[str]:
-    """Return what a folder holds besides a result, or several of them."""
+    """Return the names in a folder that belong to no result."""
     parts = {each.name: each for each in folder.iterdir() if each.name.isdecimal() and each.is_dir()}
     inside = [f"{name}/{file.name}" for name, part in parts.items() for file in part.iterdir()]
     outside = [file.name for file in folder.iterdir() if file.name not in parts]

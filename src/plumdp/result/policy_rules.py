@@ -69,7 +69,7 @@ class DecisionTree:
         return result
 
     def done_in(self, columns: Mapping[str, npt.NDArray[Any]]) -> list[Any]:
-        """Return what is done in each state of some columns."""
+        """Return the action in each state of some columns."""
         return [self.done[number] for number in self.decide(columns).tolist()]
 
     def lines(self, names: list[str], *, is_code: bool) -> Iterator[str]:
@@ -121,7 +121,7 @@ def tree_of(graph: Graph, choice: IntArray, weights: FloatArray | None) -> Decis
 
 
 def memory_after(graph: Graph, choice: IntArray, weights: FloatArray | None) -> IntArray:
-    """Return what a policy with memory remembers after a step from each state (n_states)."""
+    """Return the memory of a policy after a step from each state (n_states)."""
     assert graph.memory is not None
     taken = choice if weights is None else np.flatnonzero(weights)
     after = graph.states[graph.memory.names[0]][graph.successor]

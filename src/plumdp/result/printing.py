@@ -117,7 +117,7 @@ def shares(parts: Mapping[str, float]) -> list[tuple[str, str]]:
 def verdict_on_model(
     p_value: float, status: Status, error: float, misfit: float, visible_error: float | None = None
 ) -> str:
-    """Return what a p-value says of the model, in words; whether that is contradicted has been decided.
+    """Return the meaning of a p-value for the model, in words; whether it is contradicted has been decided.
 
     Intervals contradict a model at their own share of the error, so that the p-value need not be small; and the share
     that tests have beside them is smaller than the error. Rows that may be off may be off at some times only, so that
@@ -140,7 +140,7 @@ def verdict_on_model(
 
 
 def hidden(visible_error: float | None) -> str:
-    """Return how large an error of the model may be that a test hardly ever shows, in words, if that is known.
+    """Return the size of a model error that a test would hardly ever show, in words, if it is known.
 
     >>> hidden(0.0123)
     ', though an error of less than about 0.012 in the most visited row would hardly show, by an estimate'

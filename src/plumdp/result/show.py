@@ -39,7 +39,7 @@ class Shown(Protocol):
     """A result that can be shown."""
 
     def page(self) -> Page:
-        """Return what it says."""
+        """Return the page of the result."""
 
 
 class Told(Protocol):
@@ -50,7 +50,7 @@ class Told(Protocol):
 
 
 def as_text(result: Shown) -> str:
-    """Return what a result says as lines.
+    """Return a result as lines of text.
 
     >>> print(as_text(Page("It rains.", ["here: 1 mm"], facts=[("data", "12 drops")])))
     It rains.
@@ -75,7 +75,7 @@ def fact_lines(facts: Sequence[Fact]) -> list[str]:
 
 
 def as_html(result: Shown) -> str:
-    """Return what a result says as an element of a page, for notebooks."""
+    """Return a result as an HTML element, for notebooks."""
     page = result.page()
     picture = f'<div style="max-width:36rem">{page.picture}</div>' if page.picture else ""
     points = "".join(f"<li>{escape(text)}</li>" for text in page.points)
@@ -99,7 +99,7 @@ def as_html(result: Shown) -> str:
 
 
 def as_json(result: Told) -> dict[str, Any]:
-    """Return what a result says ready for JSON, after the name and version of its form."""
+    """Return a result ready for JSON, after the name and version of its schema."""
     entries = [
         (name, attribute or name) for name, _, attribute in (each.partition("=") for each in result.TOLD.split())
     ]

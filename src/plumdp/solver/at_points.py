@@ -50,7 +50,7 @@ class PointSolver:
         self._first: tuple[FloatArray, Solution] | None = None  # that of the pilot, which may be asked for again
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: all but the prepared game, which is made again and changes no result."""
+        """Return the state to pickle: all but the prepared game, which is made again and changes no result."""
         return {**self.__dict__, "prepared": None}
 
     def without_memory(self) -> PointSolver:

@@ -126,7 +126,7 @@ def best_end(plan: BettingPlan, stages: Sequence[BettingStage], near: Contractio
 
 
 def plan_of(table: OpenChain, moments: BetMoments, errors: Errors) -> BettingPlan | None:
-    """Return what the pilot fixes for the value of a chain; None if there is nothing to bet on."""
+    """Return the plan of bets on the value of a chain, which the pilot fixes; None if there is nothing to bet on."""
     # fewer data may have been expected than there are
     ratio = max(moments.planned / moments.lengths[0] - 1, _LEAST_SHARE)
     return make_plan(table, moments.counts[0], ratio, float(np.log(1 / errors.of_side)))

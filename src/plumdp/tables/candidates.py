@@ -139,7 +139,7 @@ def _used(question: Question, policy: IntArray) -> Indices:
 
 
 def _row_visits(model: ParametricMDP, seen: FloatArray) -> FloatArray:
-    """Return how often the row of each choice was visited (n_choices), infinitely often if its numbers are known."""
+    """Return the visits to the row of each choice (n_choices), infinite if its numbers are known."""
     n_known, expression = len(model.expressions.polynomials), np.asarray(model.expression)
     is_free = expression >= n_known
     return model.graph.sum_by_choice(np.where(is_free, seen[np.where(is_free, expression - n_known, 0)], np.inf))

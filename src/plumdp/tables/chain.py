@@ -97,7 +97,7 @@ class OpenChain:
         return np.bincount(self.place[free], values[free], self.n_places).astype(np.float64)
 
     def visits(self, counts: FloatArray) -> FloatArray:
-        """Return how often the row of each node was visited, in whichever of its nodes."""
+        """Return the number of visits to the row of each node, summed over the nodes that share it."""
         return self.sums(self.of_places(counts))
 
     def frequencies(self, counts: FloatArray) -> FloatArray:
@@ -142,7 +142,7 @@ def table_chain(model: ParametricMDP, chain: PolicyChain) -> OpenChain:
 
 
 def pooled(model: ParametricMDP, counts: Indices) -> FloatArray:
-    """Return how often each place was seen (n_free), given the counts of the transitions: tied rows add up."""
+    """Return the count of each place (n_free), given those of the transitions; tied rows add up."""
     table, expression = model.expressions, np.asarray(model.expression)
     n_known = len(table.polynomials)
     is_free = expression >= n_known

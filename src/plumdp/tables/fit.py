@@ -71,7 +71,7 @@ def _boundaries(counts: TransitionCounts) -> tuple[list[float], Sequence[str], S
 
 
 def _change(model: ParametricMDP, pooled: Sequence[FloatArray], names: Sequence[str], where: Indices, row: int) -> str:
-    """Return how a row seems to have changed, given what had been seen at each boundary and in the end."""
+    """Return the apparent change of a row, given its counts at each boundary and at the end."""
     places, graph = slice(*model.rows.first[row : row + 2]), model.graph
     early, total = pooled[where[row]][places], pooled[-1][places]
     first, last = (seen / max(seen.sum(), 1.0) for seen in (early, total - early))

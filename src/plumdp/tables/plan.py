@@ -205,7 +205,7 @@ def make_reference(plan: BettingPlan, error_of_rows: float, error_of_ball: float
 
 
 def _predicted(plan: BettingPlan, reference: Reference) -> float:
-    """Return how far rows are off, in the mean, if the planned data are like the pilot; no less than would say much."""
+    """Return the expected deviation of rows if the planned data are like the pilot, capped where rows say little."""
     table, kept = plan.table, plan.is_kept & plan.table.is_free
     rows = row_bounds(plan, reference, plan.ratio * plan.counts, kept)
     visits = np.maximum(plan.ratio * table.visits(plan.counts), 1.0)

@@ -112,7 +112,7 @@ def _region(found: TableSet, *_: object) -> Region | Conflict:
 
 
 def table_evidence(given: Counted) -> Evidence:
-    """Return what counts say about a table: intervals of all rows, and bets on the values of what was announced."""
+    """Return the evidence of counts about a table: intervals of all rows, and bets on announced values."""
     budget = given.divided(table_budget(given.counts.pilot, is_asked=bool(given.questions)))
     error = budget.error_of_set(given.error)
     found = table_set(given.model, given.counts, error=error, budget=budget, questions=given.questions)
@@ -219,7 +219,7 @@ def _errors(budget: ErrorBudget, error: float) -> Errors:
 
 
 def moments_of(model: ParametricMDP, counts: TransitionCounts, pilot: Pilot, first: int) -> BetMoments | None:
-    """Return what had been seen when bets were placed, at the first moment and later, or None if nothing came later."""
+    """Return the counts at the moments when bets were placed, or None if no data came later."""
     lengths = pilot.lengths
     planned = pilot.expected or (1 + pilot.ratio) * lengths[-1 if pilot.is_planned else first]
     cumulative = [pooled(model, each) for each in (*pilot.moments[first:], counts.counts)]

@@ -75,7 +75,7 @@ def _formula(reader: PredicateReader) -> Path:
 
 
 def _located(tokens: Tokens, first: Token, make: Callable[[], Reach | Mission]) -> Reach | Mission:
-    """Return what is made of a formula, or raise its errors at a place."""
+    """Return the result of parsing a formula, or raise its errors with their place."""
     try:
         return make()
     except (ModelError, RecursionError) as error:

@@ -80,7 +80,7 @@ def _parts(text: str) -> tuple[list[Token], list[Token]]:
 
 
 def _path(content: list[Token], system: str) -> str:
-    """Return what a run does, in words: ``F b``, ``G a``, ``X b`` or ``a U b``, with bounds on the steps."""
+    """Return a path formula in words: ``F b``, ``G a``, ``X b`` or ``a U b``, with bounds on the steps."""
     operator = content[0].text
     if operator == "LTLf":
         end = next(i for i, token in enumerate(content) if token.text == "}")
@@ -119,7 +119,7 @@ def _is_mission(content: list[Token]) -> bool:
 
 
 def _spends(content: list[Token], system: str) -> str:
-    """Return what a run does within a budget, in words: the same as without it, and what may be spent."""
+    """Return a path formula with a budget in words."""
     first, last = (next(i for i, token in enumerate(content) if token.text == sign) for sign in "{}")
     end = _end_of_number(content, last + 2)
     most = (

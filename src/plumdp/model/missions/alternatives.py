@@ -42,7 +42,7 @@ class Alternatives:
         self._work = 0
 
     def combined(self, operator: str, parts: Iterable[Left]) -> Left:
-        """Return what is left if all parts must be done (&), or one of them (|), without what asks for more."""
+        """Return the remaining formula if all parts must hold (&), or one (|), without parts that others imply."""
         if operator == "|":
             return self._weakest([every for part in parts for every in part])
         factors = [*parts]

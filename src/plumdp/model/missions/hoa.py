@@ -59,7 +59,7 @@ class _File:
         return is_next
 
     def in_header(self, name: str, read: Callable[[], _Read]) -> _Read:
-        """Return what a function reads after a name in the header, which must be all there is."""
+        """Return the value that a function reads after a name in the header; more text there is refused."""
         if name not in self.header:
             raise ModelError(f"its header has no line {name}")
         here, (self.at, end) = self.at, self.header[name]
@@ -200,7 +200,7 @@ def _read_header(file: _File) -> None:
 
 
 def _read_body(file: _File, n: int, holds: BoolArray, n_marks: int) -> tuple[IntArray, BoolArray, list[str]]:
-    """Return what is after each state and letter, the marks of the step, and the names of the states.
+    """Return the successor of each state and letter, the marks of the step, and the names of the states.
 
     The last state is added, for letters that have no way on. The marks are those of the file, then whether each of them
     is absent, and then whether there is no way on.

@@ -132,18 +132,18 @@ class Formulas:
         return False
 
     def endless_operand(self, operator: str, number: int) -> int | None:
-        """Return what must always (R) or ever (U) hold, if a formula is G or F of that without steps, or None."""
+        """Return the formula below G (R) or F (U), without steps, or None if there is none."""
         node, wide = self._nodes[number], FALSE if operator == "R" else TRUE
         is_endless = node.operator == operator and node.operands[0] == wide and node.window == ALWAYS
         return node.operands[1] if is_endless else None
 
     def joined_parts(self, number: int) -> tuple[str, tuple[int, ...]]:
-        """Return how a formula is joined of others, & or |, and these; none if it is not joined."""
+        """Return the connective of a formula, & or |, and its operands; none if it has no connective."""
         node = self._nodes[number]
         return (node.operator, node.operands) if node.operator in ("&", "|") else ("&", ())
 
     def both(self, first: Left, second: Left) -> Left:
-        """Return what is left if both must be done."""
+        """Return the remaining formula if both must hold."""
         return self._alternatives.combined("&", (first, second))
 
     def left_of(self, number: int) -> Left:
@@ -158,7 +158,7 @@ class Formulas:
         return frozenset([frozenset([number])])
 
     def after(self, left: Left, holds: Callable[[int], bool], known: dict[int, Left]) -> Left:
-        """Return what is left after a state was entered, given whether it is in each set of states.
+        """Return the remaining formula after a state was entered, given whether it is in each set of states.
 
         ``known`` keeps what is left of each formula after such a state.
         """
@@ -201,7 +201,7 @@ class Formulas:
         return known[number]
 
     def _unfolded(self, node: FormulaNode, holds: Callable[[int], bool], known: dict[int, Left]) -> Left:
-        """Return what is left of ``a U b`` (b now, or a now and the rest later) or of ``a R b``, its dual."""
+        """Return the remaining formula of ``a U b`` (b now, or a now and the rest later) or of ``a R b``, its dual."""
         (a, b), (first, last) = node.operands, node.window
         later = node.window if last is None else (max(first - 1, 0), last - 1)
         join = "&" if node.operator == "U" else "|"
@@ -265,7 +265,7 @@ class Formulas:
         return self._opposite[number]
 
     def text_of(self, left: Left, *, negated: bool = False) -> str:
-        """Return what is left to be done as text, or if ``negated`` what must not happen as what must hold."""
+        """Return the remaining formula as text, or its negation if ``negated``."""
         if left in (DONE, FAILED):
             return "true" if (left == DONE) != negated else "false"
         inner, outer = (" | ", " & ") if negated else (" & ", " | ")

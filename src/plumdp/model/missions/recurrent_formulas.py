@@ -87,7 +87,7 @@ def _kind(formulas: Formulas, number: int) -> bool | None:
 
 
 def _repeated(formulas: Formulas, number: int) -> int | None:
-    """Return what a part asks for in every state, or asks not to be so from some time on, or None if it is decided."""
+    """Return the condition that a part asks for in every state, or excludes from some time on; None if decided."""
     is_often = _kind(formulas, number)
     if not formulas.has_endless("R" if is_often else "U", number):
         return None

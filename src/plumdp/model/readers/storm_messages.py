@@ -96,7 +96,7 @@ def _syntax(text: str, line: int, column: int, expected: str) -> str:
 
 
 def _cause(code: str, first: int, offset: int) -> str | None:
-    """Return what is wrong with the line that begins there and cannot be parsed, if it is a usual mistake."""
+    """Return the usual mistake, if there is one, in a line that begins there and cannot be parsed."""
     line = code[first:].partition("\n")[0]
     if re.match(r"\s*\w+\s*:\s*(double|real|float)\b", line):
         return "a state variable is a bool, an int, or a range such as [0..9]"

@@ -54,7 +54,7 @@ class Cycles:
         return Signed(RewardStructure(None, self.reward - less * self.steps, self.learned), "max", target=self.end)
 
     def rounding(self, less: float) -> float:
-        """Return how far rounding moves the reward of a step in ``total`` at most."""
+        """Return the largest rounding error of the reward of a step in ``total``."""
         return 4 * UNIT * float(np.abs(self.reward).max(initial=0.0) + abs(less))
 
     def length(self) -> Reward:
