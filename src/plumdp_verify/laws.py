@@ -89,8 +89,11 @@ def _require_estimate(
 
 
 def second_derivative(space: Part, data: CountedRows, until: str, point: Sequence[Exact]) -> list[list[Any]]:
-    """Return minus the second derivative of likelihood and prior at the point of bets that are placed at a moment."""
-    found = _derivatives(space, data, _sharpened(data, until), point)
+    """Return minus the second derivative of likelihood and prior that is expected at the point of bets of a moment."""
+    visits, values = data.visits(_sharpened(data, until)), data.at(point)
+    pairs = zip(data.members, values, strict=True)
+    expected = [visits[member.group] * f if visits[member.group] else 0 for member, f in pairs]
+    found = _derivatives(space, data, expected, point)
     return [] if found is None else found[1]
 
 

@@ -194,3 +194,21 @@ def log_likelihood(table, seen, point):
         names = dict(zip(table.names, point, strict=True))
         chances = (Fraction(f.evaluate({name: names[name] for name in f.names})) for f in table.outcomes)
         return sum((int(k) * decimal(f).ln() for k, f in zip(seen, chances, strict=True) if k), Decimal(0))
+
+
+def test_bets_on_one_outcome_are_the_same_for_all_others():
+    """Else the half-space across its probability leans on others, where few of them were seen before a stage."""
+    ill, lost = pl.parameters("ill", "lost")
+
+    def year(state):
+        after = [(ill, "ill"), (lost, "lost"), (1 - ill - lost, "well")]
+        after = after if state.status == "new" else [(1, state.status)]
+        return {"go": [(p, state._replace(status=each)) for p, each in after]}
+
+    model = pl.explore(year, {"status": "new"}, space=pl.ParameterSpace.unit("ill", "lost"))
+    counts = pl.simulate(model, [0.1, 0.04], 500, rng=1, max_steps=1)
+    question = pl.model.Question(model, pl.parse_property('P=? [ F status="ill" ]', model), policy="go")
+    learned = pl.learn(model, counts, objectives=[question], confidence=0.95)
+    rows = half_spaces_of(learned.bounds).rows
+    assert len(rows) >= 2
+    assert (np.abs(rows[:, 1]) < 0.01 * np.abs(rows[:, 0])).all()

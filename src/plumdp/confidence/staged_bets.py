@@ -122,7 +122,10 @@ def _stage(table: LikelihoodTable, before: Seen, after: Seen, length: float, spa
     pooled = table.pool_seen(before)
     sharp_counts, sharpness = sharpened(table, *pooled), sharpness_of(table, *pooled)
     point = law_of_pilot(table, sharp_counts, space).mean
-    per_length = information(table, sharp_counts, point) / length
+    # what was seen of rare outcomes says little about how they vary: visits and their chances at the point say more
+    expected = table.visits(sharp_counts)[table.group] * np.maximum(table.values(point)[0], 0.0)
+    weights = np.where(table.is_class[table.group], expected, sharp_counts)
+    per_length = information(table, weights, point) / length
     return DataStage(point, per_length, *table.pool_seen(after - before), sharpness, length)
 
 
