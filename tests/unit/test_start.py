@@ -94,6 +94,19 @@ def test_numbers_get_bins_whose_edges_are_written():
     assert found.model.graph.n_states == 5
 
 
+def test_a_state_that_is_forgotten_at_once_is_taken_if_nothing_else_is_one():
+    """Noise beside it cannot be told from it, and is said to be odd as well; beside a real state it is left out."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"run": np.repeat(np.arange(60), 10), "t": np.tile(np.arange(10), 60)})
+    frame["x"], frame["action"] = rng.integers(0, 3, 600), rng.choice(["l", "r"], 600)
+    found = pl.start(frame)
+    assert found.states == {"x": "x"}
+    said = "x: what it is now says nothing about what it is next, but nothing else looks like a state"
+    assert facts(found, "odd") == [said]
+    kept = pl.start(frame.assign(y=np.repeat(rng.integers(0, 2, 120), 5)))
+    assert (kept.states, facts(kept, "odd")) == ({"y": "y"}, [])
+
+
 def test_transitions_need_no_order():
     rng = np.random.default_rng(1)
     x = rng.integers(0, 3, size=400)
@@ -123,8 +136,7 @@ def test_transitions_need_no_order():
         (
             pd.DataFrame({"case": np.repeat(np.arange(20), 3), "t": [0, 1, 2] * 20, "note": "x"}),
             {},
-            "no column looks like a state, that is, changes in a run and says something about what comes next; the "
-            "columns are case, t, note. ",
+            "no column looks like a state, that is, changes in a run; the columns are case, t, note. ",
         ),
         (pd.DataFrame({"case": [1, 1], "t": [0, 1]}), {"run": "Case"}, "run='Case': the log has no such column, only "),
         (

@@ -22,6 +22,7 @@ from plumdp.starting.texts import column_term, variable_of
 
 _MOST_VALUES, _MOST_NUMBERS, _BINS = 30, 12, 5  # of a column as it is; numbers that are not put into bins; bins
 _ROWS_PER_STATE = 40
+_FORGOTTEN = "what it is now says nothing about what it is next"
 _PERIODS = {"daily": ("day", 0.9, 1.1), "weekly": ("week", 6.5, 7.5), "monthly": ("month", 27, 32)}
 _FEW_STATES, _SEVERAL_RUNS = 20, 5  # of a table without other states, each in so many of the first runs
 EXAMPLE = (
@@ -166,13 +167,13 @@ class FirstRunsLook:
             names = [given] if isinstance(given, str) else given
             named = names if isinstance(names, Mapping) else {variable_of(name): self._term(name) for name in names}
             return dict(named)
-        able: dict[str, str] = {}
-        for each in rest:
-            reason = self._unfit(each)
-            if reason:
-                self._facts.append(("not used", f"{each.name}: {reason}"))
-            else:
-                able[each.name] = self._term(each.name)
+        reasons = {each.name: self._unfit(each) for each in rest}
+        able = {name: self._term(name) for name, reason in reasons.items() if not reason}
+        if not able:  # a state that is forgotten at once is one all the same, if nothing else is
+            able = {name: self._term(name) for name, reason in reasons.items() if reason == _FORGOTTEN}
+            self._facts += [("odd", f"{name}: {_FORGOTTEN}, but nothing else looks like a state") for name in able]
+        left = ((name, reason) for name, reason in reasons.items() if name not in able)
+        self._facts += [("not used", f"{name}: {reason}") for name, reason in left]
         values = {name: self._look.values(self._look.sql(name, term)) for name, term in able.items()}
         limit, chosen = self._look.number("count(*)") / _ROWS_PER_STATE, dict[str, str]()
         for name in sorted(able, key=lambda name: len(values[name])):
@@ -187,8 +188,8 @@ class FirstRunsLook:
         if not chosen:
             names = ", ".join(self._look.types)
             raise DataError(
-                "no column looks like a state, that is, changes in a run and says something about what comes next; the "
-                f"columns are {names}. If there is one, say which with ",
+                f"no column looks like a state, that is, changes in a run; the columns are {names}. If there is one, "
+                "say which with ",
                 Option("states", ...),
                 f". {EXAMPLE}",
             )
@@ -214,7 +215,7 @@ class FirstRunsLook:
         if share < 0.01:
             return "the same in all rows of a run; add it with --state if what happens depends on it"
         pairs = pairs_of(self._look, self._look.sql(each.name, self._term(each.name)), self._order)
-        return "" if is_persistent(pairs) else "what it is now says nothing about what it is next"
+        return "" if is_persistent(pairs) else _FORGOTTEN
 
     def _term(self, name: str) -> str:
         """Return a column as it is, in lower case, or numbers in bins of about as many rows."""
