@@ -493,6 +493,14 @@ class TestClosed:
         found = pl.certify(self.TABLE, seen, 'Pmax=? [ F "goal" ]')
         assert found.status == "model contradicted"
 
+    def test_an_action_that_it_lacks_in_a_state_is_outside_of_it_and_contradicts_nothing(self):
+        """No row says anything of that step; a state that is new still contradicts the table."""
+        later = pd.DataFrame({"x": [0, 0, 0], "action": ["wait", "go", "wait"], "next_x": [1, 1, 7]})
+        seen = pl.read_log(self.TABLE, later, on_unmatched="report")
+        rows = seen.report.rows
+        assert [rows[kind] for kind in ("matched", "outside the table", "unknown next state")] == [1, 1, 1]
+        assert seen.report.contradicting == 1
+
     def test_certificates_assume_that_there_are_no_other_states(self):
         found = pl.certify(self.TABLE, pl.read_log(self.TABLE, EARLY), 'Pmax=? [ F "goal" ]')
         assert any("the model has every transition that can happen" in text for text in found.assumptions)

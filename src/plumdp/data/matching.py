@@ -79,10 +79,12 @@ class Matcher:
             kinds[~is_step] = place[~is_step]
             kinds[self._find_cut_off(kinds, state, action)] = KINDS.index("cut off")
         if self._elsewhere is None:
+            # a step that may lead everywhere shows nothing impossible, but the table has no row for its action
+            is_outside = (kinds == KINDS.index("impossible transition")) & self._leads_everywhere[state]
             kinds[is_unknown_state] = KINDS.index("unknown state")  # wherever in a run, the model does not have it
         else:
             is_outside = is_step & (is_unknown_state | (state >= 0)) & self._actions.is_readable(block[ACTION])
-            kinds[is_outside & (self._choices.find([state, action]) < 0)] = KINDS.index("outside the table")
+        kinds[is_outside & (self._choices.find([state, action]) < 0)] = KINDS.index("outside the table")
         transition[kinds > 0] = -1
         self._refuse_ambiguous(transition)
         return kinds, transition
@@ -110,6 +112,13 @@ class Matcher:
     def take_numbers(self) -> None:
         """Read whole numbers as actions from now on, in the order of the model."""
         self._actions = replace(self._actions, others=numbered_actions(self._graph))
+
+    @cached_property
+    def _leads_everywhere(self) -> BoolArray:
+        """For each state whether all of its choices may lead to all states, as in closed tables from logs."""
+        graph = self._graph
+        fewest = np.minimum.reduceat(np.diff(graph.first_transition), graph.first_choice[:-1])
+        return np.asarray(fewest == graph.n_states)
 
     @cached_property
     def _choices(self) -> RowIndex:
