@@ -138,6 +138,12 @@ def test_transitions_need_no_order():
             {},
             "no column looks like a state, that is, changes in a run; the columns are case, t, note. ",
         ),
+        (pd.DataFrame({"case": [], "t": []}), {}, "the log has no rows, only names of columns: case, t"),
+        (
+            pd.DataFrame({"case": [1] * 9, "t": range(9), "x": range(9)}),
+            {},
+            "case names 1 run; a table and its evidence need 4 or more: give more rows",
+        ),
         (pd.DataFrame({"case": [1, 1], "t": [0, 1]}), {"run": "Case"}, "run='Case': the log has no such column, only "),
         (
             pd.DataFrame({"case": np.repeat(np.arange(20), 3), "t": [0, 1, 2] * 20, "x": [0, 1, 2] * 20}),
@@ -208,10 +214,46 @@ def test_an_end_that_is_given_says_which_last_rows_are_ends():
     assert found.cut_off is None
     assert facts(found, "end") == ['status="cured"|status="left"']
     assert not [text for text in facts(found, "assumed") if "before the outcome" in text]
-    part = pl.start(visits(), end='status="cured"')
-    assert part.cut_off is None  # a third of the runs has another end
+    assert pl.start(visits(), end='status="cured"').cut_off == "unrelated"  # for all that is known, some just stop
     with pytest.raises(pl.DataError, match="none of the first runs is ever in such a state"):
         pl.start(visits(), end='status="curd"')
+
+
+def test_where_runs_of_one_length_stop_is_no_end():
+    """Each run has three rows with an action, and every third state is first met in the last of them."""
+    rows = [(run, t, ["new", "old", "torn"][t] if run % 2 else "new", "use") for run in range(80) for t in range(3)]
+    frame = pd.DataFrame(rows, columns=["run", "t", "state", "action"])
+    found = pl.start(frame)
+    assert (found.end, found.cut_off) == ("", "unrelated")
+    longer = pd.concat([frame, pd.DataFrame([(0, 3, "new", "use")], columns=frame.columns)])
+    assert pl.start(longer).end == 'state="torn"'
+
+
+def test_rows_that_are_all_there_twice_are_read_once():
+    found = pl.start(pd.concat([pumps(), pumps()]), run="", first=15)
+    assert facts(found, "odd") == ["450 exact duplicates, counted once"]
+    assert found.within == pl.start(pumps(), first=15).within
+
+
+def test_costs_in_several_columns_are_added_and_rewards_are_not_costs():
+    rows = [(run, t, "ab"[(run + t) % 2], "go", 2.0 + t % 2, 1.0 + t % 3) for run in range(40) for t in range(6)]
+    frame = pd.DataFrame(rows, columns=["run", "t", "state", "action", "labour cost", "parts_cost"])
+    said = facts(pl.start(frame), "reward")
+    both = "'\"labour cost\" + parts_cost'"
+    assert said == [f"labour cost, parts_cost may be costs or rewards: say --cost or --reward, such as --cost {both}"]
+    found = pl.start(frame, cost='"labour cost" + parts_cost')
+    assert {*found.states} == {"state"}
+    assert found.model.rewards["cost"].choice == pytest.approx([4.5, 4.5], abs=0.6)
+    with pytest.raises(pl.DataError, match="the log has no such column"):
+        pl.start(frame, cost="costs")
+    gains = frame.drop(columns="parts_cost").rename(columns={"labour cost": "reward"})
+    assert '--reward reward -p \'R{"reward"}max=?' in pl.start(gains).next_command("x.csv")
+
+
+def test_rows_with_their_next_state_are_not_cut_off():
+    rows = [(run, t, (run + t) % 2, "go", (run + t + 1) % 2) for run in range(40) for t in range(6)]
+    found = pl.start(pd.DataFrame(rows, columns=["run", "t", "x", "action", "next_x"]))
+    assert (found.cut_off, facts(found, "form")) == (None, ["each row has the next state, in next_x"])
 
 
 def test_a_comparison_with_an_order_is_written_down_and_reported(tmp_path, monkeypatch):

@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import plumdp
 from plumdp.base.errors import DataError
 from plumdp.cli.options import Options
-from plumdp.exchange.policy_files import write_values
-from plumdp.exchange.read_intervals import IntervalModel
-from plumdp.learning.learned import Learned
 from plumdp.model.text import number_of
+
+if TYPE_CHECKING:
+    from plumdp.learning.learned import Learned
+    from plumdp.relaxation.intervals import IntervalModel
 
 
 def is_model_file(path: Path | None) -> bool:
@@ -139,6 +141,7 @@ def write_policy_file(policy: plumdp.PolicyTable, path: Path) -> bool:
 def _write_values(learned: Learned, policy: plumdp.PolicyTable, file: Path) -> None:
     """Write bounds on the policy's value in each state: nature at its worst and at its best."""
     from plumdp.certifying.pipeline import relax
+    from plumdp.exchange.policy_files import write_values
 
     question = learned.questions[0]
     intervals = relax(learned, "rectangular", question.model)

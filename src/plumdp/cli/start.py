@@ -7,11 +7,9 @@ from pathlib import Path
 
 import plumdp
 from plumdp.base.errors import DataError
-from plumdp.cli.certify import certify
 from plumdp.cli.invocation import FILE, command_line
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_new, require_output
-from plumdp.cli.report import write_reports
 from plumdp.cli.results import grid, standard_output
 from plumdp.model.text import number_of
 
@@ -48,6 +46,9 @@ def start(given: Options) -> int:
     if not found.objective:
         print(f"next: {found.next_command(given.model)}")
         return 0
+    from plumdp.cli.certify import certify  # only now, as it takes as long as all before it
+    from plumdp.cli.report import write_reports
+
     text = found.raw.text
     code = certify(
         replace(

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import FloatArray, Indices, IntArray
@@ -161,6 +160,8 @@ def _facets(points: FloatArray) -> tuple[FloatArray, Indices] | None:
         return np.empty((0, 0)), np.empty(0, dtype=np.int64)
     if r == 1:
         return np.array([[1.0], [-1.0]]), np.array([points.argmax(), points.argmin()])
+    from scipy.spatial import ConvexHull, QhullError
+
     try:
         hull = ConvexHull(points)
     except QhullError:

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import qr
 
 from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.expressions.table import ExpressionTable
@@ -197,6 +196,8 @@ def _independent(
     m, rows, constants = len(several), forms.matrix[key[several]], forms.constants[key[several]]
     if m == 0:
         return several, np.zeros((0, 0)), constants, constants
+    from scipy.linalg import qr
+
     triangle, order = qr(rows.T, mode="r", pivoting=True)
     diagonal = np.abs(np.diag(triangle))
     rank = max(int((diagonal > _DEPENDENT * diagonal.max(initial=0)).sum()), 1)

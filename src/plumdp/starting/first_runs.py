@@ -17,11 +17,12 @@ from plumdp.model.table_model import state_type
 from plumdp.model.text import number_of
 from plumdp.starting.looks import LoadedRows, in_runs, pairs_of
 from plumdp.starting.proposal import as_value, is_whole, state_formula
-from plumdp.starting.roles import ColumnProfile, action_of, is_persistent, reward_of
-from plumdp.starting.texts import column_term, variable_of
+from plumdp.starting.roles import ColumnProfile, action_of, is_persistent, rewards_of
+from plumdp.starting.texts import column_term, columns_of, variable_of
 
 _MOST_VALUES, _MOST_NUMBERS, _BINS = 30, 12, 5  # of a column as it is; numbers that are not put into bins; bins
 _ROWS_PER_STATE = 40
+_FEW_CUT_OFF = 0.25  # of the first runs: the others then are hardly half, from where on it has to be said
 _FORGOTTEN = "what it is now says nothing about what it is next"
 _PERIODS = {"daily": ("day", 0.9, 1.1), "weekly": ("week", 6.5, 7.5), "monthly": ("month", 27, 32)}
 _FEW_STATES, _SEVERAL_RUNS = 20, 5  # of a table without other states, each in so many of the first runs
@@ -57,26 +58,33 @@ class FirstRunsLook:
         acting = self._action(action)
         used = parse_mapping(acting).columns() if acting else []
         rest = [each for each in self._profiles if each.name not in used]
-        valued = reward[0] or reward_of([each for each in rest if each.n_present])
-        chosen = self._states(states, [each for each in rest if each.name != valued])
-        found_end, in_log, last = self._given_end(end, chosen) if end else self._end(chosen)
+        valued = columns_of(reward[0], self._look.types) if reward[0] else rewards_of(rest)
+        chosen = self._states(states, [each for each in rest if each.name not in valued])
+        found_end, in_log, last = self._given_end(end, chosen) if end else self._end(chosen, acting)
         actions = acting or "'go'"
         if in_log and not self._after:
             actions = f"if {in_log} then '' else {actions}"
         if not acting:
             self._facts.append(("action", "no column looks like a decision, so this is a chain with one action, go"))
         if valued and not reward[0]:
-            self._facts.append(("reward", f"{valued} may be a cost or a reward: say --cost or --reward"))
+            are = "may be a cost or a reward" if len(valued) == 1 else "may be costs or rewards"
+            say = "say --cost or --reward" + (
+                f", such as --cost '{' + '.join(map(column_term, valued))}'" if len(valued) > 1 else ""
+            )
+            self._facts.append(("reward", f"{', '.join(valued)} {are}: {say}"))
         closed = self._closed(chosen)
         cut = self._cut_off(acting, in_log)
         initial = self._initial(chosen)
-        rows, length = int(self._look.number("count(*)")), 1
+        length = 1
         if self._order:
-            length = max(1, round(rows / max(1.0, self._look.number(f"count(DISTINCT {quoted(self._run)})"))) - 1)
+            run, step = quoted(self._run), quoted(self._step)
+            steps_each = f"count(DISTINCT ({run}, {step}))::DOUBLE / greatest(count(DISTINCT {run}), 1)"
+            length = max(1, round(self._look.number(steps_each)) - (not self._after))
         return {
             "states": chosen, "actions": actions, "initial": initial, "end": found_end,
             "within": length if found_end else min(length, 12),
-            "reward": (reward[1], reward[0]) if reward[0] else ("", ""), "maybe_cost": valued, "steps": steps,
+            "reward": (reward[1], reward[0]) if reward[0] else ("", ""), "maybe_cost": next(iter(valued), ""),
+            "steps": steps,
             "last": last or self._last(chosen, initial), "cut_off": cut, "closed": closed, "facts": tuple(self._facts),
         }  # fmt: skip
 
@@ -223,7 +231,7 @@ class FirstRunsLook:
             return name
         if self._look.types[name] == "BOOLEAN":
             return f"if {column_term(name)} then 1 else 0"
-        (about,) = self._look.profiles([name])
+        about = next(each for each in self._profiles if each.name == name)
         if not about.is_number:
             return self._folded(name)
         if about.is_whole and about.n_distinct <= _MOST_NUMBERS:
@@ -234,12 +242,15 @@ class FirstRunsLook:
         )
         return _binned(column_term(name), sorted({float(f"{edge:.6g}") for edge in edges}))
 
-    def _end(self, states: Mapping[str, Any]) -> tuple[str, str, str]:
-        """Return a formula of states that hardly a run leaves, the same over columns, and that of the most frequent."""
+    def _end(self, states: Mapping[str, Any], acting: str) -> tuple[str, str, str]:
+        """Return a formula of states that hardly a run leaves, the same over columns, and that of the most frequent.
+
+        The last step of the longest runs is no end, if something is done there: it may be where the recorder stopped.
+        """
         for variable, term in states.items():
-            rows = self._ends_of(variable, term)
-            enough = max(2.0, 0.05 * sum(last for _, _, last in rows))
-            ends = [value for value, n, last in rows if last >= 0.95 * n and last >= enough]
+            rows = self._ends_of(variable, term, acting)
+            enough = max(2.0, 0.05 * sum(last for _, _, last, _ in rows))
+            ends = [value for value, n, last, over in rows if last >= max(0.95 * n, enough) and 2 * over >= last]
             if ends and len(ends) < len(rows) and isinstance(term, str) and not re.search(r"['\"\\]", "".join(ends)):
                 self._facts.append(("end", f"{variable} = {', '.join(ends)}: no run goes on from there"))
                 in_log = " or ".join(_in_log({variable: term}, [each]) for each in ends)
@@ -269,41 +280,45 @@ class FirstRunsLook:
         query = f"SELECT DISTINCT {', '.join(names)} FROM {{rows}}"
         return self._look.rows(f"SELECT * FROM ({query}) WHERE {there} ORDER BY ALL")
 
-    def _ends_of(self, variable: str, term: Any) -> list[tuple[str, int, int]]:
-        """Return values, how often each occurs, and how often it is the last of its run."""
+    def _ends_of(self, variable: str, term: Any, acting: str = "") -> list[tuple[str, int, int, int]]:
+        """Return values, how often each occurs, is the last of its run, and is so in shorter runs or without action."""
         if self._order:
             value, last = f"trim({self._look.sql(variable, term)}::VARCHAR)", f"lead(1) OVER ({self._order}) IS NULL"
-            rows = f"SELECT {value} AS value, ({last})::INTEGER AS last FROM {{rows}}"
+            length = f"count(*) OVER (PARTITION BY {quoted(self._run)})"
+            idle = f"coalesce(trim({self._look.sql('', acting)}::VARCHAR), '') = ''" if acting else "FALSE"
+            runs = f"SELECT {value} AS value, {last} AS last, {length} AS length, {idle} AS idle FROM {{rows}}"
+            over = "last AND (idle OR length < max(length) OVER ())"
+            rows = f"SELECT value, last::INTEGER AS last, ({over})::INTEGER AS is_over FROM ({runs})"
         elif variable in self._after:
             one, other = (f"trim({quoted(name)}::VARCHAR)" for name in (variable, self._after[variable]))
-            left = f"SELECT {one} AS value, 0 AS last FROM {{rows}}"
+            left = f"SELECT {one} AS value, 0 AS last, 0 AS is_over FROM {{rows}}"
             never = f"{other} NOT IN (SELECT {one} FROM {{rows}} WHERE {one} NOTNULL)"
-            rows = f"{left} UNION ALL SELECT {other}, 1 FROM {{rows}} WHERE {never}"
+            rows = f"{left} UNION ALL SELECT {other}, 1, 1 FROM {{rows}} WHERE {never}"
         else:
             return []
-        query = f"SELECT value, count(*), sum(last) AS n FROM ({rows}) WHERE value <> '' GROUP BY value"
+        query = f"SELECT value, count(*), sum(last) AS n, sum(is_over) FROM ({rows}) WHERE value <> '' GROUP BY value"
         found = self._look.rows(f"{query} ORDER BY n DESC, value")
-        return [(value, int(n), int(last)) for value, n, last in found]
+        return [(value, int(n), int(last), int(over)) for value, n, last, over in found]
 
     def _last(self, states: Mapping[str, Any], initial: Mapping[str, Any]) -> str:
         """Return a formula of the value that most runs end with, and do not begin with."""
         found = [
             (last, _equation(variable, value))
             for variable, term in states.items()
-            for value, _, last in self._ends_of(variable, term)
+            for value, _, last, _ in self._ends_of(variable, term)
             if as_value(value) != initial[variable]
         ]
         return max(found, default=(0, ""))[1]
 
     def _cut_off(self, acting: str, in_log: str) -> str | None:
         """Return that ends of runs have nothing to do with their last outcomes, if most have an action at their end."""
-        if not self._order:
+        if not self._order or self._after:  # each row shows its outcome
             return None
         acts = f"coalesce({self._look.sql('', acting)}::VARCHAR, '') <> ''" if acting else "TRUE"
         ended = f"coalesce({self._look.sql('', in_log)}, FALSE)" if in_log else "FALSE"
         last = f"SELECT {acts} AND NOT {ended} AS is_cut, lead(1) OVER ({self._order}) IS NULL AS is_last FROM {{rows}}"
         ((share,),) = self._look.rows(f"SELECT avg(is_cut::INTEGER) FROM ({last}) WHERE is_last")
-        if not share or share <= 0.45:
+        if not share or share <= _FEW_CUT_OFF:
             return None
         ends = (
             f"{100 * share:.3g} % of runs end before the outcome of their last action, for reasons that have nothing to"
@@ -354,5 +369,5 @@ def _equation(variable: str, value: str) -> str:
 
 def _shown(values: Mapping[str, int]) -> str:
     """Return the most frequent values, and how many there are."""
-    most = ", ".join(f"{value} ({n:,})" for value, n in [*values.items()][:6])
+    most = ", ".join(f"{value.removesuffix('.0')} ({n:,})" for value, n in [*values.items()][:6])
     return most if len(values) <= 6 else f"{most} and {len(values) - 6:,} more"

@@ -10,7 +10,7 @@ from typing import Any
 from plumdp.data.columns import quoted
 from plumdp.data.logs import files_of, open_log
 from plumdp.data.mapping_language import MappingNode, parse_mapping
-from plumdp.data.mapping_sql import mapped_sql
+from plumdp.data.mapping_sql import NUMBERS, is_time, mapped_sql
 from plumdp.data.raw_logs import RawLog
 from plumdp.starting.roles import ColumnProfile
 
@@ -36,7 +36,7 @@ class LoadedRows:
         """Return what one scan tells of columns."""
         if not columns:
             return []
-        parts = ", ".join(part for name in columns for part in _aggregates(name))
+        parts = ", ".join(part for name in columns for part in _aggregates(quoted(name), self.types[name]))
         ((n, *numbers),) = self.rows(f"SELECT count(*), {parts} FROM {{rows}}")
         size = len(numbers) // len(columns)
         each = (numbers[i * size : (i + 1) * size] for i in range(len(columns)))
@@ -60,15 +60,18 @@ class LoadedRows:
         return float(found or 0)
 
 
-def _aggregates(name: str) -> Iterator[str]:
-    text = f"trim(CAST({quoted(name)} AS VARCHAR))"
-    present = f"nullif({text}, '')"
-    number = f"TRY_CAST({text} AS DOUBLE)"
+def _aggregates(column: str, kind: str) -> Iterator[str]:
+    text = f"trim(CAST({column} AS VARCHAR))"
+    present, number, moment = f"nullif({text}, '')", f"TRY_CAST({text} AS DOUBLE)", f"TRY_CAST({text} AS TIMESTAMP)"
+    if kind in NUMBERS:  # numbers and dates as texts and back would take most of the time
+        present, number, moment = column, f"CAST({column} AS DOUBLE)", "NULL"
+    elif is_time(kind):
+        present, number, moment = column, "NULL::DOUBLE", column
     yield f"count({present})"
     yield f"approx_count_distinct({present})"
     yield f"count(CASE WHEN isfinite({number}) THEN 1 END)"
     yield f"count(CASE WHEN isfinite({number}) AND {number} = floor({number}) THEN 1 END)"
-    yield f"count(TRY_CAST({text} AS TIMESTAMP))"
+    yield f"count({moment})"
 
 
 @contextmanager

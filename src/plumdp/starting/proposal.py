@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +23,8 @@ from plumdp.model.language.predicate import parse_predicate
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
 from plumdp.starting.looks import look_at
+from plumdp.starting.roles import is_gain
+from plumdp.starting.texts import column_term
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +110,7 @@ class Start:
             terms = [look.sql(name, term) for name, term in self.states.items()]
             action = look.sql("", self.actions) if isinstance(self.actions, str) else quoted("action")
             keys = ", ".join(f"trim({term}::VARCHAR) AS v{i}" for i, term in enumerate([*terms, action]))
-            value = f"TRY_CAST({quoted(column)} AS DOUBLE)"
+            value = f"TRY_CAST({look.sql('', column_term(column) if column in look.types else column)} AS DOUBLE)"
             numbers = f"avg({value}), min({value}), max({value})"
             rows = look.rows(f"SELECT {keys}, {numbers} FROM {{rows}} WHERE isfinite({value}) GROUP BY ALL")
         if not rows:
@@ -122,7 +124,9 @@ class Start:
         has_choice = int(np.diff(self.model.graph.first_choice).max()) > 1
         asked, cost = self.objective, []
         if not asked and self.maybe_cost:
-            asked, cost = f'R{{"cost"}}min=? [ C<={self.within} ]', ["--cost", self.maybe_cost]
+            kind = "reward" if is_gain(self.maybe_cost) else "cost"
+            asked = replace(self, reward=(kind, self.maybe_cost)).objective
+            cost = [f"--{kind}", self.maybe_cost]
         asked = asked or f"Pmax=? [ F{'' if self.end else f'<={self.within}'} {self.last} ]"
         practice = ["--against", "practice"] if has_choice else []
         return shlex.join(["plumdp", "certify", file, *cost, "-p", asked, *practice])

@@ -16,10 +16,11 @@ _WORDS = {
     "action": "action act cmd command decision treatment therapy drug arm massnahme tool move control choice aktion "
     "entscheidung",
     "reward": "reward rew cost costs kosten price preis minutes duration utility eq5d qaly profit loss energy dauer "
-    "minuten euro eur usd amount betrag",
+    "minuten euro eur usd amount betrag token tokens",
 }
+_GOOD = ("reward", "rew", "utility", "eq5d", "qaly", "profit")  # more is better
 _FIRST = {"run": ("episode", "run", "case", "trace"), "step": ("step", "timestamp"), "action": ("action",)}
-_FEW_RUNS, _FEW_ROWS = 4, 1.5  # runs that a log has at least, and rows of a run on average
+FEW_RUNS, _FEW_ROWS = 4, 1.5  # runs that a log has at least, and rows of a run on average
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def run_candidates(columns: Sequence[ColumnProfile]) -> list[str]:
     able = [
         each
         for each in columns
-        if _FEW_RUNS <= each.n_distinct <= each.n_rows / _FEW_ROWS
+        if FEW_RUNS <= each.n_distinct <= each.n_rows / _FEW_ROWS
         and each.n_present >= 0.9 * each.n_rows
         and not each.is_time
         and (each.is_whole or not each.is_number)
@@ -92,10 +93,18 @@ def action_of(columns: Sequence[ColumnProfile], last_only: Sequence[str], most: 
     return next((each.name for each in (*hinted, *(each for each in able if each.name in last_only))), "")
 
 
-def reward_of(columns: Sequence[ColumnProfile]) -> str:
-    """Return the column of rewards or costs, or nothing."""
-    able = [each for each in columns if each.is_number and each.hint("reward") and each.n_distinct > 1]
-    return next((each.name for each in able), "")
+def rewards_of(columns: Sequence[ColumnProfile]) -> list[str]:
+    """Return the columns that may be rewards or costs."""
+    return [each.name for each in columns if each.is_number and each.hint("reward") and each.n_distinct > 1]
+
+
+def is_gain(name: str) -> bool:
+    """Return whether the name of a column says that more of it is better.
+
+    >>> is_gain("reward"), is_gain("Kosten (EUR)")
+    (True, False)
+    """
+    return any(word in _GOOD for word in words_of(name))
 
 
 def is_persistent(pairs: Mapping[tuple[str, str], int]) -> bool:

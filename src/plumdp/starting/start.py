@@ -19,12 +19,8 @@ from plumdp.model.text import listing, number_of
 from plumdp.starting.first_runs import EXAMPLE, FirstRunsLook
 from plumdp.starting.looks import LoadedRows, look_at, sample
 from plumdp.starting.proposal import Start
-from plumdp.starting.roles import (
-    ColumnProfile,
-    order_candidates,
-    run_candidates,
-)
-from plumdp.starting.texts import date_format_of, decimal_of, encoding_of
+from plumdp.starting.roles import FEW_RUNS, ColumnProfile, order_candidates, run_candidates
+from plumdp.starting.texts import columns_of, date_format_of, decimal_of, encoding_of
 
 _SHARE = 4  # one part in so many of the runs makes the table
 
@@ -58,7 +54,7 @@ def start(
     run, step: the columns that name the run of a row, and that put the rows of a run in order.
     states: the columns that make up a state, or expressions and bins by variable, as in ``read_log``.
     action: the column of actions, or an expression.
-    reward, cost: the column with what a step earns, or costs; the mean of the first runs in each state, by action.
+    reward, cost: the column, or an expression, with what a step earns, or costs; means of the first runs are taken.
     goal, end: formulas over the state variables, such as ``'status="closed"'``: what is to be reached, and where
         nothing happens any more.
     first: how many runs make the table, if you decided that before you looked.
@@ -67,7 +63,7 @@ def start(
 
     >>> import pandas as pd
     >>> import plumdp
-    >>> rows = [(case, t, "open" if t < 2 else "closed", "wait") for case in range(40) for t in range(3)]
+    >>> rows = [(case, t, *(("open", "wait") if t < 2 else ("closed", ""))) for case in range(40) for t in range(3)]
     >>> found = plumdp.start(pd.DataFrame(rows, columns=["case", "t", "status", "action"]))
     >>> found.columns, found.first, found.end
     ({'episode': 'case', 'step': 't'}, 10, 'status="closed"')
@@ -78,10 +74,13 @@ def start(
     with look_at(raw) as look:
         columns = [*look.types]
         for role, name in (("run", run), ("step", step), ("reward", reward), ("cost", cost)):
-            if name and name not in columns:
+            used = columns_of(name, columns) if role in ("reward", "cost") and name else [name] * bool(name)
+            if not {*used} <= {*columns}:
                 raise DataError(Option(role, name), f": the log has no such column, only {', '.join(columns)}")
         profiles = look.profiles(columns)
         n_rows = profiles[0].n_rows if profiles else 0
+        if not n_rows:
+            raise DataError(f"the log has no rows, only names of columns: {', '.join(columns)}")
         after = {name: f"next_{name}" for name in columns if f"next_{name}" in columns}
         run, step = _run_and_step(look, profiles, run, step, is_needed=not after)
         n_runs = int(look.number(f"count(DISTINCT {quoted(run)})")) if run else n_rows
@@ -144,17 +143,25 @@ def _run_and_step(
     best, tried = (0.0, "", ""), []
     for one in [run] if run else run_candidates(profiles)[:3]:
         for other in [step] if step else order_candidates(profiles, one)[:4]:
-            pairs = f"count(DISTINCT ({quoted(one)}, {quoted(other)}))::DOUBLE / count(*)"
-            share = look.number(pairs)
+            share = look.number(f"count(DISTINCT ({quoted(one)}, {quoted(other)}))::DOUBLE / count(*)")
             tried.append(f"{one} with {other}")
             if share > best[0] + 0.02:  # the likelier comes first
                 best = (share, one, other)
     if best[0] >= 0.8 or (run and step):
         return best[1:]
+    columns = ", ".join(quoted(each.name) for each in profiles)
+    if best[0] and best[0] >= 0.8 * look.number(f"count(DISTINCT ({columns}))::DOUBLE / count(*)"):
+        return best[1:]  # all rows may be there several times
     if not is_needed:
         return run or next(iter(run_candidates(profiles)), ""), ""
+    few = [each for each in profiles if each.hint("run") and 0 < each.n_distinct < FEW_RUNS]
     if not (run or run_candidates(profiles)):
         why = "no column names the run of a row (a case, patient or machine, with several rows each)"
+        if few:
+            n = number_of(few[0].n_distinct, "run")
+            raise DataError(
+                f"{few[0].name} names {n}; a table and its evidence need {FEW_RUNS} or more: give more rows"
+            )
     elif not tried:
         why = "no column puts the rows of a run in order (a number that grows, a date or a time)"
     else:

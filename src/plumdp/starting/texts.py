@@ -5,10 +5,11 @@ from __future__ import annotations
 import codecs
 import gzip
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from plumdp.base.vocabulary import Decimal
+from plumdp.data.mapping_language import parse_mapping
 
 DATE_FORMATS = tuple(
     f"{date}{time}"
@@ -100,6 +101,11 @@ def variable_of(name: str) -> str:
     """
     word = re.sub(r"\W+", "_", name).strip("_") or "value"
     return word if word.isidentifier() else f"v{word}"
+
+
+def columns_of(term: str, columns: Collection[str]) -> list[str]:
+    """Return the columns that a term names: itself if it is one, or those of an expression."""
+    return [term] if term in columns else [*parse_mapping(term).columns()]
 
 
 def column_term(name: str) -> str:
