@@ -62,9 +62,12 @@ def difference(log, *, confidence=0.95, runs=None, n=100):
 def test_few_runs_of_a_table_are_worth_most_as_whole_runs():
     n = 100
     log = log_of(n, 1)
-    runs = read_whole_runs(TABLE, log, expected=n, arm="arm", chance="p")
+    runs = read_whole_runs(TABLE, log, expected=n, columns={"arm": "arm", "chance": "p"})
     without, found = difference(log), difference(log, runs=runs.of("A", "B"))
-    drawn, apart = found.upper - found.lower, difference(log, runs=read_whole_runs(TABLE, log, arm="arm").of("A", "B"))
+    drawn, apart = (
+        found.upper - found.lower,
+        difference(log, runs=read_whole_runs(TABLE, log, columns={"arm": "arm"}).of("A", "B")),
+    )
     normal = 2 * 1.96 * np.sqrt(sum(p * (1 - p) for p in TRUTH.values()) / (n / 2))
     assert drawn < 1.4 * normal < without.upper - without.lower
     assert drawn < apart.upper - apart.lower < without.upper - without.lower
@@ -82,7 +85,7 @@ def test_the_share_of_runs_is_fixed_by_what_was_announced_and_not_by_what_came()
     log = log_of(60, 2)
     shares = []
     for expected in (60, 10_000):
-        runs = read_whole_runs(TABLE, log, expected=expected, arm="arm")
+        runs = read_whole_runs(TABLE, log, expected=expected, columns={"arm": "arm"})
         counts = pl.read_log(TABLE, log, order="runs", expected=expected)
         question = asked(runs.of("A"), policy="run")
         shares.append(float(pl.learn(TABLE, counts, objectives=[question]).budget["run_bets"]))
@@ -95,14 +98,16 @@ def test_the_share_of_runs_is_fixed_by_what_was_announced_and_not_by_what_came()
 def test_how_many_runs_were_announced_does_not_depend_on_which_arms_came():
     """Who ends the data before the first run of another arm would choose the sizes of bets."""
     log = log_of(30, 6)
-    alone, both = (read_whole_runs(TABLE, each, expected=40, arm="arm").of("A") for each in (log[log.arm == "A"], log))
+    alone, both = (
+        read_whole_runs(TABLE, each, expected=40, columns={"arm": "arm"}).of("A") for each in (log[log.arm == "A"], log)
+    )
     assert alone.expected == both.expected == 40
 
 
 def test_tasks_are_told_apart_if_arms_are_drawn_with_any_chance():
     """1 - 0.7 is not the float 0.3."""
     log = log_of(60, 7, chance=0.3).assign(task=lambda each: each.episode % 2)
-    runs = read_whole_runs(TABLE, log, expected=60, arm="arm", chance="p", task="task").of("A", "B")
+    runs = read_whole_runs(TABLE, log, expected=60, columns={"arm": "arm", "chance": "p", "task": "task"}).of("A", "B")
     found = difference(log, runs=runs)
     assert found.lower <= TRUTH["run"] - TRUTH["walk"] <= found.upper
 
@@ -112,7 +117,7 @@ def test_values_by_whole_runs_are_missed_as_rarely_as_said():
     n, missed, error = size(30, 2000), 0, 0.5
     for seed in range(n):
         log = log_of(40, seed)
-        runs = read_whole_runs(TABLE, log, expected=20, arm="arm").of("A")
+        runs = read_whole_runs(TABLE, log, expected=20, columns={"arm": "arm"}).of("A")
         counts = pl.read_log(TABLE, log, order="runs", expected=40)
         found = pl.certify(TABLE, counts, GOAL, policy="run", announced=True, runs=runs, confidence=1 - error)
         missed += not found.lower <= TRUTH["run"] <= found.upper
@@ -132,7 +137,7 @@ def test_runs_say_what_they_say_whatever_the_model_is():
 
     wrong = pl.explore(step, {"x": 2}, space=pl.ParameterSpace.box({"p": (0.05, 0.95)}), labels={
         "goal": lambda s: s.x == 4})  # fmt: skip
-    runs = read_whole_runs(wrong, log, expected=300, arm="arm").of("A")
+    runs = read_whole_runs(wrong, log, expected=300, columns={"arm": "arm"}).of("A")
     walked = log[log.arm == "B"]
     counts = pl.read_log(wrong, walked, order="runs", expected=300)
     with pytest.raises(pl.DataError, match=r"whole runs contradict the model: they alone say between 0\.59"):
@@ -150,7 +155,7 @@ def test_runs_say_what_they_say_whatever_the_model_is():
 )
 def test_runs_of_no_arm_are_refused(change, told):
     def compared():
-        runs = read_whole_runs(TABLE, change(log), expected=30, arm="arm", chance="p").of("A", "B")
+        runs = read_whole_runs(TABLE, change(log), expected=30, columns={"arm": "arm", "chance": "p"}).of("A", "B")
         return difference(log, runs=runs)
 
     log = log_of(30, 4)
@@ -160,7 +165,7 @@ def test_runs_of_no_arm_are_refused(change, told):
 
 def test_runs_without_a_policy_that_was_there_before_are_refused():
     log = log_of(30, 5)
-    counts, runs = pl.read_log(TABLE, log), read_whole_runs(TABLE, log, arm="arm")
+    counts, runs = pl.read_log(TABLE, log), read_whole_runs(TABLE, log, columns={"arm": "arm"})
     with pytest.raises(pl.DataError, match="runs of a policy that was there before; say announced=True"):
         pl.certify(TABLE, counts, GOAL, policy="run", runs=runs.of("A"))
     with pytest.raises(pl.DataError, match=r'or of two arms in the order of their policies: runs\.of\("A", "B"\)'):

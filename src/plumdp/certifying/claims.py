@@ -342,6 +342,13 @@ def to_narrow(learned: Learned, certificate: Certificate) -> Advice:
             "for the next data, fix the number of runs before you look at any, and say ",
             *(Option("sampling", "trajectories"), ", or say how many you expect, with ", Option("expected", ...)),
         )
+    ran = [question.runs is not None for question in learned.questions if question.has_policies]
+    if ran and not any(ran) and learned.model.counted.is_table:
+        return (
+            "if each run followed one policy to its end, what whole runs earned says more: say which column names "
+            "the policy of a run, with ",
+            Option("columns", {"arm": ...}),
+        )
     if certificate.gap.get("remainder", 0.0) > certificate.gap.get("statistics", 0.0):
         return ("collect more data: most of the width is a remainder, which shrinks faster than the data grow",)
     return "collect more data: four times as many about halve the width; ", Option("advise"), " says which help most"

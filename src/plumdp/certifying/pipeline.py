@@ -151,7 +151,9 @@ def announcing(
     return replace(question, policy=policy, runs=runs) if announced or is_practice(policy) else question
 
 
-def comparing(question: Question, policy: Policy | None, rival: Policy, *, announced: bool) -> list[Question]:
+def comparing(
+    question: Question, policy: Policy | None, rival: Policy, *, announced: bool, runs: WholeRuns | None = None
+) -> list[Question]:
     """Return the questions to announce to ``learn`` about two policies, the best and its rival if none is given.
 
     In a table, bets are placed on their difference, and else on the value of each. Practice needs nobody's word, as it
@@ -162,7 +164,7 @@ def comparing(question: Question, policy: Policy | None, rival: Policy, *, annou
     if not announced:
         known = [each if is_practice(each) else None for each in (policy, rival)]
         return [replace(question, policy=known[0], against=known[1])] if any(known) else [question]
-    both = replace(question, policy=policy, against=rival)
+    both = replace(question, policy=policy, against=rival, runs=runs)
     return [both] if question.model.counted.is_table else [*both.apart()]
 
 

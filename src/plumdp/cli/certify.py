@@ -8,7 +8,7 @@ import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Relaxation, Status
 from plumdp.cli import decisions
-from plumdp.cli.inputs import each_model, learn, load_objectives, load_questions, objective_of
+from plumdp.cli.inputs import each_model, learn, load_objectives, load_questions, objective_of, runs_of
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_output, write_results
 from plumdp.cli.progress import LOGGER
@@ -93,7 +93,8 @@ def certified(given: Options) -> tuple[Learned, list[Result]]:
     may_count = given.memory if table is None else memory_for(read, table)
     objectives = [objective_of(question) for question in questions]
     distinct = {digest(each): ask(each, read, memory=may_count) for each in objectives}
-    told = [announcing(each, table, announced=given.announced) for each in distinct.values()]
+    runs = None if given.policy is None else runs_of(given, read, given.policy)
+    told = [announcing(each, table, announced=given.announced, runs=runs) for each in distinct.values()]
     learned = learn(given, read, told)
     concerning = [distinct[digest(each)] for each in objectives]
     both = zip(questions, concerning, strict=True)

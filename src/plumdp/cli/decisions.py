@@ -6,12 +6,12 @@ Each prints and saves what is certified, and returns the exit code.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
-from plumdp.cli.inputs import learn, learn_from, load_objectives, load_texts, read_data
+from plumdp.cli.inputs import learn, learn_from, load_objectives, load_texts, read_data, runs_of
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import write_results
 from plumdp.cli.results import (
@@ -44,7 +44,8 @@ def difference(given: Options) -> int:
     names = policy_names(*texts)
     assert len(names) == 2
     questions = (ask(each, read, memory=memory_for(read, first, second)) for each in objectives)
-    told = [one for each in questions for one in comparing(each, first, second, announced=given.announced)]
+    how: Any = {"announced": given.announced, "runs": runs_of(given, read, *texts)}
+    told = [one for each in questions for one in comparing(each, first, second, **how)]
     learned = learn(given, read, told)
     found = [plumdp.difference(learned, each, first, second, margin=given.margin, names=names) for each in objectives]
     differences = [in_words(each) for each in found]

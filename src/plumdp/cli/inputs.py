@@ -18,9 +18,11 @@ from plumdp.cli.progress import LOGGER
 from plumdp.cli.sources import chosen_properties, load_source, read_properties
 from plumdp.cli.texts import ranges
 from plumdp.exchange.interval_models import model_at
+from plumdp.model.question import PRACTICE
 
 if TYPE_CHECKING:
     from plumdp.data.raw_logs import RawLog
+    from plumdp.data.whole_runs import WholeRuns
     from plumdp.exchange.read_intervals import IntervalModel
     from plumdp.learning.learned import Learned
     from plumdp.model.language.threshold import Threshold
@@ -182,6 +184,40 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
         steps=given.steps,
         rejected=given.rejected,
     ).counts
+
+
+def runs_of(given: Options, model: ParametricMDP, *policies: str) -> WholeRuns | None:
+    """Return the runs of policies that are called like arms of the log; None if no column names arms.
+
+    Practice is nobody's arm, and a policy that was not announced may have been chosen by looking at how runs went.
+    """
+    from plumdp.cli.sources import policy_names
+    from plumdp.data.columns import columns_of_runs
+    from plumdp.data.duckdb_tables import find_files
+    from plumdp.data.files import is_counts_file
+
+    if "arm" not in columns_of_runs(model.graph, given.column):
+        return None
+    if not given.announced or PRACTICE in policies:
+        if is_shared("column"):
+            return None
+        raise DataError(
+            f"{where_given('column')} arm={given.column['arm']}: this is about policies that were there before their "
+            "runs began; name them with --policy and --against, and say --announced"
+        )
+    files = find_files(_data_of(given))
+    if is_counts_file(files[0]):
+        return None
+    runs = plumdp.data.read_whole_runs(
+        model,
+        _others(given, files),
+        columns=given.column,
+        states=given.state,
+        actions=given.action,
+        form=given.form,
+        expected=given.expected,
+    )
+    return runs.of(*policy_names(*policies))
 
 
 def is_log(model: str) -> bool:

@@ -78,7 +78,9 @@ def write_results(given: Options, learned: Learned, certificates: Sequence[plumd
     if given.output is None or is_file:
         return
     is_on_disk = learned.model.graph.levels is not None  # too large to be kept, and there is nothing to explain
-    results = [(each, plumdp.explain(learned, each) if is_on_disk else None) for each in certificates]
+    # what counts do not show, such as what whole runs earned, is explained now or never
+    is_explained = is_on_disk or any(question.runs is not None for question in learned.questions)
+    results = [(each, plumdp.explain(learned, each) if is_explained else None) for each in certificates]
     data = None if is_on_disk else (learned.model, learned.counts)
     witnesses = [witness_of(learned, each) for each in certificates] if given.witness else []
     folder.write_results(results, given.output, data=data, witnesses=witnesses, force=given.force)

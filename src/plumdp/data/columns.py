@@ -115,7 +115,8 @@ def find_columns(
         raise DataError("the states of this model have no variables, so that a log cannot name them")
     if form is not None and form not in get_args(LogForm):
         raise DataError(Option("form", form), f": choose one of {', '.join(map(repr, get_args(LogForm)))}")
-    columns = columns or {}
+    of_runs = columns_of_runs(graph, columns or {})
+    columns = {name: column for name, column in (columns or {}).items() if name not in of_runs}
     sources = {f: needed_sources(graph, f, mapping) for f in get_args(LogForm)}
     rewards = rewards or Rewards({}, is_needed=False)
     own = rewards.columns(sources["transitions"])
@@ -145,6 +146,14 @@ def find_columns(
         placed = {name: str(there[column]) for name, column in kept.items()}
         located |= placed if chosen == "counts" else rewards.sources(placed)
     return chosen, located
+
+
+def columns_of_runs(graph: Graph, columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the given columns that say something of a whole run: its arm, with which chance, and its task.
+
+    Counting needs none of them. A state variable may have one of these names, and then it is the variable.
+    """
+    return {name: columns[name] for name in ("arm", "chance", "task") if name in columns and name not in graph.states}
 
 
 def _run_and_step(found: Mapping[str, Source], available: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from plumdp.data.columns import (
     STEP,
     LogForm,
     Source,
+    columns_of_runs,
     find_columns,
     next_columns,
     quoted,
@@ -37,9 +38,8 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import listing, number_of, one_line
 from plumdp.model.unmodelled_exits import elsewhere_of
 
-_RUN = "number of the run"  # no variable is called so
+_RUN, _NUMBER, _CHANCE = "rank of the run", "number of the run", "chance of the run"  # no variable is called so
 _OF_ROWS = ("label", "state", "action")
-_ARM, _CHANCE, _TASK = "arm of the run", "chance of the run", "task of the run"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +79,11 @@ class WholeRuns:
     def of(self, *arms: str) -> WholeRuns:
         """Return the runs of some arms; where arms are compared, the first is compared to the second."""
         if self.arm is None:
-            raise DataError("these runs have no arms; say which column names them with ", Option("arm", ...))
-        there = [shown(each) for each in np.unique(self.arm)]
-        unknown = [each for each in arms if each not in self.arm]
+            raise DataError("these runs have no arms; name their column with ", Option("columns", {"arm": ...}))
+        there = [*np.unique(self.arm)]
+        unknown = [each for each in arms if each not in there]
         if unknown or not arms:
-            raise DataError(f"{', '.join(map(shown, unknown)) or 'no arm'}: choose arms of {listing(there)}")
+            raise DataError(f"{', '.join(unknown) or 'no arm'}: choose arms of {listing(there)}")
         keep, n_all = np.flatnonzero(np.isin(self.arm, arms)), len(there)
         chosen: dict[str, Any] = {name: getattr(self, name)[np.isin(self.run, keep)] for name in _OF_ROWS}
         of_runs = {name: getattr(self, name) for name in ("names", "arm", "chance", "task")}
@@ -108,9 +108,6 @@ def read_whole_runs(
     form: LogForm | None = None,
     expected: float | None = None,
     return_range: tuple[float, float] | None = None,
-    arm: str | None = None,
-    chance: str | None = None,
-    task: str | None = None,
 ) -> WholeRuns:
     """Return the runs in a log, which names run and step of each row; options are those of ``read_log``.
 
@@ -122,10 +119,10 @@ def read_whole_runs(
     began. ``return_range`` are two numbers between which the returns of all runs lie, such as a cap on costs, that you
     fixed before.
 
-    ``arm`` is the column that says whose run it is, of which ``runs.of("A")`` are those of one, and ``runs.of("A",
-    "B")`` those of two that are compared. It must have been written before the run began: who finds out by the actions
-    whose run it was looks at how it went. ``chance`` is the column with the probability with which this arm was drawn
-    for the run, if it was, and ``task`` that of what it had to do, if that is drawn anew for each run, before the arm.
+    ``columns`` names three more: ``arm`` says whose run it is, of which ``runs.of("A")`` are those of one, and
+    ``runs.of("A", "B")`` those of two that are compared. It must have been written before the run began: who finds out
+    by the actions whose run it was looks at how it went. ``chance`` is the probability with which this arm was drawn
+    for the run, if it was, and ``task`` what it had to do, if that is drawn anew for each run, before the arm.
 
     >>> import pandas as pd
     >>> from plumdp import case_study
@@ -140,23 +137,25 @@ def read_whole_runs(
     with open_log(*files_of(source)) as log:
         mapping = read_mapping(model.graph, states, actions)
         form, found = find_columns(model.graph, log.columns, columns, form, mapping)
+        of_runs = columns_of_runs(model.graph, columns or {})
         if EPISODE not in found or STEP not in found or log.engine == SPARK:
             raise DataError(
                 "this needs whole runs, in files or a data frame in memory: columns for the run and the step of each "
                 f"row; this log has {', '.join(log.columns)}; say which they are with ",
                 Option("columns", {"episode": ..., "step": ...}),
             )
-        named = {_ARM: arm, _CHANCE: chance, _TASK: task}
-        for option, column in zip(("arm", "chance", "task"), named.values(), strict=True):
-            if column is not None and column not in log.columns:
-                raise DataError(Option(option, column), f": the log has no such column, only {', '.join(log.columns)}")
-        found |= {name: column for name, column in named.items() if column is not None}
+        for name, column in of_runs.items():
+            if column not in log.columns:
+                there = ", ".join(log.columns)
+                raise DataError(Option("columns", {name: column}), f": the log has no such column, only {there}")
+        found |= {f"{name} of the run": column for name, column in of_runs.items()}
         block = _ordered(log.keep(source_columns(found.values()), is_read_again=False), model.graph, form, found)
     matcher = Matcher(model.graph, mapping.action_names)
     rows = _OrderedRows(block, np.flatnonzero(np.diff(block[_RUN], prepend=-1)))
     if not len(rows.first):
         raise DataError("there are no runs in the log")
-    if expected is not None and block[EPISODE].dtype.kind not in "iufM":
+    has_order = block[EPISODE].dtype.kind == "M" or not np.isnan(block[_NUMBER].astype(np.float64)).any()
+    if expected is not None and not has_order:
         raise DataError(Option("expected", expected), ": runs need an order; number them as they were made: 1, 2, 3, …")
     only_ordered = _require_all_steps(rows)
     state = _states(rows, matcher, model, state_columns(model.graph))
@@ -169,16 +168,18 @@ def read_whole_runs(
         action[rows.last] = -1
         bounds, names = np.append(rows.first, len(state)), block[EPISODE][rows.first]
         made = WholeRuns(names, bounds, block[STEP], state, action, only_ordered, describe_files(log.files))
-    of_runs: dict[str, Any] = {
-        name: None if column not in block else _once(rows, column)
-        for name, column in (("arm", _ARM), ("chance", _CHANCE), ("task", _TASK))
-    }
-    return replace(made, expected=expected, return_range=return_range, **of_runs)
+    values: dict[str, Any] = {name: _once(rows, f"{name} of the run") for name in of_runs}
+    if "arm" in values:
+        values["arm"] = np.array([shown(each) for each in values["arm"]])  # numbers are names too
+    return replace(made, expected=expected, return_range=return_range, **values)
 
 
 def _once(rows: _OrderedRows, column: str) -> npt.NDArray[Any]:
     """Return the value of a column in each run; refuse a run that changes it."""
     values = rows.block[column]
+    is_missing = np.array([value is None or value != value for value in values[rows.first].tolist()])
+    if is_missing.any():
+        raise DataError(f"{rows.place(int(rows.first[np.argmax(is_missing)]))}: the {column} is missing")
     is_changed = rows.follows & (values[1:] != values[:-1])
     if is_changed.any():
         row = int(np.argmax(is_changed)) + 1
@@ -210,6 +211,8 @@ def _ordered(log: LogTable, graph: Graph, form: LogForm, found: Mapping[str, Sou
     table, types = log.table, log.types
     keys = dict(zip(state_columns(graph, form), state_columns(graph), strict=True))
     columns = {keys.get(name, name): text for name, text in columns_sql(found, types, "trajectories").items()}
+    if _CHANCE in columns:
+        columns[_CHANCE] = f"TRY_CAST({columns[_CHANCE]} AS DOUBLE)"  # of texts too
     rows = select_sql(columns, table)
     missing = f"SELECT count(*) FROM ({rows}) WHERE {quoted(EPISODE)} IS NULL OR {quoted(STEP)} IS NULL"
     ((n,),) = log.connection.execute(missing).fetchall()
@@ -217,9 +220,12 @@ def _ordered(log: LogTable, graph: Graph, form: LogForm, found: Mapping[str, Sou
         raise DataError(
             f"{number_of(n, 'row')} without a run, or without a step that is a number or a time; name both in each row"
         )
-    number = f"dense_rank() OVER (ORDER BY {quoted(EPISODE)}) AS {quoted(_RUN)}"
-    order = f"ORDER BY {quoted(EPISODE)}, {quoted(STEP)}"
-    return columns_of(log.connection.execute(f"SELECT *, {number} FROM ({rows}) {order}"))
+    value = f"TRY_CAST({quoted(EPISODE)}::VARCHAR AS DOUBLE)"  # of texts such as "10" too; dates have none
+    number = f"CASE WHEN bool_and({value} NOTNULL) OVER () THEN {value} END AS {quoted(_NUMBER)}"
+    order = f"{quoted(_NUMBER)}, {quoted(EPISODE)}"
+    rank = f"dense_rank() OVER (ORDER BY {order}) AS {quoted(_RUN)}"
+    numbered = f"SELECT *, {rank} FROM (SELECT *, {number} FROM ({rows}))"
+    return columns_of(log.connection.execute(f"{numbered} ORDER BY {order}, {quoted(STEP)}"))
 
 
 def _require_all_steps(rows: _OrderedRows) -> bool:
