@@ -164,8 +164,8 @@ def test_directions_that_are_not_those_of_the_estimate_are_found(tmp_path, monke
     """Gradients whose parameters are exchanged: whoever chose them did not do so by the data before."""
     honest = likelihood.directions_of_stages
 
-    def exchanged(stages, directions):
-        last, gradients, texts = honest(stages, directions)
+    def exchanged(*given):
+        last, gradients, texts = honest(*given)
         return last, gradients[:, :, ::-1].copy(), texts
 
     with monkeypatch.context() as patch:

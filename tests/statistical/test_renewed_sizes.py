@@ -36,7 +36,7 @@ def place(heads, planned, error, moments=None):
     seen[:, 1] = ends - seen[:, 0]
     pilot = Pilot(seen[0], moments=tuple(seen[:-1]), lengths=tuple(map(float, ends[:-1])), expected=float(planned))
     counts, near = TransitionCounts(COIN.graph, seen[-1], "adaptive", pilot), np.array([seen[-1, 0] / end])
-    return counts, likelihood.place_bets(TABLE, counts, SPACE, near, lambda _: [Direction(np.ones(1))], error)
+    return counts, likelihood.place_bets(TABLE, SPACE, near, counts, lambda _: [Direction(np.ones(1))], error)
 
 
 def steps(heads, planned):

@@ -7,7 +7,8 @@ in it say. A point is a dict from the names of the parameters to fractions.
 from dataclasses import replace
 from fractions import Fraction
 from functools import singledispatch
-from math import inf, log
+from itertools import pairwise
+from math import inf, log, prod
 
 import numpy as np
 from coupled_points import is_point_of
@@ -18,6 +19,8 @@ from plumdp.confidence.cells import LENGTHS, Cells
 from plumdp.confidence.least_squares import LeastSquares
 from plumdp.confidence.likelihood import LevelSet, LinearConstraints
 from plumdp.confidence.multinomial import L1Balls
+from plumdp.confidence.path_evidence import LiftedConstraints
+from plumdp.confidence.path_likelihood import PathLevelSet
 from plumdp.confidence.sets import Evidence
 from plumdp.fit.drift import drift_constraints
 from plumdp.solver.at_points import move_inside
@@ -78,6 +81,11 @@ def _(found: LinearConstraints, point):
 
 
 @satisfies.register
+def _(found: LiftedConstraints, point):
+    return all(f.evaluate(point) <= Fraction(offset) for f, offset, _ in found.inequalities(tuple(point)))
+
+
+@satisfies.register
 def _(found: Evidence, point):
     return all(satisfies(each, point) for each in found.constraints)
 
@@ -116,10 +124,27 @@ def is_in_strips(strips, point):
 @satisfies.register
 def is_likely(found: LevelSet, point):
     """Return whether a point surely has a log-likelihood above the threshold."""
-    chances = [f.evaluate(point) for f in found.table.outcomes]
-    terms = [k * (log(f) if f > 0 else -inf) for k, f in zip(found.outcome_counts.tolist(), chances, strict=True) if k]
-    margin = _MARGIN * (1 + sum(map(abs, terms)) + abs(min(found.threshold, 0.0)))
-    return found.threshold == -inf or sum(terms) >= found.threshold + margin
+    return is_above(found.threshold, found.outcome_counts, [f.evaluate(point) for f in found.table.outcomes])
+
+
+@satisfies.register
+def _(found: PathLevelSet, point):
+    paths = found.paths
+    chances = [f.evaluate(point) for f in paths.table.outcomes]
+    factors = [chances[i] for i in paths.factors.tolist()]
+    each = [
+        constant * prod(f ** int(power) for f, power in zip(factors, powers, strict=True))
+        for constant, powers in zip(paths.constants, paths.exponents.tolist(), strict=True)
+    ]
+    sums = [sum(each[first:last]) for first, last in pairwise(paths.first.tolist())]
+    return is_above(found.threshold, [*found.outcome_counts, *found.path_counts], [*chances, *sums])
+
+
+def is_above(threshold, counts, chances):
+    """Return whether a log-likelihood is surely above a threshold."""
+    terms = [k * (log(f) if f > 0 else -inf) for k, f in zip(counts, chances, strict=True) if k]
+    margin = _MARGIN * (1 + sum(map(abs, terms)) + abs(min(threshold, 0.0)))
+    return threshold == -inf or sum(terms) >= threshold + margin
 
 
 def points_of_set(rng, learned, directions, n):

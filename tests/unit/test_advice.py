@@ -326,7 +326,7 @@ def test_a_value_that_only_ignored_rows_decide_has_no_advice():
     mixed = pl.parse_property('Pmax=? [ F "done" ]', model)
     learned = pl.learn(model, pl.simulate(model, TRUTH, 500, rng=1, max_steps=STEPS), objectives=[mixed])
     blind = ModelCache(model)
-    vars(blind)["table"] = replace(learned.table, basis=np.zeros((2, 0)))
+    vars(blind)["table"] = replace(learned.table, basis=np.zeros((2, 0)), paths=None)
     with pytest.raises(pl.DataError) as error:
         advise(replace(learned, cache=blind), mixed)
     assert str(error.value) == ("the value depends only on rows that the likelihood ignores: no advice can be planned")

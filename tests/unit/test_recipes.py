@@ -444,7 +444,7 @@ def test_a_study_with_its_picture_is_one_file_and_one_line(tmp_path, monkeypatch
 def test_what_was_added_is_gone_after_its_test():
     assert "everything" not in SETS
     assert ".coin" not in read.READERS
-    assert [*valuation.PROVERS] == ["nature", "expansion", "pieces", "bets", "runs"]
+    assert [*valuation.PROVERS] == ["nature", "expansion", "pieces", "intervals", "bets", "runs"]
     assert "sizes" not in COMMANDS
     assert [study.name for study in registry.STUDIES] == [
         "table",
