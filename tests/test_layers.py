@@ -48,6 +48,7 @@ DOORS = {
     "sqlglot": {"data/sql.py"},
     "gymnasium": {"data/environment.py"},
     "minari": {"data/minari_logs.py"},
+    "joblib": {"watching/fleets.py"},
 }
 
 

@@ -70,3 +70,25 @@ def test_a_missing_day_ends_with_4_and_misuse_with_2(folder, tmp_path):
     assert "no part between 2024-05-02 and 2024-05-04" in done.out
     assert plumdp("watch", MODEL, str(days), "--gaps", "unrelated").code == 0
     assert plumdp("watch", MODEL, str(days), "--since", "2024-05-01", "--window", "3").code == 2
+
+
+@pytest.mark.slow
+def test_units_that_changed_are_named_with_1(tmp_path):
+    for unit, change in (("left", 99), ("right", 14), ("spare", 99)):
+        (tmp_path / "units" / unit).mkdir(parents=True)
+        for day in range(1, 25):
+            point = STUDY.true_point if day <= change else {"p": 0.1}
+            counts = pl.simulate(STUDY.model, point, 40, rng=day + 100 * len(unit), max_steps=6)
+            pl.write_counts(counts, tmp_path / "units" / unit / f"2024-05-{day:02}.parquet")
+    options = ("watch", MODEL, str(tmp_path / "units"), "--checkpoint", str(tmp_path / "states"))
+    options = (*options, "--threads", "1")
+    done = plumdp(*options, "--json")
+    (line,) = done.out.splitlines()
+    told = json.loads(line)
+    assert (done.code, told["schema"], told["status"]) == (1, "plumdp/fleet/1", "alarm")
+    assert [unit["name"] for unit in told["named"]] == ["right"]
+    assert sorted(file.name for file in (tmp_path / "states").iterdir()) == ["left.watch", "right.watch", "spare.watch"]
+    assert plumdp(*options).out.startswith("1 of 3 units has changed.")
+    refused = plumdp(*options, "--acknowledge")
+    assert (refused.code, refused.err.startswith("error: --acknowledge: ")) == (2, True)
+    assert refused.err.endswith("units has a folder for each unit; watch one by itself\n")

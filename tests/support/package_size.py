@@ -19,8 +19,8 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 71_410,
-    "files of src/plumdp": 402,
+    "lines of src/plumdp": 72_040,
+    "files of src/plumdp": 404,
     "lines of src/plumdp_verify": 4_866,
     "files of src/plumdp_verify": 32,
     "public names": 71,

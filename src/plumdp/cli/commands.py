@@ -173,14 +173,17 @@ COMMANDS = {
         "Give an alarm when a process changes, part by part, and say what holds now.",
         "plumdp watch press.py:model days --checkpoint press.watch\n"
         "plumdp watch press.py:model days --certificate result --checkpoint press.watch --metrics press.prom\n"
-        "plumdp watch press.py:model days --checkpoint press.watch --acknowledge",
-        "Each file is a part: a day, a week, or a file of counts. Ends with 0 if all is quiet, 1 after an alarm until "
-        "it is acknowledged, 3 if rows show what the model says cannot happen, and 4 if the watch stopped, as a part "
-        "is missing or came late.",
+        "plumdp watch press.py:model days --checkpoint press.watch --acknowledge\n"
+        "plumdp watch press.py:model presses --checkpoint states",
+        "Each file is a part: a day, a week, or a file of counts. If FOLDER has folders instead, each is a unit, and "
+        "those that have changed are named, such that on average at most 5 % of the names are wrong. Ends with 0 if "
+        "all is quiet, 1 after an alarm until it is acknowledged, 3 if rows show what the model says cannot happen, "
+        "and 4 if the watch stopped, as a part is missing or came late.",
         {
             "data": "Folders, patterns or files, one file for each part, in the order of their names.",
             "property": "What certificates about now are to answer. Default: the question of the certificate.",
-            "checkpoint": "A file that keeps what is known so far, so that no part is read twice.",
+            "checkpoint": "A file that keeps what is known so far, so that no part is read twice; of units, a folder "
+            "with a file for each.",
             "at": "Values of all parameters that rows are compared with.",
         },
     ),

@@ -1,4 +1,4 @@
-"""``plumdp watch``: alarms when a process changes, part by part, and certificates about now."""
+"""``plumdp watch``: alarms when a process or units of a fleet change, part by part, and certificates about now."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from plumdp.cli.results import grid, prose, standard_output
 if TYPE_CHECKING:
     from plumdp.watching.watch import Watch
 
-CODES = {"quiet": 0, "alarm": 1, "contradicted": 3, "gap": 4}
+CODES = {"quiet": 0, "alarm": 1, "failed": 2, "contradicted": 3, "gap": 4}
 
 
 def watch(given: Options) -> int:
     """Print whether the process has changed, and what holds now; 1 after an alarm, 4 if a part is missing."""
     from plumdp.data.duckdb_tables import find_files
+    from plumdp.watching.fleets import is_fleet
     from plumdp.watching.names import named_files
 
+    if is_fleet(given.data):
+        return _fleet(given)
     if given.since and given.window:
         raise DataError("--since and --window: a certificate is about one of both; leave one out")
     model, properties = load_model(given)
@@ -57,6 +60,47 @@ def watch(given: Options) -> int:
         print(json.dumps(found.to_dict() | about, ensure_ascii=False, separators=(",", ":")))
     else:
         _print(found, now)
+    return CODES[found.status]
+
+
+def _fleet(given: Options) -> int:
+    """Print which units of a fleet have changed; 1 if there are any, 4 if a unit stopped, as a part is missing."""
+    from plumdp.base.threads import usable_cores
+    from plumdp.watching.fleets import watch_many
+
+    alone = {
+        "--property": given.property,
+        "--acknowledge": given.acknowledge,
+        "--since": given.since,
+        "--window": given.window,
+        "--metrics": given.metrics,
+    }
+    useless = [name for name, value in alone.items() if value]
+    if useless:
+        raise DataError(f"{', '.join(useless)}: {given.data[0]} has a folder for each unit; watch one by itself")
+    model, _ = load_model(given)
+    found = watch_many(
+        model,
+        given.data[0],
+        None if given.certificate is None else plumdp.read_result(given.certificate, model),
+        quiet=given.quiet,
+        state=given.checkpoint,
+        reference={name: float(value) for name, value in given.at.items()} or None,
+        gaps=given.gaps,
+        return_range=given.range,
+        columns=given.column,
+        states=given.state,
+        actions=given.action,
+        form=given.form,
+        on_unmatched="report" if given.keep_going else "error",
+        processes=given.threads or usable_cores(),
+    )
+    if given.json:
+        print(json.dumps(found.to_dict(), ensure_ascii=False, separators=(",", ":")))
+    else:
+        console, page = standard_output(), found.page()
+        console.print(prose(page.headline, style="bold red" if found.named else "bold"))
+        console.print(grid(page.facts))
     return CODES[found.status]
 
 

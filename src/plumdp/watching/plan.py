@@ -14,7 +14,7 @@ import numpy as np
 from plumdp.base.errors import DataError
 from plumdp.base.json_values import json_value, python_value
 from plumdp.data.seen import Seen
-from plumdp.fit.time_tests import in_words
+from plumdp.fit.time_tests import in_words, weight_of
 from plumdp.model.graph import FloatArray
 from plumdp.watching.detectors import Starts, log_changed, log_outside, log_sum
 from plumdp.watching.rows import WatchedRows
@@ -66,24 +66,37 @@ class Plan:
         return limits if self.limit is None else {**limits, "value": each}
 
     def of_rows(self, stream: Stream) -> RowFortunes:
-        """Return what starts have won: half of the weight is for parameters, if they tie classes, half for classes."""
+        """Return what starts have won."""
         starts, enough = stream.starts(has_pilots=self.within is None), log(self.thresholds["rows"])
         own = starts.of(slice(0, self.rows.n))
         classes = log_changed(own) if self.within is None else log_outside(own, *self.within)
         if self.tied is None:
-            return RowFortunes(starts, classes, np.full(len(classes), -np.inf), log_sum(classes))
-        tied = self.tied.log_fortunes(starts.of(slice(self.rows.n, None)), enough)
-        both = float(np.logaddexp(log_sum(classes), log_sum(tied[:, None]))) - log(2)
-        return RowFortunes(starts, classes, tied, both - 1e-12 * (1 + abs(both)) if isfinite(both) else both)
+            return RowFortunes(starts, classes, None)
+        return RowFortunes(starts, classes, self.tied.log_fortunes(starts.of(slice(self.rows.n, None)), enough))
+
+    def log_test(self, stream: Stream) -> float:
+        """Return the logarithm of T: the sum over starts with weights that sum to one, so that T is a test."""
+        shift = 1 if self.within is None else 0  # with a known reference, the first start is before the first part
+        weights = np.log([weight_of(end + 1 - shift) for end in stream.ends[shift:]])
+        won = self.of_rows(stream)
+        tied = None if won.tied is None else won.tied + weights
+        return RowFortunes(won.starts, won.classes + weights[:, None], tied).log_sum
 
 
 class RowFortunes(NamedTuple):
-    """What each start has won, and the sum."""
+    """What each start has won."""
 
     starts: Starts
     classes: FloatArray  # (m, n_classes): logarithms
-    tied: FloatArray  # (m)
-    log_sum: float
+    tied: FloatArray | None  # (m)
+
+    @property
+    def log_sum(self) -> float:
+        """The logarithm of the sum, from below: half of the weight is for parameters, if they tie classes."""
+        if self.tied is None:
+            return log_sum(self.classes)
+        both = float(np.logaddexp(log_sum(self.classes), log_sum(self.tied[:, None]))) - log(2)
+        return both - 1e-12 * (1 + abs(both)) if isfinite(both) else both
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +239,11 @@ def change_in(plan: Plan, stream: Stream, won: RowFortunes) -> tuple[str, str]:
     """Return the change that is most evident, in words, and the first part after it: estimates, which prove nothing."""
     start, group = (int(i) for i in np.unravel_index(int(np.argmax(won.classes)), won.classes.shape))
     shift = 1 if plan.within is None else 0  # with a known reference, the first start is before the first part
-    if plan.tied is not None and won.tied.max() > won.classes[start, group] - log(won.classes.shape[1]):
+    if (
+        plan.tied is not None
+        and won.tied is not None
+        and won.tied.max() > won.classes[start, group] - log(won.classes.shape[1])
+    ):
         start = int(np.argmax(won.tied))
         word, early, late = plan.tied.describe(won.starts.of(slice(plan.rows.n, None)), start)
     else:

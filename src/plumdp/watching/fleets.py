@@ -1,0 +1,350 @@
+"""Watches many units night by night, and names those that have changed, with a bounded share of wrong names.
+
+An e-value of a unit has a mean of at most one as long as the unit has not changed. Of N units, the k with the largest
+e-values are named, for the largest k with e >= N / (level k) for all of them: on average, at most ``level`` of the
+names are wrong, whatever units have in common (e-BH; Wang and Ramdas 2022). ``e_value`` says which e-values there are,
+and docs/explanation/watching.md proves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from math import exp, sqrt
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+
+from plumdp.base.errors import DataError, Option
+from plumdp.data.columns import LogForm
+from plumdp.data.logs import is_paths
+from plumdp.data.mappings import Actions, StateMaps
+from plumdp.data.returns import Range
+from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.text import number_of, one_line
+from plumdp.result.certificate import Certificate
+from plumdp.result.printing import percent
+from plumdp.result.show import Fact, Page, as_html, as_json, as_text
+from plumdp.watching.plan import Kind, WatchState, change_in
+from plumdp.watching.watch import Watch, watch
+
+Nights: TypeAlias = Literal["fixed", "any", "unlinked"]
+"""Which nights lists are for: nights fixed beforehand; any, also chosen by looking; or any, if the rows of each unit
+have their probabilities given the past of all units."""
+
+_OWN = "each alarm was acknowledged because of what its own unit showed, and not by looking at others"
+_FIRST_CYCLE = 0.9  # weight of what a unit shows before its first alarm is acknowledged; later cycles have the rest
+_TOGETHER = 32  # units that one call of a worker watches
+_LISTED = 20  # names that are printed
+_NIGHTS = {
+    "fixed": "this night was fixed beforehand; each such night holds by itself, not all of them at once",
+    "any": "the night may have been chosen by looking",
+    "unlinked": "the night may have been chosen by looking, as the rows of each unit have their probabilities given "
+    "the past of all units: they share no cause that is hidden, or that shows in one before the other (as you stated)",
+}
+
+
+class Won(NamedTuple):
+    """What a unit has won since its watch began, or began anew."""
+
+    log_sum: float  # of D: the sum over starts
+    log_test: float  # of T: the same with weights that sum to one; minus infinity if it was not asked for
+    n_before: int  # parts before
+    is_learned: bool  # its reference, so that no start is before its first part
+    cycle: int  # 1, and one more for each alarm that was acknowledged
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of a fleet: what its own watch says, and its e-value."""
+
+    name: str
+    status: str  # of its watch, or "failed"
+    n_parts: int = 0
+    words: str = ""  # what seems to have happened (estimates), why it stopped, or what is wrong
+    won: Won | None = None
+    e_value: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Fleet:
+    """Which units of a fleet have changed, with a bounded share of wrong names, and which could not be watched."""
+
+    units: tuple[Unit, ...]
+    level: float
+    alarm: Kind
+    nights: Nights
+    assumptions: tuple[str, ...]
+
+    @property
+    def named(self) -> tuple[Unit, ...]:
+        """The units that have changed, by e-BH, the most evident first."""
+        return tuple(self.units[i] for i in e_bh([unit.e_value for unit in self.units], self.level))
+
+    def of_status(self, *statuses: str) -> tuple[Unit, ...]:
+        """Return the units whose own watch stopped ("gap"), failed, was contradicted, gave an alarm, or is quiet."""
+        return tuple(unit for unit in self.units if unit.status in statuses)
+
+    @property
+    def status(self) -> Literal["failed", "contradicted", "alarm", "gap", "quiet"]:
+        """The worst that can be said: a watch that failed or was contradicted, names, or a watch that stopped."""
+        if self.of_status("failed"):
+            return "failed"
+        if self.of_status("contradicted"):
+            return "contradicted"
+        return "alarm" if self.named else "gap" if self.of_status("gap") else "quiet"
+
+    @property
+    def sentence(self) -> str:
+        """The result in one sentence."""
+        n, of = len(self.named), number_of(len(self.units), "unit")
+        return f"{n:,} of {of} {_are(self.alarm, n)}."
+
+    @property
+    def promise(self) -> str:
+        """What is proved of the names."""
+        return (
+            f"on average at most {percent(self.level)} of the names on such a list are wrong, whatever units have in "
+            f"common; {_NIGHTS[self.nights]}"
+        )
+
+    def page(self) -> Page:
+        """Return the names, the promise, what could not be watched, and what all of it rests on."""
+        facts: list[Fact] = [(unit.name, unit.words or "no estimate") for unit in self.named[:_LISTED]]
+        if len(self.named) > _LISTED:
+            facts.append(("", f"and {len(self.named) - _LISTED:,} more"))
+        facts.append(("promise", self.promise))
+        for status, words in (("gap", "stopped"), ("contradicted", "contradicted"), ("failed", "failed")):
+            some = self.of_status(status)
+            facts += (
+                [(words, f"{number_of(len(some), 'unit')}, the first {some[0].name}: {some[0].words}")] if some else []
+            )
+        return Page(self.sentence, facts=[*facts, *(("assuming", each) for each in self.assumptions)])
+
+    def __repr__(self) -> str:
+        return one_line(self, number_of(len(self.units), "unit"), f"{len(self.named):,} named")
+
+    SCHEMA: ClassVar[str] = "plumdp/fleet/1"
+    TOLD: ClassVar[str] = "status level alarm nights named units promise sentence assumptions"
+    __str__ = as_text
+    _repr_html_ = as_html
+    to_dict = as_json
+
+
+def _are(alarm: Kind, n: int) -> str:
+    if alarm == "rows":
+        return "has changed" if n == 1 else "have changed"
+    return "no longer reaches the certified value" if n == 1 else "no longer reach the certified value"
+
+
+def e_bh(e_values: Sequence[float], level: float) -> list[int]:
+    """Return the numbers of the units that are named at a level, the largest e-value first.
+
+    >>> e_bh([1.0, 70.0, 0.0, 45.0], 0.1), e_bh([30.0, 0.0], 0.1)
+    ([1, 3], [0])
+    """
+    values = np.asarray(e_values, dtype=np.float64)
+    order, k = np.argsort(-values, kind="stable"), np.arange(1, len(values) + 1)
+    good = np.flatnonzero(values[order] * level * k >= len(values))  # values are from below, by more than rounding
+    return order[: good[-1] + 1].tolist() if len(good) else []
+
+
+def e_value(won: Won, n: int, nights: Nights) -> float:
+    """Return the e-value of a unit tonight, after n nights.
+
+    At a night that was fixed beforehand, it is the sum over starts over their number, however many parts the unit has.
+    At any night, it is T if the rows of each unit hold given the past of all, and otherwise √T - 1. What was won since
+    the k-th beginning has a weight, and those of all k sum to one, as a unit begins anew because of what it showed.
+
+    >>> from math import log
+    >>> won = Won(log(190.0), log(36.0), 0, True, 1)
+    >>> [round(e_value(won, 20, nights), 3) for nights in ("fixed", "unlinked", "any")]
+    [9.0, 32.4, 4.692]
+    """
+    k = won.cycle
+    weight = _FIRST_CYCLE if k == 1 else (1 - _FIRST_CYCLE) / (k * (k - 1))
+    if nights == "fixed":
+        n_starts = n - won.n_before - won.is_learned
+        return weight * _exp(won.log_sum) / n_starts if n_starts > 0 else 0.0
+    value = weight * _exp(won.log_test)
+    return value if nights == "unlinked" else max(sqrt(value) - 1.0, 0.0)
+
+
+def won_by(state: WatchState, alarm: Kind, nights: Nights) -> Won:
+    """Return what a unit has won tonight, also after an alarm."""
+    cycle = 1 + len({each.acknowledged for each in state.alarms if each.kind == alarm and each.acknowledged})
+    if alarm == "value":
+        bets = state.bets
+        return Won(-np.inf if bets is None else bets.evidence, -np.inf, 0, False, cycle)
+    plan, stream = state.plan, state.stream
+    if not stream.parts:
+        return Won(-np.inf, -np.inf, state.n, False, cycle)
+    sums = plan.of_rows(stream).log_sum, -np.inf if nights == "fixed" else plan.log_test(stream)
+    return Won(*sums, state.n - stream.n, plan.within is None, cycle)
+
+
+def _exp(value: float) -> float:
+    return exp(min(value, 700.0))
+
+
+def watch_many(
+    model: ParametricMDP,
+    units: str | Path | Mapping[str, Any],
+    certificate: Certificate | None = None,
+    *,
+    level: float = 0.05,
+    alarm: Kind = "rows",
+    nights: Nights = "fixed",
+    quiet: float = 1000,
+    state: str | Path | None = None,
+    reference: Literal["learned", "certified"] | Mapping[str, float] | None = None,
+    gaps: Literal["unrelated"] | None = None,
+    return_range: Range | None = None,
+    columns: Mapping[str, str] | None = None,
+    states: StateMaps | None = None,
+    actions: Actions | None = None,
+    form: LogForm | None = None,
+    on_unmatched: Literal["error", "report"] = "error",
+    processes: int | None = None,
+) -> Fleet:
+    """Return which units of a fleet have changed, with a bounded share of wrong names.
+
+    Parameters
+    ----------
+    units
+        A folder with a folder of parts for each unit; or parts, as ``watch`` takes them, by the names of units.
+    certificate, quiet, reference, gaps, return_range, columns, states, actions, form, on_unmatched
+        As in ``watch``, the same for all units.
+    level
+        The share of wrong names, on average over such lists.
+    alarm
+        Whether units are named whose rows have changed, or whose runs no longer reach the certified value.
+    nights
+        "fixed" if the nights of lists were fixed beforehand, such as every night, each by itself. "any" if one looked
+        first; "unlinked" if one looked, but the rows of each unit have their probabilities given the past of all units.
+    state
+        A folder with a file for each unit, which ``plumdp watch`` reads and acknowledges, too.
+    processes
+        How many there are. With joblib, its backends run them, also those of Dask and Ray.
+
+    Examples
+    --------
+    >>> from plumdp import case_study, simulate
+    >>> study = case_study("betting:5")
+    >>> def days(name, later):
+    ...     rates, seed = [0.6] * 20 + [later] * 10, 100 * len(name)
+    ...     return [simulate(study.model, {"p": p}, 40, rng=seed + i, max_steps=6) for i, p in enumerate(rates)]
+    >>> found = watch_many(study.model, {name: days(name, p) for name, p in (("left", 0.6), ("right", 0.2))})
+    >>> found.sentence, [unit.name for unit in found.named]
+    ('1 of 2 units has changed.', ['right'])
+    """
+    require_model("watch_many", model)
+    _check(level, alarm, nights, certificate)
+    given, folder = _units(units), None if state is None else Path(state)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    own = partial(
+        watch,
+        model,
+        certificate=certificate,
+        quiet=quiet,
+        reference=reference,
+        value=alarm == "value",
+        gaps=gaps,
+        return_range=return_range,
+        columns=columns,
+        states=states,
+        actions=actions,
+        form=form,
+        on_unmatched=on_unmatched,
+    )
+    work = partial(_watched, own, folder, alarm, nights)
+    names = sorted(given)
+    batches = [{name: given[name] for name in names[i : i + _TOGETHER]} for i in range(0, len(names), _TOGETHER)]
+    done = [each for batch in _mapped(work, batches, processes) for each in batch]
+    n = max((unit.n_parts for unit, _ in done), default=0)
+    judged = (replace(u, e_value=0.0 if u.won is None else e_value(u.won, n, nights)) for u, _ in done)
+    return Fleet(tuple(judged), level, alarm, nights, tuple(dict.fromkeys(each for _, some in done for each in some)))
+
+
+def _check(level: float, alarm: Kind, nights: Nights, certificate: Certificate | None) -> None:
+    if not 0 < level < 1:
+        raise DataError(Option("level", level), ": give the share of wrong names, such as 0.05")
+    if nights not in _NIGHTS:
+        raise DataError(Option("nights", nights), f": choose one of {', '.join(_NIGHTS)}")
+    if alarm not in get_args(Kind):
+        raise DataError(Option("alarm", alarm), ": choose 'rows' or 'value'")
+    if alarm == "value" and (certificate is None or nights != "fixed"):
+        raise DataError(Option("alarm", alarm), ": give a certificate, and fix the nights beforehand")
+
+
+def is_fleet(data: Sequence[str]) -> bool:
+    """Return whether this is one folder that has folders, and no files of data."""
+    if len(data) != 1 or not Path(data[0]).is_dir():
+        return False
+    shown = [each for each in Path(data[0]).iterdir() if each.name[0] != "."]
+    return bool(shown) and all(each.is_dir() for each in shown)
+
+
+def _units(units: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the parts of units by their names."""
+    if isinstance(units, Mapping):
+        given = {str(name): parts for name, parts in units.items()}
+    elif is_paths(units) and Path(units).is_dir():
+        given = {each.name: str(each) for each in Path(units).iterdir() if each.is_dir() and each.name[0] != "."}
+    else:
+        raise DataError(f"{units}: give a folder with a folder of parts for each unit")
+    if not given:
+        raise DataError(f"{units}: there are no units; give a folder with a folder of parts for each")
+    return given
+
+
+def _watched(
+    own: Callable[..., Watch], folder: Path | None, alarm: Kind, nights: Nights, units: Mapping[str, Any]
+) -> list[tuple[Unit, tuple[str, ...]]]:
+    """Return some units, and what their watches assume; one that cannot be watched stops no other."""
+    done: list[tuple[Unit, tuple[str, ...]]] = []
+    for name, parts in units.items():
+        try:
+            found = own(parts, state=None if folder is None else folder / f"{name}.watch")
+        except DataError as error:
+            done.append((Unit(name, "failed", words=str(error)), ()))
+            continue
+        won = won_by(found.state, alarm, nights)
+        unit = Unit(name, found.status, found.n_parts, _words(found, won, alarm), won)
+        done.append((unit, (*found.assumptions, _OWN) if won.cycle > 1 else found.assumptions))
+    return done
+
+
+def _words(found: Watch, won: Won, alarm: Kind) -> str:
+    """Return why a watch stopped, or what seems to have happened."""
+    state = found.state
+    if state.contradicting or found.gap:
+        return found.gap or f"{state.contradicting} shows what the model says cannot happen"
+    words = next((each.words for each in state.open_alarms if each.kind == alarm), "")
+    if words or alarm == "value" or won.log_sum < 0:
+        return words
+    return change_in(state.plan, state.stream, state.plan.of_rows(state.stream))[0]
+
+
+def _mapped(
+    work: Callable[[Mapping[str, Any]], list[tuple[Unit, tuple[str, ...]]]],
+    batches: Sequence[Mapping[str, Any]],
+    processes: int | None,
+) -> Iterator[list[tuple[Unit, tuple[str, ...]]]]:
+    """Yield what work makes of each batch, in their order: by joblib if there is one, else in processes of our own."""
+    try:
+        import joblib
+    except ImportError:
+        joblib = None
+    if joblib is not None:
+        yield from joblib.Parallel(n_jobs=processes)(joblib.delayed(work)(batch) for batch in batches)
+    elif processes is None or processes == 1 or len(batches) == 1:
+        yield from map(work, batches)
+    else:
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+            yield from pool.map(work, batches)

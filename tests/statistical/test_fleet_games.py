@@ -1,0 +1,117 @@
+"""Games of a fleet: how many names on a list are wrong, and how often bounds on unseen units are."""
+
+from math import inf, log
+
+import numpy as np
+import pytest
+from evidence import until_refuted
+from tiers import size
+
+from plumdp.watching.fleets import Won, e_bh, e_value
+from plumdp.watching.shares import _share
+
+UNITS, LEVEL = 1024, 1 / 8
+FIRST, LAST, NIGHTS = 4, 13, 20
+SCALES = np.arange(FIRST, LAST + 1)
+OTHERS = np.array([s for s in range(60) if not FIRST <= s <= LAST])
+
+
+def runs_of_heads(rng):
+    """Return how many heads each unit begins with: by itself each has a fair coin, and none ever changes.
+
+    Together, just as many units as are needed for a list have the same run, if any have one of its length.
+    """
+    weights = 0.5 ** (OTHERS + 1.0)
+    runs = rng.choice(OTHERS, size=UNITS, p=weights / weights.sum())
+    chosen = int(rng.random() // (0.9 * LEVEL / 2))  # each unit is chosen with probability 2^-(s + 1)
+    if chosen < len(SCALES):
+        scale = int(SCALES[chosen])
+        n = -(-UNITS // (0.9 * LEVEL * 2**scale))
+        runs[rng.choice(UNITS, int(n), replace=False)] = scale
+    return runs
+
+
+def lists(rng, nights):
+    """Yield whether units are named, night by night, of tests that double with heads and end with tails."""
+    runs = runs_of_heads(rng)
+    for n in range(1, NIGHTS):
+        values = {
+            is_up: e_value(Won(-inf, n * log(2) if is_up else -inf, 0, False, 1), n, nights) for is_up in (True, False)
+        }
+        yield bool(e_bh([values[is_up] for is_up in (runs >= n).tolist()], LEVEL))
+
+
+def test_at_each_night_that_was_fixed_lists_are_wrong_no_more_often_than_the_level():
+    """All units are as they were, so that each name is wrong."""
+    rng, games = np.random.default_rng(1), size(150, 3000)
+    named = np.array([[*lists(rng, "unlinked")] for _ in range(games)])
+    assert named.any(axis=0).sum() > 3
+    assert (named.mean(axis=0) <= LEVEL + 3 * np.sqrt(LEVEL / games)).all()
+
+
+def test_at_a_night_chosen_by_looking_lists_are_wrong_no_more_often_than_the_level():
+    rng = np.random.default_rng(2)
+    assert not until_refuted((any(lists(rng, "any")) for _ in range(size(60, 2000))), rate=LEVEL).is_refuted
+
+
+def test_units_that_are_linked_and_said_not_to_be_are_found():
+    """A planted error: the tests of the night are taken, though past heads of some units tell of those of others."""
+    rng = np.random.default_rng(3)
+    assert until_refuted((any(lists(rng, "unlinked")) for _ in range(200)), rate=LEVEL).is_refuted
+
+
+# Unseen units
+
+
+def is_missed(rng, *, n, true, failing, error, apart):
+    """Return whether a bound on the share of bad units is wrong, if all certificates fail together or none does."""
+    n_bad = 0 if rng.random() < failing else int(rng.binomial(n, true))
+    return _share(n_bad, n, error, failing, apart=apart, looked=False) < true
+
+
+def test_bounds_on_unseen_units_hold_if_certificates_fail_together():
+    rng = np.random.default_rng(4)
+    for failing, error in ((0.05, 0.01), (0.004, 0.1), (0.001, 0.05)):
+        games = (
+            is_missed(rng, n=200, true=0.3, failing=failing, error=error, apart=False) for _ in range(size(300, 4000))
+        )
+        assert not until_refuted(games, rate=error).is_refuted
+    assert _share(0, 200, 0.05, 0.001, apart=False, looked=False) < 0.1
+
+
+def test_certificates_that_fail_together_and_are_said_not_to_are_found():
+    """A planted error: the bound for certificates that fail one by one, with a fault that all share."""
+    rng = np.random.default_rng(5)
+    games = (is_missed(rng, n=200, true=0.3, failing=0.05, error=0.01, apart=True) for _ in range(4000))
+    assert until_refuted(games, rate=0.01).is_refuted
+
+
+def misses_somewhere(rng, *, apart, looked, n=100, error=0.2, failing=0.001):
+    """Return whether the bound is wrong at the number that is chosen by looking; values are uniform."""
+    values = np.sort(rng.random(n))
+    shares = [_share(k, n, error, failing, apart=apart, looked=looked) for k in range(n)]
+    return any(share < value for share, value in zip(shares, values, strict=True))  # k are below the k-th value
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_bounds_at_a_number_chosen_by_looking_hold(apart):
+    rng = np.random.default_rng(6)
+    games = (misses_somewhere(rng, apart=apart, looked=True) for _ in range(size(100, 1000)))
+    assert not until_refuted(games, rate=0.2).is_refuted
+
+
+def test_a_number_that_is_chosen_by_looking_and_said_to_be_fixed_is_found():
+    """A planted error."""
+    rng = np.random.default_rng(7)
+    assert until_refuted((misses_somewhere(rng, apart=True, looked=False) for _ in range(300)), rate=0.2).is_refuted
+
+
+def test_bounds_of_units_that_fail_one_by_one_hold():
+    """Each certificate fails by itself, and then hides a bad unit."""
+    rng = np.random.default_rng(8)
+
+    def game(n=150, true=0.3, failing=0.05, error=0.1):
+        bad = (rng.random(n) < true) & (rng.random(n) >= failing)
+        return _share(int(bad.sum()), n, error, failing, apart=True, looked=False) < true
+
+    assert not until_refuted((game() for _ in range(size(300, 4000))), rate=0.1).is_refuted

@@ -1,0 +1,211 @@
+"""A fleet of units: which are named, what is kept of each, and what stops one and no other."""
+
+import json
+import sys
+from math import log
+
+import joblib
+import numpy as np
+import pytest
+from coin_model import COIN
+
+import plumdp as pl
+from plumdp.watching import fleets
+from plumdp.watching.fleets import Won, e_bh, e_value, watch_many
+from plumdp.watching.plan import Alarm, Plan, WatchState
+from plumdp.watching.rows import watched_rows
+from plumdp.watching.watch import watch
+
+FIRST = int(COIN.graph.first_transition[0])
+
+
+def thrown(rng, rate, n=40):
+    counts = np.zeros(COIN.graph.n_transitions, dtype=np.int64)
+    heads = int(rng.binomial(n, rate))
+    counts[FIRST : FIRST + 2] = heads, n - heads
+    return pl.TransitionCounts(COIN.graph, counts, "adaptive")
+
+
+def nights(n, changed=(), units=12, after=0.6):
+    """Return days by unit; those that are changed have another rate from day 20 on."""
+    return {
+        f"unit-{i:02}": {
+            f"2024-05-{day + 1:02}": thrown(
+                np.random.default_rng(1000 * i + day), after if i in changed and day >= 20 else 0.3
+            )
+            for day in range(n)
+        }
+        for i in range(units)
+    }
+
+
+def on_disk(folder, given):
+    for unit, days in given.items():
+        (folder / unit).mkdir(parents=True, exist_ok=True)
+        for name, counts in days.items():
+            pl.write_counts(counts, folder / unit / f"{name}.parquet")
+    return folder
+
+
+def test_units_that_changed_are_named_the_most_evident_first():
+    found = watch_many(COIN, nights(28, changed=(3, 7)))
+    assert {unit.name for unit in found.named} == {"unit-03", "unit-07"}
+    values = [unit.e_value for unit in found.named]
+    assert values == sorted(values, reverse=True)
+    assert min(values) >= 12 / (0.05 * 2)
+    assert "about 0.6 from about 2024-05-2" in found.named[0].words
+    assert found.sentence == "2 of 12 units have changed."
+    assert "at most 5 % of the names on such a list are wrong, whatever units have in common" in str(found)
+    assert "each such night holds by itself" in found.promise
+
+
+def test_a_fleet_that_did_not_change_has_no_names():
+    found = watch_many(COIN, nights(28))
+    assert (found.named, found.status) == ((), "quiet")
+
+
+@pytest.mark.parametrize("chosen", ["any", "unlinked"])
+def test_at_a_night_that_was_chosen_by_looking_e_values_are_others_and_the_promise_says_so(chosen):
+    given = nights(28, changed=(3,), units=6, after=0.8)
+    fixed, looked = watch_many(COIN, given), watch_many(COIN, given, nights=chosen)
+    assert [unit.name for unit in looked.named] == ["unit-03"]
+    assert "may have been chosen by looking" in looked.promise
+    assert ("as you stated" in looked.promise) == (chosen == "unlinked")
+    assert looked.named[0].e_value != fixed.named[0].e_value
+
+
+def test_at_a_fixed_night_the_sum_is_divided_by_all_starts_that_there_might_be():
+    """Also by those of nights for which a unit has no parts: it may have stopped because of what it showed."""
+    won = Won(log(60.0), -np.inf, 0, True, 1)
+    assert e_value(won, 7, "fixed") == pytest.approx(0.9 * 60 / 6)
+    assert e_value(won._replace(is_learned=False), 7, "fixed") == pytest.approx(0.9 * 60 / 7)
+    assert e_value(won._replace(n_before=3), 7, "fixed") == pytest.approx(0.9 * 60 / 3)
+    given = nights(12, units=2)
+    given["unit-01"] = dict(list(given["unit-01"].items())[:8])
+    judged = {unit.name: unit for unit in watch_many(COIN, given).units}
+    assert judged["unit-01"].n_parts == 8
+    assert judged["unit-01"].e_value == e_value(judged["unit-01"].won, 12, "fixed")
+
+
+def test_weights_of_what_is_won_after_acknowledged_alarms_sum_to_one():
+    shares = [e_value(Won(0.0, -np.inf, 0, False, k), 1, "fixed") for k in range(1, 2000)]
+    assert 0.999 < sum(shares) <= 1
+    state = WatchState.begin(Plan(watched_rows(COIN), 100))
+    acknowledged = [Alarm("rows", "1", 9.0, "", "1", "3"), Alarm("value", "5", 9.0, "", "5", "7")]
+    assert fleets.won_by(state, "rows", "fixed").cycle == 1
+    assert fleets.won_by(WatchState(state.plan, state.stream, alarms=tuple(acknowledged)), "rows", "fixed").cycle == 2
+
+
+def test_e_bh_names_the_largest_number_that_the_level_allows():
+    """By hand: of 4 units at one half, k need 8 / k each."""
+    assert e_bh([8.0, 0.0, 0.0, 0.0], 0.5) == [0]
+    assert e_bh([7.9, 0.0, 0.0, 0.0], 0.5) == []
+    assert e_bh([3.0, 2.7, 2.6, 0.0], 0.5) == []
+    assert e_bh([2.7, 3.0, 2.0, 2.0], 0.5) == [1, 0, 2, 3]
+
+
+# What is kept, and what stops
+
+
+def told(found):
+    return json.dumps(found.to_dict(), sort_keys=True)
+
+
+def test_a_job_that_was_killed_in_the_middle_and_starts_again_finds_the_same(tmp_path, monkeypatch):
+    given = nights(24, changed=(3,), units=8)
+    at_once, again = tmp_path / "at once", tmp_path / "again"
+    earlier = {name: dict(list(days.items())[:20]) for name, days in given.items()}
+    whole = [watch_many(COIN, some, state=at_once) for some in (earlier, given)][-1]
+    watch_many(COIN, earlier, state=again)
+    n = 0
+
+    def killed(*args, **options):
+        nonlocal n
+        n += 1
+        if n == 5:
+            raise KeyboardInterrupt
+        return watch(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fleets, "watch", killed)
+        with pytest.raises(KeyboardInterrupt):
+            watch_many(COIN, given, state=again)
+    assert told(watch_many(COIN, given, state=again)) == told(whole)
+    kept = [{file.name: file.read_bytes() for file in folder.iterdir()} for folder in (at_once, again)]
+    assert kept[0] == kept[1]
+    assert told(watch_many(COIN, given)) == told(whole)  # nor does anything depend on the state
+
+
+def test_a_state_is_one_that_watch_acknowledges(tmp_path):
+    given = nights(28, changed=(3,), units=4)
+    assert watch_many(COIN, given, state=tmp_path).named
+    watch(COIN, given["unit-03"], state=tmp_path / "unit-03.watch", acknowledge=True)
+    found = watch_many(COIN, given, state=tmp_path)
+    (unit,) = (unit for unit in found.units if unit.name == "unit-03")
+    assert (unit.won.cycle, unit.won.n_before, unit.e_value, found.named) == (2, 28, 0.0, ())
+    assert any("acknowledged because of what its own unit showed" in each for each in found.assumptions)
+
+
+def test_a_unit_that_cannot_be_read_or_lacks_a_day_stops_no_other(tmp_path):
+    given = nights(28, changed=(3,), units=4)
+    del given["unit-01"]["2024-05-10"]
+    folder = on_disk(tmp_path, given)
+    (folder / "unit-02" / "2024-05-03.parquet").write_bytes(b"not a table")
+    found = watch_many(COIN, folder)
+    assert [(unit.name, unit.status) for unit in found.units if unit.status in ("gap", "failed")] == [
+        ("unit-01", "gap"),
+        ("unit-02", "failed"),
+    ]
+    assert [unit.name for unit in found.named] == ["unit-03"]
+    assert found.status == "failed"
+    assert "no part between 2024-05-09 and 2024-05-11" in str(found)
+    assert len(found.units) == 4  # the level is of all of them
+
+
+def test_processes_and_backends_of_joblib_find_the_same(monkeypatch):
+    given = nights(6, units=5)
+    monkeypatch.setattr(fleets, "_TOGETHER", 2)
+    alone = told(watch_many(COIN, given))
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        assert told(watch_many(COIN, given)) == alone
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    assert told(watch_many(COIN, given)) == alone
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_joblib", [True, False])
+def test_several_processes_find_the_same(monkeypatch, has_joblib):
+    given = nights(6, units=3)
+    alone = told(watch_many(COIN, given))
+    monkeypatch.setattr(fleets, "_TOGETHER", 2)
+    if not has_joblib:
+        monkeypatch.setitem(sys.modules, "joblib", None)
+    assert told(watch_many(COIN, given, processes=2)) == alone
+
+
+def test_one_reference_for_all_units_finds_changes_sooner():
+    given = nights(23, changed=(3,), units=6)
+    learned, known = (watch_many(COIN, given, reference=each) for each in (None, {"p": 0.3}))
+    assert known.named
+    assert known.units[3].e_value > learned.units[3].e_value
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": 5}, "share of wrong names"),
+        ({"nights": "all"}, "choose one of fixed, any, unlinked"),
+        ({"alarm": "both"}, "choose 'rows' or 'value'"),
+        ({"alarm": "value"}, "give a certificate"),
+    ],
+)
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(pl.DataError, match=message):
+        watch_many(COIN, nights(2, units=1), **options)
+
+
+def test_units_that_are_not_there_are_refused(tmp_path):
+    with pytest.raises(pl.DataError, match="a folder with a folder of parts"):
+        watch_many(COIN, tmp_path)
+    with pytest.raises(pl.DataError, match="a folder with a folder of parts"):
+        watch_many(COIN, tmp_path / "none")
