@@ -5,6 +5,7 @@ towards the largest and the smallest difference.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,11 @@ from plumdp.data import model_from_log
 from plumdp.model.policy import check_policy
 from plumdp.model.question import ask
 from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.coupled.chain import PolicyChain
 from plumdp.solver.evaluate import evaluate_all
 from plumdp.tables import coupling, values
+from plumdp.tables.chain import OpenChain
+from plumdp.tables.coupling import CoupledChain
 
 ASKED = (
     'R{"r"}max=? [ C<=4 ]',
@@ -143,6 +147,20 @@ def test_bounds_are_narrower_than_the_difference_of_both_brackets():
         assert high <= more + 1e-9
         shares.append((high - low) / (more - less) if more > less else 0.0)
     assert np.median(shares) < 0.5
+
+
+def steps(n, reward, lower, upper):
+    """Return a chain of n steps, each with a reward, of whose values next to nothing is known."""
+    states, ones, known = np.arange(n + 1, dtype=np.int32), np.ones(n), np.full(n, -1)
+    chain = PolicyChain(states, states, states[1:], 0 * known, reward * ones, np.zeros(1), 0, True, 1.0)
+    return CoupledChain(OpenChain(chain, known, ones, 0), ones, ones, known, lower * ones, upper * ones)
+
+
+@pytest.mark.parametrize("reward", [0.05, 0.1, 0.3, 0.7])
+def test_many_steps_are_rounded_outward_by_what_they_sum_to(reward):
+    """The difference of 1,000 equal steps is far larger than what is known of either value at first."""
+    found = coupling.largest_difference(steps(1000, -reward, -1e9, 0.0), steps(1000, reward, 0.0, 1e9))
+    assert 0 <= Fraction(found) + 2000 * Fraction(reward) < 1e-7
 
 
 def rows_that_differ_move_together(patch):

@@ -83,11 +83,13 @@ def largest_difference(one: CoupledChain, other: CoupledChain) -> float | None:
         return None
     scale = max(float(np.abs(each).max(initial=0.0)) for each in (found, *(block.reward for block in blocks)))
     widest = max((max(block.then.shape[1:]) for block in blocks), default=1)
-    margin = 64 * (widest + 4) * UNIT * scale  # two sums of so many products, whose numbers are off by some units each
+    unit = 64 * (widest + 4) * UNIT  # two sums of so many products, whose numbers are off by some units each
     for _ in range(_MOST_SWEEPS):
         before = found[0]
         for block in reversed(blocks):
-            second = _most(block.then_low, block.then_high, found[block.then])
+            then = found[block.then]
+            margin = unit * (np.abs(then).max() + np.abs(block.reward).max())  # bounds may outgrow all that is known
+            second = _most(block.then_low, block.then_high, then)
             ahead = _most(block.low, block.high, second)
             found[block.own] = np.minimum(found[block.own], block.reward + one.table.discount * ahead + margin)
         if not before - found[0] > _STALLS * scale:
