@@ -2,6 +2,7 @@
 
 import random
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,24 @@ def test_a_state_that_is_forgotten_at_once_is_taken_if_nothing_else_is_one():
     assert facts(found, "odd") == [said]
     kept = pl.start(frame.assign(y=np.repeat(rng.integers(0, 2, 120), 5)))
     assert (kept.states, facts(kept, "odd")) == ({"y": "y"}, [])
+
+
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("done", ["", "wait"])
+def test_runs_that_go_on_from_where_the_first_ones_ended_contradict_the_table(closed, done):
+    """Else their steps, and what these cost, would be left out as rows without an action, and nothing would say so."""
+    rows = []
+    for run in range(60):
+        closes, reopens = 1 + run % 3, run >= 15 and run % 2
+        states = ["open"] * closes + ["closed"] + ["open", "closed"] * reopens
+        acts = ["wait" if x == "open" else done for x in states[:-1]] + [""]
+        rows += [(run, t, x, act, 10.0 * (x == "open")) for t, (x, act) in enumerate(zip(states, acts, strict=True))]
+    found = pl.start(pd.DataFrame(rows, columns=["run", "t", "status", "action", "cost"]), cost="cost")
+    assert found.end == 'status="closed"'
+    found = replace(found, closed=closed)
+    assert found.log.report.contradicting == 23
+    result = pl.certify(found.model, found.log, found.objective)
+    assert result.status == "model contradicted"
 
 
 def test_transitions_need_no_order():
@@ -293,6 +312,21 @@ def test_results_say_that_costs_are_those_of_the_first_runs():
     found = pl.start(pd.DataFrame(rows, columns=["run", "t", "state", "action", "cost"]), cost="cost")
     certificate = pl.certify(found.model, found.log, found.objective)
     said = "the cost of a step depends on state and action alone, and is on average what it was in the first 10 runs"
+    assert any(text.startswith(said) for text in certificate.assumptions)
+
+
+def test_results_say_that_costs_of_rows_without_an_action_are_left_out():
+    """What a failure costs, in the last row of a run, is no cost of a step."""
+    rows = []
+    for run in range(60):
+        rows += [(run, t, "good", "go", 1.0) for t in range(1 + run % 3)]
+        rows.append((run, 1 + run % 3, "failed", "", 900.0))
+    found = pl.start(pd.DataFrame(rows, columns=["run", "t", "state", "action", "cost"]), cost="cost")
+    said = "rows without an action have a cost, too, up to 900 on average, that is in no result"
+    assert facts(found, "odd") == [said]
+    certificate = pl.certify(found.model, found.log, found.objective)
+    assert certificate.upper < 10
+    said = "the cost (without that of rows without an action) of a step depends on state and action alone"
     assert any(text.startswith(said) for text in certificate.assumptions)
 
 

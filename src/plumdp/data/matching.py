@@ -85,6 +85,12 @@ class Matcher:
         else:
             is_outside = is_step & (is_unknown_state | (state >= 0)) & self._actions.is_readable(block[ACTION])
         kinds[is_outside & (self._choices.find([state, action]) < 0)] = KINDS.index("outside the table")
+        # a state that is never left, such as an end of a table, was left, if by nothing or by what is not in the table
+        went_on = is_step & (state >= 0) & (after != state) & ((after >= 0) | is_unknown_after)
+        is_blank = ~self._actions.is_readable(block[ACTION])
+        kinds[went_on & self._is_never_left[state] & (is_blank | (kinds == KINDS.index("outside the table")))] = (
+            KINDS.index("impossible transition")
+        )
         transition[kinds > 0] = -1
         self._refuse_ambiguous(transition)
         return kinds, transition
@@ -119,6 +125,11 @@ class Matcher:
         graph = self._graph
         fewest = np.minimum.reduceat(np.diff(graph.first_transition), graph.first_choice[:-1])
         return np.asarray(fewest == graph.n_states)
+
+    @cached_property
+    def _is_never_left(self) -> BoolArray:
+        """For each state whether all of its choices stay where they are."""
+        return np.logical_and.reduceat(self_loops(self._graph), self._graph.first_choice[:-1])
 
     @cached_property
     def _choices(self) -> RowIndex:

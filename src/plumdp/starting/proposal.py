@@ -66,7 +66,7 @@ class Start:
         first, rewards = self.raw.first(self.first, **self._part), dict[str, Any]()
         elsewhere: dict[str, tuple[float, float]] = {}
         if self.reward[1]:
-            means, elsewhere = self._means(first)
+            means, elsewhere = self._means
             rewards = {self.reward[0]: _by_choice(means)}
         return model_from_log(
             first,
@@ -86,7 +86,7 @@ class Start:
         """What the other runs show of the table; rows that cannot be read are left out, and the report says so."""
         return read_log(
             self.model,
-            self.raw.others(self.first, **self._part, means=self.reward[1]),
+            self.raw.others(self.first, **self._part, means=self._earned),
             columns=self.columns,
             states=self.states,
             actions=self.actions,
@@ -103,10 +103,22 @@ class Start:
             return f'R{{"{self.reward[0]}"}}{"min" if self.reward[0] == "cost" else "max"}=? [ C<={self.within} ]'
         return 'Pmax=? [ F "goal" ]' if self.goal else ""
 
-    def _means(self, first: RawLog) -> tuple[dict[tuple[str, ...], float], dict[str, tuple[float, float]]]:
-        """Return the mean of each state and action in the first runs, and the least and the most of a step."""
+    @property
+    def at_ends(self) -> float:
+        """What rows without an action say of costs or rewards, the largest mean: no step has it, nor any result."""
+        return max((mean for key, mean in self._means[0].items() if not key[-1]), key=abs, default=0.0)
+
+    @property
+    def _earned(self) -> str:
+        """The column of costs or rewards, in words."""
+        column = self.reward[1]
+        return f"{column} (without that of rows without an action)" if column and self.at_ends else column
+
+    @cached_property
+    def _means(self) -> tuple[dict[tuple[str, ...], float], dict[str, tuple[float, float]]]:
+        """The mean of each state and action in the first runs, and the least and the most of a step."""
         kind, column = self.reward
-        with look_at(first) as look:
+        with look_at(self.raw.first(self.first, **self._part)) as look:
             terms = [look.sql(name, term) for name, term in self.states.items()]
             action = look.sql("", self.actions) if isinstance(self.actions, str) else quoted("action")
             keys = ", ".join(f"trim({term}::VARCHAR) AS v{i}" for i, term in enumerate([*terms, action]))

@@ -104,7 +104,15 @@ def start(
     how = "rows" if not run else "runs by date" if has_dates else "runs"
     split = f"the first {first:,} of {n_runs:,} {how} make the table; the others are evidence"
     facts = [*text_facts, *_roles_facts(run, step, n_runs, n_rows, after), *found.facts, ("split", split)]
-    return _with_states(replace(found, facts=tuple(facts)))
+    return _with_states(replace(found, facts=(*facts, *_facts_at_ends(found))))
+
+
+def _facts_at_ends(found: Start) -> list[tuple[str, str]]:
+    """Return that costs are left out, if rows without an action have some."""
+    if not (found.reward[1] and found.at_ends):
+        return []
+    has = f"rows without an action have a {found.reward[0]}, too, up to {found.at_ends:.4g} on average"
+    return [("odd", f"{has}, that is in no result")]
 
 
 def _with_states(found: Start) -> Start:
