@@ -132,6 +132,30 @@ def test_a_certificate_from_counts_of_the_data_that_are_watched_is_refused(tmp_p
     assert any("was made before the data that are watched" in each for each in _assumed(certificate, counted / "..", 2))
 
 
+def ready_made(folder, n, goods=(9,)):
+    """Write a file of ready-made counts for each of n days."""
+    for number in range(n):
+        date = np.datetime64("2024-01-01") + number
+        rows = f"part,action,next_part,n\nraw,fast,good,{goods[number % len(goods)]}\nraw,fast,scrap,1\n"
+        (folder / f"{date}.csv").write_text(rows, encoding="utf-8")
+    return sorted(map(str, folder.iterdir()))
+
+
+def test_a_certificate_from_ready_made_counts_that_are_watched_is_not_compared_with_them(tmp_path):
+    """A later day with the same numbers may be another day, and is watched."""
+    files = ready_made(tmp_path, 6, goods=(9, 8, 7))
+    certificate = pl.certify(MODEL, both(files[:2]), GOOD, policy=FAST)
+    found = pl.watch(MODEL, tmp_path, certificate=certificate, value=False)
+    assert (found.state.n_before, found.n_parts) == (2, 4)
+
+
+def test_the_data_of_a_certificate_from_many_files_are_left_out(tmp_path):
+    files = ready_made(tmp_path, 103, goods=range(5, 200))
+    certificate = pl.certify(MODEL, pl.read_log(MODEL, files[:101]), GOOD, policy=FAST)
+    found = pl.watch(MODEL, files, certificate=certificate, value=False)
+    assert (found.state.n_before, found.n_parts) == (101, 2)
+
+
 def _assumed(certificate, folder, n):
     return pl.watch(MODEL, sorted(map(str, folder.glob("*.csv")))[:n], certificate=certificate).assumptions
 

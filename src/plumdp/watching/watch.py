@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import takewhile
 from math import exp, isfinite, nextafter
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -23,7 +22,7 @@ from plumdp.data.files import is_counts_file, read_counts
 from plumdp.data.logs import files_of, is_paths, read_log
 from plumdp.data.mappings import Actions, StateMaps
 from plumdp.data.returns import Range, outcomes_of, range_of_returns
-from plumdp.data.same_files import part_of_file
+from plumdp.data.same_files import MANY, LogFile, describe_files, part_of_file
 from plumdp.data.whole_runs import WholeRuns, read_whole_runs
 from plumdp.explaining.audit import audited, claimed_shares
 from plumdp.learning.assumptions import assumptions_of_data
@@ -90,13 +89,13 @@ class _GivenPart:
 
     @property
     def origins(self) -> frozenset[str]:
-        """The keys of the data in it that are the same for whoever counts them again.
+        """The keys of the data in it that are the same for whoever counts them again."""
+        return frozenset(part.origin for part in self.counts.parts if part.is_known)
 
-        There are none if rows are ready-made counts, as two days may have the same numbers.
-        """
-        report = self.counts.report
-        is_alike = report is not None and report.form == "counts"
-        return frozenset(part.origin for part in self.counts.parts if part.is_known and not is_alike)
+    @property
+    def may_be_alike(self) -> bool:
+        """Whether its rows are ready-made counts: two days may have the same numbers."""
+        return self.counts.report is not None and self.counts.report.form == "counts"
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,11 +297,12 @@ def watch(
     has_runs = value and certificate is not None and bool(given) and given[0].is_log
     returns = None if certificate is None or not has_runs else _range(model, certificate, return_range)
     plan = _plan(model, certificate, quiet, reference, returns)
-    file, used = None if state is None else Path(state), _origins_of(certificate)
+    file, files = None if state is None else Path(state), _files_of(certificate)
+    used = {part_of_file(each).origin for each in files}
     if file is not None and file.is_file():
         known = WatchState.from_text(file.read_text(encoding="utf-8"), plan)
-    else:  # parts that the certificate was made from are left out, if they come first
-        known = replace(WatchState.begin(plan), n_before=len([*takewhile(lambda part: used & part.origins, given)]))
+    else:
+        known = replace(WatchState.begin(plan), n_before=_n_before(files, given))
     given = given[known.n_before :]
     gap = _refuse_late(known, given)
     if gap:
@@ -318,8 +318,8 @@ def watch(
         if len(names) > 1 and any(place_of(name) is None for name in names):
             assuming[_UNNAMED] = None
     for part in given[known.n :]:
-        counts, key = part.counts, " ".join(sorted(part.origins))
-        if part.origins & used:
+        counts, key = part.counts, "" if part.may_be_alike else " ".join(sorted(part.origins))
+        if part.origins & used and not part.may_be_alike:
             raise DataError(f"the certificate was made from {part.name}: it must be older than what is watched")
         copied = next((name for name, of_part in known.recent if key and of_part == key), "")
         if copied and counts.total:
@@ -400,11 +400,24 @@ def _given(model: ParametricMDP, parts: Any, reading: Mapping[str, Any]) -> Iter
     yield from (_GivenPart(str(name), model, each, reading) for name, each in named)
 
 
-def _origins_of(certificate: Certificate | None) -> frozenset[str]:
-    """Return the keys of the files that a certificate was made from, which must not be watched."""
+def _files_of(certificate: Certificate | None) -> Sequence[LogFile]:
+    """Return the files that a certificate was made from, which must not be watched."""
     quality = None if certificate is None else certificate.data_quality
-    files = () if quality is None or quality.report is None else quality.report.files
-    return frozenset(part_of_file(file).origin for file in files)
+    return () if quality is None or quality.report is None else quality.report.files
+
+
+def _n_before(files: Sequence[LogFile], given: Sequence[_GivenPart]) -> int:
+    """Return how many of the first parts are files of a certificate, each once, which are left out."""
+    for file in files:
+        if file.hashed == MANY:  # a hash of all of them together
+            n = int(file.name.partition(" ")[0].replace(",", ""))
+            if [each.hash for each in describe_files([part.file for part in given[:n]])] == [file.hash]:
+                return n
+    left, n = {part_of_file(file).origin for file in files}, 0
+    while n < len(given) and left & given[n].origins:
+        left -= given[n].origins
+        n += 1
+    return n
 
 
 def _refuse_late(known: WatchState, given: Sequence[_GivenPart]) -> str:
