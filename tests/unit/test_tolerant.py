@@ -375,7 +375,7 @@ def test_constants_keep_the_tests_of_their_classes():
 
 
 def problem():
-    study = pl.case_study("aircraft:20,10")
+    study = pl.case_study("betting:5")
     return study, data(study.model, study.true_point)
 
 
