@@ -10,11 +10,26 @@ from shorthand import improve
 import plumdp as pl
 
 
+def simulated(path, runs):
+    assert plumdp("simulate", "betting:5", "-n", runs, "--form", "counts", "-o", str(path)).code == 0
+    return str(path)
+
+
 @pytest.fixture(scope="module")
 def counts(tmp_path_factory):
-    path = tmp_path_factory.mktemp("improve") / "counts.parquet"
-    assert plumdp("simulate", "betting:5", "-n", "1000", "--form", "counts", "-o", str(path)).code == 0
-    return str(path)
+    return simulated(tmp_path_factory.mktemp("improve") / "counts.parquet", "1000")
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory):
+    return simulated(tmp_path_factory.mktemp("few") / "few.parquet", "200")
+
+
+@pytest.fixture(scope="module")
+def still_open(few, tmp_path_factory):
+    """Return how a comparison ends that few data leave open, and the folder in which it was saved."""
+    folder = tmp_path_factory.mktemp("open") / "result"
+    return plumdp("certify", "betting:5", few, "--policy", "bet1", "--against", "bet0", "-o", str(folder)), folder
 
 
 @pytest.mark.slow
@@ -109,7 +124,7 @@ def test_a_margin_needs_another_policy_and_a_size(counts):
 
 
 @pytest.mark.slow
-def test_a_report_says_how_much_better_a_policy_is(counts, tmp_path):
+def test_a_report_says_how_much_better_a_policy_is(counts, tmp_path, blank_pictures):
     folder = str(tmp_path / "result")
     plumdp("certify", "betting:5", counts, "--policy", "bet0", "--against", "uniform", "-o", folder)
     assert plumdp("report", folder).code == 0
@@ -124,13 +139,12 @@ def test_a_report_says_how_much_better_a_policy_is(counts, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_report_of_a_comparison_that_is_open_is_not_green(tmp_path):
+def test_a_report_of_a_comparison_that_is_open_is_not_green(still_open, blank_pictures):
     """Both bounds are certified, and which policy is better is not: that is what was asked."""
-    few, folder = str(tmp_path / "few.parquet"), str(tmp_path / "result")
-    assert plumdp("simulate", "betting:5", "-n", "200", "--form", "counts", "-o", few).code == 0
-    assert plumdp("certify", "betting:5", few, "--policy", "bet1", "--against", "bet0", "-o", folder).code == 4
-    assert plumdp("report", folder).code == 0
-    page, kept = (tmp_path / "result" / "report.html").read_text(encoding="utf-8"), pl.read_result(folder)
+    ended, folder = still_open
+    assert ended.code == 4
+    assert plumdp("report", str(folder)).code == 0
+    page, kept = (folder / "report.html").read_text(encoding="utf-8"), pl.read_result(folder)
     assert kept.status == "certified"
     assert '<body class="vacuous">' in page
     assert "Not yet known which policy is better" in page
@@ -140,9 +154,8 @@ def test_a_report_of_a_comparison_that_is_open_is_not_green(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_report_of_policies_that_are_the_same_within_a_margin_is_green(tmp_path):
-    few, folder = str(tmp_path / "few.parquet"), str(tmp_path / "result")
-    assert plumdp("simulate", "betting:5", "-n", "200", "--form", "counts", "-o", few).code == 0
+def test_a_report_of_policies_that_are_the_same_within_a_margin_is_green(few, tmp_path, blank_pictures):
+    folder = str(tmp_path / "result")
     asked = ["certify", "betting:5", few, "--policy", "bet1", "--against", "bet0", "--margin", "9", "-o", folder]
     assert plumdp(*asked).code == 0
     assert plumdp("report", folder).code == 0
@@ -153,18 +166,15 @@ def test_a_report_of_policies_that_are_the_same_within_a_margin_is_green(tmp_pat
 
 
 @pytest.mark.slow
-def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(tmp_path):
-    few = str(tmp_path / "few.parquet")
-    assert plumdp("simulate", "betting:5", "-n", "200", "--form", "counts", "-o", few).code == 0
-    asked = ["certify", "betting:5", few, "--policy", "bet1", "--against", "bet0"]
-    ended = plumdp(*asked)
+def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(few, still_open):
+    ended, _ = still_open
     assert (ended.code, ended.err) == (4, "")
     assert "At the estimate bet1 is better by" in ended.out
     told = " ".join(ended.out.split())
     assert "more runs like these" in told
     assert "to get narrower bounds: collect more data" in told
     assert "plumdp advise says which help most" in told
-    content = json.loads(plumdp(*asked, "--json").out)
+    content = json.loads(plumdp("certify", "betting:5", few, "--policy", "bet1", "--against", "bet0", "--json").out)
     assert (content["schema"], content["verdicts"]) == ("plumdp/difference/1", ["not yet known"])
     assert content["runs_to_tell"]["predictions"]["better"]["runs"] > 200
     ended = plumdp("certify", "betting:5", few, "--against", "bet1", "--json")
@@ -172,7 +182,6 @@ def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(tmp_path):
     assert (content["runs_to_tell"] is None) == content["is_better"]
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("runs", "weights", "code", "words"),

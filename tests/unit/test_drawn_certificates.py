@@ -44,7 +44,7 @@ def test_the_true_value_lies_between_coupled_bounds_and_the_certificate_says_tha
 
 
 @pytest.mark.slow
-def test_what_was_saved_is_read_and_explained_again(certificate, counts, learned, tmp_path):
+def test_what_was_saved_is_read_and_explained_again(certificate, counts, learned, tmp_path, blank_pictures):
     parts = ["model", "expressions", "region", "policy"]
     findings = pl.explain(learned, certificate, parts=parts)
     certificate.save(tmp_path / "drawn", findings, model=STUDY.model, counts=counts)

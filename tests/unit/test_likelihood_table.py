@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from math import log, prod
 
@@ -170,8 +171,9 @@ def truth(made):
     return np.array([float(made.true_point[name]) for name in made.model.space.names])
 
 
-def learned(made, *, pilot=True, runs=2_000, seed=1):
-    counts = pl.simulate(made.model, made.true_point, runs, rng=seed, max_steps=made.max_steps, pilot=pilot)
+@cache
+def learned(made, *, pilot=True, seed):
+    counts = pl.simulate(made.model, made.true_point, 2_000, rng=seed, max_steps=made.max_steps, pilot=pilot)
     return likelihood_set(made.model, counts, directions=lambda point: [Direction(np.ones(len(point)))])
 
 
@@ -229,7 +231,7 @@ def test_the_sets_of_all_ends_of_the_data_have_the_error_together(is_open, has_p
 
 @pytest.mark.slow
 def test_many_parameters_have_half_spaces_across_every_direction_of_an_outcome(made):
-    found = learned(made)
+    found = learned(made, seed=1)
     n_directions = int(likelihood_of(found).table.direction.max()) + 1
     assert likelihood_of(found).table.basis.shape[1] == 24
     assert len(across_outcomes_of(found).offsets) == 2 * n_directions
@@ -252,7 +254,7 @@ def test_the_true_point_is_in_all_half_spaces_and_in_the_region(seed, made):
 
 @pytest.mark.slow
 def test_half_spaces_across_outcomes_make_their_ranges_narrower(made):
-    found = learned(made)
+    found = learned(made, seed=1)
     region = build_likelihood_region(made.model.space, made.model.expressions, found.constraints)
     box = made.model.space.lower, made.model.space.upper
     bare = replace(region, lower=box[0], upper=box[1], rows=region.rows[:0], offsets=region.offsets[:0])
@@ -263,5 +265,5 @@ def test_half_spaces_across_outcomes_make_their_ranges_narrower(made):
 
 
 def test_without_a_pilot_there_are_no_bets(made):
-    found = learned(made, pilot=False)
+    found = learned(made, pilot=False, seed=1)
     assert (len(half_spaces_of(found).offsets), len(across_outcomes_of(found).offsets), found.directions) == (0, 0, ())

@@ -266,7 +266,7 @@ class TestIntervals:
 class TestWhatFollows:
     @pytest.mark.slow
     @pytest.mark.parametrize(("kind", "policy"), [("table", "uniform"), ("likelihood", None)])
-    def test_a_certificate_is_saved_read_explained_and_reported(self, tmp_path, kind, policy):
+    def test_a_certificate_is_saved_read_explained_and_reported(self, tmp_path, kind, policy, blank_pictures):
         model, counts = mixed(), data()
         found = pl.certify(model, counts, REACH, confidence_set=kind, policy=policy)
         found.save(tmp_path / "result", model=model, counts=counts)

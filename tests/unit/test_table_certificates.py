@@ -143,7 +143,7 @@ def test_policies_that_were_not_announced_have_intervals_alone():
 
 
 @pytest.mark.slow
-def test_a_certificate_is_saved_read_explained_and_reported(tmp_path):
+def test_a_certificate_is_saved_read_explained_and_reported(tmp_path, blank_pictures):
     model, _, counts = data()
     found = pl.certify(model, counts, REACH)
     found.save(tmp_path / "result")

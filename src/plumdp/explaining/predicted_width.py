@@ -33,6 +33,7 @@ from plumdp.result.advice import Prediction
 
 _TRIES = 8
 _NEAR = 0.02  # relative distance from the width that was asked for
+_ONE_WAY = 1.5  # factor within which both ways need not be tried again
 MOST_RUNS = 10**12
 
 
@@ -63,15 +64,18 @@ class Predictor:
         """Return a prediction of how many runs make the certificate so narrow, or None if more than 10^12 are needed.
 
         Widths fall about like the root of the number of runs. Each try corrects the last one by that rule, and stays
-        between numbers that were too small and large enough.
+        between numbers that were too small and large enough. Near the width, only the better way is tried again.
         """
         low, high = 0.0, float(MOST_RUNS)
         runs = self.learned.counts.total / max(float(per_run.sum()), 1e-9) * (self.width / width) ** 2
         runs = min(max(runs, 1.0), MOST_RUNS / 2) if isfinite(runs) else 1000.0
         best: Prediction | None = None
+        predict = self.predict
         for _ in range(_TRIES):
-            prediction = self.predict(sampling, per_run, round(runs))
+            prediction = predict(sampling, per_run, round(runs))
             ratio = prediction.width / width
+            if 1 / _ONE_WAY < ratio < _ONE_WAY:
+                predict = self.alone if prediction.is_alone else self.together
             low, high = (runs, high) if ratio > 1 else (low, runs)
             if ratio < 1 + _NEAR:
                 best = prediction if best is None or prediction.runs < best.runs else best
