@@ -9,9 +9,9 @@ BLIND_TRUTH = {**TRUTH, **dict.fromkeys(OTHERS, "0.5")}
 BAD = 'Pmin=? [ F "bad" ]'
 
 
-def blind_tank():
+def blind_tank(steps=6):
     """Return a tank in a space of so many parameters that it is not cut into boxes, and hidden paths are ignored."""
-    return tank(others=OTHERS)
+    return tank(steps, others=OTHERS)
 
 
 def tank(steps=6, top=4, others=()):

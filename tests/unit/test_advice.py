@@ -275,8 +275,8 @@ def hidden_advice():
 
 @pytest.fixture(scope="module")
 def blind_advice():
-    model = tank.blind_tank()
-    counts = pl.simulate(model, tank.BLIND_TRUTH, 300, rng=1, max_steps=6)
+    model = tank.blind_tank(steps=3)
+    counts = pl.simulate(model, tank.BLIND_TRUTH, 300, rng=1, max_steps=3)
     return advise(pl.learn(model, counts, objectives=[tank.BAD]), tank.BAD)
 
 
