@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
+from plumdp.cli.inputs import how_read
 from plumdp.cli.options import Options
 from plumdp.cli.results import EXIT_CODES, print_json
 from plumdp.model.text import number_of
@@ -25,13 +26,8 @@ def audit(given: Options) -> int:
     found, needed = None, None
     how: dict[str, Any] = {"confidence": given.confidence, "return_range": given.range}
     if given.data:
-        how_read: dict[str, Any] = {
-            "columns": given.column,
-            "states": given.state,
-            "actions": given.action,
-            "form": given.form,
-        }
-        found = plumdp.decisions.audit(certificate, model, given.data, expected=given.expected, **how, **how_read)
+        read = how_read(given)
+        found = plumdp.decisions.audit(certificate, model, given.data, expected=given.expected, **how, **read)
     if given.plan is not None:
         spread = None if found is None else found.spread
         needed = plumdp.decisions.runs_to_audit(certificate, model, given.plan, spread=spread, **how)

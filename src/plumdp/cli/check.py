@@ -13,7 +13,7 @@ from rich.text import Text
 import plumdp
 from plumdp.base.errors import DataError, ModelError
 from plumdp.base.vocabulary import Sets, Status
-from plumdp.cli.inputs import each_model, load_model, load_texts, name_of_model, read_data
+from plumdp.cli.inputs import each_model, how_read, load_model, load_texts, name_of_model, read_data
 from plumdp.cli.invocation import is_shared, where_given
 from plumdp.cli.options import Options
 from plumdp.cli.progress import LOGGER
@@ -56,9 +56,7 @@ def check_model(given: Options) -> int:
 
 
 def _runs(given: Options, model: ParametricMDP) -> WholeRuns:
-    return plumdp.data.read_whole_runs(
-        model, [*given.data], columns=given.column, states=given.state, actions=given.action, form=given.form
-    )
+    return plumdp.data.read_whole_runs(model, [*given.data], **how_read(given))
 
 
 def split(model: str, others: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import plumdp
 from plumdp.base.errors import DataError, ModelError
@@ -172,10 +172,7 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
     return plumdp.read_log(
         model,
         _others(given, files),
-        columns=given.column,
-        states=given.state,
-        actions=given.action,
-        form=given.form,
+        **how_read(given),
         sampling=given.sampling or "adaptive",
         order=given.order,
         expected=given.expected,
@@ -184,6 +181,11 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
         steps=given.steps,
         rejected=given.rejected,
     ).counts
+
+
+def how_read(given: Options) -> dict[str, Any]:
+    """Return how a log is read, in the words of ``read_log`` and ``read_whole_runs``."""
+    return {"columns": given.column, "states": given.state, "actions": given.action, "form": given.form}
 
 
 def runs_of(given: Options, model: ParametricMDP, *policies: str) -> WholeRuns | None:
@@ -208,15 +210,7 @@ def runs_of(given: Options, model: ParametricMDP, *policies: str) -> WholeRuns |
     files = find_files(_data_of(given))
     if is_counts_file(files[0]):
         return None
-    runs = plumdp.data.read_whole_runs(
-        model,
-        _others(given, files),
-        columns=given.column,
-        states=given.state,
-        actions=given.action,
-        form=given.form,
-        expected=given.expected,
-    )
+    runs = plumdp.data.read_whole_runs(model, _others(given, files), expected=given.expected, **how_read(given))
     return runs.of(*policy_names(*policies))
 
 

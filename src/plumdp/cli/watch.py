@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import plumdp
 from plumdp.base.errors import DataError
-from plumdp.cli.inputs import load_model, load_objective, raw_of
+from plumdp.cli.inputs import how_read, load_model, load_objective, raw_of
 from plumdp.cli.options import Options
 from plumdp.cli.results import grid, prose, standard_output
 
@@ -43,10 +43,7 @@ def watch(given: Options) -> int:
         gaps=given.gaps,
         return_range=given.range,
         confidence=given.confidence,
-        columns=given.column,
-        states=given.state,
-        actions=given.action,
-        form=given.form,
+        **how_read(given),
         on_unmatched="report" if given.keep_going else "error",
     )
     now = None if (question is None and certificate is None) or not found.state.stream.parts else _now(given, found)
