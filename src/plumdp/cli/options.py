@@ -220,7 +220,8 @@ class Options:
     step: str = option("", "--step COLUMN", "The column that puts the rows of a run in order.", "")
 
     column: Mapping[str, str] = option(
-        "log", "--column NAME=COLUMN", "What the log calls a column; commas or repeats for more.",
+        "log", "--column NAME=COLUMN", "What the log calls a column; commas or repeats for more. arm=COLUMN "
+        "says whose policy a run follows, and chance=COLUMN with which chance that was drawn.",
         {}, parse=partial(pairs, "--column"), common=True)
     state: Mapping[str, str | list[float]] = option(
         "log", "--state NAME=EXPRESSION", "How a state variable follows from columns of the log: an expression, such "
