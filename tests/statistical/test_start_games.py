@@ -1,7 +1,7 @@
 """The whole path from rows to a certificate holds: start, split, table and evidence, played at the truth."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -140,6 +140,8 @@ def plays_machine(seed):
         gain = pl.decisions.improve(learned, found.objective).difference
     except pl.DataError as error:
         return f"refused: {error}"
+    except ValueError as error:  # two bounds that contradict each other cannot both hold
+        return f"lost: {error}"
     if not gain.is_claim:
         seen = {*found.model.graph.states["condition"].tolist()}
         return "contradicted" if {*log.condition} - seen else "lost"
@@ -164,16 +166,16 @@ def test_comparisons_in_closed_tables_hold():
 
 @pytest.mark.slow
 def test_planted_values_of_another_table_are_found(monkeypatch):
-    """Rows that are half as uncertain as they are lose more games than the error allows."""
-    monkeypatch.setattr(table_set, "table_intervals", _half_as_wide)
-    ended = Counter(plays_machine(2 * seed) for seed in range(6))
+    """Rows whose intervals are a twentieth as wide lose more games than the error allows."""
+    monkeypatch.setattr(table_set, "table_intervals", _a_twentieth_as_wide)
+    ended = Counter(plays_machine(2 * seed).partition(":")[0] for seed in range(6))
     assert ended["lost"] >= 3
 
 
-def _half_as_wide(model, counts, *, error):
+def _a_twentieth_as_wide(model, counts, *, error):
     found = table_intervals(model, counts, error=error)
     middle = (found.lower + found.upper) / 2
-    return replace(found, lower=middle - (middle - found.lower) / 20, upper=middle + (found.upper - middle) / 20)
+    return found._replace(lower=middle - (middle - found.lower) / 20, upper=middle + (found.upper - middle) / 20)
 
 
 @pytest.mark.slow
