@@ -78,10 +78,16 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture
 def blank_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the pictures of reports empty, for tests that are not about what they show: drawing takes longest."""
+    """Leave pictures and advice out of reports, for tests that are not about what they show: these take longest."""
+    from plumdp.base.errors import DataError
+    from plumdp.explaining import explain
     from plumdp.plots.draw import Picture
     from plumdp.reporting import evidence, parts
 
+    def no_advice(*_: object, **options: object) -> None:
+        raise DataError("advice is left out")
+
+    monkeypatch.setattr(explain, "advise", no_advice)
     monkeypatch.setattr(parts, "draw", lambda kind, *_: Picture(None, kind))
     monkeypatch.setattr(evidence, "draw_residuals", lambda *_: None)
     for page in (evidence, parts):

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 import plumdp
 from plumdp.data.counts import TransitionCounts
+from plumdp.decisions import verify
 from plumdp.model.language.threshold import parse_threshold
 from plumdp.model.question import ask
 from plumdp.result.folder import digest, digest_of_content
@@ -216,6 +217,16 @@ def rewrite(folder: Path, change_witness=None, change_certificate=None):
     if change_certificate is not None:
         change_certificate(certificate)
     rehash(folder, certificate)
+
+
+def broken_by(folder: Path, change):
+    """Change witness and certificate of a result, with hashes that fit, and return the layer that breaks, if any."""
+    witness, certificate = (json.loads((folder / name).read_text()) for name in ("witness.json", "certificate.json"))
+    change(witness, certificate)
+    (folder / "witness.json").write_text(json.dumps(witness))
+    rehash(folder, certificate)
+    broken = verify(folder).broken
+    return None if broken is None else broken.layer
 
 
 def rehash(folder: Path, certificate=None):

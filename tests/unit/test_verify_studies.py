@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from support.verified_results import rehash, witnessed, worn, worn_counts
+from support.verified_results import broken_by, rehash, rewrite, witnessed, worn, worn_counts
 
 from plumdp.decisions import verify
 
@@ -72,17 +72,14 @@ TAMPERING = {
 def test_tampering_is_rejected_in_its_layer(saved, tmp_path, kind):
     layer, change = TAMPERING[kind]
     folder = shutil.copytree(saved, tmp_path / "result")
-    witness, certificate = (json.loads((folder / name).read_text()) for name in ("witness.json", "certificate.json"))
-    change(witness["set"]["studies"], certificate["options"]["evidence"])
-    (folder / "witness.json").write_text(json.dumps(witness))
-    rehash(folder, certificate)
-    assert verify(folder).broken.layer == layer
+
+    def changed(witness, certificate):
+        change(witness["set"]["studies"], certificate["options"]["evidence"])
+
+    assert broken_by(folder, changed) == layer
 
 
 def test_without_a_share_of_the_error_studies_prove_nothing(saved, tmp_path):
     folder = shutil.copytree(saved, tmp_path / "result")
-    witness = json.loads((folder / "witness.json").read_text())
-    del witness["budget"]["shares"]["evidence"]
-    (folder / "witness.json").write_text(json.dumps(witness))
-    rehash(folder)
+    rewrite(folder, lambda witness: witness["budget"]["shares"].pop("evidence"))
     assert str(verify(folder).broken) == "evidence: there is no share of the error"
