@@ -66,7 +66,10 @@ def read_files(folder: Path) -> tuple[Claim, Part]:
         here = {file.name for file in folder.iterdir()} - {"report.html"}
     except OSError as error:
         raise Rejected(f"{folder} cannot be read: {error.strerror}") from None
-    require(WITNESS in here, "there is no witness.json: certify again with --witness")
+    if WITNESS not in here:
+        missing = Rejected("there is no witness.json: certify again with --witness")
+        missing.is_broken = False  # nothing is claimed to be proved
+        raise missing
     listed = set(hashes.names())
     require(here <= listed, f"the certificate does not list {', '.join(sorted(here - listed))}")
     others = sorted(here - _FILES - ({RIVAL} if "comparison" in certificate else set()))  # names would be printed

@@ -187,7 +187,7 @@ def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(few, still_op
     ("runs", "weights", "code", "words"),
     [
         ("1000", "0:0.01", 0, "Nothing to compare"),
-        ("1000", "0:1", 4, "Not yet known which policy is best"),
+        ("30", "0.1:1", 4, "Not yet known which policy is best"),
         ("3000", "0:1", 0, "Certified"),
     ],
 )
@@ -206,6 +206,15 @@ def test_net_benefits_are_compared_in_a_range_of_the_willingness_to_pay(runs, we
         text.replace(" %", "\N{NO-BREAK SPACE}%") in report for text in (content["sentence"], *content["assumptions"])
     )
     assert "net benefits by willingness to pay" in report
+
+
+def test_named_policies_are_compared_in_a_range_of_the_willingness_to_pay(counts):
+    asked = ("-p", 'R{"money"}max=? [ F "end" ]', "-p", 'Pmin=? [ F "end" & money<10 ]', "--willingness", "0:1")
+    ended = plumdp("certify", "betting:5", counts, *asked, "--policy", "bet1", "--against", "bet2", "--json")
+    found = json.loads(ended.out)["strategies"]
+    assert {each["name"] for each in found} == {"bet1", "bet2"}
+    single = plumdp("certify", "betting:5", counts, *asked, "--against", "bet1")
+    assert (single.code, "ask one thing" in single.err) == (2, True)
 
 
 def test_a_willingness_to_pay_needs_a_range_and_two_properties(counts):

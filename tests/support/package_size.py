@@ -19,9 +19,9 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 72_115,
+    "lines of src/plumdp": 72_200,
     "files of src/plumdp": 404,
-    "lines of src/plumdp_verify": 4_866,
+    "lines of src/plumdp_verify": 4_869,
     "files of src/plumdp_verify": 32,
     "public names": 71,
     "functions that certify enters": 736,

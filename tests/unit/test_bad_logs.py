@@ -315,7 +315,8 @@ FILES = {
     "another kind of file": (
         "log.xlsx",
         LINES,
-        "{path}: the name must end in .parquet, .pq, .csv, .tsv, .txt, .xes, .json, .jsonl, .ndjson (or these and .gz)",
+        "{path}: the name must end in .parquet, .pq, .csv, .tsv, .txt, .xes, .json, .jsonl, .ndjson (or these and "
+        ".gz); save it as one of these",
     ),
 }
 

@@ -1,6 +1,7 @@
 """What ``start`` proposes for rows of all kinds, and what it refuses."""
 
 import random
+import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -91,7 +92,9 @@ def test_numbers_get_bins_whose_edges_are_written():
     assert found.states["level"].startswith("if level < ")
     assert found.states["level"].count(" then ") == 4
     assert found.actions == "'go'"
-    assert facts(found, "action") == ["no column looks like a decision, so this is a chain with one action, go"]
+    assert facts(found, "action") == [
+        "no column looks like a decision, so this is a chain with one action, go (or say which: --action)"
+    ]
     assert found.model.graph.n_states == 5
 
 
@@ -141,10 +144,10 @@ def test_transitions_need_no_order():
         (
             pd.DataFrame({"name": [f"n{i}" for i in range(50)], "score": np.arange(50) / 7}),
             {},
-            "no column names the run of a row (a case, patient or machine, with several rows each); the columns are "
-            "name, score. If there are such columns, say which with run=… and step=…. A log has a row for each step of "
-            "each run, in four columns or more:\n  case,day,state,action\n  7,2024-01-31,new,wait\n"
-            "  7,2024-02-01,open,repair\n  7,2024-02-03,closed,",
+            "no column names the run of a row (a case, patient or machine, with several rows each), and one run "
+            "alone is not enough; the columns are name, score. If there are such columns, say which with run=… "
+            "and step=…. A log has a row for each step of each run, in four columns or more:\n  "
+            "case,day,state,action\n  7,2024-01-31,new,wait\n  7,2024-02-01,open,repair\n  7,2024-02-03,closed,",
         ),
         (
             pd.DataFrame({"case": np.repeat(np.arange(20), 3), "state": ["a", "b", "c"] * 20}),
@@ -259,7 +262,7 @@ def test_costs_in_several_columns_are_added_and_rewards_are_not_costs():
     frame = pd.DataFrame(rows, columns=["run", "t", "state", "action", "labour cost", "parts_cost"])
     said = facts(pl.start(frame), "reward")
     both = "'\"labour cost\" + parts_cost'"
-    assert said == [f"labour cost, parts_cost may be costs or rewards: say --cost or --reward, such as --cost {both}"]
+    assert said == [f"labour cost and parts_cost may be costs: say --cost {both}"]
     found = pl.start(frame, cost='"labour cost" + parts_cost')
     assert {*found.states} == {"state"}
     assert found.model.rewards["cost"].choice == pytest.approx([4.5, 4.5], abs=0.6)
@@ -357,3 +360,58 @@ def test_a_comparison_on_which_bets_were_placed_has_a_report(tmp_path, monkeypat
     asked = ["-p", 'Pmin=? [ F<=3 status="ill" ]', "--sampling", "trajectories", "--confidence", "0.95", "-o", "out"]
     assert plumdp("certify", "example:trial", *asked, *policies.split()).code in (0, 4)
     assert plumdp("report", "out").code == 0
+
+
+def test_rewards_that_are_never_above_0_are_costs_in_the_next_command():
+    rows = [(run, t, "ab"[(run + t * t) % 2], "go", -1.0 - t % 2) for run in range(40) for t in range(6)]
+    frame = pd.DataFrame(rows, columns=["run", "t", "state", "action", "reward"])
+    found = pl.start(frame)
+    assert facts(found, "reward") == ["reward may be a reward, though never above 0: say --cost '0 - reward'"]
+    assert "--cost '0 - reward' -p 'R{\"cost\"}min=?" in found.next_command("x.csv")
+    given = pl.start(frame, reward="reward")
+    assert given.objective.startswith('R{"cost"}min')
+    assert given.model.rewards["cost"].choice.min() >= 1
+
+
+def test_harm_is_made_rare_and_what_ends_all_runs_is_asked_within_as_many_steps_as_they_have():
+    assert "'Pmin=? [ F<=2 state=\"ill\" ]'" in pl.start(patients("ill")).next_command("x.csv")
+    assert "'Pmax=? [ F<=2 state=\"home\" ]'" in pl.start(patients("home")).next_command("x.csv")
+
+
+def patients(end):
+    rows = [(run, t, "well" if t < 2 else end, "drug" if t < 2 else None) for run in range(40) for t in range(3)]
+    return pd.DataFrame(rows, columns=["patient", "t", "state", "action"])
+
+
+def test_files_as_people_have_them_are_read(tmp_path):
+    """Names of columns between rows, an index without a name, texts for missing values and for truth."""
+    frame = patients("home").assign(state=lambda rows: rows.state.where(rows.patient % 7 > 0, "NA"))
+    frame["late"] = (frame.patient % 2 == 0) ^ (frame.t > 1)
+    plain = frame.to_csv()
+    (tmp_path / "twice.csv").write_text(plain + plain.replace("\n", "\n9").replace("\n9", "\n"), encoding="utf-8")
+    found = pl.start(tmp_path / "twice.csv")
+    assert found.columns == {"episode": "patient", "step": "t"}
+    odd = facts(found, "odd")
+    assert "1 line repeats the names of the columns, left out" in odd
+    assert "state: NA (6) taken as missing" in odd
+    assert found.initial["state"] == "well"
+    assert "NA" not in {*found.model.graph.states["state"].tolist()}
+    assert found.initial.get("late", 0) in (0, 1)
+    assert found.log.counts.total > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("1,0,2\n1,1,2\n", "the first line is 1,0,2, a row; put a line with the names of the columns above it"),
+        ("Export of May;;;\na;b;c;d\n1;1;1;1\n", "it is Export of May;;;: delete the lines above the names"),
+        (
+            "who,month1,month2,month3\n" + "".join(f"p{i},ok,ok,ill\n" for i in range(30)),
+            "month1 to month3 look like one step each: make a row of each",
+        ),
+    ],
+)
+def test_files_that_are_no_logs_are_refused_with_what_to_do(tmp_path, text, why):
+    (tmp_path / "log.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(pl.DataError, match=re.escape(why)):
+        pl.start(tmp_path / "log.csv")

@@ -99,6 +99,8 @@ class Difference:
     def brackets(self) -> list[str]:
         """The bounds on both values, in words."""
         both = zip(self.names, (self.first, self.second), strict=True)
+        if not (self.first.claims_bounds or self.second.claims_bounds):
+            return []
         return [f"{name}: between {' and '.join(each.printed_bounds)} {each.unit}".rstrip() for name, each in both]
 
     def premises(self) -> list[Fact]:

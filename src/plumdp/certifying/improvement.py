@@ -10,7 +10,7 @@ import numpy as np
 
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
-from plumdp.base.vocabulary import Standing
+from plumdp.base.vocabulary import Standing, Status
 from plumdp.certifying.claims import to_narrow
 from plumdp.certifying.difference import Difference, check_margin, difference_of, spoken
 from plumdp.certifying.pipeline import comparing, conclude, relax
@@ -84,6 +84,8 @@ class Improvement:
                 verb, less = spoken(self.certificate)
                 better = f"{verb} at least {plain_number(self.gain, -1, is_probability=False)} {unit} {less}"
             return f"{share} {_FOUND} {better} than {self.baseline}."
+        if self.certificate.status == Status.CONTRADICTED:
+            return self.difference.sentence
         is_alone = self.difference.is_claim and not self.n_compared
         why = f"No other policy than {self.baseline} was found." if is_alone else self.difference.sentence
         return f"No policy is known to be better than {self.baseline}, so keep it. {why}"

@@ -274,9 +274,8 @@ def _where_better(gains: Sequence[_Gain], anchor: float | None, start: float, en
             limit, proved = (limit, middle) if is_proved(middle) else (middle, proved)
         return proved
 
-    if anchor is None or not is_proved(anchor):
-        return None
-    return reach(start, anchor), reach(end, anchor)
+    proved = next((weight for weight in (anchor, start, end) if weight is not None and is_proved(weight)), None)
+    return None if proved is None else (reach(start, proved), reach(end, proved))
 
 
 def _weighted(both: Sequence[Certificate], weight: float) -> list[tuple[float, Certificate]]:

@@ -58,12 +58,13 @@ def _require_one_thing(given: Options) -> None:
     ways: dict[str, object] = {
         "--willingness": given.willingness,
         "--subject-to": given.subject_to,
-        "--against": given.against,
+        "--against": given.willingness is None and given.against,
         "--relaxation all": given.relaxation == "all",
         "--property quantile(…)": _is_quantile(given),
     }
     others: dict[str, object] = {
         "--policy": given.policy and not given.against,
+        "--against": given.against and given.willingness and not given.policy,
         "--relaxation": given.relaxation not in (None, "all"),
         "--values": given.values,
         "--output": given.output and given.relaxation == "all",

@@ -16,6 +16,7 @@ class Command(NamedTuple):
     example: str  # lines, at the end of its help
     more: str = ""
     words: Mapping[str, str] = {}  # where they differ from those of ``OPTIONS``
+    shown: str = ""  # options that -h shows, though those of their group are in --help-all alone
 
 
 _MODEL, _BOTH, _MAYBE = (
@@ -41,13 +42,14 @@ COMMANDS = {
             "state": "A column that is part of the state, or NAME=EXPRESSION; repeat for more. Default: those that "
             "change in a run and say something about what comes next.",
             "action": "The column of actions, or an expression.",
-            "cost": "The column with what a step costs, which is certified at once.",
-            "reward": "The column with what a step earns, which is certified at once.",
+            "cost": "What a step costs, a column or an expression such as 'work + parts': the least is certified.",
+            "reward": "What a step earns, in the same way: the largest reward is certified.",
             "goal": "The states to reach, such as 'status=\"closed\"': with which probability is certified at once.",
             "first": "How many runs make the table, if you decided that before you looked. Default: a quarter.",
             "against": "Another policy to compare with, such as practice: what the data do.",
             "output": "A folder for the result and its report.",
         },
+        shown="state action cost reward goal",
     ),
     "info": Command(
         "info", _MODEL, "model json column state action encoding decimal date_format keep_going",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from plumdp.certifying.difference import Difference
     from plumdp.learning.learned import Learned
 
+_POLICIES = ("--policy", "--against")
 _CONTRADICTED, _UNKNOWN = EXIT_CODES[Status.CONTRADICTED], EXIT_CODES[Status.VACUOUS]
 
 
@@ -118,6 +119,7 @@ def least_budgets(given: Options) -> int:
 
 def net_benefit(given: Options) -> int:
     """Certify which policy has the largest net benefit: 4 if that is known nowhere."""
+    from plumdp.certifying.pipeline import comparing
     from plumdp.model.question import ask_all
     from plumdp.result.folder import REPORT
 
@@ -125,8 +127,14 @@ def net_benefit(given: Options) -> int:
     read, objectives = load_objectives(given)
     if len(objectives) != 2:
         raise DataError(f"--willingness: ask two properties, the effect and the cost, not {len(objectives)}")
-    learned = learn(given, read, ask_all(objectives, read, memory=False))
-    found = plumdp.decisions.net_benefit(learned, *objectives, willingness=given.willingness)
+    texts = [text for text in (given.policy, given.against) if text]
+    policies = [load_policy(text, read, option=option) for text, option in zip(texts, _POLICIES, strict=False)]
+    told = ask_all(objectives, read, memory=False)
+    if policies:
+        told = [one for each in told for one in comparing(each, *policies, announced=given.announced)]
+    learned = learn(given, read, told)
+    named = dict(zip(policy_names(*texts), policies, strict=True)) or None
+    found = plumdp.decisions.net_benefit(learned, *objectives, willingness=given.willingness, strategies=named)
     print_decisions([found], [None], as_json=given.json)
     code = _save(given, learned, [each for one in found.strategies for each in (one.effect, one.cost)])
     if given.output is not None:

@@ -28,11 +28,14 @@ class HelpfulCommand(TyperCommand):
 
 def help_of(command: Any, ctx: Any, *, everything: bool = False) -> str:
     """Return the help of a sub-command: usage, what it does, its arguments and options, and an example."""
+    from plumdp.cli.commands import COMMANDS
     from plumdp.cli.options import GROUPS, OPTIONS
 
     arguments = [param for param in command.params if param.param_type_name == "argument"]
     options = [param for param in command.get_params(ctx) if param.param_type_name == "option"]
-    shown = [param for param in options if param.name in OPTIONS and OPTIONS[param.name].is_shown]
+    also = COMMANDS[command.name].shown.split() if command.name in COMMANDS else []
+    is_shown = {name for name, option in OPTIONS.items() if option.is_shown or name in also}
+    shown = [param for param in options if param.name in is_shown]
     more: dict[str, list[Any]] = {title: [] for title in GROUPS.values()}
     for param in options:
         if param not in shown:

@@ -257,13 +257,28 @@ def _scan_csv(connection: Any, files: Sequence[str], named: str, text: TextForma
     parts = []
     for header, alike in by_header.items():
         separator = max(",;\t|", key=header.count)
-        names = [name.strip() for name in next(csv.reader([header], delimiter=separator))]
-        if len({*names}) < len(names):
-            raise DataError(f"{alike[0]}: several columns have the same name in the first line {header}")
+        names = _names(alike[0], header, separator)
         options = f"delim = {literal(separator)}, quote = '\"', escape = '\"', header = true, auto_detect = false"
         options += ", store_rejects = true" if text.skips else ""
-        parts.append(f"SELECT * FROM read_csv({_listed(alike)}, columns = {_as_text(names)}, {options}{named})")
+        rows = f"SELECT * FROM read_csv({_listed(alike)}, columns = {_as_text(names)}, {options}{named})"
+        again = " AND ".join(f"{quoted(name)} = {literal(name)}" for name in names)  # the first line of another file
+        parts.append(f"{rows} WHERE ({again}) IS NOT TRUE" if text.skips else rows)
     return f"({UNION.join(parts)})"
+
+
+def _names(file: str, header: str, separator: str) -> list[str]:
+    """Return the names of columns, with numbers for those that have none, as in tables written with their index."""
+    names = [name.strip() for name in next(csv.reader([header], delimiter=separator))]
+    given = [name for name in names if name]
+    if len(given) <= len(names) / 2:
+        raise DataError(
+            f"{file}: the first line must name the columns, but it is {header}: delete the lines above the names"
+        )
+    if all(re.fullmatch(r"[-+.,\d]+", name) for name in given):
+        raise DataError(f"{file}: the first line is {header}, a row; put a line with the names of the columns above it")
+    if len({*given}) < len(given):
+        raise DataError(f"{file}: several columns have the same name in the first line {header}")
+    return [name or f"column{i + 1}" for i, name in enumerate(names)]
 
 
 def keeps_order(table: str) -> bool:
@@ -323,9 +338,8 @@ def _as_text(names: Sequence[str]) -> str:
 def _format(file: str) -> str:
     suffix = _suffix(file)
     if suffix not in _FORMATS:
-        raise DataError(
-            f"{file}: the name must end in {', '.join('.' + known for known in _FORMATS)} (or these and .gz)"
-        )
+        endings = ", ".join(f".{known}" for known in _FORMATS)
+        raise DataError(f"{file}: the name must end in {endings} (or these and .gz); save it as one of these")
     return _FORMATS[suffix]
 
 

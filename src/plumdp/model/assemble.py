@@ -11,7 +11,7 @@ from plumdp.base.errors import ModelError
 from plumdp.model.check import check_with_terms
 from plumdp.model.expressions.arrays import PolynomialArray, number_in
 from plumdp.model.expressions.polynomial import Number, Polynomial
-from plumdp.model.expressions.table import ExpressionTable, terms_of
+from plumdp.model.expressions.table import ExpressionTable, affine_range, terms_of
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
 from plumdp.model.kernels import number_by_first_use, repeated_successors
 from plumdp.model.learned_rewards import learned_rewards
@@ -81,11 +81,7 @@ def _affine_range(space: ParameterSpace, table: ExpressionTable, affine: Indices
         points = np.array([[float(corner[name]) for name in space.names] for corner in corners])
         values = table.evaluate(points)[affine]
         return values.min(axis=1), values.max(axis=1)
-    linear = table.monomials.sum(axis=1) == 1
-    coefficients = table.coefficients[affine][:, linear] @ table.monomials[linear]
-    offset = table.evaluate(np.zeros((1, space.dimension)))[affine, 0]
-    ends = np.stack([coefficients * space.lower, coefficients * space.upper])
-    return offset + ends.min(axis=0).sum(axis=1), offset + ends.max(axis=0).sum(axis=1)
+    return affine_range(table, affine, space.lower, space.upper)
 
 
 def merge_equal_successors(graph: Graph, expression: PolynomialArray) -> tuple[Graph, PolynomialArray]:

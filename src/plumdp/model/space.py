@@ -131,7 +131,8 @@ class ParameterSpace:
                 raise ModelError(f"{len(values)} values for the parameters {', '.join(self.names)}")
             values = dict(zip(self.names, values, strict=True))
         missing = [name for name in self.names if name not in values]
-        unknown = [name for name in values if name not in self.names]
+        known = set(self.names)
+        unknown = [name for name in values if name not in known]
         if missing or unknown:
             names = ", ".join(self.names) or "none"
             wrong = f"no value for {', '.join(missing)}" if missing else f"no parameter is called {', '.join(unknown)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -17,12 +18,13 @@ from plumdp.model.table_model import state_type
 from plumdp.model.text import number_of
 from plumdp.starting.looks import LoadedRows, in_runs, pairs_of
 from plumdp.starting.proposal import as_value, is_whole, state_formula
-from plumdp.starting.roles import ColumnProfile, action_of, is_persistent, rewards_of
+from plumdp.starting.roles import ColumnProfile, action_of, is_gain, is_persistent, rewards_of
 from plumdp.starting.texts import column_term, columns_of, variable_of
 
 _MOST_VALUES, _MOST_NUMBERS, _BINS = 30, 12, 5  # of a column as it is; numbers that are not put into bins; bins
 _ROWS_PER_STATE = 40
 _FEW_CUT_OFF = 0.25  # of the first runs: the others then are hardly half, from where on it has to be said
+_BLANKS = ("na", "n/a", "nan", "null", "-", "--", "?", "??")  # texts for what is missing
 _FORGOTTEN = "what it is now says nothing about what it is next"
 _PERIODS = {"daily": ("day", 0.9, 1.1), "weekly": ("week", 6.5, 7.5), "monthly": ("month", 27, 32)}
 _FEW_STATES, _SEVERAL_RUNS = 20, 5  # of a table without other states, each in so many of the first runs
@@ -65,13 +67,9 @@ class FirstRunsLook:
         if in_log and not self._after:
             actions = f"if {in_log} then '' else {actions}"
         if not acting:
-            self._facts.append(("action", "no column looks like a decision, so this is a chain with one action, go"))
-        if valued and not reward[0]:
-            are = "may be a cost or a reward" if len(valued) == 1 else "may be costs or rewards"
-            say = "say --cost or --reward" + (
-                f", such as --cost '{' + '.join(map(column_term, valued))}'" if len(valued) > 1 else ""
-            )
-            self._facts.append(("reward", f"{', '.join(valued)} {are}: {say}"))
+            chain = "no column looks like a decision, so this is a chain with one action, go (or say which: --action)"
+            self._facts.append(("action", chain))
+        maybe = self._maybe(valued) if valued and not reward[0] else ("", "")
         closed = self._closed(chosen)
         cut = self._cut_off(acting, in_log)
         initial = self._initial(chosen)
@@ -83,18 +81,39 @@ class FirstRunsLook:
         return {
             "states": chosen, "actions": actions, "initial": initial, "end": found_end,
             "within": length if found_end else min(length, 12),
-            "reward": (reward[1], reward[0]) if reward[0] else ("", ""), "maybe_cost": next(iter(valued), ""),
+            "reward": self._never_below_0(reward[1], reward[0]) if reward[0] else ("", ""), "maybe": maybe,
             "steps": steps,
             "last": last or self._last(chosen, initial), "cut_off": cut, "closed": closed, "facts": tuple(self._facts),
         }  # fmt: skip
+
+    def _maybe(self, valued: Sequence[str]) -> tuple[str, str]:
+        """Say which columns may be costs or rewards, and how they are given; return the kind and term of the first."""
+        by_kind = {"cost": [name for name in valued if not is_gain(name)], "reward": [*filter(is_gain, valued)]}
+        terms = {kind: " + ".join(map(column_term, names)) for kind, names in by_kind.items() if len(names) > 1}
+        ways = {kind: terms.get(kind, " ".join(names)) for kind, names in by_kind.items() if names}
+        said = {kind: self._never_below_0(kind, term) for kind, term in ways.items()}
+        sign = {kind: ", though never above 0" if known[0] != kind else "" for kind, known in said.items()}
+        are = {kind: f"a {kind}" if len(names) == 1 else f"{kind}s" for kind, names in by_kind.items()}
+        parts = [f"{' and '.join(by_kind[kind])} may be {are[kind]}{sign[kind]}" for kind in said]
+        say = " or ".join(f"--{kind} {shlex.quote(term)}" for kind, term in said.values())
+        self._facts.append(("reward", f"{', '.join(parts)}: say {say}"))
+        return next(iter(said.values()))
+
+    def _never_below_0(self, kind: str, term: str) -> tuple[str, str]:
+        """Return a reward that is never above 0 as a cost, as bounds of tables need numbers that are not negative."""
+        column = column_term(term) if term in self._look.types else term
+        value = f"TRY_CAST({self._look.sql('', column)} AS DOUBLE)"
+        is_loss = kind == "reward" and self._look.number(f"max({value}) <= 0 AND min({value}) < 0")
+        return ("cost", f"0 - ({column})" if " " in column else f"0 - {column}") if is_loss else (kind, term)
 
     def _closed(self, chosen: Mapping[str, Any]) -> bool:
         """Return whether the states seem to be all there are: few, and each of them in several of the first runs."""
         if not self._run:
             return False
         terms = ", ".join(f"{self._look.sql(*each)}::VARCHAR AS v{i}" for i, each in enumerate(chosen.items()))
+        there = " AND ".join(f"trim(v{i}) <> ''" for i in range(len(chosen)))
         states = f"SELECT {terms}, count(DISTINCT {quoted(self._run)}) AS n FROM {{rows}} GROUP BY ALL"
-        ((n_states, least),) = self._look.rows(f"SELECT count(*), min(n) FROM ({states})")
+        ((n_states, least),) = self._look.rows(f"SELECT count(*), min(n) FROM ({states}) WHERE {there}")
         return bool(1 < n_states <= _FEW_STATES and least >= _SEVERAL_RUNS)
 
     def _steps(self) -> str | None:
@@ -102,9 +121,9 @@ class FirstRunsLook:
         if not self._order:
             return None
         run, step = quoted(self._run), quoted(self._step)
-        copies = self._look.number(f"count(*) - count(DISTINCT ({', '.join(map(quoted, self._look.types))}))")
-        several = self._look.number(f"count(*) - count(DISTINCT ({run}, {step}))") - copies
-        odd = [f"{number_of(int(copies), 'exact duplicate')}, counted once"] if copies else []
+        copies = self._look.n_copies
+        several = self._look.number(f"count(*) - count(DISTINCT ({run}, {step}))")
+        odd = [f"{number_of(copies, 'exact duplicate')}, counted once"] if copies else []
         odd += (
             [f"{number_of(int(several), 'row')} with run and step of another row, but other values"] if several else []
         )
@@ -193,6 +212,10 @@ class FirstRunsLook:
             else:
                 chosen[variable_of(name)] = able[name]
                 self._facts.append(("state", f"{name}: {_shown(values[name])}"))
+                if blank := self._blanks(name) if name in self._look.types else {}:
+                    self._facts.append(("odd", f"{name}: {_shown(blank)} taken as missing"))
+                if len(values[name]) > _MOST_NUMBERS:
+                    self._facts.append(("odd", f"{name} has {len(values[name])} values; {_joined(name, values[name])}"))
         if not chosen:
             names = ", ".join(self._look.types)
             raise DataError(
@@ -208,7 +231,7 @@ class FirstRunsLook:
         if each.is_time:
             return "dates"
         if each.n_present < 0.5 * each.n_rows:
-            return f"missing in {100 * (1 - each.n_present / max(each.n_rows, 1)):.2g} % of the rows"
+            return f"missing in {100 * (1 - each.n_present / max(each.n_rows, 1)):.3g} % of the rows"
         if each.n_distinct < 2:
             return "one value"
         if each.hint("reward") and each.is_number:
@@ -233,7 +256,8 @@ class FirstRunsLook:
             return f"if {column_term(name)} then 1 else 0"
         about = next(each for each in self._profiles if each.name == name)
         if not about.is_number:
-            return self._folded(name)
+            blank = " or ".join(f"{column_term(name)} = '{value}'" for value in self._blanks(name))
+            return f"if {blank} then '' else {self._folded(name)}" if blank else self._folded(name)
         if about.is_whole and about.n_distinct <= _MOST_NUMBERS:
             return column_term(name)
         shares = ", ".join(f"{i / _BINS}" for i in range(1, _BINS))
@@ -241,6 +265,12 @@ class FirstRunsLook:
             f"SELECT quantile_disc(TRY_CAST({quoted(name)} AS DOUBLE), [{shares}]) FROM {{rows}}"
         )
         return _binned(column_term(name), sorted({float(f"{edge:.6g}") for edge in edges}))
+
+    def _blanks(self, name: str) -> dict[str, int]:
+        """Return the values of a column that stand for missing ones, with how often each is there."""
+        values = self._look.values(quoted(name))
+        found = {value: n for value, n in values.items() if value.lower() in _BLANKS}
+        return found if len(found) < len(values) else {}
 
     def _end(self, states: Mapping[str, Any], acting: str) -> tuple[str, str, str]:
         """Return a formula of states that hardly a run leaves, the same over columns, and that of the most frequent.
@@ -364,7 +394,14 @@ def _in_log(states: Mapping[str, str], values: Sequence[str]) -> str:
 
 
 def _equation(variable: str, value: str) -> str:
-    return f"{variable}={as_value(value)}" if is_whole(value) else f'{variable}="{value}"'
+    return f"{variable}={known}" if isinstance(known := as_value(value), int) else f'{variable}="{value}"'
+
+
+def _joined(name: str, values: Mapping[str, int]) -> str:
+    """Return how values that mean the same are made one, in the example of the most frequent."""
+    column, word = column_term(name), re.findall(r"\w+", next(iter(values)))[0].lower()
+    term = f"{variable_of(name)}=if contains(lower({column}), '{word}') then '{word}' else 'other'"
+    return "if some mean the same, join them, as in --state " + (shlex.quote(term) if '"' in term else f'"{term}"')
 
 
 def _shown(values: Mapping[str, int]) -> str:

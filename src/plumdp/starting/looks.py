@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from plumdp.data.columns import quoted
@@ -26,6 +26,7 @@ class LoadedRows:
     connection: Any
     table: str
     types: Mapping[str, str]  # of columns
+    n_copies: int = 0  # of rows that were left out
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return what a query gives, in which {rows} is the table."""
@@ -75,15 +76,16 @@ def _aggregates(column: str, kind: str) -> Iterator[str]:
 
 
 @contextmanager
-def look_at(raw: RawLog, *, keep: bool = False) -> Iterator[LoadedRows]:
-    """Give the rows of a log; ``keep``: after they are read once."""
+def look_at(raw: RawLog, *, keep: bool = False, once: bool = False) -> Iterator[LoadedRows]:
+    """Give the rows of a log; ``keep``: after they are read once; ``once``: without copies of rows."""
     with open_log(*files_of(raw)) as log:
         log = log.keep(log.columns, is_read_again=False)
-        table = log.table
+        found = LoadedRows(log.connection, log.table, log.types)
         if keep:
-            log.run(_TABLE, f"SELECT * FROM {table}")
-            table = _TABLE
-        yield LoadedRows(log.connection, table, log.types)
+            log.run(_TABLE, f"SELECT {'DISTINCT ' * once}* FROM {log.table}")
+            kept = replace(found, table=_TABLE)
+            found = replace(kept, n_copies=round(found.number("count(*)") - kept.number("count(*)")) if once else 0)
+        yield found
 
 
 def sample(raw: RawLog) -> dict[str, list[str]]:

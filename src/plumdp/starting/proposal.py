@@ -23,7 +23,7 @@ from plumdp.model.language.predicate import parse_predicate
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
 from plumdp.starting.looks import look_at
-from plumdp.starting.roles import is_gain
+from plumdp.starting.roles import is_harm
 from plumdp.starting.texts import column_term
 
 
@@ -40,7 +40,7 @@ class Start:
     end: str = ""  # a formula of states: where nothing happens any more
     goal: str = ""
     reward: tuple[str, str] = ("", "")  # "cost" or "reward", and the column
-    maybe_cost: str = ""  # a column that may be one
+    maybe: tuple[str, str] = ("", "")  # the same of a column that may be one
     steps: str | None = None
     cut_off: CutOff | None = None
     order: Order | None = None  # what came first, if it is known
@@ -135,11 +135,10 @@ class Start:
         """Return a command that asks something of the table."""
         has_choice = int(np.diff(self.model.graph.first_choice).max()) > 1
         asked, cost = self.objective, []
-        if not asked and self.maybe_cost:
-            kind = "reward" if is_gain(self.maybe_cost) else "cost"
-            asked = replace(self, reward=(kind, self.maybe_cost)).objective
-            cost = [f"--{kind}", self.maybe_cost]
-        asked = asked or f"Pmax=? [ F{'' if self.end else f'<={self.within}'} {self.last} ]"
+        if not asked and self.maybe[1]:
+            asked = replace(self, reward=self.maybe).objective
+            cost = [f"--{self.maybe[0]}", self.maybe[1]]
+        asked = asked or f"P{'min' if is_harm(self.last) else 'max'}=? [ F<={self.within} {self.last} ]"
         practice = ["--against", "practice"] if has_choice else []
         return shlex.join(["plumdp", "certify", file, *cost, "-p", asked, *practice])
 
@@ -217,5 +216,6 @@ def is_whole(text: str) -> bool:
 
 
 def as_value(text: str) -> int | str:
-    """Return the whole number that a text is, or the text."""
-    return int(float(text)) if is_whole(text) else text
+    """Return the whole number that a text is, 1 or 0 for true or false, as logs are read, or the text."""
+    truth = {"true": 1, "false": 0}.get(text.lower())
+    return int(float(text)) if is_whole(text) else text if truth is None else truth

@@ -12,13 +12,17 @@ _WORDS = {
     "run": "episode run case trace trajectory session patient subject machine pump equipment unit asset device vehicle "
     "customer ticket claim game rollout serial fall geraet anlage maschine kunde engine id",
     "step": "step t time timestamp date datum month day week visit cycle tick seq sequence turn round index zeit monat "
-    "tag iteration",
+    "tag iteration hour minute shift quarter period woche stunde schicht",
     "action": "action act cmd command decision treatment therapy drug arm massnahme tool move control choice aktion "
     "entscheidung",
     "reward": "reward rew cost costs kosten price preis minutes duration utility eq5d qaly profit loss energy dauer "
     "minuten euro eur usd amount betrag token tokens",
 }
 _GOOD = ("reward", "rew", "utility", "eq5d", "qaly", "profit")  # more is better
+_HARM = (
+    "ill sick dead died death fail failed failure broken defect defective crash crashed lost churned cancelled error "
+    "relapse bad schlecht krank tot defekt ausfall ausgefallen kaputt verloren"
+)
 _FIRST = {"run": ("episode", "run", "case", "trace"), "step": ("step", "timestamp"), "action": ("action",)}
 FEW_RUNS, _FEW_ROWS = 4, 1.5  # runs that a log has at least, and rows of a run on average
 
@@ -82,6 +86,7 @@ def order_candidates(columns: Sequence[ColumnProfile], run: str) -> list[str]:
     hinted = [each for each in able if each.hint("step")]
     times = [each for each in able if each.is_time and each not in hinted]
     counters = [each for each in able if not each.is_time and each not in hinted and not each.hint("action")]
+    counters.sort(key=lambda each: each.name.startswith("column"))  # numbers of rows without a name come last
     ranked = sorted(hinted, key=lambda each: (-each.hint("step"), not each.is_time, -each.n_distinct))
     return [each.name for each in (*ranked, *times, *counters)]
 
@@ -105,6 +110,15 @@ def is_gain(name: str) -> bool:
     (True, False)
     """
     return any(word in _GOOD for word in words_of(name))
+
+
+def is_harm(formula: str) -> bool:
+    """Return whether a formula of states says that something bad happened.
+
+    >>> is_harm('status="ill"'), is_harm('status="closed"')
+    (True, False)
+    """
+    return any(word in _HARM.split() for word in words_of(formula))
 
 
 def is_persistent(pairs: Mapping[tuple[str, str], int]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
@@ -20,7 +21,7 @@ from plumdp.starting.first_runs import EXAMPLE, FirstRunsLook
 from plumdp.starting.looks import LoadedRows, look_at, sample
 from plumdp.starting.proposal import Start
 from plumdp.starting.roles import FEW_RUNS, ColumnProfile, order_candidates, run_candidates
-from plumdp.starting.texts import columns_of, date_format_of, decimal_of, encoding_of
+from plumdp.starting.texts import columns_of, date_format_of, decimal_of, encoding_of, repeated_names
 
 _SHARE = 4  # one part in so many of the runs makes the table
 
@@ -95,7 +96,7 @@ def start(
     if not 0 < first < n_runs:
         what = f"there are {number_of(n_runs, 'run' if run else 'row')}, of which {first:,} would make the table"
         raise DataError(f"{what}, and the others be evidence; give more runs, or fewer with ", Option("first", ...))
-    with look_at(raw.first(first, run=run, step=step), keep=True) as look:
+    with look_at(raw.first(first, run=run, step=step), keep=True, once=bool(run and step)) as look:
         others = look.profiles([name for name in columns if name not in (run, step)])
         seen = FirstRunsLook(look, run, step, after, others, has_dates=has_dates)
         made = seen.propose(states, action, (reward or cost, "reward" if reward else "cost"), end)
@@ -138,6 +139,9 @@ def _readable(source: Any, encoding: str, decimal: Decimal | None, date_format: 
         [encoding] * (encoding != "utf-8") + ["a decimal comma"] * (decimal == ",") + [f"dates as {form}"] * bool(form)
     )
     facts = [("text", ", ".join(said))] if said else []
+    if again := repeated_names(files):
+        verb = "repeats" if again == 1 else "repeat"
+        facts.append(("odd", f"{number_of(again, 'line')} {verb} the names of the columns, left out"))
     if other:
         facts.append(("odd", f"dates may also be {other}: both fit the first rows; say which with --date-format"))
     found = raw_log(raw, encoding=encoding, decimal=decimal, date_format=form)
@@ -164,7 +168,7 @@ def _run_and_step(
         return run or next(iter(run_candidates(profiles)), ""), ""
     few = [each for each in profiles if each.hint("run") and 0 < each.n_distinct < FEW_RUNS]
     if not (run or run_candidates(profiles)):
-        why = "no column names the run of a row (a case, patient or machine, with several rows each)"
+        why = "no column names the run of a row (a case, patient or machine, with several rows each)" + _wide(profiles)
         if few:
             n = number_of(few[0].n_distinct, "run")
             raise DataError(
@@ -179,6 +183,17 @@ def _run_and_step(
     raise DataError(
         f"{why}; the columns are {names}. {say}", Option("run", ...), " and ", Option("step", ...), f". {EXAMPLE}"
     )
+
+
+def _wide(profiles: Sequence[ColumnProfile]) -> str:
+    """Say of names such as month1 and month2 that each may be a step, which has to be a row."""
+    stems = [re.sub(r"[\W_]*\d+$", "", each.name) for each in profiles]
+    for stem in dict.fromkeys(stems):
+        alike = [each.name for each, other in zip(profiles, stems, strict=True) if other == stem != each.name]
+        if len(alike) > 2:
+            turn = f"make a row of each of them, for instance by pandas.wide_to_long(table, {stem!r}, …)"
+            return f"; {alike[0]} to {alike[-1]} look like one step each: {turn}"
+    return ", and one run alone is not enough"
 
 
 def _roles_facts(run: str, step: str, n_runs: int, n_rows: int, after: Mapping[str, str]) -> list[tuple[str, str]]:

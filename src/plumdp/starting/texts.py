@@ -7,6 +7,7 @@ import gzip
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from plumdp.base.vocabulary import Decimal
 from plumdp.data.mapping_language import parse_mapping
@@ -23,9 +24,9 @@ _MOST = 300  # values of a column that are tried
 def encoding_of(files: Sequence[str]) -> str:
     """Return how text files are encoded, if it is UTF-8, UTF-16, or else that of Western Windows."""
     for file in files:
-        if "://" in file or not re.search(r"\.(csv|tsv|txt)(\.gz)?$", file.lower()):
+        if not _is_text(file):
             continue
-        with (gzip.open if file.lower().endswith(".gz") else open)(file, "rb") as stream:
+        with _opened(file) as stream:
             first = stream.read(1 << 20)
             if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 return "utf-16"
@@ -37,6 +38,24 @@ def encoding_of(files: Sequence[str]) -> str:
             except UnicodeDecodeError:
                 return "cp1252" if not re.search(rb"[\x81\x8d\x8f\x90\x9d]", first) else "latin-1"
     return "utf-8"
+
+
+def repeated_names(files: Sequence[str]) -> int:
+    """Return how many lines of text files are their first line again, as in files that were put together."""
+    n = 0
+    for file in filter(_is_text, files):
+        with _opened(file) as stream:
+            first = stream.readline().strip()
+            n += sum(line.strip() == first for line in stream)
+    return n
+
+
+def _is_text(file: str) -> bool:
+    return "://" not in file and bool(re.search(r"\.(csv|tsv|txt)(\.gz)?$", file.lower()))
+
+
+def _opened(file: str) -> Any:
+    return (gzip.open if file.lower().endswith(".gz") else open)(file, "rb")
 
 
 def decimal_of(columns: Mapping[str, Sequence[str]]) -> Decimal:

@@ -42,8 +42,9 @@ def parameters(*names: str) -> tuple[Polynomial, ...]:
             raise ModelError(f"parameter name {name!r}: write it like a variable name (letters, digits, underscore)")
     if len(set(names)) < len(names):
         raise ModelError(f"parameters {', '.join(names)}: a name appears twice")
-    context = _context(tuple(sorted(names)))
-    return tuple(Polynomial(context.gen(context.variable_to_index(name))) for name in names)
+    ordered = sorted(names)
+    context, index = _context(tuple(ordered)), {name: i for i, name in enumerate(ordered)}
+    return tuple(Polynomial(context.gen(index[name])) for name in names)
 
 
 def exact(number: Number) -> Fraction:

@@ -239,17 +239,34 @@ def box_range(
 ) -> tuple[FloatArray, FloatArray]:
     """Return for the expressions ``which`` an outer range over the box, up to float rounding."""
     low, high = np.full(len(which), -np.inf), np.full(len(which), np.inf)
-    matrix = table.coefficients[which]
-    shapes, group = np.unique(_degrees(table)[which], axis=0, return_inverse=True)
+    is_affine = table.is_affine[which]
+    low[is_affine], high[is_affine] = affine_range(table, which[is_affine], lower, upper)
+    others = np.flatnonzero(~is_affine)
+    if not len(others):  # degrees take an array over all parameters
+        return low, high
+    shapes, group = np.unique(_degrees(table)[which[others]], axis=0, return_inverse=True)
     for g, degrees in enumerate(shapes):  # polynomials of the same degrees share their basis
-        members = np.flatnonzero(group == g)
-        rows = matrix[members]
+        members = others[group == g]
+        rows = table.coefficients[which[members]]
         used = np.unique(rows.indices)
         support = degrees > 0
         basis = _bernstein_rows(table.monomials[used][:, support], lower[support], upper[support])
         if basis is not None:
             values = rows[:, used] @ basis
             low[members], high[members] = values.min(axis=1), values.max(axis=1)
+    return low, high
+
+
+def affine_range(
+    table: ExpressionTable, which: Indices, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the range over a box of the expressions ``which``, all affine, up to float rounding, term by term."""
+    rows = table.coefficients[which]
+    monomial, variable = np.nonzero(table.monomials)
+    values = np.ones((2, len(table.monomials)))  # of a constant; those of monomials of degree two are not used
+    values[:, monomial] = lower[variable], upper[variable]
+    ends, owner = values[:, rows.indices] * rows.data, owners(rows.indptr)
+    low, high = (np.bincount(owner, each, len(which)) for each in (ends.min(axis=0), ends.max(axis=0)))
     return low, high
 
 
