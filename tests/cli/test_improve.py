@@ -198,7 +198,7 @@ def test_net_benefits_are_compared_in_a_range_of_the_willingness_to_pay(runs, we
     ended = plumdp("certify", "betting:5", counts, *asked, "--willingness", weights, "--json", "-o", f"{tmp_path}/all")
     content = json.loads(ended.out)
     assert (ended.code, content["schema"]) == (code, "plumdp/net-benefit/2")
-    assert content["strategies"][0]["cost"]["upper"] == 0
+    assert (content["strategies"][0]["cost"]["upper"] == 0) == weights.startswith("0:")
     report = html.unescape((tmp_path / "all" / "report.html").read_text(encoding="utf-8"))
     badge = report.partition('<p class="badge">')[2].partition("</p>")[0]
     assert words in badge
@@ -210,9 +210,9 @@ def test_net_benefits_are_compared_in_a_range_of_the_willingness_to_pay(runs, we
 
 def test_named_policies_are_compared_in_a_range_of_the_willingness_to_pay(counts):
     asked = ("-p", 'R{"money"}max=? [ F "end" ]', "-p", 'Pmin=? [ F "end" & money<10 ]', "--willingness", "0:1")
-    ended = plumdp("certify", "betting:5", counts, *asked, "--policy", "bet1", "--against", "bet2", "--json")
+    ended = plumdp("certify", "betting:5", counts, *asked, "--policy", "bet1", "--against", "uniform", "--json")
     found = json.loads(ended.out)["strategies"]
-    assert {each["name"] for each in found} == {"bet1", "bet2"}
+    assert {each["name"] for each in found} == {"bet1", "uniform"}
     single = plumdp("certify", "betting:5", counts, *asked, "--against", "bet1")
     assert (single.code, "ask one thing" in single.err) == (2, True)
 

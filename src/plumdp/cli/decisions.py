@@ -129,7 +129,7 @@ def net_benefit(given: Options) -> int:
         raise DataError(f"--willingness: ask two properties, the effect and the cost, not {len(objectives)}")
     texts = [text for text in (given.policy, given.against) if text]
     policies = [load_policy(text, read, option=option) for text, option in zip(texts, _POLICIES, strict=False)]
-    told = ask_all(objectives, read, memory=False)
+    told = [*ask_all(objectives, read, memory=False)]
     if policies:
         told = [one for each in told for one in comparing(each, *policies, announced=given.announced)]
     learned = learn(given, read, told)

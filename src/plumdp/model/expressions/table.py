@@ -267,7 +267,7 @@ def affine_range(
     values[:, monomial] = lower[variable], upper[variable]
     ends, owner = values[:, rows.indices] * rows.data, owners(rows.indptr)
     low, high = (np.bincount(owner, each, len(which)) for each in (ends.min(axis=0), ends.max(axis=0)))
-    return low, high
+    return low.astype(np.float64), high.astype(np.float64)
 
 
 def _degrees(table: ExpressionTable) -> IntArray:
