@@ -23,7 +23,8 @@ def folder(tmp_path_factory):
     certificate = pl.certify(STUDY.model, counts, STUDY.objective)
     certificate.save(folder / "result", model=STUDY.model, counts=counts)
     certificate.save(folder / "bare")
-    findings = pl.explain(pl.learn(STUDY.model, counts, objectives=[STUDY.objective]), certificate)
+    learned = pl.learn(STUDY.model, counts, objectives=[STUDY.objective])
+    findings = pl.explain(learned, certificate, parts=["region", "policy"])
     write_results([(certificate, findings)] * 2, folder / "both", data=(STUDY.model, counts))
     (folder / "taken.html").write_text("mine")
     return folder

@@ -229,7 +229,7 @@ def test_a_saved_result_keeps_its_evidence_and_is_explained_with_it(tmp_path, co
     again = pl.read_result(tmp_path / "result", STUDY.model)
     assert again.options["evidence"] == {"p": [5500, 10_000]}
     assert again.assumptions == found.assumptions
-    assert explain(STUDY.model, counts, again).about == found.fingerprint
+    assert explain(STUDY.model, counts, again, parts=["ladder", "region"]).about == found.fingerprint
     changed = pl.learn(STUDY.model, counts, objectives=[ASKED])
     with pytest.raises(pl.DataError, match="other options"):
         pl.explain(changed, again)
