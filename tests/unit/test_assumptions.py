@@ -268,6 +268,7 @@ VERBS = {  # name → what it returns, and the conditions that the verb adds
     "quantile": lambda case: (pl.decisions.quantile(case.learned, STEPS), ""),
 }  # fmt: skip
 BELOW = {"learn_online", "audit", "write_report", "explain", "explain_result", "read_result", "interval_model"}
+BELOW |= {"watch"}  # in test_watch.py
 WITHOUT_CLAIM = {  # what reads, makes and writes models, data, policies and numbers, estimates, and checks of results
     "plumdp": "advise case_study draw explore explore_batch parameters parse_property read_counts read_log read_model "
     "read_policy simulate start unknown write_counts",
@@ -436,6 +437,7 @@ CLAIMS = {  # command → further arguments, and the conditions that it adds
     "online": [],
     "report": [],
     "audit": [],
+    "watch": [],  # in test_watch.py
 }
 NO_CLAIM = "start info simulate count advise solve export verify plot warmup"
 
