@@ -52,3 +52,23 @@ def test_the_published_construction_fails(game, monkeypatch):
     monkeypatch.setattr(loop, "expression_bounds", published)
     games = (is_missed(*game, seed, error=LARGE_ERROR) for seed in range(MOST))
     assert until_refuted(games, rate=LARGE_ERROR, level=0.01).is_refuted
+
+
+# On the ground of certify: likelihood, bets at moments, one point for the whole run
+
+
+def is_missed_by_coupled_bounds(model, objective, seed, *, error):
+    """Return whether a bound of any update is wrong, or that on all policies, each of which wins with one half."""
+    stop = model.graph.states["at"] > 0
+    environment = pl.online.simulator(model, {"p": 0.5, "q": 0.5}, rng=seed, max_steps=1, stop=stop)
+    records = pl.learn_online(
+        model, environment, objective, episodes=300, confidence=1 - error, growth=1.01, spacing=3.0,
+        exploration=0.3, relaxation="coupled",
+    )  # fmt: skip
+    return any(record.bound > 0.5 + 1e-9 or record.optimistic_bound < 0.5 - 1e-9 for record in records)
+
+
+@pytest.mark.parametrize("error", [0.1, LARGE_ERROR])
+def test_coupled_bounds_hold_at_all_updates_of_a_run_at_once(game, error):
+    games = (is_missed_by_coupled_bounds(*game, seed, error=error) for seed in range(size(6, 300)))
+    assert not until_refuted(games, rate=error).is_refuted

@@ -428,14 +428,6 @@ def test_the_commands_take_the_likelihood_and_one_point_for_all_states(tmp_path)
     assert "coupled" in runner.invoke(app, ["certify", *options, "--relaxation", "all"]).output
 
 
-def test_learning_while_acting_refuses_one_point_for_all_states():
-    model = throws(p, q, SQUARE)
-    environment = pl.online.simulator(model, {"p": 0.5, "q": 0.5}, rng=1, max_steps=3)
-    message = "^relaxation='coupled': learning while acting does not have it; choose 'rectangular'$"
-    with pytest.raises(pl.DataError, match=message):
-        next(iter(pl.learn_online(model, environment, goal(model), episodes=1, relaxation="coupled")))
-
-
 # Which policy
 
 

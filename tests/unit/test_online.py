@@ -18,6 +18,7 @@ import plumdp as pl
 from plumdp.data.observing import self_loops
 from plumdp.data.simulators import gym_environment
 from plumdp.model.events import find_events
+from plumdp.online import loop
 from plumdp.online.loop import OnlineState
 from plumdp.solver.layout import SweepLayout
 
@@ -325,6 +326,140 @@ def test_what_does_not_fit_the_model_is_named_as_it_is_for_counts(study):
     episodes = gym_environment(study.model, env, rng=1, act=swapped.get)
     with pytest.raises(pl.DataError, match=r"^episode \d+, step \d+: state .* led to .*, which is (not one|no state)"):
         final(pl.learn_online(study.model, episodes, study.objective, episodes=50, exploration=1.0))
+
+
+# On the ground of certify
+
+
+def coupled(study, n, **options):
+    options = {"exploration": 1.0, "spacing": 3.0, "relaxation": "coupled"} | options
+    return pl.learn_online(study.model, environment(study), study.objective, episodes=n, **options)
+
+
+def require_moments(study, records):
+    """Check that bets are placed by what was seen after 4, 16, 64 episodes, whenever one looks."""
+    for record in records:
+        pilot = record.learned.counts.pilot
+        assert pilot.end == "power of four"
+        assert pilot.lengths == tuple(size for size in (4, 16, 64) if size < record.episodes)
+        for n, seen in zip(pilot.lengths, pilot.moments, strict=True):
+            made = pl.simulate(study.model, study.true_point, int(n), rng=1, max_steps=7)  # uniform, as explored
+            assert (made.counts == seen).all()
+
+
+@pytest.mark.slow
+def test_bets_are_placed_at_moments_that_do_not_depend_on_the_end(study):
+    require_moments(study, coupled(study, 20))
+    require_moments(study, [final(coupled(study, 100))])
+
+
+@pytest.mark.slow
+def test_planted_moments_that_depend_on_the_end_are_found(study, monkeypatch):
+    """Counts at the end are taken for those at each moment."""
+    right = loop.open_pilot
+
+    def wrong(moments, n, nothing, **options):
+        return right(moments[-1:] * len(moments), n, nothing, **options)
+
+    monkeypatch.setattr(loop, "open_pilot", wrong)
+    with pytest.raises(AssertionError):
+        require_moments(study, coupled(study, 20))
+
+
+@pytest.mark.slow
+def test_coupled_bounds_are_those_of_certify_and_hold(study):
+    truth = pl.stages.instantiate(study.model, study.true_point)
+    best = pl.stages.solve(truth, study.objective).upper[0]
+    for record in coupled(study, 300, spacing=4.0, exploration=0.1):
+        assert record.bound <= record.true_value
+        assert record.optimistic_bound >= best - 1e-6
+        certificate = pl.conclude(record.learned, study.objective, memory=False)
+        assert certificate.bound == record.bound
+        assert certificate.relaxation == "coupled"
+        assert (certificate.policy.choice == record.policy.choice).all()
+    again = pl.certify(study.model, record.learned.counts, study.objective, memory=False)
+    assert again.bound == pytest.approx(record.bound, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_coupled_bounds_need_fewer_episodes_than_intervals():
+    study = pl.case_study("betting:25")
+    gaps = {}
+    for relaxation in ("rectangular", "coupled"):
+        simulator = pl.online.simulator(study.model, study.true_point, rng=1, max_steps=26)
+        options = {"episodes": 1024, "spacing": 4.0, "relaxation": relaxation}
+        records = list(pl.learn_online(study.model, simulator, study.objective, **options))
+        gaps[relaxation] = {record.episodes: record.optimistic_bound - record.bound for record in records}
+    assert gaps["coupled"][256] < gaps["rectangular"][1024]
+
+
+@pytest.mark.slow
+def test_learning_with_coupled_bounds_goes_on_after_a_break(study, tmp_path):
+    options = {"exploration": 0.1, "spacing": 2.0}
+    at_once = final(coupled(study, 70, **options))
+    broken = coupled(study, 70, checkpoint=tmp_path / "state.npz", **options)
+    for _ in range(5):
+        next(broken)
+    broken.close()
+    resumed = final(coupled(study, 70, checkpoint=tmp_path / "state.npz", **options))
+    assert len(OnlineState.load(tmp_path / "state.npz").moments) == 3
+    assert (resumed.steps, resumed.bound) == (at_once.steps, at_once.bound)
+    assert resumed.optimistic_bound == at_once.optimistic_bound
+
+
+def test_runs_that_the_model_does_not_explain_contradict_it():
+    """Both actions have p, and the runs have 0.2 and 0.8."""
+    p, q = pl.parameters("p", "q")
+
+    def model(one, other):
+        def step(state):
+            if state.x:
+                return {"stay": [(1, state)]}
+            rows = {"one": one, "other": other}
+            return {name: [(f, state._replace(x=1)), (1 - f, state._replace(x=2))] for name, f in rows.items()}
+
+        return pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit("p", "q"), labels={"up": lambda s: s.x == 1})
+
+    simulator = pl.online.simulator(model(p, q), {"p": 0.2, "q": 0.8}, rng=1, max_steps=1)
+    options = {"episodes": 500, "spacing": 5.0, "exploration": 1.0, "relaxation": "coupled"}
+    record = final(pl.learn_online(model(p, p), simulator, 'Pmax=? [ F "up" ]', **options))
+    assert record.status == "model contradicted"
+    assert record.bound <= 0.8 <= record.optimistic_bound
+
+
+class TwoDoors:
+    """Two doors of unknown chances, 0.8 and 0.5."""
+
+    def __init__(self, graph):
+        self.graph = graph
+
+    def run(self, weights, first, last, limits, seen):
+        for number in range(first, last):
+            rng = np.random.default_rng(number)
+            door = int(rng.choice(2, p=weights[:2]))
+            seen[self.graph.first_transition[door] + (rng.random() >= (0.8, 0.5)[door])] += 1
+            if (np.add.reduceat(seen, self.graph.first_transition[:-1])[:2] >= limits[:2]).any():
+                return number + 1
+        return last
+
+    def true_value(self, policy, objective):
+        return (0.8, 0.5)[int(policy[0])]
+
+
+def test_tables_are_learned_while_acting():
+    def step(state):
+        if state.x:
+            return {"stay": [(1, state)]}
+        return {door: [state._replace(x=1), state._replace(x=2)] for door in ("left", "right")}
+
+    table = pl.explore(step, {"x": 0}, labels={"open": lambda s: s.x == 1})
+    options = {"episodes": 256, "spacing": 4.0, "exploration": 0.1}
+    records = [*pl.learn_online(table, TwoDoors(table.graph), 'Pmax=? [ F "open" ]', relaxation="coupled", **options)]
+    assert all(record.bound <= record.true_value for record in records)
+    assert records[-1].bound > 0.6
+    assert records[-1].optimistic_bound >= 0.8
+    with pytest.raises(pl.ModelError, match="this needs a model with parameters"):
+        next(pl.learn_online(table, TwoDoors(table.graph), 'Pmax=? [ F "open" ]', **options))
 
 
 @pytest.mark.parametrize("options", [{"growth": 1.0}, {"spacing": 0.5}, {"exploration": 1.5}])

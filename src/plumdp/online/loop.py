@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import DataError, ModelError, Option
+from plumdp.base.errors import DataError, ModelError
 from plumdp.certifying.claims import status_of
-from plumdp.certifying.pipeline import relax
+from plumdp.certifying.pipeline import conclude, relax
 from plumdp.certifying.valuation import with_looser
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds, intersect
 from plumdp.confidence.sets import Counted, Evidence, ModelCache, whole_set_of_updates
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.observing import Act, Observe
+from plumdp.data.pilots import moments_for, open_pilot
 from plumdp.data.runs import Rng
 from plumdp.data.same_files import new_parts
-from plumdp.learning.learn import check_fixed_numbers, learned_from
+from plumdp.data.seen import Seen
+from plumdp.learning.learn import check_fixed_numbers, learn, learned_from
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import error_of
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
@@ -57,6 +60,7 @@ class OnlineState:
     values: FloatArray  # (2, n_states): of the last update, nature at its best and at its worst; (0, n_states) at first
     policies: IntArray  # likewise
     seconds: float
+    moments: CountArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))  # (m, n_transitions)
 
     def starts(self) -> list[Solution] | list[None]:
         """Return the solutions that the next ones start from, with nature at its best and at its worst."""
@@ -74,7 +78,8 @@ class OnlineState:
         """Return the state in a file, without executing anything in it, or refuse a damaged file."""
         try:
             with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in OnlineState.__dataclass_fields__}
+                names = [each for each in OnlineState.__dataclass_fields__ if each != "moments" or each in file]
+                arrays = {name: file[name] for name in names}
         except (OSError, ValueError, TypeError, LookupError, EOFError, MemoryError, BadZipFile) as problem:
             raise damaged(path, f"{type(problem).__name__}: {problem}") from None
         for name, kind in (("purpose", "U"), ("episodes", "i"), ("seconds", "f")):
@@ -92,6 +97,7 @@ class OnlineState:
             "ends": (np.int64, {(2, 2, n_events)}),
             "values": (np.float64, {(0, graph.n_states), (2, graph.n_states)}),
             "policies": (np.int32, {(len(self.values), graph.n_states)}),
+            "moments": (np.int64, {(0, 0), (len(self.moments), graph.n_transitions)}),
         }
         for name, (dtype, possible) in shapes.items():
             array = getattr(self, name)
@@ -101,6 +107,9 @@ class OnlineState:
             return f"it has {self.episodes} episodes in {self.seconds} seconds"
         if (self.counts < 0).any() or self.counts.sum(dtype=np.float64) >= 2.0**62:
             return "its counts are not possible"
+        stages = [*self.moments, self.counts]
+        if any((later < earlier).any() for earlier, later in pairwise([0 * self.counts, *stages])):
+            return "its moments are not possible"
         if (self.ends < 0).any() or (self.ends[:, 0] > self.ends[:, 1]).any():
             return "its ends are not possible"
         if not ((self.event_lower >= 0) & (self.event_upper <= 1)).all() or np.isnan(self.values).any():
@@ -164,8 +173,10 @@ def learn_online(
     so the intervals are beta-binomial and hold at all updates at once, and each update keeps the earlier intervals as
     well.
 
-    Unlike ``certify``, learning while acting keeps intervals and the relaxations of the paper, by default rectangular.
-    As every update looks at all data, there is no pilot, and ``relaxation="coupled"`` is refused.
+    With ``relaxation="coupled"`` it stands on the same ground as ``certify``: likelihood sets with bets that are placed
+    after 4, 16, 64, … episodes, one point for the whole run, and the test of the model. They hold at any time, and so
+    at all updates at once. An update then takes longer, so that a larger ``spacing`` helps. Otherwise it keeps
+    intervals and the relaxations of the paper, by default rectangular, without a pilot.
 
     With a ``checkpoint`` file, learning goes on where it stopped, by a crash or by hand, and ends with the same result
     if the environment repeats an episode exactly. A checkpoint of another model (graph, expressions or space),
@@ -188,10 +199,6 @@ def learn_online(
     objective = as_objective(objective, model)
     if not (growth > 1 and spacing >= 1 and 0 <= exploration <= 1):
         raise DataError("growth must be above 1, spacing at least 1, and exploration a share from 0 to 1")
-    if relaxation == "coupled":
-        raise DataError(
-            Option("relaxation", relaxation), ": learning while acting does not have it; choose 'rectangular'"
-        )
     error = error_of(confidence)
     cache = ModelCache(model)
     path = None if checkpoint is None else Path(checkpoint)
@@ -199,35 +206,105 @@ def learn_online(
         f"objective {digest(objective)[:16]}, {relaxation=}, {growth=}, {spacing=}, {exploration=}, {precision=}, "
         f"{confidence=}"
     )
-    state = _start(model, len(cache.events), settings, path)
-    prepared: Prepared | None = None
+    sizes = _moments(model) if relaxation == "coupled" else ()
+    state = _start(model, 0 if sizes else len(cache.events), settings, path)
+    before: _Update | None = None
     while True:
         began = perf_counter()
-        learned, bounds = _learn(cache, state, error)
-        uncertain = relax(learned, relaxation)
-        best_start, worst_start = state.starts()
-        prepared = prepare(uncertain, objective, "optimistic", like=prepared)
-        optimistic = solve(
-            uncertain, objective, nature="optimistic", precision=precision, start=best_start, prepared=prepared
-        )
-        safe = _safe(uncertain, objective, precision, worst_start, prepared)
-        if SolverStatus.INTERRUPTED in (optimistic.status, safe.status):
+        if sizes:
+            update = _update_like_certify(model, state, objective, error, precision, before, sizes)
+        else:
+            update = _update(cache, state, objective, error, relaxation, precision, before)
+        if SolverStatus.INTERRUPTED in (update.optimistic.status, update.safe.status):
             raise KeyboardInterrupt  # a checkpoint has the last complete update, so that learning can go on from there
-        state = replace(
-            state,
-            event_lower=bounds.event_lower,
-            event_upper=bounds.event_upper,
-            ends=state.ends if bounds.ends is None else bounds.ends,
-            seconds=state.seconds + perf_counter() - began,
-        )
+        before, bounds = update, update.bounds
+        state = replace(state, seconds=state.seconds + perf_counter() - began)
+        if bounds is not None:
+            ends = state.ends if bounds.ends is None else bounds.ends
+            state = replace(state, event_lower=bounds.event_lower, event_upper=bounds.event_upper, ends=ends)
         if path is not None:
             state.save(path)
-        yield _record(learned, bounds, state, objective, optimistic, safe, place.true_value(safe.policy, objective))
+        yield _record(update, state, objective, place.true_value(update.safe.policy, objective))
         if state.episodes >= episodes:
             return
-        values, policies = np.stack([optimistic.lower, safe.lower]), np.stack([optimistic.policy, safe.policy])
-        state = replace(state, values=values, policies=policies)
-        state = _act(model.graph, place, state, optimistic.policy, episodes, growth, spacing, exploration)
+        values = np.stack([update.optimistic.lower, update.safe.lower])
+        state = replace(state, values=values, policies=np.stack([update.optimistic.policy, update.safe.policy]))
+        state = _act(model.graph, place, state, update.optimistic.policy, episodes, growth, spacing, exploration, sizes)
+
+
+class _Update(NamedTuple):
+    """What is certified after some episodes, and what the next ones follow."""
+
+    learned: Learned
+    bounds: ExpressionBounds | None  # intervals that are kept, if the set is made of these
+    optimistic: Solution  # the best policy with nature at its best: no policy is better
+    safe: Solution  # the policy of the record, with nature at its worst
+    width: float
+    prepared: Prepared
+
+
+def _moments(model: ParametricMDP) -> tuple[int, ...]:
+    """Return after how many episodes bets are placed anew, however many there will be."""
+    return moments_for(2**62, is_table=model.counted.is_table, is_planned=False)
+
+
+def _update_like_certify(
+    model: ParametricMDP,
+    state: OnlineState,
+    objective: Objective,
+    error: float,
+    precision: float,
+    before: _Update | None,
+    sizes: Sequence[int],
+) -> _Update:
+    """Return what ``learn`` and ``conclude`` say of the episodes so far.
+
+    The first moment at which a region misses is a time to stop at like any other. So what holds whenever somebody stops
+    holds at all updates at once.
+    """
+    nothing, seen = Seen.nothing(len(state.counts)), [*map(Seen, state.moments)]
+    kept = seen[: sum(size < state.episodes for size in sizes)]
+    pilot = open_pilot(kept, state.episodes, nothing, is_table=model.counted.is_table)
+    parts = new_parts(int(state.counts.sum()), is_simulated=True)
+    counts = TransitionCounts(model.graph, state.counts, "adaptive", pilot, parts=parts)
+    like = None if before is None else before.learned
+    learned = learn(model, counts, objectives=[objective], like=like, confidence=1 - error)
+    certificate = conclude(learned, objective, memory=False, precision=precision)
+    uncertain = relax(learned, "interval" if learned.model.counted.is_table else "rectangular")
+    prepared = prepare(uncertain, objective, "optimistic", like=None if before is None else before.prepared)
+    optimistic = solve(uncertain, objective, nature="optimistic", precision=precision, prepared=prepared)
+    lower, upper = (np.full(model.graph.n_states, end) for end in (certificate.lower, certificate.upper))
+    safe = Solution(lower, upper, certificate.policy.choice, SolverStatus.CONVERGED, 0)
+    return _Update(learned, None, optimistic, safe, _width(learned, uncertain.upper - uncertain.lower), prepared)
+
+
+def _update(
+    cache: ModelCache,
+    state: OnlineState,
+    objective: Objective,
+    error: float,
+    relaxation: Relaxation,
+    precision: float,
+    before: _Update | None,
+) -> _Update:
+    """Return what intervals that hold at all updates say of the episodes so far."""
+    learned, bounds = _learn(cache, state, error)
+    uncertain = relax(learned, relaxation)
+    best_start, worst_start = state.starts()
+    prepared = prepare(uncertain, objective, "optimistic", like=None if before is None else before.prepared)
+    optimistic = solve(
+        uncertain, objective, nature="optimistic", precision=precision, start=best_start, prepared=prepared
+    )
+    safe = _safe(uncertain, objective, precision, worst_start, prepared)
+    return _Update(learned, bounds, optimistic, safe, _width(learned, bounds.upper - bounds.lower), prepared)
+
+
+def _width(learned: Learned, widths: FloatArray) -> float:
+    """Return the mean width of the intervals of unknown expressions."""
+    unknown = (
+        widths > 0 if learned.conflict is not None else learned.model.expressions.is_unknown
+    )  # else rows are apart
+    return float(widths[unknown].mean()) if unknown.any() else 0.0
 
 
 def _start(model: ParametricMDP, n_events: int, settings: str, path: Path | None) -> OnlineState:
@@ -285,8 +362,9 @@ def _act(
     growth: float,
     spacing: float,
     exploration: float,
+    sizes: Sequence[int],
 ) -> OnlineState:
-    """Return the state after following the policy until it is time for an update."""
+    """Return the state after following the policy until it is time for an update; ``sizes`` are moments of bets."""
     n_choices = np.diff(graph.first_choice)[graph.state_of_choice()]
     weights = exploration / n_choices
     weights[policy] += 1 - exploration
@@ -294,48 +372,35 @@ def _act(
     limits = np.maximum(np.ceil((growth - 1) * before), 1).astype(np.int64)
     counts, done = state.counts.copy(), state.episodes
     earliest = min(episodes, max(done + 1, int(np.ceil(spacing * done))))
-    no_limits = np.full(graph.n_choices, np.iinfo(np.int64).max)
-    while done < earliest:
-        done = environment.run(weights, done, earliest, no_limits, counts)
-    visits = TransitionCounts(graph, counts - state.counts, "adaptive").visits
-    if not (visits >= limits).any() and done < episodes:
-        done = environment.run(weights, done, episodes, limits - visits, counts)
-    return replace(state, episodes=done, counts=read_only(counts))
-
-
-def _record(
-    learned: Learned,
-    bounds: ExpressionBounds,
-    state: OnlineState,
-    objective: Objective,
-    optimistic: Solution,
-    safe: Solution,
-    true_value: float | None,
-) -> OnlineRecord:
-    learned = replace(
-        learned,
-        questions=(Question(learned.model, objective),),
-        options={
-            "confidence_set": learned.kind,
-            "events": False,
-            "misfit": 0.0,
-            "evidence": None,
-            "episodes": state.episodes,
-        },
+    no_limits, visits = np.full(graph.n_choices, np.iinfo(np.int64).max), 0 * before
+    moments = [*state.moments]
+    while done < earliest or (done < episodes and not (visits >= limits).any()):
+        ends = (earliest if done < earliest else episodes, *sizes[len(moments) :][:1])
+        done = environment.run(weights, done, min(ends), no_limits if done < earliest else limits - visits, counts)
+        visits = TransitionCounts(graph, counts - state.counts, "adaptive").visits
+        if done in sizes:
+            moments.append(counts.copy())
+    return replace(
+        state, episodes=done, counts=read_only(counts), moments=np.array(moments) if moments else state.moments
     )
+
+
+def _record(update: _Update, state: OnlineState, objective: Objective, true_value: float | None) -> OnlineRecord:
+    about = {"confidence_set": update.learned.kind, "events": False, "misfit": 0.0, "evidence": None}
+    questions = (Question(update.learned.model, objective),)
+    learned = replace(update.learned, questions=questions, options=about | {"episodes": state.episodes})
     start = learned.model.graph.initial_state
     is_max = objective.direction == "max"
-    unknown = learned.model.expressions.is_unknown
-    bound = float((safe.lower if is_max else safe.upper)[start])
-    best = float((optimistic.upper if is_max else optimistic.lower)[start])
+    bound = float((update.safe.lower if is_max else update.safe.upper)[start])
+    best = float((update.optimistic.upper if is_max else update.optimistic.lower)[start])
     return OnlineRecord(
         episodes=state.episodes,
         steps=int(state.counts.sum()),
         bound=bound,
         optimistic_bound=best,
         true_value=true_value,
-        policy=PolicyTable(learned.model.graph, safe.policy, frozenset([learned.counts.fingerprint])),
-        width=float((bounds.upper - bounds.lower)[unknown].mean()) if unknown.any() else 0.0,
+        policy=PolicyTable(learned.model.graph, update.safe.policy, frozenset([learned.counts.fingerprint])),
+        width=update.width,
         status=status_of(learned, objective, min(bound, best), max(bound, best)),
         seconds=state.seconds,
         learned=learned,
