@@ -89,6 +89,7 @@ def draw_difference(axes: Any, comparison: Mapping[str, Any], *, objective: str)
         axes.set_xlim(low - _ROOM * (high - low), high + _ROOM * (high - low))
     axes.axvline(0.0, color=BLACK, linewidth=0.8, zorder=1)
     axes.set_xlabel("value of {}\nless that of {}".format(*names))
+    axes.get_legend().remove()  # it would be in the way of the second line
     return axes.figure
 
 
