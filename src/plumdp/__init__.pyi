@@ -7,6 +7,7 @@ from .model.expressions.polynomial import parameters as parameters
 from .model.space import ParameterSpace as ParameterSpace
 from .model.free_rows import unknown as unknown
 from .model.explore import explore as explore
+from .model.gaps import with_gaps as with_gaps
 from .model.readers.read import read_model as read_model
 from .model.language.property import parse_property as parse_property
 from .data.counts import TransitionCounts as TransitionCounts

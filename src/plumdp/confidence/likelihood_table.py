@@ -18,7 +18,7 @@ Classes with the same polynomials are one class, whatever rows they come from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
@@ -32,6 +32,7 @@ from flint import fmpz_mat
 from plumdp.base.errors import ModelError
 from plumdp.base.rounding import UNIT
 from plumdp.confidence.coin_trees import Factorise, TreeNode, affine_factors, find_tree
+from plumdp.confidence.look_paths import sums_of_looks
 from plumdp.confidence.path_sums import PathSum, find_path_sums, total
 from plumdp.confidence.reward_coins import Pooled, RewardCoins
 from plumdp.confidence.space_moments import is_nonnegative, moments
@@ -284,7 +285,7 @@ def likelihood_table(model: ParametricMDP) -> LikelihoodTable:
     (4, 1)
     """
     rows, groups = find_tied_rows(model), _Groups()
-    ways, sums, left_out = _ways(rows, model.space, groups)
+    ways, sums, left_out = _ways(rows, model.space, groups, None if model.gaps is None else sums_of_looks(model))
     coins = tuple(_coins(model, learned, groups) for learned in model.learned_rewards.values())
     table = _table_of(model.space, rows, groups, ways, left_out, coins)
     if not sums:
@@ -484,11 +485,12 @@ def merge_equal(probabilities: Sequence[Polynomial]) -> tuple[list[Polynomial], 
 
 
 def _ways(
-    rows: TiedRows, space: ParameterSpace, groups: _Groups
+    rows: TiedRows, space: ParameterSpace, groups: _Groups, of_looks: Mapping[Polynomial, PathSum] | None
 ) -> tuple[list[_Way], dict[int, list[PathSum]], tuple[tuple[Polynomial, ...], ...]]:
     """Return the outcomes of the table that each outcome of tied rows counts for, and the rows without any.
 
-    Those are rows whose outcomes are sums over paths, by their first outcomes, and rows that are left out.
+    Those are rows whose outcomes are sums over paths, by their first outcomes, and rows that are left out. Looks after
+    several steps are sums over paths, even if they are products, as nothing can be bet on factors.
     """
     factored, ways, left_out = cache(Polynomial.factors), [], []
     sums: dict[int, list[PathSum]] = {}
@@ -496,13 +498,15 @@ def _ways(
         row = rows.outcomes[first:last]
         is_affine = all(f.is_affine for f in row)  # tied rows have an outcome for all known numbers, so the sum is one
         tree = (TreeNode(tuple(range(len(row))), row),) if is_affine else find_tree(row, factored)
-        way = _ways_in_tree(row, tree, groups) if tree is not None else _ways_of_factors(row, space, groups, factored)
-        if way is None:
-            paths = find_path_sums(row, space, factored)
-            if paths is None:
-                left_out.append(row)
-            else:
-                sums[first] = paths
+        way = None if tree is None else _ways_in_tree(row, tree, groups)
+        if way is None and of_looks is None:
+            way = _ways_of_factors(row, space, groups, factored)
+        paths = find_path_sums(row, space, factored, of_looks or {}) if way is None else None
+        if paths is not None:
+            sums[first] = paths
+        elif way is None:
+            way = _ways_of_factors(row, space, groups, factored) if of_looks is not None else None
+            left_out += [row] if way is None else []
         ways += way if way is not None else [[] for _ in row]
     return ways, sums, tuple(left_out)
 

@@ -10,10 +10,11 @@ on the search.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from math import comb, prod
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -42,9 +43,14 @@ PathSum: TypeAlias = tuple[HiddenPath, ...]
 
 
 def find_path_sums(
-    row: Sequence[Polynomial], space: ParameterSpace, factored: Factorise = Polynomial.factors
+    row: Sequence[Polynomial],
+    space: ParameterSpace,
+    factored: Factorise = Polynomial.factors,
+    known: Mapping[Polynomial, PathSum] = MappingProxyType({}),
 ) -> list[PathSum] | None:
     """Return each outcome of a row as a sum over paths, or None if one has none, or if parameters are many.
+
+    Sums that are ``known`` are taken as they are.
 
     >>> from plumdp import parameters
     >>> a, b = parameters("a", "b")
@@ -54,8 +60,10 @@ def find_path_sums(
     """
     if space.dimension > MOST_PARAMETERS:
         return None
+    if all(outcome in known for outcome in row):
+        return [known[outcome] for outcome in row]
     sides = _sides(row, space, factored)
-    sums = [_sum_of(outcome, sides, space, factored) for outcome in row]
+    sums = [known.get(outcome) or _sum_of(outcome, sides, space, factored) for outcome in row]
     found = [paths for paths in sums if paths is not None and len(paths)]
     return found if len(found) == len(sums) else None
 

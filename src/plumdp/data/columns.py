@@ -20,6 +20,7 @@ Source: TypeAlias = str | MappingNode
 
 ACTION, EPISODE, STEP, COUNT, PLACE = "action", "episode", "step", "n", "place"
 ONLY_ACTION = "the only action"  # of a state, in logs of Markov chains
+GAP = "gap"  # of looks: the steps to the next state; runs have it as the difference of steps
 STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after", "second_step_after", "episode_after"
 
 RUN, RUN_NUMBER = "run_name", "run_number"
@@ -105,6 +106,8 @@ def find_columns(
     form: LogForm | None,
     mapping: StateMapping,
     rewards: Rewards | None = None,
+    *,
+    are_looks: bool = False,
 ) -> tuple[LogForm, dict[str, Source]]:
     """Return the form of a log, guessed if it is not given, and for each column it needs where that comes from.
 
@@ -120,9 +123,16 @@ def find_columns(
     sources = {f: needed_sources(graph, f, mapping) for f in get_args(LogForm)}
     rewards = rewards or Rewards({}, is_needed=False)
     own = rewards.columns(sources["transitions"])
+    if are_looks:
+        sources["transitions"][GAP] = GAP
     _check_columns(sources, available, columns, [*own.values()])
     forms = {f: _located(source_columns(needed.values()), available, columns) for f, needed in sources.items()}
     chosen = form or _guess(forms)
+    if are_looks and chosen == "trajectories" and None not in _located([GAP], available, columns).values():
+        of_times = ": in runs gaps are differences of the column step, which counts steps of the model, not looks"
+        raise DataError(Option("columns", {GAP: ...}), of_times, "; give that column, or the state after each gap")
+    if are_looks and not form and {n for n, there in forms["transitions"].items() if there is None} == {GAP}:
+        raise DataError("the log says no gaps: say which column has the steps to the next state, as in ", Option("columns", {GAP: "months"}))
     missing = [name for name, there in forms[chosen].items() if there is None]
     if missing:
         raise DataError(
@@ -130,6 +140,8 @@ def find_columns(
         )
     names = {name: there for name, there in forms[chosen].items() if there is not None}
     located = {name: found_in(source, names) for name, source in sources[chosen].items()}
+    if are_looks and chosen == "trajectories":
+        located[GAP] = located[STEP]
     if chosen == "counts":
         there = _located([PLACE, N_COPIES], available, columns)
         located |= {name: column for name, column in there.items() if column is not None}

@@ -38,6 +38,7 @@ from plumdp.data.examples import (
 from plumdp.data.files import is_counts_file
 from plumdp.data.frames import FRAME, SPARK, frame_columns, has_order, is_spark, open_spark
 from plumdp.data.ingestion import TransitionCounter
+from plumdp.data.looks import looks_in
 from plumdp.data.log_pilots import (
     LogPilot,
     Moments,
@@ -174,13 +175,21 @@ def read_log(
         raise DataError(Option("on_unmatched", on_unmatched), ": choose 'error' or 'report'")
     if cut_off not in (None, *get_args(CutOff)):
         raise DataError(Option("cut_off", cut_off), ": choose 'unrelated', or leave it out")
+    are_looks = model.counted.gaps is not None
+    if are_looks and steps == "ordered":
+        raise DataError(Option("steps", steps), ": the differences of steps are the gaps between looks; leave it out")
     tell("reading the log")
     raw, files = files_of(source)
     require_rejected(rejected, files)
     raw = replace(raw, text=replace(raw.text, skips=on_unmatched == "report"))
     with open_log(raw, files) as log:
         mapping = without_actions(model.graph, log.columns, columns, read_mapping(model.graph, states, actions))
-        form, found = find_columns(model.graph, log.columns, columns, form, mapping, Rewards.of(model))
+        if are_looks:
+            mapping, model = looks_in(mapping, model), model.counted
+        known_rewards = Rewards.of(model)
+        form, found = find_columns(
+            model.graph, log.columns, columns, form, mapping, known_rewards, are_looks=are_looks
+        )
         is_by_period = is_period(steps_of(steps)) and form == "trajectories"
         if is_by_period:
             # two looks in one period are never copies: whether they agree depends on where the step led
@@ -202,6 +211,8 @@ def read_log(
         relation = replace(relation, log=log.keep(used, is_read_again=is_read_again))
         if is_by_period:
             relation.require_periods(str(steps))
+        elif are_looks:
+            relation.require_numbers()
         relation = relation.arranged(used)
         moments = _moments(relation, planned)
         n_moments = len(moments.sizes) if moments is not None else len(FIRST_COUNTS) if is_by_runs else 0

@@ -14,6 +14,7 @@ from plumdp.data.columns import (
     COUNT,
     EPISODE,
     FIRST_COUNTS,
+    GAP,
     MOMENT,
     N_ALIKE,
     N_COPIES,
@@ -21,6 +22,7 @@ from plumdp.data.columns import (
     N_UNORDERED,
     NEXT_EPISODE,
     NEXT_STEP,
+    ONLY_ACTION,
     PLACE,
     PLACE_OF_ROW,
     PLACES_OF_ROWS,
@@ -48,6 +50,7 @@ from plumdp.data.periods import in_periods, is_period, not_there, period_of, ste
 from plumdp.data.pilots import SIZES
 from plumdp.data.reward_values import Rewards, range_sql, sums_sql, value_columns, with_values
 from plumdp.data.trajectories import Form
+from plumdp.model.gaps import WAIT
 from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP
 
@@ -355,6 +358,8 @@ def _steps(
     has_run = n_runs or once or (PLACE_OF_ROW in columns and EPISODE in columns)
     named = {name: columns[name] for name in (EPISODE, STEP) if is_runs or once or (has_run and name == EPISODE)}
     rows = {key: columns[name] for key, name in zip(keys(graph), shown, strict=False)}
+    if GAP in columns and not is_runs:
+        rows[ACTION] = _action_until(rows[ACTION], columns[GAP])
     rows = (named | rows if is_runs else rows | named) | others
     rows |= {MOMENT: columns[MOMENT]} if MOMENT in columns else {}
     kept = [*keys(graph), *others, *([EPISODE] if has_run else []), *([STEP, N_ALIKE] if once else [])]
@@ -378,12 +383,26 @@ def _steps(
         source = "rows_with_next"
         moves |= {name: f"CASE WHEN {quoted(PLACE)} IN ('step', 'apart') THEN {quoted(name)} END" for name in after}
     placed = {name: quoted(name) for name in kept} | {PLACE: place if is_runs else _PLACE_OF_MOVE}
+    if GAP in columns and is_runs:  # whatever the gap, the next look is the next step
+        later, gap = quoted(NEXT_STEP), f"{quoted(NEXT_STEP)} - {quoted(STEP)}"
+        placed[PLACE] = place.replace(_IS_NEXT, f"{later} > {quoted(STEP)}")
+        until = _action_until(quoted(ACTION), gap)
+        placed[ACTION] = f"CASE WHEN {later} IS NULL THEN CAST({quoted(ACTION)} AS VARCHAR) ELSE {until} END"
     placed |= {STAGE: f"greatest({quoted(STAGE)}, stage_after)"} if is_runs and STAGE in columns else {}
     return [
         *parts,
         f"rows_with_place AS ({select_sql(placed, source)})",
         f"moves AS ({select_sql(moves, 'rows_with_place')})",
     ], "moves"
+
+
+def _action_until(action: str, gap: str) -> str:
+    """Return the action of a look as SQL, by which ``with_gaps`` calls it; none of a model if the gap is not whole."""
+    name = f"CASE WHEN CAST({action} AS VARCHAR) = '{ONLY_ACTION}' THEN '{WAIT}' ELSE CAST({action} AS VARCHAR) END"
+    number = f"TRY_CAST({gap} AS DOUBLE)"
+    whole = f"CASE WHEN {number} = floor({number}) THEN TRY_CAST({number} AS BIGINT) END"
+    steps = f"coalesce(CAST({whole} AS VARCHAR), CAST({gap} AS VARCHAR), 'unknown')"
+    return f"CASE WHEN {number} = 1 THEN {name} ELSE concat({name}, ', ', {steps}, ' steps') END"
 
 
 def _joined(parts: Sequence[str]) -> str:

@@ -310,6 +310,14 @@ class LogSteps:
             return SharedRun(name, sorted(places, key=[*self.log.files].index), n, STEP in self.columns)
         return None
 
+    def require_numbers(self) -> None:
+        """Refuse looks in runs whose steps are dates, which say no number of steps, and looks on Spark."""
+        if self.log.engine == SPARK:
+            raise DataError("a log of Spark is not read with gaps; write it to a Parquet file first")
+        if self.form == "trajectories" and self.dates[1].startswith(DATES):
+            column, kind = self.dates
+            raise DataError(f"column {column} has {kind}, not numbers of steps: say ", Option("steps", "monthly"))
+
     def require_periods(self, steps: StepsOption) -> None:
         """Refuse steps that are not dates, or are not whole numbers of a period after the first of their run."""
         (column, kind), every = self.dates, period_of(steps)

@@ -113,7 +113,7 @@ class Predictor:
         given = replace(given, has_paths=bool(learned.budget["paths"]))
         measured = SETS[learned.kind](given)
         constraints = (*measured.constraints, *learned.studies)
-        region = find_region(learned.model.space, learned.model.expressions, constraints)
+        region = find_region(learned.model.space, learned.model.asked_expressions, constraints)
         ahead = replace(learned, counts=counts, bounds=measured, region=region, solvers=solvers, fit=None)
         if ahead.conflict is not None:
             return inf

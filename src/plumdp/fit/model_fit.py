@@ -347,7 +347,7 @@ def smallest_misfit(
     def is_contradicted(misfit: float) -> bool:
         tolerant = measured.widened(misfit)
         assert tolerant is not None
-        region = find_region(model.space, model.expressions, tolerant.constraints)
+        region = find_region(model.space, model.asked_expressions, tolerant.constraints)
         return isinstance(region, Conflict) or bool(
             excluded_numbers(model, fixed, counts, error=of_numbers, confidence=1 - error, misfit=misfit)
         )

@@ -14,6 +14,7 @@ from plumdp.confidence.likelihood import guarantee_of
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.counts import Sampling, TransitionCounts
 from plumdp.data.log_pilots import IN_ORDER_OF_RUNS
+from plumdp.data.looks import assumptions_of_looks
 from plumdp.data.returns import Outcomes
 from plumdp.data.whole_runs import WholeRuns
 from plumdp.model.objectives import Objective, Reward
@@ -69,7 +70,8 @@ def assumptions_of_data(
     if rests_on and guarantee == Guarantee.ANYTIME:  # a test of the model may need more than the set
         guarantee = guarantee_of(counts)
     rewards = _of_rewards(model) if len(counts.rewards) else ()
-    return (_CHOSEN, *_of_sampling(counts, guarantee), *rests_on, *rewards, *_of_rows_in(counts))
+    looks = assumptions_of_looks(model, counts)
+    return (_CHOSEN, *_of_sampling(counts, guarantee), *rests_on, *rewards, *looks, *_of_rows_in(counts))
 
 
 def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objective) -> Iterator[str]:

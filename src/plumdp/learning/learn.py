@@ -125,7 +125,7 @@ def learn(
     found = with_runs(SETS[kind](given), given)
     found = _widened(found, misfit) if misfit else found
     clock.lap("intervals")
-    region = find_region(counted.space, counted.expressions, found.constraints)  # stage 4 (Section 3, Theorem 1)
+    region = find_region(counted.space, counted.asked_expressions, found.constraints)  # stage 4 (Section 3, Theorem 1)
     clock.lap("region")
     learned = Learned(
         counted,
@@ -205,7 +205,7 @@ def _model_cache(model: ParametricMDP, like: Learned | None) -> ModelCache:
 def learned_from(model: ParametricMDP, counts: TransitionCounts, found: Evidence, error: float) -> Learned:
     """Return the region of the parameters that evidence leaves, without a test of the model."""
     clock = Clock()
-    region = find_region(model.space, model.expressions, found.constraints)
+    region = find_region(model.space, model.asked_expressions, found.constraints)
     clock.lap("region")
     return Learned(model, counts, error, found, region, clock.laps)
 
@@ -266,7 +266,7 @@ def _within_drifts(learned: Learned, fit: ModelFit) -> Region | Conflict:
         return learned.region
     cuts = drift_constraints(learned.model, learned.counts, learned.table, fit.drifts, share).widened(learned.misfit)
     assert cuts is not None
-    return find_region(learned.model.space, learned.model.expressions, (*learned.bounds.constraints, cuts))
+    return find_region(learned.model.space, learned.model.asked_expressions, (*learned.bounds.constraints, cuts))
 
 
 def _findings(learned: Learned, fit: ModelFit) -> tuple[str, ...]:

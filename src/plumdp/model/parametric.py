@@ -85,6 +85,7 @@ class ParametricMDP:
     constants: Mapping[str, bool | int | Fraction]  # what properties may refer to by name
     lift: Lift | None = None  # to the model whose transitions are counted, if that is another one
     source: ParametricMDP | None = None  # that this is a view of, see ``views``
+    gaps: IntArray | None = None  # (n_choices): steps until the next look, if choices are looks, see ``gaps``
 
     def __repr__(self) -> str:
         graph = self.graph
@@ -117,6 +118,15 @@ class ParametricMDP:
     def counted(self) -> ParametricMDP:
         """The model whose transitions data count, which is itself, or the one that its rows are lifted from."""
         return self if self.lift is None else self.lift.counted
+
+    @cached_property
+    def asked_expressions(self) -> ExpressionTable:
+        """The expressions that questions are about: the first ones of a model whose choices are looks, else all."""
+        if self.gaps is None:
+            return self.expressions
+        single = self.graph.transitions_of(np.flatnonzero(self.gaps == 1))
+        n = int(self.expression[single].max()) + 1
+        return ExpressionTable.build(self.expressions.polynomials[:n], self.space.names)
 
     @cached_property
     def rows(self) -> RowClasses:

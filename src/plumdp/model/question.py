@@ -208,7 +208,10 @@ def _require_lifted(model: ParametricMDP, counted: ParametricMDP) -> None:
         return
     graph, small, lifted = model.graph, counted.graph, np.asarray(model.lift.choice)
     same_sizes = np.array_equal(np.diff(graph.first_transition), np.diff(small.first_transition)[lifted])
-    if not same_sizes or model.expressions is not counted.expressions:
+    has_same = model.expressions is counted.expressions or (
+        counted.gaps is not None and model.expressions.polynomials == counted.asked_expressions.polynomials
+    )
+    if not same_sizes or not has_same:
         raise ModelError("the question's model has rows that the counted model does not have")
     transition = lifted_transitions(model)
     differs = model.expression != counted.expression[transition]

@@ -91,7 +91,8 @@ def interval_wise(model: ParametricMDP, bounds: Evidence | ExpressionBounds) -> 
         raise DataError(
             f"{bounds.method}: this set has no intervals of its own; choose another relaxation, such as 'expression'"
         )
-    return _interval_mdp(model, *bounds.intervals)
+    n = len(model.expressions)  # expressions of looks come behind those of single steps
+    return _interval_mdp(model, *(ends[:n] for ends in bounds.intervals))
 
 
 def parameter_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:

@@ -1,0 +1,272 @@
+"""Models that are seen now and then: rows as powers, and looks as they are booked, whose factors are fair in fractions."""
+
+from fractions import Fraction
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from tiers import size
+
+import plumdp as pl
+from plumdp.confidence import look_paths
+from plumdp.confidence.likelihood_table import likelihood_table
+from plumdp.confidence.path_likelihood import PathLevelSet
+from plumdp.confidence.path_sums import total
+from plumdp.data.seen import Seen
+from plumdp.region.ball import Ball
+from plumdp.region.boxes import Boxes
+
+WELL, ILL, DEAD = 0, 1, 2
+FALLS, HEALS, DIES, DIES_ILL = pl.parameters("a", "r", "m", "h")
+ROWS = {
+    WELL: [(1 - FALLS - DIES, WELL), (FALLS, ILL), (DIES, DEAD)],
+    ILL: [(HEALS, WELL), (1 - HEALS - DIES_ILL, ILL), (DIES_ILL, DEAD)],
+    DEAD: [(1, DEAD)],
+}
+MODEL = pl.explore(
+    lambda s: {"live": [(p, s._replace(x=x)) for p, x in ROWS[s.x]]},
+    {"x": WELL},
+    space=pl.ParameterSpace.box(dict.fromkeys("armh", (0, "0.4"))),
+    labels={"dead": lambda s: s.x == DEAD},
+)
+PANEL = pl.with_gaps(MODEL, [1, 2, 3, 5])
+TRUTH = {name: Fraction(n, 20) for name, n in zip("armh", (6, 4, 1, 6), strict=True)}
+OTHERS = [{**TRUTH, "m": Fraction(1, 50), "h": Fraction(1, 10)}, {**TRUTH, "m": Fraction(3, 20)}]
+GAPS = (1, 2, 3, 5)
+START, FIRST, SECOND = WELL, 2, 3  # a look after two steps, and another one after three
+
+
+def single_steps(at):
+    """Return the matrix of single steps at a point, in fractions."""
+    names = MODEL.graph.states["x"].tolist()
+    matrix = np.full((3, 3), Fraction(0), dtype=object)
+    for state, row in ROWS.items():
+        for p, after in row:
+            matrix[state, after] += Fraction(p) if isinstance(p, int) else value(p, at)
+    assert sorted(names) == [WELL, ILL, DEAD]
+    return matrix
+
+
+def power(matrix, gap):
+    return matrix if gap == 1 else power(matrix, gap - 1) @ matrix
+
+
+@cache
+def booked(before, after, gap):
+    """Return the transition that ``read_log`` counts for a look, a row of a table."""
+    frame = pd.DataFrame({"x": [before], "next_x": [after], "months": [gap]})
+    counts = pl.read_log(PANEL, frame, columns={"gap": "months"}).counts.counts
+    assert counts.sum() == 1
+    return int(np.argmax(counts))
+
+
+def value(polynomial, at):
+    return polynomial.evaluate({name: at[name] for name in polynomial.names})
+
+
+def law(transition, at):
+    """Return the other transitions of the same look, and their probabilities at a point."""
+    counted = PANEL.counted
+    choice = counted.graph.choice_of(transition)
+    row = range(*counted.graph.first_transition[choice : choice + 2].tolist())
+    return {t: value(counted.expressions.polynomials[counted.expression[t]], at) for t in row}
+
+
+def test_rows_of_looks_are_powers_of_the_matrix_of_single_steps():
+    for at in [TRUTH, *OTHERS]:
+        for gap, before in product(GAPS, (WELL, ILL, DEAD)):
+            exact = power(single_steps(at), gap)[before]
+            for after in np.flatnonzero(exact).tolist():
+                transition = booked(before, after, gap)
+                assert law(transition, at)[transition] == exact[after]
+                assert sum(law(transition, at).values()) == 1
+
+
+def test_sums_over_paths_are_the_outcomes_of_looks():
+    counted = PANEL.counted
+    sums = look_paths.sums_of_looks(counted)
+    longer = counted.expression[counted.graph.transitions_of(np.flatnonzero(counted.gaps > 1))]
+    assert {counted.expressions.polynomials[f] for f in longer} == sums.keys()
+    assert all(total(paths) == outcome for outcome, paths in sums.items())
+    assert all(path.constant > 0 for paths in sums.values() for path in paths)
+    assert not likelihood_table(counted).left_out
+
+
+# Ways to book looks: histories of a unit, each with its probability, become rows (before, after, gap)
+
+
+def histories(n_steps, state=START):
+    """Yield the states of a unit after 0, 1, … steps, with their probability at the truth."""
+    if n_steps == 0:
+        yield Fraction(1), (state,)
+        return
+    for after, p in enumerate(single_steps(TRUTH)[state]):
+        if p:
+            for chance, rest in histories(n_steps - 1, after):
+                yield p * chance, (state, *rest)
+
+
+def each_history(book):
+    """Return a way to book looks at one unit, without chances of its own."""
+
+    def ways():
+        for chance, x in histories(FIRST + SECOND):
+            yield chance, book(x)
+
+    return ways
+
+
+def second(x):
+    return (x[FIRST], x[FIRST + SECOND], SECOND)
+
+
+def all_looks(x):
+    return [(START, x[FIRST], FIRST), second(x)]
+
+
+def leaves_when_seen_ill(x):
+    return all_looks(x)[: 1 if x[FIRST] == ILL else 2]
+
+
+def data_end_in_the_second_gap(x):
+    """Nothing is booked of the second look, whatever is known."""
+    return all_looks(x)[:1]
+
+
+def a_coin_decides_which_looks_are_missed():
+    for chance, x in histories(FIRST + SECOND):
+        yield chance / 2, all_looks(x)
+        yield chance / 2, [(START, x[-1], FIRST + SECOND)]
+
+
+def later_units_see_earlier_ones():
+    """A unit is looked at after one step. If it has died, the next unit is looked at after one step, else after three."""
+    for chance, x in histories(1):
+        gap = 1 if x[1] == DEAD else 3
+        for other, y in histories(gap):
+            yield chance * other, [(START, x[1], 1), (START, y[gap], gap)]
+
+
+def lost_because_it_died(x):
+    return [] if x[FIRST] == DEAD else all_looks(x)
+
+
+def pending_deaths_are_counted_at_the_cut(x):
+    """Data end after one step: of those who died before, the look is booked, of the others it is dropped."""
+    return [(START, DEAD, FIRST)] if x[1] == DEAD else []
+
+
+def deaths_have_gaps_of_their_own(x):
+    """Who died within the first gap is booked with the time of death, the others with the planned gap."""
+    return [(START, DEAD, 1)] if x[1] == DEAD else [(START, x[FIRST], FIRST)]
+
+
+def deaths_are_booked_although_the_look_is_missed():
+    for chance, x in histories(FIRST + SECOND):
+        yield chance / 2, all_looks(x)
+        yield chance / 2, [(START, DEAD, FIRST) if x[FIRST] == DEAD else (START, x[-1], FIRST + SECOND)]
+
+
+def after_a_partial_look_from_the_last_known_state(x):
+    """At the first look it is seen who lives, and no more. The second look is booked from the start."""
+    return [(START, DEAD, FIRST)] if x[FIRST] == DEAD else [(START, x[-1], SECOND)]
+
+
+def earlier_units_see_later_ones():
+    for chance, looks in later_units_see_earlier_ones():
+        yield chance, looks[::-1]
+
+
+RIGHT = [
+    each_history(all_looks),
+    each_history(leaves_when_seen_ill),
+    each_history(data_end_in_the_second_gap),
+    a_coin_decides_which_looks_are_missed,
+    later_units_see_earlier_ones,
+]
+WRONG = [
+    each_history(lost_because_it_died),
+    each_history(pending_deaths_are_counted_at_the_cut),
+    each_history(deaths_have_gaps_of_their_own),
+    deaths_are_booked_although_the_look_is_missed,
+    each_history(after_a_partial_look_from_the_last_known_state),
+    earlier_units_see_later_ones,
+]
+IDS = [
+    "lost_because_it_died",
+    "pending_deaths_at_the_cut",
+    "deaths_with_gaps_of_their_own",
+    "deaths_of_missed_looks",
+    "after_a_partial_look",
+    "by_unit_against_the_order",
+]
+
+
+def likelihood(looks, at):
+    """Return the likelihood ratio of a point to the truth."""
+    ratio = Fraction(1)
+    for transition in (booked(*look) for look in looks):
+        ratio *= law(transition, at)[transition] / law(transition, TRUTH)[transition]
+    return ratio
+
+
+def bets(looks, on_life, turns):
+    """Return the fortune of bets on life or death, which may turn after each look by its gap."""
+    fortune = Fraction(1)
+    for i, look in enumerate(looks):
+        side = on_life != (turns and i > 0 and looks[i - 1][2] != 1)
+        after = PANEL.counted.graph.successor
+        stakes = {
+            t: (Fraction(8, 5) if (MODEL.graph.states["x"][after[t]] != DEAD) == side else Fraction(5, 8), p)
+            for t, p in law(booked(*look), TRUTH).items()
+        }
+        fortune *= stakes[booked(*look)][0] / sum(stake * p for stake, p in stakes.values())
+    return fortune
+
+
+def expectations(ways):
+    """Return the expectations of likelihood ratios and of bets, for one way to book looks."""
+    every = [*ways()]
+    assert sum(chance for chance, _ in every) == 1
+    processes = [lambda looks, at=at: likelihood(looks, at) for at in OTHERS]
+    processes += [lambda looks, bet=bet: bets(looks, *bet) for bet in product((True, False), repeat=2)]
+    return [sum(chance * process(looks) for chance, looks in every) for process in processes]
+
+
+@pytest.mark.parametrize("ways", RIGHT)
+def test_looks_that_were_decided_by_what_was_seen_are_fair(ways):
+    assert max(expectations(ways)) == 1
+
+
+@pytest.mark.parametrize("ways", WRONG, ids=IDS)
+def test_a_wrong_way_to_book_looks_is_found(ways):
+    assert max(expectations(ways)) > 1
+
+
+def test_functions_on_boxes_are_above_the_log_likelihood_of_looks():
+    """The log-likelihood is that of powers of matrices in floats."""
+    counted = PANEL.counted
+    paths = likelihood_table(counted).paths
+    rng, off = np.random.default_rng(1), []
+    for _ in range(size(20, 500)):
+        counts = rng.choice([0, 0, 1, 7, 300, 10**5], counted.graph.n_transitions)
+        seen, hidden = paths.pool(Seen(counts))
+        level = PathLevelSet(paths, seen, hidden + (hidden == hidden.max()), -1e7, 0.1)
+        ends = np.sort(rng.uniform(0.01, 0.39, (2, 4)), axis=0)
+        boxes = Boxes(Ball(ends.mean(axis=0), np.diag(ends[1] - ends[0]) / 2), np.zeros((1, 4)), np.ones((1, 4)))
+        value, slope, bent, error = (part[0] for part in level.above(boxes))
+        for x in rng.uniform(-1, 1, (5, 4)):
+            at = map(Fraction, (boxes.centres[0] + boxes.spreads[0] @ x).tolist())
+            at = dict(zip(counted.space.names, at, strict=True))
+            off += [above(level, paths, at) - (value + slope @ x + x @ bent @ x + error)]
+    assert max(off) <= 1e-6
+
+
+def above(level, paths, at):
+    """Return the log-likelihood less its threshold at a point."""
+    counts = [(n, f) for n, f in zip(level.outcome_counts, paths.table.outcomes, strict=True) if n]
+    counts += [(n, f) for n, f in zip(level.path_counts, (f for row in paths.rows for f in row), strict=True) if n]
+    values = [(n, float(value(f, at))) for n, f in counts]
+    return sum(n * np.log(p) for n, p in values if p > 0) - level.threshold if all(p > 0 for _, p in values) else -np.inf
