@@ -1,4 +1,4 @@
-"""Models that are seen now and then: rows as powers, and looks as they are booked, whose factors are fair in fractions."""
+"""Models that are seen now and then: rows are powers, and looks, as they are booked, have fair factors in fractions."""
 
 from fractions import Fraction
 from functools import cache
@@ -142,7 +142,7 @@ def a_coin_decides_which_looks_are_missed():
 
 
 def later_units_see_earlier_ones():
-    """A unit is looked at after one step. If it has died, the next unit is looked at after one step, else after three."""
+    """A unit is looked at after one step. If it has died, so is the next one, which else is looked at after three."""
     for chance, x in histories(1):
         gap = 1 if x[1] == DEAD else 3
         for other, y in histories(gap):
@@ -269,4 +269,6 @@ def above(level, paths, at):
     counts = [(n, f) for n, f in zip(level.outcome_counts, paths.table.outcomes, strict=True) if n]
     counts += [(n, f) for n, f in zip(level.path_counts, (f for row in paths.rows for f in row), strict=True) if n]
     values = [(n, float(value(f, at))) for n, f in counts]
-    return sum(n * np.log(p) for n, p in values if p > 0) - level.threshold if all(p > 0 for _, p in values) else -np.inf
+    return (
+        sum(n * np.log(p) for n, p in values if p > 0) - level.threshold if all(p > 0 for _, p in values) else -np.inf
+    )

@@ -271,7 +271,7 @@ BELOW = {"learn_online", "audit", "write_report", "explain", "explain_result", "
 BELOW |= {"watch"}  # in test_watch.py
 WITHOUT_CLAIM = {  # what reads, makes and writes models, data, policies and numbers, estimates, and checks of results
     "plumdp": "advise case_study draw explore explore_batch parameters parse_property read_counts read_log read_model "
-    "read_policy simulate start unknown write_counts",
+    "read_policy simulate start unknown with_gaps write_counts",
     "decisions": "make_witness runs_to_audit runs_to_tell verify",
     "online": "read_record simulator",
     "exchange": "model_at read_interval_model write_interval_model write_policy write_values",

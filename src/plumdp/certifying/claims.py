@@ -351,4 +351,7 @@ def to_narrow(learned: Learned, certificate: Certificate) -> Advice:
         )
     if certificate.gap.get("remainder", 0.0) > certificate.gap.get("statistics", 0.0):
         return ("collect more data: most of the width is a remainder, which shrinks faster than the data grow",)
-    return "collect more data: four times as many about halve the width; ", Option("advise"), " says which help most"
+    more = "collect more data: four times as many about halve the width"
+    return (
+        (more,) if learned.model.counted.gaps is not None else (f"{more}; ", Option("advise"), " says which help most")
+    )

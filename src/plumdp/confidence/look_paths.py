@@ -51,7 +51,7 @@ def sums_of_looks(model: ParametricMDP) -> dict[Polynomial, PathSum]:
 def _in_factors(
     row: Sequence[Polynomial], space: ParameterSpace, factors: dict[Polynomial, Polynomial]
 ) -> list[Polynomial] | None:
-    """Return a row of single steps in variables for factors that are at least zero on the space; None if it has none."""
+    """Return a row of single steps in variables for factors that are at least zero on the space, or None."""
     if all(f.is_constant or (f.is_affine and is_nonnegative(f, space)) for f in row):
         sums: list[PathSum] | None = [
             (HiddenPath(f.constant, ()) if f.is_constant else HiddenPath(Fraction(1), ((f, 1),)),) for f in row
@@ -61,7 +61,9 @@ def _in_factors(
     for paths in sums or ():
         for f, _ in (each for path in paths for each in path.factors):
             factors.setdefault(f, parameters(f"factor_{len(factors)}")[0])
-    formal = [[HiddenPath(c, tuple((factors[f], n) for f, n in of_path)) for c, of_path in paths] for paths in sums or ()]
+    formal = [
+        [HiddenPath(c, tuple((factors[f], n) for f, n in of_path)) for c, of_path in paths] for paths in sums or ()
+    ]
     return None if sums is None else [total(tuple(paths)) for paths in formal]
 
 

@@ -102,7 +102,7 @@ def read_counts(model: ParametricMDP, path: str | Path) -> TransitionCounts:
     if not Path(path).is_file():
         raise DataError(f"{path}: there is no such file")
     try:
-        return _read(path, model.graph)
+        return _read(path, model.counted.graph if model.counted.gaps is not None else model.graph)
     except DataError as error:
         raise DataError(f"{path}: ", *error.args) from None
 

@@ -38,7 +38,6 @@ from plumdp.data.examples import (
 from plumdp.data.files import is_counts_file
 from plumdp.data.frames import FRAME, SPARK, frame_columns, has_order, is_spark, open_spark
 from plumdp.data.ingestion import TransitionCounter
-from plumdp.data.looks import looks_in
 from plumdp.data.log_pilots import (
     LogPilot,
     Moments,
@@ -48,6 +47,7 @@ from plumdp.data.log_pilots import (
     pilot_of_log,
     runs_of_counts,
 )
+from plumdp.data.looks import looks_in
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.periods import in_periods, is_period, steps_of
 from plumdp.data.raw_logs import FirstRuns, RawLog, as_raw
@@ -187,9 +187,7 @@ def read_log(
         if are_looks:
             mapping, model = looks_in(mapping, model), model.counted
         known_rewards = Rewards.of(model)
-        form, found = find_columns(
-            model.graph, log.columns, columns, form, mapping, known_rewards, are_looks=are_looks
-        )
+        form, found = find_columns(model.graph, log.columns, columns, form, mapping, known_rewards, are_looks=are_looks)
         is_by_period = is_period(steps_of(steps)) and form == "trajectories"
         if is_by_period:
             # two looks in one period are never copies: whether they agree depends on where the step led

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from plumdp.base.errors import DataError
 from plumdp.data.columns import ONLY_ACTION
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.mapping_language import MappingNode
@@ -40,7 +39,9 @@ def assumptions_of_looks(model: ParametricMDP, counts: TransitionCounts) -> Iter
     if gaps is None:
         return
     n = np.bincount(gaps, counts.visits)
-    seen = listing([f"{100 * n[gap] / n.sum():.3g} % after {number_of(gap, 'step')}" for gap in np.flatnonzero(n).tolist()])
+    seen = listing(
+        [f"{100 * n[gap] / n.sum():.3g} % after {number_of(gap, 'step')}" for gap in np.flatnonzero(n).tolist()]
+    )
     yield f"{_PLANNED} ({seen})" if seen else _PLANNED
     yield _ENDS
     yield from () if int((gaps == 1).sum()) == model.counted.graph.n_states else (_BETWEEN,)
@@ -60,9 +61,3 @@ def looks_in(mapping: StateMapping, model: ParametricMDP) -> StateMapping:
             if name in counted.graph.action_names:
                 of_looks[action_after(called, gap)] = counted.graph.action_names.index(name)
     return replace(mapping, action_names=of_looks)
-
-
-def refuse_gaps(function: str, model: ParametricMDP) -> None:
-    """Refuse a model that is seen now and then where every step must be seen."""
-    if model.counted.gaps is not None:
-        raise DataError(f"{function} needs a log of every step; give the model without gaps, and such a log")

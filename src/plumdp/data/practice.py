@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.pilots import drawn_pilot
+from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, as_choices, check_policy, normalised
@@ -33,6 +34,9 @@ def practice_of(counts: CountArray, model: ParametricMDP) -> FloatArray:
 
 def taken_choices(counts: CountArray, model: ParametricMDP) -> FloatArray:
     """Return the count of each choice of a model, or of the counted one that it is lifted from (n_choices)."""
+    gaps = model.counted.gaps
+    if gaps is not None and int((gaps == 1).sum()) > model.counted.graph.n_states:
+        refuse_gaps("practice", model)
     taken = model.counted.graph.sum_by_choice(counts.astype(np.float64))
     return np.asarray(taken if model.lift is None else taken[np.asarray(model.lift.choice)])
 

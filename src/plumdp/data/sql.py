@@ -50,7 +50,7 @@ from plumdp.data.periods import in_periods, is_period, not_there, period_of, ste
 from plumdp.data.pilots import SIZES
 from plumdp.data.reward_values import Rewards, range_sql, sums_sql, value_columns, with_values
 from plumdp.data.trajectories import Form
-from plumdp.model.gaps import WAIT
+from plumdp.model.gaps import WAIT, refuse_gaps
 from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP
 
@@ -151,6 +151,7 @@ def counts_query(
     import sqlglot
     from sqlglot import exp
 
+    refuse_gaps("counts_query", model)
     for name, value, kinds in (("dialect", dialect, Dialect), ("form", form, Form)):
         if value not in get_args(kinds):
             raise DataError(Option(name, value), f": choose one of {', '.join(map(repr, get_args(kinds)))}")

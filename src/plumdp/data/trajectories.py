@@ -20,6 +20,7 @@ from plumdp.data.same_files import DataPart, new_parts
 from plumdp.data.seen import Seen
 from plumdp.data.time_parts import Recorder, runs_of_parts
 from plumdp.model.events import find_events
+from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, owners_of, ranges, read_only
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy
@@ -147,6 +148,7 @@ def first_visits(model: ParametricMDP, runs: Trajectories) -> EventCounts:
     (True, True)
     """
     require_model("first_visits", model)
+    refuse_gaps("first_visits", model)
     require_same_graph(model.graph, runs.graph)
     events, choice = find_events(model), runs.choice
     start, end = events.first_trial[choice], events.first_trial[choice + 1]

@@ -33,6 +33,7 @@ from plumdp.data.same_files import LogFile, describe_files
 from plumdp.data.sql import select_sql
 from plumdp.data.steps import LogTable
 from plumdp.data.values import Codes, shown
+from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import listing, number_of, one_line
@@ -132,6 +133,7 @@ def read_whole_runs(
     >>> read_whole_runs(study.model, pd.DataFrame(runs.columns()))
     WholeRuns(3 runs, 15 steps)
     """
+    refuse_gaps("read_whole_runs", model)
     if expected is not None and not 1 <= expected < inf:
         raise DataError(Option("expected", expected), ": give the number of runs that you announced, at least 1")
     with open_log(*files_of(source)) as log:

@@ -21,6 +21,7 @@ from plumdp.explaining.expected_runs import ExpectedRewards, RunLaw, law_of, see
 from plumdp.explaining.predicted_width import Predictor
 from plumdp.explaining.table_design import RootLaw, table_question
 from plumdp.learning.learned import Learned, of_learned
+from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import FloatArray, Graph, read_only
 from plumdp.model.policy import Policy, memory_of, normalised, policy_weights
 from plumdp.model.question import Asked, Question, ask, narrowed_to
@@ -82,6 +83,7 @@ def advise(
     >>> [p.sampling for p in advice.predictions]
     ['like these', 'uniform', 'certified policy', 'advised']
     """
+    refuse_gaps("advise", learned.model)
     model, asked = learned.model, ask(objective, learned.model, memory=policy is None or memory_of(policy))
     _require_sense(learned, runs, max_steps)
     certificate = conclude(learned, asked, relaxation="coupled", policy=policy)

@@ -20,6 +20,7 @@ from plumdp.data.returns import Range, outcomes_of, range_of_returns, scaled
 from plumdp.data.whole_runs import WholeRuns, read_whole_runs
 from plumdp.learning.assumptions import assumptions_of_runs
 from plumdp.learning.methods import error_of
+from plumdp.model.gaps import refuse_gaps
 from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Objective
 from plumdp.model.objectives.mission import Mission
@@ -229,6 +230,7 @@ def audited(certificate: Certificate, model: ParametricMDP) -> Objective:
     """Return the certified question, on the model whose states runs show; refuse one without a value to audit."""
     require_kind(certificate, Certificate, "an audit takes a certificate, such as read_result(folder, model)")
     require_model("audit", model)
+    refuse_gaps("audit", model)
     if not certificate.claims_bounds:
         raise DataError("the certificate claims no bounds, as its data contradict the model: there is nothing to audit")
     if model.learned_rewards:

@@ -145,7 +145,7 @@ def check_model(learned: Learned, *, ties: Sequence[str] = (), runs: WholeRuns |
     >>> print(check_model(learn(study.model, counts)).headline)  # doctest: +ELLIPSIS
     The data do not contradict the model at confidence 99.9 %, though an error of less than about ...
     """
-    proposed = tie_tests(learned.model.graph, learned.counts, ties)
+    proposed = tie_tests(learned.model.counted.graph, learned.counts, ties)
     check = replace(_checked(learned), proposals=proposed)
     return check if runs is None else _with_memory(check, memory_test(learned.model, runs))
 
@@ -169,7 +169,7 @@ def _checked(learned: Learned) -> ModelCheck:
         raise DataError("the model was not tested: learning while acting tests only the numbers that it fixes")
     if learned.model.is_table:
         return _check_of_table(learned, learned.fit)
-    conflict, examination = learned.conflict, examine(learned.model, learned.counts, learned.best_point)
+    conflict, examination = learned.conflict, examine(learned.model.counted, learned.counts, learned.best_point)
     rows, findings = examination.rows, () if conflict is None else conflict.findings
     point = learned.shown_estimate if conflict is None else learned.best_point
     quality = DataQuality(rows.counts.total, rows.counts.report)

@@ -149,8 +149,8 @@ def expression_rows(
     region, model = learned.region, learned.model
     if isinstance(region, Conflict):
         return ()
-    events = find_events(model)
-    shown, trials, successes = _tried(learned, events)
+    events = find_events(model.counted)
+    shown, trials, successes = (part[: _n_asked(learned, events)] for part in _tried(learned, events))
     lower, upper = project(region, model.expressions)
     lower, upper = lower.clip(0, 1), upper.clip(0, 1)
     point, is_shown = learned.estimate, learned.shown_estimate is not None
@@ -171,7 +171,12 @@ def count_expressions(learned: Learned) -> int:
     """Return the number of unknown expressions, where one and its complement count once."""
     if learned.model.counted.is_table:
         return learned.model.expressions.n_free
-    return len(_shown(find_events(learned.model))[0])
+    return _n_asked(learned, find_events(learned.model.counted))
+
+
+def _n_asked(learned: Learned, events: Events) -> int:
+    """Return how many of the expressions that are shown questions may be about, which come first."""
+    return int((_shown(events)[0] < len(learned.model.expressions)).sum())
 
 
 def _shown(events: Events) -> tuple[IntArray, IntArray]:

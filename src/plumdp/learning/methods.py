@@ -127,6 +127,9 @@ def chosen_kind(
     if kind not in tuple(SETS):
         raise DataError(Option("confidence_set", kind), f": choose one of {', '.join(map(repr, SETS))}")
     is_table = kind == TABLE
+    if model.counted.gaps is not None and (misfit or kind not in ("likelihood", "interval")):
+        wrong = Option("misfit", misfit) if misfit else Option("confidence_set", kind)
+        raise DataError(wrong, ": nothing is proved of that for looks after several steps; leave it out")
     if model.counted.is_table and not is_table:  # also: data of a table have more pilots (``weight``)
         unknown = ": the rows of this model are unknown, without parameters; leave it out"
         raise DataError(Option("confidence_set", kind), unknown)

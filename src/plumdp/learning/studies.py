@@ -52,7 +52,7 @@ def with_studies(learned: Learned) -> Learned:
     ranges = [*zip(lower.tolist(), upper.tolist(), strict=True)]
     of_data = float(1 - learned.budget["evidence"]) * learned.error
     p_values = [study.p_value(low, high, of_data) for study, (low, high) in zip(studies, ranges, strict=True)]
-    find = partial(find_region, learned.model.space, learned.model.expressions)
+    find = partial(find_region, learned.model.space, learned.model.asked_expressions)
     region = find((*learned.bounds.constraints, *studies))
     clock.lap("region")
     if not isinstance(region, Conflict):

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import DataError, ModelError
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import Graph, Indices, offset_type, read_only
@@ -35,11 +35,13 @@ def with_gaps(model: ParametricMDP, gaps: Iterable[int]) -> ParametricMDP:
     only one that a state has. The gaps are part of the model: name all that were possible, before you look at the data.
 
     >>> from plumdp import ParameterSpace, explore, parameters
-    >>> (p,), space = parameters("p"), ParameterSpace.unit("p")
-    >>> model = explore(lambda s: {"run": [(1 - p, s), (p, s._replace(x=1))] if s.x == 0 else [(1, s)]}, {"x": 0}, space=space)
+    >>> (p,) = parameters("p")
+    >>> def step(s):
+    ...     return {"run": [(1 - p, s), (p, s._replace(x=1))] if s.x == 0 else [(1, s)]}
+    >>> model = explore(step, {"x": 0}, space=ParameterSpace.unit("p"))
     >>> panel = with_gaps(model, [1, 2])
     >>> panel.counted.graph.action_names, [str(f) for f in panel.counted.expressions.polynomials]
-    (('wait', 'wait, 2 steps'), ['-p + 1', 'p', 'p^2 - 2*p + 1', '-p^2 + 2*p', '1'])
+    (('wait', 'wait, 2 steps'), ['-p + 1', 'p', '1', 'p^2 - 2*p + 1', '-p^2 + 2*p'])
     """
     require_model("with_gaps", model)
     if model.lift is not None or model.graph.levels is not None or model.has_free_rows or model.learned_rewards:
@@ -57,6 +59,12 @@ def with_gaps(model: ParametricMDP, gaps: Iterable[int]) -> ParametricMDP:
 def action_after(action: str, gap: int) -> str:
     """Return the name of an action that is taken until the next look."""
     return action if gap == 1 else f"{action}, {gap} steps"
+
+
+def refuse_gaps(function: str, model: ParametricMDP) -> None:
+    """Refuse a model that is seen now and then where nothing is known of it."""
+    if model.counted.gaps is not None:
+        raise DataError(f"{function} needs every step to be seen; give it the model without gaps, and such data")
 
 
 def is_chain(graph: Graph) -> bool:

@@ -28,6 +28,7 @@ from plumdp.data.seen import Seen
 from plumdp.learning.learn import check_fixed_numbers, learn, learned_from
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import error_of
+from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import FloatArray, Graph, IntArray, read_only
 from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Objective, digest
@@ -195,6 +196,7 @@ def learn_online(
     (1000, True)
     """
     require_model("learn_online", model)
+    refuse_gaps("learn_online", model)
     place = as_environment(environment, model, rng=rng, max_steps=max_steps, observe=observe, act=act)
     objective = as_objective(objective, model)
     if not (growth > 1 and spacing >= 1 and 0 <= exploration <= 1):

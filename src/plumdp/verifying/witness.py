@@ -151,6 +151,7 @@ def _questions(learned: Learned, certificate: Certificate) -> Iterator[Question]
 def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any], certificate: Certificate) -> None:
     unknown = {
         "models on disk": learned.model.graph.levels is not None,
+        "models that are seen now and then": learned.model.counted.gaps is not None,
         "bounds by whole runs": bool(learned.budget["run_bets"]),
         "bets in cells of the space, which learn(…, witness=True) does without": bool(learned.bounds.of_kind(Cells)),
         "rows with hidden paths, which learn(…, witness=True) does without": bool(learned.bounds.of_kind(PathLevelSet)),

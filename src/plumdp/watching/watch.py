@@ -27,6 +27,7 @@ from plumdp.data.whole_runs import WholeRuns, read_whole_runs
 from plumdp.explaining.audit import audited, claimed_shares
 from plumdp.learning.assumptions import assumptions_of_data
 from plumdp.learning.methods import error_of
+from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.question import Asked
@@ -287,6 +288,7 @@ def watch(
     No alarm in 30 parts, the last one part 30.
     """
     require_model("watch", model)
+    refuse_gaps("watch", model)
     error_of(confidence)
     if not quiet >= 1 or not isfinite(quiet):
         raise DataError(Option("quiet", quiet), ": give a number of parts, at least 1")
