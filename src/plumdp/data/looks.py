@@ -36,8 +36,7 @@ def assumptions_of_looks(model: ParametricMDP, counts: TransitionCounts) -> Iter
     are said to be in order, looks are taken run by run, so that no gap may depend on runs that come later.
     """
     gaps = model.counted.gaps
-    if gaps is None:
-        return
+    assert gaps is not None
     n = np.bincount(gaps, counts.visits)
     seen = listing(
         [f"{100 * n[gap] / n.sum():.3g} % after {number_of(gap, 'step')}" for gap in np.flatnonzero(n).tolist()]

@@ -70,7 +70,7 @@ def assumptions_of_data(
     if rests_on and guarantee == Guarantee.ANYTIME:  # a test of the model may need more than the set
         guarantee = guarantee_of(counts)
     rewards = _of_rewards(model) if len(counts.rewards) else ()
-    looks = assumptions_of_looks(model, counts)
+    looks = assumptions_of_looks(model, counts) if model.counted.gaps is not None else ()
     return (_CHOSEN, *_of_sampling(counts, guarantee), *rests_on, *rewards, *looks, *_of_rows_in(counts))
 
 

@@ -103,8 +103,11 @@ def build_likelihood_region(
         if isinstance(each, LiftedConstraints)
         for polynomial, offset, text in each.inequalities(space.names)
     ]
+    # other products, such as those of looks after several steps, cut pieces alone: to leave a constraint out is sound
+    products = {tuple(exponents) for exponents in expressions.monomials.tolist()}
     intervals, half_spaces = (
-        [each for each in found if _is_in_variables(each.polynomial, expressions)] for found in (intervals, half_spaces)
+        [f for f in found if f.polynomial.is_affine or f.polynomial.terms(expressions.names).keys() <= products]
+        for found in (intervals, half_spaces)
     )
     supports = [
         _Bounded(combination(side.row.tolist(), unknown), -np.inf, side.offset, side.text)
@@ -143,15 +146,6 @@ def _cut_by_outcomes(ellipsoid: Ellipsoid, linear: Sequence[LinearConstraints]) 
     """Return the ellipsoid cut by the half-spaces across outcomes, if there are any."""
     across = next((each for each in linear if each.is_across_outcomes and len(each.rows)), None)
     return ellipsoid if across is None else cut_further(ellipsoid, across.rows, across.offsets)
-
-
-def _is_in_variables(polynomial: Polynomial, expressions: ExpressionTable) -> bool:
-    """Return whether a polynomial is affine in the parameters and the products of these that expressions have.
-
-    Others, as those of looks after several steps are, cut the pieces of a region. To leave a constraint out is sound.
-    """
-    products = {tuple(exponents) for exponents in expressions.monomials.tolist()}
-    return polynomial.is_affine or polynomial.terms(expressions.names).keys() <= products
 
 
 def _strips(found: ExpressionBounds, likelihood: LevelSet | None) -> list[_Bounded]:
