@@ -19,11 +19,11 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 72_260,
-    "files of src/plumdp": 404,
-    "lines of src/plumdp_verify": 4_869,
+    "lines of src/plumdp": 72_560,
+    "files of src/plumdp": 407,
+    "lines of src/plumdp_verify": 4_866,
     "files of src/plumdp_verify": 32,
-    "public names": 71,
+    "public names": 72,
     "functions that certify enters": 736,
     "files that certify enters": 115,
 }

@@ -132,7 +132,10 @@ def find_columns(
         of_times = ": in runs gaps are differences of the column step, which counts steps of the model, not looks"
         raise DataError(Option("columns", {GAP: ...}), of_times, "; give that column, or the state after each gap")
     if are_looks and not form and {n for n, there in forms["transitions"].items() if there is None} == {GAP}:
-        raise DataError("the log says no gaps: say which column has the steps to the next state, as in ", Option("columns", {GAP: "months"}))
+        raise DataError(
+            "the log says no gaps: say which column has the steps to the next state, as in ",
+            Option("columns", {GAP: "months"}),
+        )
     missing = [name for name, there in forms[chosen].items() if there is None]
     if missing:
         raise DataError(

@@ -49,6 +49,8 @@ def with_gaps(model: ParametricMDP, gaps: Iterable[int]) -> ParametricMDP:
             "with_gaps takes a model of single steps in memory, whose rows are expressions; it may not have unknown "
             "rows, learned rewards, or gaps already"
         )
+    if any(name.casefold() == "gap" for name in model.graph.states):
+        raise ModelError("with_gaps: a state variable is called gap, as the column of a log is; give it another name")
     numbers = _checked(gaps)
     looks = [*_looks(model, numbers)]
     first = np.concatenate([[0], np.cumsum([len(each) for each in looks])])
