@@ -51,6 +51,7 @@ def assumptions_of_looks(model: ParametricMDP, counts: TransitionCounts) -> Iter
 def looks_in(mapping: StateMapping, model: ParametricMDP) -> StateMapping:
     """Return a mapping whose actions are those until the next look; a chain has one, whatever the log calls it."""
     names, counted = mapping.action_names, model.counted
+    assert counted.gaps is not None
     if is_chain(model.graph):
         return replace(mapping, action=MappingNode("text", value=ONLY_ACTION, kind="text"), action_names={})
     of_looks = {}

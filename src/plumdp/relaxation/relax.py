@@ -92,7 +92,8 @@ def interval_wise(model: ParametricMDP, bounds: Evidence | ExpressionBounds) -> 
             f"{bounds.method}: this set has no intervals of its own; choose another relaxation, such as 'expression'"
         )
     n = len(model.expressions)  # expressions of looks come behind those of single steps
-    return _interval_mdp(model, *(ends[:n] for ends in bounds.intervals))
+    lower, upper = bounds.intervals
+    return _interval_mdp(model, lower[:n], upper[:n])
 
 
 def parameter_wise(model: ParametricMDP, region: Region, *, within: IntervalMDP | None = None) -> IntervalMDP:
