@@ -210,8 +210,8 @@ def test_runs_without_their_last_state_need_a_reason(tmp_path, monkeypatch, caps
     assert error.endswith("or if the last action was never carried out, say --cut-off unrelated\n")
     assert run(capsys, "count", "betting:5", "log.csv", "--cut-off", "unrelated", "-o", "counts.parquet") == (
         0,
-        "2 rows of trajectories: 1 matched, 1 last rows of runs (1 cut off), 0 rejected\n"
-        "counts.parquet: 1 steps, counted, without bets, as nobody said what came first (--order)\n",
+        "2 rows of trajectories: 1 matched, 1 last row of runs (1 cut off), 0 rejected\n"
+        "counts.parquet: 1 step, counted, without bets, as nobody said what came first (--order)\n",
         "",
     )
     code, out, _ = run(capsys, "certify", "betting:5", "counts.parquet")
@@ -245,7 +245,7 @@ def test_a_log_with_times_other_names_copies_and_a_fault_is_counted_and_said(fol
     code, output, _ = run(capsys, *count, "--keep-going")
     assert code == 0
     assert output.splitlines()[0] == (
-        "4 rows of trajectories: 1 matched, 1 last rows of runs, 1 exact duplicate left out, 1 rejected"
+        "4 rows of trajectories: 1 matched, 1 last row of runs, 1 exact duplicate left out, 1 rejected"
     )
     assert output.splitlines()[2] == (
         "  assuming that the rows of each run follow one another in the order of column Time, and none in between is "

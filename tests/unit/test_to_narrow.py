@@ -93,7 +93,7 @@ def test_nothing_is_said_where_no_data_help():
 
 def test_the_command_line_speaks_of_its_flags(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    runs = pl.data.record(pl.case_study("betting:5").model, {"p": 0.4}, 40, rng=1, max_steps=6)
+    runs = pl.data.record(pl.case_study("betting:5").model, {"p": 0.9}, 40, rng=1, max_steps=6)
     pd.DataFrame(runs.columns("trajectories")).to_csv("log.csv", index=False)
     code, said, _ = plumdp("certify", "betting:5", "log.csv", "--confidence", "0.5")
     assert code in (0, 4)

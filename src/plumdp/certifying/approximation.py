@@ -21,6 +21,7 @@ from plumdp.tables.chain import pooled
 from plumdp.tables.values import normal_values
 
 _HALF = 0.5  # of a step
+_ROUNDING = 1e-12  # relative: widths that are that of floats
 _UNSEEN = 1e-6  # share of a gradient that rows without a likelihood may have
 
 
@@ -47,7 +48,8 @@ def approximate(learned: Learned, question: Question, *policies: npt.NDArray[Any
     ends = [(value - z * sqrt(max(variance, 0.0)), value + z * sqrt(max(variance, 0.0))) for value, variance in found]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     middle = sum(value for value, _ in found) / len(found)
-    return NormalInterval(middle, (low, high) if isfinite(low) and isfinite(high) and learned.counts.total else None)
+    is_wide = isfinite(high - low) and high - low > _ROUNDING * (1 + abs(middle))  # else the data have no part in it
+    return NormalInterval(middle, (low, high) if is_wide and learned.counts.total else None)
 
 
 def _by_rows(learned: Learned, question: Question, *policies: npt.NDArray[Any]) -> list[tuple[float, float]]:

@@ -114,13 +114,13 @@ class Difference:
 
     def page(self) -> Page:
         """Return the comparison, the bounds on both values, and what they rest on."""
-        is_open = Standing.UNKNOWN in self.verdicts and self.first.narrower
+        hints = [each.to_narrow for each in (self.first, self.second) if each.narrower]  # one value may be known
         about = (
             []
             if self.approximate is None
             else [("approximately", f"a difference of {approximately(self.approximate)}")]
         )
-        narrower = [("narrower", self.first.to_narrow)] if is_open else []
+        narrower = [("narrower", text) for text in hints[:1] if Standing.UNKNOWN in self.verdicts]
         facts = [*about, *narrower, *self.premises()]
         return Page(self.sentence, self.brackets, facts=facts, folded=[self.first, self.second])
 
@@ -142,7 +142,8 @@ class Difference:
         """Return the certificate of one policy with the comparison to the other, which its ``save`` keeps as well."""
         kept, rival = (self.first, self.second) if of == "first" else (self.second, self.first)
         assuming = [each for each in rival.assumptions if each not in kept.assumptions]
-        return replace(kept, comparison={**self.comparison, "policy": of, "assuming": assuming}, rival=rival.policy)
+        about = {**self.comparison, "policy": of, "assuming": assuming}
+        return replace(kept, comparison=about, rival=rival.policy, narrower=kept.narrower or rival.narrower)
 
 
 def spoken(certificate: Certificate) -> tuple[str, str]:
@@ -175,7 +176,7 @@ def difference(
     >>> counts = simulate(study.model, study.true_point, 10_000, rng=1, max_steps=6)
     >>> learned = learn(study.model, counts, objectives=[study.objective])
     >>> print(difference(learned, study.objective, "bet0", "uniform").sentence)
-    The first policy is better: its value is larger by at least 1.73388 and at most 2.10614, with confidence 99.9 %.
+    The first policy is better: its value is larger by at least 1.7339 and at most 2.10621, with confidence 99.9 %.
     >>> difference(learned, study.objective, "bet0", "uniform", margin=3).verdicts
     ('better', 'the same within the margin', 'not worse by more than the margin')
     """

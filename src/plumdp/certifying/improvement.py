@@ -144,7 +144,7 @@ def improve(
     >>> learned = learn(study.model, counts, objectives=[study.objective])
     >>> better = improve(learned, study.objective)
     >>> print(better.sentence.partition(" than ")[0])
-    With confidence 99.9 % the policy found is better by at least 3.74995
+    With confidence 99.9 % the policy found is better by at least 3.74982
     >>> better.policy.action(money=10, step=0)
     'bet5'
     """

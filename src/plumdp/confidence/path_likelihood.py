@@ -30,7 +30,6 @@ from plumdp.model.space import float_above, float_below
 _BITS = 20  # of probabilities of paths, so that expected numbers are exact floats
 _VANISHING = 0.9  # relative change of a factor in a box from which on it counts as its largest value there
 _WIDE = 4.0  # the same of an outcome that is seen itself
-_TINY = 1e-300  # more than nothing, where a logarithm is taken from above
 _ROUNDING = 1e-12  # relative; more than any sum of some hundred terms here is off by
 _HALVINGS = 20
 
@@ -85,7 +84,7 @@ class PathLevelSet:
         seen = self.outcome_counts > 0
         with np.errstate(divide="ignore", invalid="ignore"):
             direct = np.log(values[:, seen]) @ self.outcome_counts[seen]
-            logs = used.logs + np.log(np.maximum(values[:, used.factor], _TINY)) @ used.exponents.T
+            logs = used.logs + np.log(np.maximum(values[:, used.factor], UNDERFLOW)) @ used.exponents.T
             found = direct + _log_sums(logs, used.first)[0] @ used.counts - self.threshold
         return np.where(np.isnan(found), -inf, found)
 
@@ -207,8 +206,8 @@ class _Factors:
         middle, slopes = constants + centres @ coefficients.T, coefficients @ spreads
         # sums over paths grow with each factor, so that exact slopes about a larger middle are above them
         high, reach = middle + error, np.abs(slopes).sum(2) * UP
-        most = np.log(np.maximum(high + reach, _TINY) * UP)
-        least = np.log(np.maximum(middle - error - reach, _TINY))
+        most = np.log(np.maximum(high + reach, UNDERFLOW) * UP)
+        least = np.log(np.maximum(middle - error - reach, UNDERFLOW))
         is_steady = (high > 0) & (reach < widest * high)
         base = np.where(is_steady, high, 1.0)
         change = np.where(is_steady, reach / base * UP, 0.0)
@@ -246,7 +245,7 @@ def expected_counts(paths: PathRows, path_counts: FloatArray, near: FloatArray) 
     inequality holds for them, whatever the point is.
     """
     table, first = paths.table, paths.first[:-1]
-    values = np.maximum(table.constants + table.coefficients @ near, _TINY)[paths.factors]
+    values = np.maximum(table.constants + table.coefficients @ near, UNDERFLOW)[paths.factors]
     constants = [float_below(c) for c in paths.constants]
     _, law = _log_sums((np.log(constants) + paths.exponents @ np.log(values))[None], first)
     most = float(path_counts.sum()) * max(float(paths.exponents.sum(1).max(initial=1.0)), 1.0)
@@ -305,6 +304,6 @@ def _most_likely(paths: _UsedPaths, factors: _Factors) -> tuple[FloatArray, Floa
         low, high = np.where(is_more, middle, low), np.where(is_more, high, middle)
     price = np.exp(high)
     at = price @ of_row.T
-    best = np.maximum(np.clip(paths.counts / at, least, most), _TINY)
+    best = np.maximum(np.clip(paths.counts / at, least, most), UNDERFLOW)
     terms = paths.counts * np.log(best) - at * best
     return terms.sum(1) + price.sum(1), _ROUNDING * (np.abs(terms).sum(1) + price.sum(1))

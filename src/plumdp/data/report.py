@@ -144,7 +144,7 @@ class IngestionReport:
     def summary(self) -> str:
         """The numbers of rows that were matched and rejected, in one line."""
         cut_off = f" ({self.rows['cut off']:,} cut off)" if self.rows["cut off"] else ""
-        last = f", {self.n_runs:,} last rows of runs{cut_off}" if self.n_runs else ""
+        last = f", {number_of(self.n_runs, 'last row')} of runs{cut_off}" if self.n_runs else ""
         copies = f", {number_of(self.rows['copy'], 'exact duplicate')} left out" if self.rows["copy"] else ""
         n_outside = self.rows["outside the table"]
         outside = f", {n_outside:,} outside of the table" if n_outside else ""

@@ -156,7 +156,7 @@ def read_whole_runs(
     rows = _OrderedRows(block, np.flatnonzero(np.diff(block[_RUN], prepend=-1)))
     if not len(rows.first):
         raise DataError("there are no runs in the log")
-    has_order = block[EPISODE].dtype.kind == "M" or not np.isnan(block[_NUMBER].astype(np.float64)).any()
+    has_order = block[EPISODE].dtype.kind == "M" or not np.isnan(block[_NUMBER]).any()
     if expected is not None and not has_order:
         raise DataError(Option("expected", expected), ": runs need an order; number them as they were made: 1, 2, 3, …")
     only_ordered = _require_all_steps(rows)
@@ -223,7 +223,7 @@ def _ordered(log: LogTable, graph: Graph, form: LogForm, found: Mapping[str, Sou
             f"{number_of(n, 'row')} without a run, or without a step that is a number or a time; name both in each row"
         )
     value = f"TRY_CAST({quoted(EPISODE)}::VARCHAR AS DOUBLE)"  # of texts such as "10" too; dates have none
-    number = f"CASE WHEN bool_and({value} NOTNULL) OVER () THEN {value} END AS {quoted(_NUMBER)}"
+    number = f"CASE WHEN bool_and({value} NOTNULL) OVER () THEN {value} ELSE 'nan' END AS {quoted(_NUMBER)}"
     order = f"{quoted(_NUMBER)}, {quoted(EPISODE)}"
     rank = f"dense_rank() OVER (ORDER BY {order}) AS {quoted(_RUN)}"
     numbered = f"SELECT *, {rank} FROM (SELECT *, {number} FROM ({rows}))"
