@@ -129,6 +129,18 @@ def test_runs_that_go_on_from_where_the_first_ones_ended_contradict_the_table(cl
     assert result.status == "model contradicted"
 
 
+def test_where_some_of_the_first_runs_go_on_is_no_end():
+    """One run in 40 is opened again: whoever takes "closed" for an end loses what happens after."""
+    rows = []
+    for run in range(160):
+        states = ["open"] * (1 + run % 3) + ["closed"] + ["open", "closed"] * (run % 40 == 5)
+        rows += [(run, step, state, "work" if state == "open" else "look") for step, state in enumerate(states)]
+    found = pl.start(pd.DataFrame(rows, columns=["case", "day", "state", "action"]))
+    assert ("odd", "state = closed looks like an end, but 1 of 41 rows go on from there") in found.facts
+    assert "end" not in dict(found.facts)
+
+
+
 def test_transitions_need_no_order():
     rng = np.random.default_rng(1)
     x = rng.integers(0, 3, size=400)

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,16 @@ EXAMPLE = (
     "A log has a row for each step of each run, in four columns or more:\n  case,day,state,action\n"
     "  7,2024-01-31,new,wait\n  7,2024-02-01,open,repair\n  7,2024-02-03,closed,"
 )
+
+
+class _Value(NamedTuple):
+    """A value of a state variable, and in how many rows it is there."""
+
+    value: str
+    n: int
+    last: int  # as the last of its run
+    over: int  # likewise, in shorter runs than the longest, or without an action
+    left: int  # before another value
 
 
 class FirstRunsLook:
@@ -273,14 +283,19 @@ class FirstRunsLook:
         return found if len(found) < len(values) else {}
 
     def _end(self, states: Mapping[str, Any], acting: str) -> tuple[str, str, str]:
-        """Return a formula of states that hardly a run leaves, the same over columns, and that of the most frequent.
+        """Return a formula of states that no run leaves, the same over columns, and that of the most frequent.
 
         The last step of the longest runs is no end, if something is done there: it may be where the recorder stopped.
         """
         for variable, term in states.items():
             rows = self._ends_of(variable, term, acting)
-            enough = max(2.0, 0.05 * sum(last for _, _, last, _ in rows))
-            ends = [value for value, n, last, over in rows if last >= max(0.95 * n, enough) and 2 * over >= last]
+            enough = max(2.0, 0.05 * sum(each.last for each in rows))
+            often = [each for each in rows if each.last >= max(0.95 * each.n, enough) and 2 * each.over >= each.last]
+            ends = [each.value for each in often if not each.left]
+            for each in often:
+                if each.left:
+                    runs = f"{each.left:,} of {each.n:,} rows go on from there"
+                    self._facts.append(("odd", f"{variable} = {each.value} looks like an end, but {runs}"))
             if ends and len(ends) < len(rows) and isinstance(term, str) and not re.search(r"['\"\\]", "".join(ends)):
                 self._facts.append(("end", f"{variable} = {', '.join(ends)}: no run goes on from there"))
                 in_log = " or ".join(_in_log({variable: term}, [each]) for each in ends)
@@ -310,33 +325,35 @@ class FirstRunsLook:
         query = f"SELECT DISTINCT {', '.join(names)} FROM {{rows}}"
         return self._look.rows(f"SELECT * FROM ({query}) WHERE {there} ORDER BY ALL")
 
-    def _ends_of(self, variable: str, term: Any, acting: str = "") -> list[tuple[str, int, int, int]]:
-        """Return values, how often each occurs, is the last of its run, and is so in shorter runs or without action."""
+    def _ends_of(self, variable: str, term: Any, acting: str = "") -> list[_Value]:
+        """Return the values of a variable, those that are the last of most runs first."""
         if self._order:
             value, last = f"trim({self._look.sql(variable, term)}::VARCHAR)", f"lead(1) OVER ({self._order}) IS NULL"
             length = f"count(*) OVER (PARTITION BY {quoted(self._run)})"
             idle = f"coalesce(trim({self._look.sql('', acting)}::VARCHAR), '') = ''" if acting else "FALSE"
-            runs = f"SELECT {value} AS value, {last} AS last, {length} AS length, {idle} AS idle FROM {{rows}}"
+            left = f"coalesce(lead({value}) OVER ({self._order}) <> {value}, FALSE) AS has_left"
+            runs = f"SELECT {value} AS value, {last} AS last, {length} AS length, {idle} AS idle, {left} FROM {{rows}}"
             over = "last AND (idle OR length < max(length) OVER ())"
-            rows = f"SELECT value, last::INTEGER AS last, ({over})::INTEGER AS is_over FROM ({runs})"
+            flags = f"last::INTEGER AS last, ({over})::INTEGER AS is_over, has_left::INTEGER AS has_left"
+            rows = f"SELECT value, {flags} FROM ({runs})"
         elif variable in self._after:
             one, other = (f"trim({quoted(name)}::VARCHAR)" for name in (variable, self._after[variable]))
-            left = f"SELECT {one} AS value, 0 AS last, 0 AS is_over FROM {{rows}}"
+            left = f"SELECT {one} AS value, 0 AS last, 0 AS is_over, 0 AS has_left FROM {{rows}}"
             never = f"{other} NOT IN (SELECT {one} FROM {{rows}} WHERE {one} NOTNULL)"
-            rows = f"{left} UNION ALL SELECT {other}, 1, 1 FROM {{rows}} WHERE {never}"
+            rows = f"{left} UNION ALL SELECT {other}, 1, 1, 0 FROM {{rows}} WHERE {never}"
         else:
             return []
-        query = f"SELECT value, count(*), sum(last) AS n, sum(is_over) FROM ({rows}) WHERE value <> '' GROUP BY value"
-        found = self._look.rows(f"{query} ORDER BY n DESC, value")
-        return [(value, int(n), int(last), int(over)) for value, n, last, over in found]
+        sums = "sum(last) AS n, sum(is_over), sum(has_left)"
+        query = f"SELECT value, count(*), {sums} FROM ({rows}) WHERE value <> '' GROUP BY value ORDER BY n DESC, value"
+        return [_Value(value, *map(int, numbers)) for value, *numbers in self._look.rows(query)]
 
     def _last(self, states: Mapping[str, Any], initial: Mapping[str, Any]) -> str:
         """Return a formula of the value that most runs end with, and do not begin with."""
         found = [
-            (last, _equation(variable, value))
+            (each.last, _equation(variable, each.value))
             for variable, term in states.items()
-            for value, _, last, _ in self._ends_of(variable, term)
-            if as_value(value) != initial[variable]
+            for each in self._ends_of(variable, term)
+            if as_value(each.value) != initial[variable]
         ]
         return max(found, default=(0, ""))[1]
 
