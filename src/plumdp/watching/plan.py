@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -23,8 +24,27 @@ from plumdp.watching.tied import TiedParameters
 from plumdp.watching.value import ValueBets
 
 SCHEMA = "plumdp/watch-state/1"
+_ALSO = " (so it is, with other numbers, of later parts)"
 _RECENT = 32  # parts whose content is compared with new ones
 Kind: TypeAlias = Literal["rows", "value"]
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"\d[\d.,]*", "#", text.removesuffix(_ALSO))
+
+
+def _told_once(before: Iterable[str], assuming: Iterable[str]) -> tuple[str, ...]:
+    """Return what parts rest on: sentences that differ in numbers alone are told once, so that a state stays small.
+
+    >>> _told_once(["3 rows are left out"], ["5 rows are left out", "it rains"])
+    ('3 rows are left out (so it is, with other numbers, of later parts)', 'it rains')
+    """
+    told = {_without_numbers(text): text for text in before}
+    for text in assuming:
+        first = told.setdefault(_without_numbers(text), text)
+        if first.removesuffix(_ALSO) != text:
+            told[_without_numbers(text)] = first.removesuffix(_ALSO) + _ALSO
+    return tuple(told.values())
 
 
 @dataclass(frozen=True)
@@ -162,7 +182,7 @@ class WatchState:
             recent=((*self.recent, (name, key)) if key else self.recent)[-_RECENT:],
             sums=sums,
             contradicting=self.contradicting or (name if contradicts else ""),
-            assuming=tuple(dict.fromkeys((*self.assuming, *assuming))),
+            assuming=_told_once(self.assuming, assuming),
         )
 
     def acknowledge(self) -> WatchState:
