@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from math import floor, log, sqrt
 from typing import ClassVar, Literal
 
+from plumdp.base.error_budget import equal_parts
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.confidence.binomial import clopper_pearson
 from plumdp.learning.methods import error_of
@@ -128,7 +129,7 @@ def _share(k: int, n: int, error: float, failing: float, *, apart: bool, looked:
     """Return the bound, given how many certified ends are worse and how often certificates fail."""
     own = error
     if not apart:  # more than s n fail with probability δ / s = η / 2 at most (Markov)
-        own, k = error / 2, k + floor(2 * failing / error * n * (1 + _UP))
+        own, k = equal_parts(error, 2), k + floor(2 * failing / error * n * (1 + _UP))
     if k >= n:
         return 1.0
     if looked:  # at all numbers at once (Dvoretzky, Kiefer, Wolfowitz; Massart), which needs an error of a half
