@@ -140,7 +140,6 @@ def test_where_some_of_the_first_runs_go_on_is_no_end():
     assert "end" not in dict(found.facts)
 
 
-
 def test_transitions_need_no_order():
     rng = np.random.default_rng(1)
     x = rng.integers(0, 3, size=400)
