@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import plumdp
 from plumdp.base.errors import DataError
@@ -36,15 +36,9 @@ def watch(given: Options) -> int:
         {name: raw_of(given, [file]) for name, file in named_files(find_files(given.data)).items()},
         question,
         certificate,
-        quiet=given.quiet,
-        state=given.checkpoint,
-        reference={name: float(value) for name, value in given.at.items()} or None,
         acknowledge=given.acknowledge,
-        gaps=given.gaps,
-        return_range=given.range,
         confidence=given.confidence,
-        **how_read(given),
-        on_unmatched="report" if given.keep_going else "error",
+        **_how_watched(given),
     )
     now = None if (question is None and certificate is None) or not found.state.stream.parts else _now(given, found)
     if given.metrics is not None:
@@ -58,6 +52,18 @@ def watch(given: Options) -> int:
     else:
         _print(found, now)
     return CODES[found.status]
+
+
+def _how_watched(given: Options) -> dict[str, Any]:
+    """Return how one unit or many are watched, in the words of ``watch`` and ``watch_many``."""
+    return how_read(given) | {
+        "quiet": given.quiet,
+        "state": given.checkpoint,
+        "reference": {name: float(value) for name, value in given.at.items()} or None,
+        "gaps": given.gaps,
+        "return_range": given.range,
+        "on_unmatched": "report" if given.keep_going else "error",
+    }
 
 
 def _fleet(given: Options) -> int:
@@ -80,17 +86,8 @@ def _fleet(given: Options) -> int:
         model,
         given.data[0],
         None if given.certificate is None else plumdp.read_result(given.certificate, model),
-        quiet=given.quiet,
-        state=given.checkpoint,
-        reference={name: float(value) for name, value in given.at.items()} or None,
-        gaps=given.gaps,
-        return_range=given.range,
-        columns=given.column,
-        states=given.state,
-        actions=given.action,
-        form=given.form,
-        on_unmatched="report" if given.keep_going else "error",
         processes=given.threads or usable_cores(),
+        **_how_watched(given),
     )
     if given.json:
         print(json.dumps(found.to_dict(), ensure_ascii=False, separators=(",", ":")))

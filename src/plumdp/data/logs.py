@@ -131,6 +131,7 @@ def read_log(
         What plumdp's columns are called in the log. "transitions" have the state variables, ``action``, and the next
         state, with ``next_`` before its variables; "trajectories" have ``episode`` and ``step`` instead of the next
         state, and a last row without an action; "counts" are transitions with their number ``n``.
+        What is said of whole runs, ``arm``, ``chance`` and ``task``, is for ``read_whole_runs``.
     states
         State variables made of other columns, ``{"x": "floor(lon / 0.5)", "battery": [0, 20, 60, 100]}``: an
         expression, or bins. They are part of the model: decide on them before you look at the data.
