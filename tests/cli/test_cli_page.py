@@ -14,7 +14,6 @@ import pytest
 import yaml
 from command_line import plumdp
 
-from plumdp.cli import certify_many
 from plumdp.cli.errors import EXIT_CODES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -76,7 +75,6 @@ def run_script(arguments, folder):
 def test_every_command_of_a_page_prints_what_the_page_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(certify_many, "_in_pool", lambda jobs, _: [(job, certify_many.rows_of(job)) for job in jobs])
     code = 0
     text = text_of(page)
     for block in BLOCK.finditer(text):

@@ -22,7 +22,6 @@ import plumdp as pl
 from plumdp.certifying import pipeline
 from plumdp.certifying.difference import Difference
 from plumdp.cli import COMMANDS as ALL_COMMANDS
-from plumdp.cli import certify_many
 from plumdp.data import log_pilots
 from plumdp.learning import assumptions
 from plumdp.online.records import OnlineRun
@@ -433,7 +432,6 @@ CLAIMS = {  # command → further arguments, and the conditions that it adds
         (("-p", GOAL, "--against", "a"), ""),
     ],
     "check-model": [((), "test unasked")],
-    "certify-many": [],
     "online": [],
     "report": [],
     "audit": [],
@@ -475,9 +473,6 @@ def test_commands_with_files_of_their_own_print_what_their_claims_rest_on(files,
     monkeypatch.chdir(files)
     monkeypatch.setenv("COLUMNS", "9999")
     now = {"given", "copies", "unreadable"}
-    certified = ("certify", *LEARNED, "-p", GOAL, "--json")
-    (row,) = certify_many.rows_of(certify_many.Job("one", certified))
-    assert row["assumptions"] == "; ".join(of_json(json.loads(plumdp(*certified).out)))
     online = plumdp("online", "coins.py", "-p", GOAL, "--at", "p=0.6,q=0.5", "-n", "20", "--max-steps", "2")
     require_needed(of_text(online.out), set(), "online")
     assert plumdp("certify", *LEARNED, "-p", GOAL, "--against", "practice", "-o", "result").code in (0, 4)

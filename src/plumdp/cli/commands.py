@@ -88,17 +88,6 @@ COMMANDS = {
         "data contradict the model, 4 if nothing is certified or not yet known. With --against, yes means that the "
         "policy is better than the other, or not worse by more than --margin, and no that it is worse.",
     ),
-    "certify-many": Command(
-        "certify_many", {"jobs": "JOBS"}, "output force json",
-        "Certify many models and logs, listed in a file, in several processes.",
-        "plumdp certify-many jobs.toml --threads 2 -o results.parquet",
-        "A job that fails does not stop the others. Ends with 0 if all are certified, else with the worst exit code of "
-        "all.",
-        {
-            "output": "A Parquet file with a row for each result.",
-            "threads": "How many jobs run at the same time. Default: one for each core.",
-        },
-    ),
     "check-model": Command(
         "check", {"model": "MODEL...", "data": "DATA..."},
         "property tie history json model log confidence confidence_set misfit",
@@ -239,6 +228,7 @@ COMMANDS = {
 }  # fmt: skip
 
 REMOVED = {  # what to type instead of commands that there were
+    "certify-many": "plumdp certify MODEL DATA... -o FOLDER, once for each",
     "compare": "plumdp certify MODEL DATA... --relaxation all",
     "compare-models": "plumdp check-model MODEL... DATA...",
     "counts-sql": "plumdp count MODEL TABLE --sql DIALECT",

@@ -93,9 +93,6 @@ class Options:
         "", "DATA", "Files of counts, which are added, or logs: Parquet, CSV or JSON, patterns and folders too.", ())
     result: Path | None = option("", "RESULT", "The folder of a result that certify -o wrote.")
     kind: Kind = option("", "KIND", "What is drawn: ladder, region, expressions, …", "ladder")
-    jobs: Path = option(
-        "", "JOBS", "A TOML file with a table [[job]] for each certificate: name, model, data, and options of plumdp "
-        "certify. Options above all tables are for every job.", Path())
 
     property: Sequence[str] = option(
         "", "--property --prop -p TEXT", "The question, as in PRISM, or the name of a property that comes with the "
