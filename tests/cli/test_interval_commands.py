@@ -9,7 +9,31 @@ from command_line import plumdp
 import plumdp as pl
 
 STUDY = "betting:5"
-TRA = "3 4 6\n0 0 1 [0.3,0.5] go\n0 0 2 [0.5,0.7] go\n0 1 0 [0.1,0.2] wait\n0 1 2 [0.8,0.9] wait\n1 0 1 1\n2 0 2 1\n"
+ROBOT = """@type: MDP
+@value_type: double-interval
+@parameters
+
+@reward_models
+
+@nr_states
+3
+@nr_choices
+4
+@model
+state 0 init
+	action go
+		1 : [0.3, 0.5]
+		2 : [0.5, 0.7]
+	action wait
+		0 : [0.1, 0.2]
+		2 : [0.8, 0.9]
+state 1 goal
+	action __NOLABEL__
+		1 : 1
+state 2
+	action __NOLABEL__
+		2 : 1
+"""
 GOAL = 'Pmaxmin=? [ F "goal" ]'
 
 
@@ -17,8 +41,7 @@ GOAL = 'Pmaxmin=? [ F "goal" ]'
 def folder(tmp_path_factory):
     """Return a folder with an interval model, counts of a case study, and a policy for it."""
     folder = tmp_path_factory.mktemp("files")
-    (folder / "robot.tra").write_text(TRA)
-    (folder / "robot.lab").write_text('0="init" 1="goal"\n0: 0\n1: 1\n')
+    (folder / "robot.drn").write_text(ROBOT)
     study = pl.case_study(STUDY)
     pl.write_counts(pl.simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6), folder / "counts.parquet")
     timid = pl.PolicyTable(study.model.graph, study.model.graph.first_choice[:-1])
@@ -37,7 +60,7 @@ def run(folder, monkeypatch):
 
 def test_solve_says_the_value_the_nature_and_the_first_action(run):
     """By hand: nature at its worst lets "go" reach the goal with 0.3, and at its best with 0.5."""
-    code, out, err = run("solve", "robot.tra", "-p", GOAL)
+    code, out, err = run("solve", "robot.drn", "-p", GOAL)
     assert (code, err) == (0, "")
     assert out.startswith("The best policy's value lies between 0.299999 and 0.300001, with nature against it.\n")
     assert "go, in state=0" in out
@@ -54,7 +77,7 @@ def test_solve_says_the_value_the_nature_and_the_first_action(run):
     ],
 )
 def test_a_property_without_nature_is_robust_unless_an_option_says_otherwise(run, asked, nature, value):
-    code, out, _ = run("solve", "robot.tra", *asked, "--json")
+    code, out, _ = run("solve", "robot.drn", *asked, "--json")
     facts = json.loads(out)
     assert (code, facts["schema"], facts["nature"]) == (0, "plumdp/solution/1", nature)
     assert facts["lower"] <= value <= facts["upper"]
@@ -67,7 +90,7 @@ def test_a_property_without_nature_is_robust_unless_an_option_says_otherwise(run
 
 @pytest.mark.parametrize(("number", "verdict", "expected"), [("0.29", "yes", 0), ("0.31", "no", 1), ("0.3", "", None)])
 def test_a_threshold_is_answered_with_an_exit_code(run, number, verdict, expected):
-    code, out, _ = run("solve", "robot.tra", "-p", f'P>={number} [ F "goal" ]', "--json")
+    code, out, _ = run("solve", "robot.drn", "-p", f'P>={number} [ F "goal" ]', "--json")
     facts = json.loads(out)
     if expected is None:  # 0.3 is within the rounding of the bounds
         assert (facts["verdict"], code) in (("yes", 0), ("unknown", 4))
@@ -86,15 +109,15 @@ def test_a_threshold_is_answered_with_an_exit_code(run, number, verdict, expecte
 )
 def test_solve_says_that_a_yes_is_about_one_policy(run, asked, remark):
     remark = remark and f"Other policies may do worse: {remark}"
-    said = " ".join(run("solve", "robot.tra", "-p", *asked)[1].split()).partition(" property ")[0]
+    said = " ".join(run("solve", "robot.drn", "-p", *asked)[1].split()).partition(" property ")[0]
     assert said.partition(", with nature ")[2] in (f"against it. {remark}".strip(), f"on its side. {remark}")
-    assert json.loads(run("solve", "robot.tra", "-p", *asked, "--json")[1])["remark"] == remark
-    every = run("solve", "robot.tra", "-p", 'Pmin>=0.29 [ F "goal" ]', "--nature", "optimistic", "--json")
+    assert json.loads(run("solve", "robot.drn", "-p", *asked, "--json")[1])["remark"] == remark
+    every = run("solve", "robot.drn", "-p", 'Pmin>=0.29 [ F "goal" ]', "--nature", "optimistic", "--json")
     assert json.loads(every[1])["verdict"] == "no"
 
 
 def test_solve_writes_policy_and_values_which_are_replaced_only_by_force(run, folder):
-    command = ["solve", "robot.tra", "-p", GOAL, "-o", "best.csv", "--values", "values.csv"]
+    command = ["solve", "robot.drn", "-p", GOAL, "-o", "best.csv", "--values", "values.csv"]
     assert run(*command)[0] == 0
     assert (folder / "best.csv").read_text().splitlines()[:2] == ["state,action", "0,go"]
     with (folder / "values.csv").open() as lines:
@@ -115,26 +138,26 @@ def test_solve_takes_a_case_study_at_its_true_point(run):
 
 def test_nothing_is_cut_on_a_narrow_screen(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
-    out = run("solve", "robot.tra", "-p", GOAL)[1]
+    out = run("solve", "robot.drn", "-p", GOAL)[1]
     assert "…" not in out
     assert max(map(len, out.splitlines())) <= 40
 
 
 SOLVE_MISUSES = {
-    "file": (["nothing.tra"], "nothing.tra: there is no such file, and no case study of this name (try betting:50)"),
-    "property": (["robot.tra"], "robot.tra: no property comes with the model; give one with --property"),
+    "file": (["nothing.drn"], "nothing.drn: there is no such file, and no case study of this name (try betting:50)"),
+    "property": (["robot.drn"], "robot.drn: no property comes with the model; give one with --property"),
     "both": (
-        ["robot.tra", "-p", GOAL, "--nature", "optimistic"],
+        ["robot.drn", "-p", GOAL, "--nature", "optimistic"],
         f"--nature optimistic: the property {GOAL} says robust; leave out --nature, or change the property",
     ),
     "ending": (
-        ["robot.tra", "-p", GOAL, "-o", "policy.xml"],
+        ["robot.drn", "-p", GOAL, "-o", "policy.xml"],
         "policy.xml: policies are written to files that end in .csv, .txt, .json, .py, .rules, .c, .st, .umb",
     ),
-    "width": (["robot.tra", "-p", GOAL, "--width", "0"], "--width 0: give a number above 0"),
+    "width": (["robot.drn", "-p", GOAL, "--width", "0"], "--width 0: give a number above 0"),
     "constant": (
-        ["robot.tra", "-c", "N=3", "-p", GOAL],
-        "robot.tra: constants are for PRISM files; a file that ends in .tra has none",
+        ["robot.drn", "-c", "N=3", "-p", GOAL],
+        "robot.drn: constants are for PRISM files; a file that ends in .drn has none",
     ),
     "parametric": (
         ["robot.dot", "-p", GOAL],
@@ -149,11 +172,11 @@ def test_misuse_of_solve(run, arguments, message):
 
 
 def test_a_wrong_row_is_named_by_file_and_line(run, folder):
-    (folder / "wrong.tra").write_text(TRA.replace("[0.5,0.7]", "[0.8,0.9]"))
-    code, out, err = run("solve", "wrong.tra", "-p", GOAL, "--json")
+    (folder / "wrong.drn").write_text(ROBOT.replace("[0.5, 0.7]", "[0.8, 0.9]"))
+    code, out, err = run("solve", "wrong.drn", "-p", GOAL, "--json")
     message = json.loads(out)["error"]["message"]
     assert (code, err) == (2, "")
-    assert message.startswith("wrong.tra, line 2: state (state=0), action 'go': the lower bounds sum to 1.1")
+    assert message.startswith("wrong.drn, line 14: state (state=0), action 'go': the lower bounds sum to 1.1")
 
 
 @pytest.mark.parametrize("ending", [".csv", ".json", ".txt"])
@@ -226,7 +249,7 @@ def test_a_threshold_is_answered_for_the_policy_of_a_file(run, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", [".umb", ".drn", ".tra"])
+@pytest.mark.parametrize("ending", [".umb", ".drn"])
 def test_what_is_exported_holds_what_was_certified(run, folder, ending):
     """Read again, the intervals alone give the bound of the relaxation of intervals: never above that of certify."""
     model = f"learned{ending}"
@@ -262,7 +285,7 @@ def test_bounds_of_all_states_are_around_the_truth(run, folder):
 
 @pytest.mark.slow
 def test_models_and_policies_are_converted(run, folder):
-    assert run("solve", "robot.tra", "-o", "robot.drn")[1] == "robot.drn: interval model, 3 states\n"
+    assert run("solve", "robot.drn", "-o", "robot.umb")[1] == "robot.umb: interval model, 3 states\n"
     assert json.loads(run("solve", "robot.drn", "-p", GOAL, "--json")[1])["lower"] == pytest.approx(0.3)
     assert run("solve", STUDY, "--at", "p=0.3", "-o", "low.umb")[0] == 0
     solved = run("solve", "low.umb", "-p", 'R{"money"}max=? [ F "end" ]', "--json")

@@ -17,7 +17,7 @@ from plumdp.model.parametric import RewardStructure
 from plumdp.model.readers.umb import _bit_field, _column
 from plumdp.relaxation.intervals import IntervalMDP
 
-ENDINGS = (".umb", ".tra", ".drn")
+ENDINGS = (".umb", ".drn")
 
 
 def random_model(seed):
@@ -89,62 +89,6 @@ def test_an_archive_may_be_compressed(tmp_path):
     assert edges(pl.exchange.read_interval_model(path)) == edges(model)
 
 
-def test_old_files_of_rewards_are_not_taken_for_those_of_a_new_model(tmp_path):
-    path = tmp_path / "model.tra"
-    with_rewards = next(model for model in map(random_model, range(99)) if len(model.rewards) == 2)
-    pl.exchange.write_interval_model(with_rewards, path)
-    pl.exchange.write_interval_model(IntervalModel(with_rewards.mdp), path)
-    assert pl.exchange.read_interval_model(path).rewards == {}
-
-
-TRA = (
-    "3 4 6\n0 0 1 [0.3,0.5] go\n0 0 2 [0.5,0.7] go\n0 1 0 [0.1, 0.2] wait\n0 1 2 [0.8, 0.9] wait\n1 0 1 1\n2 0 2 1.0\n"
-)
-
-
-def written_by_prism(folder):
-    """Write a model as PRISM does: interval and plain numbers, headers of rewards, and its labels."""
-    (folder / "m.tra").write_text(TRA)
-    (folder / "m.lab").write_text('0="init" 1="deadlock" 2="goal"\n0: 0\n1: 2\n')
-    (folder / "m.sta").write_text("(x,done)\n0:(0,false)\n1:(1,true)\n2:(-2,true)\n")
-    (folder / "m1.srew").write_text('# Reward structure "time"\n# State rewards\n3 1\n0 1.5\n')
-    (folder / "m1.trew").write_text('# Reward structure "time"\n# Transition rewards\n3 4 2\n0 1 0 2\n0 1 2 2\n')
-    (folder / "m2.srew").write_text("# Reward structure\n# State rewards\n3 1\n2 7\n")
-    return folder / "m.tra"
-
-
-def test_files_as_prism_writes_them_are_read(tmp_path):
-    """By hand: at worst "go" reaches the goal with 0.3; "wait" reaches it with a chance below 0.2 a step, then "go"."""
-    model = pl.exchange.read_interval_model(written_by_prism(tmp_path))
-    assert model.graph.states["x"].tolist() == [0, 1, -2]
-    assert model.graph.states["done"].tolist() == [False, True, True]
-    assert model.rewards["time"].choice.tolist() == [0, 2, 0, 0]
-    assert model.rewards[""].state.tolist() == [0, 0, 7]
-    robust, best = (pl.stages.solve(model, f'{kind}=? [ F "goal" ]') for kind in ("Pmaxmin", "Pmaxmax"))
-    assert robust.lower[0] <= 0.3 <= robust.upper[0]
-    assert best.lower[0] <= 0.5 <= best.upper[0]
-    assert pl.stages.solve(model, 'R{"time"}minmax=? [ C<=1 ]').upper[0] == pytest.approx(1.5)
-
-
-def test_a_chain_has_no_column_of_choices(tmp_path):
-    (tmp_path / "c.tra").write_text("2 3\n0 0 [0.4,0.6]\n0 1 [0.4,0.6]\n1 1 1\n")
-    model = pl.exchange.read_interval_model(tmp_path / "c.tra")
-    assert (model.graph.n_choices, model.mdp.lower.tolist()) == (2, [0.4, 0.4, 1.0])
-
-
-def test_wrong_files_beside_the_transitions_are_refused_with_file_and_line(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def read(name, text):
-        for file in Path().iterdir():
-            file.unlink()
-        path = written_by_prism(Path())
-        Path(name).write_text(text)
-        pl.exchange.read_interval_model(path)
-
-    refused("interval_files:beside", read)
-
-
 DRN = """// by hand
 @type: MDP
 @value_type: double-interval
@@ -182,62 +126,87 @@ def test_a_text_as_storm_writes_it_is_read(tmp_path):
     assert model.graph.states["state"].tolist() == [0, 1]
 
 
+ROBOT = """@type: MDP
+@reward_models
+time
+@nr_states
+3
+@model
+state 0 [1.5] init
+//[x=0	& !done]
+	action go [2]
+		1 : [0.3, 0.5]
+		2 : [0.5, 0.7]
+	action wait
+		0 : [0.1, 0.2]
+		2 : [0.8, 0.9]
+state 1
+//[x=1	& done]
+	action __NOLABEL__
+		1 : 1
+state 2 goal deadlock
+//[x=-2	& done]
+	action __NOLABEL__
+		2 : 1
+"""
+
+
+def test_an_interval_model_is_solved_as_by_hand(tmp_path):
+    """By hand: "go" reaches state 2 with 0.5 to 0.7, and "wait" at once with 0.8, else with 0.2 back to the start."""
+    (tmp_path / "m.drn").write_text(ROBOT)
+    model = pl.exchange.read_interval_model(tmp_path / "m.drn")
+    assert model.graph.states["x"].tolist() == [0, 1, -2]
+    assert model.graph.states["done"].tolist() == [False, True, True]
+    assert model.rewards["time"].choice.tolist() == [2, 0, 0, 0]
+    robust, best = (pl.stages.solve(model, f"{kind}=? [ F x=1 ]") for kind in ("Pmaxmin", "Pmaxmax"))
+    assert robust.lower[0] <= 0.3 <= robust.upper[0]
+    assert best.lower[0] <= 0.5 <= best.upper[0]
+    assert pl.stages.solve(model, 'R{"time"}minmax=? [ C<=1 ]').upper[0] == pytest.approx(1.5)
+
+
 def test_wrong_texts_are_refused_with_file_and_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def read(name, old, new):
-        Path(name).write_text({"m.tra": TRA, "m.drn": DRN}[name].replace(old, new, 1))
+        Path(name).write_text({"robot.drn": ROBOT, "m.drn": DRN}[name].replace(old, new, 1))
         pl.exchange.read_interval_model(name)
 
     refused("interval_files:changed", read)
-    Path("m.tra").write_text(TRA.replace("0 1 0", "0 2 0").replace("0 1 2", "0 2 2"))
-    with pytest.raises(pl.ModelError, match=r"^m\.tra, line 4: state 0 has a choice 2, but no choice 1"):
-        pl.exchange.read_interval_model("m.tra")
 
 
-ALL_TEXTS = {
-    "m.tra": TRA,
-    "m.lab": '0="init" 1="goal"\n0: 0\n1: 1\n',
-    "m.sta": "(x)\n0:(0)\n1:(1)\n2:(2)\n",
-    "m.srew": "3 1\n0 1.5\n",
-    "m.trew": "3 4 2\n0 1 0 2\n0 1 2 2\n",
-    "m.drn": DRN,
-}
-
-
-@given(st.sampled_from(sorted(ALL_TEXTS)), st.data())
-def test_damaged_texts_are_read_or_refused_and_nothing_else(tmp_path_factory, name, data):
+@given(st.sampled_from([DRN, ROBOT]), st.data())
+def test_damaged_texts_are_read_or_refused_and_nothing_else(tmp_path_factory, text, data):
     """A line or a few characters of one file are replaced by others of the same kind."""
-    folder, text = tmp_path_factory.mktemp("damaged"), ALL_TEXTS[name]
-    for file, content in ALL_TEXTS.items():
-        (folder / file).write_text(content)
+    file = tmp_path_factory.mktemp("damaged") / "m.drn"
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 12)))
     new = data.draw(st.text(alphabet='0123456789.-,:;[](){}="@$/# \nabeE²\u0663', max_size=6))
-    (folder / name).write_text(text[:start] + new + text[end:])
+    file.write_text(text[:start] + new + text[end:])
     message = ""
     try:
-        pl.exchange.read_interval_model(folder / ("m.drn" if name == "m.drn" else "m.tra"))
+        pl.exchange.read_interval_model(file)
     except pl.ModelError as error:
         message = str(error)
-    assert not message or message.startswith(f"{folder}/m")
+    assert not message or message.startswith(f"{file}")
 
 
 def test_files_without_a_reader_or_writer_are_refused(tmp_path):
     (tmp_path / "m.dot").touch()
     (tmp_path / "m.umb").write_text("no archive")
-    (tmp_path / "m.tra").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "m.tra").touch()
+    (tmp_path / "m.drn").write_bytes(b"\xff\xfe\x00")
     for name, message in (
-        ("m.dot", "there is no reader of interval models for a file that ends in .dot; the endings are .umb, .tra, "),
-        ("none.tra", "there is no such file"),
+        ("m.dot", "there is no reader of interval models for a file that ends in .dot; the endings are .umb, .drn, "),
+        ("none.drn", "there is no such file"),
         ("m.umb", "this is not a UMB archive, or it is damaged (ReadError: "),
-        ("m.tra", "this is not a text in UTF-8"),
+        ("m.drn", "this is not a text in UTF-8"),
+        ("m.tra", ".tra files are not read; give a .umb file, which PRISM 4.10 or later can export"),
     ):
         with pytest.raises(pl.ModelError) as caught:
             pl.exchange.read_interval_model(tmp_path / name)
         assert str(caught.value).startswith(f"{tmp_path / name}: {message}")
     model = random_model(1)
-    with pytest.raises(pl.ModelError, match=r"m\.dot: interval models are written to files that end in \.umb, \.tra,"):
+    with pytest.raises(pl.ModelError, match=r"m\.dot: interval models are written to files that end in \.umb, \.drn$"):
         pl.exchange.write_interval_model(model, tmp_path / "m.dot")
     with pytest.raises(pl.ModelError, match=r"write_interval_model takes an interval model .*, not str"):
         pl.exchange.write_interval_model("model", tmp_path / "m.umb")
@@ -249,11 +218,8 @@ def test_files_without_a_reader_or_writer_are_refused(tmp_path):
 
 def test_names_that_a_text_cannot_hold_are_refused(tmp_path):
     mdp = IntervalMDP.from_arrays([0, 1], [0, 1], [0], [1], [1], action=[0], action_names=("go on",))
-    for ending in (".tra", ".drn"):
-        with pytest.raises(
-            pl.ModelError, match=r"action 'go on' has blanks, which a text cannot hold; write a file .umb"
-        ):
-            pl.exchange.write_interval_model(mdp, tmp_path / f"m{ending}")
+    with pytest.raises(pl.ModelError, match=r"action 'go on' has blanks, which a text cannot hold; write a file .umb"):
+        pl.exchange.write_interval_model(mdp, tmp_path / "m.drn")
     pl.exchange.write_interval_model(mdp, tmp_path / "m.umb")
     assert pl.exchange.read_interval_model(tmp_path / "m.umb").graph.action_names == ("go on",)
 

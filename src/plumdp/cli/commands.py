@@ -130,10 +130,10 @@ COMMANDS = {
         "plumdp solve robot.drn -p 'Pmaxmin=? [ F \"goal\" ]' -o policy.csv\nplumdp solve robot.prism -o robot.umb",
         "In Pmaxmin the first word is the policy's, the second nature's, as in PRISM.",
         {
-            "model": "An interval model: .umb, .tra, .drn, or a PRISM file with intervals such as [0.5,0.8]. With "
+            "model": "An interval model: .umb, .drn, or a PRISM file with intervals such as [0.5,0.8]. With "
             "--at, any other model or case study.",
             "width": "How close the bounds must be; default: 1e-6.",
-            "output": "A file: the policy (.csv, .json, .txt, .py, .rules, .c, .st) or the model (.umb, .tra, .drn).",
+            "output": "A file: the policy (.csv, .json, .txt, .py, .rules, .c, .st) or the model (.umb, .drn).",
             "values": "Bounds on the value of each state: .csv, or the archive of --output.",
         },
     ),

@@ -179,7 +179,7 @@ class Options:
     output: Path | None = option(
         "result", "--output -o PATH", "A folder for certificate, policy and data, which plumdp report and read_result "
         "open; of several properties, folders 1, 2, … in it. Or a file for other tools: the policy (.csv, .json of "
-        "Storm, .txt of PRISM, .py, .rules, .c, .st), or the learned intervals (.umb, .tra, .drn).", common=True)
+        "Storm, .txt of PRISM, .py, .rules, .c, .st), or the learned intervals (.umb, .drn).", common=True)
     force: bool = option("result", "--force", "Replace what an earlier run has written there.", False)
     values: Path | None = option(
         "result", "--values FILE", "Bounds on the value of the policy in each state: .csv, or the archive of --output.")

@@ -11,7 +11,7 @@ import numpy as np
 
 from plumdp.base.errors import DataError
 from plumdp.exchange.controllers import c_code, structured_text
-from plumdp.exchange.write_tra import text_column
+from plumdp.exchange.write_intervals import text_column
 from plumdp.exchange.write_umb import annotate_umb
 from plumdp.model.graph import FloatArray, Graph
 from plumdp.model.policy import policy_weights

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
 from plumdp.exchange.read_drn import read_drn
-from plumdp.exchange.read_tra import read_tra
 from plumdp.model.expressions.polynomial import Number
 from plumdp.model.graph import FloatArray, IntArray, owners, read_only
 from plumdp.model.parametric import RewardStructure
@@ -90,7 +89,6 @@ def _exact(name: str, values: FloatArray) -> FloatArray:
 
 INTERVAL_READERS: Mapping[str, Callable[[Path], IntervalModel]] = {
     ".umb": read_umb_model,
-    ".tra": read_tra,
     ".drn": read_drn,
 }
 LANGUAGES = (".prism", ".nm", ".pm", ".sm")  # read by Storm, with constants
@@ -102,19 +100,19 @@ def read_interval_model(path: str | Path, *, constants: Mapping[str, Number] | N
     Parameters
     ----------
     path
-        ``.umb`` (compressed or not), ``.tra`` (with ``.lab``, ``.sta``, ``.srew`` and ``.trew`` beside it), ``.drn``,
-        or a PRISM file (``.prism``, ``.nm``, ``.pm``) with intervals such as ``[0.5,0.8] : (x'=1)``. Probabilities
-        that are plain numbers are intervals of width 0.
+        ``.umb`` (compressed or not), ``.drn``, or a PRISM file (``.prism``, ``.nm``, ``.pm``) with intervals such as
+        ``[0.5,0.8] : (x'=1)``. Probabilities that are plain numbers are intervals of width 0.
     constants
         Values of constants that a PRISM file leaves undefined.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "coin.tra"
-    ...     _ = file.write_text("2 2 3\\n0 0 0 [0.4,0.6] flip\\n0 0 1 [0.4,0.6] flip\\n1 0 1 1\\n")
+    ...     file = Path(folder) / "coin.drn"
+    ...     rows = "state 0 init\\naction flip\\n0 : [0.4, 0.6]\\n1 : [0.4, 0.6]\\nstate 1\\naction stay\\n1 : 1\\n"
+    ...     _ = file.write_text(f"@type: MDP\\n@nr_states\\n2\\n@model\\n{rows}")
     ...     model = read_interval_model(file)
     >>> model.graph.n_states, model.graph.action_names
-    (2, ('flip', ''))
+    (2, ('flip', 'stay'))
     """
     file = Path(path)
     if not file.is_file():
@@ -122,6 +120,8 @@ def read_interval_model(path: str | Path, *, constants: Mapping[str, Number] | N
     ending = file.suffix.lower()
     if ending in LANGUAGES:
         return read_prism_model(file, constants=constants)
+    if ending == ".tra":
+        raise ModelError(f"{file}: .tra files are not read; give a .umb file, which PRISM 4.10 or later can export")
     reader = INTERVAL_READERS.get(ending)
     if reader is None:
         endings = ", ".join((*INTERVAL_READERS, *LANGUAGES))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from plumdp.base.errors import ModelError
-from plumdp.exchange.write_tra import check_words, text_column, write_tra
 from plumdp.exchange.write_umb import write_umb
 from plumdp.model.graph import Graph
 from plumdp.relaxation.intervals import IntervalMDP, IntervalModel, require_interval_model
@@ -23,8 +22,8 @@ def write_drn(model: IntervalModel, path: str | Path) -> None:
     variables are comments, in the form that Storm gives them.
     """
     file = Path(path)
-    check_words(file, "action", model.graph.action_names)
-    check_words(file, "reward", model.rewards)
+    _check_words(file, "action", model.graph.action_names)
+    _check_words(file, "reward", model.rewards)
     for name in model.labels:
         if '"' in name or "\n" in name or name == "init":
             raise ModelError(f"{file}: label {name!r} cannot be written; give it another name")
@@ -34,6 +33,13 @@ def write_drn(model: IntervalModel, path: str | Path) -> None:
     lines += _states(model, _valuations(file, model.graph))
     with file.open("w", encoding="utf-8", newline="\n") as opened:
         opened.writelines(f"{line}\n" for line in lines)
+
+
+def _check_words(file: Path, thing: str, names: Iterable[str]) -> None:
+    """Refuse names with blanks, which separate columns in texts."""
+    for name in names:
+        if name and (len(name.split()) != 1 or name != name.strip()):
+            raise ModelError(f"{file}: {thing} {name!r} has blanks, which a text cannot hold; write a file .umb")
 
 
 def _header(model: IntervalModel) -> Iterator[str]:
@@ -107,13 +113,23 @@ def _valuations(file: Path, graph: Graph) -> list[str]:
     return ["//[" + "\t& ".join(row) + "]" for row in zip(*cells, strict=True)] or ["//[]"] * graph.n_states
 
 
+def text_column(file: Path, name: str, graph: Graph) -> list[str]:
+    """Return the values of a state variable as words: numbers, ``true`` and ``false``, or texts without separators."""
+    values = graph.states[name]
+    texts = [str(value).lower() for value in values.tolist()] if values.dtype.kind == "b" else [*map(str, values)]
+    for text in set(texts) | {name}:
+        if any(mark in text for mark in "(),&=:[]\n\t") or text != text.strip():
+            problem = f"state variable {name}: {text!r} has marks that separate values in this format"
+            raise ModelError(f"{file}: {problem}; choose another one")
+    return texts
+
+
 def _write_umb(model: IntervalModel, path: Path) -> None:
     write_umb(model.mdp, path, labels=model.labels, rewards=model.rewards)
 
 
 INTERVAL_WRITERS: Mapping[str, Callable[[IntervalModel, Path], None]] = {
     ".umb": _write_umb,
-    ".tra": write_tra,
     ".drn": write_drn,
 }
 
@@ -121,9 +137,8 @@ INTERVAL_WRITERS: Mapping[str, Callable[[IntervalModel, Path], None]] = {
 def write_interval_model(model: IntervalModel | IntervalMDP, path: str | Path) -> None:
     """Write an interval model for Storm or PRISM, in the format that the file's name ends in; bounds stay bit by bit.
 
-    ``.umb`` is a UMB archive, ``.drn`` Storm's text, and ``.tra`` PRISM's text, with ``.lab``, ``.sta``, ``.srew`` and
-    ``.trew`` files of the same name beside it. Other tools know neither regions nor known supports: what they are
-    written as, intervals that may be 0, allows nature more.
+    ``.umb`` is a UMB archive, ``.drn`` Storm's text. Other tools know neither regions nor known supports: they are
+    written as intervals that may be 0, which allow nature more.
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp.exchange import read_interval_model

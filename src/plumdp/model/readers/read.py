@@ -33,7 +33,7 @@ READERS: Mapping[str, Reader] = {
 }
 
 
-_OF_INTERVALS = (".umb", ".tra", ".drn")  # without parameters: see relaxation/readers
+_OF_INTERVALS = (".umb", ".drn", ".tra")  # without parameters: see exchange/read_intervals.py
 
 
 def _read_stored(folder: Path, constants: Mapping[str, Number] | None, space: ParameterSpace | None) -> ParametricMDP:
