@@ -101,7 +101,7 @@ def of_study(name: str) -> Iterator[tuple[str, Callable[[], Picture]]]:
         lambda: pl.draw("ladder", pl.compare(learned_study(name)[1], learned_study(name)[0].objective)),
     )
     yield f"region-{short}", lambda: of_certificate("region", name, truth=learned_study(name)[0].true_point)
-    for kind in ("expressions", "policy", "advice", "model", "residuals"):
+    for kind in ("expressions", "policy", "advice", "residuals"):
         yield f"{kind}-{short}", partial(of_certificate, kind, name)
 
 
@@ -124,10 +124,8 @@ def others() -> Iterator[tuple[str, Callable[[], Picture]]]:
     yield "policy-robot", lambda: pl.draw("policy", pl.conclude(*robot()[1:]))
     yield "policy-robot-words", lambda: pl.draw("policy", pl.conclude(*robot()[1:]), x="weather", y="door")
     yield "policy-every-action", every_action
-    yield "model-robot", lambda: explained("model", *robot()[1:])
     yield "region-many", lambda: explained("region", *many()[1:])
     yield "forest-many", lambda: explained("expressions", *many()[1:])
-    yield "model-many", lambda: explained("model", *many()[1:])
     yield "region-interval", lambda: of_certificate("region", "parallel:2,1", confidence_set="interval")
     yield "region-l1", lambda: of_certificate("region", "glider:3,3,2,2", confidence_set="l1")
     yield "region-ellipsoid", lambda: of_certificate("region", "glider:3,3,2,2", confidence_set="ellipsoid")

@@ -41,7 +41,7 @@ DOORS = {
     "typer": COMMANDS,
     "rich": COMMANDS,
     "matplotlib": {
-        *(f"plots/{name}.py" for name in ("style", "lists", "model_graph", "policy_map", "region_outline")),
+        *(f"plots/{name}.py" for name in ("style", "lists", "policy_map", "region_outline")),
     },
     "jinja2": {"reporting/page.py"},
     "duckdb": {"data/duckdb_tables.py"},

@@ -15,7 +15,6 @@ WORDS = {
     "expressions": "share seen",
     "policy": "money",
     "advice": "relative benefit of one more run",
-    "model": "225 states",
     "residuals": "observed minus expected",
 }
 START = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
@@ -120,8 +119,8 @@ MISUSES = {
         "--axes is for plumdp plot policy; leave it out for advice",
     ),
     "truth where there is none": (
-        ("model", "result", "--at", "p=1"),
-        "--at is for plumdp plot region; leave it out for model",
+        ("policy", "result", "--at", "p=1"),
+        "--at is for plumdp plot region; leave it out for policy",
     ),
     "an unknown parameter": (
         ("region", "result", "--at", "q=0.5"),

@@ -19,13 +19,13 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 72_710,
-    "files of src/plumdp": 407,
+    "lines of src/plumdp": 71_715,
+    "files of src/plumdp": 402,
     "lines of src/plumdp_verify": 4_869,
     "files of src/plumdp_verify": 32,
     "public names": 72,
     "functions that certify enters": 736,
-    "files that certify enters": 115,
+    "files that certify enters": 114,
 }
 
 

@@ -45,7 +45,7 @@ def test_the_true_value_lies_between_coupled_bounds_and_the_certificate_says_tha
 
 @pytest.mark.slow
 def test_what_was_saved_is_read_and_explained_again(certificate, counts, learned, tmp_path, blank_pictures):
-    parts = ["model", "expressions", "region", "policy"]
+    parts = ["expressions", "region", "policy"]
     findings = pl.explain(learned, certificate, parts=parts)
     certificate.save(tmp_path / "drawn", findings, model=STUDY.model, counts=counts)
     read = pl.read_result(tmp_path / "drawn", STUDY.model)
@@ -57,9 +57,7 @@ def test_what_was_saved_is_read_and_explained_again(certificate, counts, learned
         name: values.tolist() for name, values in certificate.policy.columns().items()
     }
     again = explain(STUDY.model, counts, read, parts=parts)
-    assert (again.drawing, again.expressions) == (findings.drawing, findings.expressions)
-    drawn = {edge.action for edge in findings.drawing.edges if edge.is_chosen}
-    assert drawn == {"bet0", "bet1", "bet2", "end", "done"}
+    assert again.expressions == findings.expressions
     pl.write_report(read, findings, tmp_path / "report.html")
     assert "probability" in (tmp_path / "report.html").read_text(encoding="utf-8")
 

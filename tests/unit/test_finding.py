@@ -6,11 +6,9 @@ from constraints import half_spaces_of, likelihood_of, strips_of
 
 import plumdp as pl
 from plumdp.explaining.finding import (
-    MOST_STATES,
     clipped,
     count_expressions,
     directions_around,
-    drawing,
     expression_rows,
     outlines,
     telling_variables,
@@ -197,26 +195,6 @@ def test_weights_of_expressions_are_derivatives():
     expected = {"p": 0.625, "-p + 1": 0.625, "q": 0.25, "-q + 1": 0.25, "1": 0.0}
     weights = expression_weights(model, policy, objective, point)
     assert weights == pytest.approx([expected[text] for text in texts])
-
-
-def test_the_drawing_has_all_transitions_and_marks_those_of_the_policy(betting):
-    study, learned = betting
-    graph, policy = study.model.graph, pl.conclude(learned, study.objective).policy
-    found = drawing(learned, policy, study.objective)
-    assert len(found.edges) == graph.n_transitions
-    assert len(found.states) == graph.n_states <= MOST_STATES
-    sizes = np.diff(graph.first_transition)
-    assert sum(edge.is_chosen for edge in found.edges) == sizes[policy.choice].sum()
-    taken = {edge.action for edge in found.edges if edge.is_chosen and edge.source == found.initial}
-    assert taken == {policy.action(money=10, step=0)}
-    assert {found.states[s].split("step=")[1] for s in found.targets} == {"6"}
-
-
-@pytest.mark.slow
-def test_a_model_of_many_states_has_no_drawing():
-    study, learned = learned_study("betting:25", 50)
-    assert study.model.graph.n_states > MOST_STATES
-    assert drawing(learned, study.model.graph.first_choice[:-1]) is None
 
 
 def test_the_variable_that_decides_the_action_comes_first():

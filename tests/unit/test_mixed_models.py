@@ -270,7 +270,7 @@ class TestWhatFollows:
         model, counts = mixed(), data()
         found = pl.certify(model, counts, REACH, confidence_set=kind, policy=policy)
         found.save(tmp_path / "result", model=model, counts=counts)
-        again, findings = explain_result(tmp_path / "result", parts=["expressions", "model"])
+        again, findings = explain_result(tmp_path / "result", parts=["expressions"])
         assert (again.lower, again.upper) == (found.lower, found.upper)
         assert findings.about == found.fingerprint
         assert findings.expressions

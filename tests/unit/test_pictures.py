@@ -18,11 +18,10 @@ from plumdp.online.records import OnlineRun
 from plumdp.plots.bounds_ladder import draw_difference, draw_ladder
 from plumdp.plots.curves import draw_online
 from plumdp.plots.lists import draw_advice, draw_expressions
-from plumdp.plots.model_graph import draw_model, layered_layout
 from plumdp.plots.policy_map import draw_policy, slice_policy
 from plumdp.plots.region_outline import draw_region
 from plumdp.plots.style import PALETTE, STYLE, number_text, styled, svg_of, write_figure
-from plumdp.result.findings import Drawing, Edge, ExpressionRow, HalfPlane, Outline, Rung
+from plumdp.result.findings import ExpressionRow, HalfPlane, Outline, Rung
 from plumdp.result.show import bounds_svg
 from studies.registry import find_study
 
@@ -66,13 +65,6 @@ def cut_off(figure):
 def row(i, **changes):
     known = {"text": f"p + {i}/1000", "lower": 0.2, "upper": 0.5, "estimate": 0.3, "trials": 1_000, "successes": 310}
     return ExpressionRow(**{**known, **changes})
-
-
-def chain(n):
-    """Return the drawing of a line of states, with a second action that stays."""
-    edges = [Edge(i, min(i + 1, n - 1), "go", "p", 0.5, True) for i in range(n)]
-    edges += [Edge(i, i, "wait", "1", 1.0, False) for i in range(n - 1)]
-    return Drawing(tuple(f"place={i}, ready=true" for i in range(n)), 0, (n - 1,), tuple(edges))
 
 
 def grid():
@@ -143,8 +135,6 @@ FIGURES = {
     "policy, words": lambda: draw_policy(None, grid(), "weather", "open"),
     "policy, one": lambda: draw_policy(None, grid(), "x"),
     "advice": lambda: draw_advice(None, advice()),
-    "model": lambda: draw_model(None, chain(8)),
-    "dots": lambda: draw_model(None, chain(100)),
     "online": lambda: draw_online(None, records(), objective='Pmax=? [ F "goal" ]'),
     "online, several": lambda: draw_online(None, {f"way {i}": records(bound=i) for i in range(4)}, truth=2.5),
 }  # fmt: skip
@@ -176,7 +166,7 @@ def test_a_planted_text_outside_is_found():
     assert cut_off(figure) == ["far out to the right"]
 
 
-@pytest.mark.parametrize("name", ["ladder", "region", "policy", "dots"])
+@pytest.mark.parametrize("name", ["ladder", "region", "policy"])
 def test_two_pictures_on_one_page_share_no_names(name):
     with styled():
         first, second = svg_of(FIGURES[name]()), svg_of(FIGURES["strip"]())
@@ -333,26 +323,6 @@ def test_advice_ranks_choices_in_words():
     assert any(text.startswith("money=10, step=0") and text.endswith("bet10") for text in shown)
 
 
-@pytest.mark.slow
-def test_few_states_have_texts_and_many_are_dots():
-    assert "7, true" in texts(FIGURES["model"]())
-    assert "0, true ▸go" in texts(FIGURES["model"]())
-    dots = FIGURES["dots"]()
-    assert not any("true" in text for text in texts(dots))
-    assert "100 states, 100 of which the policy reaches" in texts(dots)
-    with pytest.raises(pl.DataError, match="401 states are too many to be drawn: a picture has at most 400"):
-        draw_model(None, chain(401))
-
-
-def test_layers_are_distances_and_lines_do_not_cross_without_need():
-    """Two rails with rungs given in the wrong order: places in a layer follow the rails, so that none cross."""
-    edges = [(0, 2), (0, 1), (1, 3), (2, 4), (3, 5), (4, 6)]
-    layers, places = layered_layout(7, 0, edges)
-    assert [sorted(layer) for layer in layers] == [[0], [1, 2], [3, 4], [5, 6]]
-    sides = [np.sign(places[a][0]) == np.sign(places[b][0]) for a, b in edges if a]
-    assert all(sides)
-
-
 def test_curves_of_learning_are_the_records_over_runs():
     (axes,) = FIGURES["online"]().axes
     assert axes.get_xscale() == "log"
@@ -494,7 +464,7 @@ def test_the_marks_of_residuals_have_a_legend():
 
 
 def test_pictures_of_findings_say_how_to_get_these(held):
-    for kind in ("expressions", "model", "advice", "residuals"):
+    for kind in ("expressions", "advice", "residuals"):
         line = f"write draw('{kind}', certificate, explain(learned, certificate, parts=['{kind}']))"
         with pytest.raises(pl.DataError, match=re.escape(line)):
             pl.draw(kind, held)

@@ -262,7 +262,6 @@ FOUND = {  # the same of the findings
     "ladder missing": (["ladder"], ..., "there is no ladder"),
     "bound of the ladder": (["ladder", 0, "lower"], "0", f'ladder[0].lower is "0", not {BOUND}'),
     "trials": (["expressions", 0, "trials"], 0.5, "expressions[0].trials is 0.5, not a whole number from 0 on"),
-    "drawing": (["drawing"], [], "drawing is [], not an object"),
     "advice": (["advice"], None, "advice is null, not an object"),
     "choices": (["advice", "choices", 0, "rate"], ..., "there is no advice.choices[0].rate"),
     "cells": (["residuals", "cells", 0, "observed"], 3, "residuals.cells[0].observed is 3, not a list"),

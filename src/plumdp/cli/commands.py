@@ -210,14 +210,13 @@ COMMANDS = {
     ),
     "plot": Command(
         "plot", {"kind": "KIND"} | _MAYBE, "output! axes at force json property model log set",
-        "Draw bounds of relaxations, the region, expressions, the policy, advice, the model, residuals, or learning.",
+        "Draw bounds of relaxations, the region, expressions, the policy, advice, residuals, or learning.",
         "plumdp plot ladder betting:25 runs.parquet -o ladder.png\n"
         "plumdp plot policy result --axes money,step -o policy.svg",
         "MODEL may also be the folder of a saved result, and for online records of plumdp online. Kinds: ladder (what "
         "each relaxation certifies), region (the parameters that explain the data), expressions (each unknown "
-        "probability), policy (over two state variables), advice (where more data help), model (a small one as a "
-        "graph), residuals (where data and model differ), online (bounds over runs). Ends with 0, or with 3 if the "
-        "data contradict the model.",
+        "probability), policy (over two state variables), advice (where more data help), residuals (where data "
+        "and model differ), online (bounds over runs). Ends with 0, or with 3 if the data contradict the model.",
         {"output": "The picture: .png, .svg or .pdf.", "at": "Of a region: the true parameters."},
     ),
     "warmup": Command(

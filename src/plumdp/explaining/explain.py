@@ -15,7 +15,6 @@ from plumdp.explaining.again import question_of, require_origin
 from plumdp.explaining.check import check_model
 from plumdp.explaining.finding import (
     count_expressions,
-    drawing,
     expression_rows,
     outlines,
     table_rows,
@@ -138,7 +137,6 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Learned, Question, Certificate], Any
     "expressions": {"expressions": _expressions, "n_expressions": lambda learned, *_: count_expressions(learned)},
     "policy": {"variables": lambda learned, question, certificate: telling_variables(certificate.policy)},
     "advice": {"advice": _advice},
-    "model": {"drawing": lambda learned, question, certificate: drawing(learned, certificate.policy, question)},
     "residuals": {"residuals": _residuals},
 }
 """By kinds of pictures, the functions that make fields of ``Findings``, which are empty if there is nothing to say."""

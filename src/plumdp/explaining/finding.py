@@ -16,21 +16,18 @@ from plumdp.explaining.table_design import table_question
 from plumdp.learning.learned import Learned
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, IntArray
-from plumdp.model.policy import Policy, memory_of, policy_weights
+from plumdp.model.policy import Policy, memory_of
 from plumdp.model.question import Asked, Question, ask
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import Ellipsoid, Enclosed
 from plumdp.region.shapes import Polytope, Region
-from plumdp.result.findings import Drawing, Edge, ExpressionRow, HalfPlane, Outline, Point
+from plumdp.result.findings import ExpressionRow, HalfPlane, Outline, Point
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.coupled.gradient import policy_gradient
-from plumdp.tables.candidates import smoothed
-from plumdp.tables.chain import pooled
 from plumdp.tables.table_set import TableSet
 
 MOST_PARAMETERS = 6  # in a picture
-MOST_STATES = 400  # likewise
 _MOST_CUTS = 24
 _DIRECTIONS = 96  # of an outline
 _ACTIVE = 1e-6  # how near a half-space must come to the region to be drawn, relative to the region's width
@@ -195,39 +192,6 @@ def _tried(learned: Learned, events: Events) -> tuple[IntArray, npt.NDArray[np.i
     event = events.links.event[link]
     trials = pooled.trials[event] * events.links.multiple[link]
     return expression, trials, pooled.successes[event]
-
-
-def drawing(learned: Learned, policy: Policy, objective: Asked | None = None) -> Drawing | None:
-    """Return a model of at most 400 states as a graph with the policy on it, or None if it has more."""
-    question = None if objective is None else ask(objective, learned.model, memory=memory_of(policy))
-    model = learned.model if question is None else question.model
-    graph = model.graph
-    if graph.n_states > MOST_STATES:
-        return None
-    taken = policy_weights(graph, policy) > 0
-    is_table, table = model.counted.is_table, model.expressions
-    if is_table:
-        value = smoothed(model, pooled(model.counted, learned.counts.counts))
-    else:
-        value = table.evaluate(learned.estimate[None, :])[:, 0].clip(0, 1)
-    is_shown, is_unknown = is_table or learned.shown_estimate is not None, table.is_unknown
-    owner, state = graph.choice_of_transition(), graph.state_of_choice()
-    texts = [table.text(f) for f in range(len(table))]
-    edges = tuple(
-        Edge(
-            int(state[choice]),
-            int(target),
-            graph.action_names[graph.action[choice]],
-            texts[f],
-            float(value[f]) if is_shown or not is_unknown[f] else None,
-            bool(taken[choice]),
-        )
-        for choice, target, f in zip(owner.tolist(), graph.successor.tolist(), model.expression.tolist(), strict=True)
-    )
-    states = tuple(graph.describe_state(s) for s in range(graph.n_states))
-    target = None if question is None else question.objective.target
-    targets = () if target is None else tuple(np.flatnonzero(target).tolist())
-    return Drawing(states, graph.initial_state, targets, edges)
 
 
 def telling_variables(policy: PolicyTable) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ from plumdp.online.records import OnlineRun
 from plumdp.plots.bounds_ladder import draw_difference, draw_ladder
 from plumdp.plots.curves import draw_net_benefit, draw_online, draw_watch
 from plumdp.plots.lists import draw_advice, draw_expressions, draw_residuals
-from plumdp.plots.model_graph import draw_model
 from plumdp.plots.policy_map import axes_of_map, draw_policy
 from plumdp.plots.region_outline import draw_region
 from plumdp.plots.style import styled, svg_of, write_figure
@@ -73,9 +72,9 @@ def draw(
     ----------
     kind
         "ladder" (what each relaxation certifies), "region" (the parameters that explain the data), "expressions" (each
-        unknown probability), "policy" (over two state variables), "advice" (where more data help), "model" (a small one
-        as a graph), "residuals" (where data and model differ), "difference" (of two policies), "net benefit" (over the
-        willingness to pay), "online" (bounds over runs while learning), or "watch" (evidence of changes).
+        unknown probability), "policy" (over two state variables), "advice" (where more data help), "residuals" (where
+        data and model differ), "difference" (of two policies), "net benefit" (over the willingness to pay), "online"
+        (bounds over runs while learning), or "watch" (evidence of changes).
     of
         A certificate. Besides: several, in a list or by names of your own, for "ladder"; a ``PolicyTable``; what
         ``advise``, ``check_model``, ``difference``, ``improve``, ``net_benefit``, ``learn_online`` or ``watch``
@@ -191,13 +190,6 @@ def _advice(axes: Any, of: Any, findings: Findings | None) -> Any:
     return draw_advice(axes, given)
 
 
-def _model(axes: Any, of: Any, findings: Findings | None) -> Any:
-    drawing = _needed("model", findings).drawing
-    if drawing is None:
-        raise DataError("the model has too many states to be drawn: a picture has at most 400")
-    return draw_model(axes, drawing)
-
-
 def _residuals(axes: Any, of: Any, findings: Findings | None) -> Any:
     headline = of.headline if isinstance(of, ModelCheck) else "Residuals at the most likely parameters"
     cells = of.cells if isinstance(of, ModelCheck) else cells_in(_needed("residuals", findings))
@@ -258,7 +250,6 @@ _KINDS: Mapping[str, Callable[..., Any]] = {
     "expressions": _expressions,
     "policy": _policy,
     "advice": _advice,
-    "model": _model,
     "residuals": _residuals,
     "difference": _difference,
     "net benefit": _net_benefit,

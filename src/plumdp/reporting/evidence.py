@@ -20,7 +20,6 @@ from plumdp.result.findings import Findings
 
 _MOST_ROWS = 5_000  # of the policy in a page
 _MOST_RESIDUALS = 10
-_STATES = 120  # of a model; more than that is for ``plumdp plot``
 _PANELS = 12  # of residuals
 _CELLS = 60  # values of a variable in a picture of residuals
 _FAINT = 2.0  # nats: residuals with less are not shown
@@ -152,17 +151,6 @@ def policy(certificate: Certificate, findings: Findings) -> Section:
     )
 
 
-def model(certificate: Certificate, findings: Findings) -> Section | None:
-    """Return a small model as a graph."""
-    if findings.drawing is None or len(findings.drawing.states) > _STATES:
-        return None
-    drawn, intro = (
-        [picture("model", certificate, findings, is_wide=True)],
-        "States, transitions and what the policy does.",
-    )
-    return Section("model", "The model", [intro], pictures=drawn, is_folded=True)
-
-
 def provenance(certificate: Certificate, findings: Findings) -> Section:
     """Return where everything comes from."""
     titles = {  # command and files come before these
@@ -201,6 +189,6 @@ def _flat(content: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]
 
 SECTIONS = (
     reasons, better, policy, data, test, parameters, what_limits,
-    methods, ladder, region, expressions, model, provenance,
+    methods, ladder, region, expressions, provenance,
 )  # fmt: skip
 """In the order of the page, folded ones last; each returns None if it has nothing to show."""

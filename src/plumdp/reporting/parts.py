@@ -18,7 +18,6 @@ _LABELS = {  # for those who do not see the picture
     "region": "region of the parameters",
     "expressions": "bounds of unknown probabilities",
     "policy": "policy over the variables that it depends on most",
-    "model": "the model as a graph",
 }
 
 

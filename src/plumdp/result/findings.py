@@ -61,28 +61,6 @@ class ExpressionRow:
 
 
 @dataclass(frozen=True)
-class Edge:
-    """A transition in the picture of a small model."""
-
-    source: int
-    target: int
-    action: str
-    expression: str
-    probability: float | None  # at the most likely point
-    is_chosen: bool  # by the policy
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A model that is small enough to be drawn: its states in words, and its transitions."""
-
-    states: tuple[str, ...]
-    initial: int
-    targets: tuple[int, ...]
-    edges: tuple[Edge, ...]
-
-
-@dataclass(frozen=True)
 class _Choice:
     """A choice at which more data help, as pictures and pages show it."""
 
@@ -134,7 +112,6 @@ class Findings:
     n_expressions: int = 0  # unknown ones in the model
     advice: Mapping[str, Any] = field(default_factory=dict)  # ``Advice.to_dict``, and its ``sentences``
     residuals: Mapping[str, Any] = field(default_factory=dict)  # ``ModelCheck.to_dict``
-    drawing: Drawing | None = None
     variables: tuple[str, ...] = ()  # of states, those that the policy depends on most first
 
     def to_json(self) -> str:
