@@ -19,7 +19,7 @@ CERTIFICATE, WITNESS, RIVAL = "certificate.json", "witness.json", "rival.csv"
 _FILES = {CERTIFICATE, WITNESS, "policy.csv", "findings.json", "data.npz"}
 FORMAT = "plumdp/witness/2"
 N_PILOTS = 6  # that data which may have ended at will might have had; each has an equal part of the error
-_SENTENCE = re.compile(r"The policy's value (?:lies between (\S+) and (\S+)|is (\S+)) with confidence (\S+) %\.")
+_SENTENCE = re.compile(r"The (?:policy's )?value (?:lies between (\S+) and (\S+)|is (\S+)) with confidence (\S+) %\.")
 _NOTHING = re.compile(
     r"Nothing certified: the bounds do not exclude the worst value, (\S+) "
     r"\(between (\S+) and (\S+), confidence (\S+) %\)\."

@@ -6,6 +6,7 @@ from datetime import datetime
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas
 import pytest
 from browser import CHROMIUM, WHY_NOT, look_at
 from shorthand import check_model
@@ -64,6 +65,19 @@ def hostile_and_found():
     certificate, findings = explained(*hostile_problem())
     hostile = replace(certificate, reason=HOSTILE, provenance={HOSTILE: HOSTILE}, objective=HOSTILE)
     return hostile, replace(findings, about=hostile.fingerprint)
+
+
+@pytest.fixture(scope="module")
+def hopper():
+    """Return a certificate and findings of a model with one action in each state, from a log."""
+    (p,) = pl.parameters("p")
+
+    def step(state):
+        return {"hop": [(p, state._replace(at="gone")), (1 - p, state)] if state.at == "here" else [(1, state)]}
+
+    model = pl.explore(step, {"at": "here"}, space=pl.ParameterSpace.unit("p"))
+    log = pandas.DataFrame({"at": ["here"] * 90, "next_at": ["here", "here", "gone"] * 30})
+    return explained(model, pl.read_log(model, log), 'P=? [ F<=3 at="gone" ]')
 
 
 @pytest.fixture(scope="module")
@@ -267,6 +281,14 @@ def test_no_bound_is_shown_if_the_data_show_what_cannot_happen(problem, tmp_path
 
 
 @pytest.mark.slow
+def test_a_model_without_choices_is_told_without_policies(hopper):
+    certificate, findings = hopper
+    assert certificate.headline.startswith("The value lies between 0.")
+    page = render(certificate, findings)
+    assert not re.search(r"best policy|Wanted|What to do in each state|unmeasured confounding", page)
+    assert "no step is missing because of its outcome" in page
+
+
 def test_large_policies_are_cut_and_the_page_says_so(certified_and_found, monkeypatch):
     monkeypatch.setattr("plumdp.reporting.evidence._MOST_ROWS", 50)
     text = render(*certified_and_found)

@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas
 import pytest
 from row_models import row_model
 
@@ -99,6 +100,20 @@ def test_a_value_that_no_longer_holds_is_told_by_runs_alone(tmp_path):
     assert "2024-05-05" <= alarm.part <= "2024-05-07"
     assert re.match(r"runs earn about 0\.[567]\d* on average from about 2024-05-0[4-6] on", alarm.words)
     assert "the certified value no longer holds" in found.sentence
+
+
+def test_frames_are_parts_like_files(tmp_path):
+    policy = logs(tmp_path, [0.1] * 3 + [0.4] * 5)
+    certificate = pl.certify(MODEL, day(0, 0.1, n=3000, policy=policy), GOOD, policy=policy)
+    files = {file.stem: file for file in sorted(tmp_path.iterdir())}
+    by_file, by_frame = (
+        pl.watch(MODEL, parts, certificate=certificate)
+        for parts in (files, {name: pandas.read_csv(file) for name, file in files.items()})
+    )
+    assert by_frame.alarms == by_file.alarms != ()
+    assert by_frame.evidence == by_file.evidence
+    with pytest.raises(pl.DataError, match="all: a part is one file, frame or counts; make parts of these 8 files"):
+        pl.watch(MODEL, {"all": tmp_path})
 
 
 def test_a_system_that_improves_gives_no_alarm_about_its_value(tmp_path):

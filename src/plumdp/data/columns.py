@@ -197,7 +197,7 @@ def without_actions(
     graph: Graph, available: Sequence[str], columns: Mapping[str, str] | None, mapping: StateMapping
 ) -> StateMapping:
     """Return the mapping for a log that need not name actions, as no state of the model has two, and does not."""
-    is_chain = graph.n_choices == graph.n_states and mapping.names_no_action
+    is_chain = graph.is_chain and mapping.names_no_action
     if not is_chain or _located([ACTION], available, columns or {})[ACTION] is not None:
         return mapping
     return replace(mapping, action=MappingNode("text", value=ONLY_ACTION, kind="text"))

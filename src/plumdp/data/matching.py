@@ -102,7 +102,7 @@ class Matcher:
     def _actions_in(self, state: Codes, block: Block) -> Codes:
         """Return the actions of rows in these states, which need not be named in a Markov chain."""
         action, graph = self.find_actions(block), self._graph
-        if graph.n_choices == graph.n_states:
+        if graph.is_chain:
             unnamed = np.flatnonzero((block[ACTION] == ONLY_ACTION) & (state >= 0))
             action[unnamed] = graph.action[state[unnamed]]  # choices are numbered as states are
         return action

@@ -61,7 +61,7 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
 
 def _is_alone(graph: Graph) -> bool:
     """Return whether a graph with memory has the actions of one policy only."""
-    return graph.memory is not None and graph.n_choices == graph.n_states
+    return graph.memory is not None and graph.is_chain
 
 
 def _announced(model: ParametricMDP, certificate: Certificate) -> list[Question]:

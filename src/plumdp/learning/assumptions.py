@@ -71,7 +71,7 @@ def assumptions_of_data(
         guarantee = guarantee_of(counts)
     rewards = _of_rewards(model) if len(counts.rewards) else ()
     looks = assumptions_of_looks(model, counts) if model.counted.gaps is not None else ()
-    return (_CHOSEN, *_of_sampling(counts, guarantee), *rests_on, *rewards, *looks, *_of_rows_in(counts))
+    return (_CHOSEN, *_of_sampling(counts, guarantee), *rests_on, *rewards, *looks, *_of_rows_in(model, counts))
 
 
 def assumptions_of_runs(runs: WholeRuns, outcomes: Outcomes, objective: Objective) -> Iterator[str]:
@@ -125,7 +125,7 @@ def _of_rewards(model: ParametricMDP) -> Iterator[str]:
         yield f"every value of {name} lies in {own}{ranges}, also those that were not seen"
 
 
-def _of_rows_in(counts: TransitionCounts) -> Iterator[str]:
+def _of_rows_in(model: ParametricMDP, counts: TransitionCounts) -> Iterator[str]:
     """Yield the assumptions about the data; plumdp needs fewer if it simulated them."""
     report = counts.report
     n_cut_off, n_copies = (0, 0) if report is None else (report.rows["cut off"], report.rows["copy"])
@@ -135,7 +135,10 @@ def _of_rows_in(counts: TransitionCounts) -> Iterator[str]:
     has_rewards = bool(len(counts.rewards))
     if not all(part.is_simulated for part in counts.parts):
         yield _ONCE
-        yield _UNCONFOUNDED.format("the outcome of a step or its reward" if has_rewards else "the outcome of a step")
+        if not model.graph.is_chain and model.gaps is None:  # what looks rest on says this, too
+            yield _UNCONFOUNDED.format(
+                "the outcome of a step or its reward" if has_rewards else "the outcome of a step"
+            )
         complete = _COMPLETE.format(" or its reward" if has_rewards else "")
         yield f"{complete} ({ends})" if n_cut_off and not is_said else complete
     if is_said:

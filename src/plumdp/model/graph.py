@@ -111,6 +111,11 @@ class Graph:
         return len(self.successor)
 
     @property
+    def is_chain(self) -> bool:
+        """Whether no state has several actions, so that there is one policy."""
+        return self.n_choices == self.n_states
+
+    @property
     def nbytes(self) -> int:
         """The memory of the arrays, state valuations included."""
         arrays = [self.first_choice, self.first_transition, self.successor, self.action, *self.states.values()]

@@ -103,7 +103,7 @@ def no_choices(model: ParametricMDP, objective: Objective) -> Kept:
 def _refusal(model: ParametricMDP, objective: Objective) -> str | None:
     """Return the reason not to count steps, whatever the size of the product, or None if they may be counted."""
     graph, n_steps = model.graph, objective.n_steps
-    is_idle = n_steps is None or ((n_steps < 2 or graph.n_choices == graph.n_states) and elsewhere_of(model) is None)
+    is_idle = n_steps is None or ((n_steps < 2 or graph.is_chain) and elsewhere_of(model) is None)
     if is_idle or graph.memory is not None:
         return ""
     if graph.levels is not None:

@@ -127,8 +127,10 @@ def _in_words(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.where(values, "true", "false") if values.dtype.kind == "b" else values
 
 
-def policy(certificate: Certificate, findings: Findings) -> Section:
-    """Return the policy as a map and as a table that can be searched."""
+def policy(certificate: Certificate, findings: Findings) -> Section | None:
+    """Return the policy as a map and as a table that can be searched, unless there is only one."""
+    if certificate.is_of_chain:
+        return None
     columns = {name: _in_words(values) for name, values in certificate.policy.listed().items()}
     n_rows, thing = len(next(iter(columns.values()))), "row" if certificate.policy.weights is not None else "state"
     rows = list(zip(*(values[:_MOST_ROWS].tolist() for values in columns.values()), strict=True))

@@ -107,12 +107,12 @@ def _claim(certificate: Certificate, value: str) -> str:
         return certificate.headline
     share = is_probability(certificate.objective)
     low, high = plain_bounds(certificate.lower, certificate.upper, is_probability=share)
-    under = f"under {_policy(certificate)}"
+    under = "" if certificate.is_of_chain else f", under {_policy(certificate)}"
     value = value or "the value"
     how_sure = percent(certificate.confidence)
     unit = f" {certificate.unit}" if certificate.unit else ""
     lies = f"is {low}{unit}" if low == high else f"is between {low} and {high}{unit}"
-    return f"With a confidence of {how_sure}, {value} {lies}, {under}."
+    return f"With a confidence of {how_sure}, {value} {lies}{under}."
 
 
 def _policy(certificate: Certificate) -> str:
@@ -125,8 +125,8 @@ def _policy(certificate: Certificate) -> str:
 
 
 def _wanted(certificate: Certificate) -> str:
-    """Return which values are good ones, and the estimate, in one line."""
-    said = [f"Wanted: {_WANTED[certificate.direction]}."]
+    """Return which values are good ones if policies differ, and the estimate, in one line."""
+    said = [] if certificate.is_of_chain else [f"Wanted: {_WANTED[certificate.direction]}."]
     if "estimate" in dict(certificate.facts()):
         share = is_probability(certificate.objective)
         estimate = plain_number(certificate.estimated_value or 0.0, 0, is_probability=share)

@@ -141,6 +141,12 @@ class Certificate:
         return bounds_svg(self.objective, self.lower, self.upper, self.printed_bounds, self.estimated_value)
 
     @property
+    def is_of_chain(self) -> bool:
+        """Whether the question is of a model with one policy, as it does not say whether large values are good."""
+        asked = self.objective.partition("=?")[0]
+        return "max" not in asked and "min" not in asked
+
+    @property
     def headline(self) -> str:
         """The claim in one sentence."""
         share = percent(self.confidence)
@@ -159,7 +165,8 @@ class Certificate:
         if self.status == Status.CERTIFIED:
             low, high = self.printed_bounds
             value = f"lies {between}" if low != high else f"is {low.replace('infinity', 'infinite')}{unit}"
-            return f"The policy's value {value} with confidence {share}."
+            subject = "The value" if self.is_of_chain else "The policy's value"
+            return f"{subject} {value} with confidence {share}."
         if self.status == Status.CONTRADICTED:
             why = "no parameters explain the data. Without its expressions, on the graph alone"
             if self.is_of_table:

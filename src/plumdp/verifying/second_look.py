@@ -112,8 +112,9 @@ def check_chain(look: Look, model: ParametricMDP, point: Mapping[str, Fraction] 
         require((look.folder / RIVAL).exists(), f"there is no {RIVAL}, the policy that the other one is compared with")
     if "all_policies" in witness:
         parts[POLICY].append(witness["all_policies"])
-    has_choices = model.graph.n_choices > model.graph.n_states
-    require(not (is_of_value and has_choices), "the model has other policies, and the answer is about one of them")
+    require(
+        not is_of_value or model.graph.is_chain, "the model has other policies, and the answer is about one of them"
+    )
     question, reader = look.question(model), _Reader(names, point)
     known, proved = (
         question.model.expressions.polynomials,

@@ -59,25 +59,27 @@ class _GivenPart:
 
     name: str
     model: ParametricMDP
-    source: Any  # counts, or one file
+    source: Any  # counts, one file, or a data frame
     reading: Mapping[str, Any]  # options of a log
 
     @cached_property
     def file(self) -> str:
-        """The name of the file, or nothing if these are counts."""
-        if isinstance(self.source, TransitionCounts) or hasattr(self.source, "counts"):
-            return ""
-        files = files_of(self.source)[1]
-        if len(files) != 1:
+        """The name of the file, or nothing if these are counts or a data frame."""
+        files = [] if self._is_counted else files_of(self.source)[1]
+        if len(files) > 1:
             raise DataError(
-                f"{self.name}: a part is one file, or counts; make parts of {number_of(len(files), 'file')}"
+                f"{self.name}: a part is one file, frame or counts; make parts of these {len(files):,} files"
             )
-        return files[0]
+        return files[0] if files else ""
+
+    @property
+    def _is_counted(self) -> bool:
+        return isinstance(self.source, TransitionCounts) or hasattr(self.source, "counts")
 
     @property
     def is_log(self) -> bool:
         """Whether it shows whole runs, which counts do not."""
-        return bool(self.file) and not is_counts_file(self.file)
+        return not self._is_counted and not is_counts_file(self.file)
 
     @cached_property
     def counts(self) -> TransitionCounts:
@@ -254,7 +256,8 @@ def watch(
     Parameters
     ----------
     parts
-        Days, or other parts, in their order: a folder, pattern or list of logs or files of counts, or counts by name.
+        Days, or other parts, in their order: a folder or pattern of logs or files of counts; or a list of files, data
+        frames and counts, or these by name.
     question
         What certificates about now are to answer, if there is no certificate.
     certificate
@@ -413,7 +416,7 @@ def _n_before(files: Sequence[LogFile], given: Sequence[_GivenPart]) -> int:
     for file in files:
         if file.hashed == MANY:  # a hash of all of them together
             n = int(file.name.partition(" ")[0].replace(",", ""))
-            if [each.hash for each in describe_files([part.file for part in given[:n]])] == [file.hash]:
+            if [each.hash for each in describe_files([part.file for part in given[:n] if part.file])] == [file.hash]:
                 return n
     left, n = {part_of_file(file).origin for file in files}, 0
     while n < len(given) and left & given[n].origins:

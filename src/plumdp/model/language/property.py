@@ -153,7 +153,7 @@ def _quantifier(reader: PredicateReader, first: Token, letter: str, words: str) 
         raise ModelError(f"{bound} asks yes or no, which ", Option("decide"), *advice.args)
     tokens.expect("=")
     tokens.expect("?")
-    if not words and graph.n_choices > graph.n_states:
+    if not words and not graph.is_chain:
         raise tokens.error(f"{letter}=? has no direction, but the model has choices; write {values}", first)
     return _QUANTIFIERS[words or "max"]
 
