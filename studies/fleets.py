@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -202,15 +203,11 @@ def cluster(_games: int, units: int = 320) -> None:
     for backend in ("loky", "dask", "ray"):
         try:
             if backend == "dask":
-                from dask.distributed import Client
-
-                client = Client(n_workers=2, threads_per_worker=1, dashboard_address=None)
+                distributed = import_module("dask.distributed")
+                client = distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None)
             elif backend == "ray":
-                import ray
-                from ray.util.joblib import register_ray
-
-                ray.init(num_cpus=2)
-                register_ray()
+                import_module("ray").init(num_cpus=2)
+                import_module("ray.util.joblib").register_ray()
         except ImportError as problem:
             print(f"{backend}: {problem}", flush=True)
             continue
