@@ -14,7 +14,7 @@ from tiers import size
 import plumdp
 from plumdp.base.errors import ModelError
 from plumdp.data.returns import range_of_returns
-from plumdp.exchange.interval_models import model_at
+from plumdp.exchange.read_intervals import model_at
 from plumdp.model.objectives import Reward
 from plumdp.model.parametric import RewardStructure
 from plumdp.region.build import build_region

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.exchange.interval_models import model_at
-from plumdp.exchange.read_intervals import IntervalModel
+from plumdp.exchange.read_intervals import IntervalModel, model_at
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 

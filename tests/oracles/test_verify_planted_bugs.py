@@ -24,7 +24,7 @@ from plumdp.confidence.reward_coins import Pooled, RewardCoins
 from plumdp.confidence.studies import Study
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.decisions import verify
-from plumdp.learning import learn, studies
+from plumdp.learning import learn
 from plumdp.online import loop
 from plumdp.solver.at_points import PointSolver
 from plumdp.solver.coupled import bounds as coupled_bounds
@@ -236,7 +236,7 @@ def test_a_planted_error_of_learning_while_acting_is_found(tmp_path, monkeypatch
 
 def studies_have_the_whole_error(patch):
     """Each of several studies has the error of all of them, so that the region is too small."""
-    patch.setattr(studies, "equal_parts", lambda error, n: error)
+    patch.setattr(learn, "equal_parts", lambda error, n: error)
 
 
 def intervals_of_studies_are_too_narrow(patch):

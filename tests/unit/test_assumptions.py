@@ -25,7 +25,7 @@ from plumdp.cli import COMMANDS as ALL_COMMANDS
 from plumdp.data import log_pilots
 from plumdp.learning import assumptions
 from plumdp.online.records import OnlineRun
-from plumdp.reporting.explain_result import explain_result
+from plumdp.reporting.read import explain_result
 
 GOAL, COST, STEPS = 'Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ F x>0 ]', 'quantile(B, Pmax>=0.1 [ F<=B "goal" ])'
 CHEAP = 'R{"cost"}<=3 [ F x>0 ]'

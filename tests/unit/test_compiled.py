@@ -23,7 +23,7 @@ import plumdp as pl
 from plumdp.base import compiled
 from plumdp.base import compiled as module
 from plumdp.base.clock import Clock
-from plumdp.base.prefetch import prefetch
+from plumdp.base.compiled import prefetch
 
 FACTOR = 2.0
 

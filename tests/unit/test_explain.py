@@ -16,7 +16,7 @@ from shorthand import explain
 
 import plumdp as pl
 from plumdp.model.events import find_events
-from plumdp.reporting.explain_result import explain_result
+from plumdp.reporting.read import explain_result
 from plumdp.result.data_file import read_data, write_data
 from plumdp.result.findings import Findings
 

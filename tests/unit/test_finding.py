@@ -10,10 +10,10 @@ from plumdp.explaining.finding import (
     count_expressions,
     directions_around,
     expression_rows,
+    expression_weights,
     outlines,
     telling_variables,
 )
-from plumdp.explaining.sensitivity import expression_weights
 
 
 def learned_study(name, runs, **options):

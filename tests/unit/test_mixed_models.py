@@ -19,7 +19,7 @@ from plumdp.model.check import summarise
 from plumdp.model.question import ask
 from plumdp.model.views import as_parametric, as_table, is_best_as_table, n_unknown, ties_rows
 from plumdp.online import simulator
-from plumdp.reporting.explain_result import explain_result
+from plumdp.reporting.read import explain_result
 from plumdp.result.data_file import read_data, write_data
 
 REACH = 'Pmax=? [ F "goal" ]'

@@ -11,7 +11,7 @@ import plumdp as pl
 from plumdp.base.errors import DataError
 from plumdp.data.practice import practice_of
 from plumdp.decisions import improve
-from plumdp.reporting.explain_result import explain_result
+from plumdp.reporting.read import explain_result
 
 MODEL = row_of_arms(3)
 COUNTS = pl.simulate(MODEL, chances(3, b0=0.8, a1=0.45), 300, rng=1, max_steps=4)

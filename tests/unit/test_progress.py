@@ -13,7 +13,7 @@ import pytest
 import plumdp as pl
 from plumdp.base import progress
 from plumdp.base.progress import Output, StatusLine, shown_by_others, tell, working
-from plumdp.reporting.explain_result import explain_result
+from plumdp.reporting.read import explain_result
 
 
 class Board:

@@ -25,7 +25,7 @@ from plumdp.model.objectives import Reach
 from plumdp.model.readers import read
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import expression_wise, rectangular, seen_from
-from plumdp.reporting.explain_result import explain_result
+from plumdp.reporting.read import explain_result
 from plumdp.solver.nature import loops_for
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import TO_GAME

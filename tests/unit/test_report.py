@@ -14,8 +14,8 @@ from shorthand import check_model
 import plumdp as pl
 from plumdp.data.report import KINDS as KINDS_OF_ROWS
 from plumdp.data.report import IngestionReport
-from plumdp.reporting.explain_result import explain_result
 from plumdp.reporting.page import render
+from plumdp.reporting.read import explain_result
 from plumdp.result.certificate import Status, outward
 from plumdp.result.findings import Findings
 from plumdp.result.printing import plain_bounds

@@ -12,8 +12,7 @@ from shorthand import compare, explain
 
 import plumdp as pl
 from plumdp.data.report import KINDS, IngestionReport
-from plumdp.reporting.explain_result import explain_result
-from plumdp.reporting.read import read_findings
+from plumdp.reporting.read import explain_result, read_findings
 from plumdp.result.folder import write_results
 
 STUDY = pl.case_study("betting:5")

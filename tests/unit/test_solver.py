@@ -11,7 +11,7 @@ from support.verified_results import small_model
 
 import plumdp
 import plumdp as pl
-from plumdp.exchange.interval_models import model_at
+from plumdp.exchange.read_intervals import model_at
 from plumdp.model.language.property import as_objective
 from plumdp.model.objectives import Reach, Reward
 from plumdp.model.parametric import RewardStructure

@@ -12,8 +12,7 @@ import pytest
 from command_line import plumdp
 
 import plumdp as pl
-from plumdp.starting.roles import is_persistent
-from plumdp.starting.texts import date_format_of, decimal_of, encoding_of
+from plumdp.starting.roles import date_format_of, decimal_of, encoding_of, is_persistent
 
 
 def pumps(n=60, months=30):

@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 
 import plumdp as pl
-from plumdp.base.prefetch import prefetch
+from plumdp.base.compiled import prefetch
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.solver.nature import Rows, interval
 from plumdp.solver.prepared import prepare

@@ -5,6 +5,9 @@ its arguments are large or it has run for about as long as compiling takes. ``pl
 
 Both ways give the same bits: kernels are written in sums, products, quotients, square roots and comparisons of floats,
 which IEEE 754 defines.
+
+Numba has no function for ``prefetch``, by which a kernel asks the processor for an element that it will read soon, so
+it is told here how to write LLVM's instruction.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ from typing import Any, cast
 
 import numba
 import numpy as np
-from llvmlite import binding
+from llvmlite import binding, ir
+from numba import extending, types
 from numba.core import caching
 
 from plumdp.base.progress import is_shown, tell_part
@@ -296,3 +300,35 @@ def _say_once(text: str, level: int = logging.INFO) -> None:
     else:
         _LOGGER.log(level, text)
         tell_part(text)
+
+
+_numba: Any = extending  # which has no annotations
+_FOR_READING, _IN_NEAREST_CACHE, _DATA = 0, 3, 1
+
+
+def prefetch(array: Any, index: Any) -> None:
+    """Ask for an element, by an unsigned index, before it is needed; in plain Python this does nothing.
+
+    Where successors are far apart in memory, a loop would otherwise wait for each of them.
+    """
+
+
+def _typed(context: Any) -> Any:
+    """Return the type that numba gives ``prefetch``: a function that returns nothing."""
+    return lambda array, index: types.none
+
+
+def _write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Write the instruction."""
+    array = context.make_array(signature.args[0])(context, builder, value=arguments[0])
+    index = context.cast(builder, arguments[1], signature.args[1], types.uint64)
+    byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+    instruction = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
+    address = builder.bitcast(builder.gep(array.data, [index]), byte)
+    builder.call(instruction, [address, number(_FOR_READING), number(_IN_NEAREST_CACHE), number(_DATA)])
+    return context.get_dummy_value()
+
+
+_numba.type_callable(prefetch)(_typed)
+_numba.lower_builtin(prefetch, types.Array, types.Integer)(_write)

@@ -17,7 +17,7 @@ from plumdp.cli.options import OPTIONS, Options
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.sources import chosen_properties, load_source, read_properties
 from plumdp.cli.texts import ranges
-from plumdp.exchange.interval_models import model_at
+from plumdp.exchange.read_intervals import model_at
 from plumdp.model.question import PRACTICE
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_new
 from plumdp.cli.results import EXIT_CODES
 from plumdp.model.graph import Graph
-from plumdp.reporting.explain_result import explain_result
+from plumdp.reporting.read import explain_result
 
 if TYPE_CHECKING:
     from plumdp.result.findings import Findings

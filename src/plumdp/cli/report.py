@@ -16,7 +16,7 @@ from plumdp.cli.options import OPTIONS, Options
 from plumdp.cli.outputs import require_new
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import exit_code, print_results
-from plumdp.reporting.explain_result import explain_result
+from plumdp.reporting.read import explain_result
 
 if TYPE_CHECKING:
     from plumdp.result.findings import Findings

@@ -131,7 +131,7 @@ def write_values(graph: Graph, lower: FloatArray, upper: FloatArray, path: str |
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study
-    >>> from plumdp.exchange.interval_models import model_at
+    >>> from plumdp.exchange.read_intervals import model_at
     >>> from plumdp.stages import solve
     >>> study = case_study("betting:5")
     >>> solution = solve(model_at(study.model, study.true_point), study.objective)

@@ -10,15 +10,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.base.errors import ModelError
+from plumdp.base.errors import DataError, ModelError
+from plumdp.certifying.pipeline import relax
 from plumdp.exchange.read_drn import read_drn
+from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.expressions.polynomial import Number
 from plumdp.model.graph import FloatArray, IntArray, owners, read_only
-from plumdp.model.parametric import RewardStructure
+from plumdp.model.parametric import ParametricMDP, RewardStructure, require_model
 from plumdp.model.readers.storm import read_prism_intervals
 from plumdp.model.readers.umb import UmbModel, read_umb
-from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.model.space import Point
+from plumdp.model.unmodelled_exits import elsewhere_of
+from plumdp.relaxation.intervals import IntervalMDP, instantiate
 from plumdp.relaxation.intervals import IntervalModel as IntervalModel
+from plumdp.relaxation.relax import Relaxation
 
 
 def read_umb_model(path: str | Path) -> IntervalModel:
@@ -130,3 +135,44 @@ def read_interval_model(path: str | Path, *, constants: Mapping[str, Number] | N
     if constants:
         raise ModelError(f"{file}: constants are for PRISM files; a file that ends in {ending} has none")
     return reader(file)
+
+
+@of_learned
+def interval_model(learned: Learned, *, relaxation: Relaxation = "rectangular") -> IntervalModel:
+    """Return the interval model that was learned from data, with the labels and rewards of the model.
+
+    With the confidence of what was learned, the true probabilities lie in its intervals. What it says of a policy
+    therefore holds with that confidence, whichever tool calculates it. ``solve`` also uses the region inside the
+    intervals; a file holds the intervals alone, so that another tool finds wider bounds: those of the
+    relaxation "expression". If the data contradict the model, the intervals rest on the graph alone. A table from a log
+    that runs may leave is refused, as no intervals say what holds where they go.
+
+    >>> from plumdp import case_study, learn, simulate
+    >>> from plumdp.stages import solve
+    >>> study = case_study("betting:5")
+    >>> learned = learn(study.model, simulate(study.model, study.true_point, 1000, rng=1, max_steps=6))
+    >>> model = interval_model(learned)
+    >>> bool(solve(model, study.objective).lower[0] > 0)
+    True
+    >>> model
+    IntervalModel(225 states, 624 choices, 1,023 transitions, labels 'end', rewards 'money')
+    """
+    model = learned.model
+    if elsewhere_of(model.counted) is not None:
+        raise DataError(
+            "runs may leave this table, and no intervals tell another tool what may hold where they go: ask certify or "
+            "decide"
+        )
+    return IntervalModel(relax(learned, relaxation), model.labels, model.rewards, model.constants)
+
+
+def model_at(model: ParametricMDP, point: Point) -> IntervalModel:
+    """Return the model at a point of its parameters, as intervals of width 0, with labels and rewards.
+
+    >>> from plumdp import case_study
+    >>> study = case_study("betting:5")
+    >>> model_at(study.model, study.true_point)
+    IntervalModel(225 states, 624 choices, 1,023 transitions, labels 'end', rewards 'money')
+    """
+    require_model("model_at", model)
+    return IntervalModel(instantiate(model, point), model.labels, model.rewards, model.constants)

@@ -1,9 +1,12 @@
-"""Opens saved results: certificate, policy, findings and data of a folder, checked against their hashes."""
+"""Opens saved results: certificate, policy, findings and data of a folder, checked against their hashes.
+
+A result without findings is explained again from the model and the counts in its folder.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import inf
@@ -15,8 +18,11 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError, require_path
 from plumdp.base.json_values import Finite, Share, is_deep, python_value, read_as
+from plumdp.base.progress import working
 from plumdp.base.vocabulary import Verdict
 from plumdp.data.report import report_from
+from plumdp.explaining.again import learn_again
+from plumdp.explaining.explain import explain
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.memory import no_choices
 from plumdp.model.parametric import ParametricMDP
@@ -24,6 +30,7 @@ from plumdp.model.policy_rows import action_column
 from plumdp.model.question import ask, may_narrow, narrowed
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import SCHEMA, Certificate
+from plumdp.result.data_file import read_data
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.findings import Findings
 from plumdp.result.folder import CERTIFICATE, DATA, FINDINGS, POLICY, RIVAL, digest, digest_of_content
@@ -256,3 +263,35 @@ def _column(file: Path, name: str, texts: npt.NDArray[Any], kind: str) -> npt.ND
         return texts.astype(np.float64 if kind == "share" else np.int32)
     except (ValueError, OverflowError):
         raise DataError(f"{file} is not what plumdp writes: column {name} has values that are not numbers") from None
+
+
+@working("explaining the result")
+def explain_result(path: str | Path, *, parts: Sequence[str] = ()) -> tuple[Certificate, Findings]:
+    """Return the certificate in a folder and its findings: those that were saved, or new ones.
+
+    New ones are made as ``explain`` makes them, from the model and the counts in the folder. A certificate whose bounds
+    do not follow from these is refused.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from plumdp import case_study, certify, simulate
+    >>> study = case_study("betting:5")
+    >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
+    >>> with TemporaryDirectory() as folder:
+    ...     certify(study.model, counts, study.objective).save(f"{folder}/result", model=study.model, counts=counts)
+    ...     certificate, findings = explain_result(f"{folder}/result", parts=["policy"])
+    >>> findings.variables
+    ('money', 'step')
+    """
+    require_path("explain_result", path)
+    folder = Path(path)
+    certificate, findings = read_result(folder), read_findings(folder)
+    if findings is not None:
+        return certificate, findings
+    if not (folder / DATA).is_file():
+        raise DataError(
+            f"{folder} has no findings, and neither model nor counts that they could be made from: certify again with "
+            "plumdp certify -o, or save what explain(learned, certificate) returns"
+        )
+    model, counts = read_data(folder / DATA)
+    certificate = read_result(folder, model)
+    return certificate, explain(learn_again(model, counts, certificate), certificate, parts=parts)

@@ -18,8 +18,16 @@ from plumdp.model.table_model import state_type
 from plumdp.model.text import number_of
 from plumdp.starting.looks import LoadedRows, in_runs, pairs_of
 from plumdp.starting.proposal import as_value, is_whole, state_formula
-from plumdp.starting.roles import ColumnProfile, action_of, is_gain, is_persistent, rewards_of
-from plumdp.starting.texts import column_term, columns_of, variable_of
+from plumdp.starting.roles import (
+    ColumnProfile,
+    action_of,
+    column_term,
+    columns_of,
+    is_gain,
+    is_persistent,
+    rewards_of,
+    variable_of,
+)
 
 _MOST_VALUES, _MOST_NUMBERS, _BINS = 30, 12, 5  # of a column as it is; numbers that are not put into bins; bins
 _ROWS_PER_STATE = 40

@@ -23,8 +23,7 @@ from plumdp.model.language.predicate import parse_predicate
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
 from plumdp.starting.looks import look_at
-from plumdp.starting.roles import is_harm
-from plumdp.starting.texts import column_term
+from plumdp.starting.roles import column_term, is_harm
 
 
 @dataclass(frozen=True, eq=False)

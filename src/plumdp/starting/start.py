@@ -20,8 +20,17 @@ from plumdp.model.text import listing, number_of
 from plumdp.starting.first_runs import EXAMPLE, FirstRunsLook
 from plumdp.starting.looks import LoadedRows, look_at, sample
 from plumdp.starting.proposal import Start
-from plumdp.starting.roles import FEW_RUNS, ColumnProfile, order_candidates, run_candidates
-from plumdp.starting.texts import columns_of, date_format_of, decimal_of, encoding_of, repeated_names
+from plumdp.starting.roles import (
+    FEW_RUNS,
+    ColumnProfile,
+    columns_of,
+    date_format_of,
+    decimal_of,
+    encoding_of,
+    order_candidates,
+    repeated_names,
+    run_candidates,
+)
 
 _SHARE = 4  # one part in so many of the runs makes the table
 

@@ -18,8 +18,7 @@ from plumdp.model.missions.automaton import Automaton, finite_automaton, mission
 from plumdp.model.missions.budget import Instant, budget_of
 from plumdp.model.missions.hoa import read_hoa
 from plumdp.model.missions.logic import Path
-from plumdp.model.missions.recurrence import Recurrence
-from plumdp.model.missions.recurrent_formulas import recurrence_of
+from plumdp.model.missions.recurrence import Recurrence, recurrence_of
 from plumdp.model.objectives import Direction, Nature, Reach, Reward
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import RewardStructure

@@ -3,6 +3,8 @@
 Storm's bindings name a reward structure and show its text, nothing more. So the items are cut out of that text, which
 has parentheses around everything, and read once more as commands of a module, whose guards and values Storm parses.
 The means that follow are compared with the rewards that Storm builds at a point.
+
+Storm's expression trees are read as formulas of our own, which are calculated exactly.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,12 +20,11 @@ import numpy as np
 
 from plumdp.base.errors import ModelError
 from plumdp.model.expressions.arrays import PolynomialArray
-from plumdp.model.expressions.polynomial import Polynomial, polynomial
+from plumdp.model.expressions.polynomial import MAX_DEGREE, Polynomial, polynomial
 from plumdp.model.graph import IntArray
-from plumdp.model.language.formula import DistinctEvaluator, Formula
+from plumdp.model.language.formula import DistinctEvaluator, Formula, literal, variable
 from plumdp.model.readers.commands import Columns
-from plumdp.model.readers.storm_formulas import formula_at
-from plumdp.model.readers.storm_messages import reward_lines
+from plumdp.model.readers.storm_messages import OWN_PARAMETER, reward_lines
 
 _BLOCK = re.compile(r'(?<!")\brewards(?:\s+"([^"]*)")?(.*?)endrewards', re.DOTALL)
 _MODULE = "plumdp_reads_these_rewards"
@@ -106,3 +108,53 @@ def _each(value: Any, n: int) -> Iterator[Polynomial]:
     if isinstance(value, PolynomialArray):
         return (value.table[i] for i in value.index.tolist())
     return (polynomial(each) for each in (value.tolist() if isinstance(value, np.ndarray) else [value] * n))
+
+
+_OPERATORS = {
+    "AND": "&", "OR": "|", "XOR": "xor", "IMPLIES": "=>", "IFF": "<=>", "NOT": "!", "ITE": "?",
+    "PLUS": "+", "MINUS": "-", "TIMES": "*", "DIVIDE": "/", "POWER": "pow", "MODULO": "mod",
+    "MIN": "min", "MAX": "max", "FLOOR": "floor", "CEIL": "ceil",
+    "EQUAL": "=", "NOT_EQUAL": "!=", "LESS": "<", "LESS_OR_EQUAL": "<=", "GREATER": ">", "GREATER_OR_EQUAL": ">=",
+}  # fmt: skip
+
+
+def formula_at(place: str, expression: Any, shared: dict[str, Formula]) -> Formula:
+    """Return Storm's expression tree as ours, or refuse it with its place."""
+    try:
+        return formula(expression, shared)
+    except ModelError as error:
+        raise ModelError(f"{place}: {error}") from None
+
+
+def formula(expression: Any, shared: dict[str, Formula]) -> Formula:
+    """Return Storm's expression tree as ours, with equal subtrees as one node, so that each is evaluated once."""
+    text = f"{expression} : {expression.type}"
+    if text not in shared:
+        if expression.is_function_application:
+            operands = tuple(formula(expression.get_operand(i), shared) for i in range(expression.arity))
+            operator = _operator(expression)
+            if operator == "pow" and _is_large(operands[1]):
+                raise ModelError(f"{expression}: the exponent is too large to calculate with")
+            shared[text] = Formula(operator, operands)
+        elif expression.is_variable():
+            shared[text] = variable(expression.get_identifier())
+        elif expression.has_boolean_type():
+            shared[text] = literal(bool(expression.evaluate_as_bool()))
+        elif expression.has_integer_type():
+            shared[text] = literal(int(expression.evaluate_as_int()))
+        else:
+            shared[text] = literal(Fraction(str(expression.evaluate_as_rational())))
+    return shared[text]
+
+
+def _operator(expression: Any) -> str:
+    try:
+        return _OPERATORS[expression.operator.name]
+    except (ValueError, LookupError):  # a logarithm, for one, has no name in stormpy
+        raise ModelError(f"{expression} is not calculated exactly; {OWN_PARAMETER}") from None
+
+
+def _is_large(exponent: Formula) -> bool:
+    """Return whether an exponent is beyond all that polynomials have, as Storm would calculate such powers."""
+    value = exponent.value
+    return isinstance(value, int | Fraction) and not -MAX_DEGREE <= value <= MAX_DEGREE

@@ -17,8 +17,7 @@ from plumdp.base.errors import ModelError, Option
 from plumdp.model.expressions.polynomial import Number, Polynomial, exact
 from plumdp.model.language.formula import Formula, evaluate, literal
 from plumdp.model.readers.commands import Branch, ModuleCommand
-from plumdp.model.readers.reward_items import Item, reward_items
-from plumdp.model.readers.storm_formulas import formula, formula_at
+from plumdp.model.readers.reward_items import Item, formula, formula_at, reward_items
 from plumdp.model.readers.storm_messages import OVERLAP, command_lines
 
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from plumdp.base.compiled import compiled, compiled_leaf
-from plumdp.base.prefetch import prefetch
+from plumdp.base.compiled import compiled, compiled_leaf, prefetch
 from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.solver.chain_kernels import add_entry
 from plumdp.solver.graph_kernels import add
