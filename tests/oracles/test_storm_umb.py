@@ -4,8 +4,6 @@ Storm solves interval models by value iteration from below until values change b
 slightly too low where ours are bracketed; all comparisons allow 1e-6, absolute or relative.
 """
 
-import json
-import tarfile
 from dataclasses import dataclass
 from functools import cache
 
@@ -13,10 +11,8 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.exchange.policy_files import write_values
 from plumdp.exchange.write_umb import write_umb
 from plumdp.model.parametric import RewardStructure
-from plumdp.model.policy import policy_weights
 from plumdp.model.readers.umb import read_umb
 from plumdp.relaxation.intervals import IntervalMDP
 
@@ -187,40 +183,6 @@ def test_our_own_reader_gets_structure_labels_and_rewards_back(tmp_path):
     assert read.successor.tolist() == graph.successor.tolist()
     assert read.labels["safe"].tolist() == case.safe.tolist()
     assert read.rewards["r"]["choices"].tolist() == case.reward.choice.tolist()
-
-
-def test_storm_reads_an_archive_that_holds_a_policy_and_values_as_well(tmp_path):
-    case, file = random_case(0), tmp_path / "m.umb"
-    case.write(file)
-    plain, graph = read_umb(file), case.imdp.graph
-    weights = policy_weights(graph, "uniform")
-    lower, upper = np.linspace(0, 0.5, graph.n_states), np.linspace(0.7, 1, graph.n_states)
-    pl.exchange.write_policy(pl.PolicyTable(graph, weights), file)
-    write_values(graph, lower, upper, file)
-    with tarfile.open(file) as archive:
-        content = {member.name: archive.extractfile(member).read() for member in archive}
-    index = json.loads(content["index.json"])["annotations"]
-    assert (index["policy"]["0"]["applies-to"], index["values"]["0"]["applies-to"]) == (["choices"], ["states"])
-    assert np.frombuffer(content["annotations/policy/0/choices/values.bin"]).tolist() == weights.tolist()
-    bounds = np.frombuffer(content["annotations/values/0/states/values.bin"]).reshape(-1, 2)
-    assert (bounds[:, 0].tolist(), bounds[:, 1].tolist()) == (lower.tolist(), upper.tolist())
-    assert read_umb(file).successor.tolist() == plain.successor.tolist()
-    model = stormpy.build_model_from_umb(str(file))
-    assert (model.nr_states, model.nr_choices) == (graph.n_states, graph.n_choices)
-    assert sorted(model.labeling.get_states("goal")) == np.flatnonzero(case.goal).tolist()
-
-
-def test_what_does_not_fit_an_archive_is_not_added(tmp_path):
-    case, file = random_case(0), tmp_path / "m.umb"
-    n = case.imdp.graph.n_states
-    with pytest.raises(pl.ModelError, match="there is no such archive to add to; write the model first"):
-        write_values(case.imdp.graph, np.zeros(n), np.ones(n), file)
-    case.write(file)
-    before = file.read_bytes()
-    message = f"values of 1 states, but the model in it has {n}; what keeps memory is written to .csv"
-    with pytest.raises(pl.ModelError, match=message):
-        write_values(case.imdp.graph, np.zeros(1), np.ones(1), file)
-    assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ COMMANDS = {
             "--at, any other model or case study.",
             "width": "How close the bounds must be; default: 1e-6.",
             "output": "A file: the policy (.csv, .json, .txt, .py, .rules, .c, .st) or the model (.umb, .drn).",
-            "values": "Bounds on the value of each state: .csv, or the archive of --output.",
+            "values": "Bounds on the value of each state: a .csv file.",
         },
     ),
     "export": Command(

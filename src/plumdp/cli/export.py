@@ -21,4 +21,4 @@ def export(given: Options) -> None:
         )
     policy_writer(given.output)  # refuses other endings, before anything is read
     require_new(given.output, force=given.force)
-    print("\n".join(write_policy(plumdp.read_result(given.result).policy, given.output)))
+    print(write_policy(plumdp.read_result(given.result).policy, given.output))

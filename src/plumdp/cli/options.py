@@ -182,7 +182,7 @@ class Options:
         "Storm, .txt of PRISM, .py, .rules, .c, .st), or the learned intervals (.umb, .drn).", common=True)
     force: bool = option("result", "--force", "Replace what an earlier run has written there.", False)
     values: Path | None = option(
-        "result", "--values FILE", "Bounds on the value of the policy in each state: .csv, or the archive of --output.")
+        "result", "--values FILE", "Bounds on the value of the policy in each state: a .csv file.")
     witness: bool = option(
         "result", "--witness", "Add to the folder what others need to check the result with plumdp verify.", False)
     json: bool = option("result", "--json", "Print JSON and nothing else.", False)

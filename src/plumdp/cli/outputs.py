@@ -44,16 +44,12 @@ def require_output(given: Options) -> None:
 
 def require_files(given: Options) -> None:
     """Refuse files that cannot be written, or whose names say nothing of what they would be."""
-    from plumdp.exchange.policy_files import VALUE_ENDINGS
-
     values = given.values
     if given.output is not None and _is_file(given.output):
         require_new(given.output, force=given.force)
-    if values is not None and values.suffix.lower() not in VALUE_ENDINGS:
-        raise DataError(f"--values {values}: values are written to files that end in {' or '.join(VALUE_ENDINGS)}")
-    if values is not None and values.suffix.lower() == ".umb" and values != given.output:
-        raise DataError(f"--values {values}: an archive holds the model as well; write it with --output {values}")
-    if values is not None and values != given.output:
+    if values is not None:
+        if values.suffix.lower() != ".csv":
+            raise DataError(f"--values {values}: values are written to files that end in .csv")
         require_new(values, force=given.force)
 
 
@@ -106,8 +102,8 @@ def _write_files(given: Options, learned: Learned, policy: plumdp.PolicyTable) -
         claim = "without a guarantee" if learned.bounds.guarantee == "none" else claim
         claim = f"MODEL CONTRADICTED: {learned.conflict}" if learned.conflict is not None else claim
         written.append(f"{write_model(model, given.output)}; {claim}")
-    if given.output is not None:
-        written += write_policy(policy, given.output)
+    elif given.output is not None:
+        written.append(write_policy(policy, given.output))
     if given.values is not None:
         _write_values(learned, policy, given.values)
         written.append(
@@ -124,15 +120,12 @@ def write_model(model: IntervalModel, file: Path | None) -> str:
     return f"{file}: interval model, {number_of(model.graph.n_states, 'state')}"
 
 
-def write_policy(policy: plumdp.PolicyTable, file: Path) -> list[str]:
-    """Write a policy to a file, or to an archive that can hold it, and say so."""
-    is_archive = is_model_file(file)
-    if is_archive and (file.suffix.lower() != ".umb" or policy.graph.memory is not None):
-        return []
+def write_policy(policy: plumdp.PolicyTable, file: Path) -> str:
+    """Write a policy to a file, and say so."""
     plumdp.exchange.write_policy(policy, file)
     is_tree = file.suffix.lower() in (".py", ".rules", ".c", ".st")
     size = f", {policy.tree.size}, checked in every state" if is_tree else ""
-    return [f"{file}: policy, {number_of(len(policy), 'state')}{size}"]
+    return f"{file}: policy, {number_of(len(policy), 'state')}{size}"
 
 
 def write_policy_file(policy: plumdp.PolicyTable, path: Path) -> bool:

@@ -53,7 +53,7 @@ def solve(given: Options) -> int:
     if isinstance(question, Threshold):
         facts |= {"property": question.text, "verdict": _verdict(question, facts)}
         facts |= {"remark": _remark(question, facts)}
-    if given.output is not None:
+    if given.output is not None and not is_model_file(given.output):
         write_policy(plumdp.PolicyTable(read.graph, solution.policy), given.output)
     if given.values is not None:
         write_values(read.graph, solution.lower, solution.upper, given.values)

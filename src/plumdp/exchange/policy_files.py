@@ -12,12 +12,10 @@ import numpy as np
 from plumdp.base.errors import DataError
 from plumdp.exchange.controllers import c_code, structured_text
 from plumdp.exchange.write_intervals import text_column
-from plumdp.exchange.write_umb import annotate_umb
 from plumdp.model.graph import FloatArray, Graph
 from plumdp.model.policy import policy_weights
 from plumdp.result.policy_table import PolicyTable, write_columns
 
-VALUE_ENDINGS = (".csv", ".umb")
 _KEEPS = "keeps memory; write .csv or .json"
 
 
@@ -25,10 +23,9 @@ def write_policy(policy: PolicyTable, path: str | Path) -> None:
     """Write a policy in the format that the file's name ends in; ``read_policy`` reads tables, lists and schedulers.
 
     ``.csv`` is a table with state variables and action, ``.txt`` PRISM's list of actions (``(0,1):north`` for each
-    state), and ``.json`` a scheduler as Storm writes it. To a ``.umb`` archive that holds the model, the probabilities
-    of its choices are added as the annotation ``policy``. A function in ``.py`` and rules in ``.rules`` are for
-    running and reading the policy elsewhere (``PolicyTable.to_python`` and ``to_rules``), one in C (``.c``) or in
-    structured text (``.st``, IEC 61131-3) for controllers.
+    state), and ``.json`` a scheduler as Storm writes it. A function in ``.py`` and rules in ``.rules`` are for running
+    and reading the policy elsewhere (``PolicyTable.to_python`` and ``to_rules``), one in C (``.c``) or in structured
+    text (``.st``, IEC 61131-3) for controllers.
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study
@@ -105,12 +102,6 @@ def _places(graph: Graph) -> list[dict[str, Any]]:
     return [state | {"m": value} for state, value in zip(states, graph.states[memory[0]].tolist(), strict=True)]
 
 
-def _write_annotation(policy: PolicyTable, path: Path) -> None:
-    if policy.graph.memory is not None:
-        raise DataError(f"{path}: an archive has probabilities of the model's choices, but the policy {_KEEPS}")
-    annotate_umb(path, "policy", policy_weights(policy.graph, policy))
-
-
 POLICY_WRITERS: Mapping[str, Callable[[PolicyTable, Path], None]] = {
     ".csv": _write_csv,
     ".txt": _write_list,
@@ -119,15 +110,13 @@ POLICY_WRITERS: Mapping[str, Callable[[PolicyTable, Path], None]] = {
     ".rules": lambda policy, path: _write_text(path, policy.to_rules()),
     ".c": lambda policy, path: _write_text(path, c_code(policy)),
     ".st": lambda policy, path: _write_text(path, structured_text(policy)),
-    ".umb": _write_annotation,
 }
 
 
 def write_values(graph: Graph, lower: FloatArray, upper: FloatArray, path: str | Path) -> None:
-    """Write the certified bounds on the value of each state, all digits, in the format that the file's name ends in.
+    """Write the certified bounds on the value of each state, all digits, to a ``.csv`` file.
 
-    ``.csv`` is a table with one line per state: its variables, and both bounds. To a ``.umb`` archive that holds the
-    model, they are added as the annotation ``values``.
+    It has one line for each state: its variables, and both bounds.
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study
@@ -140,10 +129,7 @@ def write_values(graph: Graph, lower: FloatArray, upper: FloatArray, path: str |
     ...     print((Path(folder) / "values.csv").read_text().splitlines()[0])
     money,step,lower,upper
     """
-    suffix = Path(path).suffix.lower()
-    if suffix not in VALUE_ENDINGS:
-        raise DataError(f"{path}: values are written to files that end in {', '.join(VALUE_ENDINGS)}")
-    if suffix == ".umb":
-        return annotate_umb(path, "values", np.stack([lower, upper], axis=1))
+    if Path(path).suffix.lower() != ".csv":
+        raise DataError(f"{path}: values are written to files that end in .csv")
     names = [name if name not in graph.states else f"value_{name}" for name in ("lower", "upper")]
-    return write_columns(path, {**graph.states, **dict(zip(names, (lower, upper), strict=True))})
+    write_columns(path, {**graph.states, **dict(zip(names, (lower, upper), strict=True))})

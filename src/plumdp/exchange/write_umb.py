@@ -16,7 +16,6 @@ import numpy.typing as npt
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, FloatArray, Graph
 from plumdp.model.parametric import RewardStructure
-from plumdp.model.readers.umb import read_archive
 from plumdp.relaxation.intervals import IntervalMDP
 
 Files = dict[str, npt.NDArray[Any]]  # path in the archive → content
@@ -71,28 +70,6 @@ def write_umb(
         **valuations,
     }
     _write(Path(path), {"index.json": np.frombuffer(json.dumps(index, indent=2).encode(), np.uint8)} | files)
-
-
-def annotate_umb(path: str | Path, group: str, values: FloatArray, *, alias: str = "") -> None:
-    """Add one number for each choice, or bounds for each state, to an archive as an annotation of a group of its own.
-
-    UMB has two groups with a meaning, ``aps`` and ``rewards``; tools keep others, and need not know what they say.
-    """
-    file, applies_to = Path(path), "choices" if values.ndim == 1 else "states"
-    if not file.is_file():
-        raise ModelError(f"{file}: there is no such archive to add to; write the model first")
-    index, content = read_archive(file)
-    files: Files = {name: np.frombuffer(of_file, np.uint8) for name, of_file in content.items()}
-    expected = index["transition-system"][f"#{applies_to}"]
-    if len(values) != expected:
-        sizes = f"{group} of {len(values):,} {applies_to}, but the model in it has {expected:,}"
-        raise ModelError(f"{file}: {sizes}; what keeps memory is written to .csv")
-    of_group = index.setdefault("annotations", {}).setdefault(group, {})
-    number = str(len(of_group))
-    of_group[number] = {"applies-to": [applies_to], "type": _DOUBLE if values.ndim == 1 else _INTERVAL}
-    of_group[number] |= {"alias": alias} if alias else {}
-    files["index.json"] = np.frombuffer(json.dumps(index, indent=2).encode(), np.uint8)
-    _write(file, files | {f"annotations/{group}/{number}/{applies_to}/values.bin": values.astype("<f8")})
 
 
 def _check(graph: Graph, labels: Mapping[str, BoolArray], rewards: Mapping[str, RewardStructure]) -> None:
