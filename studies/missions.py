@@ -26,7 +26,7 @@ from typing import Any
 
 import plumdp
 from plumdp.certifying.pipeline import compare
-from plumdp.explaining.again import question_of
+from plumdp.explaining.explain import question_of
 from plumdp.model.parametric import ParametricMDP
 from plumdp.solver.coupled.gradient import policy_gradient
 from studies.limit import normal_half_width

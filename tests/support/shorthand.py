@@ -3,7 +3,7 @@
 import plumdp as pl
 from plumdp.certifying.improvement import with_baseline
 from plumdp.certifying.pipeline import announcing
-from plumdp.explaining.again import learn_again
+from plumdp.explaining.explain import learn_again
 from plumdp.model.question import ask, memory_for
 from plumdp.result.certificate import Certificates
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.explaining.again import learn_again
+from plumdp.explaining.explain import learn_again
 from plumdp.learning.directions import value_directions
 from plumdp.model import Question
 from plumdp.solver.coupled.gradient import policy_gradient

@@ -18,7 +18,7 @@ from plumdp.explaining.audit import audit
 from plumdp.model import Question
 from plumdp.model.language.constraint import cut_model
 from plumdp.model.language.property import parse_property
-from plumdp.model.language.quantile import parse_quantile
+from plumdp.model.language.threshold import parse_quantile
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.question import ask
 from plumdp.relaxation.intervals import instantiate

@@ -138,14 +138,14 @@ COMMANDS = {
         },
     ),
     "export": Command(
-        "export", {"result": "RESULT"}, "output! force",
+        "saved", {"result": "RESULT"}, "output! force",
         "Write the policy of a result for other tools.",
         "plumdp export result -o policy.py",
         "The policy is that of the certificate, in every state. No data are needed.",
         {"output": "A file for the policy: .csv, .txt (PRISM), .py, .c or .st (a function) or .rules (text)."},
     ),
     "audit": Command(
-        "audit", {"result": "RESULT", "data": "[RUNS...]"},
+        "saved", {"result": "RESULT", "data": "[RUNS...]"},
         "range expected plan json column state action form confidence",
         "Value a certified policy by new runs under it alone, and say whether they contradict the certificate.",
         "plumdp audit result fresh.parquet --range 0 50\nplumdp audit result --plan 0.05",
@@ -179,7 +179,7 @@ COMMANDS = {
         },
     ),
     "verify": Command(
-        "verify", {"result": "[RESULT]", "model": "[MODEL]", "data": "[DATA...]"}, "output force json model log",
+        "saved", {"result": "[RESULT]", "model": "[MODEL]", "data": "[DATA...]"}, "output force json model log",
         "Check a result from its counts to its sentence, without the code that made it.",
         "plumdp certify betting:25 runs.parquet -o result --witness\nplumdp verify result\n"
         "plumdp verify result betting:25 runs.parquet\nplumdp verify -o verify.pyz",

@@ -100,7 +100,7 @@ def within_thresholds(given: Options) -> int:
 
 def least_budgets(given: Options) -> int:
     """Find the least budgets that are asked for."""
-    from plumdp.model.language.quantile import is_quantile, parse_quantile
+    from plumdp.model.language.threshold import is_quantile, parse_quantile
     from plumdp.model.objectives import digest
     from plumdp.model.question import ask_all
 

@@ -21,8 +21,7 @@ from plumdp.base.json_values import Finite, Share, is_deep, python_value, read_a
 from plumdp.base.progress import working
 from plumdp.base.vocabulary import Verdict
 from plumdp.data.report import report_from
-from plumdp.explaining.again import learn_again
-from plumdp.explaining.explain import explain
+from plumdp.explaining.explain import explain, learn_again
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.memory import no_choices
 from plumdp.model.parametric import ParametricMDP
