@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from plumdp.base.progress import Clock
+from plumdp.base.clock import Clock
 from plumdp.case_studies import case_study
 from plumdp.certifying.pipeline import compare
 from plumdp.data.simulate import simulate
