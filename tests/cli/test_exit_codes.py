@@ -79,6 +79,18 @@ def test_a_closed_pipe_ends_with_141_and_without_a_word(arguments, told):
 
 
 @needs_posix
+def test_a_result_that_nobody_reads_is_saved(told, tmp_path):
+    counts = tmp_path / "counts.parquet"
+    run("simulate", "betting:5", "-n", "50", "-o", str(counts), code=told)
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = run("certify", "betting:5", str(counts), "-o", str(tmp_path / "result"), code=told, stdout=writer)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (141, "")
+    assert (tmp_path / "result/certificate.json").exists()
+
+
+@needs_posix
 def test_a_closed_standard_output_ends_with_74():
     ended = run("info", "betting:5", stdout=None, preexec_fn=lambda: os.close(1))
     assert ended.returncode == 74

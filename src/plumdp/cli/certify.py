@@ -41,11 +41,13 @@ def certify(given: Options) -> int:
         raise DataError("--output: a range has several results; write one at a time, with one value for each constant")
     learned = [certified(one) for one in models]
     results = [each for _, of_one in learned for each in of_one]
-    if given.json:
-        print_json([result.to_dict() for result in results], one=len(results) == 1)
-    else:
-        print_results(results)
-    write_results(given, learned[0][0], [result.saved for result in results])
+    try:
+        if given.json:
+            print_json([result.to_dict() for result in results], one=len(results) == 1)
+        else:
+            print_results(results)
+    finally:  # also if nobody reads on, as after head
+        write_results(given, learned[0][0], [result.saved for result in results])
     return exit_code(results)
 
 

@@ -5,6 +5,7 @@ Each prints and saves what is certified, and returns the exit code.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from plumdp.cli.sources import load_policy, policy_names
 
 if TYPE_CHECKING:
     from plumdp.certifying.difference import Difference
+    from plumdp.explaining.deciding_runs import DecidingRuns
     from plumdp.learning.learned import Learned
 
 _POLICIES = ("--policy", "--against")
@@ -51,8 +53,7 @@ def difference(given: Options) -> int:
     found = [plumdp.difference(learned, each, first, second, margin=given.margin, names=names) for each in objectives]
     differences = [in_words(each) for each in found]
     more = [plumdp.decisions.runs_to_tell(learned, *pair) for pair in zip(objectives, differences, strict=True)]
-    print_decisions(differences, more, as_json=given.json)
-    write_results(given, learned, [each.with_comparison() for each in differences])
+    _tell(given, learned, differences, [each.with_comparison() for each in differences], more)
     return worst_code({code_of_difference(each) for each in differences})
 
 
@@ -77,8 +78,7 @@ def improvement(given: Options) -> int:
     answers = [replace(each, difference=in_words(each.difference)) for each in found]
     compared = zip(objectives, answers, strict=True)
     more = [plumdp.decisions.runs_to_tell(learned, asked, each.difference) for asked, each in compared]
-    print_decisions(answers, more, as_json=given.json)
-    write_results(given, learned, [each.compared for each in answers])
+    _tell(given, learned, answers, [each.compared for each in answers], more)
     if exit_code([Result(each.certificate) for each in answers]) == _CONTRADICTED:
         return _CONTRADICTED
     return 0 if all(each.is_better for each in answers) else _UNKNOWN
@@ -93,8 +93,7 @@ def within_thresholds(given: Options) -> int:
     limits = [parse_threshold(text, read).objective for text in given.subject_to]
     learned = learn(given, read, ask_all([*objectives, *limits], read, memory=False))
     found = [plumdp.decisions.certify_within(learned, each, subject_to=given.subject_to) for each in objectives]
-    print_decisions(found, [None] * len(found), as_json=given.json)
-    code = _save(given, learned, [each.certificate for each in found])
+    code = _tell(given, learned, found, [each.certificate for each in found])
     return code or (0 if all(each.is_feasible for each in found) else _UNKNOWN)
 
 
@@ -112,8 +111,7 @@ def least_budgets(given: Options) -> int:
     objectives = {digest(each.forever().objective): each.forever().objective for each in questions}
     learned = learn(given, read, ask_all([*objectives.values()], read))
     found = [plumdp.decisions.quantile(learned, each) for each in questions]
-    print_decisions(found, [None] * len(found), as_json=given.json)
-    code = _save(given, learned, [each.answer.answered for each in found])
+    code = _tell(given, learned, found, [each.answer.answered for each in found])
     return code if code == _CONTRADICTED else worst_code({VERDICT_CODES[each.possible] for each in found})
 
 
@@ -135,8 +133,7 @@ def net_benefit(given: Options) -> int:
     learned = learn(given, read, told)
     named = dict(zip(policy_names(*texts), policies, strict=True)) or None
     found = plumdp.decisions.net_benefit(learned, *objectives, willingness=given.willingness, strategies=named)
-    print_decisions([found], [None], as_json=given.json)
-    code = _save(given, learned, [each for one in found.strategies for each in (one.effect, one.cost)])
+    code = _tell(given, learned, [found], [each for one in found.strategies for each in (one.effect, one.cost)])
     if given.output is not None:
         plumdp.write_report(found, None, given.output / REPORT)
         if not given.json:
@@ -144,7 +141,16 @@ def net_benefit(given: Options) -> int:
     return code if code == _CONTRADICTED else 0 if any(one.best for one in found.strategies) else _UNKNOWN
 
 
-def _save(given: Options, learned: Learned, certificates: list[plumdp.Certificate]) -> int:
-    """Save certificates if that is asked for, and return their exit code."""
-    write_results(given, learned, [with_command(each) for each in certificates])
+def _tell(
+    given: Options,
+    learned: Learned,
+    found: Sequence[Any],
+    certificates: Sequence[plumdp.Certificate],
+    more: Sequence[DecidingRuns | None] = (),
+) -> int:
+    """Print what was found, save its certificates if that is asked for, and return the exit code of these."""
+    try:
+        print_decisions(found, more or [None] * len(found), as_json=given.json)
+    finally:  # also if nobody reads on, as after head
+        write_results(given, learned, [with_command(each) for each in certificates])
     return exit_code([Result(each) for each in certificates])
