@@ -5,7 +5,6 @@ Each prints and saves what is certified, and returns the exit code.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,6 @@ from plumdp.cli.sources import load_policy, policy_names
 
 if TYPE_CHECKING:
     from plumdp.certifying.difference import Difference
-    from plumdp.explaining.deciding_runs import DecidingRuns
     from plumdp.learning.learned import Learned
 
 _POLICIES = ("--policy", "--against")
@@ -141,13 +139,7 @@ def net_benefit(given: Options) -> int:
     return code if code == _CONTRADICTED else 0 if any(one.best for one in found.strategies) else _UNKNOWN
 
 
-def _tell(
-    given: Options,
-    learned: Learned,
-    found: Sequence[Any],
-    certificates: Sequence[plumdp.Certificate],
-    more: Sequence[DecidingRuns | None] = (),
-) -> int:
+def _tell(given: Options, learned: Learned, found: Any, certificates: list[plumdp.Certificate], more: Any = ()) -> int:
     """Print what was found, save its certificates if that is asked for, and return the exit code of these."""
     try:
         print_decisions(found, more or [None] * len(found), as_json=given.json)
