@@ -19,8 +19,6 @@ from plumdp.cli.options import Options
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import EXIT_CODES, grid, print_json, print_table, prose, standard_output
 from plumdp.cli.sources import chosen_properties
-from plumdp.data.whole_runs import WholeRuns
-from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import cut
 
 if TYPE_CHECKING:
@@ -47,16 +45,13 @@ def check_model(given: Options) -> int:
     objectives = as_objectives(chosen_properties(given.model, given.property, properties), read)
     counts = read_data(given, read)
     learned = plumdp.learn(read, counts, confidence=given.confidence, objectives=objectives)
-    check = plumdp.check_model(learned, ties=given.tie, runs=_runs(given, read) if given.history else None)
+    runs = plumdp.data.read_whole_runs(read, [*given.data], **how_read(given)) if given.history else None
+    check = plumdp.check_model(learned, ties=given.tie, runs=runs)
     if given.json:
         print_json([check.to_dict()], one=True)
     else:
         _print(check)
     return EXIT_CODES[Status.CONTRADICTED] if check.is_contradicted else 0
-
-
-def _runs(given: Options, model: ParametricMDP) -> WholeRuns:
-    return plumdp.data.read_whole_runs(model, [*given.data], **how_read(given))
 
 
 def split(model: str, others: Sequence[str]) -> tuple[list[str], list[str]]:

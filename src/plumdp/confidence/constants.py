@@ -25,9 +25,9 @@ import numpy as np
 
 from plumdp.base.error_budget import equal_parts
 from plumdp.confidence.binomial import sampled_interval, tolerant_interval, widened
-from plumdp.confidence.observations import sum_by, tried_once
+from plumdp.confidence.observations import tried_once
 from plumdp.data.counts import CountArray, TransitionCounts
-from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only, sum_by
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.row_classes import find_row_classes
 from plumdp.model.space import float_above, float_below

@@ -287,14 +287,24 @@ def likelihood_table(model: ParametricMDP) -> LikelihoodTable:
     rows, groups = find_tied_rows(model), _Groups()
     ways, sums, left_out = _ways(rows, model.space, groups, None if model.gaps is None else sums_of_looks(model))
     coins = tuple(_coins(model, learned, groups) for learned in model.learned_rewards.values())
-    table = _table_of(model.space, rows, groups, ways, left_out, coins)
+    parts = _Parts(model.space, rows, groups, ways, left_out, coins)
     if not sums:
-        return table
-    bets = _with_outcomes_as_parameters(model.space, rows, groups.copy(), ways, left_out, coins, sums)
+        return _table_of(parts)
+    table, bets = _table_of(parts), _with_outcomes_as_parameters(parts._replace(groups=groups.copy()), sums)
     factors = [[f for paths in of_row for path in paths for f, _ in path.factors] for of_row in sums.values()]
     members = [groups.add_factors([_ONE, *of_row]) for of_row in factors]
-    whole = _table_of(model.space, rows, groups, ways, left_out, coins)
-    return replace(table, paths=_path_rows(whole, sums, members, bets))
+    return replace(table, paths=_path_rows(_table_of(parts), sums, members, bets))
+
+
+class _Parts(NamedTuple):
+    """What a table is made of."""
+
+    space: ParameterSpace
+    rows: TiedRows
+    groups: _Groups
+    ways: Sequence[_Way]  # of the outcomes of the rows, one after the other
+    left_out: tuple[tuple[Polynomial, ...], ...]
+    coins: tuple[RewardCoins, ...]
 
 
 def _path_rows(
@@ -326,20 +336,13 @@ def _path_rows(
     )
 
 
-def _with_outcomes_as_parameters(
-    space: ParameterSpace,
-    rows: TiedRows,
-    groups: _Groups,
-    ways: Sequence[_Way],
-    left_out: tuple[tuple[Polynomial, ...], ...],
-    coins: tuple[RewardCoins, ...],
-    first: Iterable[int],
-) -> LikelihoodTable:
+def _with_outcomes_as_parameters(parts: _Parts, first: Iterable[int]) -> LikelihoodTable:
     """Return the table in which outcomes of some rows, given by the first of each, are parameters of their own.
 
     Bets on them are then affine, as all others are. The last outcome of a row is one minus the others.
     """
-    names, ways, lifts = list(space.names), list(ways), list[Polynomial]()
+    space, rows = parts.space, parts.rows
+    names, ways, lifts = list(space.names), list(parts.ways), list[Polynomial]()
     ends = dict(pairwise(rows.first.tolist()))
     for start in first:
         outcomes = rows.outcomes[start : ends[start]]
@@ -347,10 +350,10 @@ def _with_outcomes_as_parameters(
         seen = parameters(*own)
         lifts += outcomes[:-1]
         names += own
-        numbers = groups.add_class((*seen, 1 - sum(seen, Polynomial(0))))
+        numbers = parts.groups.add_class((*seen, 1 - sum(seen, Polynomial(0))))
         ways[start : ends[start]] = [[] if number is None else [(number, 1)] for number in numbers]
     bounds = (*space.bounds, *((Fraction(0), Fraction(1)),) * len(lifts))
-    table = _table_of(replace(space, names=tuple(names), bounds=bounds), rows, groups, ways, left_out, coins)
+    table = _table_of(parts._replace(space=replace(space, names=tuple(names), bounds=bounds), ways=ways))
     return replace(table, lifts=ExpressionTable.build(lifts, space.names))
 
 
@@ -362,15 +365,9 @@ def _fresh_name(names: Sequence[str], number: int) -> str:
     return name
 
 
-def _table_of(
-    space: ParameterSpace,
-    rows: TiedRows,
-    groups: _Groups,
-    ways: Sequence[_Way],
-    left_out: tuple[tuple[Polynomial, ...], ...],
-    coins: tuple[RewardCoins, ...],
-) -> LikelihoodTable:
+def _table_of(parts: _Parts) -> LikelihoodTable:
     """Return the table of all groups so far."""
+    space, rows, groups, ways, left_out, coins = parts
     constants, coefficients, directions = _affine_forms(groups.outcomes, space.names)
     number = {key: i for i, key in enumerate(dict.fromkeys(key for key in directions if key))}
     largest = np.maximum(np.abs(space.lower), np.abs(space.upper))

@@ -31,11 +31,11 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.confidence.tied_rows import find_tied_rows
-from plumdp.data.counts import CountArray, EventCounts, TransitionCounts
+from plumdp.data.counts import EventCounts, TransitionCounts
 from plumdp.model.events import Events, find_events
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, owners, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, owners, read_only, sum_by
 from plumdp.model.parametric import ParametricMDP
 
 Times: TypeAlias = npt.NDArray[Any]
@@ -110,13 +110,6 @@ def _least_after(graph: Graph, state: IntArray, clock: Times) -> Times | None:
         if (least[-1] < clock[state[start:end]]).any():
             return None
     return np.concatenate(least)
-
-
-def sum_by(index: Indices, values: CountArray, size: int) -> CountArray:
-    """Return the sums of values with the same index, in whole numbers."""
-    total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, index, values)
-    return read_only(total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,15 +196,9 @@ def _pool(events: Events, counts: TransitionCounts, divisor: IntArray) -> tuple[
     of_success = divisor[order[np.searchsorted(keys, own, sorter=order)]]
     trials, successes = np.zeros((2, n))
     for h in np.unique(divisor[divisor > 0]).tolist():  # whole numbers are added up first: no rounding but here
-        trials += _sums(events.tried, counts.visits[choice] * (divisor == h), n) / h
-        successes += _sums(event, counts.counts[transition] * (of_success == h), n) / h
+        trials += sum_by(events.tried, counts.visits[choice] * (divisor == h), n) / h
+        successes += sum_by(event, counts.counts[transition] * (of_success == h), n) / h
     return trials, successes
-
-
-def _sums(index: IntArray, values: CountArray, size: int) -> CountArray:
-    total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, index, values)
-    return total
 
 
 class _EventRow(NamedTuple):

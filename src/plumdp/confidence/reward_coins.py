@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from plumdp.data.seen import SQUARES, CountArray, Seen
-from plumdp.model.graph import FloatArray, Indices, IntArray
+from plumdp.model.graph import FloatArray, Indices, IntArray, sum_by
 
 
 class Pooled(NamedTuple):
@@ -44,7 +44,7 @@ class RewardCoins(NamedTuple):
         """
         thrown = self.of_transition >= 0
         coin, n = self.of_transition[thrown], len(self.low)
-        return tuple(_sums(coin, v[thrown], n) for v in (seen.counts, *seen.rewards[number]))
+        return tuple(sum_by(coin, v[thrown], n) for v in (seen.counts, *seen.rewards[number]))
 
     def shown(self, seen: Seen, number: int) -> Pooled:
         """Return the count of either side of each coin (n_coins, 2), in fractions, and how mixed they are (n_coins).
@@ -64,10 +64,3 @@ class RewardCoins(NamedTuple):
             np.asarray(sides / self.span[:, None], dtype=np.float64),
             np.array([max(nextafter(each, 0.0), 0.0) for each in mixed]),
         )
-
-
-def _sums(index: Indices, values: CountArray, size: int) -> CountArray:
-    """Return the sums of whole numbers with the same index, exactly."""
-    total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, index, values)
-    return total

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.expressions.polynomial import Polynomial
-from plumdp.model.graph import IntArray, read_only
+from plumdp.model.graph import IntArray, read_only, sum_by
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.row_classes import RowClasses
 
@@ -44,12 +44,14 @@ class TiedRows:
 
     def pool(self, counts: TransitionCounts) -> tuple[CountArray, CountArray]:
         """Return the visits of each class and how often each outcome was seen."""
-        trials, successes = np.zeros(len(self.first) - 1, dtype=np.int64), np.zeros(len(self.outcomes), dtype=np.int64)
-        by_place = self.rows.sum_by_place(counts.counts)
-        has_class, has_outcome = self.class_of_row >= 0, self.outcome_of_place >= 0
-        np.add.at(trials, self.class_of_row[has_class], self.rows.sum_by_row(by_place)[has_class])
-        np.add.at(successes, self.outcome_of_place[has_outcome], by_place[has_outcome])
-        return read_only(trials), read_only(successes)
+        by_row, has_class = self.rows.sum_by_row(self.rows.sum_by_place(counts.counts)), self.class_of_row >= 0
+        trials = sum_by(self.class_of_row[has_class], by_row[has_class], len(self.first) - 1)
+        return trials, self.by_outcome(counts.counts)
+
+    def by_outcome(self, counts: CountArray) -> CountArray:
+        """Return the sums (n_outcomes) of whole numbers on transitions."""
+        by_place, has_outcome = self.rows.sum_by_place(counts), self.outcome_of_place >= 0
+        return sum_by(self.outcome_of_place[has_outcome], by_place[has_outcome], len(self.outcomes))
 
 
 def find_tied_rows(model: ParametricMDP) -> TiedRows:

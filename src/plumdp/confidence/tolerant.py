@@ -36,12 +36,11 @@ from plumdp.confidence.likelihood import (
     place_bets,
 )
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
-from plumdp.confidence.observations import sum_by
 from plumdp.confidence.sets import OF_SET, TESTS, Evidence, graph_alone, require_error
 from plumdp.confidence.space_moments import is_nonnegative
 from plumdp.data.counts import CountArray, Pilot, TransitionCounts, require_same_graph
 from plumdp.model.events import Events
-from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, owners, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, owners, read_only, sum_by
 from plumdp.model.parametric import ParametricMDP
 
 _ROUNDING = 1e-9  # relative, of products of factors along a way; more than the rounding of sums of their logarithms

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError
 from plumdp.data.columns import ACTION, COUNT, ONLY_ACTION, PLACE, next_columns, state_columns
 from plumdp.data.duckdb_tables import Block
-from plumdp.data.observing import self_loops
+from plumdp.data.observing import never_left, self_loops
 from plumdp.data.report import KINDS, Kind
 from plumdp.data.values import Codes, RowIndex, Texts, Whole, domain, shown, whole
 from plumdp.model.graph import BoolArray, Graph
@@ -129,7 +129,7 @@ class Matcher:
     @cached_property
     def _is_never_left(self) -> BoolArray:
         """For each state whether all of its choices stay where they are."""
-        return np.logical_and.reduceat(self_loops(self._graph), self._graph.first_choice[:-1])
+        return never_left(self._graph)
 
     @cached_property
     def _choices(self) -> RowIndex:

@@ -119,6 +119,11 @@ def self_loops(graph: Graph) -> BoolArray:
     return np.asarray(is_alone & (graph.successor[graph.first_transition[:-1]] == graph.state_of_choice()))
 
 
+def never_left(graph: Graph) -> BoolArray:
+    """Return the states (n_states) all of whose choices only loop."""
+    return np.asarray(np.logical_and.reduceat(self_loops(graph), graph.first_choice[:-1]))
+
+
 def env_actions(owner: Any, graph: Graph, act: Act | None) -> list[Any]:
     """Return the environment's action for each action of the model, or None; ``owner`` has the ``action_space``.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.base.rounding import UNIT, FloatArray, down, up
-from plumdp.data.observing import self_loops
+from plumdp.data.observing import never_left
 from plumdp.data.values import RowIndex
 from plumdp.data.whole_runs import WholeRuns
 from plumdp.model.graph import BoolArray, Graph, Indices
@@ -154,7 +154,7 @@ def ends_of(objective: Objective, runs: WholeRuns, graph: Graph, elsewhere: int 
     candidates = np.where(decided | is_lost, np.arange(len(state)), len(state))
     row = np.minimum(np.minimum.reduceat(candidates, runs.first[:-1]), runs.first[1:] - 1)
     is_decided = decided[row]
-    return ReturnEnds(row, is_decided, ~is_decided & ~is_lost[row] & _never_left(graph)[state[row]])
+    return ReturnEnds(row, is_decided, ~is_decided & ~is_lost[row] & never_left(graph)[state[row]])
 
 
 def reach_returns(objective: Reach, runs: WholeRuns, ends: ReturnEnds) -> Returns:
@@ -205,11 +205,6 @@ def _is_reached(objective: Reach, state: Indices, time: Indices) -> BoolArray:
     first, last = objective.steps or (0, None)
     is_late = False if last is None else time > last
     return np.asarray(objective.target[state] & (time >= first) & ~np.asarray(is_late))
-
-
-def _never_left(graph: Graph) -> BoolArray:
-    """Return the states (n_states) all of whose choices only loop."""
-    return np.asarray(np.bincount(graph.state_of_choice(), ~self_loops(graph), graph.n_states) == 0)
 
 
 def _weight_from(objective: Reward, time: Indices) -> FloatArray:

@@ -15,12 +15,11 @@ import numpy as np
 
 from plumdp.confidence.bets import sharpness_of
 from plumdp.confidence.likelihood_table import LikelihoodTable
-from plumdp.confidence.observations import sum_by
 from plumdp.confidence.reward_coins import RewardCoins
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.seen import SQUARES, Seen
 from plumdp.learning.learned import Learned
-from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only
+from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only, sum_by
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import normalised
 

@@ -25,7 +25,6 @@ from plumdp.explaining.residual_table import CellResiduals
 from plumdp.fit.residuals import Residuals
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, of_learned
-from plumdp.model.graph import Graph
 from plumdp.model.objectives import digest
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, memory_of
@@ -176,7 +175,8 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
     require_origin(learned, certificate)
     of_concluding: Any = {name: options[name] for name in _CONCLUDING}
     question = question_of(learned, certificate)
-    if policy is None and _is_alone(certificate.policy.graph):  # on the product of its own that conclude made
+    graph = certificate.policy.graph
+    if policy is None and graph.memory is not None and graph.is_chain:  # on the product of its own that conclude made
         question = ask(certificate.objective, model, memory=options["memory"])
     again = conclude(learned, question, policy=policy, **of_concluding)
     if certificate.answer:
@@ -184,11 +184,6 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
         again = decide(learned, threshold, relaxation=relaxation, certificate=again).answered
     _require_same(certificate, again)
     return learned
-
-
-def _is_alone(graph: Graph) -> bool:
-    """Return whether a graph with memory has the actions of one policy only."""
-    return graph.memory is not None and graph.is_chain
 
 
 def _announced(model: ParametricMDP, certificate: Certificate) -> list[Question]:

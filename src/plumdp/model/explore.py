@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -264,14 +263,8 @@ def _outcomes(state: State, action: str, outcomes: Any, rows: RowNumbers) -> lis
         rows.add()
     else:
         rows.add_named(outcomes.row, [places[target] for target in outcomes.successors], _where(state, action))
-    share = _share(len(places))
+    share = Polynomial(Fraction(1, len(places)))  # until it is set free
     return [(share, target) for target in places]
-
-
-@cache
-def _share(n: int) -> Polynomial:
-    """Return the probability that a free row of so many successors has until it is set free."""
-    return Polynomial(Fraction(1, n))
 
 
 def _pair(state: State, action: str, outcome: Any) -> tuple[Expression, State]:

@@ -264,6 +264,13 @@ def owners(first: Indices) -> IntArray:
     return np.repeat(np.arange(len(first) - 1, dtype=np.int32), np.diff(first))
 
 
+def sum_by(index: Indices, values: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+    """Return the sums of whole numbers with the same index, exactly."""
+    total = np.zeros(size, dtype=np.int64)
+    np.add.at(total, index, values)
+    return read_only(total)
+
+
 def owners_of(first: Indices, items: npt.ArrayLike) -> IntArray:
     """Return the group of each given item, looked up one by one, for items that are few beside the whole.
 

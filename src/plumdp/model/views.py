@@ -173,15 +173,12 @@ def _names(model: ParametricMDP, rows: list[Indices]) -> list[str]:
         words += [f"{action} {state} to {graph.describe_state(int(graph.successor[t]))}" for t in transitions[:-1]]
     names = [re.sub(r"[^A-Za-z0-9]", "_", text.replace(", ", " ")) for text in words]
     taken = {*names, *model.space.names}
-    if len(taken) == len(names) + model.space.dimension and all(map(_is_short_name, names)):
+    is_short = all(len(name) <= _LONGEST and name.isidentifier() for name in names)
+    if len(taken) == len(names) + model.space.dimension and is_short:
         return names
     numbers = [f"row{i + 1}_{j + 1}" for i, each in enumerate(rows) for j in range(len(each) - 1)]
     prefix = "free_" if {*numbers} & {*model.space.names} else ""
     return [f"{prefix}{name}" for name in numbers]
-
-
-def _is_short_name(name: str) -> bool:
-    return len(name) <= _LONGEST and name.isidentifier()
 
 
 def _with(space: ParameterSpace, names: list[str], rests: list[Polynomial]) -> ParameterSpace:

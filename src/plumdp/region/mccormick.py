@@ -6,6 +6,7 @@ If x is at least l and y at most u, then (x - l)(u - y) is at least zero. With a
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -60,7 +61,7 @@ class ProductVariables:
             (i, j)
             for i, a in enumerate(self.variables)
             for j, b in enumerate(self.variables[: i + 1])
-            if _plus(a, b) in variables
+            if tuple(map(operator.add, a, b)) in variables
         )
 
     @cached_property
@@ -72,7 +73,9 @@ class ProductVariables:
             for e in self.variables
             if sum(e) > 2 and prod(k + 1 for k in e) <= _MAX_PRODUCTS and divisors.issuperset(_divisors(e))
         ]
-        return tuple(e for e in candidates if not any(e != other and _divides(e, other) for other in candidates))
+        return tuple(
+            e for e in candidates if not any(e != other and all(map(operator.le, e, other)) for other in candidates)
+        )
 
     def bounds(self, of_parameters: Bounds) -> Bounds:
         """Return exact bounds of all variables, given those of the parameters."""
@@ -127,14 +130,6 @@ def _halves(e: Exponents) -> tuple[Exponents, Exponents]:
 
 def _divisors(e: Exponents) -> Iterator[Exponents]:
     return product(*(range(k + 1) for k in e))
-
-
-def _divides(a: Exponents, b: Exponents) -> bool:
-    return all(x <= y for x, y in zip(a, b, strict=True))
-
-
-def _plus(a: Exponents, b: Exponents) -> Exponents:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
 def _power(bounds: tuple[Fraction, Fraction], exponent: int) -> tuple[Fraction, Fraction]:

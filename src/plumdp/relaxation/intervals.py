@@ -280,7 +280,11 @@ class IntervalModel:
     def __repr__(self) -> str:
         graph = self.graph
         sizes = ((graph.n_states, "state"), (graph.n_choices, "choice"), (graph.n_transitions, "transition"))
-        named = [f"{what} {', '.join(map(repr, names))}" for what, names in _names(self) if names]
+        named = [
+            f"{what} {', '.join(map(repr, names))}"
+            for what, names in (("labels", self.labels), ("rewards", self.rewards))
+            if names
+        ]
         return one_line(self, *(number_of(n, thing) for n, thing in sizes), *named)
 
     def _repr_html_(self) -> str:
@@ -313,10 +317,6 @@ def require_interval_model(function: str, model: object) -> IntervalModel:
         hint = "read_interval_model reads one, and interval_model(learned) makes one"
         raise ModelError(f"{function} takes an interval model ({hint}), not {type(model).__name__}")
     return model
-
-
-def _names(model: IntervalModel) -> list[tuple[str, list[str]]]:
-    return [("labels", [*model.labels]), ("rewards", [*model.rewards])]
 
 
 def _check(graph: Graph, labels: Mapping[str, BoolArray], rewards: Mapping[str, RewardStructure]) -> None:

@@ -16,7 +16,7 @@ from plumdp.confidence.likelihood import order_of
 from plumdp.confidence.likelihood_table import LikelihoodTable, merge_equal
 from plumdp.confidence.reward_coins import RewardCoins
 from plumdp.confidence.tied_rows import TiedRows, find_tied_rows
-from plumdp.data.counts import CountArray, TransitionCounts
+from plumdp.data.counts import TransitionCounts
 from plumdp.data.seen import SQUARES, Seen
 from plumdp.model.expressions.polynomial import Polynomial, parameters
 from plumdp.model.parametric import ParametricMDP
@@ -30,7 +30,7 @@ def counted_part(model: ParametricMDP, counts: TransitionCounts, table: Likeliho
     tied, pilot = find_tied_rows(model), counts.pilot
     parts = {"all": counts.counts, "pilot": np.zeros_like(counts.counts) if pilot is None else pilot.counts}
     parts |= {f"moment {s}": moment for s, moment in enumerate(() if pilot is None else pilot.moments)}
-    seen = {name: _by_outcome(tied, part).tolist() for name, part in parts.items()}
+    seen = {name: tied.by_outcome(part).tolist() for name, part in parts.items()}
     classes, places, rows = _Classes(table), places_of_outcomes(tied), list[dict[str, Any]]()
     by_place = dict(zip(places, tied.outcomes, strict=True))
     for _, group in groupby(sorted(by_place), key=lambda place: place[0]):
@@ -89,14 +89,6 @@ def _in_range(coins: RewardCoins, i: int, times: int, *sums: int) -> list[Any]:
     low, span = int(coins.low[i]), int(coins.span[i])
     squares = SQUARES * first + second - 2 * low * total + low * low * times
     return [times, str(Fraction(total - low * times, span)), str(Fraction(squares, span * span))]
-
-
-def _by_outcome(tied: TiedRows, counts: CountArray) -> CountArray:
-    by_place = tied.rows.sum_by_place(counts)
-    total = np.zeros(len(tied.outcomes), dtype=np.int64)
-    has_outcome = tied.outcome_of_place >= 0
-    np.add.at(total, tied.outcome_of_place[has_outcome], by_place[has_outcome].astype(np.int64))
-    return total
 
 
 class _Classes:

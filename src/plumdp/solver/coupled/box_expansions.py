@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from plumdp.base.rounding import SQUARES_UNDERFLOW, UNIT, UP
-from plumdp.model.graph import BoolArray, FloatArray, Indices
+from plumdp.model.graph import BoolArray, FloatArray, owners
 from plumdp.region.box_forms import BoxForms, forms_on_boxes
 from plumdp.region.boxes import Boxes, Quadratic
 from plumdp.solver.coupled.chain import PolicyChain, fixed_states
@@ -154,7 +154,7 @@ class _BoxRows:
             cubic = cubic + self.total(slopes[..., None, None] * bends[:, :, None])
             # the sums of Γ_t and of tails over a row are zero, so that the mean of W may be subtracted
             parts = [
-                part - self.mean(whole)[:, self._owner]
+                part - self.mean(whole)[:, owners(self.chain.first)]
                 for part, whole in ((values, after.values), (slopes, after.slopes), (curvatures, after.curvatures))
             ]
             apart = np.abs(parts[2]).sum((2, 3))
@@ -162,10 +162,6 @@ class _BoxRows:
             rest += self.total(self.of(forms.tails) * (np.abs(parts[0]) + np.abs(parts[1]).sum(2) + apart))
         cubic = (cubic + cubic.transpose(0, 1, 3, 4, 2) + cubic.transpose(0, 1, 4, 2, 3)) / 3
         return np.asarray(np.abs(cubic).sum((2, 3, 4)) + rest)
-
-    @property
-    def _owner(self) -> Indices:
-        return np.repeat(np.arange(self.chain.n_open), np.diff(self.chain.first))
 
     def sizes(self) -> FloatArray:
         """Return the largest absolute values of the forms of transitions (b, n_transitions), without tails."""
