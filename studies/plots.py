@@ -7,17 +7,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.plots.style import RELAXATION_COLOURS, RELAXATION_MARKERS, styled, write_figure
+from plumdp.plots.style import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, styled, write_figure
 from plumdp.plots.style import mark as line_of
 from plumdp.plots.style import new_figure as empty_figure
 from plumdp.plots.style import plain_ticks as plain_ticks
 from studies.study import Row
 
 NAMES = ("interval", "parameter", "expression", "rectangular")  # as on the command line
-COLOURS, MARKERS = RELAXATION_COLOURS, RELAXATION_MARKERS
+COLOURS = dict(zip((*NAMES, "coupled", "untied"), (GREY, ORANGE, BLUE, VERMILION, GREEN, PURPLE), strict=True))
+MARKERS = dict(zip((*NAMES, "coupled"), "sDo^P", strict=True))
 WIDTH = 6.4  # inches: with larger letters, two columns are legible on a phone
 _LETTERS = {"font.size": 10.5, "axes.titlesize": 10.5, "axes.labelsize": 10.5, "legend.fontsize": 10}
 _BEYOND = 2e4  # larger values are drawn at the edge
@@ -97,7 +99,7 @@ def legend(
 @contextmanager
 def new_figure(path: Path, size: tuple[float, float]) -> Iterator[Any]:
     """Yield a new figure, and write it as PNG and SVG at the end."""
-    with styled(_LETTERS):
+    with styled(), mpl.rc_context(_LETTERS):
         figure = empty_figure(*size)
         yield figure
         for kind in (".png", ".svg"):

@@ -38,7 +38,10 @@ def run(cells: Sequence[Cell], folder: Path, *, jobs: int = -1, finished: Finish
 def is_done(cell: Cell, folder: Path) -> bool:
     """Return whether this version of plumdp has run the cell."""
     file = _file(cell, folder)
-    return file.is_file() and metadata_of(file).get("plumdp") == __version__
+    try:
+        return file.is_file() and metadata_of(file).get("plumdp") == __version__
+    except DataError:  # it is damaged
+        return False
 
 
 def read_cells(folder: Path) -> Block:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from plumdp.case_studies import check_name
+from plumdp.case_studies import prism_constants
 
 Size: TypeAlias = Literal["quick", "full"]
 Row: TypeAlias = dict[str, Any]  # of text and numbers
@@ -47,4 +47,4 @@ class Study:
     run: Callable[[Cell], list[Row]]  # depends on the cell alone, except for seconds and memory
     describe: Callable[[Sequence[Row]], list[str]]  # the parts of a report, in Markdown
     draw: Callable[[Sequence[Row], Path], list[Path]]  # writes figures into a folder, and returns those of the report
-    check: Callable[[str], None] = check_name  # refuses an instance that there is not
+    check: Callable[[str], object] = prism_constants  # refuses an instance that there is not

@@ -267,7 +267,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def cache_folders() -> list[Path]:
-    """Return where compiled kernels are kept, best first: as numba is told, or else beside this module and at home."""
+    """Return the folders for compiled kernels, best first: numba's own setting, or beside this module and at home."""
     if _CONFIG.CACHE_DIR:
         return [Path(_CONFIG.CACHE_DIR, "plumdp")]
     home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/.cache")

@@ -162,7 +162,7 @@ def is_shown() -> bool:
 
 
 def _place() -> Place | None:
-    """Return where a line can be shown, if anywhere."""
+    """Return the place that can show a line, or None."""
     if os.environ.get(SWITCH) == "0":
         return None
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None

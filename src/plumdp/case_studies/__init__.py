@@ -161,11 +161,6 @@ def case_study_names() -> list[str]:
     ]
 
 
-def check_name(name: str) -> None:
-    """Raise an error that says how to write it, unless the name is that of a case study."""
-    _parse(name)
-
-
 def prism_file(family: str) -> Path:
     """Return the path of a family's PRISM file, which comes with the package."""
     return Path(__file__).parent / "prism" / f"{family}.prism"

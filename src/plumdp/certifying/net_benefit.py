@@ -89,7 +89,7 @@ class NetBenefit:
         return f"{which}: {'; '.join(parts)}.{rest} No claim is made about other policies."
 
     def printed(self, best: Range) -> str:
-        """Return where a policy is best, with ends rounded to the inside, which those of the whole range need not."""
+        """Return the range in which a policy is best, its ends rounded inward unless they end the whole range."""
         ends = zip(best, self.willingness, (1, -1), strict=True)
         return " to ".join(f"{end:.10g}" if end == whole else outward(end, side) for end, whole, side in ends)
 

@@ -184,7 +184,7 @@ def _read(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
 
 
 def how_read(given: Options) -> dict[str, Any]:
-    """Return how a log is read, in the words of ``read_log`` and ``read_whole_runs``."""
+    """Return the options for reading a log, in the words of ``read_log`` and ``read_whole_runs``."""
     return {"columns": given.column, "states": given.state, "actions": given.action, "form": given.form}
 
 

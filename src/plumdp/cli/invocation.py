@@ -56,13 +56,13 @@ def where_given(parameter: str) -> str:
 
 
 def _place(parameter: str) -> str | None:
-    """Return where a file of defaults gives an option; None if the command line does."""
+    """Return the place in a file of defaults that gives an option, or None if the command line does."""
     defaults = _DEFAULTS.get()
     return None if defaults is None or _source(parameter) != "DEFAULT_MAP" else defaults.places[parameter]
 
 
 def _source(parameter: str) -> str | None:
-    """Return where an option comes from, in a word of Typer."""
+    """Return the origin of an option, in a word of Typer."""
     defaults = _DEFAULTS.get()
     source = None if defaults is None else defaults.context.get_parameter_source(parameter)
     return None if source is None else str(source.name)

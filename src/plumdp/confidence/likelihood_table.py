@@ -233,7 +233,7 @@ class PathRows:
     bets: LikelihoodTable  # with the outcomes of these rows as classes, whose probabilities are further parameters
 
     def pool(self, seen: Seen) -> tuple[FloatArray, FloatArray]:
-        """Return how often each outcome of the table, and each one of these rows, was seen."""
+        """Return the count of each outcome of the table, and of each outcome of these rows."""
         table = self.table
         tied = np.bincount(table.tied_place, table.rows.sum_by_place(seen.counts), len(table.first) - 1)
         return table.pool_seen(seen).outcome_counts, tied[self.outcome].astype(np.float64)

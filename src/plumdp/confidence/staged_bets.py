@@ -355,7 +355,7 @@ class _RayFortune:
         return PlacedBets(left, parts, side._replace(until=n, shares=cut.shares, near=cut.point))
 
     def reaches(self, bound: float) -> float:
-        """Return where ln F, which is convex, reaches a bound, or the furthest point that is tried."""
+        """Return the point at which the convex ln F reaches a bound, or the furthest point that is tried."""
         low, high = 0.0, 4.0
         if self.value(low) >= bound:
             return low

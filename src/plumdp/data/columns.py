@@ -218,7 +218,7 @@ def _guess(forms: Mapping[LogForm, Mapping[str, str | None]]) -> LogForm:
 
 
 def _located(names: Sequence[str], available: Sequence[str], columns: Mapping[str, str]) -> dict[str, str | None]:
-    """Return where each column is: under the name it is mapped to, or its own, whatever the case of the letters."""
+    """Return the source of each column: the one it is mapped to, or the one of its name in any case of letters."""
     folded: dict[str, list[str]] = {}
     for name in available:
         folded.setdefault(name.casefold(), []).append(name)

@@ -411,14 +411,6 @@ def read_parquet(files: Sequence[str | Path]) -> Block:
 
 
 def metadata_of(path: str | Path) -> dict[str, str]:
-    """Return the words that were written into a Parquet file beside its columns; none of another or a damaged file."""
-    try:
-        return checked_metadata_of(path)
-    except DataError:
-        return {}
-
-
-def checked_metadata_of(path: str | Path) -> dict[str, str]:
     """Return the words beside the columns of a Parquet file, none of another kind of file; a damaged one is refused."""
     file = literal(glob.escape(str(path)))
     try:

@@ -18,11 +18,11 @@ from plumdp.base.json_values import read_as
 from plumdp.data.counts import CountArray, HasCounts, Pilot, TransitionCounts, counts_of, other_model, with_number
 from plumdp.data.duckdb_tables import (
     Block,
-    checked_metadata_of,
     column_types,
     columns_of,
     connect,
     literal,
+    metadata_of,
     write_parquet,
 )
 from plumdp.data.report import report_from
@@ -169,7 +169,7 @@ def is_counts_file(path: str | Path) -> bool:
 
 def _about(path: str | Path) -> dict[str, Any]:
     """Return the metadata that plumdp wrote to a file; empty if there is none."""
-    told = checked_metadata_of(path).get("plumdp", "{}")
+    told = metadata_of(path).get("plumdp", "{}")
     try:
         about = json.loads(told)
     except (ValueError, RecursionError):  # of text that is not JSON

@@ -31,7 +31,7 @@ Column = Callable[[str, Kind], str]
 def columns_sql(
     columns: Mapping[str, Source], types: Mapping[str, str], form: LogForm, *, is_warehouse: bool = False
 ) -> dict[str, str]:
-    """Return where columns come from as SQL; a step of trajectories as a number, null if it puts nothing in order.
+    """Return the sources of columns as SQL. A step of trajectories is a number, or null if it orders nothing.
 
     A warehouse keeps dates and times of steps as they are.
     """

@@ -137,7 +137,7 @@ class ReturnEnds:
 
 
 def ends_of(objective: Objective, runs: WholeRuns, graph: Graph, elsewhere: int | None) -> ReturnEnds:
-    """Return where runs are decided: at the end of the property, after its number of steps, or not at all."""
+    """Return the row at which each run is decided, by the property or its number of steps, if it is decided."""
     if not isinstance(objective, Reach | Reward):
         raise ModelError(f"returns of runs are known for Reach and Reward, not for {type(objective).__name__}")
     state, time = runs.state, runs.time

@@ -180,7 +180,7 @@ def count_expressions(learned: Learned) -> int:
 
 
 def _n_asked(learned: Learned, events: Events) -> int:
-    """Return how many of the expressions that are shown questions may be about, which come first."""
+    """Return the number of expressions that questions may be about, which come first."""
     return int((_shown(events)[0] < len(learned.model.expressions)).sum())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from io import StringIO
@@ -22,16 +22,6 @@ BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
 GREY, PALE = "#767676", "#d9d9d9"
 PALETTE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW, GREY)
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++", "ooo", "---")  # for more colours than there are
-
-RELAXATION_COLOURS = {
-    "interval": GREY,
-    "parameter": ORANGE,
-    "expression": BLUE,
-    "rectangular": VERMILION,
-    "coupled": GREEN,
-    "untied": PURPLE,
-}
-RELAXATION_MARKERS = {"interval": "s", "parameter": "D", "expression": "o", "rectangular": "^", "coupled": "P"}
 
 PHONE = 4.2  # inches: at 390 pixels, nine points are then twelve pixels
 STYLE = {
@@ -59,11 +49,11 @@ _DOTS = 200  # per inch, of PNG
 
 
 @contextmanager
-def styled(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Draw what follows in the style of all pictures, with some changes."""
+def styled() -> Iterator[None]:
+    """Draw what follows in the style of all pictures."""
     import matplotlib as mpl
 
-    with mpl.rc_context(STYLE | dict(changes or {})):
+    with mpl.rc_context(STYLE):
         yield
 
 

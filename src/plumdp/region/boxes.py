@@ -197,7 +197,7 @@ class OnBoxes:
         return inner
 
     def score(self, q: Quadratic, across: FloatArray) -> FloatArray:
-        """Return how much a cut along each axis of boxes (b, d) is worth for functions and slacks."""
+        """Return the worth of a cut along each axis of boxes (b, d), for functions and slacks."""
         score, share = np.zeros_like(across), across / across.sum(1, keepdims=True)
         for each, weight in ((q, np.ones(len(across))), *((above, multiplier(q, above)) for _, above in self.cuts)):
             score += weight[:, None] * (np.abs(each.curvature).sum(2) + each.error[:, None] * share)

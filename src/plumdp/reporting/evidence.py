@@ -154,7 +154,7 @@ def policy(certificate: Certificate, findings: Findings) -> Section | None:
 
 
 def provenance(certificate: Certificate, findings: Findings) -> Section:
-    """Return where everything comes from."""
+    """Return the section with the hashes, versions and files that a result comes from."""
     titles = {  # command and files come before these
         "steps": "steps counted",
         "counts": "hash of the counts",

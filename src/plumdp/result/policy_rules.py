@@ -207,7 +207,7 @@ def rules_of(graph: Graph, tree: DecisionTree) -> str:
 
 
 def described(graph: Graph, tree: DecisionTree) -> str:
-    """Return where a policy comes from and how large its tree is, for the head of a file."""
+    """Return the origin of a policy and the size of its tree, for the head of a file."""
     return (
         f"A policy written by plumdp {__version__}: {tree.size}, the same as its table in all "
         f"{number_of(graph.n_states, 'state')}"

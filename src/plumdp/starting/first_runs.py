@@ -207,7 +207,7 @@ class FirstRunsLook:
         return f"lower({term})" if lower < n else term
 
     def _states(self, given: Sequence[str] | StateMaps, rest: Sequence[ColumnProfile]) -> dict[str, Any]:
-        """Return what makes up a state: what is given, or columns that change in a run, few enough for the rows."""
+        """Return the variables of a state: those given, or columns that change in a run, few enough for the rows."""
         if given:
             names = [given] if isinstance(given, str) else given
             named = names if isinstance(names, Mapping) else {variable_of(name): self._term(name) for name in names}
@@ -245,7 +245,7 @@ class FirstRunsLook:
         return chosen
 
     def _unfit(self, each: ColumnProfile) -> str:
-        """Return why a column is not part of the state, or nothing."""
+        """Return the reason why a column is not part of the state, or an empty text."""
         if each.is_time:
             return "dates"
         if each.n_present < 0.5 * each.n_rows:
@@ -423,7 +423,7 @@ def _equation(variable: str, value: str) -> str:
 
 
 def _joined(name: str, values: Mapping[str, int]) -> str:
-    """Return how values that mean the same are made one, in the example of the most frequent."""
+    """Return the rule that makes one of values with the same meaning, with the most frequent as the example."""
     column, word = column_term(name), re.findall(r"\w+", next(iter(values)))[0].lower()
     term = f"{variable_of(name)}=if contains(lower({column}), '{word}') then '{word}' else 'other'"
     return "if some mean the same, join them, as in --state " + (shlex.quote(term) if '"' in term else f'"{term}"')

@@ -29,12 +29,12 @@ class LoadedRows:
     n_copies: int = 0  # of rows that were left out
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Return what a query gives, in which {rows} is the table."""
+        """Return the rows of a query in which {rows} is the table."""
         found: list[tuple[Any, ...]] = self.connection.execute(query.replace("{rows}", self.table)).fetchall()
         return found
 
     def profiles(self, columns: Sequence[str]) -> list[ColumnProfile]:
-        """Return what one scan tells of columns."""
+        """Return the statistics of columns from one scan."""
         if not columns:
             return []
         parts = ", ".join(part for name in columns for part in _aggregates(quoted(name), self.types[name]))
@@ -50,7 +50,7 @@ class LoadedRows:
         return {value: int(n) for value, n in self.rows(f"{query} ORDER BY n DESC, value LIMIT {most}")}
 
     def sql(self, variable: str, term: str | Sequence[float]) -> str:
-        """Return what makes a variable as SQL: an expression of the language of mappings, or edges of bins."""
+        """Return a variable as SQL, from an expression of the mapping language or edges of bins."""
         column = MappingNode("column", value=variable, kind="number")
         bins = MappingNode("bins", (column,), tuple(term), "number") if not isinstance(term, str) else None
         return f"({mapped_sql(bins or parse_mapping(str(term)), self.types)})"
@@ -99,7 +99,7 @@ def sample(raw: RawLog) -> dict[str, list[str]]:
 
 
 def pairs_of(look: LoadedRows, term: str, order: str) -> dict[tuple[str, str], int]:
-    """Return how often a value of a term was followed by another in the next row of the run, or by its end."""
+    """Return the number of times that each value of a term was followed by each other one, or by the run's end."""
     value = f"trim(CAST({term} AS VARCHAR))"
     after = f"CASE WHEN lead(1) OVER ({order}) IS NULL THEN '{_END}' ELSE lead({value}) OVER ({order}) END"
     both = f"SELECT {value} AS one, {after} AS other FROM {{rows}}"

@@ -64,7 +64,7 @@ class ColumnProfile:
         return not self.is_number and self.n_times >= 0.95 * max(self.n_present, 1)
 
     def hint(self, role: str) -> int:
-        """Return how much its name speaks for a role, from 0 to 3."""
+        """Return the weight of its name for a role, from 0 to 3."""
         words, known = words_of(self.name), _WORDS[role].split()
         if any(word in _FIRST.get(role, ()) for word in words):
             return 3 if len(words) == 1 or role != "run" or "id" in words or "name" in words else 2
@@ -159,7 +159,7 @@ _MOST = 300  # values of a column that are tried
 
 
 def encoding_of(files: Sequence[str]) -> str:
-    """Return how text files are encoded, if it is UTF-8, UTF-16, or else that of Western Windows."""
+    """Return the encoding of text files: UTF-8, UTF-16, or else that of Western Windows."""
     for file in files:
         if not _is_text(file):
             continue
@@ -178,7 +178,7 @@ def encoding_of(files: Sequence[str]) -> str:
 
 
 def repeated_names(files: Sequence[str]) -> int:
-    """Return how many lines of text files are their first line again, as in files that were put together."""
+    """Return the number of lines that repeat the first line of a text file, as in concatenated files."""
     n = 0
     for file in filter(_is_text, files):
         with _opened(file) as stream:
@@ -211,7 +211,7 @@ def decimal_of(columns: Mapping[str, Sequence[str]]) -> Decimal:
 
 
 def date_format_of(columns: Mapping[str, Sequence[str]]) -> tuple[str, str]:
-    """Return how dates are written, nothing if there are none or DuckDB reads them, and another way to read them.
+    """Return the format of dates, empty if there are none or DuckDB reads them, and a second possible format.
 
     >>> date_format_of({"day": ["17.05.2021", "01.02.2021"], "at": ["b", "a"]})
     ('%d.%m.%Y', '')

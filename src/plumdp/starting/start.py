@@ -53,7 +53,7 @@ def start(
     decimal: Decimal | None = None,
     date_format: str = "",
 ) -> Start:
-    """Return what the columns of a log seem to be, with the table that its first runs make, and the others as evidence.
+    """Return a proposal for the columns of a log, with the table of its first runs, and the other runs as evidence.
 
     Run and order are judged by all rows; states, actions, costs, cut points and ends by the first runs alone, a quarter
     of all, which are no evidence afterwards. Whatever is given is not guessed.
@@ -138,7 +138,7 @@ def _with_states(found: Start) -> Start:
 
 
 def _readable(source: Any, encoding: str, decimal: Decimal | None, date_format: str) -> tuple[list[Any], RawLog]:
-    """Return what is said about how texts are written, and the log that is read so."""
+    """Return sentences about how texts are written, and the log that is read so."""
     raw, files = files_of(as_raw(source))
     encoding = encoding or encoding_of(files)
     values = sample(replace(raw, text=TextFormat(encoding, skips=True)))

@@ -41,7 +41,7 @@ class LikelihoodForm:
     start: FloatArray  # (d): about where it is largest
 
     def value(self, point: FloatArray) -> float:
-        """Return how far the logarithm of the likelihood is above the threshold."""
+        """Return the excess of the log-likelihood over the threshold."""
         is_seen = self.seen > 0
         f = self.table.values(point)[0][is_seen]
         return float(self.seen[is_seen] @ np.log(f)) - self.threshold if (f > 0).all() else -np.inf
@@ -175,7 +175,7 @@ class Boundary:
         return deepest_point(self.rows[flat], self.offsets[flat])
 
     def depth(self, point: FloatArray) -> float:
-        """Return how deep a point is in the set, by the one of its bounds that it is closest to."""
+        """Return the depth of a point in the set: its distance from the nearest bound."""
         left = self.offsets - self.rows @ point
         for i, polynomial in self.curved.items():
             left[i] = self.offsets[i] - sum(c * float(np.prod(point ** np.array(e))) for e, c in polynomial.items())

@@ -76,7 +76,7 @@ def chain_part(question: Question, policy: Policy, others: list[list[Any]] | Non
 
 
 def value_part(question: Question) -> dict[str, Any]:
-    """Return what a run of the chain is worth, by the objective."""
+    """Return the payoff of a run of the chain, by the objective."""
     flipped = question.objective.flipped()
     objective: Objective = question.objective if flipped is None else flipped
     kind, discount = KINDS[objective.kind], getattr(objective, "discount", None)

@@ -211,7 +211,7 @@ def _right(
     earned: dict[Exponents, FloatArray],
     n: int,
 ) -> FloatArray:
-    """Return what one step adds to a monomial of the values, but for the part that has the same monomial itself."""
+    """Return the contribution of one step to a monomial of the values, without the part that has the same monomial."""
     total = earned.get(exponents, np.zeros(n)).copy()
     for e, matrix in matrices.items():
         rest = tuple(a - b for a, b in zip(exponents, e, strict=True))
@@ -281,7 +281,7 @@ class Claimed:
 
     @staticmethod
     def of(chain: Chain, expansion: Expansion) -> Claimed:
-        """Return what an expansion claims of a chain."""
+        """Return the enclosure of a chain's values that an expansion claims."""
         below, above, margin = expansion.start(chain)
         if chain.complement:
             one = np.eye(1, len(below))[0]

@@ -64,7 +64,7 @@ class Writer:
     work: float = 0.0  # about as many operations, so that a search ends on all machines alike
 
     def cut(self, cube: Enclosure) -> tuple[Cuts, list[int]]:
-        """Return what cuts a cube, and the numbers of these cuts."""
+        """Return the half-spaces that cut a cube, and their numbers."""
         cuts = self.boundary.cuts(cube)
         usable = np.flatnonzero(cuts.offsets < cuts.sizes).tolist()
         return cuts.only(usable), usable
@@ -118,7 +118,7 @@ class Writer:
         return known if len(known) == len(found) else None
 
     def goals(self, cube: Enclosure, functions: Sequence[Expansion]) -> list[Goal]:
-        """Return what must be proved of polynomials: both ends of what is wanted, then all that must be positive."""
+        """Return the polynomials to be bounded: both ends of the wanted value, then all that must be positive."""
         chains = [*self.chains, *([self.everything] if self.everything is not None else [])]
         claimed = [Claimed.of(chain, each) for chain, each in zip(chains, functions, strict=True)]
         below, above = [each.below for each in claimed], [each.above for each in claimed]
@@ -317,7 +317,7 @@ def _shape(forms: Sequence[LikelihoodForm], basis: FloatArray, middle: FloatArra
 
 
 def _spreads(chains: Sequence[Chain], given: dict[str, Any]) -> FloatArray:
-    """Return how far the rows of chains reach along axes (n, k)."""
+    """Return the reach of the rows of chains along axes (n, k)."""
     cube, found = _cube(given), list[list[float]]()
     firsts = monomials(cube.dimension, 1)[1:]
     for chain in chains:

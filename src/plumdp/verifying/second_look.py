@@ -293,7 +293,7 @@ def check_settings(look: Look) -> None:
 
 
 def _settings(part: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return what a part of the set has besides what the checker derives from the counts."""
+    """Return the content of a part of the set that the checker cannot derive from the counts."""
     if part is None:
         return None
     kept = {name: f"{value:.9g}" if isinstance(value, float) else value for name, value in part.items()}

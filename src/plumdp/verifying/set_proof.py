@@ -158,7 +158,7 @@ def bets_part(pilot: Pilot | None, found: LinearConstraints) -> dict[str, Any] |
 
 
 def _names_of_horizons(bets: Bets, pilot: Pilot) -> list[int | str]:
-    """Return how often the first horizon is doubled for each, or that its bets are renewed for a planned length."""
+    """Return for each horizon the number of doublings of the first one, or the word for a planned length."""
     lengths, is_renewed = bets.horizons.length.tolist(), bets.horizons.is_renewed
     doubled = [round(log2(each / length_of_horizon(0, pilot))) for each in lengths[int(is_renewed) :]]
     return [RENEWED, *doubled] if is_renewed else [*doubled]

@@ -53,7 +53,7 @@ class TableRows:
 
 
 def data_part(model: ParametricMDP, counts: TransitionCounts, moments: BetMoments | None, rows: TableRows) -> Any:
-    """Return what is known of the order of the data, and how often each place was seen."""
+    """Return the known order of the data, and the count of each place."""
     seen = [*([] if moments is None else moments.counts[:-1]), pooled(model, counts.counts)]
     about = {
         "order": order_of(counts.pilot),

@@ -105,7 +105,7 @@ def _moments(model: ParametricMDP, counts: TransitionCounts) -> tuple[npt.NDArra
 
 
 def _outlook(pilot: npt.NDArray[Any], moments: BetMoments, witness: dict[str, Any], of_one: Errors) -> Outlook:
-    """Return what was known when the policy was chosen: the pilot, and the errors of all that is said about one."""
+    """Return the knowledge from which the policy was chosen: the pilot, and the errors of all statements about it."""
     bets = witness["bets"]
     share = Part(bets, "bets")["shares"][bets["policy"]].fraction()
     all_of_it = int(share.q) / int(share.p)

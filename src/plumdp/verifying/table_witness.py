@@ -162,7 +162,7 @@ def order_of_nodes(table: OpenChain, keys: Sequence[Key]) -> Indices:
 
 
 def fixed_part(plan: BettingPlan, reference: Reference, order: Indices) -> dict[str, Any]:
-    """Return what the pilot fixed of the bets on each open node."""
+    """Return the part of the bets on each open node that the pilot fixed."""
     first, probability = plan.table.chain.first, reference.probability
     return {
         "kept": np.flatnonzero((plan.is_kept & plan.table.is_free)[order]).tolist(),
@@ -175,7 +175,7 @@ def fixed_part(plan: BettingPlan, reference: Reference, order: Indices) -> dict[
 
 
 def _written(made: TableBounds, errors: Errors, order: Indices, claimed: tuple[float, float]) -> dict[str, Any]:
-    """Return what a bracket was made with; the norm of all rows only if it is needed."""
+    """Return the quantities that a bracket was made with. The norm of all rows is there only if it is needed."""
     near, plan, joint = made.near, made.plan, made.joint
 
     def nodes(chosen: BoolArray) -> list[int]:
@@ -247,7 +247,7 @@ def _interval_mdp(chain: TableChain, intervals: Intervals) -> IntervalMDP:
 
 
 def _objective(chain: TableChain) -> tuple[Objective, FloatArray]:
-    """Return what a run is worth, and the reward of each state."""
+    """Return the objective of the chain, and the reward of each state."""
     reward = np.array([*(as_float(node.reward) for node in chain.nodes), 0.0, 0.0])
     is_one, is_nothing = (np.arange(len(reward)) == len(reward) - k for k in (2, 1))
     if chain.kind == "reach":

@@ -232,7 +232,7 @@ def _is_complement(threshold: Threshold) -> bool:
 
 
 def _place(tokens: Tokens, variable: Token) -> Token:
-    """Return where the variable is, which is once, behind ``<=``."""
+    """Return the only token of the variable, which comes after ``<=``."""
     places = [i for i in range(tokens.index, len(tokens.all)) if tokens.all[i].text == variable.text]
     example = f'F{{"fuel"}}<={variable.text} or F<={variable.text}'
     if len(places) != 1:

@@ -129,7 +129,7 @@ def _spends(content: list[Token], system: str) -> str:
 
 
 def _until(content: list[Token]) -> int:
-    """Return where the ``U`` is that is in no parentheses."""
+    """Return the position of the ``U`` outside all parentheses."""
     depth = 0
     for i, token in enumerate(content):
         depth += (token.text == "(") - (token.text == ")")
@@ -176,7 +176,7 @@ def _window(tokens: list[Token]) -> tuple[str, str, list[Token]]:
 
 
 def _end_of_number(tokens: list[Token], start: int) -> int:
-    """Return where arithmetic ends that begins at a place: an operand, and more of them behind signs."""
+    """Return the end of the arithmetic that begins at a position: an operand, and further ones after signs."""
     if tokens[start].text == "-":
         return _end_of_number(tokens, start + 1)
     end = start + 1

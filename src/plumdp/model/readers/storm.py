@@ -273,7 +273,7 @@ def _refuse_overflow(stormpy: Any, source: Source, concrete: Any) -> None:
 
 
 def _place_of(update: str, source: Source, concrete: Any) -> str:
-    """Return where the command with an update is, or the update itself if several commands have it."""
+    """Return the place of the command with an update, or the update itself if several commands have it."""
     places = set()
     if source.numbered:
         commands = [c for m in concrete.substitute_formulas().substitute_constants().modules for c in m.commands]

@@ -82,7 +82,7 @@ def reward_lines(text: str) -> list[int]:
 
 
 def _syntax(text: str, line: int, column: int, expected: str) -> str:
-    """Return where a file breaks the rules of the language, with the cause if one is plain."""
+    """Return the place at which a file breaks the rules of the language, with the cause if one is plain."""
     code = _without_comments(text)
     offset = sum(map(len, code.splitlines(keepends=True)[: line - 1])) + column - 1
     offset = len(code) - len(code[offset:].lstrip())  # Storm names the end of the word before
