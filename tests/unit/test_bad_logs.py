@@ -425,9 +425,8 @@ def test_what_duckdb_says_is_said_in_words_of_plumdp(text):
 
 
 TWICE = (
-    "{} and {} have the same content, so that it would be counted twice; leave out one of them if it is a copy; if "
-    "they are different runs that happen to look alike, read both at once, as one data frame in which each run has a "
-    "name of its own"
+    "{} and {} have the same content, which would be counted twice; leave out one if it is a copy; if they are "
+    "different runs that look alike, read both at once, as one data frame in which each run has a name of its own"
 )
 
 

@@ -65,7 +65,7 @@ class TestWrongInput:
             table(EARLY.assign(x=[0.5, 0, 1, 1]))
 
     def test_a_log_without_a_step(self):
-        with pytest.raises(DataError, match="no step from a state to a next state"):
+        with pytest.raises(DataError, match="no step from a state to a next one"):
             table(EARLY.assign(next_x=None))
 
     def test_a_state_that_is_called_elsewhere(self):
@@ -99,7 +99,7 @@ class TestWrongInput:
 
     def test_steps_with_several_rows_are_the_reason_why_there_is_no_table(self):
         runs = EARLY.assign(episode=1, step=0)
-        with pytest.raises(DataError, match="the steps of the log have several rows each"):
+        with pytest.raises(DataError, match="no table can be made of the log, as each step has several rows"):
             table(runs)
 
     @pytest.mark.parametrize(

@@ -498,7 +498,7 @@ def test_a_formula_too_deep_for_python_is_refused(text):
 
 
 SETS = ('"goal"', '"odd"', '"low"', "door", "x=1", "x=2", "x=3", 'mode="idle"', "x=0")
-DEEP, MUCH = "this formula is nested too deeply", "too much is to be remembered for this mission"
+DEEP, MUCH = "this formula is nested too deeply", "this mission needs too much memory"
 
 
 def joined(sign, n, formula):

@@ -180,7 +180,7 @@ def test_transitions_need_no_order():
         (
             pd.DataFrame({"case": np.repeat(np.arange(20), 3), "t": [0, 1, 2] * 20, "x": [0, 1, 2] * 20}),
             {"first": 20},
-            "there are 20 runs, of which 20 would make the table, and the others be evidence; give more runs, ",
+            "there are 20 runs, and 20 would make the table, so that none is left as evidence; give more runs, ",
         ),
     ],
 )
@@ -247,7 +247,7 @@ def test_an_end_that_is_given_says_which_last_rows_are_ends():
     assert facts(found, "end") == ['status="cured"|status="left"']
     assert not [text for text in facts(found, "assumed") if "before the outcome" in text]
     assert pl.start(visits(), end='status="cured"').cut_off == "unrelated"  # for all that is known, some just stop
-    with pytest.raises(pl.DataError, match="none of the first runs is ever in such a state"):
+    with pytest.raises(pl.DataError, match="no first run ever reaches such a state"):
         pl.start(visits(), end='status="curd"')
 
 

@@ -139,7 +139,7 @@ def test_policies_that_were_not_announced_have_intervals_alone():
         "to get narrower bounds: say announced=True if these data did not choose the policy; then bets are placed on it"
     )
     nothing = pl.learn(model, data(pilot=False)[2], objectives=[REACH])
-    assert "not known which data came first" in str(pl.conclude(nothing, REACH))
+    assert "the order of the data is not known" in str(pl.conclude(nothing, REACH))
 
 
 @pytest.mark.slow

@@ -151,7 +151,7 @@ def certify_within(
 def _threshold(text: str, learned: Learned) -> Threshold:
     threshold = parse_threshold(text, learned.model)
     if threshold.is_negated:
-        raise ModelError(f"{text}: this asks about all policies; write it without max and min, as it is about one")
+        raise ModelError(f"{text}: this asks about all policies; leave out max or min, to ask about one")
     return threshold
 
 

@@ -303,8 +303,8 @@ class TransitionCounts:
         first = None if self.pilot is None else self.pilot.first_bets
         if self.pilot is None or first is None:
             raise DataError(
-                "no bets are placed on these data, as it is not known which came first, or there are too few: collect "
-                "more, say their order, or choose by other data"
+                "no bets are placed on these data: their order is not known, or there are too few; state the order, "
+                "collect more, or choose by other data"
             )
         seen, n = self.pilot.seen_at_moments[first], self.pilot.lengths[first]
         # the length of a pilot that is one array, such as that of a planned sum, is a number of steps

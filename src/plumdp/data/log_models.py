@@ -155,11 +155,11 @@ def _typed(
     kept = np.flatnonzero(has_all).tolist()
     if not kept and "duplicate" in rows[PLACE]:
         raise DataError(
-            "the steps of the log have several rows each, so that no table can be made of it; give different runs "
-            "different names, and number the steps of each run"
+            "no table can be made of the log, as each step has several rows; give each run a name of its own, and "
+            "number its steps"
         )
     if not kept:
-        raise DataError("the log shows no step from a state to a next state, so that no table can be made of it")
+        raise DataError("no table can be made of the log, as it shows no step from a state to a next one")
     before = {name: _array([values[i] for i in kept]) for name, values in columns.items()}
     after = {name: _array([values[n + i] for i in kept]) for name, values in columns.items()}
     return before, np.array([actions[i] for i in kept]), after

@@ -355,7 +355,7 @@ def open_log(raw: RawLog, files: list[str]) -> Iterator[LogTable]:
     """Give a log whose columns are known; ``files`` are those of the source, none if it is a data frame."""
     source, text = raw.source, raw.text
     if not files and (raw.part is not None or not text.is_plain) and (is_spark(source) or not has_order(source)):
-        raise DataError("a log of Spark or a relation of DuckDB is read as it is; write it to a Parquet file first")
+        raise DataError("a table of Spark or DuckDB is read as a whole, without a format; write it to a file first")
     if not files and is_spark(source):
         with open_spark(source) as (session, view, types):
             yield LogTable(session, view, types, engine=SPARK)

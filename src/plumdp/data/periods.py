@@ -83,7 +83,7 @@ def not_there(steps: Steps) -> DataError:
     """Return the error for a query, which cannot refuse dates that are not whole numbers of a period."""
     return DataError(
         Option("steps", steps),
-        ": a query does not tell whether dates are whole numbers of it after the first of their run; choose 'monthly', "
+        ": a query cannot tell whether dates are whole periods after the first date of their run; choose 'monthly', "
         "'weekly' or 'daily', or number the steps",
     )
 

@@ -187,8 +187,8 @@ def refuse_copies(files: Sequence[str], has_rows: Callable[[str], bool]) -> None
     for first, second, *_ in groups:
         if has_rows(first):
             raise DataError(
-                f"{first} and {second} have the same content, so that it would be counted twice; leave out one of them "
-                f"if it is a copy; if they are different runs that happen to look alike, {AT_ONCE}"
+                f"{first} and {second} have the same content, which would be counted twice; leave out one if it is a "
+                f"copy; if they are different runs that look alike, {AT_ONCE}"
             )
 
 

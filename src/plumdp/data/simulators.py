@@ -323,7 +323,7 @@ def _require_gymnasium(env: Any) -> None:
     if not is_gymnasium(env):
         raise DataError(f"give a Gymnasium environment, such as as_env(model, point), not {type(env).__name__}")
     if isinstance(env, type):
-        raise DataError(f"{env.__name__} is a class: give an environment of it, {env.__name__}(...)")
+        raise DataError(f"{env.__name__} is a class: give an environment, {env.__name__}(...)")
     if hasattr(env, "num_envs"):
         raise DataError(f"{type(env).__name__} runs {env.num_envs} environments side by side: give one of them alone")
 

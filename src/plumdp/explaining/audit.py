@@ -70,9 +70,9 @@ class Audit:
         certified = f"between {outward(self.certified[0], -1)} and {outward(self.certified[1], 1)}"
         found = f"they contradict the certificate ({certified}), p-value {outward(self.p_value, 1, digits=2)}"
         if self.verdict == "not contradicted":
-            tell = "they would hardly do so for any value"
+            tell = "they would hardly contradict any value"
             if self.visible is not None:
-                tell = f"in half of all cases they would if the value were about {self.visible:.2g} outside of it"
+                tell = f"a value about {self.visible:.2g} outside would be found in half of all cases"
             found = f"they do not contradict the certificate ({certified}); {tell} (an estimate)"
         return (
             f"{number_of(self.n_runs, 'run')} under the policy: value between {low} and {high} with confidence "

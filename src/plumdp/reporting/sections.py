@@ -171,8 +171,8 @@ def parameters(certificate: Certificate, findings: Findings) -> Section | None:
     note = f"{left_out:,} more parameters are in certificate.json." if left_out else ""
     table = TableOf("parameter-table", "Bounds of the parameters", header, rows, header[1:], note)
     intro = [
-        "The data leave a region of possible values; each parameter lies between these ends of it. The estimate is "
-        "where the data are most likely, and not a bound.",
+        "Each parameter lies between these bounds. The estimate is the point at which the data are most likely; it is "
+        "not a bound.",
     ]
     return Section("parameters", "What is known of the parameters", intro, tables=[table])
 
@@ -183,7 +183,7 @@ def region(certificate: Certificate, findings: Findings) -> Section | None:
         return None
     names = {name for outline in findings.outlines for name in outline.names}
     drawn = [picture("region", certificate, findings, is_wide=len(names) > 3)]
-    intro = ["All parameters that explain the data, shown two at a time. The bounds hold for each point of it."]
+    intro = ["All parameters that explain the data, two at a time. The bounds hold at each of these points."]
     return Section("region", "The region of the parameters", intro, pictures=drawn, is_folded=True)
 
 

@@ -130,7 +130,7 @@ def verdict_on_model(
     if misfit and p_value <= error:
         return f"no parameters explain the data ({text}); the bounds allow for rows that are off{untested}"
     if status == Status.CONTRADICTED:
-        unseen = ", though tests of rows and drifts show no sign of it" if p_value > _DOUBT else ""
+        unseen = ", though no test of a row or a drift shows it" if p_value > _DOUBT else ""
         return f"no parameters explain the data{unseen} ({text})"
     if p_value <= _DOUBT:
         doubt = f"some doubt whether the model is right ({text}), but not enough to reject it"

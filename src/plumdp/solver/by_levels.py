@@ -234,7 +234,7 @@ def _refuse_endless_rewards(objective: Objective, reward: FloatArray, stays: Boo
     Rewards until a target are infinite there in any case.
     """
     if objective.kind is Kind.FOREVER and (np.add.reduceat(reward != 0, first_choice[:-1])[stays] > 0).any():
-        raise ModelError("a state that stays as it is has a reward: of a stored model, ask for rewards until a target")
+        raise ModelError("a state that is never left has a reward; ask a stored model for rewards until a target")
 
 
 def _require_solvable(imdp: IntervalMDP, objective: Objective) -> Levels:

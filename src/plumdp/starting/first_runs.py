@@ -318,7 +318,7 @@ class FirstRunsLook:
         holds = state_formula(end)(state_type(states)(*columns))
         ended = [row for row, is_end in zip(rows, holds, strict=True) if is_end]
         if not ended:
-            raise DataError(Option("end", end), ": none of the first runs is ever in such a state")
+            raise DataError(Option("end", end), ": no first run ever reaches such a state")
         self._facts.append(("end", end))
         is_short = len(ended) <= _MOST_VALUES and all(isinstance(term, str) for term in states.values())
         if not is_short or re.search(r"['\"\\]", "".join(map("".join, ended))):

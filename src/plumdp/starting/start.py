@@ -103,8 +103,10 @@ def start(
     has_dates = any(each.is_time for each in profiles if each.name == step)
     first = ceil(n_runs / _SHARE) if first is None else first
     if not 0 < first < n_runs:
-        what = f"there are {number_of(n_runs, 'run' if run else 'row')}, of which {first:,} would make the table"
-        raise DataError(f"{what}, and the others be evidence; give more runs, or fewer with ", Option("first", ...))
+        what = f"there are {number_of(n_runs, 'run' if run else 'row')}, and {first:,} would make the table"
+        raise DataError(
+            f"{what}, so that none is left as evidence; give more runs, or fewer with ", Option("first", ...)
+        )
     with look_at(raw.first(first, run=run, step=step), keep=True, once=bool(run and step)) as look:
         others = look.profiles([name for name in columns if name not in (run, step)])
         seen = FirstRunsLook(look, run, step, after, others, has_dates=has_dates)

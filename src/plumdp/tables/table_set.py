@@ -246,7 +246,7 @@ def bounds_by_bets(
     if found is None:
         return ""
     if found.moments is None:
-        return "no bets were placed, as it is not known which data came first"
+        return "no bets were placed, as the order of the data is not known"
     orders = (policies, policies[::-1])  # bounds on a difference are those of the turned one, turned
     announced = [
         each

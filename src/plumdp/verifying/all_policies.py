@@ -33,8 +33,8 @@ def all_actions_part(question: Question, policy: PolicyTable) -> dict[str, Any]:
     """Return the chain of a policy with all states that any reaches, and every other action that there is in them."""
     if not _has_all_actions(question):
         raise DataError(
-            "verify does not know answers about all policies where only some actions are kept with the memory, so "
-            "there is no witness of this certificate"
+            "there is no witness of this certificate: verify cannot check an answer about all policies if the memory "
+            "keeps only some actions"
         )
     others: list[list[Any]] = []
     return {"chain": chain_part(question, policy, others), "others": others}

@@ -102,7 +102,7 @@ def _finite(reader: PredicateReader, quantifier: Quantifier) -> Mission:
     if path.spending is not None:
         raise tokens.error("a budget does not go with LTLf; leave out one of them", start)
     if not ends.any():
-        raise tokens.error("no state ends a trace, so that there is none; say in which states runs end", first)
+        raise tokens.error("no state ends a trace, so no trace is finite; say in which states runs end", first)
     mission = _located(
         tokens,
         start,

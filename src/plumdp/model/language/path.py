@@ -103,7 +103,7 @@ class PathReader:
     def _unclear(self, operator: Token, operand: Operand) -> ModelError:
         read = self.tokens.since(operand.start, operand.stop)
         return self.tokens.error(
-            f"{read}: put this, or the part of it that {operator.text} is about, in parentheses", operator
+            f"{read}: put this, or the part that {operator.text} applies to, in parentheses", operator
         )
 
     def _bound(self, operator: Token) -> tuple[tuple[int, int] | None, Spending | None]:

@@ -76,7 +76,5 @@ def _few(alternatives: Iterable[frozenset[Limit]]) -> list[frozenset[Limit]]:
     for each in alternatives:
         found[each] = None
         if len(found) > _MOST_PAIRS:
-            raise ModelError(
-                f"this acceptance has more than {_MOST_PAIRS} alternatives; ask for parts of it one by one"
-            )
+            raise ModelError(f"this acceptance has more than {_MOST_PAIRS} alternatives; ask for its parts one by one")
     return list(found)

@@ -20,7 +20,7 @@ ALWAYS: Window = (0, None)
 TRUE, FALSE = 0, 1
 DONE: Left = frozenset([frozenset()])
 FAILED: Left = frozenset()
-MUCH = "too much is to be remembered for this mission; ask for parts of it one by one"
+MUCH = "this mission needs too much memory; ask for its parts one by one"
 _MOST_WORK = 400_000  # alternatives and pairs of formulas that are looked at, below a second
 
 
