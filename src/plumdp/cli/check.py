@@ -1,4 +1,7 @@
-"""``plumdp check-model``: tests whether data contradict a model, or which of several candidates they leave."""
+"""``plumdp check-model`` tests whether data contradict a model, or which of several candidates they leave.
+
+``plumdp advise`` says where the next data narrow a certificate most, and writes a policy to sample them by.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 import plumdp
 from plumdp.base.errors import DataError, ModelError
 from plumdp.base.vocabulary import Sets, Status
-from plumdp.cli.inputs import each_model, how_read, load_model, load_texts, name_of_model, read_data
+from plumdp.cli.inputs import (
+    each_model,
+    how_read,
+    learn,
+    load_model,
+    load_objective,
+    load_texts,
+    name_of_model,
+    read_data,
+)
 from plumdp.cli.invocation import is_shared, where_given
 from plumdp.cli.options import Options
+from plumdp.cli.outputs import require_new
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.results import EXIT_CODES, grid, print_json, print_table, prose, standard_output
 from plumdp.cli.sources import chosen_properties
@@ -23,6 +37,7 @@ from plumdp.model.text import cut
 
 if TYPE_CHECKING:
     from plumdp.explaining.check import ModelCheck
+    from plumdp.result.advice import Advice
 
 _SHOWN = 10  # residuals in the table
 _NARROW = 80  # columns: on a narrower screen there are sentences instead of the table
@@ -133,3 +148,43 @@ def _residuals(check: ModelCheck) -> Table:
         numbers = f"{record['observations']:,}", f"{record['difference']:+.3g}", f"{record['standardised']:+.1f}"
         table.add_row(*(Text(cut(str(cell), _LONGEST)) for cell in (record["where"], record["what"], *numbers)))
     return table
+
+
+_MOST_ROWS = 10
+
+
+def advise(given: Options) -> int:
+    """Print where more data would help, and write a policy to sample them by."""
+    if given.output is not None:
+        require_new(given.output, force=given.force)
+    read, objective = load_objective(given)
+    learned = learn(given, read, [objective])
+    if learned.conflict is not None:
+        Console(stderr=True, highlight=False).print(f"the data contradict the model: {learned.conflict}", markup=False)
+        return EXIT_CODES[Status.CONTRADICTED]
+    advice = plumdp.advise(learned, objective, runs=given.runs, width=given.width, max_steps=given.max_steps)
+    if given.output is not None:
+        advice.to_csv(given.output)
+    if given.json:
+        print_json([{"schema": "plumdp/advice/2", **advice.to_dict(_MOST_ROWS)}], one=True)
+    else:
+        _print_advice(advice, "" if given.output is None else str(given.output))
+    return 0
+
+
+def _print_advice(advice: Advice, file: str) -> None:
+    console = standard_output()
+    for sentence in advice.sentences(file=file):
+        console.print(prose(sentence))
+    table = Table(title="Where new runs help most", title_style="bold", title_justify="left")
+    table.add_column("state and action", overflow="fold")
+    for name in ("visits so far", "per run", "share of the gain"):
+        table.add_column(name, justify="right")
+    gain = float(advice.rate @ advice.visits_per_run)
+    for choice in advice.best_choices(_MOST_ROWS).tolist():
+        state, action = advice.graph.state_of(choice), advice.graph.action_names[advice.graph.action[choice]]
+        per_run = float(advice.visits_per_run[choice])
+        share = 100 * float(advice.rate[choice]) * per_run / gain
+        where = f"{advice.graph.describe_state(state)}: {action}"
+        table.add_row(where, f"{advice.visits[choice]:,.0f}", f"{per_run:.2g}", f"{share:.1f} %")
+    console.print(table)

@@ -100,7 +100,7 @@ COMMANDS = {
         {"property": "What the model is for: tests are sharp there. Repeat for more."},
     ),
     "advise": Command(
-        "advise", _MAYBE, "property runs width max_steps output force json model log confidence confidence_set",
+        "check", _MAYBE, "property runs width max_steps output force json model log confidence confidence_set",
         "Say where more data would help most, how wide the bounds will be, and how to sample.",
         "plumdp advise betting:25 runs.parquet --runs 5000 -o policy.csv",
         "Ends with 0, or with 3 if the data contradict the model.",

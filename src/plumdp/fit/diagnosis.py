@@ -13,8 +13,14 @@ from plumdp.confidence.constants import ROW, FixedNumbers, find_fixed_numbers
 from plumdp.confidence.contrasts import Contrast
 from plumdp.confidence.likelihood import best_point
 from plumdp.data.counts import TransitionCounts
-from plumdp.fit.drift_explanations import drift_table, explain_by_contrasts, explain_by_early_data
-from plumdp.fit.explanations import Explanation, explain_by_numbers, explain_by_rows
+from plumdp.fit.explanations import (
+    Explanation,
+    drift_table,
+    explain_by_contrasts,
+    explain_by_early_data,
+    explain_by_numbers,
+    explain_by_rows,
+)
 from plumdp.fit.fitted_rows import FittedRows, fitted_rows
 from plumdp.fit.model_fit import ModelFit
 from plumdp.fit.residuals import Change, Residuals, cell_residuals, find_changes, observed_contrasts

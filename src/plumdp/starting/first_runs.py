@@ -16,15 +16,17 @@ from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.mappings import StateMaps
 from plumdp.model.table_model import state_type
 from plumdp.model.text import number_of
-from plumdp.starting.looks import LoadedRows, in_runs, pairs_of
 from plumdp.starting.proposal import as_value, is_whole, state_formula
 from plumdp.starting.roles import (
     ColumnProfile,
+    LoadedRows,
     action_of,
     column_term,
     columns_of,
+    in_runs,
     is_gain,
     is_persistent,
+    pairs_of,
     rewards_of,
     variable_of,
 )

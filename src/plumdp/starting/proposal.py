@@ -22,8 +22,7 @@ from plumdp.model.graph import BoolArray, FloatArray, Graph
 from plumdp.model.language.predicate import parse_predicate
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import number_of, one_line
-from plumdp.starting.looks import look_at
-from plumdp.starting.roles import column_term, is_harm
+from plumdp.starting.roles import column_term, is_harm, look_at
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,18 +18,20 @@ from plumdp.data.mappings import StateMaps
 from plumdp.data.raw_logs import RawLog, TextFormat, as_raw, raw_log
 from plumdp.model.text import listing, number_of
 from plumdp.starting.first_runs import EXAMPLE, FirstRunsLook
-from plumdp.starting.looks import LoadedRows, look_at, sample
 from plumdp.starting.proposal import Start
 from plumdp.starting.roles import (
     FEW_RUNS,
     ColumnProfile,
+    LoadedRows,
     columns_of,
     date_format_of,
     decimal_of,
     encoding_of,
+    look_at,
     order_candidates,
     repeated_names,
     run_candidates,
+    sample,
 )
 
 _SHARE = 4  # one part in so many of the runs makes the table
