@@ -133,4 +133,4 @@ def policies_change_places(patch):
 @pytest.mark.parametrize("plant", [remainders_cancel, policies_change_places, expressions_are_numbered_anew])
 def test_a_planted_error_is_found(plant, monkeypatch):
     plant(monkeypatch)
-    assert any([*misses(seed, Counter())] for seed in [116, *range(60)])
+    assert any([*misses(seed, Counter())] for seed in [116, 7, *range(60)])

@@ -6,6 +6,7 @@ import re
 import shutil
 import warnings
 from datetime import datetime, timedelta
+from itertools import product
 from types import SimpleNamespace
 
 import duckdb
@@ -17,6 +18,7 @@ import pytest
 import sqlglot
 from log_models import LAMP, recount, rows_of, runs
 from mapping_oracle import known
+from tiers import pairs
 
 import plumdp as pl
 from plumdp.data.duckdb_tables import column_types, connect, write_parquet
@@ -30,6 +32,7 @@ from plumdp.data.sql import counts_query, select_sql
 pytestmark = pytest.mark.slow
 
 FORMS = ("transitions", "trajectories")
+ORDERS = ({"order": "runs"}, {"sampling": "trajectories"})
 DIALECTS = ("bigquery", "snowflake", "spark", "trino", "postgres", "duckdb")
 ROWS, COUNTS = runs(LAMP, {"p": 0.6}, 60)
 ANYHOW = {"on_unmatched": "report", "cut_off": "unrelated"}
@@ -100,8 +103,7 @@ def test_corrupted_rows_have_copies_or_repeated_steps(form):
     assert recount(corrupted_rows(form, n_others=0), LAMP.graph, form)[1]["copy"] > 10
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("engine", "form"), pairs(ENGINES, FORMS))
 def test_every_engine_counts_the_rows_as_a_slow_recount_does(engine, form, request):
     for rows in (ROWS[form], corrupted_rows(form), corrupted_rows(form, n_others=0)):
         source = ENGINES[engine](rows, lambda: request.getfixturevalue("spark"))
@@ -120,16 +122,12 @@ def without_pairs(log):
     return re.sub(r" rows: [^)]*\)", " rows)", str(log))
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("engine", "form"), pairs(ENGINES, FORMS))
 def test_every_engine_finds_the_first_runs(engine, form, request):
     rows = runs(LAMP, {"p": 0.6}, 200)[0][form]
     rows += rows[::9] + [row | {"lit": not row["lit"]} for row in rows[::70]]  # copies, and rows that contradict others
     source = ENGINES[engine](rows, lambda: request.getfixturevalue("spark"))
-    for options, lengths in (
-        ({"order": "runs"}, moments_of(200)),
-        ({"sampling": "trajectories"}, planned_moments(200)),
-    ):
+    for options, lengths in zip(ORDERS, (moments_of(200), planned_moments(200)), strict=True):
         counts = read_log(LAMP, source, **options, **ANYHOW).counts
         assert np.array_equal(counts.counts, recount(rows, LAMP.graph, form)[0])
         for n, moment in zip(lengths, counts.pilot.moments, strict=True):
@@ -192,8 +190,7 @@ def test_the_printed_query_counts_the_same_pilot_on_duckdb_and_on_spark(form, sp
             assert np.array_equal(moment, recount(part, LAMP.graph, form)[0])
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(("dialect", "form"), pairs(DIALECTS, FORMS))
 def test_the_query_of_every_dialect_means_the_same(dialect, form):
     """Translated back to DuckDB's words and executed there: an independent parser has read it."""
     rows = corrupted_rows(form)
@@ -208,10 +205,9 @@ def test_the_query_of_every_dialect_means_the_same(dialect, form):
     assert np.array_equal(back.counts.counts, direct.counts.counts)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("options", [{"order": "runs"}, {"sampling": "trajectories"}])
-def test_the_query_of_every_dialect_counts_the_same_pilot(dialect, form, options):
+@pytest.mark.parametrize(("dialect", "asked"), pairs(DIALECTS, product(FORMS, ORDERS)))
+def test_the_query_of_every_dialect_counts_the_same_pilot(dialect, asked):
+    form, options = asked
     rows = runs(LAMP, {"p": 0.6}, 400)[0][form]
     log = arrow(rows)
     if dialect == "snowflake":

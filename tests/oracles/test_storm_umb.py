@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from tiers import pairs
 
 import plumdp as pl
 from plumdp.exchange.write_umb import write_umb
@@ -254,9 +255,9 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("group", "query", "direction"), QUESTIONS)
-@pytest.mark.parametrize("nature", NATURES)
-def test_values_agree_with_storm(group, query, direction, nature, written):
+@pytest.mark.parametrize(("question", "nature"), pairs(QUESTIONS, [*NATURES, *reversed(NATURES)]))
+def test_values_agree_with_storm(question, nature, written):
+    group, query, direction = question
     solve = pytest.importorskip("plumdp.solver.solve", reason="the solver is not there yet").solve
     text = query.format(direction)
     for i, (case, model) in enumerate(written(group)):

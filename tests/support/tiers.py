@@ -4,8 +4,8 @@
 """
 
 import os
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Iterable, Sequence
+from itertools import cycle, islice, product
 from typing import Any
 
 TIER = os.environ.get("PLUMDP_TIER", "check")
@@ -19,6 +19,15 @@ def size(check: int, night: int) -> int:
 def examples(night: int) -> int:
     """Return how many examples Hypothesis draws, given how many it draws at night."""
     return {"quick": max(5, night // 10), "check": max(10, night // 3), "night": night}[TIER]
+
+
+def pairs(first: Iterable[Any], second: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """Return all combinations at night; by day, each value of the longer one once, and of the other in turn."""
+    if TIER == "night":
+        return [*product(first, second)]
+    first, second = [*first], [*second]
+    longest = max(len(first), len(second))
+    return [*islice(zip(cycle(first), cycle(second), strict=False), longest)]
 
 
 def covering(first: Sequence[Any], second: Sequence[Any], third: Sequence[Any]) -> list[tuple[Any, Any, Any]]:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_models import LAMP, recount, runs
+from tiers import pairs
 
 import plumdp as pl
 from plumdp.data import steps
@@ -88,8 +89,7 @@ def test_a_simulated_log_has_the_counts_and_the_pilot_of_the_simulation(name, fo
         assert str(log) == str(plain)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(("source", "form"), pairs(SOURCES, FORMS))
 def test_every_source_has_the_same_pilots(source, form, tmp_path):
     log = SOURCES[source](ROWS[form], tmp_path / "log.parquet")
     planned = read_log(LAMP, log, sampling="trajectories").counts

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from log_models import LAMP, recount, runs
+from tiers import pairs
 
 import plumdp as pl
 from plumdp.data import logs
@@ -34,8 +35,7 @@ ROWS, COUNTS = runs(LAMP, {"p": 0.6}, 200)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize(("name", "form"), pairs(STUDIES, FORMS))
 def test_a_simulated_log_is_read_back_as_the_counts_in_memory(name, form, tmp_path):
     study = pl.case_study(name)
     options = {"rng": 3, "max_steps": 40}
@@ -59,8 +59,7 @@ WRITERS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("file", WRITERS)
+@pytest.mark.parametrize(("file", "form"), pairs(WRITERS, FORMS))
 def test_every_format_of_files_gives_the_same_counts(file, form, tmp_path):
     WRITERS[file](pd.DataFrame(ROWS[form]), tmp_path / file)
     log = read_log(LAMP, tmp_path / file)
@@ -134,10 +133,9 @@ def test_files_that_number_their_episodes_anew_are_read_with_names_of_their_own(
 # rows that come twice
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("file", ["log.parquet", "log.csv", "log.json"])
 @pytest.mark.parametrize("is_shuffled", [False, True])
-def test_copies_of_rows_are_counted_once_and_said(form, file, is_shuffled, tmp_path):
+@pytest.mark.parametrize(("file", "form"), pairs(["log.parquet", "log.csv", "log.json"], FORMS))
+def test_copies_of_rows_are_counted_once_and_said(file, form, is_shuffled, tmp_path):
     """An export that was appended to itself, or two exports that overlap in 100 rows."""
     frame = pd.DataFrame(ROWS[form])
     twice = pd.concat([frame, frame])
@@ -326,8 +324,7 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize("library", FRAMES)
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize(("spelling", "library"), pairs(SPELLINGS, FRAMES))
 def test_values_are_known_in_other_types(spelling, library):
     ways = SPELLINGS[spelling]
     for form in FORMS:
