@@ -3,6 +3,7 @@
 import csv
 import json
 
+import explained
 import pytest
 import tank
 from typer.testing import CliRunner
@@ -15,22 +16,15 @@ STUDY = "betting:5"
 
 
 @pytest.fixture(scope="module")
-def simulated():
-    study = pl.case_study(STUDY)
-    return study, pl.simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
-
-
-@pytest.fixture(scope="module")
-def counts(simulated, tmp_path_factory):
+def counts(tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "counts.parquet"
-    pl.write_counts(simulated[1], path)
+    pl.write_counts(explained.COUNTS, path)
     return str(path)
 
 
 @pytest.fixture(scope="module")
-def advice(simulated):
-    study, counts = simulated
-    return pl.advise(pl.learn(study.model, counts, objectives=[study.objective]), study.objective)
+def advice():
+    return pl.advise(explained.learned(), explained.STUDY.objective)
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """``plumdp plot``: pictures from a model and data, from a saved result, from records, and misuse."""
 
+import explained
 import numpy as np
 import pytest
 from command_line import plumdp
-from shorthand import explain
 
 import plumdp as pl
 from plumdp.online.records import OnlineRun
@@ -24,11 +24,9 @@ START = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 def place(tmp_path_factory):
     """Return a folder with counts of a case study, a saved result and two records of learning."""
     folder = tmp_path_factory.mktemp("plot")
-    study = pl.case_study(STUDY)
-    counts = pl.simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
+    study, counts, certificate = explained.STUDY, explained.COUNTS, explained.certificate()
     pl.write_counts(counts, folder / "counts.parquet")
-    certificate = pl.certify(study.model, counts, study.objective)
-    certificate.save(folder / "result", explain(study.model, counts, certificate))
+    certificate.save(folder / "result", explained.findings())
     certificate.save(folder / "data alone", model=study.model, counts=counts)
     for seed in (1, 2):
         environment = pl.online.simulator(study.model, study.true_point, rng=seed, max_steps=6)

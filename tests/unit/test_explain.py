@@ -10,8 +10,10 @@ from hashlib import blake2b
 from pathlib import Path
 from time import process_time
 
+import explained
 import numpy as np
 import pytest
+from explained import COUNTS, STUDY
 from shorthand import explain
 
 import plumdp as pl
@@ -20,24 +22,22 @@ from plumdp.reporting.read import explain_result
 from plumdp.result.data_file import read_data, write_data
 from plumdp.result.findings import Findings
 
-STUDY = pl.case_study("betting:5")
-COUNTS = pl.simulate(STUDY.model, STUDY.true_point, 1000, rng=1, max_steps=6)
 SOURCE = Path(pl.__file__).parent
 
 
 @pytest.fixture(scope="module")
 def learned():
-    return pl.learn(STUDY.model, COUNTS, objectives=[STUDY.objective])
+    return explained.learned()
 
 
 @pytest.fixture(scope="module")
-def certificate(learned):
-    return pl.conclude(learned, STUDY.objective)
+def certificate():
+    return explained.certificate()
 
 
 @pytest.fixture(scope="module")
-def findings(learned, certificate):
-    return pl.explain(learned, certificate)
+def findings():
+    return explained.findings()
 
 
 def entered(action):

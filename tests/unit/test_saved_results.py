@@ -7,28 +7,28 @@ from dataclasses import fields, replace
 from hashlib import blake2b
 from math import inf, nan
 
+import explained
 import pytest
-from shorthand import compare, explain
+from explained import COUNTS, STUDY
+from shorthand import compare
 
 import plumdp as pl
 from plumdp.data.report import KINDS, IngestionReport
 from plumdp.reporting.read import explain_result, read_findings
 from plumdp.result.folder import write_results
 
-STUDY = pl.case_study("betting:5")
-COUNTS = pl.simulate(STUDY.model, STUDY.true_point, 1000, rng=1, max_steps=6)
 MORE = pl.simulate(STUDY.model, STUDY.true_point, 10, rng=2, max_steps=6)
 FILES = ("certificate.json", "data.npz", "findings.json", "policy.csv")
 
 
 @pytest.fixture(scope="module")
 def certificate():
-    return pl.certify(STUDY.model, COUNTS, STUDY.objective)
+    return explained.certificate()
 
 
 @pytest.fixture(scope="module")
-def findings(certificate):
-    return explain(STUDY.model, COUNTS, certificate)
+def findings():
+    return explained.findings()
 
 
 @pytest.fixture
