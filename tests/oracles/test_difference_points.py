@@ -27,7 +27,7 @@ from plumdp.solver.coupled import terms
 from plumdp.solver.coupled.brackets import Approximation
 from plumdp.solver.coupled.gradient import policy_gradient
 
-N_POINTS, PER_CASE = size(60, 10_000), 12
+N_POINTS, PER_CASE = size(36, 10_000), 12
 DISCOUNTED = [kind for kind in ALL_KINDS if "discount" in kind]
 
 

@@ -56,7 +56,7 @@ BY_DAY = {
         "test_p_values_of_right_models_are_not_smaller_than_uniform[machine-True]",
         "test_tests_of_each_kind_reject_a_right_model_at_most_as_often_as_they_say[machine-opponent]",
     ),
-    "statistical/test_opponent": ("test_games_do_not_refute_the_package_as_it_is[repeated]",),
+    "statistical/test_opponent": ("test_games_do_not_refute_the_package_as_it_is[one coin, added to]",),
     "statistical/test_set_coverage": (
         "test_half_spaces_exclude_the_true_point_only_where_the_process_does[aircraft:20,10]",
         "test_no_set_misses_the_true_point_too_often[mixture 8]",
@@ -156,11 +156,14 @@ NIGHTLY = {
         "test_every_command_of_a_page_prints_what_the_page_shows[howto/own_policy.md]",
         "test_every_command_of_a_page_prints_what_the_page_shows[howto/exchange.md]",
         "test_every_command_of_a_page_prints_what_the_page_shows[howto/check.md]",
+        "test_every_command_of_a_page_prints_what_the_page_shows[howto/watch.md]",
         "test_every_command_of_a_page_prints_what_the_page_shows[tutorial.md]",
     ),
     "cli/test_exit_codes": (
         "test_a_closed_pipe_ends_with_141_and_without_a_word[a table]",
         "test_a_closed_pipe_ends_with_141_and_without_a_word[an error in json]",
+        "test_a_closed_pipe_ends_with_141_and_without_a_word[json]",
+        "test_ctrl_c_while_storm_is_loaded_is_not_taken_for_a_missing_storm[500]",
         "test_a_standard_error_that_cannot_be_written_changes_no_code[full]",
         "test_standard_output_on_a_full_disk_ends_with_74_and_one_line[a line]",
         "test_standard_output_on_a_full_disk_ends_with_74_and_one_line[help]",

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from html.parser import HTMLParser
 
+import explained as betting
 import numpy as np
 import pandas
 import pytest
@@ -25,8 +26,7 @@ HOSTILE = "<script>alert('x')</script>&\"$x^2$"
 
 @pytest.fixture(scope="module")
 def problem():
-    study = pl.case_study("betting:5")
-    return study.model, pl.simulate(study.model, study.true_point, 1000, rng=1, max_steps=6), study.objective
+    return betting.STUDY.model, betting.COUNTS, betting.STUDY.objective
 
 
 def explained(model, counts, objective, **options):
@@ -37,8 +37,8 @@ def explained(model, counts, objective, **options):
 
 
 @pytest.fixture(scope="module")
-def certified_and_found(problem):
-    return explained(*problem)
+def certified_and_found():
+    return betting.certificate(), betting.findings()
 
 
 @pytest.fixture(scope="module")
