@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.verified_results import PROPERTY, small_counts, small_model
+from tiers import size
 
 import plumdp
 import plumdp.verifying.pieces_part
@@ -49,7 +50,8 @@ def test_where_no_point_is_left_every_bound_is_proved():
 
 @pytest.mark.slow
 def test_bounds_with_many_parameters_have_a_witness():
-    made = layered_model("mixture", 12, n_rows=40, n_layers=6, width=12)
+    d = size(6, 12)
+    made = layered_model("mixture", d, n_rows=20, n_layers=d // 2, width=d)
     counts = plumdp.simulate(made.model, made.true_point, 3_000, rng=1, max_steps=made.max_steps)
     learned = plumdp.learn(made.model, counts, objectives=[made.objective])
     assert make_witness(learned, plumdp.conclude(learned, made.objective))
