@@ -85,6 +85,7 @@ def violations(path: str, source: str) -> list[str]:
     return problems
 
 
+@pytest.mark.slow
 def test_every_room_imports_earlier_rooms_only():
     files = {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
     assert {path.split("/")[0] for path in files if "/" in path} == set(ROOMS)
@@ -151,6 +152,7 @@ def test_what_is_allowed_is_not_reported(path, source):
     assert violations(path, source) == []
 
 
+@pytest.mark.slow
 def test_the_checker_imports_nothing_but_the_standard_library_and_flint():
     """So that it can be read, and run, without the code whose results it checks."""
     files = list(CHECKER.rglob("*.py"))
@@ -199,6 +201,7 @@ def test_a_planted_circle_of_relative_imports_is_found(back):
     assert {"p.room.a", "p.room.b"} <= set(circle(files | {"p.room.b": back}))
 
 
+@pytest.mark.slow
 def test_no_two_classes_have_one_name():
     """A word has one meaning in the package, private classes included."""
     trees = [ast.parse(path.read_text("utf-8")) for path in SOURCE.rglob("*.py")]

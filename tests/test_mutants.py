@@ -29,10 +29,12 @@ def functions(file):
     return {node.name: ast.get_docstring(node) or "" for node in tests}
 
 
+@pytest.mark.slow
 def test_every_test_of_the_table_exists():
     assert [(file, test) for file, test in FOUND if test.partition("[")[0] not in functions(file)] == []
 
 
+@pytest.mark.slow
 def test_every_test_that_plants_an_error_is_in_the_table():
     listed = {test.partition("[")[0] for _, test in FOUND} | OTHERS
     files = [path.relative_to(TESTS.parent).as_posix() for path in TESTS.rglob("test_*.py") if path != Path(__file__)]

@@ -78,6 +78,7 @@ def test_a_folder_or_pattern_of_counts_is_added():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "message"),
     [

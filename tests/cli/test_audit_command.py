@@ -23,6 +23,7 @@ def folder(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_runs_that_agree_end_with_0_and_say_so_in_one_sentence(folder):
     ended = plumdp("audit", str(folder / "result"), str(folder / "fresh.parquet"), "--range", "0", "20")
     assert (ended.code, ended.err) == (0, "")

@@ -45,6 +45,7 @@ def test_runs_counted_from_either_form_are_those_counted_at_once(folder):
         assert (pl.read_counts(model, counted).counts == direct.counts).all()
 
 
+@pytest.mark.slow
 def test_certify_prints_a_claim_and_writes_policy_and_certificate(folder, tmp_path):
     result = RUNNER.invoke(app, ["certify", STUDY, str(folder / "counts.parquet"), "-o", str(tmp_path / "result")])
     assert result.exit_code == 0
@@ -258,6 +259,7 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
     assert "n_first_16384" in run("count", "betting:5", "log", "--sql", "duckdb", "--order", "runs")
 
 
+@pytest.mark.slow
 def test_short_logs_in_order_have_an_empty_pilot_which_less_sampling_keeps(tmp_path):
     model = pl.case_study("betting:5").model
     log, out = str(tmp_path / "log.parquet"), str(tmp_path / "counts.parquet")

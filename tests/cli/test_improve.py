@@ -69,6 +69,7 @@ def test_a_comparison_is_saved_with_a_witness_and_verified(tmp_path, command, ru
     assert comparison["policy"] == ("first" if code == 0 else "second")
 
 
+@pytest.mark.slow
 def test_json_has_the_gain_and_both_certificates(counts):
     ended = plumdp("certify", "betting:5", counts, "--against", "bet0", "--json")
     content = json.loads(ended.out)
@@ -94,6 +95,7 @@ def test_a_baseline_that_there_is_not_is_named_with_its_option(counts):
     assert (ended.code, "--against nowhere.csv: there is no such file" in ended.err) == (2, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("policies", "code"), [(("bet0", "uniform"), 0), (("uniform", "bet0"), 1)])
 def test_the_better_of_two_policies_is_named(counts, policies, code):
     ended = plumdp("certify", "betting:5", counts, "--policy", policies[0], "--against", policies[1])
@@ -101,6 +103,7 @@ def test_the_better_of_two_policies_is_named(counts, policies, code):
     assert ended.out.startswith("bet0 is better: its value is larger by at least ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policies", "margin", "code", "begins"),
     [
@@ -116,6 +119,7 @@ def test_a_policy_that_is_not_worse_by_more_than_the_margin_is_good_enough(count
     assert " ".join(ended.out.split()).startswith(begins)
 
 
+@pytest.mark.slow
 def test_a_margin_needs_another_policy_and_a_size(counts):
     ended = plumdp("certify", "betting:5", counts, "--policy", "bet0", "--margin", "1")
     assert (ended.code, "--margin 1" in ended.err, "--against" in ended.err) == (2, True, True)
@@ -208,6 +212,7 @@ def test_net_benefits_are_compared_in_a_range_of_the_willingness_to_pay(runs, we
     assert "net benefits by willingness to pay" in report
 
 
+@pytest.mark.slow
 def test_named_policies_are_compared_in_a_range_of_the_willingness_to_pay(counts):
     asked = ("-p", 'R{"money"}max=? [ F "end" ]', "-p", 'Pmin=? [ F "end" & money<10 ]', "--willingness", "0:1")
     ended = plumdp("certify", "betting:5", counts, *asked, "--policy", "bet1", "--against", "uniform", "--json")

@@ -92,6 +92,7 @@ def several(schema, n):
     return {"type": "array", "items": schema, "minItems": n, "maxItems": n}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "schema"),
     [

@@ -11,6 +11,8 @@ from support.verified_tables import counts_of
 
 from plumdp import write_counts
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

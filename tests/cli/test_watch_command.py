@@ -59,6 +59,7 @@ def test_an_alarm_ends_with_1_until_it_is_acknowledged(folder, tmp_path):
     assert ended(folder, "changed", *options, "--acknowledge").code == 0
 
 
+@pytest.mark.slow
 def test_a_missing_day_ends_with_4_and_misuse_with_2(folder, tmp_path):
     days = tmp_path / "days"
     days.mkdir()

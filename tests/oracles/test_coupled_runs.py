@@ -138,6 +138,7 @@ def test_differences_at_all_tables_within_intervals_lie_in_the_bounds():
     assert missed(range(size(15, 600)), size(1, 6)) == []
 
 
+@pytest.mark.slow
 def test_bounds_are_narrower_than_the_difference_of_both_brackets():
     """Policies that differ in few states have much in common, which cancels: half of the width, in the middle."""
     shares = []
@@ -186,6 +187,7 @@ def draws_are_always_the_same(patch):
     patch.setattr(coupling, "_drawn", drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plant", "seeds"),
     [(rows_that_differ_move_together, (3, 4)), (nature_is_kind, (3, 4)), (draws_are_always_the_same, (10, 15))],

@@ -23,6 +23,8 @@ from plumdp.region.boxes import Boxes, Quadratic
 from plumdp.region.build import build_region
 from plumdp.region.cutting import parameter_ranges
 
+pytestmark = pytest.mark.slow
+
 A, B, C = pl.parameters("a", "b", "c")
 ROWS = [
     [A * B, 1 - A * B],

@@ -121,6 +121,7 @@ FINDS = {  # by which kind of case, which seeds, and which bounds it is found
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", FINDS)
 def test_a_planted_error_is_found(plant, monkeypatch):
     kind, seeds, found = FINDS[plant]

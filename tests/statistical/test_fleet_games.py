@@ -10,6 +10,8 @@ from tiers import size
 from plumdp.watching.fleets import Won, e_bh, e_value
 from plumdp.watching.shares import _share
 
+pytestmark = pytest.mark.slow
+
 UNITS, LEVEL = 1024, 1 / 8
 FIRST, LAST, NIGHTS = 4, 13, 20
 SCALES = np.arange(FIRST, LAST + 1)

@@ -13,6 +13,8 @@ from plumdp.watching.rows import watched_rows
 from plumdp.watching.stream import Stream
 from plumdp.watching.value import ValueBets
 
+pytestmark = pytest.mark.slow
+
 QUIET = 25
 
 
@@ -131,7 +133,6 @@ def misses_ever(rng, change, n, every):
     return wrong
 
 
-@pytest.mark.slow
 def test_certificates_of_all_starts_after_a_change_hold_at_once():
     rng = np.random.default_rng(6)
     games = [misses_ever(rng, int(rng.integers(2, 8)), 14, 3) for _ in range(size(2, 150))]

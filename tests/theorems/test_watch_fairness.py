@@ -35,6 +35,8 @@ from plumdp.watching.rows import watched_rows
 from plumdp.watching.stream import Stream
 from plumdp.watching.value import ValueBets
 
+pytestmark = pytest.mark.slow
+
 N = 7
 CHANCES = (Fraction(1, 10), Fraction(1, 3), Fraction(1, 2))
 

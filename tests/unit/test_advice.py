@@ -321,6 +321,7 @@ def test_a_gradient_from_rows_that_the_likelihood_ignores_is_said_first_if_it_is
     assert blind_advice.unseen > 0.5
 
 
+@pytest.mark.slow
 def test_a_value_that_only_ignored_rows_decide_has_no_advice():
     model = workshop(second=a * b + (1 - a) * (1 - b))
     mixed = pl.parse_property('Pmax=? [ F "done" ]', model)

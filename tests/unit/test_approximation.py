@@ -75,6 +75,7 @@ def test_without_data_there_is_none():
     assert "approximately" not in dict(found.facts())
 
 
+@pytest.mark.slow
 def test_a_value_that_depends_on_rows_with_hidden_paths_has_the_interval_of_what_was_seen():
     p, q = pl.parameters("p", "q")
     model = coins(p, p * q + (1 - p) * (1 - q))

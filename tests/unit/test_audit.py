@@ -133,6 +133,7 @@ def test_a_run_that_goes_where_nothing_is_known_is_not_complete():
     assert np.array_equal(returns.upper - returns.lower, is_ruined.astype(float))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["transitions", "trajectories"])
 @pytest.mark.parametrize("text", ['Pmax=? [ F "rich" ]', 'Pmax=? [ F<=5 "rich" ]'])
 def test_runs_under_the_policy_agree_and_other_chances_contradict(text, form):
@@ -193,6 +194,7 @@ def test_steps_after_the_end_of_the_property_do_not_matter():
     assert audit(found, MODEL, mixed).to_dict() == audit(found, MODEL, log).to_dict()
 
 
+@pytest.mark.slow
 def test_rewards_need_a_range_that_holds():
     found = certified('R{"bets"}max=? [ F "over" ]')
     log = followed(found.policy)

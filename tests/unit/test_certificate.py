@@ -458,6 +458,7 @@ def test_the_most_likely_point_is_that_of_all_rows():
     assert best_point(TANK, RUNS) == pytest.approx([0.55, 0.8], abs=0.03)
 
 
+@pytest.mark.slow
 def test_the_estimate_of_a_certificate_lies_in_the_region_and_its_value_in_the_bounds(learned_tank, certified_tank):
     for name, (low, high) in certified_tank.parameters.items():
         assert low <= certified_tank.estimate[name] <= high
@@ -471,6 +472,7 @@ def test_the_estimate_of_a_certificate_lies_in_the_region_and_its_value_in_the_b
     assert not holds(learned_tank.region, learned_tank.bounds.estimate)  # what the rows in the table alone make of it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confidence_set", ["likelihood", "interval", "ellipsoid"])
 def test_pictures_show_the_same_estimate_whatever_the_set(confidence_set, certified_tank):
     learned = pl.learn(TANK, RUNS, objectives=[BAD], confidence_set=confidence_set)
@@ -483,6 +485,7 @@ def test_pictures_show_the_same_estimate_whatever_the_set(confidence_set, certif
     assert all(row.lower <= row.estimate <= row.upper for row in rows)
 
 
+@pytest.mark.slow
 def test_a_check_of_the_model_has_its_estimate_and_residuals_at_the_same_point(certified_tank):
     check = check_model(TANK, RUNS, objectives=[BAD])
     assert check.estimate == pytest.approx(certified_tank.estimate, abs=1e-4)

@@ -150,6 +150,7 @@ def test_throws_that_are_counted_have_the_chances_of_all_throws(form):
     assert distribution(form) == binomial(2)
 
 
+@pytest.mark.slow
 def test_keeping_the_better_of_two_rows_is_found(monkeypatch):
     """Plants the error that of two rows which contradict each other the worse one is dropped, and the other counts."""
     move = f'WHEN count(*) OVER (PARTITION BY "{sql.EPISODE}", "{sql.STEP}") > 1 THEN \'duplicate\''

@@ -59,6 +59,7 @@ def test_the_gain_is_the_difference_of_both_values_at_the_estimate(few, told):
     assert told.sentence.startswith("At the estimate a small bet is better by 0.567; if that is so, about 1,6")
 
 
+@pytest.mark.slow
 def test_the_second_policy_may_be_the_better_one(few, told):
     other = runs_to_tell(few, STUDY.objective, differing(few, "bet0", "bet1"))
     assert other.gain == -told.gain

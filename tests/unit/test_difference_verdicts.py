@@ -78,6 +78,7 @@ def numbers(sentence):
     return [Fraction(each) for each in re.findall(r"-?\d+(?:\.\d+)?", sentence.replace(" %", ""))]
 
 
+@pytest.mark.slow
 def test_the_words_say_what_is_proved_and_the_printed_bracket_is_that_of_the_confidence(known):
     """Whatever the margin, the ends that are printed are those at 95 %: no verdict is given more of the error."""
     for (lower, upper, margin, direction), text in product(LATTICE, known):
@@ -144,6 +145,7 @@ def saved(tmp_path_factory):
     return folders
 
 
+@pytest.mark.slow
 def test_a_comparison_with_a_margin_is_verified(saved):
     for folder in saved.values():
         report = verify(folder)

@@ -62,6 +62,7 @@ def test_what_was_saved_is_read_and_explained_again(certificate, counts, learned
     assert "probability" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_another_policy_beside_the_same_bounds_is_refused(certificate, counts):
     other = pl.conclude(pl.learn(STUDY.model, counts, objectives=[STUDY.objective]), STUDY.objective, policy="uniform")
     object.__setattr__(other, "policy", certificate.policy)

@@ -148,6 +148,7 @@ def test_evidence_has_half_of_the_largest_part_of_the_set_and_nothing_else_chang
 # As floats
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", ERRORS)
 def test_floats_that_are_handed_out_sum_to_at_most_the_error_up_to_one_rounding(error):
     for name, budget in BUDGETS.items():

@@ -65,6 +65,7 @@ def test_every_unknown_expression_follows_from_an_event(model, merge):
     assert set(events.links.event[~events.links.is_complement].tolist()) == set(range(len(events)))
 
 
+@pytest.mark.slow
 @given(models, st.booleans())
 def test_events_are_distinct_unknown_and_never_a_needless_pair_of_complements(model, merge):
     events = find_events(model, merge_complements=merge)

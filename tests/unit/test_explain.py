@@ -208,6 +208,7 @@ def test_a_saved_result_that_does_not_follow_from_its_counts_has_no_report(certi
         explain_result(tmp_path / "result")
 
 
+@pytest.mark.slow
 def test_what_a_certificate_was_not_concluded_from_does_not_explain_it(learned, certificate, tmp_path):
     other = pl.case_study("betting:6").model
     for given, message in (
@@ -279,6 +280,7 @@ def test_a_model_and_its_counts_come_back_as_they_were(tmp_path):
     assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "data.npz").read_bytes()
 
 
+@pytest.mark.slow
 def test_findings_with_odd_names_come_back_as_they_were(tmp_path):
     """An action, a parameter and a state that are called infinity are no numbers."""
     model = odd_model()

@@ -113,6 +113,7 @@ def test_events_are_distinct_and_the_first_ones_are_those_without_factors(model)
     assert events.success.tolist() == without.success.tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(models, st.integers(0, 2**32))
 def test_pooling_counts_each_visit_of_each_event_once(model, seed):

@@ -146,6 +146,7 @@ def test_a_state_is_one_that_watch_acknowledges(tmp_path):
     assert any("acknowledged because of what its own unit showed" in each for each in found.assumptions)
 
 
+@pytest.mark.slow
 def test_a_unit_that_cannot_be_read_or_lacks_a_day_stops_no_other(tmp_path):
     given = nights(28, changed=(3,), units=4)
     del given["unit-01"]["2024-05-10"]

@@ -390,6 +390,7 @@ FORGERIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forgery_is_told(name, tmp_path):
     forgery = FORGERIES[name]

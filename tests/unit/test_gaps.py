@@ -84,6 +84,7 @@ def test_gaps_are_whole_numbers_of_steps(gaps):
         pl.with_gaps(MODEL, gaps)
 
 
+@pytest.mark.slow
 def test_what_is_not_proved_for_looks_is_refused():
     counts = pl.read_log(PANEL, TABLE, columns={"gap": "months"}).counts
     for options in ({"misfit": 0.01}, {"confidence_set": "ellipsoid"}, {"confidence_set": "table"}):

@@ -454,6 +454,7 @@ def test_rewards_that_storm_builds_otherwise_are_found(tmp_path, monkeypatch):
 # Advice
 
 
+@pytest.mark.slow
 def test_advice_counts_values_and_says_which_means_limit_the_width():
     """Four times the values halve the width, as nothing else is unknown, and advice that knows their variance says so.
 

@@ -89,6 +89,7 @@ def test_a_simulated_log_has_the_counts_and_the_pilot_of_the_simulation(name, fo
         assert str(log) == str(plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "form"), pairs(SOURCES, FORMS))
 def test_every_source_has_the_same_pilots(source, form, tmp_path):
     log = SOURCES[source](ROWS[form], tmp_path / "log.parquet")

@@ -96,6 +96,7 @@ def test_a_question_that_is_announced_and_asked_again_is_one_question(model, cou
         certify_all(model, counts, [WITHIN, "Pmax=? [ true U<=5 x=1 ]"])
 
 
+@pytest.mark.slow
 def test_a_product_that_is_too_large_is_replaced_by_a_policy_without_memory_and_the_certificate_says_so(
     model, counts, monkeypatch
 ):
@@ -227,6 +228,7 @@ def test_a_policy_with_memory_is_refused_by_name_where_states_have_none(certific
         pl.PolicyTable(model.graph, certificate.policy)
 
 
+@pytest.mark.slow
 def test_a_policy_without_memory_is_compared_with_one_that_counts(certificate, model, counts):
     learned = pl.learn(model, counts)
     leap = pl.PolicyTable.from_actions(model.graph, lambda state: "leap")
@@ -281,6 +283,7 @@ def few_choices(monkeypatch):
     monkeypatch.setattr("plumdp.model.question.with_memory", lambda model, objective: "it is too large")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_choices")
 def test_where_the_whole_product_is_too_large_the_policy_is_found_on_few_choices(model, counts, certificate, tmp_path):
     """Four tries and a leap, as on the whole product, and a table of the states that the policy reaches."""

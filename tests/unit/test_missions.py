@@ -113,6 +113,7 @@ def test_thresholds_differences_and_policies_without_memory_go_with_missions(wal
         certify_all(walk, counts, [BOTH, 'Pmax=? [ true U ("tool" & (true U "site")) ]'])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [BOTH, FUEL])
 def test_policies_are_followed_written_read_saved_and_explained(walk, counts, text, tmp_path):
     found = pl.certify(walk, counts, text)
@@ -228,6 +229,7 @@ def test_costs_that_cannot_be_counted_are_refused(walk, costs, most, problem):
 # On the command line
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_missions_budgets_and_automata(tmp_path):
     (tmp_path / "walk.prism").write_text(
         "mdp\nconst double p;\nmodule m\n x : [0..3] init 1;\n [left] x>0 & x<3 -> p : (x'=x-1) + 1-p : (x'=3);\n"
@@ -336,6 +338,7 @@ def patrolled(patrol):
     return pl.simulate(patrol, {"p": "0.5", "q": "0.8"}, 2000, rng=1, max_steps=9)
 
 
+@pytest.mark.slow
 def test_a_patrol_is_certified_and_goes_to_both_ends_in_turn(patrol, patrolled, tmp_path):
     """Once the door is open, which has probability 0.8, both ends are met again and again."""
     found = pl.certify(patrol, patrolled, PATROL)
@@ -362,6 +365,7 @@ def test_the_smallest_probability_is_one_minus_the_largest_of_the_opposite(patro
     assert least.upper == pytest.approx(1 - most.lower)
 
 
+@pytest.mark.slow
 def test_a_policy_that_was_not_found_for_it_has_no_value_here(patrol, patrolled):
     first = pl.PolicyTable(patrol.graph, patrol.graph.first_choice[:-1])
     for policy in ("uniform", lambda state: "left", first):
@@ -428,6 +432,7 @@ def test_quantiles_that_are_wrong_are_refused_by_name_and_place(walk):
     refused_at("properties:quantiles", parse)
 
 
+@pytest.mark.slow
 def test_the_command_line_finds_quantiles(tmp_path):
     (tmp_path / "line.prism").write_text(
         "mdp\nconst double p;\nmodule m\n x : [0..3] init 0;\n [go] x<3 -> p : (x'=x+1) + 1-p : (x'=x);\n"

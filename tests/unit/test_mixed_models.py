@@ -22,6 +22,8 @@ from plumdp.online import simulator
 from plumdp.reporting.read import explain_result
 from plumdp.result.data_file import read_data, write_data
 
+pytestmark = pytest.mark.slow
+
 REACH = 'Pmax=? [ F "goal" ]'
 (p,) = pl.parameters("p")
 SPACE = pl.ParameterSpace.box({"p": (Fraction(1, 5), Fraction(4, 5))})
@@ -264,7 +266,6 @@ class TestIntervals:
 
 
 class TestWhatFollows:
-    @pytest.mark.slow
     @pytest.mark.parametrize(("kind", "policy"), [("table", "uniform"), ("likelihood", None)])
     def test_a_certificate_is_saved_read_explained_and_reported(self, tmp_path, kind, policy, blank_pictures):
         model, counts = mixed(), data()
@@ -295,7 +296,6 @@ class TestWhatFollows:
         with pytest.raises(pl.ModelError, match="another model"):
             pl.conclude(learned, ask(text, other))
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("kind", BOTH)
     def test_policies_are_compared(self, kind):
         learned = pl.learn(mixed(), data(), objectives=[REACH], confidence_set=kind)
@@ -319,7 +319,6 @@ class TestWhatFollows:
         with pytest.raises(pl.DataError, match="like: that was learned about another model"):
             pl.learn(mixed(), data(), objectives=[REACH], confidence_set=other, like=learned)
 
-    @pytest.mark.slow
     def test_options_about_parameters_take_the_view_that_has_some(self):
         model = many_rows(30)
         rows = np.full(model.graph.n_transitions, 0.5)
@@ -434,7 +433,6 @@ class TestTheTestOfTheModel:
         assert any("the expressions of rows" in sentence for sentence in found.diagnosis)
 
 
-@pytest.mark.slow
 def test_the_command_line_certifies_a_model_of_both(tmp_path):
     text = """
         from plumdp import ParameterSpace, explore, parameters, unknown

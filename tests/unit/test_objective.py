@@ -196,6 +196,7 @@ def test_a_given_policy_that_may_miss_the_target_is_named_as_such():
     assert _certificate(model, (600, 400), policy=[1, 2, 3]).status == "certified"
 
 
+@pytest.mark.slow
 def test_a_lack_of_data_is_still_called_one():
     certificate = _certificate(_model(has_detour=True), (0, 0))
     assert certificate.upper == np.inf

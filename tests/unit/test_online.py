@@ -407,6 +407,7 @@ def test_learning_with_coupled_bounds_goes_on_after_a_break(study, tmp_path):
     assert resumed.optimistic_bound == at_once.optimistic_bound
 
 
+@pytest.mark.slow
 def test_runs_that_the_model_does_not_explain_contradict_it():
     """Both actions have p, and the runs have 0.2 and 0.8."""
     p, q = pl.parameters("p", "q")
@@ -446,6 +447,7 @@ class TwoDoors:
         return (0.8, 0.5)[int(policy[0])]
 
 
+@pytest.mark.slow
 def test_tables_are_learned_while_acting():
     def step(state):
         if state.x:

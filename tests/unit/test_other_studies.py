@@ -78,6 +78,7 @@ def test_with_hardly_any_data_the_region_is_the_interval_of_the_study_at_its_sha
     assert widths[0] / widths[1] == pytest.approx(10, rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["likelihood", "interval"])
 def test_the_region_is_what_data_and_study_both_leave(kind, counts):
     """One trial says nothing, but has the same share: it leaves the region of the data alone."""
@@ -107,6 +108,7 @@ def test_a_complement_says_the_same_and_a_sum_bounds_the_sum():
     assert found == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_without_evidence_nothing_changes(counts):
     plain, empty = (pl.certify(STUDY.model, counts, ASKED, evidence=given) for given in (None, {}))
     one, other = plain.to_dict(), empty.to_dict()
@@ -152,6 +154,7 @@ def test_the_p_value_of_agreement_is_valid_exactly(error):
     assert p_values.min() < 2 * error < p_values.max() == 1.0
 
 
+@pytest.mark.slow
 def test_a_study_that_agrees_is_assumed_with_its_p_value(counts):
     found = pl.certify(STUDY.model, counts, ASKED, evidence={"1 - p": (95, 210)})
     assert found.assumptions[-1] == (

@@ -146,6 +146,7 @@ def test_the_share_of_long_intervals_is_that_of_the_log():
     assert steps_of("every=90min") == "every=90min"
 
 
+@pytest.mark.slow
 def test_an_impossible_step_in_an_uneven_log_may_be_a_missing_row():
     """Parts wear by one at most, and the only jump from 0 to 2 is over the one interval of two days."""
     (p,) = pl.parameters("p")

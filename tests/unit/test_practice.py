@@ -19,6 +19,7 @@ SEEN = practice_of(COUNTS.counts, MODEL)
 SAID = "practice takes each action as often as these data do in the same state"
 
 
+@pytest.mark.slow
 def test_the_value_of_practice_is_that_of_the_policy_that_the_data_show():
     """Up to the last bit, and with what it assumes beside."""
     asked, given = (pl.certify(MODEL, COUNTS, WINS, policy=policy) for policy in ("practice", SEEN))

@@ -42,6 +42,7 @@ def test_evidence_of_memory_has_an_expectation_of_at_most_one(monkeypatch):
     assert 0.2 < expected_evidence(monkeypatch, 8) <= 1
 
 
+@pytest.mark.slow
 def test_a_planted_look_ahead_into_what_comes_next_is_found(monkeypatch):
     """Parts by the state that a step leads to, in place of the one before it."""
     by_past = proposed._by_past

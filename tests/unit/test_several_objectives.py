@@ -56,6 +56,7 @@ def test_all_certificates_are_those_of_one_learn_in_the_order_of_the_objectives(
         assert each.parameters == found[0].parameters  # one region
 
 
+@pytest.mark.slow
 def test_the_true_value_of_each_policy_lies_in_its_bracket():
     for each in certify_all(MODEL, COUNTS, TEXTS):
         objective = pl.parse_property(each.objective, MODEL)
@@ -64,6 +65,7 @@ def test_the_true_value_of_each_policy_lies_in_its_bracket():
         assert worth.lower[0] <= each.upper
 
 
+@pytest.mark.slow
 def test_each_objective_has_an_equal_part_of_the_error_of_half_spaces():
     """Half-spaces of three objectives at an error are those of each alone at a third of it: bets are the same."""
     confidence = 0.99
@@ -105,6 +107,7 @@ def test_other_sets_hold_jointly_without_any_division(sets):
         assert len(each.jointly) == 2
 
 
+@pytest.mark.slow
 def test_a_contradicted_model_is_contradicted_for_all_jointly():
     """After p, q shows heads always; after q, a coin of 1 - q/2 does so too."""
     model = coins(after_q=1 - Q / 2)

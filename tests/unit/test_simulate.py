@@ -123,6 +123,7 @@ def test_runs_are_those_of_slow_exact_arithmetic_on_numpys_words(study):
     assert by_run(runs) == list(slow_runs(*arguments, seed=11, max_steps=33))
 
 
+@pytest.mark.slow
 def test_a_mixed_policy_draws_its_choices_as_slow_exact_arithmetic_does(betting):
     weights = mixed_policy(betting.model.graph)
     arguments = (betting.model, betting.true_point, 20)
@@ -256,6 +257,7 @@ def test_an_initial_stop_state_leaves_nothing_to_count(betting):
 # --- counts
 
 
+@pytest.mark.slow
 def test_counts_do_not_depend_on_the_number_of_threads_and_are_those_of_the_recorded_runs(study):
     arguments = (study.model, study.true_point, 5000)
     options = {"rng": 21, "max_steps": study.max_steps + 1}

@@ -63,6 +63,7 @@ def exact_fortune(table, stages, factors, horizons, point):
         return max(each) + sum((one - max(each)).exp() for one in each).ln()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["coin", "rare", "tree"])
 @pytest.mark.parametrize("most", [30, 10**9])
 def test_the_half_space_has_all_points_of_the_space_at_which_the_fortune_is_small(name, most):

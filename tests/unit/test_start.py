@@ -14,6 +14,8 @@ from command_line import plumdp
 import plumdp as pl
 from plumdp.starting.roles import date_format_of, decimal_of, encoding_of, is_persistent
 
+pytestmark = pytest.mark.slow
+
 
 def pumps(n=60, months=30):
     """Return monthly inspections of pumps, in which good wears to bad, and replacing makes it good."""
@@ -354,7 +356,6 @@ def test_an_example_by_name_is_the_table_of_its_first_runs_and_the_others_are_ev
     assert "example:trail: there is no such example; there are example:flights and example:trial" in wrong.err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "policies",
     [

@@ -213,6 +213,7 @@ def test_values_at_a_point_are_those_of_the_model_in_memory(both):
             assert again.upper[0] >= own.lower[0]
 
 
+@pytest.mark.slow
 def test_transitions_that_nature_may_drop_are_bounded_as_in_memory(both):
     """Without data intervals are [0, 1]: what the graph decides in memory follows from the rows on disk."""
     memory, disk, asked, *_ = both

@@ -73,6 +73,7 @@ def test_as_many_runs_as_are_advised_bring_the_width_that_was_wanted(text):
     assert (advice.directly > 0).any()
 
 
+@pytest.mark.slow
 def test_findings_and_reports_name_the_rows_that_limit_the_width(tmp_path):
     model, _, counts = apart()
     found = pl.certify(model, counts, REACH)

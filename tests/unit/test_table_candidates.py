@@ -11,6 +11,8 @@ from plumdp.base.error_budget import favoured_parts
 from plumdp.model.policy import policy_weights
 from plumdp.tables.table_set import TableSet
 
+pytestmark = pytest.mark.slow
+
 REACH = 'Pmax=? [ F "goal" ]'
 GOOD = {"often": 0.6, "seldom": 0.7, "bad": 0.3}  # chance of the goal by action, from each of three places
 

@@ -183,6 +183,7 @@ def test_days_that_are_added_in_order_are_tested_and_say_what_that_rests_on():
     assert any(ADDED in each for each in pl.certify(COIN, short, HEADS).assumptions)
 
 
+@pytest.mark.slow
 def test_the_order_of_each_log_that_is_added_is_said_once():
     """Boundaries inside of the second counts rest on the order of its runs, of whatever kind the first counts are."""
     order = "the runs were numbered as they were made"

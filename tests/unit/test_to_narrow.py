@@ -91,6 +91,7 @@ def test_nothing_is_said_where_no_data_help():
     assert pl.certify(LAMP, wrong, ASKED).narrower == ()
 
 
+@pytest.mark.slow
 def test_the_command_line_speaks_of_its_flags(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     runs = pl.data.record(pl.case_study("betting:5").model, {"p": 0.9}, 40, rng=1, max_steps=6)

@@ -222,6 +222,7 @@ def data(model, point, runs=2000, pilot=True, seed=1):
     return pl.simulate(model, point, runs, rng=seed, max_steps=30, pilot=pilot)
 
 
+@pytest.mark.slow
 def test_sets_grow_with_the_misfit():
     study = pl.case_study("parallel:5")
     counts = data(study.model, study.true_point)

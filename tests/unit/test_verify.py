@@ -40,6 +40,7 @@ def result(saved, tmp_path):
     return tmp_path / "results" / "chance"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["chance", "cost"])
 def test_results_as_they_were_written_are_verified_in_all_layers(saved, name):
     report = verify(saved / name)
@@ -49,6 +50,7 @@ def test_results_as_they_were_written_are_verified_in_all_layers(saved, name):
     assert "trusted: that the counts are those of the data" in str(report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "options"),
     [
@@ -294,6 +296,7 @@ def test_a_changed_cost_of_a_state_is_rejected(result):
     assert verify(cost).broken.layer == "values"
 
 
+@pytest.mark.slow
 def test_a_target_that_is_surely_reached_has_the_value_one_exactly(tmp_path):
     """The chain has cycles, and one step keeps the value, so that no function is strictly below it."""
     witnessed(tmp_path / "result", 'Pmax=? [ F "down" ]', model=worn(), counts=worn_counts())
@@ -303,6 +306,7 @@ def test_a_target_that_is_surely_reached_has_the_value_one_exactly(tmp_path):
     assert verify(tmp_path / "result").broken.layer == "values"
 
 
+@pytest.mark.slow
 def test_an_average_that_is_off_is_rejected(tmp_path):
     witnessed(tmp_path / "result", "Rmax=? [ LRA ]", model=worn(), counts=worn_counts())
     before = (tmp_path / "result" / "witness.json").read_text()

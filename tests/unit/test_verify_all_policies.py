@@ -23,6 +23,8 @@ from plumdp_verify.chain import read_chain
 from plumdp_verify.claim import check_sentence, read_files
 from plumdp_verify.reading import Part, Rejected
 
+pytestmark = pytest.mark.slow
+
 NO, LEAST = 'P>=0.9 [ F "goal" ]', 'P<=0.1 [ F "goal" ]'
 
 

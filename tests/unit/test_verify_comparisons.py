@@ -24,6 +24,8 @@ import plumdp
 from plumdp.base.errors import DataError
 from plumdp.decisions import make_witness, verify
 
+pytestmark = pytest.mark.slow
+
 NEVER = 'Pmax=? [ G !"goal" ]'
 
 

@@ -42,6 +42,7 @@ def content(folder):
     return tuple(json.loads((folder / name).read_text()) for name in ("witness.json", "certificate.json"))
 
 
+@pytest.mark.slow
 def test_bounds_with_a_misfit_are_verified_and_the_misfit_is_said_to_be_trusted(saved):
     report = verify(saved)
     assert report.broken is None, report.broken
@@ -111,6 +112,7 @@ def test_tampering_is_rejected_in_its_layer(saved, tmp_path, kind):
     assert broken_by(shutil.copytree(saved, tmp_path / "result"), change) == layer
 
 
+@pytest.mark.slow
 def test_averages_of_rows_that_are_off_are_verified_and_tampering_with_them_is_found(tmp_path):
     witnessed(tmp_path / "result", "Rmax=? [ LRA ]", model=worn(), counts=worn_counts(), misfit=MISFIT)
     assert verify(tmp_path / "result").broken is None

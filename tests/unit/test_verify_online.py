@@ -97,6 +97,7 @@ def test_a_certificate_of_a_record_is_explained_by_what_it_was_concluded_from_an
 ONLINE = ["online", "betting:5", "--runs", "2000", "--seed", "1"]
 
 
+@pytest.mark.slow
 def test_the_command_saves_a_result_that_is_verified(tmp_path):
     folder = tmp_path / "result"
     done = CliRunner().invoke(app, [*ONLINE, "-o", str(folder), "--witness"])

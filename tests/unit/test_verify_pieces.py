@@ -364,6 +364,7 @@ def check_sizes(size):
                 assert np.hypot(*at) > radius or off <= size(polynomial, arb(radius))
 
 
+@pytest.mark.slow
 def test_no_polynomial_differs_from_its_constant_by_more_than_its_size():
     """The size is reached by a square on the cube, and by a linear function on the ball."""
     check_sizes(size_of)

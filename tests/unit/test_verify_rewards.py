@@ -27,6 +27,7 @@ def saved(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_learned_rewards_are_verified_and_their_sums_said_to_be_trusted(saved):
     report = verify(saved)
     assert report.broken is None, report.broken

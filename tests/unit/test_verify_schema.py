@@ -12,6 +12,8 @@ from paid_models import one_payment
 from support.verified_results import COST, PROPERTY, answered, compared, functions_of, witnessed, worn, worn_counts
 from support.verified_tables import counts_of, from_log, proposed, walk, without_order
 
+pytestmark = pytest.mark.slow
+
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PAGES = {"witness.schema.json": "witness.md", "witness_table.schema.json": "witness_tables.md"}
 SCHEMA, OF_TABLE = (json.loads((REFERENCE / name).read_text("utf-8")) for name in PAGES)

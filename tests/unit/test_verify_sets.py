@@ -30,6 +30,8 @@ from plumdp_verify.counts import read_data
 from plumdp_verify.half_spaces import is_inside
 from plumdp_verify.reading import Part
 
+pytestmark = pytest.mark.slow
+
 FIXED = "finite-sample, fixed N"
 
 

@@ -18,6 +18,7 @@ def saved(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_studies_are_verified_and_said_to_be_trusted(saved):
     report = verify(saved)
     assert report.broken is None, report.broken

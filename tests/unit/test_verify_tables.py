@@ -56,6 +56,7 @@ def test_a_table_that_runs_may_leave_is_accepted(text, policy):
     assert any(row is not None and row[2] == "any" for row in json.loads(witness)["chain"]["rows"])
 
 
+@pytest.mark.slow
 def test_bets_in_a_table_that_runs_may_leave_have_no_witness():
     """Their ends are those of two chains, which verify does not know: it says so, and proves nothing."""
     with pytest.raises(DataError, match="verify does not know bets in tables that runs may leave"):
@@ -82,6 +83,7 @@ def folders(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bets", "tied", "ball", "log", "cost"])
 def test_all_layers_hold_and_what_is_trusted_is_named(folders, name):
     report = verify(folders / name)

@@ -68,12 +68,14 @@ def test_what_did_not_change_gives_no_alarm():
     assert found.sentence == "No alarm in 30 parts, the last one 2024-05-30."
 
 
+@pytest.mark.slow
 def test_a_known_reference_is_faster_than_one_that_is_learned():
     both = [pl.watch(MODEL, days(30, change=8), reference=each).alarms[:1] for each in (None, {"fault": 0.1})]
     assert both[1]
     assert not both[0] or both[1][0].part <= both[0][0].part
 
 
+@pytest.mark.slow
 def test_thresholds_divide_one_promise_between_all_alarms(tmp_path):
     fast = logs(tmp_path, [0.1] * 3)
     certificate = pl.certify(MODEL, day(1, 0.1, 2000), GOOD, policy=fast)
@@ -92,6 +94,7 @@ def test_thresholds_divide_one_promise_between_all_alarms(tmp_path):
     assert limits["both, certified"] == {"rows": 2000, "value": 2000}
 
 
+@pytest.mark.slow
 def test_a_value_that_no_longer_holds_is_told_by_runs_alone(tmp_path):
     fast = logs(tmp_path, [0.1] * 4 + [0.4] * 8)
     certificate = pl.certify(MODEL, day(1, 0.1, 4000), GOOD, policy=fast)
@@ -116,6 +119,7 @@ def test_frames_are_parts_like_files(tmp_path):
         pl.watch(MODEL, {"all": tmp_path})
 
 
+@pytest.mark.slow
 def test_a_system_that_improves_gives_no_alarm_about_its_value(tmp_path):
     fast = logs(tmp_path, [0.1] * 3 + [0.01] * 8)
     certificate = pl.certify(MODEL, day(1, 0.1, 4000), GOOD, policy=fast)
@@ -123,6 +127,7 @@ def test_a_system_that_improves_gives_no_alarm_about_its_value(tmp_path):
     assert not [alarm for alarm in found.alarms if alarm.kind == "value"]
 
 
+@pytest.mark.slow
 def test_a_certificate_from_the_data_that_are_watched_is_refused(tmp_path):
     """It would know what is watched: a planted look ahead."""
     fast = logs(tmp_path, [0.1] * 5)
@@ -134,6 +139,7 @@ def test_a_certificate_from_the_data_that_are_watched_is_refused(tmp_path):
         pl.watch(MODEL, tmp_path, certificate=late)
 
 
+@pytest.mark.slow
 def test_a_certificate_from_counts_of_the_data_that_are_watched_is_refused(tmp_path):
     """Counts remember what they were counted from, under whichever name they are kept."""
     fast = logs(tmp_path, [0.1] * 4)
@@ -190,6 +196,7 @@ def kept(folder, *args, **options):
     return pl.watch(MODEL, *args, state=file, **options), file.read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_a_state_is_the_same_bit_for_bit_however_often_it_was_written(tmp_path):
     all_days = days(30, change=20)
     _, at_once = kept(tmp_path, all_days)
@@ -264,6 +271,7 @@ def test_an_empty_day_counts_and_changes_no_other_number(empty):
     assert found.now.claims_bounds
 
 
+@pytest.mark.slow
 def test_an_acknowledged_alarm_begins_the_watch_anew(tmp_path):
     some = days(30, change=18)
     first, _ = kept(tmp_path, dict(list(some.items())[:27]))
@@ -292,6 +300,7 @@ def test_rows_that_cannot_be_contradict_the_model(tmp_path):
 # Now
 
 
+@pytest.mark.slow
 def test_certificates_about_now_say_what_they_assume_and_hold_after_a_change():
     found = pl.watch(MODEL, days(30, change=18), GOOD)
     value = 1 - 0.3 / 2
@@ -318,6 +327,7 @@ def test_a_start_has_its_share_of_the_error():
 # Rows
 
 
+@pytest.mark.slow
 def test_many_classes_that_one_parameter_ties_are_watched_together():
     p, *_ = pl.parameters("p")
     rows = [[p / (2 + i), 1 - p / (2 + i)] for i in range(12)]

@@ -48,6 +48,7 @@ def test_the_wrong_thing_gets_a_sentence_that_says_what_to_write():
     refused("types:wrong", globals(), (pl.ModelError, pl.DataError))
 
 
+@pytest.mark.slow
 def test_wrong_values_get_a_sentence_that_says_what_to_write():
     (P, Q), TABLE = pl.parameters("p", "q"), pl.model.free_rows(MODEL)
     OTHER = pl.case_study("betting:6").model

@@ -163,6 +163,7 @@ def test_text_that_is_not_a_polynomial_is_refused(text):
         parse(text, ["p", "q"])
 
 
+@pytest.mark.slow
 def test_the_checker_runs_as_one_file_without_plumdp(result, tmp_path):
     """``-I`` ignores the environment, so that the file alone, and packages that are installed, are imported."""
     write_checker(tmp_path / "verify.pyz")

@@ -33,6 +33,7 @@ def files():
 NOTHING = "Nothing certified: the bounds do not exclude the worst value, 0 (between 0 and 0.75, confidence 99.9 %)."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sentence", "reason", "is_verified"),
     [
