@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import plumdp
 from plumdp.base.errors import DataError
@@ -21,22 +22,9 @@ def start(given: Options) -> int:
     require_output(given)
     if isinstance(given.action, dict | list):
         raise DataError("--action: name a column, or give an expression")
-    found = plumdp.start(
-        given.model,
-        run=given.run,
-        step=given.step,
-        states=given.state,
-        action=given.action or "",
-        reward=given.reward,
-        cost=given.cost,
-        goal=given.goal,
-        end=given.end,
-        first=given.first,
-        order=given.order,
-        encoding=given.encoding,
-        decimal=given.decimal,
-        date_format=given.date_format,
-    )
+    same = ["run", "step", "reward", "cost", "goal", "end", "first", "order", "encoding", "decimal", "date_format"]
+    said: dict[str, Any] = {name: getattr(given, name) for name in same}
+    found = plumdp.start(given.model, states=given.state, action=given.action or "", **said)
     graph, n_more = found.model.graph, 0 if found.closed else 3  # states that stand for all others
     rows = number_of(graph.n_choices - n_more, "row")
     size = f"{number_of(graph.n_states - n_more, 'state')}, {rows} of state and action"
@@ -57,16 +45,10 @@ def start(given: Options) -> int:
             column=found.columns,
             state=dict(found.states),
             action=found.actions,
-            first=found.first,
             initial={name: str(value) for name, value in found.initial.items()},
-            end=found.end,
-            closed=found.closed,
-            steps=found.steps,
-            cut_off=found.cut_off,
             keep_going=True,
-            encoding=text.encoding,
-            decimal=text.decimal,
-            date_format=text.date_format,
+            **{name: getattr(found, name) for name in ("first", "end", "closed", "steps", "cut_off")},
+            **{name: getattr(text, name) for name in ("encoding", "decimal", "date_format")},
         )
     )
     if given.output is not None and code in (0, 1, 4):

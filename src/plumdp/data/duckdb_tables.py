@@ -24,8 +24,7 @@ from plumdp.base.errors import DataError
 from plumdp.base.threads import n_threads
 from plumdp.data.columns import PLACE_OF_ROW, quoted
 from plumdp.data.duckdb_errors import COPIES, DAMAGED, in_our_words, name_of_copy, reason_in_our_words
-from plumdp.data.raw_logs import PLAIN_TEXT, TextFormat, is_utf_8, write_utf_8
-from plumdp.data.xes import write_events
+from plumdp.data.raw_logs import PLAIN_TEXT, TextFormat, is_utf_8, write_events, write_utf_8
 
 Block: TypeAlias = dict[str, npt.NDArray[Any]]
 """Columns of equal length. Nothing is masked in an array of numbers, and None in an array of Python objects."""

@@ -26,7 +26,6 @@ class InlinePicture:
     """An inline SVG; ``svg`` is markup that we drew, everything else is text."""
 
     svg: str
-    caption: str = ""
     is_wide: bool = False
 
 
