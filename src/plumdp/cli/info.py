@@ -15,7 +15,7 @@ from plumdp.model.text import listing, number_of
 
 
 def info(given: Options) -> None:
-    """Print what is known of a model before there are data; of a range, the sizes."""
+    """Print what is known of a model before there are data, or the sizes of a range of models."""
     facts = [_facts(one) for one in each_model(given)]
     if given.json:
         print_json(facts, one=len(facts) == 1)

@@ -16,7 +16,7 @@ from plumdp.model.text import number_of
 
 
 def start(given: Options) -> int:
-    """Print and write what the columns of a log seem to be; certify if it is said what is asked."""
+    """Print and write what the columns of a log seem to be, and certify if a question was given."""
     target = Path(FILE)
     require_new(target, force=given.force)
     require_output(given)

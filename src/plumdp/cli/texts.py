@@ -45,7 +45,7 @@ def ranges(constants: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def _values(given: str, text: str) -> list[str]:
-    """Return the values of LOW:HIGH or LOW:STEP:HIGH, both ends included; or the value itself."""
+    """Return the values of LOW:HIGH or LOW:STEP:HIGH with both ends, or the single value."""
     parts = text.split(":")
     if len(parts) == 1:
         return parts

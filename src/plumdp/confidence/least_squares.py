@@ -129,6 +129,6 @@ def fit(
 
 
 def _sums(left: FloatArray, weights: FloatArray, right: FloatArray) -> FloatArray:
-    """Return leftᵀ diag(weights) right; the sums have no rounding but their last."""
+    """Return leftᵀ diag(weights) right, where only the last step of each sum is rounded."""
     weighted = left * weights[:, None]
     return np.array([[fsum(a * b) for b in right.T] for a in weighted.T]).reshape(left.shape[1], right.shape[1])

@@ -238,7 +238,7 @@ def _rows_with_factors(model: ParametricMDP, events: Events, representative: Int
 
 
 def _divisors_of_row(row: _EventRow) -> IntArray:
-    """Return the number h of each affine event, if these are in independent groups and say all; otherwise zeros."""
+    """Return the number h of each affine event if these form independent groups and say all, otherwise zeros."""
     divisor = np.zeros(len(row.tried), dtype=np.int32)
     affine = np.flatnonzero([f.is_affine for f in row.tried])
     kinds = row.happens[:, affine].tolist()

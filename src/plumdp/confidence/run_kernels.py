@@ -28,7 +28,7 @@ def _log_of(growth: float) -> float:
 
 @compiled
 def bet_against(value: Any, least: Any, mean: float, goal: float, planned: float, prior: Any, sizes: Any) -> float:
-    """Return the largest capital of bets that a mean is larger, up to the run that reaches a goal; write all sizes.
+    """Return the largest capital of bets that a mean is larger, up to the run that reaches a goal, and write all sizes.
 
     Half of the capital is bet for what is still to be won in the runs that are left, half for all at once. The size of
     run i is fixed by the runs before it alone: nothing here may look at ``value[i]`` before the sizes are written.

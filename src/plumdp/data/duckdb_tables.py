@@ -157,7 +157,7 @@ def in_natural_order(files: Iterable[str]) -> list[str]:
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
-    """Return the sort key of a name: numbers by their size, before words; where it ends comes first of all."""
+    """Return the sort key of a name: its end comes before numbers, by their size, and these before words."""
     pieces = [piece for piece in re.split(r"([0-9]+|\.)", name) if piece]
     return [(0, int(piece), "") if piece.isdecimal() else (-1 if piece == "." else 1, 0, piece) for piece in pieces]
 

@@ -38,7 +38,7 @@ class StateMapping:
         return self.action is None and not self.action_names
 
     def shown(self, variable: str, value: Any) -> str:
-        """Return the value of a variable as text; of a mapped one, whole numbers as such, and what lies outside."""
+        """Return the value of a variable as text. A mapped one has whole numbers as such, or lies outside its bins."""
         term = self.variables.get(variable)
         if term is None or not isinstance(value, float | int) or isinstance(value, bool):
             return shown(value)

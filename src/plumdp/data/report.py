@@ -169,7 +169,7 @@ class IngestionReport:
         return "\n".join([self.summary, *(f"  {line}" for line in (*self.reasons(), *assuming))])
 
     def __add__(self, other: IngestionReport) -> IngestionReport:
-        """Return the report of both logs; of what each names as worst, some of either."""
+        """Return the report of both logs, with some of the worst rows of each."""
         rows: dict[Kind, int] = {kind: self.rows[kind] + other.rows[kind] for kind in KINDS}
         worst: dict[Kind, tuple[str, ...]] = {}
         for kind in KINDS:

@@ -158,7 +158,7 @@ def _in_pieces(blocks: Iterator[Trajectories]) -> Iterator[Trajectories]:
 
 
 def _write(path: Path, pieces: Iterator[Block], table: _Table, options: str, progress: Progress | None) -> None:
-    """Write one piece from where it is; several wait in a table, on disk if they are large."""
+    """Write pieces to a file: a single one directly, several through a table, which is on disk if they are large."""
     with connect(_MEMORY) as connection:
         piece, source = next(pieces), "piece"
         connection.register("piece", piece)

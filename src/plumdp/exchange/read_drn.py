@@ -220,7 +220,7 @@ def _intervals(content: _Content, initial_state: int) -> IntervalMDP:
 
 
 def _rewards(content: _Content) -> dict[str, RewardStructure]:
-    """Return the reward structures; Storm leaves the name of the default one empty, and of missing ones the numbers."""
+    """Return the reward structures. Storm gives the default one no name, and missing ones no numbers."""
     n_rewards = max(map(len, (*content.state_rewards, *content.choice_rewards)))
     names = content.header.get("reward_models", "").split()
     if len(names) == n_rewards - 1:

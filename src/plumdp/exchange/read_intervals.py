@@ -1,4 +1,4 @@
-"""Reads interval models, by the ending of the file name; here also UMB archives, and PRISM files through Storm."""
+"""Reads interval models by the ending of the file name, such as UMB archives, and PRISM files through Storm."""
 
 from __future__ import annotations
 

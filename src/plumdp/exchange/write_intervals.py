@@ -1,4 +1,4 @@
-"""Writes interval models, by the ending of the file name; here also Storm's explicit text (``.drn``)."""
+"""Writes interval models by the ending of the file name, such as Storm's explicit text (``.drn``)."""
 
 from __future__ import annotations
 

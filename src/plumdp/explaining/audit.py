@@ -227,7 +227,7 @@ def _visible(claimed: Range, n_runs: int, error: float, spread: float) -> float 
 
 
 def audited(certificate: Certificate, model: ParametricMDP) -> Objective:
-    """Return the certified question, on the model whose states runs show; refuse one without a value to audit."""
+    """Return the certified question, on the model whose states runs show. One without a value to audit is refused."""
     require_kind(certificate, Certificate, "an audit takes a certificate, such as read_result(folder, model)")
     require_model("audit", model)
     refuse_gaps("audit", model)

@@ -187,7 +187,7 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
 
 
 def _announced(model: ParametricMDP, certificate: Certificate) -> list[Question]:
-    """Return the questions that were announced; those about policies are that of the certificate, of its policies."""
+    """Return the announced questions. Those about policies are the certificate's question, asked of its policies."""
     options, rival = certificate.options, certificate.rival
     own = certificate.policy if options["policy"] == "given" else None  # others were not announced
     both = [rival, own] if certificate.comparison.get("policy") == "second" else [own, rival]

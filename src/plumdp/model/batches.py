@@ -26,7 +26,7 @@ BatchStep: TypeAlias = Callable[
 
 
 BatchReward: TypeAlias = FloatArray | Expression | PolynomialArray
-"""Rewards of a batch of states; polynomials where their means are unknown."""
+"""Rewards of a batch of states, as polynomials if their means are unknown."""
 
 
 class Numbering(Protocol):

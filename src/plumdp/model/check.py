@@ -1,4 +1,4 @@
-"""Checks of a model, which return issues that name the values of a state and the action; and its summary in numbers."""
+"""Checks a model, where each issue names the values of a state and the action, and sums it up in numbers."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def _places(graph: Graph, numbers: Indices) -> tuple[Indices, Indices]:
 
 
 def _used(model: ParametricMDP, is_known: Any) -> tuple[list[Polynomial], Indices]:
-    """Return the polynomials of transitions that stay, and the number among them of each; all, if rewards have some."""
+    """Return the polynomials of transitions that stay, and the position of each; all of them if rewards have some."""
     if model.learned_rewards:
         return [*model.expressions.polynomials], model.expression[is_known]
     used, number = np.unique(model.expression[is_known], return_inverse=True)

@@ -79,7 +79,7 @@ def _complete(source: str, graph: Graph, state: Indices, choice: Indices) -> Int
 
 
 def _weights(source: str, graph: Graph, state: Indices, choice: Indices, shares: Sequence[Any]) -> FloatArray:
-    """Return the probability of every choice; an action without a row has none, and the only action of a state all."""
+    """Return the probability of every choice: 0 for an action without a row, and 1 for the only action of a state."""
     again = np.flatnonzero(np.bincount(choice, minlength=graph.n_choices) > 1)
     if len(again):
         raise DataError(f"{source}: {graph.describe_choice(int(again[0]))}: it has several rows; give one")

@@ -72,7 +72,7 @@ def draw_ladder(
 
 
 def draw_difference(axes: Any, comparison: Mapping[str, Any], *, objective: str) -> Any:
-    """Draw the bounds on both values above those on their difference; into given axes, the difference alone."""
+    """Draw the bounds on both values above those on their difference, or into given axes the difference alone."""
     names = comparison["names"]
     if axes is None:
         above, axes = new_figure(PHONE, 3.6).subplots(2, 1, height_ratios=[2, 1])

@@ -193,4 +193,4 @@ SECTIONS = (
     reasons, better, policy, data, test, parameters, what_limits,
     methods, ladder, region, expressions, provenance,
 )  # fmt: skip
-"""In the order of the page, folded ones last; each returns None if it has nothing to show."""
+"""The sections in the order of the page, folded ones last. Each returns None if it has nothing to show."""

@@ -61,7 +61,7 @@ _ONE_FOUND = _Look("vacuous", "–", "Nothing to compare: one policy was found")
 
 
 def _look_of(certificate: Certificate) -> _Look:
-    """Return the look of a certificate; that of a comparison tells whether it is decided."""
+    """Return the look of a certificate. For a comparison, it shows whether that is decided."""
     told, is_claim = certificate.comparison, certificate.status in (Status.CERTIFIED, Status.VACUOUS)
     if not told or not is_claim:
         return _LOOKS[certificate.status]

@@ -23,7 +23,7 @@ _LABELS = {  # for those who do not see the picture
 
 @dataclass(frozen=True)
 class InlinePicture:
-    """An inline SVG; ``svg`` is markup that we drew, everything else is text."""
+    """An inline SVG, whose ``svg`` is markup that we drew."""
 
     svg: str
     is_wide: bool = False

@@ -1,4 +1,4 @@
-"""Writes results to disk, as a whole or not at all; and tries the place before the work that leads to them begins."""
+"""Writes results to disk, as a whole or not at all, and tries the place before the work begins."""
 
 from __future__ import annotations
 

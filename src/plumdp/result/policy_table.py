@@ -203,7 +203,7 @@ class PolicyTable:
 
     @property
     def _has_actions(self) -> npt.NDArray[np.bool_]:
-        """Whether there is something to do in each state; where a table knows nothing, it has one action for that."""
+        """Whether each state has actions of the model, and not just the one of states that a table does not know."""
         graph = self.graph
         names = np.array(graph.action_names, dtype=object)[graph.action[graph.first_choice[:-1]]]
         found = np.asarray((names != ELSEWHERE) | (np.diff(graph.first_choice) > 1), dtype=np.bool_)

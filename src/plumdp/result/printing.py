@@ -74,7 +74,7 @@ def plain_number(
 
 
 def _percentage(value: float, side: int, digits: int) -> Decimal:
-    """Return a probability in per cent; very close to one, with as many digits as tell it from certainty."""
+    """Return a probability in per cent, with enough digits to tell it from certainty."""
     share, rest = 100 * Decimal(value), 1 - value
     if value <= 0 or rest <= 0:
         return share.normalize() if value != 1 else Decimal(100)

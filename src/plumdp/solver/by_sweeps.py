@@ -203,7 +203,7 @@ def solve_average(
 
 
 def _outward(differences: FloatArray, side: float) -> FloatArray:
-    """Return differences that were rounded once, moved outward; those that are zero are exact."""
+    """Return differences that were rounded once, moved outward unless they are zero, which is exact."""
     return np.where(differences == 0, 0.0, np.nextafter(differences, side))
 
 

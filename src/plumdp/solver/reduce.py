@@ -100,7 +100,7 @@ class DrawSteps:
 
 
 def draw_first(graph: Graph, weights: FloatArray) -> DrawSteps:
-    """Return the graph on which a policy draws first; choices that it never takes are reached by nothing."""
+    """Return the graph on which a policy draws first, where nothing reaches choices that it never takes."""
     taken = np.flatnonzero(weights)
     shares = exact_shares(graph, weights, taken)
     numbers = {share: number for number, share in enumerate(dict.fromkeys(shares))}

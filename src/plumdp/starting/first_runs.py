@@ -107,7 +107,7 @@ class FirstRunsLook:
         }  # fmt: skip
 
     def _maybe(self, valued: Sequence[str]) -> tuple[str, str]:
-        """Say which columns may be costs or rewards, and how they are given; return the kind and term of the first."""
+        """Say which columns may be costs or rewards, and return the kind and term of the first."""
         by_kind = {"cost": [name for name in valued if not is_gain(name)], "reward": [*filter(is_gain, valued)]}
         terms = {kind: " + ".join(map(column_term, names)) for kind, names in by_kind.items() if len(names) > 1}
         ways = {kind: terms.get(kind, " ".join(names)) for kind, names in by_kind.items() if names}

@@ -81,7 +81,7 @@ class Start:
 
     @cached_property
     def log(self) -> Log:
-        """What the other runs show of the table; rows that cannot be read are left out, and the report says so."""
+        """The data of the other runs on the table. Rows that cannot be read are left out, and the report says so."""
         return read_log(
             self.model,
             self.raw.others(self.first, **self._part, means=self._earned),

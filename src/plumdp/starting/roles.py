@@ -107,7 +107,7 @@ def order_candidates(columns: Sequence[ColumnProfile], run: str) -> list[str]:
 
 
 def action_of(columns: Sequence[ColumnProfile], last_only: Sequence[str], most: int) -> str:
-    """Return the column of actions, or nothing; those of ``last_only`` are missing in last rows of runs alone."""
+    """Return the column of actions, if any. Those in ``last_only`` are missing only in last rows of runs."""
     able = [each for each in columns if 1 <= each.n_distinct <= most and (each.is_whole or not each.is_number)]
     hinted = sorted((each for each in able if each.hint("action")), key=lambda each: -each.hint("action"))
     return next((each.name for each in (*hinted, *(each for each in able if each.name in last_only))), "")

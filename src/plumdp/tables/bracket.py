@@ -126,7 +126,7 @@ def best_end(plan: BettingPlan, stages: Sequence[BettingStage], near: Contractio
 
 
 def plan_of(table: OpenChain, moments: BetMoments, errors: Errors) -> BettingPlan | None:
-    """Return the plan of bets on the value of a chain, which the pilot fixes; None if there is nothing to bet on."""
+    """Return the plan of bets on the value of a chain, which the pilot fixes, or None if there is nothing to bet on."""
     # fewer data may have been expected than there are
     ratio = max(moments.planned / moments.lengths[0] - 1, _LEAST_SHARE)
     return make_plan(table, moments.counts[0], ratio, float(np.log(1 / errors.of_side)))
@@ -202,7 +202,7 @@ def _are_small(table: OpenChain, stages: Sequence[BettingStage], near: Contracti
 
 
 def _two_largest(table: OpenChain, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the two largest of the values (n_transitions) of each row; the second is 0 in rows with one."""
+    """Return the two largest values (n_transitions) of each row, where the second of a single value is 0."""
     first = np.maximum.reduceat(values, table.chain.first[:-1])
     is_first = values >= first[table.owner]
     repeated = table.sums(is_first.astype(np.float64)) > 1

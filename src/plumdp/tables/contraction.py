@@ -186,7 +186,7 @@ class _Columns:
 
 
 def _columns(plain: Contraction, size: FloatArray) -> _Columns | None:
-    """Return all columns of the inverse, given bounds on δ; None if its residual is not small."""
+    """Return all columns of the inverse, given bounds on δ, or None if its residual is not small."""
     table, n = plain.table, plain.table.n
     inverse = plain.equations.solve(np.eye(n))
     value, error = plain.equations.applied(inverse)

@@ -62,7 +62,7 @@ def table_fit(model: ParametricMDP, counts: TransitionCounts) -> ModelFit:
 
 
 def _boundaries(counts: TransitionCounts) -> tuple[list[float], Sequence[str], Sequence[CountArray]]:
-    """Return the weights and names of boundaries, and what had been seen there; or of the moments of bets."""
+    """Return weight, name and counts so far of each boundary, or of each moment of bets."""
     if counts.time is not None:
         before = [*accumulate(counts.time.seen_in_parts(len(counts.counts)))]
         return [weight_of(end) for end in counts.time.ends], counts.time.names, before

@@ -88,7 +88,7 @@ class BettingStage:
 
 
 def make_plan(table: OpenChain, counts: FloatArray, ratio: float, log_error: float) -> BettingPlan | None:
-    """Return the plan of bets on the value of a chain, given what the pilot saw; None if there is nothing to bet on."""
+    """Return the plan of bets on a chain's value, given what the pilot saw, or None if there is nothing to bet on."""
     probability = table.frequencies(counts)
     equations = regular_equations(table, probability)
     if equations is None:

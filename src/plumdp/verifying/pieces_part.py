@@ -52,7 +52,7 @@ class Goal:
 
 @dataclass
 class Writer:
-    """What pieces are proved with; tangents are added on the way."""
+    """The means by which pieces are proved. Tangents are added on the way."""
 
     chains: Sequence[Chain]
     everything: Chain | None  # with all actions, if there is an answer about all policies

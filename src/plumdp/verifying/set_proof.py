@@ -55,7 +55,7 @@ def _likelihood_set(learned: Learned, found: Evidence, data: CountedRows | None)
 
 
 def _intervals(learned: Learned, found: ExpressionBounds, data: CountedRows | None, part: str) -> dict[str, Any]:
-    """Return intervals of events; if rows may be off, from the trials of all of them, before they are widened."""
+    """Return intervals of events. If rows may be off, they are from the trials of all rows, before widening."""
     if not learned.misfit:
         return intervals_part(learned.model, learned.counts, found, data, part)
     error = learned.budget.error_in_set("intervals", learned.budget.error_of_set(learned.error))

@@ -117,7 +117,7 @@ class Temporal(Protocol):
 
 
 class PredicateReader:
-    """Reads predicates and numbers from tokens, in the names of a model; path formulas too if ``temporal`` does."""
+    """Reads predicates and numbers in the names of a model from tokens, and path formulas if ``temporal`` does."""
 
     def __init__(
         self,

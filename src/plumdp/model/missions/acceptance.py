@@ -22,7 +22,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Joined:
-    """All (``&``) or one (``|``) of some conditions; without any, all is true, and one is false."""
+    """All (``&``) or one (``|``) of some conditions. Of no conditions, ``&`` is true and ``|`` is false."""
 
     operator: str
     parts: tuple[Condition, ...] = ()

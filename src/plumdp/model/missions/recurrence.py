@@ -311,7 +311,7 @@ def _kind(formulas: Formulas, number: int) -> bool | None:
 
 
 def _repeated(formulas: Formulas, number: int) -> int | None:
-    """Return the condition that a part asks for in every state, or excludes from some time on; None if decided."""
+    """Return the condition that a part requires in every state, or excludes from some time on, or None if decided."""
     is_often = _kind(formulas, number)
     if not formulas.has_endless("R" if is_often else "U", number):
         return None

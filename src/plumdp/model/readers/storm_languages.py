@@ -225,7 +225,7 @@ def _jani_variables(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _refuse_jani_parameters(content: Mapping[str, Any], unknown: set[str]) -> None:
-    """Refuse parameters outside probabilities; in PRISM files, they may be in rewards as well."""
+    """Refuse parameters outside probabilities, except in the rewards of PRISM files."""
     for automaton in content.get("automata", []):
         inside = [{k: v for k, v in location.items() if k != "name"} for location in automaton.get("locations", [])]
         for edge in automaton.get("edges", []):
