@@ -1,11 +1,13 @@
 """Files of counts on the command line: they add up, say what they are made of, and ignore what is said of logs."""
 
 import json
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
 import pytest
 from command_line import plumdp
+from support import refusals
 
 import plumdp as pl
 
@@ -79,41 +81,10 @@ def test_a_folder_or_pattern_of_counts_is_added():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        (
-            ["1.parquet", "2.parquet", "late.parquet"],
-            "2.parquet and late.parquet: both counts contain day-2.csv (hash ",
-        ),
-        (
-            ["runs-4.parquet", "runs-4.parquet"],
-            "runs-4.parquet is named twice, so that it would be counted twice; name it",
-        ),
-        (
-            ["1.parquet", "day-2.csv"],
-            "day-2.csv: this is not a file of counts; logs are read with plumdp count, whose counts can be added to",
-        ),
-        (["1.parquet", "half.parquet"], "half.parquet: the file is damaged, or was not written to its end; write or"),
-        (
-            ["runs.parquet", "1.parquet"],
-            "1.parquet is a file of counts that plumdp wrote, not a log; give the log that",
-        ),
-        (
-            ["runs-4.parquet", "runs-5.parquet", "--sampling", "trajectories"],
-            "--sampling trajectories: the sum of 2 files of counts is adaptive, which claims less; if the stronger "
-            "claim is true, count all logs at once with --sampling trajectories",
-        ),
-    ],
-)
-def test_counts_that_cannot_be_added_are_named_with_advice(files, message, folder):
+def test_counts_that_cannot_be_added_are_named_with_advice(folder):
     (folder / "half.parquet").write_bytes((folder / "1.parquet").read_bytes()[:50])
-    if "runs.parquet" in files:
-        plumdp("simulate", MODEL, "-n", "2", "-o", "runs.parquet")
-    ended = plumdp("count", MODEL, *files, "-o", "never.parquet")
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith(f"error: {message}")
-    assert "read_log" not in ended.err
+    plumdp("simulate", MODEL, "-n", "2", "-o", "runs.parquet")
+    refusals.misused("commands:adding", partial(plumdp, "count", MODEL, "-o", "never.parquet"))
     assert not (folder / "never.parquet").exists()
 
 

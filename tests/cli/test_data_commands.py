@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support import refusals
 
 import plumdp as pl
 from plumdp.cli import main
@@ -82,40 +83,8 @@ def test_the_query_has_mapped_states_and_snowflakes_capitals(capsys):
     assert '"battery"' not in query
 
 
-MISUSES = {
-    "a file that is there": (["simulate", "betting:5", "-o", "old.parquet"],
-                             "old.parquet already exists; choose another file, or replace it with --force"),
-    "an unknown ending": (["simulate", "betting:5", "-o", "runs.xlsx"],
-                          "runs.xlsx: the name of a file of runs must end in one of .parquet, .csv, .json, .jsonl"),
-    "counts as CSV": (["simulate", "betting:5", "--form", "counts", "-o", "c.csv"],
-                      "c.csv: counts are kept as Parquet; name a file that ends in .parquet"),
-    "no policy": (["simulate", "betting:5", "--policy", "mine.csv", "-o", "runs.csv"],
-                  "--policy mine.csv: there is no such file, and no action of this name"),
-    "a policy of another model": (["simulate", "betting:5", "--policy", "log.csv", "-o", "runs.csv"],
-                                  "log.csv is not a policy of this model: it has no column money, step"),
-    "counts that are there": (["count", "glider:11,9", "log.csv", "-o", "old.parquet"],
-                              "old.parquet already exists; choose another file, or replace it with --force"),
-    "no expression": (["count", "glider:11,9", "log.csv", "--state", "x=floor(lon", "-o", "c.parquet"],
-                      "--state x=floor(lon: the text ends where ) is expected\n  floor(lon\n           ^"),
-    "no name": (["count", "glider:11,9", "log.csv", "--state", "floor(lon)", "-o", "c.parquet"],
-                "--state floor(lon): write NAME=EXPRESSION, such as 'x=floor(lon / 0.5)', or NAME=[0, 20, 60]"),
-    "two mappings": (["count", "glider:11,9", "log.csv", "--state", "x=lon", "--state", "x=1", "-o", "c.parquet"],
-                     "--state x: this variable has two mappings; give one"),
-    "edges": (["count", "glider:11,9", "log.csv", "--state", "x=[0,a]", "-o", "c.parquet"],
-              "--state x=[0,a]: the edges of bins are numbers, such as [0, 20, 60, 100]"),
-    "no variable": (["count", "glider:11,9", "log", "--sql", "duckdb", "--state", "z=[0,1]"],
-                    "--state z=…: the model has no state variable of this name, only x, y"),
-    "no text": (["count", "glider:11,9", "log", "--sql", "duckdb", "--action", "1 + 1"],
-                "--action 1 + 1: the expression must give the names of actions, as texts in single quotes"),
-    "no table": (["count", "glider:11,9", "a b", "--sql", "duckdb"],
-                 "DATA a b: this is not the name of a table; write it as lake.log, with quotes if need be"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", MISUSES)
-def test_misuse_ends_with_a_sentence_in_the_words_of_the_command_line(case, folder, capsys):
-    arguments, message = MISUSES[case]
-    assert run(capsys, *arguments) == (2, "", f"error: {message}\n")
+def test_misuse_ends_with_a_sentence_in_the_words_of_the_command_line(folder):
+    refusals.misused("commands:files")
 
 
 # logs that would mislead in silence

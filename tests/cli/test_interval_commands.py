@@ -5,6 +5,7 @@ import json
 
 import pytest
 from command_line import plumdp
+from support import refusals
 
 import plumdp as pl
 
@@ -143,32 +144,8 @@ def test_nothing_is_cut_on_a_narrow_screen(run, monkeypatch):
     assert max(map(len, out.splitlines())) <= 40
 
 
-SOLVE_MISUSES = {
-    "file": (["nothing.drn"], "nothing.drn: there is no such file, and no case study of this name (try betting:50)"),
-    "property": (["robot.drn"], "robot.drn: no property comes with the model; give one with --property"),
-    "both": (
-        ["robot.drn", "-p", GOAL, "--nature", "optimistic"],
-        f"--nature optimistic: the property {GOAL} says robust; leave out --nature, or change the property",
-    ),
-    "ending": (
-        ["robot.drn", "-p", GOAL, "-o", "policy.xml"],
-        "policy.xml: policies are written to files that end in .csv, .txt, .json, .py, .rules, .c, .st",
-    ),
-    "width": (["robot.drn", "-p", GOAL, "--width", "0"], "--width 0: give a number above 0"),
-    "constant": (
-        ["robot.drn", "-c", "N=3", "-p", GOAL],
-        "robot.drn: constants are for PRISM files; a file that ends in .drn has none",
-    ),
-    "parametric": (
-        ["robot.dot", "-p", GOAL],
-        "robot.dot: there is no such file, and no case study of this name (try betting:50)",
-    ),
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), SOLVE_MISUSES.values(), ids=SOLVE_MISUSES)
-def test_misuse_of_solve(run, arguments, message):
-    assert run("solve", *arguments) == (2, "", f"error: {message}\n")
+def test_misuse_of_solve(run):
+    refusals.misused("commands:solve", run)
 
 
 def test_a_wrong_row_is_named_by_file_and_line(run, folder):
@@ -294,24 +271,8 @@ def test_models_and_policies_are_converted(run, folder):
     assert (folder / "same.csv").read_text() == (folder / "result" / "policy.csv").read_text()
 
 
-FILE_MISUSES = {
-    "values": (["--values", "v.json"], "--values v.json: values are written to files that end in .csv"),
-    "folder": (["-o", "no/m.umb"], "no/m.umb: there is no folder no; make it first"),
-    "witness": (
-        ["-o", "m.umb", "--witness"],
-        "--witness: name with --output the folder that the witness is written to",
-    ),
-    "policies": (["--policy", "bet0", "-r", "all"], "--relaxation all and --policy: ask one thing at a time"),
-    "relaxation": (["--against", "bet0", "-r", "coupled"], "--against and --relaxation: ask one thing at a time"),
-    "written": (["-r", "all", "-o", "result"], "--relaxation all and --output: ask one thing at a time"),
-    "values of two": (["--against", "bet0", "--values", "w.csv"], "--against and --values: ask one thing at a time"),
-    "announced": (["--announced"], "--announced: no policy is given; name it with --policy, or with --against"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), FILE_MISUSES.values(), ids=FILE_MISUSES)
-def test_misuse_of_certify(run, arguments, message):
-    assert run("certify", STUDY, "counts.parquet", *arguments) == (2, "", f"error: {message}\n")
+def test_misuse_of_certify(run):
+    refusals.misused("commands:certify", run)
 
 
 def test_a_model_that_the_data_contradict_is_exported_with_a_warning_and_exit_code_3(run, folder):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from command_line import plumdp
+from support import refusals
 
 MODEL = """
 import plumdp as pl
@@ -218,96 +219,8 @@ def test_one_value_may_be_compared_with_several_thresholds(run):
     assert ended.code == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["info", "gone.py:model"], "gone.py: there is no such file"),
-        (
-            ["info", "mine.py"],
-            "mine.py: say which model of the file is meant, as in mine.py:model; it has model, study",
-        ),
-        (
-            ["info", "mine.py:modle"],
-            "mine.py: there is no modle in this file (did you mean model?); its models are model, study",
-        ),
-        (
-            ["info", "mine.py:number"],
-            "mine.py:number is of type int, not a ParametricMDP or CaseStudy, nor a function that returns one",
-        ),
-        (["info", "mine.py:build", "-c", "wrong=1"], "mine.py, line 14: ZeroDivisionError: division by zero"),
-        (["info", "mine.py:build", "-c", "m=1"], "--constant m: mine.py:build has no such argument; it takes n, wrong"),
-        (
-            ["info", "mine.py:model", "-c", "n=1"],
-            "mine.py:model is not a function, so that it takes no constants; leave out --constant",
-        ),
-        (["info", "broken.py:model"], "broken.py, line 3: AttributeError: No plumdp attribute nothing"),
-        (
-            ["info", "beting:50"],
-            "beting:50: there is no such file, and no case study of this name (did you mean betting:50?)",
-        ),
-        (
-            ["info", "mine.py:model", "--space", "q<=0.2"],
-            "--space: q is not a parameter of the model; the parameters are p\n  q<=0.2\n  ^",
-        ),
-        (
-            ["info", "mine.py:model", "--space", "p<0.2"],
-            "--space: <: a parameter space includes its boundary; write <= or >=\n  p<0.2\n   ^",
-        ),
-        (
-            ["info", "mine.py:model", "--space", "p>=2"],
-            "--space: p>=2: parameter p: no value in [0, 1] satisfies p - 2 >= 0",
-        ),
-        (
-            ["info", "mine.py:model", "--space", "p*p<=0.2"],
-            "--space: p*p<=0.2: constraint -p^2 + 1/5 >= 0 is not linear; a parameter space is a box cut by linear "
-            "inequalities",
-        ),
-        (
-            ["info", "mine.py:model", "--space", "p"],
-            "--space: the text ends where <= or >= is expected, as in p <= 0.2\n  p\n   ^",
-        ),
-        (
-            ["info", "mine.py:build", "-c", "n=5:3"],
-            "--constant n=5:3: a range goes up from LOW to HIGH in steps above 0, such as 4:6 or 4:2:10",
-        ),
-        (
-            ["info", "mine.py:build", "-c", "n=a:b"],
-            "--constant n=a:b: a range is LOW:HIGH or LOW:STEP:HIGH, such as 4:6 or 4:2:10",
-        ),
-        (
-            ["advise", "mine.py:build", "log.parquet", "-c", "n=3:4"],
-            "--constant: this command takes one value for each constant; certify, check-model and info take ranges",
-        ),
-        (
-            ["certify", "mine.py:model", "log.parquet", "-p", "save"],
-            "--property save: no property of mine.py:model has this name (did you mean safe?); "
-            "they are called safe, fast",
-        ),
-        (
-            ["certify", "mine.py:study", "log.parquet", "-p", "safe"],
-            "--property safe: no property of mine.py:study has this name; they have no names, but numbers from 1 to 1",
-        ),
-        (
-            ["certify", "mine.py:build", "log.parquet", "-c", "n=3:4", "-p", "safe", "-o", "result"],
-            "--output: a range has several results; write one at a time, with one value for each constant",
-        ),
-        (
-            ["certify", "gone.py:model", "log.parquet", "--confidence", "1.5"],
-            "--confidence 1.5: give a number between 0 and 1, such as 0.999",
-        ),
-        (
-            ["certify", "mine.py:model", "log.parquet", "-r", "all", "-p", 'P>=0.5 [ F "goal" ]'],
-            "P>= asks yes or no, which certify answers; here ask for the value with Pmax=? or Pmin=?\n"
-            '  P>=0.5 [ F "goal" ]\n   ^',
-        ),
-        (
-            ["certify", "mine.py:model", "log.parquet", "-p", 'P>=1.5 [ F "goal" ]'],
-            '3/2 is not a probability; give a number from 0 to 1\n  P>=1.5 [ F "goal" ]\n   ^',
-        ),
-    ],
-)
-def test_misuse_says_what_to_change(run, arguments, message):
-    assert run(*arguments) == (2, "", f"error: {message}\n")
+def test_misuse_says_what_to_change(run):
+    refusals.misused("commands:models", run)
 
 
 def test_data_that_fit_one_model_of_a_range_say_which_they_do_not_fit(run):

@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 from command_line import plumdp
+from support import refusals
 
 import plumdp as pl
 from plumdp.online.records import OnlineRun
@@ -82,26 +83,8 @@ def test_what_is_certified_holds_when_learning_is_stopped_by_hand(monkeypatch, r
     assert len(pl.online.read_record(tmp_path / "record.json").records) == 3
 
 
-MISUSES = {
-    "runs": (["--runs", "0"], "--runs 0: give a whole number, at least 1"),
-    "gap": (["--width", "-1"], "--width -1: give a number above 0"),
-    "confidence": (["--confidence", "1"], "--confidence 1: give a number between 0 and 1, such as 0.999"),
-    "archive": (
-        ["-o", "p.umb"],
-        "--output p.umb: name a folder for the result, or a file for the policy, such as .csv",
-    ),
-    "output": (["-o", "no/p.csv"], "no/p.csv: there is no folder no; make it first"),
-    "record": (["--record", "no/r.json"], "no/r.json: there is no folder no; make it first"),
-    "witness": (
-        ["-o", "p.csv", "--witness"],
-        "--witness: name with --output the folder that the witness is written to",
-    ),
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), MISUSES.values(), ids=MISUSES)
-def test_misuse(run, arguments, message):
-    assert run(STUDY, *arguments) == (2, "", f"error: {message}\n")
+def test_misuse(run):
+    refusals.misused("commands:online", run)
 
 
 def test_infinite_bounds_survive_saving_and_reading(tmp_path):

@@ -7,6 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 import pytest
+from support import refusals
 from typer.testing import CliRunner
 
 import plumdp as pl
@@ -101,44 +102,10 @@ def test_a_failure_on_the_way_leaves_nothing_or_the_old_result(tmp_path):
     assert (tmp_path / "old" / "policy.csv").read_text().startswith("money,step,action")
 
 
-_MISSING = "there is no folder {folder}/missing; make it first"
-PLACES = {
-    "simulate to a folder": (["simulate", "betting:5", "-o", "{folder}"], "{folder} is a folder; name a file in it"),
-    "simulate to nowhere": (
-        ["simulate", "betting:5", "-o", "{folder}/missing/runs.parquet"],
-        "{folder}/missing/runs.parquet: " + _MISSING,
-    ),
-    "count to nowhere": (
-        ["count", "betting:5", "{folder}/runs.csv", "-o", "{folder}/missing/counts.parquet"],
-        "{folder}/missing/counts.parquet: " + _MISSING,
-    ),
-    "count below a file": (
-        ["count", "betting:5", "{folder}/runs.csv", "-o", "{folder}/file/counts.parquet"],
-        "{folder}/file/counts.parquet cannot be written: Not a directory",
-    ),
-    "certify to a file": (
-        ["certify", "betting:5", "{folder}/runs.csv", "-o", "{folder}/file"],
-        "{folder}/file is a file; name a folder for the result",
-    ),
-    "certify below a file": (
-        ["certify", "betting:5", "{folder}/runs.csv", "-o", "{folder}/file/result"],
-        "{folder}/file/result cannot be written: Not a directory",
-    ),
-    "certify to a folder with files": (
-        ["certify", "betting:5", "{folder}/runs.csv", "-o", "{folder}", "--force"],
-        "{folder} holds other files than a result (file); name another folder",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", PLACES)
-def test_places_that_cannot_be_written_are_refused_before_the_work(case, tmp_path):
+def test_places_that_cannot_be_written_are_refused_before_the_work(tmp_path):
     """The log of the commands does not exist: that would be found first if the work began."""
     (tmp_path / "file").write_text("here")
-    arguments, message = PLACES[case]
-    result = RUNNER.invoke(app, [argument.format(folder=tmp_path) for argument in arguments])
-    assert isinstance(result.exception, pl.DataError)
-    assert str(result.exception) == message.format(folder=tmp_path)
+    refusals.misused("commands:places", folder=tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 

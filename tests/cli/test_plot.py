@@ -4,6 +4,7 @@ import explained
 import numpy as np
 import pytest
 from command_line import plumdp
+from support import refusals
 
 import plumdp as pl
 from plumdp.online.records import OnlineRun
@@ -99,50 +100,8 @@ def test_records_of_learning_are_compared(run, place):
     assert all(word in text for word in ("seed1", "seed2", "runs", "certified"))
 
 
-MISUSES = {
-    "an unknown variable": (
-        ("policy", "result", "--axes", "mony"),
-        "--axes mony: mony is not a state variable; there are money, step",
-    ),
-    "a value that no state has": (
-        ("policy", "result", "--axes", "step=99"),
-        "--axes step=99: no state has step=99",
-    ),
-    "the same variable twice": (
-        ("policy", "result", "--axes", "money,money"),
-        "both axes are 'money'; choose two state variables, or one",
-    ),
-    "options of another kind": (
-        ("advice", "result", "--axes", "step"),
-        "--axes is for plumdp plot policy; leave it out for advice",
-    ),
-    "truth where there is none": (
-        ("policy", "result", "--at", "p=1"),
-        "--at is for plumdp plot region; leave it out for policy",
-    ),
-    "an unknown parameter": (
-        ("region", "result", "--at", "q=0.5"),
-        "--at q=0.5: this is not a parameter; there are p",
-    ),
-    "truth that is not a number": (
-        ("region", "result", "--at", "p=high"),
-        "--at: give a number for each parameter, such as p=0.5,q=0.25",
-    ),
-    "data after a result": (
-        ("ladder", "result", "counts.parquet"),
-        "result is the folder of a result, which needs no data: leave out counts.parquet",
-    ),
-    "a model without data": (
-        ("ladder", STUDY),
-        f"{STUDY}: give data after the model, or the folder of a result that certify -o wrote",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MISUSES)
-def test_misuse_ends_with_a_sentence_and_no_picture(name, run, place):
-    arguments, message = MISUSES[name]
-    assert run(*arguments, "-o", "wrong.png") == (2, "", f"error: {message}")
+def test_misuse_ends_with_a_sentence_and_no_picture(run, place):
+    refusals.misused("commands:plot", run)
     assert not (place / "wrong.png").exists()
 
 

@@ -1,9 +1,12 @@
 """``plumdp report``: about a saved result, and about a model with data; nothing is overwritten silently."""
 
 import json
+from functools import partial
 from html import unescape
 
 import pytest
+from support import refusals
+from support.command_line import plumdp
 from typer.testing import CliRunner
 
 import plumdp as pl
@@ -100,36 +103,8 @@ def test_several_properties_get_numbered_files_with_their_answers(folder, blank_
     assert [">No: no policy has more than " in page for page in pages] == [False, True]
 
 
-MISUSES = {
-    "no folder": (["{}/nowhere"], "{0}/nowhere is not the folder of a result; for a model, give data as well: plumdp "
-                                  "report MODEL DATA"),
-    "a model alone": (["betting:5"], "betting:5 is not the folder of a result; for a model, give data as well: plumdp "
-                                     "report MODEL DATA"),
-    "a folder without a result": (["{}"], "{0} has no certificate.json: give the folder of a result, as plumdp certify "
-                                          "-o or save() writes it"),
-    "a result without data": (["{}/bare"],
-                              "{0}/bare has no findings, and neither model nor counts that they could be made from: "
-                              "certify again with plumdp certify -o, or save what explain(learned, certificate) "
-                              "returns"),
-    "data for a result": (["{}/result", "{}/counts.parquet"],
-                          "{0}/result is a result already; leave out the data, or give a model"),
-    "options about certifying": (["{}/result", "--confidence", "0.9"],
-                                 "--confidence: a result is shown as it was certified; leave out --confidence, or give "
-                                 "a model and data"),
-    "one file for two": (["{}/both", "-o", "{}/x.html"],
-                         "--output: {0}/both holds 2 results, and a file holds one report; name one of them, such as "
-                         "{0}/both/1, or leave out --output"),
-    "a file that is there": (["betting:5", "{}/missing.csv", "-o", "{}/taken.html"],
-                             "{0}/taken.html already exists; choose another file, or replace it with --force"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", MISUSES)
-def test_misuse_ends_with_a_sentence(folder, case):
-    arguments, message = MISUSES[case]
-    result = run(folder, *arguments)
-    assert isinstance(result.exception, pl.DataError)
-    assert str(result.exception) == message.format(folder)
+def test_misuse_ends_with_a_sentence(folder):
+    refusals.misused("commands:report", partial(plumdp, "report"), folder)
     assert (folder / "taken.html").read_text() == "mine"
     assert not (folder / "x.html").exists()
 

@@ -1,6 +1,7 @@
 """Refusals as data: tests/texts has what is refused and in which words, and one loop tells all rows that fail."""
 
 import math
+import shlex
 import tomllib
 from decimal import Decimal
 from fractions import Fraction
@@ -10,6 +11,7 @@ from re import DOTALL, escape, fullmatch
 from string import Template
 
 import numpy as np
+from support.command_line import plumdp
 
 import plumdp as pl
 from plumdp import ModelError
@@ -58,6 +60,17 @@ def refused_at(name, parse):
     for marked, sentence in rows(name):
         text = marked.replace("^", "")
         told.append((text, f"{sentence}\n  {text}\n  {' ' * marked.index('^')}^", _said(parse, [text], ModelError)))
+    _require(name, told)
+
+
+def misused(name, run=plumdp, folder=""):
+    """Require that each command line, in which ``$folder`` is a folder, is misuse, and only says what its row does."""
+    told = []
+    for line in rows(name):
+        command, message = (Template(text).safe_substitute(folder=folder) for text in line)
+        code, out, err = run(*shlex.split(command))
+        said = err.rstrip("\n") if (code, out) == (2, "") else f"{code} {out} {err}"
+        told.append((command, f"error: {message}", said))
     _require(name, told)
 
 

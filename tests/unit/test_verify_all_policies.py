@@ -5,11 +5,9 @@ from dataclasses import replace
 
 import pytest
 from flint import fmpq
+from support.tampering import rejected
 from support.verified_results import (
     answered,
-    brackets_of,
-    broken_by,
-    changed_at,
     functions_of,
     rewrite,
     small_counts,
@@ -70,74 +68,13 @@ def test_other_answers_about_all_policies_are_verified(tmp_path, text, begins):
     assert report.sentence == answer.sentence
 
 
-def said(old, new):
-    def change(witness, certificate):
-        before = certificate["answer"]["sentence"]
-        certificate["answer"]["sentence"] = before.replace(old, new)
-        assert certificate["answer"]["sentence"] != before
-
-    return change
-
-
-def at(*path, to):
-    """Change one number or text of the part about all policies, or by a function."""
-
-    return lambda witness, certificate: changed_at(witness, *path, to=to)
-
-
 def of_all(witness):
     return functions_of(witness, -1)
 
 
-def a_better_action(witness, certificate):
-    """One more action, which surely leads to the target."""
-    part = witness["all_policies"]
-    chain = part["chain"]
-    chain["expressions"].append("1")
-    part["others"].append([chain["initial"], [0.0, chain["target"][:1], [len(chain["expressions"]) - 1]]])
-
-
-def all_below_zero(witness, certificate):
-    """A function that no action raises, but which is below zero."""
-    values = of_all(witness)
-    values["functions"] = [[-1.0, *([0.0] * (len(row) - 1))] for row in values["functions"]]
-
-
-TAMPERING = {
-    "another end of the sentence": ("most", "bracket", said("0.70381", "0.703")),
-    "a larger number for the least": ("least", "bracket", said("0.158", "0.159")),
-    "the other side": ("most", "values", said("more", "less")),
-    "more confidence": ("most", "sentence", said("99.9 %", "99.99 %")),
-    "a threshold that is not excluded": (
-        "most", "sentence", lambda w, c: c["answer"].update(question='P>=0.7 [ F "goal" ]')),
-    "another verdict": ("most", "files", lambda w, c: c["answer"].update(verdict="yes")),
-    "a part that is missing": ("most", "counts", lambda w, c: w.pop("all_policies")),
-    "another target": (
-        "most", "counts", lambda w, c: w["all_policies"]["chain"]["avoid"].append(
-            w["all_policies"]["chain"]["target"].pop())),
-    "another initial state": ("most", "counts", at("all_policies", "chain", "initial", to=1)),
-    "an action that does not sum to one": (
-        "most", "counts", at("all_policies", "others", 0, 1, 2, to=lambda f: [*f[:-1], f[0]])),
-    "an action where runs are over": (
-        "most", "counts", lambda w, c: w["all_policies"]["others"][0].__setitem__(0, w["chain"]["target"][0])),
-    "a reward of an action": ("most", "counts", at("all_policies", "others", 0, 1, 0, to=1.0)),
-    "one minus the value": ("most", "counts", at("all_policies", "chain", "complement", to=True)),
-    "a better action": ("most", "values", a_better_action),
-    "another action elsewhere": ("most", "values", at("all_policies", "others", 0, 1, 1, to=lambda nodes: nodes[::-1])),
-    "a smaller coefficient": ("most", "values", at(of_all, "functions", 0, 0, to=lambda x: x - 1e-3)),
-    "no margin": ("most", "values", at(of_all, "margins", 0, to=0.0)),
-    "a function below zero": ("most", "values", all_below_zero),
-    "too few steps": ("least", "values", at(of_all, "steps", 0, to=0.5)),
-    "a larger coefficient for the least": (
-        "least", "values", at(of_all, "functions", 0, 0, to=lambda x: x + 1e-3)),
-    "no multipliers": ("most", "bracket", at(lambda w: brackets_of(w, -1)[0]["upper"], "cube", to=[0.0, 0.0])),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", TAMPERING)
-def test_tampering_is_rejected_in_its_layer(results, kind):
-    name, layer, change = TAMPERING[kind]
-    assert broken_by(results / name, change) == layer
+@pytest.mark.parametrize("name", ["most", "least"])
+def test_tampering_is_rejected_in_its_layer(saved, name):
+    rejected(name, saved / name)
 
 
 def test_the_value_of_one_policy_excludes_no_threshold_for_all(tmp_path):

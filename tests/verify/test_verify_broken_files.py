@@ -40,6 +40,7 @@ TEXTS = {
     "[" * 100_000: "witness.json is nested too deeply",
     '{"a":' * 100_000: "witness.json is nested too deeply",
     "{}": "witness.json: 'format' is missing",
+    '{"format": "plumdp/witness/0"}': "witness.json: the format is not plumdp/witness/2",
     '{"format": 3}': "witness.json: format: expected a text, found 3",
 }
 

@@ -1,0 +1,124 @@
+"""Tampering as data: tests/texts/tampering.toml has what is changed in a result, and the layer that must reject it."""
+
+import json
+from copy import deepcopy
+from fractions import Fraction
+
+from support.refusals import rows
+from support.verified_results import brackets_of, cut_end, functions_of, pieces_of, verdict
+
+SHARE = "with confidence 99.9 %."
+ANSWER = {
+    "question": 'Pmax>=0.6 [ F "goal" ]',
+    "verdict": "yes",
+    "sentence": f"Yes: the policy found has at least 0.68, {SHARE}",
+}
+PARTS = {  # by name, of a witness and its certificate, where they are there
+    "shares": lambda w, c: w["budget"]["shares"],
+    "bets": lambda w, c: w.get("set", w)["bets"],
+    "intervals": lambda w, c: w.get("set", w)["intervals"],
+    "item": lambda w, c: w.get("set", w)["intervals"]["list"][0],
+    "law": lambda w, c: w["set"]["likelihoods"][0],
+    "side": lambda w, c: w["set"]["bets"]["list"][0],
+    "upper": lambda w, c: w["bets"]["sides"]["upper"],
+    "root": lambda w, c: w["pieces"]["root"],
+    "chain": lambda w, c: w["chain"],
+    "left": lambda w, c: next(row for row in w["chain"]["rows"] if row is not None and row[2] == "any"),
+    "values": lambda w, c: functions_of(w) if "pieces" in w else w["values"],
+    "other_values": lambda w, c: functions_of(w, 1),
+    "last_values": lambda w, c: functions_of(w, -1),
+    "other": lambda w, c: w["comparison"]["chain"],
+    "told": lambda w, c: c["comparison"],
+    "all_chain": lambda w, c: w["all_policies"]["chain"],
+    "others": lambda w, c: w["all_policies"]["others"],
+    "paid": lambda w, c: w["rewards"][0],
+    "studies": lambda w, c: w["set"]["studies"],
+    "study": lambda w, c: w["set"]["studies"]["list"][0],
+    "listed": lambda w, c: c["options"]["evidence"],
+}
+
+
+def _parts(w, c):
+    found = {}
+    for name, part in PARTS.items():
+        try:
+            found[name] = part(w, c)
+        except (LookupError, TypeError, StopIteration):
+            continue
+    return found
+
+
+def said(part, old, new):
+    """Change words of a sentence."""
+    assert old in part["sentence"]
+    part["sentence"] = part["sentence"].replace(old, new)
+
+
+def opposite(certificate):
+    """Say that the second policy is the better one, with numbers and bounds that fit."""
+    comparison = certificate["comparison"]
+    said(comparison, "The first", "The second")
+    low, high = comparison["difference"]
+    comparison["difference"] = [-high, -low]
+
+
+def _verbs(w, c):
+    """Return the functions that change more than one number of a result."""
+
+    def both(**claim):  # so that it is only the proof that does not fit
+        c.update(claim)
+        w["claim"].update(claim)
+
+    def larger(stage, name="steps"):
+        """Make bets of a stage, or units of them, larger wherever their side is looked at."""
+        for side in w["set"]["bets"]["list"]:
+            if stage < side["until"]:
+                side[name][stage] = [
+                    [1.01 * x for x in row] if isinstance(row, list) else 1.01 * row for row in side[name][stage]
+                ]
+
+    def sums(part, change):
+        """Change number, sum and sum of squares of the first reward in a part of the data."""
+        number, *of_values = w["rewards"][0]["seen"][part]
+        new = change(number, *map(Fraction, of_values))
+        w["rewards"][0]["seen"][part] = [new[0], *map(str, new[1:])]
+
+    def exchanged(*names):
+        """Exchange parts of both policies."""
+        if "chain" in names:
+            w["chain"], w["comparison"]["chain"] = w["comparison"]["chain"], w["chain"]
+        for piece in pieces_of(w):
+            for name in {"values", "brackets"} & set(names) & set(piece):
+                piece[name][:2] = piece[name][1::-1]
+
+    def later_trials():
+        """Add an interval of q, whose class is drawn from after another one of the same row."""
+        number = next(i for i, members in enumerate(w["classes"]) if "q" in members)
+        step = [number, w["classes"][number].index("q")]
+        ways = [row["ways"] for row in w["rows"]]
+        row = next(i for i, of_row in enumerate(ways) if [step] in [way[1:] for way in of_row])
+        trials = [[row, [i for i, way in enumerate(ways[row]) if step in way]]]
+        added = {"polynomial": "q", "trials": trials, "once": False, "lower": 0.2, "upper": 1.0}
+        w["set"]["intervals"]["list"].append(added)
+
+    local = {"both": both, "larger": larger, "sums": sums, "exchanged": exchanged, "later_trials": later_trials}
+    return local | {"cut": lambda end, place=0: cut_end(end, place)(w), "said": said, "opposite": opposite}
+
+
+NAMES = {"ANSWER": ANSWER, "SHARE": SHARE, "Fraction": Fraction, "brackets_of": brackets_of}
+
+
+def rejected(table, folder, certificate=None):
+    """Require that a result holds, and that each change in a table is rejected in its layer."""
+    honest = [json.loads((folder / name).read_text()) for name in ("witness.json", "certificate.json")]
+    honest[1] |= certificate or {}
+    assert verdict(*honest) == ("", "")
+    wrong = []
+    for layer, what, change in rows(f"tampering:{table}"):
+        w, c = deepcopy(honest)
+        exec(change, {"w": w, "c": c, **NAMES, **_verbs(w, c), **_parts(w, c)})
+        assert [w, c] != honest, what
+        found, message = verdict(w, c)
+        if found != layer:
+            wrong.append(f"{what}: rejected in {found or 'no layer'!r} ({message}), not in {layer!r}")
+    assert not wrong, "\n".join(wrong)
