@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_models import LAMP, recount, runs
+from refusals import refused
 from tiers import pairs
 
 import plumdp as pl
@@ -423,47 +424,9 @@ def test_names_of_runs_that_are_not_numbers_are_no_order_of_runs(source, tmp_pat
     assert np.array_equal(planned.pilot.counts, recount(part, LAMP.graph, "trajectories")[0])
 
 
-BAD = {
-    "share": (
-        {"pilot": 0.1},
-        "pilot=0.1: choose True, or False to place no bets; it is not a share of the data, as bets are placed after "
-        "4, 16, … runs, however many there are",
-    ),
-    "order": ({"order": "rows"}, "order='rows': choose one of 'time', 'runs', or leave it out"),
-    "not a number": (
-        {"expected": "many", "order": "runs"},
-        "expected='many': give the number of runs, or of rows, that you expected, above 0",
-    ),
-    "nothing": (
-        {"expected": 0, "order": "runs"},
-        "expected=0: give the number of runs, or of rows, that you expected, above 0",
-    ),
-    "endless": (
-        {"expected": float("inf"), "order": "runs"},
-        "expected=inf: give the number of runs, or of rows, that you expected, above 0",
-    ),
-    "expected without an order": (
-        {"expected": 100},
-        "expected=100: this is for a log whose order is known; say order='runs' or order='time', or leave it out",
-    ),
-    "expected without bets": (
-        {"expected": 100, "order": "runs", "pilot": False},
-        "expected=100: no bets are placed with pilot=False, so that no length is expected; leave it out",
-    ),
-    "expected though planned": (
-        {"expected": 100, "sampling": "trajectories"},
-        "expected=100: sampling='trajectories' says that the length of the log was fixed beforehand, so that it was "
-        "known; leave it out",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_said_of_a_log_is_refused(case):
-    options, message = BAD[case]
-    with pytest.raises(pl.DataError) as caught:
-        read_log(LAMP, pd.DataFrame(ROWS["trajectories"]), **options)
-    assert str(caught.value) == message
+def test_what_cannot_be_said_of_a_log_is_refused():
+    log = pd.DataFrame(ROWS["trajectories"])
+    refused("logs:orders", {"read": lambda **options: read_log(LAMP, log, **options)}, pl.DataError)
 
 
 def test_an_order_of_runs_needs_their_names():

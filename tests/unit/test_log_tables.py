@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refused
 
 import plumdp as pl
 from plumdp import DataError, ModelError
@@ -33,32 +34,8 @@ def edges(model):
 
 
 class TestWrongInput:
-    @pytest.mark.parametrize(
-        ("options", "match"),
-        [
-            ({"states": []}, "name the columns that make up a state"),
-            ({"states": ["x", "x"]}, "name the columns that make up a state"),
-            ({"states": 3}, "name the columns that make up a state"),
-            ({"states": "y"}, "lacks y"),
-            ({"states": {"x": "floor("}}, "states"),
-            ({"states": {"x": [3, 2]}}, "the edges of bins ascend"),
-            ({"initial": 9}, "no state or successor has these values"),
-            ({"initial": {"y": 0}}, "each of the variables x"),
-            ({"labels": {"elsewhere": lambda s: s.x == 0}}, "the name 'elsewhere' is kept"),
-            ({"form": "runs"}, "choose one of"),
-            (
-                {"closed": True},
-                r"closed=True: the log has no action in \(x=2\); say with ends= where runs end, or leave it out",
-            ),
-            ({"elsewhere": {"cost": (0, 1)}}, "'cost' is not a reward of the model"),
-            ({"rewards": {"r": lambda s: s.x}, "elsewhere": {"r": (1, 0)}}, "the smaller one first"),
-            ({"rewards": {"r": lambda s: s.x}, "elsewhere": {"r": 3}}, "give two numbers for 'r'"),
-            ({"actions": []}, "name at least one action"),
-        ],
-    )
-    def test_options(self, options, match):
-        with pytest.raises((DataError, ModelError), match=match):
-            table(**options)
+    def test_options(self):
+        refused("logs:tables", globals(), (DataError, ModelError))
 
     def test_values_that_are_neither_whole_numbers_nor_texts(self):
         with pytest.raises(DataError, match=r"variable x has values such as 0\.5: make whole numbers"):
@@ -218,24 +195,8 @@ def test_runs_are_counted_as_a_slow_recount_says(form, seed, tmp_path):
 
 
 class TestEnvironments:
-    @pytest.mark.parametrize(
-        ("env", "options", "match"),
-        [
-            (object(), {}, "does not list its transitions in P"),
-            (SimpleNamespace(P={}), {}, "does not list its transitions in P"),
-            (SimpleNamespace(P={0: {0: [(1.0, 0)]}}), {"initial": 0}, r"P\[0\]\[0\]: \(1.0, 0\) is not"),
-            (SimpleNamespace(P={0: {0: [(1.0, 0, 0.0, False)]}}), {}, "give initial="),
-            (SimpleNamespace(P={0: {0: [(1.0, 0, 0.0, False)]}}), {"initial": 9}, "has no such state"),
-            (
-                SimpleNamespace(P={0: {0: [(0.5, 1, 0, True), (0.5, 0, 0, False)], 1: [(1.0, 1, 0, False)]}}),
-                {"initial": 0},
-                "state 1: some episodes terminate there and others go on",
-            ),
-        ],
-    )
-    def test_wrong_environments(self, env, options, match):
-        with pytest.raises(DataError, match=match):
-            table_from_env(env, **options)
+    def test_wrong_environments(self):
+        refused("logs:environments", globals(), DataError, SimpleNamespace=SimpleNamespace)
 
     def test_frozen_lake_is_a_table_whose_episodes_can_be_counted(self):
         """Its successors are those listed with a positive probability, and its numbers are nowhere in the model."""

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from log_models import LAMP, recount, runs
+from refusals import refused
 
 import plumdp as pl
 from plumdp.data.logs import read_log
@@ -93,34 +94,8 @@ def test_whether_two_looks_in_one_month_agree_does_not_decide_what_is_counted(is
     assert found[0] == found[1] == found[2]
 
 
-REFUSED = {
-    "a word": (
-        RUNS,
-        "yearly",
-        "steps='yearly': choose one of 'consecutive', 'ordered', 'monthly', 'weekly', 'daily', ",
-    ),
-    "no time": (RUNS, "every=0d", "steps='every=0d': choose one of "),
-    "numbers": (
-        RUNS,
-        "monthly",
-        "steps='monthly': column step has the type BIGINT, but periods are counted by dates; leave it out",
-    ),
-    "dates that are not whole": (
-        dated(RUNS, "every=30d").assign(step=lambda log: log.step.where(log.index != 2, datetime(2024, 5, 30))),
-        "every=30d",
-        "steps='every=30d': 1 step does not come a whole number of periods after the first of the run, such as "
-        "2024-05-30 00:00:00 in run 0; choose 'monthly', 'weekly' or 'daily', for periods of the calendar, or round "
-        "the dates",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_not_a_period_is_refused_with_what_to_do(case):
-    log, steps, message = REFUSED[case]
-    with pytest.raises(pl.DataError) as caught:
-        read_log(LAMP, log, steps=steps)
-    assert str(caught.value).startswith(message)
+def test_what_is_not_a_period_is_refused_with_what_to_do():
+    refused("logs:periods", globals(), pl.DataError)
 
 
 def test_a_query_cannot_tell_whether_dates_are_whole_numbers_of_a_period():

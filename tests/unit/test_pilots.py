@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from log_models import LAMP
 from pyarrow import parquet
+from refusals import refused
 
 import plumdp as pl
 from plumdp.data.counts import ADDED, Pilot, PilotEnd, TransitionCounts
@@ -216,52 +217,8 @@ def test_representations_say_how_long_the_pilot_is():
     assert "0 steps (power of four)" in counted(5, "adaptive", EMPTY)._repr_html_()
 
 
-BAD = {
-    "shape": (
-        lambda: counted(5, pilot=Pilot(np.ones(3, int))),
-        f"pilot has shape (3,), but the model has {N} transitions",
-    ),
-    "larger": (
-        lambda: counted(1, pilot=2 * ONES),
-        "the pilot is a part of the counts, so none of its counts can be larger",
-    ),
-    "fractions": (lambda: counted(1, pilot=0.5 * ONES), "pilot must be whole numbers, not float64"),
-    "negative": (lambda: Pilot(-ONES), "pilot has negative entries"),
-    "end": (lambda: Pilot(ONES, "a share"), "end='a share': choose one of 'planned', 'power of four'"),
-    "expected": (lambda: Pilot(ONES, expected=0), "expected=0: it is a number of runs or rows, above 0"),
-    "a moment without a length": (
-        lambda: Pilot(ONES, moments=(ONES, 2 * ONES), lengths=(16,)),
-        "2 moments of a pilot have 1 lengths: give one for each",
-    ),
-    "moments in another order": (
-        lambda: Pilot(ONES, moments=(2 * ONES, ONES), lengths=(16, 64)),
-        "what was seen at a moment of a pilot is part of what was seen later: give moments in order",
-    ),
-    "lengths in another order": (
-        lambda: Pilot(ONES, moments=(ONES, 2 * ONES), lengths=(64, 16)),
-        "lengths=(64.0, 16.0): they are numbers of runs or rows, above 0, each larger than the last",
-    ),
-    "a moment with more than there is": (
-        lambda: counted(1, pilot=Pilot(ONES, moments=(ONES, 2 * ONES), lengths=(16, 64))),
-        "the pilot is a part of the counts, so none of its counts can be larger",
-    ),
-    "ratio": (
-        lambda: Pilot(ONES, ratio=0),
-        "ratio=0: it is the planned amount of main data per step of the pilot, above 0",
-    ),
-    "no ratio": (
-        lambda: Pilot(ONES, ratio=float("nan")),
-        "ratio=nan: it is the planned amount of main data per step of the pilot, above 0",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_what_is_not_a_pilot_is_refused(case):
-    make, message = BAD[case]
-    with pytest.raises(pl.DataError) as caught:
-        make()
-    assert str(caught.value) == message
+def test_what_is_not_a_pilot_is_refused():
+    refused("logs:pilots", globals(), pl.DataError)
 
 
 # sums

@@ -5,11 +5,12 @@ import pickle
 from copy import copy
 from dataclasses import fields, replace
 from hashlib import blake2b
-from math import inf, nan
+from math import inf
 
 import explained
 import pytest
 from explained import COUNTS, STUDY
+from refusals import refused
 from shorthand import compare
 
 import plumdp as pl
@@ -182,67 +183,25 @@ def changed(content, path, value):
     return content
 
 
-BOUND = "a number, 'infinity' or '-infinity'"
-SEALED = {  # a place in the certificate, another value there, and what is said of it
-    "confidence 2": (["confidence"], 2, "confidence is 2, not a number between 0 and 1"),
-    "confidence 1": (["confidence"], 1.0, "confidence is 1.0, not a number between 0 and 1"),
-    "confidence as text": (["confidence"], "0.999", 'confidence is "0.999", not a number between 0 and 1'),
-    "confidence as truth": (["confidence"], True, "confidence is true, not a number between 0 and 1"),
-    "lower as text": (["lower"], "10.8", f'lower is "10.8", not {BOUND}'),
-    "lower as list": (["lower"], [], f"lower is [], not {BOUND}"),
-    "lower not a number": (["lower"], nan, f"lower is NaN, not {BOUND}"),
-    "lower missing": (["lower"], ..., "there is no lower"),
-    "upper too long": (["upper"], 10**400, f"upper is 1{'0' * 38}…, not {BOUND}"),
-    "status": (
-        ["status"],
-        "fine",
-        "status is \"fine\", not one of 'certified', 'nothing certified', 'model contradicted'",
-    ),
-    "relaxation": (
-        ["relaxation"],
-        "<script>",
-        "relaxation is \"<script>\", not one of 'interval', 'parameter', 'expression', 'rectangular', 'coupled', "
-        "'untied'",
-    ),
-    "guarantee": (
-        ["guarantee"],
-        7,
-        "guarantee is 7, not one of 'finite-sample, anytime', 'finite-sample, planned', 'finite-sample, fixed N', "
-        "'none'",
-    ),
-    "direction": (["direction"], None, "direction is null, not one of 'max', 'min'"),
-    "objective": (["objective"], {}, "objective is {}, not a text"),
-    "assumptions": (["assumptions"], "none", 'assumptions is "none", not a list'),
-    "assumption": (["assumptions", 0], 1, "assumptions[0] is 1, not a text"),
-    "parameters": (["parameters"], [], "parameters is [], not an object"),
-    "parameter": (["parameters", "p"], [0.5], "parameters.p is [0.5], not a list of 2"),
-    "end of a parameter": (["parameters", "p", 1], None, f"parameters.p[1] is null, not {BOUND}"),
-    "p-value": (["p_value"], 1.5, "p_value is 1.5, not a number from 0 to 1"),
-    "misfit": (["misfit"], -0.1, "misfit is -0.1, not a number from 0 to 1"),
-    "seconds": (["seconds", "solver"], "1 s", 'seconds.solver is "1 s", not a finite number'),
-    "provenance": (["provenance"], None, "provenance is null, not an object"),
-    "hash of the model": (["provenance", "model"], ..., "there is no provenance.model"),
-    "steps": (["data_quality", "steps"], -1, "data_quality.steps is -1, not a whole number from 0 on"),
-    "no report": (["data_quality"], {"steps": 1}, "there is no data_quality.report"),
-    "answer": (["answer"], {"verdict": "yes"}, "there is no answer.question"),
-    "precision": (["options", "precision"], "high", 'options.precision is "high", not a finite number'),
-    "objectives": (["options", "objectives"], [1], "options.objectives[0] is 1, not a text"),
-    "no options": (["options"], None, "options is null, not an object"),
-    "column": (
-        ["columns", "money"],
-        "float64",
-        "columns.money is \"float64\", not one of 'truth', 'integer', 'text', 'share'",
-    ),
-}
+def refused_when_sealed(table, folder, file, read, change):
+    """Require that each change of a file, under hashes that fit, is refused in the words of its row."""
+    honest = {name: (folder / name).read_bytes() for name in FILES}
+    content = json.loads(honest[file]) if file.endswith(".json") else None
+
+    def read_changed(code):
+        for name, there in honest.items():
+            (folder / name).write_bytes(there)
+        change(eval(code, globals() | {"content": content}))
+        try:
+            read(folder)
+        except pl.DataError as error:
+            raise pl.DataError(str(error).removeprefix(f"{folder}/{file}")) from None
+
+    refused(f"results:{table}", read_changed, pl.DataError)
 
 
-@pytest.mark.parametrize(("path", "value", "message"), SEALED.values(), ids=SEALED)
-def test_a_certificate_with_right_hashes_and_wrong_values_is_refused_in_words(folder, path, value, message):
-    content = json.loads((folder / "certificate.json").read_text())
-    seal(folder, changed(content, path, value))
-    with pytest.raises(pl.DataError) as caught:
-        pl.read_result(folder)
-    assert str(caught.value) == f"{folder}/certificate.json is not what plumdp writes: {message}"
+def test_a_certificate_with_right_hashes_and_wrong_values_is_refused_in_words(folder):
+    refused_when_sealed("certificate", folder, "certificate.json", pl.read_result, lambda made: seal(folder, made))
 
 
 def test_a_result_of_version_0_3_0_is_read(folder):
@@ -256,121 +215,31 @@ def test_a_result_of_version_0_3_0_is_read(folder):
     assert read.lower == content["lower"]
 
 
-FOUND = {  # the same of the findings
-    "schema": (["schema"], "plumdp/findings/9", "schema is \"plumdp/findings/9\", not one of 'plumdp/findings/1'"),
-    "ladder missing": (["ladder"], ..., "there is no ladder"),
-    "bound of the ladder": (["ladder", 0, "lower"], "0", f'ladder[0].lower is "0", not {BOUND}'),
-    "trials": (["expressions", 0, "trials"], 0.5, "expressions[0].trials is 0.5, not a whole number from 0 on"),
-    "advice": (["advice"], None, "advice is null, not an object"),
-    "choices": (["advice", "choices", 0, "rate"], ..., "there is no advice.choices[0].rate"),
-    "cells": (["residuals", "cells", 0, "observed"], 3, "residuals.cells[0].observed is 3, not a list"),
-}
+def test_findings_with_right_hashes_and_wrong_values_are_refused_in_words(folder):
+    certificate = json.loads((folder / "certificate.json").read_text())
+
+    def change(found):
+        (folder / "findings.json").write_text(json.dumps(found))
+        seal(folder, certificate)
+
+    refused_when_sealed("findings", folder, "findings.json", explain_result, change)
 
 
-@pytest.mark.parametrize(("path", "value", "message"), FOUND.values(), ids=FOUND)
-def test_findings_with_right_hashes_and_wrong_values_are_refused_in_words(folder, path, value, message):
-    found = json.loads((folder / "findings.json").read_text())
-    (folder / "findings.json").write_text(json.dumps(changed(found, path, value)))
-    seal(folder, json.loads((folder / "certificate.json").read_text()))
-    with pytest.raises(pl.DataError) as caught:
-        explain_result(folder)
-    assert str(caught.value) == f"{folder}/findings.json is not what plumdp writes: {message}"
+def test_certificates_that_were_not_written_by_plumdp_are_refused_in_words(folder):
+    def change(made):
+        seal(folder, made) if isinstance(made, dict) else (folder / "certificate.json").write_text(made)
+
+    refused_when_sealed("texts", folder, "certificate.json", pl.read_result, change)
 
 
-TEXTS = {  # certificates as texts, and what is said of them after the name of the file
-    "no hashes": (
-        lambda content: json.dumps(changed({**content, "lower": 14.0, "confidence": 0.9999999}, ["hashes"], ...)),
-        " has no hashes, which tell whether a result was changed. Restore it, or certify again",
-    ),
-    "hashes null": (
-        lambda content: json.dumps({**content, "hashes": None}),
-        " is not what plumdp writes: hashes is null, not an object",
-    ),
-    "hashes as a list": (
-        lambda content: json.dumps({**content, "hashes": []}),
-        " is not what plumdp writes: hashes is [], not an object",
-    ),
-    "one hash missing": (
-        lambda content: json.dumps(changed(content, ["hashes", "certificate.json"], ...)),
-        " is not what plumdp writes: there is no hashes.certificate.json",
-    ),
-    "a hash as a number": (
-        lambda content: json.dumps(changed(content, ["hashes", "policy.csv"], 1)),
-        " is not what plumdp writes: hashes.policy.csv is 1, not a text",
-    ),
-    "no schema": (
-        lambda content: json.dumps(changed(content, ["schema"], ...)),
-        " is not a certificate that this version reads (schema None, not 'plumdp/certificate/1')",
-    ),
-    "a list": (
-        lambda content: "[1]",
-        " is not a certificate that this version reads (schema None, not 'plumdp/certificate/1')",
-    ),
-    "null": (
-        lambda content: "null",
-        " is not a certificate that this version reads (schema None, not 'plumdp/certificate/1')",
-    ),
-    "very deep": (lambda content: "[" * 100_000, " cannot be read: lists or objects in it are nested too deeply"),
-    "deep": (
-        lambda content: '{"schema": "plumdp/certificate/1", "x":' + "[" * 300 + "]" * 300 + "}",
-        " cannot be read: lists or objects in it are nested too deeply",
-    ),
-    "a long number": (
-        lambda content: '{"lower": ' + "1" * 5000 + "}",
-        " cannot be read: Exceeds the limit (4300 digits) for integer string conversion: value has 5000 digits; use "
-        "sys.set_int_max_str_digits() to increase the limit",
-    ),
-    "bounds in the wrong order": (
-        lambda content: {**content, "lower": 15.0, "upper": 14.0},
-        " is not what plumdp writes: the bounds 15.0 and 14.0 are not a lower and an upper one",
-    ),
-    "one bound": (
-        lambda content: {**content, "lower": None, "upper": 14.0},
-        " is not what plumdp writes: the bounds None and 14.0 are not a lower and an upper one",
-    ),
-}
+def test_policies_with_right_hashes_that_are_not_policies_are_refused_in_words(folder):
+    certificate = json.loads((folder / "certificate.json").read_text())
 
+    def change(text):
+        (folder / "policy.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+        seal(folder, certificate)
 
-@pytest.mark.parametrize(("make", "message"), TEXTS.values(), ids=TEXTS)
-def test_certificates_that_were_not_written_by_plumdp_are_refused_in_words(folder, make, message):
-    file = folder / "certificate.json"
-    made = make(json.loads(file.read_text()))
-    seal(folder, made) if isinstance(made, dict) else file.write_text(made)
-    with pytest.raises(pl.DataError) as caught:
-        pl.read_result(folder)
-    assert str(caught.value) == f"{file}{message}"
-
-
-POLICIES = {
-    "empty": ("", " is not what plumdp writes: it needs rows with the columns money, step, action"),
-    "no rows": (
-        "money,step,action\n",
-        " is not what plumdp writes: it needs rows with the columns money, step, action",
-    ),
-    "other columns": ("a,b\n1,2\n", " is not what plumdp writes: it needs rows with the columns money, step, action"),
-    "short row": ("money,step,action\n1,2\n", ": row 1 has 2 values, but there are 3 columns"),
-    "text": (
-        "money,step,action\nmuch,0,bet0\n",
-        " is not what plumdp writes: column money has values that are not numbers",
-    ),
-    "large": (
-        "money,step,action\n99999999999,0,bet0\n",
-        " is not what plumdp writes: column money has values that are not numbers",
-    ),
-    "bytes": (
-        b"\xff",
-        " cannot be read as a policy: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "message"), POLICIES.values(), ids=POLICIES)
-def test_policies_with_right_hashes_that_are_not_policies_are_refused_in_words(folder, text, message):
-    (folder / "policy.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
-    seal(folder, json.loads((folder / "certificate.json").read_text()))
-    with pytest.raises(pl.DataError) as caught:
-        pl.read_result(folder)
-    assert str(caught.value) == f"{folder}/policy.csv{message}"
+    refused_when_sealed("policies", folder, "policy.csv", pl.read_result, change)
 
 
 def test_what_was_sealed_without_a_change_is_read(certificate, folder):

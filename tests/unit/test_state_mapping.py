@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from log_models import LAMP, recount, runs
 from mapping_oracle import EXPRESSIONS, bin_of, known
+from refusals import refused
 from tiers import examples
 
 import plumdp as pl
@@ -282,69 +283,23 @@ def test_a_column_that_no_step_changes_may_stand_for_itself():
 # misuse
 
 FRAME = pd.DataFrame(runs(LAMP, {"p": 0.6}, 2)[0]["transitions"]).drop(columns=["episode", "step"])
-REFUSED = {
-    "floor(place_x": "the text ends where ) is expected\n  floor(place_x\n               ^",
-    "": "the expression is empty; write for example floor(lon / 0.5)",
-    "place_x; DROP TABLE log": "; is not part of an expression\n  place_x; DROP TABLE log\n         ^",
-    "(SELECT 1)": "found 1 where ) is expected\n  (SELECT 1)\n          ^",
-    "place_x) FROM log --": "found ) after the end of the expression\n  place_x) FROM log --\n         ^",
-    "read_text('/etc/passwd')": "read_text is not a function that can be used here; there are floor, ceil, round, abs, "
-    "mod, date_part, min, max, contains, lower, upper, trim\n  read_text('/etc/passwd')\n  ^",
-    "'x' + 1": "found a text where a number is expected\n  'x' + 1\n  ^",
-    "'x\\' OR 1'": "' opens a text that is not closed, or holds a backslash or the end of a line\n  'x\\' OR 1'\n  ^",
-    "if place_x then 'a'": "the text ends where else is expected\n  if place_x then 'a'\n                     ^",
-    "floor(1, 2)": "floor takes 1 value, not 2\n  floor(1, 2)\n  ^",
-    "min(1)": "min takes two or more values, not 1\n  min(1)\n  ^",
-    "1e999": "1e999 is too large\n  1e999\n  ^",
-    "place_x + + * 2": "found * where a number, a column or a function is expected\n  place_x + + * 2\n              ^",
-    "if place_x > 1 then 1 else 'b'": "found a text where a number is expected\n  if place_x > 1 then 1 else 'b'\n"
-    "                             ^",
-    "'a'": "the expression gives texts, but the values of place_x in the model are numbers or truth values",
+TOO_LARGE = {
     "(" * 400 + "1" + ")" * 400: "the expression is nested too deeply",
     "1" + "+1" * 400: "the expression has more than 300 parts",
     "1" * 1001: "the expression has 1,001 characters; at most 1,000 are read",
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize("text", REFUSED)
-def test_a_text_that_is_no_expression_is_refused_with_its_place(text):
-    with pytest.raises(pl.DataError) as error:
-        read_log(LAMP, FRAME, states={"place_x": text})
-    assert str(error.value) == f"states={{'place_x': {text!r}}}: {REFUSED[text]}"
+def test_a_text_that_is_no_expression_is_refused_with_its_place():
+    refused("logs:expressions", lambda text: read_log(LAMP, FRAME, states={"place_x": text}), pl.DataError)
+    for text, message in TOO_LARGE.items():
+        with pytest.raises(pl.DataError) as error:
+            read_log(LAMP, FRAME, states={"place_x": text})
+        assert str(error.value) == f"states={{'place_x': {text!r}}}: {message}"
 
 
-WRONG = {
-    "no variable": ({"states": {"place": "1"}},
-                    "states={'place': …}: the model has no state variable of this name, only place_x, lit, mode"),
-    "one edge": ({"states": {"place_x": [1]}}, "states={'place_x': [1]}: give an expression, or the edges of bins: at "
-                 "least two numbers, such as [0, 20, 60, 100]"),
-    "edges descend": ({"states": {"place_x": [0, 2, 1]}},
-                      "states={'place_x': [0, 2, 1]}: the edges of bins ascend, but 1 comes after 2"),
-    "edges that are texts": ({"states": {"place_x": ["a", "b"]}}, "states={'place_x': ['a', 'b']}: give an expression, "
-                             "or the edges of bins: at least two numbers, such as [0, 20, 60, 100]"),
-    "bins of words": ({"states": {"mode": [0, 1]}},
-                      "states={'mode': [0, 1]}: bins give numbers, but the values of mode in the model are texts"),
-    "numbers for words": ({"states": {"mode": "1 + 1"}}, "states={'mode': '1 + 1'}: the expression gives numbers or "
-                          "truth values, but the values of mode in the model are texts"),
-    "a list of states": ({"states": ["x"]}, "states=['x']: give an expression or bins for each variable: "
-                         "{'x': 'floor(lon / 0.5)'}"),
-    "a number as a text": ({"states": {"place_x": "if place_x = 'a' then 1 else 2"}},
-                           "the mapping of states or actions reads column place_x as a text, but it has the type BIGINT"
-                           "; change the expression, or the type of the column"),
-    "numbers for actions": ({"actions": "1 + 1"}, "actions='1 + 1': the expression must give the names of actions, as "
-                            "texts in single quotes"),
-    "no column": ({"states": {"place_x": "lon"}},
-                  "the log looks like transitions, but it lacks lon, next_lon; its columns are place_x, lit, mode, "
-                  "action, next_place_x, next_lit, next_mode: say which they are with columns={…}, or give form=…"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_mapping_is_refused_with_its_reason(case):
-    options, message = WRONG[case]
-    with pytest.raises(pl.DataError) as error:
-        read_log(LAMP, FRAME, **options)
-    assert str(error.value) == message
+def test_a_wrong_mapping_is_refused_with_its_reason():
+    refused("logs:mappings", globals(), pl.DataError)
 
 
 HOSTILE = st.lists(
