@@ -10,7 +10,7 @@ import pytest
 from row_models import row_model
 
 import plumdp as pl
-from plumdp.watching.names import find_gap
+from plumdp.watching.names import find_gap, named_files
 from plumdp.watching.plan import WatchState
 
 (fault,) = pl.parameters("fault")
@@ -221,9 +221,28 @@ def test_a_state_that_was_changed_or_is_of_another_watch_is_refused(tmp_path):
     file = tmp_path / "press.watch"
     with pytest.raises(pl.DataError, match="with other options"):
         kept(tmp_path, days(3), quiet=500)
-    file.write_text(file.read_text("utf-8").replace('"n":3', '"n":2'), encoding="utf-8")
-    with pytest.raises(pl.DataError, match="it was changed"):
-        kept(tmp_path, days(3))
+    text = file.read_text("utf-8")
+    for wrong in (text.replace('"n":3', '"n":2'), text[: len(text) // 2], "", "\ufffe\0"):
+        file.write_text(wrong, encoding="utf-16" if "\0" in wrong else "utf-8")
+        with pytest.raises(pl.DataError, match="it was changed"):
+            kept(tmp_path, days(3))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"reference": "certifed"}, "reference='certifed': choose"),
+        ({"reference": {"fault": 2.0}}, "not parameters that the model allows"),
+        ({"reference": {"fault": 0.1, "x": 1}}, "no parameter is called x"),
+        ({"quiet": "1000"}, "quiet='1000': give a number of parts"),
+        ({"acknowledge": True}, "give the file of the state"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(options, words):
+    with pytest.raises((pl.DataError, pl.ModelError), match=words):
+        pl.watch(MODEL, days(2), **options)
+    with pytest.raises(pl.DataError, match="parts are one file, frame or counts each"):
+        pl.watch(MODEL, day(1, 0.1))
 
 
 def test_a_part_that_comes_late_is_never_closed_over(tmp_path):
@@ -251,7 +270,41 @@ def test_a_copy_of_a_part_stops_the_watch():
     some = days(4)
     found = pl.watch(MODEL, {**some, "2024-05-05": some["2024-05-02"]})
     assert (found.status, found.n_parts) == ("gap", 4)
-    assert "has the same content as 2024-05-02" in found.gap
+    assert found.gap == "2024-05-05 has data that 2024-05-02 has, too: remove it if it is a copy"
+
+
+@pytest.mark.parametrize("copied", ["whole", "with others"])
+def test_a_copy_is_found_however_old_it_is_also_within_other_data(tmp_path, copied):
+    some = [day(i, 0.1) for i in range(42)]
+    late = some[0] if copied == "whole" else some.pop() + some[0]
+    kept(tmp_path, some)
+    found, text = kept(tmp_path, [*some, late])
+    assert (found.status, found.n_parts) == ("gap", len(some))
+    assert "has data that part 1 has, too" in found.gap
+    assert len(text) < 4500
+
+
+def test_a_file_that_grew_after_it_was_watched_stops_the_watch(tmp_path):
+    """It was watched before its day was over."""
+    (folder := tmp_path / "days").mkdir()
+    logs(folder, [0.1] * 3)
+    whole = (folder / "2024-05-03.csv").read_text("utf-8")
+    (folder / "2024-05-03.csv").write_text("".join(whole.splitlines(keepends=True)[:41]), encoding="utf-8")
+    assert kept(tmp_path, folder)[0].status == "quiet"
+    (folder / "2024-05-03.csv").write_text(whole, encoding="utf-8")
+    found, _ = kept(tmp_path, folder)
+    assert (found.status, found.n_parts) == ("gap", 3)
+    assert found.gap == "2024-05-03 is not as it was when it was watched: give files that are complete"
+
+
+def test_a_day_without_runs_is_a_part_for_the_value_as_well(tmp_path):
+    fast = logs(tmp_path, [0.1] * 3)
+    empty = (tmp_path / "2024-05-02.csv").read_text("utf-8").splitlines()[0] + "\n"
+    for number in (1, 3):
+        (tmp_path / f"2024-05-0{number}.csv").write_text(empty, encoding="utf-8")
+    certificate = pl.certify(MODEL, day(1, 0.1, 2000), GOOD, policy=fast)
+    found = pl.watch(MODEL, tmp_path, certificate=certificate)
+    assert (found.status, found.n_parts, set(found.evidence)) == ("quiet", 3, {"rows", "value"})
 
 
 def test_two_days_with_the_same_numbers_are_no_copies(tmp_path):
@@ -363,15 +416,30 @@ def test_rows_of_a_table_are_watched():
         (["2024-05-01", "2024-05-03"], (1, "no part between 2024-05-01 and 2024-05-03")),
         (["part-1", "part-2", "part-4"], (2, "no part between part-2 and part-4")),
         (["first", "second"], None),
+        (["2024-05-01T00", "2024-05-01T08", "2024-05-01T16", "2024-05-02T00"], None),
+        (
+            ["2024-05-01T00-00", "2024-05-01T08-00", "2024-05-02T00-00"],
+            (2, "no part between 2024-05-01T08-00 and 2024-05-02T00-00"),
+        ),
+        (["202405012200", "202405012300", "202405020000"], None),
+        (["2024-05-01_07", "2024-05-02_07", "2024-05-04_07"], (2, "no part between 2024-05-02_07 and 2024-05-04_07")),
+        (["2020-W52", "2020-W53", "2021-W01", "2021-W03"], (3, "no part between 2021-W01 and 2021-W03")),
+        (["2024-13-45", "2024-13-46"], None),
     ],
 )
 def test_gaps_are_found_in_names(names, expected):
     assert find_gap(names) == expected
 
 
-def test_two_parts_of_one_day_are_refused():
-    with pytest.raises(pl.DataError, match="one file for each part"):
-        find_gap(["a-2024-05-01", "b-2024-05-01"])
+@pytest.mark.parametrize("names", [["a-2024-05-01", "b-2024-05-01"], ["31-05-2024", "01-06-2024"]])
+def test_parts_of_one_day_or_in_another_order_are_refused(names):
+    with pytest.raises(pl.DataError, match="one file for each part, with a date such as 2024-05-31 in its name"):
+        find_gap(names)
+
+
+def test_dots_in_names_of_files_are_no_endings_if_numbers_follow():
+    files = ["a/press.2024-05-01.csv.gz", "a/press.2024-05-02.parquet", "a/1.5.csv"]
+    assert [*named_files(files)] == ["press.2024-05-01", "press.2024-05-02", "1.5"]
 
 
 def test_a_watch_is_told_as_text_html_and_json():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from math import isfinite, log
 from typing import Literal, NamedTuple, TypeAlias
@@ -13,7 +14,6 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from plumdp.base.errors import DataError
-from plumdp.base.json_values import json_value, python_value
 from plumdp.data.seen import Seen
 from plumdp.fit.time_tests import in_words, weight_of
 from plumdp.model.graph import FloatArray
@@ -23,9 +23,9 @@ from plumdp.watching.stream import Stream
 from plumdp.watching.tied import TiedParameters
 from plumdp.watching.value import ValueBets
 
-SCHEMA = "plumdp/watch-state/1"
+SCHEMA = "plumdp/watch-state/2"
 _ALSO = " (so it is, with other numbers, of later parts)"
-_RECENT = 32  # parts whose content is compared with new ones
+_KEPT = ("alarms", "n", "names", "last", "size", "keys", "sums", "contradicting", "assuming", "n_before")
 Kind: TypeAlias = Literal["rows", "value"]
 
 
@@ -130,7 +130,8 @@ class WatchState:
     n: int = 0  # parts in all
     names: str = ""  # a hash of all names, in their order
     last: str = ""
-    recent: tuple[tuple[str, str], ...] = ()  # names of the last parts, and hashes of their content
+    size: int = 0  # of the file of the last part, in bytes
+    keys: str = ""  # of the data in each part, apart by spaces: two characters for each file, frame or seed
     sums: Mapping[Kind, float] = field(default_factory=dict)  # logarithms, after the last part
     contradicting: str = ""  # the first part that shows what the graph says cannot happen
     assuming: tuple[str, ...] = ()  # what all parts rest on
@@ -149,14 +150,18 @@ class WatchState:
     def add(
         self,
         name: str,
-        key: str,
+        origins: Iterable[str],
         seen: Seen,
         losses: FloatArray | None,
         *,
+        size: int = 0,
         contradicts: bool = False,
         assuming: Iterable[str] = (),
     ) -> WatchState:
-        """Return the state after one more part, given what it shows and lower bounds on the losses of its runs."""
+        """Return the state after one more part: where its data are from, what it shows, and bounds on losses of runs.
+
+        Losses are bounded from below; ``size`` is that of its file.
+        """
         plan, is_open = self.plan, {alarm.kind for alarm in self.open_alarms}
         stream, bets, alarms, sums = self.stream.add(name, seen), self.bets, [*self.alarms], dict(self.sums)
         if "rows" not in is_open:
@@ -179,11 +184,19 @@ class WatchState:
             n=self.n + 1,
             names=chained(self.names, name),
             last=name,
-            recent=((*self.recent, (name, key)) if key else self.recent)[-_RECENT:],
+            size=size,
+            keys=f"{self.keys} {''.join(map(_short, sorted(origins)))}"
+            if self.n
+            else "".join(map(_short, sorted(origins))),
             sums=sums,
             contradicting=self.contradicting or (name if contradicts else ""),
             assuming=_told_once(self.assuming, assuming),
         )
+
+    def may_have(self, origins: Iterable[str]) -> list[int]:
+        """Return the numbers of the parts that may have data from there: the right ones, and others by chance."""
+        found = (match.start() for each in origins for match in re.finditer(re.escape(_short(each)), self.keys))
+        return sorted({self.keys.count(" ", 0, at) for at in found})
 
     def acknowledge(self) -> WatchState:
         """Return the state in which open alarms are acknowledged: what gave them begins anew with the next part."""
@@ -200,10 +213,9 @@ class WatchState:
 
     def to_text(self) -> str:
         """Return the state as JSON in one line, with a checksum."""
-        names = ("n", "names", "last", "recent", "sums", "contradicting", "alarms", "assuming", "n_before")
-        content = {"schema": SCHEMA, "plan": self.plan.key} | {name: getattr(self, name) for name in names}
+        content = {"schema": SCHEMA, "plan": self.plan.key} | {name: getattr(self, name) for name in _KEPT}
         content |= {"stream": self.stream.to_json(), "bets": None if self.bets is None else self.bets.to_json()}
-        text = json.dumps(json_value(content), ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(content, default=asdict, ensure_ascii=False, separators=(",", ":"))
         return json.dumps({"checksum": _hash(text)})[:-1] + f',"state":{text}}}\n'
 
     @staticmethod
@@ -211,7 +223,7 @@ class WatchState:
         """Return the state that a text has; refuse one that was changed, or is that of another watch."""
         try:
             checksum, body = json.loads(text)["checksum"], text.partition(',"state":')[2].rstrip()[:-1]
-            content = python_value(json.loads(body))
+            content = json.loads(body)
             if checksum != _hash(body) or content["schema"] != SCHEMA:
                 raise ValueError
         except (ValueError, KeyError, TypeError):
@@ -223,25 +235,20 @@ class WatchState:
                 "first part: give those, or another file for a new watch"
             )
         bets = None if content["bets"] is None else ValueBets.from_json(content["bets"])
-        return WatchState(
-            plan,
-            Stream.from_json(content["stream"], plan.rows, plan.n_learned),
-            bets,
-            tuple(Alarm(**alarm) for alarm in content["alarms"]),
-            content["n"],
-            content["names"],
-            content["last"],
-            tuple((name, key) for name, key in content["recent"]),
-            content["sums"],
-            content["contradicting"],
-            tuple(content["assuming"]),
-            content["n_before"],
-        )
+        content["alarms"] = tuple(Alarm(**alarm) for alarm in content["alarms"])
+        content["assuming"] = tuple(content["assuming"])
+        stream = Stream.from_json(content["stream"], plan.rows, plan.n_learned)
+        return WatchState(plan, stream, bets, **{name: content[name] for name in _KEPT})
 
 
 def chained(before: str, name: str) -> str:
     """Return a hash of all names up to one, given that of those before."""
     return _hash(f"{before} {name}")
+
+
+def _short(origin: str) -> str:
+    """Return two characters, which another origin has with a probability of 1 / 4,096."""
+    return b64encode(blake2b(origin.encode(), digest_size=3).digest()).decode()[:2]
 
 
 def _hash(text: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import exp, isfinite, nextafter
+from math import exp, inf, nextafter
+from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -23,7 +24,7 @@ from plumdp.data.logs import files_of, is_paths, read_log
 from plumdp.data.mappings import Actions, StateMaps
 from plumdp.data.returns import Range, outcomes_of, range_of_returns
 from plumdp.data.same_files import MANY, LogFile, describe_files, part_of_file
-from plumdp.data.whole_runs import WholeRuns, read_whole_runs
+from plumdp.data.whole_runs import read_whole_runs
 from plumdp.explaining.audit import audited, claimed_shares
 from plumdp.learning.assumptions import assumptions_of_data
 from plumdp.learning.methods import error_of
@@ -91,14 +92,20 @@ class _GivenPart:
         return counts
 
     @property
+    def size(self) -> int:
+        """The size of its file in bytes, or 0 if it is none, or far away."""
+        return Path(self.file).stat().st_size if self.file and "://" not in self.file else 0
+
+    @property
     def origins(self) -> frozenset[str]:
         """The keys of the data in it that are the same for whoever counts them again."""
         return frozenset(part.origin for part in self.counts.parts if part.is_known)
 
     @property
-    def may_be_alike(self) -> bool:
-        """Whether its rows are ready-made counts: two days may have the same numbers."""
-        return self.counts.report is not None and self.counts.report.form == "counts"
+    def own(self) -> frozenset[str]:
+        """The same, which no other part has: nothing of no data, or of ready-made counts, as two days may be alike."""
+        report = self.counts.report
+        return frozenset() if not self.counts.total or (report and report.form == "counts") else self.origins
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,19 +300,23 @@ def watch(
     require_model("watch", model)
     refuse_gaps("watch", model)
     error_of(confidence)
-    if not quiet >= 1 or not isfinite(quiet):
+    if not isinstance(quiet, Real) or not 1 <= quiet < inf:
         raise DataError(Option("quiet", quiet), ": give a number of parts, at least 1")
     if gaps not in (None, "unrelated"):
         raise DataError(Option("gaps", gaps), ": choose 'unrelated', or leave it out")
+    if not isinstance(reference, Mapping) and reference not in (None, "learned", "certified"):
+        raise DataError(Option("reference", reference), ": choose 'learned' or 'certified', or give all parameters")
+    if acknowledge and state is None:
+        raise DataError(Option("acknowledge", acknowledge), ": give the file of the state, which keeps alarms")
     reading: dict[str, Any] = {"columns": columns, "states": states, "actions": actions, "form": form}
-    given = [*_given(model, parts, {**reading, "on_unmatched": on_unmatched})]
+    given = [*_given(model, parts, reading | {"on_unmatched": on_unmatched})]
     has_runs = value and certificate is not None and bool(given) and given[0].is_log
     returns = None if certificate is None or not has_runs else _range(model, certificate, return_range)
     plan = _plan(model, certificate, quiet, reference, returns)
     file, files = None if state is None else Path(state), _files_of(certificate)
     used = {part_of_file(each).origin for each in files}
     if file is not None and file.is_file():
-        known = WatchState.from_text(file.read_text(encoding="utf-8"), plan)
+        known = WatchState.from_text(file.read_text(encoding="utf-8", errors="replace"), plan)
     else:
         known = replace(WatchState.begin(plan), n_before=_n_before(files, given))
     given = given[known.n_before :]
@@ -323,20 +334,21 @@ def watch(
         if len(names) > 1 and any(place_of(name) is None for name in names):
             assuming[_UNNAMED] = None
     for part in given[known.n :]:
-        counts, key = part.counts, "" if part.may_be_alike else " ".join(sorted(part.origins))
-        if part.origins & used and not part.may_be_alike:
+        counts, own = part.counts, part.own
+        if own & used:
             raise DataError(f"the certificate was made from {part.name}: it must be older than what is watched")
-        copied = next((name for name, of_part in known.recent if key and of_part == key), "")
-        if copied and counts.total:
-            gap = f"{part.name} has the same content as {copied}: remove it if it is a copy"
+        if copied := next((given[i].name for i in known.may_have(own) if own & given[i].own), ""):
+            gap = f"{part.name} has data that {copied} has, too: remove it if it is a copy"
             break
         losses = None
         if certificate is not None and returns is not None and plan.limit is not None:
-            losses = _losses(model, certificate, read_whole_runs(model, part.source, **reading), return_range)
+            losses = _losses(model, certificate, part, return_range)
         contradicts = counts.report is not None and bool(counts.report.contradicting)
         rests_on = assumptions_of_data(model.counted, counts, Guarantee.ANYTIME, ())
-        known = known.add(part.name, key, counts.seen, losses, contradicts=contradicts, assuming=rests_on)
-    if file is not None:
+        known = known.add(
+            part.name, own, counts.seen, losses, size=part.size, contradicts=contradicts, assuming=rests_on
+        )
+    if file is not None and known.n:
         _write(file, known.to_text())
     assuming |= dict.fromkeys([_OLDER] if certificate is not None else [])
     assuming |= dict.fromkeys([_POLICY] if plan.limit is not None else [])
@@ -371,6 +383,8 @@ def _plan(
     if reference == "certified" and certificate is None:
         raise DataError(Option("reference", reference), ": give the certificate as well")
     if isinstance(reference, Mapping):
+        if not model.counted.space.contains(reference):
+            raise DataError(Option("reference", dict(reference)), ": these are not parameters that the model allows")
         box = {name: (float(value), float(value)) for name, value in reference.items()}
     within = None if box is None else ranges_in_box(model, box)
     limit, ends = None, (1.0, 0.0)
@@ -389,9 +403,12 @@ def _range(model: ParametricMDP, certificate: Certificate, given: Range | None) 
     return range_of_returns(audited(certificate, model), model, certificate.policy.graph, certificate.policy, given)
 
 
-def _losses(model: ParametricMDP, certificate: Certificate, runs: WholeRuns, given: Range | None) -> FloatArray:
+def _losses(model: ParametricMDP, certificate: Certificate, part: _GivenPart, given: Range | None) -> FloatArray:
     """Return lower bounds on what runs lost, from 0 to 1: those that ended too early may have lost nothing more."""
-    policy = certificate.policy
+    if part.counts.report is not None and not part.counts.report.total:
+        return np.zeros(0)  # no rows, and so no runs
+    reading = {name: each for name, each in part.reading.items() if name != "on_unmatched"}
+    policy, runs = certificate.policy, read_whole_runs(model, part.source, **reading)
     made = outcomes_of(audited(certificate, model), model, runs, policy.graph, policy, return_range=given)
     losses = 1 - made.upper if certificate.direction == "max" else made.lower
     return np.clip(down(losses, np.ones_like(losses)), 0.0, 1.0)
@@ -401,6 +418,8 @@ def _given(model: ParametricMDP, parts: Any, reading: Mapping[str, Any]) -> Iter
     """Yield the parts, which are read when they are needed."""
     if is_paths(parts):
         parts = named_files(find_files(parts))
+    if isinstance(parts, TransitionCounts) or not isinstance(parts, Iterable):
+        raise DataError("parts are one file, frame or counts each: give a folder, a list, or a mapping by their names")
     named = parts.items() if isinstance(parts, Mapping) else ((f"part {i}", each) for i, each in enumerate(parts, 1))
     yield from (_GivenPart(str(name), model, each, reading) for name, each in named)
 
@@ -431,6 +450,8 @@ def _refuse_late(known: WatchState, given: Sequence[_GivenPart]) -> str:
     for part in given[: known.n]:
         names = chained(names, part.name)
     if names == known.names:
+        if known.n and known.size != given[known.n - 1].size:
+            return f"{known.last} is not as it was when it was watched: give files that are complete"
         return ""
     return (
         "the parts that were watched are not those that are there now: one came late, or is gone. What was watched "
