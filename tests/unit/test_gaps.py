@@ -1,5 +1,6 @@
 """Models that are seen now and then: logs with gaps, what is refused, and certificates of single steps."""
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -58,15 +59,28 @@ def test_tables_with_gaps_and_runs_with_times_are_the_same_looks():
     assert np.array_equal(monthly.counts.counts, counts.counts)
 
 
+def test_a_warehouse_counts_the_same_looks():
+    log = looks(40, [1, 2, 2, 3])
+    runs = as_runs(log)  # noqa: F841
+    expected = pl.read_log(PANEL, log, columns={"gap": "months"}).counts.counts
+    for form, table, columns in (("transitions", "log", {"gap": "months"}), ("trajectories", "runs", {})):
+        query = pl.data.counts_query(PANEL, table=table, dialect="duckdb", form=form, columns=columns)
+        counted = pl.read_log(PANEL, duckdb.sql(query).df(), form="counts")
+        assert np.array_equal(counted.counts.counts, expected)
+    with pytest.raises(pl.DataError, match="gaps between looks"):
+        pl.data.counts_query(PANEL, table="runs", dialect="spark", form="trajectories", steps="ordered")
+
+
 TABLE = looks(5, [1, 2, 3])
 REFUSED = {
-    "gaps that are not whole": (TABLE.assign(gap=TABLE.months + 0.5), {}, "2.5 steps"),
-    "gaps that the model lacks": (TABLE.assign(gap=TABLE.months + 5), {}, "wait, 7 steps"),
+    "gaps that are not whole": (TABLE.assign(gap=TABLE.months + 0.5), {}, "choose shorter steps"),
+    "gaps that the model lacks": (TABLE.assign(gap=TABLE.months + 5), {}, "no look after 7 steps"),
     "gaps that are missing": (TABLE.assign(gap=TABLE.months.where(TABLE.index > 0)), {}, "unknown steps"),
     "a table without gaps": (TABLE, {}, "the log says no gaps"),
     "runs with gaps": (as_runs(TABLE).assign(gap=1), {}, "differences of the column step"),
     "steps that only order rows": (as_runs(TABLE), {"steps": "ordered"}, "gaps between looks"),
     "dates": (as_runs(TABLE).assign(step=pd.to_datetime("2024-01-01")), {}, "not numbers of steps"),
+    "dates as texts": (as_runs(TABLE).assign(step="2024-01-01"), {}, "dates such as 2024-01-01"),
     "states that are not seen": (TABLE.assign(gap=TABLE.months, next_x=None), {}, "unreadable"),
 }
 

@@ -38,6 +38,7 @@ _NAMES = {
     "actions": "action",
     "constants": "constant",
     "rng": "seed",
+    "gaps": "looks",
     "ties": "tie",
 }
 _NAMES |= {"return_range": "range", "deviation": "plan", "table": "DATA"}
@@ -45,6 +46,7 @@ _PHRASES = {  # what Python says, and what the command line has in its place
     "on_unmatched='report'": "--keep-going",
     "pilot=False": "leave out --order and --sampling",
     "columns={…}": "--column NAME=COLUMN",
+    "with_gaps(model, [1, 2, 3])": "--looks 1,2,3",
     "read_counts": "plumdp count MODEL COUNTS... -o SUM",
     "read_log": "plumdp count, whose counts can be added to these",
     "decide": "certify",

@@ -47,6 +47,7 @@ def name_of_model(given: Options) -> str:
 
 def load_model(given: Options) -> tuple[ParametricMDP, list[str]]:
     """Return the model and the properties that come with it."""
+    from plumdp.model.gaps import with_gaps
     from plumdp.model.language.constraint import cut_model
 
     LOGGER.info("reading the model %s", name_of_model(given))
@@ -57,9 +58,10 @@ def load_model(given: Options) -> tuple[ParametricMDP, list[str]]:
         )
     read, properties = (table_of(given), []) if is_log(given.model) else load_source(given.model, first)
     try:
-        return cut_model(read, given.space), properties
+        read = cut_model(read, given.space)
     except ModelError as error:
         raise ModelError("--space: ", *error.args) from None
+    return with_gaps(read, given.looks) if given.looks else read, properties
 
 
 def load_interval_model(given: Options) -> tuple[IntervalModel, list[str]]:

@@ -17,7 +17,7 @@ from plumdp.base import vocabulary
 from plumdp.base.errors import DataError
 from plumdp.base.threads import VARIABLE
 from plumdp.cli.invocation import FILE
-from plumdp.cli.texts import action_map, evidence_of, pairs, state_maps, values_of, willingness_of
+from plumdp.cli.texts import action_map, evidence_of, gaps_of, pairs, state_maps, values_of, willingness_of
 
 GROUPS = {  # with their titles in help; options of no group are named by the commands that take them
     "question": "policies", "result": "output", "model": "model", "log": "log", "set": "guarantee", "frame": "general",
@@ -194,6 +194,10 @@ class Options:
     space: Sequence[str] = option(
         "model", "--space CONSTRAINT", "What is known of the parameters: linear, such as 'crash<=0.2' or "
         "'0.1<=p<=0.9'. Repeat for more.", ())
+    looks: Sequence[int] = option(
+        "model", "--looks GAPS", "The state is seen now and then: after how many steps looks may come, such as 1,2,3 "
+        "or 1:12. Logs have these gaps in a column, --column gap=COLUMN, or as differences of steps.",
+        (), parse=gaps_of)
 
     first: int | None = option(
         "model", "--first N", "Of a log in place of a model: how many of its first runs make the table. The others are "

@@ -61,6 +61,19 @@ def _values(given: str, text: str) -> list[str]:
     return [str(low + number * step) for number in range(n_values)]
 
 
+def gaps_of(texts: Sequence[str]) -> tuple[int, ...]:
+    """Return the numbers of steps that texts with commas and ranges name.
+
+    >>> gaps_of(["1:3, 6"])
+    (1, 2, 3, 6)
+    """
+    text = ",".join(texts)
+    gaps = [gap for part in text.split(",") if texts for gap in _values(f"--looks {text}", part.strip())]
+    if not all(gap.isdecimal() for gap in gaps):
+        raise ModelError(f"--looks {text}: give whole numbers of steps, such as 1,2,3 or 1:12")
+    return tuple(map(int, gaps))
+
+
 def willingness_of(text: str) -> tuple[float, float]:
     """Return the ends of a text FROM:TO."""
     try:

@@ -121,6 +121,7 @@ def find_columns(
     of_runs = columns_of_runs(graph, columns or {})
     columns = {name: column for name, column in (columns or {}).items() if name not in of_runs}
     sources = {f: needed_sources(graph, f, mapping) for f in get_args(LogForm)}
+    sources["counts"] |= {ACTION: ACTION} if are_looks else {}  # which has the gap in its name
     rewards = rewards or Rewards({}, is_needed=False)
     own = rewards.columns(sources["transitions"])
     if are_looks:

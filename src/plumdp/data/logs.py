@@ -47,7 +47,7 @@ from plumdp.data.log_pilots import (
     pilot_of_log,
     runs_of_counts,
 )
-from plumdp.data.looks import looks_in
+from plumdp.data.looks import looks_in, require_differences
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.periods import in_periods, is_period, steps_of
 from plumdp.data.raw_logs import FirstRuns, RawLog, as_raw
@@ -177,8 +177,8 @@ def read_log(
     if cut_off not in (None, *get_args(CutOff)):
         raise DataError(Option("cut_off", cut_off), ": choose 'unrelated', or leave it out")
     are_looks = model.counted.gaps is not None
-    if are_looks and steps == "ordered":
-        raise DataError(Option("steps", steps), ": the differences of steps are the gaps between looks; leave it out")
+    if are_looks:
+        require_differences(steps)
     tell("reading the log")
     raw, files = files_of(source)
     require_rejected(rejected, files)

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from plumdp.base.errors import DataError, Option
+from plumdp.base.vocabulary import Steps
 from plumdp.data.columns import ONLY_ACTION
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.mapping_language import MappingNode
@@ -46,6 +48,12 @@ def assumptions_of_looks(model: ParametricMDP, counts: TransitionCounts) -> Iter
     yield from () if int((gaps == 1).sum()) == model.counted.graph.n_states else (_BETWEEN,)
     yield _UNITS
     yield from (_BY_UNIT,) if counts.pilot is not None else ()
+
+
+def require_differences(steps: Steps | None) -> None:
+    """Refuse steps that only order rows: their differences are the gaps between looks."""
+    if steps == "ordered":
+        raise DataError(Option("steps", steps), ": the differences of steps are the gaps between looks; leave it out")
 
 
 def looks_in(mapping: StateMapping, model: ParametricMDP) -> StateMapping:

@@ -217,6 +217,7 @@ def refusal(report: IngestionReport, n_files: int = 1, rejected: str | Path | No
         advice += ["say which actions 0, 1, 2, … are with ", Option("actions", ["left", "stay", "right"]), "\n"]
     if report.rows["gap in steps"]:
         advice += ["if steps only order the rows of a run, and none is missing, say ", Option("steps", "ordered"), "\n"]
+        advice += ["if nobody saw the steps between two rows, read gaps: ", Option("with_gaps(model, [1, 2, 3])"), "\n"]
     advice += ["correct the log or the model, or count the other rows with ", Option("on_unmatched", "report"), "; "]
     if rejected is None:
         advice += [Option("rejected", "rejected.csv"), " writes all of these rows to a file"]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.data import kernels
 from plumdp.data.kernels import WalkTables
+from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, forget, read_only
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import UNIFORM, Policy, check_policy
@@ -89,6 +90,8 @@ def make_plan(
     require_model("a simulation", model)
     if model.graph.levels is not None and not by_row:
         raise ModelError("of a model that is stored on disk, runs can be counted (simulate), and not be recorded")
+    if not by_row:
+        refuse_gaps("record", model)
     require_positive("trajectories", trajectories)
     require_positive("max_steps", max_steps)
     walked = _walked(model, policy)

@@ -44,13 +44,14 @@ from plumdp.data.columns import (
 )
 from plumdp.data.counts import Sampling
 from plumdp.data.log_pilots import LogPilot, Order, pilot_of_log
+from plumdp.data.looks import looks_in, require_differences
 from plumdp.data.mapping_sql import mapped_sql
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.periods import in_periods, is_period, not_there, period_of, steps_of
 from plumdp.data.pilots import SIZES
 from plumdp.data.reward_values import Rewards, range_sql, sums_sql, value_columns, with_values
 from plumdp.data.trajectories import Form
-from plumdp.model.gaps import WAIT, refuse_gaps
+from plumdp.model.gaps import WAIT
 from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP
 
@@ -151,7 +152,6 @@ def counts_query(
     import sqlglot
     from sqlglot import exp
 
-    refuse_gaps("counts_query", model)
     for name, value, kinds in (("dialect", dialect, Dialect), ("form", form, Form)):
         if value not in get_args(kinds):
             raise DataError(Option(name, value), f": choose one of {', '.join(map(repr, get_args(kinds)))}")
@@ -159,7 +159,12 @@ def counts_query(
     has_steps = form == "trajectories" or STEP in (columns or {})
     if actions is not None and not isinstance(actions, str):
         raise DataError(Option("actions", actions), ": name actions when the result of the query is read, not in it")
-    sources = needed_sources(model.graph, form, read_mapping(model.graph, states, actions))
+    mapping, are_looks = read_mapping(model.graph, states, actions), model.counted.gaps is not None
+    if are_looks:
+        require_differences(steps)
+        mapping, model = looks_in(mapping, model), model.counted
+    sources = needed_sources(model.graph, form, mapping)
+    sources |= {GAP: GAP if form == "transitions" else STEP} if are_looks else {}
     sources |= {EPISODE: EPISODE} if first is not None or has_steps else {}
     sources |= {STEP: STEP} if has_steps else {}
     if form == "trajectories" and is_period(steps_of(steps)):

@@ -314,9 +314,14 @@ class LogSteps:
         """Refuse looks in runs whose steps are dates, which say no number of steps, and looks on Spark."""
         if self.log.engine == SPARK:
             raise DataError("a log of Spark is not read with gaps; write it to a Parquet file first")
-        if self.form == "trajectories" and self.dates[1].startswith(DATES):
-            column, kind = self.dates
-            raise DataError(f"column {column} has {kind}, not numbers of steps: say ", Option("steps", "monthly"))
+        if self.form != "trajectories" or not self.dates[1].startswith(DATES):
+            return
+        column, kind = self.dates
+        is_date = f"TRY_CAST({quoted(column)} AS DOUBLE) IS NULL" if kind == "VARCHAR" else "TRUE"
+        first = f"SELECT {quoted(column)} FROM {self.log.table} WHERE {quoted(column)} NOTNULL AND {is_date} LIMIT 1"
+        for (date,) in self.log.rows(first):
+            say = f"column {column} has dates such as {date}, not numbers of steps: say which periods are steps, as in "
+            raise DataError(say, Option("steps", "monthly"))
 
     def require_periods(self, steps: StepsOption) -> None:
         """Refuse steps that are not dates, or are not whole numbers of a period after the first of their run."""

@@ -110,6 +110,9 @@ def learn(
     cache, studies = _model_cache(counted, like), allowed_studies(counted, evidence, kind, misfit)
     solvers = {} if like is None else {asked: solver.without_memory() for asked, solver in like.solvers.items()}
     questions = with_practice(ask_all(objectives, model), data, is_table=is_table)
+    if witness and counted.gaps is not None:
+        why = ": verify does not know models that are seen now and then; leave it out"
+        raise DataError(Option("witness", True), why)
     if witness:
         questions = tuple(one for each in questions for one in each.apart())
     is_asked = kind in PLACED and bool(questions) and model.graph.levels is None

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from plumdp.base.errors import DataError, ModelError
+from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import Graph, Indices, offset_type, read_only
@@ -58,6 +58,11 @@ def with_gaps(model: ParametricMDP, gaps: Iterable[int]) -> ParametricMDP:
     return replace(model, lift=Lift(counted, first[:-1]))
 
 
+def gaps_of(model: ParametricMDP) -> list[int]:
+    """Return the gaps that a model has, none if every step of it is seen."""
+    return [] if model.counted.gaps is None else sorted({*model.counted.gaps.tolist()})
+
+
 def action_after(action: str, gap: int) -> str:
     """Return the name of an action that is taken until the next look."""
     return action if gap == 1 else f"{action}, {gap} steps"
@@ -78,8 +83,10 @@ def _checked(gaps: Iterable[int]) -> tuple[int, ...]:
     """Return the gaps in order, the single step among them, which questions are about."""
     given = [*gaps] if isinstance(gaps, Iterable) and not isinstance(gaps, str) else []
     is_whole = all(isinstance(gap, int | np.integer) and not isinstance(gap, bool) for gap in given)
-    if not given or not is_whole or not all(1 <= gap <= LONGEST for gap in given):
-        raise ModelError(f"gaps={gaps!r}: give whole numbers of steps from 1 to {LONGEST}, such as [1, 2, 3]")
+    wrong = [gap for gap in given if not is_whole or not 1 <= gap <= LONGEST]
+    if not given or wrong:
+        named = Option("gaps", wrong[0] if wrong else gaps)
+        raise ModelError(named, f": give whole numbers of steps from 1 to {LONGEST}, such as 1, 2 and 3")
     return tuple(sorted({1, *map(int, given)}))
 
 

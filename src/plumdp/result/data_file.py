@@ -27,6 +27,7 @@ from plumdp.data.seen import Seen
 from plumdp.data.time_parts import TimeParts
 from plumdp.model.check import validate
 from plumdp.model.expressions.table import ExpressionTable
+from plumdp.model.gaps import gaps_of, with_gaps
 from plumdp.model.graph import Graph, IntArray, read_only
 from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.parametric import ParametricMDP, RewardStructure
@@ -75,6 +76,7 @@ def write_data(path: Path | IO[bytes], model: ParametricMDP, counts: TransitionC
         "spaces": [space_terms(space) for space in (model.declared_space, model.space)],
         "expressions": [polynomial_terms(f) for f in model.expressions.polynomials],
         "n_free": model.expressions.n_free,
+        "gaps": gaps_of(model),
         "sampling": counts.sampling,
         "pilot": None if pilot is None else {name: getattr(pilot, name) for name in _PILOT},
         "time": None if counts.time is None else counts.time.words,
@@ -98,7 +100,7 @@ def read_data(path: Path, *, most: int | None = None) -> tuple[ParametricMDP, Tr
             arrays = {name: read_only(archive[name]) for name in archive.files}
         about = json.loads(arrays.pop("about").tobytes())
         model = _model(about, arrays)
-        return model, _counts(about, arrays, model.graph)
+        return model, _counts(about, arrays, model.counted.graph)
     except (DataError, ModelError) as error:
         raise DataError(f"{path} is not what plumdp writes: {error}") from None
     except _PROBLEMS as error:
@@ -162,7 +164,7 @@ def _model(about: Mapping[str, Any], arrays: Arrays) -> ParametricMDP:
     errors = [str(issue) for issue in validate(model) if issue.severity == "error"]
     if errors:
         raise ModelError(errors[0])
-    return model
+    return with_gaps(model, about["gaps"]) if about.get("gaps") else model
 
 
 def _given(model: ParametricMDP) -> list[list[str] | None] | None:
