@@ -58,6 +58,15 @@ def test_sums_over_paths_are_the_outcomes_and_factors_are_nowhere_negative(row):
             assert all(f.evaluate(point) >= 0 for paths in sums for path in paths for f, _ in path.factors)
 
 
+def test_a_ratio_above_one_is_a_sum_over_paths_if_the_space_makes_its_row_a_law():
+    """1 - h p = 5 (1/5 - p) + p (5 - h) is at least zero for p up to 1/5 and h up to 5."""
+    h, p = pl.parameters("h", "p")
+    row = [h * p, 1 - h * p]
+    sums = find_path_sums(row, pl.ParameterSpace.box({"p": (0, "0.2"), "h": ("0.2", 5)}))
+    assert [total(paths) for paths in sums] == row
+    assert find_path_sums(row, pl.ParameterSpace.box({"p": (0, "0.3"), "h": ("0.2", 5)})) is None
+
+
 def test_rows_in_a_space_of_many_parameters_are_left_out():
     names = [f"p{i}" for i in range(9)]
     p = pl.parameters(*names)

@@ -62,8 +62,11 @@ def find_path_sums(
         return None
     if all(outcome in known for outcome in row):
         return [known[outcome] for outcome in row]
-    sides = _sides(row, space, factored)
-    sums = [known.get(outcome) or _sum_of(outcome, sides, space, factored) for outcome in row]
+    few, more = (_sides(row, space, factored, with_ends=with_ends) for with_ends in (False, True))
+    sums = [
+        known.get(outcome) or _sum_of(outcome, few, space, factored) or _sum_of(outcome, more, space, factored)
+        for outcome in row
+    ]
     found = [paths for paths in sums if paths is not None and len(paths)]
     return found if len(found) == len(sums) else None
 
@@ -76,15 +79,21 @@ def total(paths: PathSum) -> Polynomial:
     )
 
 
-def _sides(row: Sequence[Polynomial], space: ParameterSpace, factored: Factorise) -> list[Polynomial]:
-    """Return affine polynomials that are at least zero on the space: of its box, its other sides, and of the row."""
+def _sides(
+    row: Sequence[Polynomial], space: ParameterSpace, factored: Factorise, *, with_ends: bool
+) -> list[Polynomial]:
+    """Return affine polynomials that are at least zero on the space: of its box, its other sides, and of the row.
+
+    Of a parameter p that is below one they are p and 1 - p. A ratio h between 0.2 and 5 is tied to the ends of p: if
+    these are 0 and 0.2, then 1 - h p is 5 (0.2 - p) + p (5 - h). So all ends of the box are there, if asked for.
+    """
     names = {name for outcome in row for name in outcome.names}
     sides: dict[Polynomial, None] = {}
     for name, (low, high) in zip(space.names, space.bounds, strict=True):
         if name in names:
             (parameter,) = parameters(name)
             ends = parameter if low >= 0 else parameter - low, 1 - parameter if high <= 1 else high - parameter
-            sides |= dict.fromkeys(ends)
+            sides |= dict.fromkeys((*ends, parameter - low, high - parameter) if with_ends else ends)
     sides |= dict.fromkeys(side for side in space.constraints if names.issuperset(side.names))
     of_row = [f for outcome in row if outcome for f, _ in factored(outcome)[1] if f.is_affine]
     sides |= dict.fromkeys(f for each in of_row for f in (each, -each) if is_nonnegative(f, space))

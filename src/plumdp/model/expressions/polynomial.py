@@ -6,8 +6,9 @@ terms, however they were written: ``0.3*p`` and ``3*p/10`` are one expression.
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -73,6 +74,21 @@ def exact(number: Number) -> Fraction:
     raise ModelError(f"{number!r} ({type(number).__name__}) is not a number; use an int, a Fraction or a short decimal")
 
 
+_OWN_VALUE = (
+    "give the whole a parameter of its own; for a hazard ratio exp(b), write h * p with a parameter h, such as between "
+    "0.2 and 5"
+)
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "power": operator.pow,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+}
+
+
 class Polynomial:
     """An exact polynomial in named parameters with rational coefficients, immutable, canonical and hashable."""
 
@@ -81,7 +97,6 @@ class Polynomial:
     _text: str | None
     _hash: int | None
     _complement: Polynomial | None
-    __array_ufunc__ = None  # NumPy must not make object arrays of polynomials
 
     def __init__(self, value: Any) -> None:
         if not isinstance(value, fmpq_mpoly):
@@ -220,9 +235,27 @@ class Polynomial:
 
     def __pow__(self, exponent: int) -> Polynomial:
         if not isinstance(exponent, Integral) or exponent < 0:
-            raise ModelError(f"({self}) ** {exponent} is not a polynomial; exponents are 0, 1, 2, …")
+            advice = "" if isinstance(exponent, Integral) else ", so give the power a parameter of its own"
+            raise ModelError(f"({self}) ** {exponent} is not a polynomial; exponents are 0, 1, 2, …{advice}")
         _refuse_large_power(self, int(exponent))
         return Polynomial(self._value ** int(exponent))
+
+    def __rpow__(self, base: object) -> Polynomial:
+        raise ModelError(f"{base} ** ({self}) is not a polynomial; {_OWN_VALUE}")
+
+    def __float__(self) -> float:  # which functions of math ask for
+        if not self.is_constant:
+            raise ModelError(f"({self}) has no value, and a function such as exp of it is no polynomial; {_OWN_VALUE}")
+        return float(self.constant)
+
+    def __array_ufunc__(self, function: Any, method: str, *given: Any, **options: Any) -> Any:
+        """Return a sum or product with a number of NumPy, which must not make object arrays of polynomials."""
+        operation = _OPERATIONS.get(function.__name__) if method == "__call__" and not options else None
+        if len(given) == 1:
+            raise ModelError(f"{function.__name__} of ({self}) is not a polynomial; {_OWN_VALUE}")
+        if operation is None or any(getattr(each, "ndim", 0) for each in given):
+            return NotImplemented
+        return operation(*(each.item() if hasattr(each, "item") else each for each in given))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Polynomial):
