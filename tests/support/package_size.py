@@ -19,7 +19,7 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 71_560,
+    "lines of src/plumdp": 71_600,
     "files of src/plumdp": 383,
     "lines of src/plumdp_verify": 4_869,
     "files of src/plumdp_verify": 32,
