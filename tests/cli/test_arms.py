@@ -26,7 +26,10 @@ def tries(tmp_path_factory):
     with pytest.MonkeyPatch.context() as at_start:
         at_start.chdir(folder)
         ends = 'state="done" | state="failed"'
-        assert plumdp("start", "tries.jsonl", "--action", "arm", "--goal", 'state="done"', "--end", ends).code == 0
+        assert (
+            plumdp("start", "tries.jsonl", "--action", "arm", "--goal", 'state="done"', "--table", f"end={ends}").code
+            == 0
+        )
     return folder
 
 

@@ -38,7 +38,7 @@ def test_runs_that_agree_end_with_0_and_say_so_in_one_sentence(folder):
 
 def test_runs_that_contradict_end_with_3(folder):
     arguments = ["audit", str(folder / "result"), str(folder / "other.csv"), "--range", "0", "20", "--json"]
-    ended = plumdp(*arguments, "--plan", "0.5")
+    ended = plumdp(*arguments, "--margin", "0.5")
     content = json.loads(ended.out)
     assert (ended.code, content["schema"], content["verdict"]) == (3, "plumdp/audit/1", "contradicted")
     assert content["p_value"] < 1e-6
@@ -47,7 +47,7 @@ def test_runs_that_contradict_end_with_3(folder):
 
 
 def test_a_plan_needs_no_runs(folder):
-    ended = plumdp("audit", str(folder / "result"), "--plan", "1", "--range", "0", "20")
+    ended = plumdp("audit", str(folder / "result"), "--margin", "1", "--range", "0", "20")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith("About ")
     assert "runs in all would tell that the value is 1 outside of the certified bounds; fewer, if" in ended.out
@@ -56,9 +56,9 @@ def test_a_plan_needs_no_runs(folder):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["result"], "give new runs after the result, or --plan DEVIATION to know how many are needed"),
+        (["result"], "give new runs after the result, or --margin DEVIATION to know how many are needed"),
         (["result", "fresh.parquet"], "say between which numbers all returns lie, with --range"),
-        (["result", "--plan", "-1", "--range", "0", "20"], "--plan -1: give how far the value is off"),
+        (["result", "--margin", "-1", "--range", "0", "20"], "--margin -1: give how far the value is off"),
         (["without", "fresh.parquet"], "has no model, whose states the runs show"),
         (["nowhere", "fresh.parquet"], "is not a folder: give the folder of a result"),
     ],

@@ -82,7 +82,7 @@ def test_a_range_of_a_constant_is_several_candidates(run):
     [
         (["m.py:tied", "m.py:free"], "m.py:free: give data after the models: a file of counts, or logs"),
         (["m.py:build", "same.parquet", "-c", "n=two"], "m.py: --constant n=two: give a number"),
-        (["m.py:tied", "m.py:free", "same.parquet", "--history"], "--history: test one model at a time"),
+        (["m.py:tied", "m.py:free", "same.parquet", "--tie", "history"], "--tie: test one model at a time"),
         (
             ["m.py:tied", "same.parquet", "--misfit", "0.1"],
             "--misfit: this is for several models, which are certified; leave it out",

@@ -176,32 +176,6 @@ def test_a_proved_value_ends_with_0_though_it_is_the_worst(run, folder, argument
     assert (read["status"], read["lower"], read["upper"]) == ("certified", value, value)
 
 
-@pytest.mark.parametrize(
-    ("question", "code", "headline"),
-    [
-        (
-            'Pmax=? [ F<=4 "goal" ]',
-            4,
-            "Nothing is certified yet: the bound does not exclude the worst value, 0; no policy is worth more than 0.",
-        ),
-        (
-            "Pmax=? [ F x<0 ]",
-            0,
-            "With confidence 99.9 %: the policy is worth at least 0, and no policy is worth more than 0.",
-        ),
-        (
-            "Pmin=? [ F x=0 ]",
-            0,
-            "With confidence 99.9 %: the policy is worth at most 1, and no policy is worth less than 1.",
-        ),
-    ],
-)
-def test_learning_online_tells_a_proved_value_from_bounds_that_say_nothing(run, question, code, headline):
-    ended = run("online", "mine.py:model", "-p", question, "--at", "p=0.6", "--max-steps", "4", "--runs", "1")
-    assert ended.code == code
-    assert " ".join(ended.out.split()).startswith(headline)
-
-
 def test_a_file_with_one_model_needs_no_name(run):
     lines = "import plumdp\nfrom mine import build as _build\n\nonly = _build(n=3)\n"
     Path("only.py").write_text(lines)

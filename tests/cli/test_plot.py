@@ -1,4 +1,4 @@
-"""``plumdp plot``: pictures from a model and data, from a saved result, from records, and misuse."""
+"""``plumdp plot``: pictures from a model and data, from a saved result, and misuse."""
 
 import explained
 import numpy as np
@@ -7,7 +7,6 @@ from command_line import plumdp
 from support import refusals
 
 import plumdp as pl
-from plumdp.online.records import OnlineRun
 
 STUDY = "betting:5"
 WORDS = {
@@ -23,16 +22,12 @@ START = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Return a folder with counts of a case study, a saved result and two records of learning."""
+    """Return a folder with counts of a case study and a saved result."""
     folder = tmp_path_factory.mktemp("plot")
     study, counts, certificate = explained.STUDY, explained.COUNTS, explained.certificate()
     pl.write_counts(counts, folder / "counts.parquet")
     certificate.save(folder / "result", explained.findings())
     certificate.save(folder / "data alone", model=study.model, counts=counts)
-    for seed in (1, 2):
-        environment = pl.online.simulator(study.model, study.true_point, rng=seed, max_steps=6)
-        found = pl.learn_online(study.model, environment, study.objective, episodes=100, spacing=2.0)
-        OnlineRun.of(found, study.model, study.objective).save(folder / f"seed{seed}.json")
     return folder
 
 
@@ -73,12 +68,6 @@ def test_the_name_says_what_is_written(ending, run, place):
     assert (place / f"x{ending}").read_bytes().startswith(START[ending])
 
 
-def test_a_policy_over_chosen_variables(run, place):
-    said = run("policy", "result", "--axes", "money,step=2", "-o", "slice.svg", "--json")
-    assert said == (0, '{"schema": "plumdp/plot/1", "files": ["slice.svg"]}\n', "")
-    assert "where step = 2: 25 of 225 states" in (place / "slice.svg").read_text()
-
-
 @pytest.mark.slow
 def test_data_that_contradict_the_model_end_with_three_where_there_is_nothing_to_draw(run, place):
     study = pl.case_study(STUDY)
@@ -91,13 +80,6 @@ def test_data_that_contradict_the_model_end_with_three_where_there_is_nothing_to
     assert err.startswith("the data contradict the model, so that there is no region to draw: the data fit another p")
     assert not (place / "bad.png").exists()
     assert run("policy", STUDY, "bad.parquet", "-o", "bad.png")[0] == 0
-
-
-@pytest.mark.slow
-def test_records_of_learning_are_compared(run, place):
-    assert run("online", "seed1.json", "seed2.json", "-o", "online.svg")[0] == 0
-    text = (place / "online.svg").read_text()
-    assert all(word in text for word in ("seed1", "seed2", "runs", "certified"))
 
 
 def test_misuse_ends_with_a_sentence_and_no_picture(run, place):

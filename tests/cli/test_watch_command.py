@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
 
 
 def ended(folder, name, *options):
-    return plumdp("watch", MODEL, str(folder / name), "--certificate", str(folder / "result"), *options)
+    return plumdp("watch", MODEL, str(folder / name), "--against", str(folder / "result"), *options)
 
 
 @pytest.mark.slow
@@ -44,7 +44,7 @@ def test_a_quiet_process_ends_with_0_and_says_what_holds_now(folder):
 
 @pytest.mark.slow
 def test_an_alarm_ends_with_1_until_it_is_acknowledged(folder, tmp_path):
-    options = ("--range", "0", "20", "--checkpoint", str(tmp_path / "state"), "--metrics", str(tmp_path / "press.prom"))
+    options = ("--range", "0", "20", "--checkpoint", str(tmp_path / "state"), "--output", str(tmp_path / "press.prom"))
     done = ended(folder, "changed", *options, "--json")
     (line,) = done.out.splitlines()
     told = json.loads(line)
@@ -69,8 +69,8 @@ def test_a_missing_day_ends_with_4_and_misuse_with_2(folder, tmp_path):
     done = plumdp("watch", MODEL, str(days))
     assert done.code == 4
     assert "no part between 2024-05-02 and 2024-05-04" in done.out
-    assert plumdp("watch", MODEL, str(days), "--gaps", "unrelated").code == 0
-    assert plumdp("watch", MODEL, str(days), "--since", "2024-05-01", "--window", "3").code == 2
+    assert plumdp("watch", MODEL, str(days), "--cut-off", "unrelated").code == 0
+    assert plumdp("watch", MODEL, str(days), "--since", "nowhere").code == 2
 
 
 @pytest.mark.slow
@@ -82,7 +82,6 @@ def test_units_that_changed_are_named_with_1(tmp_path):
             counts = pl.simulate(STUDY.model, point, 40, rng=day + 100 * len(unit), max_steps=6)
             pl.write_counts(counts, tmp_path / "units" / unit / f"2024-05-{day:02}.parquet")
     options = ("watch", MODEL, str(tmp_path / "units"), "--checkpoint", str(tmp_path / "states"))
-    options = (*options, "--threads", "1")
     done = plumdp(*options, "--json")
     (line,) = done.out.splitlines()
     told = json.loads(line)

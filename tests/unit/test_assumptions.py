@@ -273,7 +273,7 @@ WITHOUT_CLAIM = {  # what reads, makes and writes models, data, policies and num
     "read_policy simulate start unknown with_gaps write_counts",
     "decisions": "make_witness runs_to_audit runs_to_tell verify",
     "online": "read_record simulator",
-    "exchange": "model_at read_interval_model write_interval_model write_policy write_values",
+    "exchange": "model_at read_interval_model write_interval_model write_policy",
 }
 
 
@@ -433,7 +433,6 @@ CLAIMS = {  # command → further arguments, and the conditions that it adds
         (("-p", GOAL, "--against", "a"), ""),
     ],
     "check-model": [((), "test unasked")],
-    "online": [],
     "report": [],
     "audit": [],
     "watch": [],  # in test_watch.py
@@ -474,8 +473,6 @@ def test_commands_with_files_of_their_own_print_what_their_claims_rest_on(files,
     monkeypatch.chdir(files)
     monkeypatch.setenv("COLUMNS", "9999")
     now = {"given", "copies", "unreadable"}
-    online = plumdp("online", "coins.py", "-p", GOAL, "--at", "p=0.6,q=0.5", "-n", "20", "--max-steps", "2")
-    require_needed(of_text(online.out), set(), "online")
     assert plumdp("certify", *LEARNED, "-p", GOAL, "--against", "practice", "-o", "result").code in (0, 4)
     assert plumdp("report", "result").code == 0
     page = (files / "result" / "report.html").read_text(encoding="utf-8")

@@ -11,7 +11,6 @@ from refusals import refused
 
 import plumdp as pl
 from plumdp import ModelError
-from plumdp.exchange.policy_files import write_values
 from plumdp.exchange.read_intervals import IntervalModel
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.readers.umb import _bit_field, _column
@@ -276,16 +275,6 @@ def test_the_interval_model_of_what_was_learned_holds_the_truth():
         pl.DataError, match=r"interval_model takes what learn\(model, counts\) returns, not Certificate"
     ):
         pl.exchange.interval_model(pl.conclude(learned, STUDY.objective))
-
-
-def test_values_are_written_with_all_digits(tmp_path):
-    solution = pl.stages.solve(pl.stages.instantiate(STUDY.model, STUDY.true_point), STUDY.objective)
-    write_values(GRAPH, solution.lower, solution.upper, tmp_path / "v.csv")
-    header, first, *_ = (tmp_path / "v.csv").read_text().splitlines()
-    assert header == "money,step,lower,upper"
-    assert [float(value) for value in first.split(",")[2:]] == [solution.lower[0], solution.upper[0]]
-    with pytest.raises(pl.DataError, match=r"v\.txt: values are written to files that end in \.csv"):
-        write_values(GRAPH, solution.lower, solution.upper, tmp_path / "v.txt")
 
 
 # Bit-packed valuations of UMB archives, against packing by hand

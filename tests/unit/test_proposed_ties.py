@@ -141,7 +141,7 @@ def test_the_command_tests_ties_and_memory(tmp_path):
             x = (x + way) % 4
     pd.DataFrame(rows, columns=["episode", "step", "x", "action"]).to_csv(tmp_path / "log.csv", index=False)
     command = ["check-model", str(tmp_path / "walk.prism"), str(tmp_path / "log.csv"), "--json"]
-    result = CliRunner().invoke(app, [*command, "--tie", "x", "--history"])
+    result = CliRunner().invoke(app, [*command, "--tie", "x", "--tie", "history"])
     assert result.exit_code == 3, result.output
     tie, memory = json.loads(result.output)["proposals"]
     assert (tie["proposal"], tie["n_rows"]) == ("x", 4)  # 0 and 2 lead to the same states, and so do 1 and 3

@@ -404,7 +404,7 @@ def test_a_command_is_one_file_and_one_entry(tmp_path, monkeypatch):
     monkeypatch.setitem(COMMANDS, "sizes", entry)
     assert plumdp("sizes", "betting:5") == (0, "225\n", "")
     text = plumdp("sizes", "-h").out
-    assert all(words in text for words in (summary, "--constant", "--misfit", "--threads", "plumdp sizes betting:5"))
+    assert all(words in text for words in (summary, "--constant", "--misfit", "--verbose", "plumdp sizes betting:5"))
     assert plumdp("sizes", "betting:5", "--misfit", "0.1") == (
         2,
         "",

@@ -136,19 +136,19 @@ def test_simulating_and_reading_use_the_threads_that_were_asked_for(monkeypatch)
 
 
 @pytest.mark.slow
-def test_a_command_has_the_threads_that_were_asked_for_and_the_same_result(tmp_path):
+def test_a_command_has_the_threads_of_the_environment_and_the_same_result(tmp_path, monkeypatch):
     counts, found = str(tmp_path / "counts.parquet"), []
     for number in NUMBERS:
-        ended = plumdp(
-            "simulate", "rover:3,3,2", "-n", "200", "--form", "counts", "-o", counts, "--force", f"--threads={number}"
-        )
+        monkeypatch.setenv(threads.VARIABLE, str(number))
+        ended = plumdp("simulate", "rover:3,3,2", "-n", "200", "--form", "counts", "-o", counts, "--force")
         assert ended.code == 0, ended.err
-        ended = plumdp("certify", "rover:3,3,2", counts, "--json", "--threads", str(number))
+        ended = plumdp("certify", "rover:3,3,2", counts, "--json")
         content = json.loads(ended.out)
         found.append((content["lower"], content["upper"], content["provenance"]["counts"]))
     assert len(set(found)) == 1
-    ended = plumdp("certify", "rover:3,3,2", counts, "--threads", "0")
-    assert ended == (2, "", "error: --threads 0: give the number of threads, 1 or more\n")
+    monkeypatch.setenv(threads.VARIABLE, "0")
+    ended = plumdp("certify", "rover:3,3,2", counts)
+    assert (ended.code, ended.out) == (2, "")
 
 
 def test_the_number_is_the_option_or_the_variable_or_that_of_the_cores(monkeypatch):

@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 from plumdp import __version__
 from plumdp.base.errors import DataError, MissingExtra, ModelError
 from plumdp.cli import help as helping
-from plumdp.cli.commands import COMMANDS, REMOVED
+from plumdp.cli.commands import COMMANDS, REMOVED, REMOVED_OPTIONS
 from plumdp.cli.errors import (
     EXIT_CODES,
     INTERRUPTED,
@@ -139,6 +139,8 @@ def run_command(given: list[str]) -> int:
         shown = f"plumdp {command} -h" if command in COMMANDS else "plumdp -h"
         hint = f"; did you mean {near[0]}?" if near and command not in COMMANDS else f"; {shown} shows what there is"
         hint = f"; type {REMOVED[command]}" if command in REMOVED else hint
+        if hasattr(error, "possibilities"):  # there is no such option
+            hint = f"; use {now}" if (now := REMOVED_OPTIONS.get(error.option_name)) else hint
         message = in_command_line_words(error.format_message().rstrip("."))
         report_error("usage", f"{message}{hint}", as_json=as_json)
     except typer.Abort:

@@ -37,7 +37,7 @@ def certify(given: Options) -> int:
         if is_asked:
             return answer(given)
     models = each_model(given)
-    if len(models) > 1 and (given.output or given.values):
+    if len(models) > 1 and given.output:
         raise DataError("--output: a range has several results; write one at a time, with one value for each constant")
     learned = [certified(one) for one in models]
     results = [each for _, of_one in learned for each in of_one]
@@ -68,7 +68,6 @@ def _require_one_thing(given: Options) -> None:
         "--policy": given.policy and not given.against,
         "--against": given.against and given.willingness and not given.policy,
         "--relaxation": given.relaxation not in (None, "all"),
-        "--values": given.values,
         "--output": given.output and given.relaxation == "all",
     }
     asked = [option for option, value in ways.items() if value]
@@ -93,7 +92,7 @@ def certified(given: Options) -> tuple[Learned, list[Result]]:
 
     read, questions = load_questions(given)
     table = None if given.policy is None else load_policy(given.policy, read)
-    may_count = given.memory if table is None else memory_for(read, table)
+    may_count = table is None or memory_for(read, table)
     objectives = [objective_of(question) for question in questions]
     distinct = {digest(each): ask(each, read, memory=may_count) for each in objectives}
     runs = None if given.policy is None else runs_of(given, read, given.policy)
@@ -129,7 +128,7 @@ def _compare(given: Options) -> int:
     compared: list[tuple[Options, list[plumdp.Certificate]]] = []
     for one in each_model(given):
         read, objectives = load_objectives(one)
-        questions = ask_all(objectives, read, memory=given.memory)
+        questions = ask_all(objectives, read, memory=True)
         learned = learn(one, read, questions)
         for question in questions:
             LOGGER.info("comparing what relaxations certify: %s", question.objective.text)

@@ -60,8 +60,8 @@ def check_model(given: Options) -> int:
     objectives = as_objectives(chosen_properties(given.model, given.property, properties), read)
     counts = read_data(given, read)
     learned = plumdp.learn(read, counts, confidence=given.confidence, objectives=objectives)
-    runs = plumdp.data.read_whole_runs(read, [*given.data], **how_read(given)) if given.history else None
-    check = plumdp.check_model(learned, ties=given.tie, runs=runs)
+    runs = plumdp.data.read_whole_runs(read, [*given.data], **how_read(given)) if "history" in given.tie else None
+    check = plumdp.check_model(learned, ties=[each for each in given.tie if each != "history"], runs=runs)
     if given.json:
         print_json([check.to_dict()], one=True)
     else:
@@ -91,8 +91,8 @@ def _is_model(text: str) -> bool:
 
 def _compare(given: Options, candidates: Sequence[Options]) -> int:
     """Test and certify several candidates from one log, with the error divided among them."""
-    if given.tie or given.history:
-        raise DataError(f"{'--tie' if given.tie else '--history'}: test one model at a time")
+    if given.tie:
+        raise DataError("--tie: test one model at a time")
     read, counts, texts = {}, {}, dict[str, str]()
     for one in candidates:
         name = name_of_model(one)

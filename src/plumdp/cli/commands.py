@@ -30,7 +30,7 @@ _COUNTED = "A Parquet file for the counts. Without it, they are shown with all d
 COMMANDS = {
     "start": Command(
         "start", {"model": "FILE"},
-        "run step state action reward cost goal end first against unit margin encoding decimal date_format order "
+        "column state action reward cost goal table against unit margin text order "
         "confidence output force",
         "Look at the rows of a log, say what its columns seem to be, and make a table of its first runs.",
         "plumdp start log.csv\nplumdp start log.csv --goal 'status=\"closed\"' --against practice -o result",
@@ -45,14 +45,17 @@ COMMANDS = {
             "cost": "What a step costs, a column or an expression such as 'work + parts': the least is certified.",
             "reward": "What a step earns, in the same way: the largest reward is certified.",
             "goal": "The states to reach, such as 'status=\"closed\"': with which probability is certified at once.",
-            "first": "How many runs make the table, if you decided that before you looked. Default: a quarter.",
+            "column": "run=COLUMN names the run of a row (a case, a patient, a machine), step=COLUMN puts its rows in "
+            "order; commas or repeats for more.",
+            "table": "first=N: how many runs make the table, if you decided that before you looked (default: a "
+            "quarter); end=FORMULA: where nothing happens any more.",
             "against": "Another policy to compare with, such as practice: what the data do.",
             "output": "A folder for the result and its report.",
         },
         shown="state action cost reward goal",
     ),
     "info": Command(
-        "info", _MODEL, "model json column state action encoding decimal date_format keep_going",
+        "info", _MODEL, "model json column state action text keep_going",
         "Show a model's sizes, parameters and their space, expressions, structure, properties and issues.",
         "plumdp info betting:25",
     ),
@@ -90,7 +93,7 @@ COMMANDS = {
     ),
     "check-model": Command(
         "check", {"model": "MODEL...", "data": "DATA..."},
-        "property tie history json model log confidence confidence_set misfit",
+        "property tie json model log confidence confidence_set misfit",
         "Test whether data contradict a model, or which of several candidates, and say what is wrong.",
         "plumdp check-model betting:25 runs.parquet\nplumdp check-model tied.prism free.prism runs.parquet\n"
         "plumdp check-model model.py:build runs.parquet -c k=0:2",
@@ -113,7 +116,7 @@ COMMANDS = {
     ),
     "report": Command(
         "report", {"model": "RESULT", "data": "[DATA...]"},
-        "title system author output force json property relaxation model log set",
+        "title system output force json property relaxation model log set",
         "Write a self-contained HTML report about a result, or about a model and data.",
         "plumdp report result --title 'Flight plan 7'\nplumdp report betting:25 runs.parquet -o report.html",
         "A result is what plumdp certify -o writes; each of several results gets its own report. What it "
@@ -125,7 +128,7 @@ COMMANDS = {
         },
     ),
     "solve": Command(
-        "solve", _MODEL, "property at nature width output values force json constant",
+        "solve", _MODEL, "property at width output force json constant",
         "Solve an interval model: bounds on the value that are proved, and the best policy.",
         "plumdp solve robot.drn -p 'Pmaxmin=? [ F \"goal\" ]' -o policy.csv\nplumdp solve robot.prism -o robot.umb",
         "In Pmaxmin the first word is the policy's, the second nature's, as in PRISM.",
@@ -134,7 +137,6 @@ COMMANDS = {
             "--at, any other model or case study.",
             "width": "How close the bounds must be; default: 1e-6.",
             "output": "A file: the policy (.csv, .json, .txt, .py, .rules, .c, .st) or the model (.umb, .drn).",
-            "values": "Bounds on the value of each state: a .csv file.",
         },
     ),
     "export": Command(
@@ -146,24 +148,26 @@ COMMANDS = {
     ),
     "audit": Command(
         "saved", {"result": "RESULT", "data": "[RUNS...]"},
-        "range expected plan json column state action form confidence",
+        "range expected margin json column state action form confidence",
         "Value a certified policy by new runs under it alone, and say whether they contradict the certificate.",
-        "plumdp audit result fresh.parquet --range 0 50\nplumdp audit result --plan 0.05",
+        "plumdp audit result fresh.parquet --range 0 50\nplumdp audit result --margin 0.05",
         "No probability of the model is used. You may look as often as you like, and stop when you like. Ends with 0 "
-        "if the runs do not, or if there are none and --plan says how many are needed, and with 3 if they do.",
+        "if the runs do not, or if there are none and --margin says how many are needed, and with 3 if they do.",
         {
             "data": "New runs under the policy: logs that name run and step of each row.",
             "expected": "How many runs you announced before there were any, if they are numbered in the order in which "
             "they were made and each had ended before the next began. A wrong guess costs width, never validity.",
+            "margin": "Say about how many runs tell that the value is so far outside of the certified bounds. No runs "
+            "are needed for that, but they show how much returns vary.",
         },
     ),
     "watch": Command(
         "watch", {"model": "MODEL", "data": "FOLDER..."},
-        "property certificate quiet checkpoint at acknowledge gaps since window range metrics json "
-        "model column state action form encoding decimal date_format keep_going confidence",
+        "property against quiet checkpoint at acknowledge cut_off since range output json "
+        "model column state action form text keep_going confidence",
         "Give an alarm when a process changes, part by part, and say what holds now.",
         "plumdp watch press.py:model days --checkpoint press.watch\n"
-        "plumdp watch press.py:model days --certificate result --checkpoint press.watch --metrics press.prom\n"
+        "plumdp watch press.py:model days --against result --checkpoint press.watch -o press.prom\n"
         "plumdp watch press.py:model days --checkpoint press.watch --acknowledge\n"
         "plumdp watch press.py:model presses --checkpoint states",
         "Each file is a part: a day, a week, or a file of counts. If FOLDER has folders instead, each is a unit, and "
@@ -176,6 +180,10 @@ COMMANDS = {
             "checkpoint": "A file that keeps what is known so far, so that no part is read twice; of units, a folder "
             "with a file for each.",
             "at": "Values of all parameters that rows are compared with.",
+            "against": "The result whose value and parameters are watched; certify -o wrote it, from earlier data.",
+            "cut_off": "Go on where parts are missing. unrelated: that has nothing to do with the outcomes in them; "
+            "every result repeats it.",
+            "output": "A file for the numbers, in the text format of OpenMetrics.",
         },
     ),
     "verify": Command(
@@ -194,29 +202,15 @@ COMMANDS = {
             "output": "Write the checker as one file that runs without plumdp.",
         },
     ),
-    "online": Command(
-        "online", _MODEL,
-        "property at runs width max_steps seed record checkpoint output force witness json confidence model",
-        "Learn while acting: run a model at a point, and certify a policy after each update.",
-        "plumdp online betting:25 --runs 20000 --width 5 --record record.json",
-        "The learner sees the runs, never the point. Ends with 0 if certified, 3 if the runs contradict the model, 4 "
-        "if nothing is certified, or the bounds are not as close as --width asks for.",
-        {
-            "at": _AT, "runs": "The most runs that are made; default: 10000.",
-            "width": "Stop once the bounds are this close; the claim stays valid.",
-            "output": "A folder for a certificate of the policy at the end, which read_result opens; or a file for the "
-            "policy: .csv, .json, .txt, .py, .rules, .c or .st.",
-        },
-    ),
     "plot": Command(
-        "plot", {"kind": "KIND"} | _MAYBE, "output! axes at force json property model log set",
-        "Draw bounds of relaxations, the region, expressions, the policy, advice, residuals, or learning.",
+        "plot", {"kind": "KIND"} | _MAYBE, "output! at force json property model log set",
+        "Draw bounds of relaxations, the region, expressions, the policy, advice or residuals.",
         "plumdp plot ladder betting:25 runs.parquet -o ladder.png\n"
-        "plumdp plot policy result --axes money,step -o policy.svg",
-        "MODEL may also be the folder of a saved result, and for online records of plumdp online. Kinds: ladder (what "
-        "each relaxation certifies), region (the parameters that explain the data), expressions (each unknown "
-        "probability), policy (over two state variables), advice (where more data help), residuals (where data "
-        "and model differ), online (bounds over runs). Ends with 0, or with 3 if the data contradict the model.",
+        "plumdp plot policy result -o policy.svg",
+        "MODEL may also be the folder of a saved result. Kinds: ladder (what each relaxation certifies), region (the "
+        "parameters that explain the data), expressions (each unknown probability), policy (over two state "
+        "variables), advice (where more data help), residuals (where data and model differ). Ends with 0, or with 3 "
+        "if the data contradict the model.",
         {"output": "The picture: .png, .svg or .pdf.", "at": "Of a region: the true parameters."},
     ),
     "warmup": Command(
@@ -232,5 +226,31 @@ REMOVED = {  # what to type instead of commands that there were
     "compare-models": "plumdp check-model MODEL... DATA...",
     "counts-sql": "plumdp count MODEL TABLE --sql DIALECT",
     "improve": "plumdp certify MODEL DATA... --against practice",
+    "online": "plumdp.learn_online(model, environment, objective) in Python",
     "policy": "plumdp certify MODEL DATA... --policy FILE",
+}
+
+REMOVED_OPTIONS = {  # the same for options
+    "--author": "plumdp.write_report(…, author=…) in Python",
+    "--axes": "plumdp.draw('policy', certificate, x=…, y=…) in Python",
+    "--certificate": "--against RESULT",
+    "--closed": "--table closed=true",
+    "--config": "plumdp.toml in the folder where the command runs",
+    "--date-format": "--text date_format=FORMAT",
+    "--decimal": "--text decimal=,",
+    "--encoding": "--text encoding=NAME",
+    "--end": "--table end=FORMULA",
+    "--first": "--table first=N",
+    "--gaps": "--cut-off unrelated",
+    "--history": "--tie history",
+    "--initial": "--table initial.NAME=VALUE",
+    "--metrics": "-o FILE",
+    "--nature": "Pmaxmin or Pmaxmax in the property, whose second word is nature's",
+    "--no-memory": "plumdp.certify(…, memory=False) in Python",
+    "--plan": "--margin DEVIATION",
+    "--run": "--column run=COLUMN",
+    "--step": "--column step=COLUMN",
+    "--threads": "PLUMDP_THREADS=N before the command",
+    "--values": "plumdp.stages.solve or plumdp.stages.evaluate in Python, which bound the value of each state",
+    "--window": "--since 'last N'",
 }

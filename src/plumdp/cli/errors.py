@@ -41,7 +41,10 @@ _NAMES = {
     "gaps": "looks",
     "ties": "tie",
 }
-_NAMES |= {"return_range": "range", "deviation": "plan", "table": "DATA"}
+_NAMES |= {"return_range": "range", "deviation": "margin", "table": "DATA", "gaps": "cut_off"}
+_NAMES |= {name: f"column {name}" for name in ("run", "step")}
+_NAMES |= {name: f"table {name}" for name in ("first", "end", "closed")}
+_NAMES |= {name: f"text {name}" for name in ("encoding", "decimal", "date_format")}
 _PHRASES = {  # what Python says, and what the command line has in its place
     "on_unmatched='report'": "--keep-going",
     "pilot=False": "leave out --order and --sampling",
@@ -76,7 +79,10 @@ def _spelled(option: Option) -> str:
     if str(option) in _PHRASES:
         return _PHRASES[str(option)]
     name, value = _NAMES.get(option.name, option.name), option.value
+    name, _, key = name.partition(" ")
     name = name if name.isupper() else f"--{name}".replace("_", "-")
+    if key:
+        return f"{name} {key}={'…' if value is ... else str(value).lower() if value is True else value}"
     if value is Untold or value is True or value is ...:
         return name
     if isinstance(value, list | tuple):

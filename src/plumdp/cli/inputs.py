@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from plumdp.model.question import Asked
 
 _ORDERS = ("order", "expected")
-_NAMES = ("column", "state", "action", "form", "encoding", "decimal", "date_format")
+_NAMES = ("column", "state", "action", "form", "text")
 _OF_ALL_DATA = ("sampling", "keep_going")  # may be said of files of counts too
 
 
@@ -228,16 +228,26 @@ def table_of(given: Options) -> ParametricMDP:
     """Return the table that the first runs of a log make."""
     from plumdp.starting.proposal import Start, as_value
 
-    if not given.first or not given.initial or not given.state:
+    made = given.table
+    initial = {name.removeprefix("initial."): as_value(value) for name, value in made.items() if "initial." in name}
+    if "first" not in made or not initial or not given.state:
         raise DataError(
             f"{given.model} is a log, not a model: plumdp start {given.model} looks at its rows, and writes to {FILE} "
             "how its first runs make a table"
         )
-    values = {name: as_value(value) for name, value in given.initial.items()}
     reward = ("cost", given.cost) if given.cost else ("reward", given.reward)
     raw = raw_of(given, [given.model])
-    table = Start(raw, given.column, given.state, given.action, given.first, values, given.end, given.goal, reward)
-    return replace(table, closed=given.closed).model
+    end, is_closed = made.get("end", ""), as_value(made.get("closed", "")) == 1
+    table = Start(raw, given.column, given.state, given.action, n_first(given), initial, end, given.goal, reward)
+    return replace(table, closed=is_closed).model
+
+
+def n_first(given: Options) -> int:
+    """Return how many of the first runs of a log make its table; 0 if nobody said so."""
+    text = given.table.get("first", "0")
+    if not text.isdecimal():
+        raise DataError(f"--table first={text}: give a whole number")
+    return int(text)
 
 
 def _data_of(given: Options) -> Sequence[str]:
@@ -258,7 +268,7 @@ def _others(given: Options, files: Sequence[str]) -> RawLog:
             f"{given.model} made the table: count it alone, count the other files alone, and add the counts"
         )
     run, step = (given.column.get(name, "") for name in ("episode", "step"))
-    return raw.others(given.first or 0, run=run, step=step, means=given.cost or given.reward)
+    return raw.others(n_first(given), run=run, step=step, means=given.cost or given.reward)
 
 
 def _file_of(path: str) -> Path:
@@ -270,8 +280,8 @@ def _file_of(path: str) -> Path:
 
 def raw_of(given: Options, files: Sequence[str]) -> RawLog:
     """Return files of a log with what is said about how texts are written in them."""
-    encoding, decimal = given.encoding or "utf-8", given.decimal or "."
-    raw = plumdp.data.raw_log(files, encoding=encoding, decimal=decimal, date_format=given.date_format)
+    how: Any = given.text
+    raw = plumdp.data.raw_log(files, **how)
     return replace(raw, text=replace(raw.text, skips=given.keep_going))
 
 

@@ -15,16 +15,14 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 
 from plumdp.base import vocabulary
 from plumdp.base.errors import DataError
-from plumdp.base.threads import VARIABLE
-from plumdp.cli.invocation import FILE
-from plumdp.cli.texts import action_map, evidence_of, gaps_of, pairs, state_maps, values_of, willingness_of
+from plumdp.cli.texts import TABLE, TEXT, action_map, evidence_of, gaps_of, pairs, state_maps, values_of, willingness_of
 
 GROUPS = {  # with their titles in help; options of no group are named by the commands that take them
     "question": "policies", "result": "output", "model": "model", "log": "log", "set": "guarantee", "frame": "general",
 }  # fmt: skip
 _SHARED = ("model", "log", "set")  # what they say of model and data is true wherever it is said
 
-Kind = Literal["ladder", "region", "expressions", "policy", "advice", "residuals", "online"]
+Kind = Literal["ladder", "region", "expressions", "policy", "advice", "residuals"]
 Check = tuple[Callable[[Any], bool], str]
 _PROBABILITY: Check = (lambda number: 0 < number < 1, "a number between 0 and 1, such as 0.999")
 _WHOLE: Check = (lambda number: number >= 1, "a whole number, at least 1")
@@ -52,7 +50,7 @@ class Parameter(NamedTuple):
     @property
     def is_shared(self) -> bool:
         """Whether a file of defaults may have it above all tables."""
-        return (self.group in _SHARED and "Path" not in str(self.kind)) or "--threads" in self.flags
+        return self.group in _SHARED and "Path" not in str(self.kind)
 
     def value(self, typed: Any) -> Any:
         """Return the value of one text or several; refuse values that are not allowed."""
@@ -117,9 +115,6 @@ class Options:
     relaxation: Literal[vocabulary.Relaxation, "all"] | None = option(
         "question", "--relaxation -r", "How the adversary may vary the parameters. Default: coupled, one point for the "
         "whole run. all: what each certifies from the same data.")
-    memory: bool = option(
-        "question", "--memory/--no-memory", "Whether the policy may count steps, if the property bounds them; default: "
-        "it may.", True)
     subject_to: Sequence[str] = option(
         "question", "--subject-to THRESHOLD", "What the policy must be certified to keep within, such as 'P<=0.01 [ F "
         "\"failed\" ]'; repeat for more. Policies then count no steps.", ())
@@ -129,9 +124,8 @@ class Options:
         parse=willingness_of)
     tie: Sequence[str] = option(
         "", "--tie TEXT", "A tie to test that the model does not have: a state variable that rows might not depend on, "
-        "or two actions whose rows might be the same, as in 'walk = run'. Repeat for more.", ())
-    history: bool = option(
-        "", "--history", "Test from whole runs whether the next state depends on the step before as well.", False)
+        "or two actions whose rows might be the same, as in 'walk = run'; or history: whether the next state depends "
+        "on the step before as well, from whole runs. Repeat for more.", ())
     at: Mapping[str, str] = option(
         "", "--at NAME=VALUE", "The values of the parameters; a case study has its own.",
         {}, parse=partial(pairs, "--at"))
@@ -139,50 +133,29 @@ class Options:
     max_steps: int | None = option("", "--max-steps", "Where a run is cut off.", check=_WHOLE)
     seed: int = option("", "--seed", "The same seed gives the same runs.", 0)
     width: float | None = option("", "--width", "The width of the bounds that you want.", check=_POSITIVE)
-    nature: vocabulary.Nature | None = option(
-        "", "--nature", "What nature does if the property does not say it, as Pmaxmin does: robust (the default) picks "
-        "probabilities against the policy, optimistic with it.")
     range: tuple[float, float] | None = option(
         "", "--range LO HI", "Bounds on the returns of all runs, chosen before looking at them. Default: "
         "what the model allows; sums of rewards without steps or discount need it.")
-    plan: float | None = option(
-        "", "--plan DEVIATION", "Say about how many runs tell that the value is so far outside of the certified "
-        "bounds. No runs are needed for that, but they show how much returns vary.")
     sql: vocabulary.Dialect | None = option(
         "", "--sql", "Print the query that counts the log in a warehouse, whose result plumdp count reads; DATA is the "
         "name of the table.")
     title: str = option("", "--title TEXT", "The heading. Default: the question, in words.", "")
     system: str = option("", "--system TEXT", 'What the model describes, as sentences call it: "the pump".', "")
-    author: str = option("", "--author TEXT", "Who answers for the report.", "")
-    axes: str = option(
-        "", "--axes X,Y", "Of a policy: the variables to the right and upwards, and values of others, such as "
-        "money,time,load=2.", "")
-    record: Path | None = option("", "--record FILE", "A JSON file for the records, which plumdp plot online draws.")
     checkpoint: Path | None = option("", "--checkpoint FILE", "A file to go on from after an interruption.")
 
-    certificate: Path | None = option(
-        "", "--certificate FOLDER", "The result whose value and parameters are watched; certify -o wrote it, from "
-        "earlier data.")
     quiet: float = option(
         "", "--quiet N", "False alarms of all kinds together are at most one in N parts, on average.", 1000.0,
         check=_POSITIVE)
     acknowledge: bool = option(
         "", "--acknowledge", "Take note of open alarms: watching begins anew with the next part.", False)
-    gaps: Literal["unrelated"] | None = option(
-        "", "--gaps", "Go on where parts are missing. unrelated: that has nothing to do with the outcomes in them; "
-        "every result repeats it.")
-    since: str = option("", "--since PART", "Certify what holds if nothing has changed since this part.", "")
-    window: int | None = option(
-        "", "--window N", "Certify what the last N parts say; N must not be chosen by looking.", check=_WHOLE)
-    metrics: Path | None = option("", "--metrics FILE", "Write the numbers in the text format of OpenMetrics.")
+    since: str = option("", "--since PART", "Certify what holds if nothing has changed since this part, or, with 'last "
+        "N', what the last N parts say; N must not be chosen by looking.", "")
 
     output: Path | None = option(
         "result", "--output -o PATH", "A folder for certificate, policy and data, which plumdp report and read_result "
         "open; of several properties, folders 1, 2, … in it. Or a file for other tools: the policy (.csv, .json of "
         "Storm, .txt of PRISM, .py, .rules, .c, .st), or the learned intervals (.umb, .drn).", common=True)
     force: bool = option("result", "--force", "Replace what an earlier run has written there.", False)
-    values: Path | None = option(
-        "result", "--values FILE", "Bounds on the value of the policy in each state: a .csv file.")
     witness: bool = option(
         "result", "--witness", "Add to the folder what others need to check the result with plumdp verify.", False)
     json: bool = option("result", "--json", "Print JSON and nothing else.", False)
@@ -199,17 +172,11 @@ class Options:
         "or 1:12. Logs have these gaps in a column, --column gap=COLUMN, or as differences of steps.",
         (), parse=gaps_of)
 
-    first: int | None = option(
-        "model", "--first N", "Of a log in place of a model: how many of its first runs make the table. The others are "
-        "evidence. plumdp start says how it is done.", check=_WHOLE)
-    initial: Mapping[str, str] = option(
-        "model", "--initial NAME=VALUE", "Of a log as the model: where runs begin; repeat for more.",
-        {}, parse=values_of)
-    end: str = option(
-        "model", "--end FORMULA", "Of a log as the model: where nothing happens any more, such as "
-        "'status=\"closed\"'.", "")
-    closed: bool = option(
-        "model", "--closed", "Of a log as the model: there are no other states than those of its first runs.", False)
+    table: Mapping[str, str] = option(
+        "model", "--table NAME=VALUE", "Of a log in place of a model, how a table is made: first=N, how many of its "
+        "first runs make it, while the others are evidence; initial.NAME=VALUE, where runs begin; end=FORMULA, where "
+        "nothing happens any more, such as 'end=status=\"closed\"'; closed=true if there are no other states. plumdp "
+        "start writes them. Repeat for more.", {}, parse=partial(values_of, "--table", TABLE))
     goal: str = option(
         "model", "--goal FORMULA", "Of a log as the model: the states with the label goal, as in "
         'Pmax=? [ F "goal" ].', "")
@@ -217,8 +184,6 @@ class Options:
         "model", "--cost COLUMN", "Of a log as the model: what a step costs, the mean of the first runs in each state, "
         'by action, as in R{"cost"}min=? [ C<=12 ].', "")
     reward: str = option("model", "--reward COLUMN", 'The same for a reward, as in R{"reward"}max=? [ C<=12 ].', "")
-    run: str = option("", "--run COLUMN", "The column that names the run of a row: a case, a patient, a machine.", "")
-    step: str = option("", "--step COLUMN", "The column that puts the rows of a run in order.", "")
 
     column: Mapping[str, str] = option(
         "log", "--column NAME=COLUMN", "What the log calls a column; commas or repeats for more. arm=COLUMN "
@@ -235,11 +200,10 @@ class Options:
     form: vocabulary.LogForm | None = option(
         "log", "--form", "Rows with the next state (transitions), one row per state (trajectories), or ready-made "
         "counts. Default: what the columns show.")
-    encoding: str = option("log", "--encoding NAME", "How text files are encoded, such as cp1252. Default: utf-8.", "")
-    decimal: vocabulary.Decimal | None = option(
-        "log", "--decimal", "The decimal sign of numbers in texts; with a comma, 4.180,50 is a number. Default: .")
-    date_format: str = option(
-        "log", "--date-format FORMAT", "How texts write dates: '%d.%m.%Y' reads 17.05.2021. Default: 2024-01-31.", "")
+    text: Mapping[str, str] = option(
+        "log", "--text NAME=VALUE", "How texts are written: encoding=cp1252; decimal=, for numbers such as 4.180,50; "
+        "date_format=%d.%m.%Y for dates such as 17.05.2021. Repeat for more.",
+        {}, parse=partial(values_of, "--text", TEXT))
     keep_going: bool = option(
         "log", "--keep-going", "Count what fits the model even if some rows do not, and without lines of text files "
         "that have too many or too few values.", False)
@@ -281,11 +245,6 @@ class Options:
         "sum of parameters, such as 'p=34/210' or '1-p=176/210'; repeat for more.", {}, parse=evidence_of)
 
     verbose: int = option("frame", "--verbose -v", "Say on standard error what is done; -vv also for how long.", 0)
-    config: Path | None = option(
-        "frame", "--config FILE", f"Defaults of options; otherwise {FILE} in this folder, if there is one.")
-    threads: int | None = option(
-        "frame", "--threads N", f"How many threads are used; otherwise {VARIABLE}, or all cores. No result depends on "
-        "it.")
 # fmt: on
 
 

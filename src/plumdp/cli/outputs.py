@@ -44,13 +44,8 @@ def require_output(given: Options) -> None:
 
 def require_files(given: Options) -> None:
     """Refuse files that cannot be written, or whose names say nothing of what they would be."""
-    values = given.values
     if given.output is not None and _is_file(given.output):
         require_new(given.output, force=given.force)
-    if values is not None:
-        if values.suffix.lower() != ".csv":
-            raise DataError(f"--values {values}: values are written to files that end in .csv")
-        require_new(values, force=given.force)
 
 
 def require_new(path: Path, *, force: bool) -> None:
@@ -63,13 +58,13 @@ def require_new(path: Path, *, force: bool) -> None:
 
 
 def write_results(given: Options, learned: Learned, certificates: Sequence[plumdp.Certificate]) -> None:
-    """Write certificates and what they were concluded from to a folder, or what a file and ``--values`` take of one."""
+    """Write certificates and what they were concluded from to a folder, or what a file takes of one."""
     from plumdp.result import folder
 
     is_file = given.output is not None and _is_file(given.output)
-    if is_file or given.values is not None:
+    if is_file:
         if len(certificates) > 1:
-            raise DataError(f"{given.output or given.values}: a file is about one property; ask one, or name a folder")
+            raise DataError(f"{given.output}: a file is about one property; ask one, or name a folder")
         _write_files(given, learned, certificates[0].policy)
     if given.output is None or is_file:
         return
@@ -92,7 +87,7 @@ def witness_of(learned: Learned, certificate: plumdp.Certificate) -> str:
 
 
 def _write_files(given: Options, learned: Learned, policy: plumdp.PolicyTable) -> None:
-    """Write intervals of what was learned, the policy, or bounds on its values in all states."""
+    """Write intervals of what was learned, or the policy."""
     from plumdp.result.certificate import percent
 
     written = []
@@ -104,11 +99,6 @@ def _write_files(given: Options, learned: Learned, policy: plumdp.PolicyTable) -
         written.append(f"{write_model(model, given.output)}; {claim}")
     elif given.output is not None:
         written.append(write_policy(policy, given.output))
-    if given.values is not None:
-        _write_values(learned, policy, given.values)
-        written.append(
-            f"{given.values}: bounds on the policy's value in {number_of(len(policy), 'state')}, by intervals"
-        )
     if not given.json:
         print("\n".join(written))
 
@@ -131,16 +121,3 @@ def write_policy(policy: plumdp.PolicyTable, file: Path) -> str:
 def write_policy_file(policy: plumdp.PolicyTable, path: Path) -> bool:
     """Write a policy if a path is that of a file, and return whether it is."""
     return _is_file(path) and bool(write_policy(policy, path))
-
-
-def _write_values(learned: Learned, policy: plumdp.PolicyTable, file: Path) -> None:
-    """Write bounds on the policy's value in each state: nature at its worst and at its best."""
-    from plumdp.certifying.pipeline import relax
-    from plumdp.exchange.policy_files import write_values
-
-    question = learned.questions[0]
-    intervals = relax(learned, "rectangular", question.model)
-    worst = plumdp.stages.evaluate(intervals, policy, question.objective, nature="robust")
-    best = plumdp.stages.evaluate(intervals, policy, question.objective, nature="optimistic")
-    low, high = (worst, best) if question.objective.direction == "max" else (best, worst)
-    write_values(intervals.graph, low.lower, high.upper, file)

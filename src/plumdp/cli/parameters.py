@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import typer
 
 from plumdp.base.errors import ModelError
-from plumdp.base.threads import thread_limit
 from plumdp.cli.commands import COMMANDS, Command
 from plumdp.cli.help import HelpfulCommand, help_of
 from plumdp.cli.invocation import FILE, FOR_ALL, remember_defaults
@@ -34,7 +33,7 @@ def make_command(name: str, about: Command, function: Callable[[Options], int | 
             key: OPTIONS[key].value(value) for key, value in typed.items() if key in OPTIONS and value is not None
         }
         given = Options(**values)
-        with thread_limit(given.threads), logged(given.verbose):
+        with logged(given.verbose):
             code = function(given)
         raise typer.Exit(code or 0)
 
@@ -61,18 +60,16 @@ def _options(about: Command) -> Iterator[Parameter]:
         if not option.flags or not {name, f"{name}!", option.group} & {*taken, "frame"}:
             continue
         default = None if option.default in ((), {}) else option.default
-        more: dict[str, Any] = {"callback": take_defaults, "is_eager": True} if name == "config" else {}
         how = typer.Option(
             *option.flags,
             metavar=option.metavar,
             help=about.words.get(name, option.words),
             count=name == "verbose",
             show_default=isinstance(default, float | str) and bool(default),
-            **more,
         )
         yield _parameter(name, option.kind, how, ... if f"{name}!" in taken else default)
     everything = typer.Option(
-        "--help-all", help="Show all options and exit.", is_eager=True, expose_value=False, callback=_show_all
+        "--help-all", help="Show all options and exit.", is_eager=True, expose_value=False, callback=_begin
     )
     yield _parameter("help_all", bool, everything, False)
 
@@ -82,40 +79,31 @@ def _parameter(name: str, kind: Any, how: Any, default: Any) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, annotation=Annotated[kind, how], default=default)
 
 
-def _show_all(ctx: typer.Context, is_asked: bool) -> None:
-    if is_asked and not ctx.resilient_parsing:
+def _begin(ctx: typer.Context, shows_all: bool) -> None:
+    """Show all options if that is asked for; otherwise take the defaults of the file, before others are read."""
+    if ctx.resilient_parsing:
+        return
+    if shows_all:
         typer.echo(help_of(ctx.command, ctx, everything=True), nl=False)
         raise typer.Exit
+    known = [param for param in ctx.command.params if param.param_type_name == "option"]
+    options = {text[2:]: param for param in known for text in param.opts if text.startswith("--")}
+    ctx.default_map, places = read_defaults(str(ctx.info_name), list(COMMANDS), options)
+    remember_defaults(ctx, places)
 
 
 _WITHOUT = ("verify", "start")  # beside a result of others, a file may name code to run; start writes such a file
 
 
-def take_defaults(ctx: typer.Context, path: Path | None) -> Path | None:
-    """Take the defaults of a command from a file, before its other options are read."""
-    if not ctx.resilient_parsing:
-        known = [param for param in ctx.command.params if param.param_type_name == "option" and param.name != "config"]
-        options = {text[2:]: param for param in known for text in param.opts if text.startswith("--")}
-        ctx.default_map, places = read_defaults(path, str(ctx.info_name), list(COMMANDS), options)
-        remember_defaults(ctx, places)
-    return path
-
-
-def read_defaults(
-    path: Path | None, command: str, commands: list[str], options: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, str]]:
+def read_defaults(command: str, commands: list[str], options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the defaults that a file has for a command and the places of them, by the names of its parameters.
 
     Shared options above all tables are for every command that has them; a command's own table goes before them.
-    ``options`` has the parameter of each option by its long name. Without a path, ``plumdp.toml`` in the working
-    directory is read if there is one, but not for ``verify`` and ``start``.
+    ``options`` has the parameter of each option by its long name. The file is ``plumdp.toml`` in the working directory,
+    if there is one; ``verify`` and ``start`` do not read it.
     """
-    file = Path(FILE) if path is None else path
-    if command in _WITHOUT and path is None:
-        return {}, {}
-    if not file.is_file():
-        if path is not None:
-            raise ModelError(f"--config {path}: there is no such file")
+    file = Path(FILE)
+    if command in _WITHOUT or not file.is_file():
         return {}, {}
     content = _parse(file)
     tables = {name: table for name, table in content.items() if isinstance(table, dict)}

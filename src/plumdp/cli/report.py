@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SCHEMA = "plumdp/report/1"
 
 
-_OF_PAGES = ("output", "title", "system", "author", "force", "json")
+_OF_PAGES = ("output", "title", "system", "force", "json")
 
 
 def report(given: Options) -> int:
@@ -72,7 +72,7 @@ def _numbered(target: Path, n: int, *, force: bool) -> list[Path]:
 
 def _write(given: Options, certificate: plumdp.Certificate, findings: Findings, file: Path) -> None:
     LOGGER.info("writing %s", file)
-    plumdp.write_report(certificate, findings, file, title=given.title, system=given.system, author=given.author)
+    plumdp.write_report(certificate, findings, file, title=given.title, system=given.system)
 
 
 def _folders(subject: Path) -> list[Path]:

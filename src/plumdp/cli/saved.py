@@ -68,13 +68,13 @@ def _counts(given: Options, model: ParametricMDP) -> TransitionCounts:
     except DataError as error:
         if not Path(FILE).exists():
             raise
-        raise DataError(*error.args, f"; verify reads {FILE} only if --config names it") from None
+        raise DataError(*error.args, f"; verify does not read {FILE}: give the options about the data") from None
 
 
 def audit(given: Options) -> int:
     """Print what new runs say of a certificate, or how many are needed; 3 if they contradict it."""
-    if not given.data and given.plan is None:
-        raise DataError("give new runs after the result, or --plan DEVIATION to know how many are needed")
+    if not given.data and not given.margin:
+        raise DataError("give new runs after the result, or --margin DEVIATION to know how many are needed")
     assert given.result is not None
     certificate, model = _opened(given.result)
     found, needed = None, None
@@ -82,19 +82,19 @@ def audit(given: Options) -> int:
     if given.data:
         read = how_read(given)
         found = plumdp.decisions.audit(certificate, model, given.data, expected=given.expected, **how, **read)
-    if given.plan is not None:
+    if given.margin:
         spread = None if found is None else found.spread
-        needed = plumdp.decisions.runs_to_audit(certificate, model, given.plan, spread=spread, **how)
+        needed = plumdp.decisions.runs_to_audit(certificate, model, given.margin, spread=spread, **how)
     if given.json:
         content = {"schema": "plumdp/audit/1"} if found is None else found.to_dict()
-        print_json([content | ({} if needed is None else {"deviation": given.plan, "runs_needed": needed})], one=True)
+        print_json([content | ({} if needed is None else {"deviation": given.margin, "runs_needed": needed})], one=True)
     else:
-        planned = None if needed is None else _said(needed, given.plan, found is None)
+        planned = None if needed is None else _said(needed, given.margin, found is None)
         print("\n".join(str(each) for each in (found, planned) if each is not None))
     return EXIT_CODES[Status.CONTRADICTED] if found is not None and found.verdict == "contradicted" else 0
 
 
-def _said(needed: int, deviation: float | None, is_guessed: bool) -> str:
+def _said(needed: int, deviation: float, is_guessed: bool) -> str:
     unless = "; fewer, if returns vary less than they can" if is_guessed else ", if returns vary as these do"
     deviates = f"the value is {deviation:g} outside of the certified bounds"
     return f"About {number_of(needed, 'run')} in all would tell that {deviates}{unless}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,6 @@ from plumdp.cli.outputs import is_model_file, require_files, write_model, write_
 from plumdp.cli.progress import progress_bar
 from plumdp.cli.results import VERDICT_CODES, grid, prose, standard_output
 from plumdp.cli.sources import chosen_properties
-from plumdp.exchange.policy_files import write_values
 from plumdp.exchange.read_intervals import IntervalModel
 from plumdp.model.text import number_of
 from plumdp.solver.problem import Solution
@@ -30,7 +30,7 @@ _NATURES = {"robust": "nature against it", "optimistic": "nature on its side"}
 
 
 def solve(given: Options) -> int:
-    """Print bounds on the best value, and write model, policy and values; without a property, convert the model."""
+    """Print bounds on the best value, and write the model or the policy; without a property, convert the model."""
     from plumdp.exchange.policy_files import policy_writer
     from plumdp.model.language.threshold import Threshold
 
@@ -45,7 +45,7 @@ def solve(given: Options) -> int:
             return 0
     question = _asked(given, read, properties)
     objective = objective_of(question)
-    player = _player(objective, given.nature)
+    player = objective.nature or "robust"
     start = perf_counter()
     with progress_bar("states") as show:
         solution = plumdp.stages.solve(read, objective, nature=player, precision=given.width or 1e-6, progress=show)
@@ -55,12 +55,10 @@ def solve(given: Options) -> int:
         facts |= {"remark": _remark(question, facts)}
     if given.output is not None and not is_model_file(given.output):
         write_policy(plumdp.PolicyTable(read.graph, solution.policy), given.output)
-    if given.values is not None:
-        write_values(read.graph, solution.lower, solution.upper, given.values)
     if given.json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
-        _print(facts, read, [f"{file}" for file in (given.output, given.values) if file is not None])
+        _print(facts, read, [] if given.output is None else [str(given.output)])
     return VERDICT_CODES[facts.get("verdict", Verdict.YES)]
 
 
@@ -76,14 +74,6 @@ def _asked(given: Options, model: IntervalModel, properties: Sequence[str]) -> O
     return as_question(asked[0], model)
 
 
-def _player(objective: Objective, nature: Nature | None) -> Nature:
-    """Return the mode of nature: that of the property, or of the option, or robust."""
-    if nature is not None and objective.nature is not None and nature != objective.nature:
-        said = f"the property {objective.text} says {objective.nature}"
-        raise ModelError(f"--nature {nature}: {said}; leave out --nature, or change the property")
-    return nature or objective.nature or "robust"
-
-
 def _verdict(question: Threshold, facts: dict[str, Any]) -> Verdict:
     """Return the answer to a threshold: yes, no, or unknown where the bounds are too far apart."""
     sides = ("lower", "upper") if facts["direction"] == "max" else ("upper", "lower")
@@ -97,8 +87,10 @@ def _remark(question: Threshold, facts: dict[str, Any]) -> str:
     """Return the remark on a yes: a threshold without max or min asks for one policy, and PRISM's asks for all."""
     if facts["verdict"] != Verdict.YES or not question.of_all or facts["choices"] == facts["states"]:
         return ""
-    nature = " with --nature optimistic" if facts["has_intervals"] and facts["nature"] == "robust" else ""
-    return f"Other policies may do worse: ask {question.of_all}{nature} for all policies."
+    asked = question.of_all
+    if facts["has_intervals"] and facts["nature"] == "robust":  # nature against all policies pulls the same way
+        asked = re.sub("(max|min)(?=[<>])", r"\1\1", asked)
+    return f"Other policies may do worse: ask {asked} for all policies."
 
 
 def _facts(

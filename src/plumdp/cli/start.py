@@ -8,10 +8,12 @@ from typing import Any
 
 import plumdp
 from plumdp.base.errors import DataError
+from plumdp.cli.inputs import n_first
 from plumdp.cli.invocation import FILE, command_line
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_new, require_output
 from plumdp.cli.results import grid, standard_output
+from plumdp.cli.texts import TEXT
 from plumdp.model.text import number_of
 
 
@@ -22,8 +24,9 @@ def start(given: Options) -> int:
     require_output(given)
     if isinstance(given.action, dict | list):
         raise DataError("--action: name a column, or give an expression")
-    same = ["run", "step", "reward", "cost", "goal", "end", "first", "order", "encoding", "decimal", "date_format"]
-    said: dict[str, Any] = {name: getattr(given, name) for name in same}
+    said: dict[str, Any] = {name: getattr(given, name) for name in ("reward", "cost", "goal", "order")}
+    said |= {"end": given.table.get("end", ""), "first": n_first(given) or None, **given.text}
+    said |= {name: given.column.get(name, "") for name in ("run", "step")}
     found = plumdp.start(given.model, states=given.state, action=given.action or "", **said)
     graph, n_more = found.model.graph, 0 if found.closed else 3  # states that stand for all others
     rows = number_of(graph.n_choices - n_more, "row")
@@ -45,10 +48,11 @@ def start(given: Options) -> int:
             column=found.columns,
             state=dict(found.states),
             action=found.actions,
-            initial={name: str(value) for name, value in found.initial.items()},
+            table=found.table,
+            text={name: getattr(text, name) for name in TEXT if getattr(text, name)},
             keep_going=True,
-            **{name: getattr(found, name) for name in ("first", "end", "closed", "steps", "cut_off")},
-            **{name: getattr(text, name) for name in ("encoding", "decimal", "date_format")},
+            steps=found.steps,
+            cut_off=found.cut_off,
         )
     )
     if given.output is not None and code in (0, 1, 4):

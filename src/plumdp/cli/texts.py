@@ -22,16 +22,24 @@ def pairs(flag: str, texts: Sequence[str]) -> dict[str, str]:
     return values
 
 
-def values_of(texts: Sequence[str]) -> dict[str, str]:
+TABLE = ("first", "end", "closed", "initial.")
+TEXT = ("encoding", "decimal", "date_format")
+
+
+def values_of(flag: str, names: tuple[str, ...], texts: Sequence[str]) -> dict[str, str]:
     """Return values by name of texts NAME=VALUE, which may have commas in them.
 
-    >>> values_of(["place=on the road, wet", "n=3"])
-    {'place': 'on the road, wet', 'n': '3'}
+    >>> values_of("--table", TABLE, ["initial.place=on the road, wet", "first=3"])
+    {'initial.place': 'on the road, wet', 'first': '3'}
     """
+    values = {}
     for text in texts:
-        if not all(part.strip() for part in text.partition("=")):
-            raise DataError(f"--initial {text}: write NAME=VALUE")
-    return {text.partition("=")[0].strip(): text.partition("=")[2].strip() for text in texts}
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (equals and value) or not any(name == each or (each[-1] == "." and each in name) for each in names):
+            known = ", ".join(f"{each}NAME=…" if each[-1] == "." else f"{each}=…" for each in names)
+            raise DataError(f"{flag} {text}: write one of {known}")
+        values[name] = value
+    return values
 
 
 def ranges(constants: Mapping[str, str]) -> list[dict[str, str]]:

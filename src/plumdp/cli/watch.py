@@ -13,6 +13,7 @@ from plumdp.cli.options import Options
 from plumdp.cli.results import grid, prose, standard_output
 
 if TYPE_CHECKING:
+    from plumdp.model.parametric import ParametricMDP
     from plumdp.watching.watch import Watch
 
 CODES = {"quiet": 0, "alarm": 1, "failed": 2, "contradicted": 3, "gap": 4}
@@ -26,10 +27,8 @@ def watch(given: Options) -> int:
 
     if is_fleet(given.data):
         return _fleet(given)
-    if given.since and given.window:
-        raise DataError("--since and --window: a certificate is about one of both; leave one out")
     model, properties = load_model(given)
-    certificate = None if given.certificate is None else plumdp.read_result(given.certificate, model)
+    certificate = _watched(given, model)
     question = load_objective(given)[1] if given.property or (certificate is None and len(properties) == 1) else None
     found = plumdp.watch(
         model,
@@ -41,11 +40,11 @@ def watch(given: Options) -> int:
         **_how_watched(given),
     )
     now = None if (question is None and certificate is None) or not found.state.stream.parts else _now(given, found)
-    if given.metrics is not None:
+    if given.output is not None:
         from plumdp.result.folder import require_file
 
-        require_file(given.metrics)
-        given.metrics.write_text(metrics(found, now), encoding="utf-8")
+        require_file(given.output)
+        given.output.write_text(metrics(found, now), encoding="utf-8")
     if given.json:
         about = {} if now is None else {"now": {"since": now.assumptions[0], "lower": now.lower, "upper": now.upper}}
         print(json.dumps(found.to_dict() | about, ensure_ascii=False, separators=(",", ":")))
@@ -60,7 +59,7 @@ def _how_watched(given: Options) -> dict[str, Any]:
         "quiet": given.quiet,
         "state": given.checkpoint,
         "reference": {name: float(value) for name, value in given.at.items()} or None,
-        "gaps": given.gaps,
+        "gaps": given.cut_off,
         "return_range": given.range,
         "on_unmatched": "report" if given.keep_going else "error",
     }
@@ -68,15 +67,14 @@ def _how_watched(given: Options) -> dict[str, Any]:
 
 def _fleet(given: Options) -> int:
     """Print which units of a fleet have changed; 1 if there are any, 4 if a unit stopped, as a part is missing."""
-    from plumdp.base.threads import usable_cores
+    from plumdp.base.threads import n_threads
     from plumdp.watching.fleets import watch_many
 
     alone = {
         "--property": given.property,
         "--acknowledge": given.acknowledge,
         "--since": given.since,
-        "--window": given.window,
-        "--metrics": given.metrics,
+        "--output": given.output,
     }
     useless = [name for name, value in alone.items() if value]
     if useless:
@@ -85,8 +83,8 @@ def _fleet(given: Options) -> int:
     found = watch_many(
         model,
         given.data[0],
-        None if given.certificate is None else plumdp.read_result(given.certificate, model),
-        processes=given.threads or usable_cores(),
+        _watched(given, model),
+        processes=n_threads(),
         **_how_watched(given),
     )
     if given.json:
@@ -98,9 +96,15 @@ def _fleet(given: Options) -> int:
     return CODES[found.status]
 
 
+def _watched(given: Options, model: ParametricMDP) -> plumdp.Certificate | None:
+    """Return the certificate whose value is watched, if a result is given."""
+    return None if given.against is None else plumdp.read_result(given.against, model)
+
+
 def _now(given: Options, found: Watch) -> plumdp.Certificate:
-    if given.window is not None:
-        return found.window(given.window)
+    word, _, number = given.since.partition(" ")
+    if word == "last" and number.isdecimal() and int(number):
+        return found.window(int(number))
     return found.since(given.since) if given.since else found.now
 
 

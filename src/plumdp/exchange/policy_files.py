@@ -12,9 +12,9 @@ import numpy as np
 from plumdp.base.errors import DataError
 from plumdp.exchange.controllers import c_code, structured_text
 from plumdp.exchange.write_intervals import text_column
-from plumdp.model.graph import FloatArray, Graph
+from plumdp.model.graph import Graph
 from plumdp.model.policy import policy_weights
-from plumdp.result.policy_table import PolicyTable, write_columns
+from plumdp.result.policy_table import PolicyTable
 
 _KEEPS = "keeps memory; write .csv or .json"
 
@@ -111,25 +111,3 @@ POLICY_WRITERS: Mapping[str, Callable[[PolicyTable, Path], None]] = {
     ".c": lambda policy, path: _write_text(path, c_code(policy)),
     ".st": lambda policy, path: _write_text(path, structured_text(policy)),
 }
-
-
-def write_values(graph: Graph, lower: FloatArray, upper: FloatArray, path: str | Path) -> None:
-    """Write the certified bounds on the value of each state, all digits, to a ``.csv`` file.
-
-    It has one line for each state: its variables, and both bounds.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> from plumdp import case_study
-    >>> from plumdp.exchange.read_intervals import model_at
-    >>> from plumdp.stages import solve
-    >>> study = case_study("betting:5")
-    >>> solution = solve(model_at(study.model, study.true_point), study.objective)
-    >>> with TemporaryDirectory() as folder:
-    ...     write_values(study.model.graph, solution.lower, solution.upper, Path(folder) / "values.csv")
-    ...     print((Path(folder) / "values.csv").read_text().splitlines()[0])
-    money,step,lower,upper
-    """
-    if Path(path).suffix.lower() != ".csv":
-        raise DataError(f"{path}: values are written to files that end in .csv")
-    names = [name if name not in graph.states else f"value_{name}" for name in ("lower", "upper")]
-    write_columns(path, {**graph.states, **dict(zip(names, (lower, upper), strict=True))})

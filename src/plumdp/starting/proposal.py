@@ -140,13 +140,19 @@ class Start:
         practice = ["--against", "practice"] if has_choice else []
         return shlex.join(["plumdp", "certify", file, *cost, "-p", asked, *practice])
 
+    @property
+    def table(self) -> dict[str, str]:
+        """How the first runs make a table, in the words of the command line."""
+        made = {"first": str(self.first), "end": self.end, "closed": "true" if self.closed else ""}
+        made |= {f"initial.{name}": str(value) for name, value in self.initial.items()}
+        return {name: value for name, value in made.items() if value}
+
     def to_toml(self, command: str) -> str:
         """Return the options that say all this, for ``plumdp.toml``."""
-        text = self.raw.text
+        defaults = {"encoding": "utf-8", "decimal": ".", "date_format": ""}
+        texts = {name: getattr(self.raw.text, name) for name in defaults}
         named = {
-            "encoding": "" if text.encoding == "utf-8" else text.encoding,
-            "decimal": "" if text.decimal == "." else text.decimal,
-            "date-format": text.date_format,
+            "text": [f"{name}={value}" for name, value in texts.items() if value != defaults[name]],
             "column": [f"{name}={column}" for name, column in self.columns.items()],
             "state": [f"{name}={term}" for name, term in self.states.items()],
             "action": self.actions or "",
@@ -154,10 +160,7 @@ class Start:
             "cut-off": self.cut_off or "",
             "order": self.order or "",
             "keep-going": True,
-            "first": self.first,
-            "initial": [f"{name}={value}" for name, value in self.initial.items()],
-            "end": self.end,
-            "closed": self.closed,
+            "table": [f"{name}={value}" for name, value in self.table.items()],
             "goal": self.goal,
             self.reward[0] or "cost": self.reward[1],
         }

@@ -156,7 +156,7 @@ def _readable(source: Any, encoding: str, decimal: Decimal | None, date_format: 
         verb = "repeats" if again == 1 else "repeat"
         facts.append(("odd", f"{number_of(again, 'line')} {verb} the names of the columns, left out"))
     if other:
-        facts.append(("odd", f"dates may also be {other}: both fit the first rows; say which with --date-format"))
+        facts.append(("odd", f"dates may also be {other}: both fit the first rows; say which with date_format"))
     found = raw_log(raw, encoding=encoding, decimal=decimal, date_format=form)
     return facts, replace(found, text=replace(found.text, skips=True))
 

@@ -18,7 +18,7 @@ from plumdp.model.parametric import RewardStructure
 
 __all__ = ["as_objective", "as_objectives", "parse_predicate", "parse_property"]
 
-_QUANTIFIERS: dict[str, Quantifier] = {
+QUANTIFIERS: dict[str, Quantifier] = {
     "max": ("max", None),
     "min": ("min", None),
     "maxmin": ("max", "robust"),
@@ -142,7 +142,7 @@ def _quantifier(reader: PredicateReader, first: Token, letter: str, words: str) 
     tokens, graph = reader.tokens, reader.model.graph
     while tokens.next.kind == "word":
         words += tokens.take().text
-    if words not in ("", *_QUANTIFIERS):
+    if words not in ("", *QUANTIFIERS):
         raise tokens.error(
             f"{letter}{words}: write max or min, or one for the agent and one for nature as in maxmin", first
         )
@@ -155,7 +155,7 @@ def _quantifier(reader: PredicateReader, first: Token, letter: str, words: str) 
     tokens.expect("?")
     if not words and not graph.is_chain:
         raise tokens.error(f"{letter}=? has no direction, but the model has choices; write {values}", first)
-    return _QUANTIFIERS[words or "max"]
+    return QUANTIFIERS[words or "max"]
 
 
 def _share_of_time(reader: PredicateReader, quantifier: Quantifier) -> Reward:

@@ -14,7 +14,7 @@ import numpy as np
 
 from plumdp.base.errors import ModelError
 from plumdp.model.language.predicate import NamedModel, PredicateReader
-from plumdp.model.language.property import parse_property
+from plumdp.model.language.property import QUANTIFIERS, parse_property
 from plumdp.model.language.tokens import OPERATOR, Token, Tokens
 from plumdp.model.missions.budget import Budget
 from plumdp.model.objectives import Direction, Objective, Reach
@@ -86,11 +86,11 @@ def parse_threshold(text: str, model: NamedModel) -> Threshold:
     number = PredicateReader(tokens, model).number()
     rest = text[tokens.next.position :]
     best: Direction = "max" if symbol.text in (">", ">=") else "min"
-    direction = _direction(tokens, symbol, given, best)
+    words = _words(tokens, symbol, given)
+    direction: Direction = best if not words else "max" if words[:3] == "max" else "min"
     asked_for, compared = text[: symbol.position].rstrip(), text[symbol.position : tokens.next.position].rstrip()
-    is_said = given.text.endswith(direction)
-    value = asked_for + ("" if is_said else direction)
-    of_all = "" if is_said else f"{asked_for}{'min' if direction == 'max' else 'max'}{compared}"
+    value = asked_for + ("" if words else direction)
+    of_all = "" if words else f"{asked_for}{'min' if direction == 'max' else 'max'}{compared}"
     objective = parse_property(f"{value}=? {rest}", model)
     if objective.cap == 1 and not 0 <= number <= 1:
         raise tokens.error(f"{number} is not a probability; give a number from 0 to 1", symbol)
@@ -112,13 +112,13 @@ def _comparison(tokens: Tokens) -> Token | None:
     return None
 
 
-def _direction(tokens: Tokens, symbol: Token, given: Token, best: Direction) -> Direction:
-    """Return the direction that is written before the comparison, or the one with the best policy if none is."""
+def _words(tokens: Tokens, symbol: Token, given: Token) -> str:
+    """Return the directions of the agent and of nature that are written before the comparison, if any are."""
     match = OPERATOR.fullmatch(given.text)
-    words = match[2] if match else given.text if given.text in ("max", "min") else ""
-    if words not in ("", "max", "min"):
+    words = match[2] if match else given.text if given.text in QUANTIFIERS else ""
+    if words and words not in QUANTIFIERS:
         raise tokens.error(f"{given.text}{symbol.text}: a threshold takes max, min or neither", given)
-    return "max" if words == "max" else "min" if words == "min" else best
+    return words
 
 
 def as_question(text: str, model: NamedModel) -> Threshold | Objective:
