@@ -50,7 +50,7 @@ def nightly(session: nox.Session) -> None:
 @nox.session(default=False)
 def coverage(session: nox.Session) -> None:
     """Measure which lines the fast tests run; lines of compiled kernels are left out, for nothing sees them."""
-    session.install("-e", ".[gym,minari]", "--group", "test", "--group", "coverage")
+    session.install("-e", ".[gym]", "--group", "test", "--group", "coverage")
     session.run("coverage", "run", "-m", "pytest", *FAST, *session.posargs, env=QUICK)
     session.run("coverage", "xml")
     session.run("coverage", "report")

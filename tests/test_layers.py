@@ -47,7 +47,6 @@ DOORS = {
     "duckdb": {"data/duckdb_tables.py"},
     "sqlglot": {"data/sql.py"},
     "gymnasium": {"data/environment.py"},
-    "minari": {"data/minari_logs.py"},
     "joblib": {"watching/fleets.py"},
 }
 

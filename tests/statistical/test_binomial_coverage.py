@@ -9,6 +9,7 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
+from plumdp.confidence.bounds import expression_bounds
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +80,7 @@ def interval_from_a_log(**claim):
 
 def _box(heads, throws, error, claim):
     rows = pd.DataFrame({"x": 0, "action": "go", "next_x": [1, 2], "n": [heads, throws - heads]})
-    bounds = pl.stages.expression_bounds(COIN, pl.read_log(COIN, rows, **claim).counts, error=error)
+    bounds = expression_bounds(COIN, pl.read_log(COIN, rows, **claim).counts, error=error)
     return float(bounds.event_lower[0]), float(bounds.event_upper[0])
 
 

@@ -235,7 +235,6 @@ NIGHTLY = {
         "test_the_true_point_is_in_all_half_spaces_and_in_the_region[3]",
         "test_the_true_point_is_in_all_half_spaces_and_in_the_region[4]",
     ),
-    "unit/test_minari": ("test_data_sets_that_were_combined_have_no_order",),
     "unit/test_online": ("test_a_killed_process_loses_nothing[SIGINT]",),
     "unit/test_other_studies": ("test_the_p_value_of_agreement_is_valid_exactly[0.05]",),
     "unit/test_pictures": (

@@ -12,6 +12,7 @@ from tiers import examples
 
 import plumdp as pl
 from plumdp.confidence.binomial import clopper_pearson
+from plumdp.confidence.bounds import expression_bounds
 from plumdp.confidence.observations import is_tried_once, pool
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.events import find_events
@@ -183,18 +184,18 @@ def test_in_case_studies_factors_are_affine_and_tried_by_all_their_rows(name):
 def test_the_error_is_divided_among_factors_too():
     model = model_of([product_row(p, q)])
     counts = TransitionCounts(model.graph, np.array([4, 6, 20, 70, 0, 0, 0, 0]), "independent")
-    bounds = pl.stages.expression_bounds(model, counts, error=0.06)
+    bounds = expression_bounds(model, counts, error=0.06)
     assert set(bounds.events.polynomials) == {*product_row(p, q), p, q}
     i = bounds.events.polynomials.index(p)
     assert (bounds.event_lower[i], bounds.event_upper[i]) == clopper_pearson(10, 100, 0.01)
-    given = pl.stages.expression_bounds(model, counts, error=0.06, events=find_events(model))
+    given = expression_bounds(model, counts, error=0.06, events=find_events(model))
     assert set(given.events.polynomials) == set(product_row(p, q))
 
 
 def test_counts_of_events_mean_the_events_without_factors():
     model = model_of([product_row(p, q)])
     counts = TransitionCounts(model.graph, np.array([4, 6, 20, 70, 0, 0, 0, 0]), "independent")
-    bounds = pl.stages.expression_bounds(model, pool(find_events(model), counts))
+    bounds = expression_bounds(model, pool(find_events(model), counts))
     assert len(bounds.events) == 4
 
 

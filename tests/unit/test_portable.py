@@ -210,7 +210,7 @@ for name in {modules}:
     try:
         import_module(name)
     except ImportError as error:
-        if type(error).__name__ != "MissingExtra" and error.name not in ("stormpy", "gymnasium", "minari"):
+        if type(error).__name__ != "MissingExtra" and error.name not in ("stormpy", "gymnasium"):
             raise
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -10,6 +10,7 @@ from shorthand import check_model
 
 import plumdp as pl
 from plumdp.base.errors import MissingExtra
+from plumdp.confidence.bounds import expression_bounds
 from plumdp.data.simulators import gym_environment
 from plumdp.data.trajectories import first_visits
 from plumdp.learning.learn import learn
@@ -107,7 +108,7 @@ THINGS = {
         lambda: _log().report,
         "IngestionReport(9 rows of transitions: 5 matched, 4 rejected)",
     ),
-    "ExpressionBounds": (lambda: pl.stages.expression_bounds(MODEL, COUNTS), None),
+    "ExpressionBounds": (lambda: expression_bounds(MODEL, COUNTS), None),
     "Learned": (lambda: learn(MODEL, COUNTS), None),
     "Polytope": (lambda: learn(MODEL, COUNTS, confidence_set="interval").region, None),
     "Conflict": (_conflict, None),

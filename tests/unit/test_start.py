@@ -219,7 +219,7 @@ def test_the_command_writes_options_with_which_the_log_is_a_model(tmp_path, monk
     assert following.startswith("next: plumdp certify export.csv --cost Kosten -p 'R{\"cost\"}min=? [ C<=12 ]'")
     options = tomllib.loads((tmp_path / "plumdp.toml").read_text(encoding="utf-8"))
     assert options["column"] == ["episode=Equipment", "step=Datum"]
-    assert (options["first"], options["steps"], options["keep-going"]) == (15, "monthly", True)
+    assert (options["table"][0], options["steps"], options["keep-going"]) == ("first=15", "monthly", True)
     again = plumdp("start", "export.csv")
     assert (again.code, again.err.startswith("error: plumdp.toml already exists")) == (2, True)
     found = pl.start("export.csv")
@@ -315,8 +315,10 @@ def test_few_states_that_are_all_seen_in_several_runs_are_taken_for_all_and_that
     rows = [(run, t, "ab"[(run + t) % 2], "go") for run in range(40) for t in range(6)]
     found = pl.start(pd.DataFrame(rows, columns=["run", "t", "state", "action"]))
     assert found.closed
-    assert "closed = true" in found.to_toml("")
-    words = "there are no other states than these 2; data that show one contradict the table (or: closed = false)"
+    assert "closed=true" in found.to_toml("")
+    words = (
+        "there are no other states than these 2; data that show one contradict the table (or: no closed=true)"
+    )
     assert facts(found, "assumed")[-1] == words
     rare = [(0, 6, "c", "go"), (0, 7, "a", "go"), *rows]
     assert not pl.start(pd.DataFrame(rare, columns=["run", "t", "state", "action"])).closed

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from plumdp.base.errors import ModelError
-from plumdp.cli.commands import COMMANDS, Command
+from plumdp.cli.commands import COMMANDS, REMOVED_OPTIONS, Command
 from plumdp.cli.help import HelpfulCommand, help_of
 from plumdp.cli.invocation import FILE, FOR_ALL, remember_defaults
 from plumdp.cli.options import OPTIONS, Options
@@ -128,6 +128,8 @@ def _shared(file: Path, content: dict[str, Any]) -> dict[str, Any]:
     shared = {name.replace("_", "-"): value for name, value in content.items() if not isinstance(value, dict)}
     for name in shared:
         if name not in known:
+            if now := REMOVED_OPTIONS.get(f"--{name}"):
+                raise ModelError(f"{file}: {name} is no option any more; use {now}")
             near = _near(name, known)
             raise ModelError(f"{file}: {name} = … is not shared by all commands{near}; write [COMMAND] above it")
     return shared
@@ -144,6 +146,8 @@ def _option_named(file: Path, command: str, key: str, options: dict[str, Any]) -
     long = key.replace("_", "-")
     if long not in options:
         names = sorted(options)
+        if now := REMOVED_OPTIONS.get(f"--{long}"):
+            raise ModelError(f"{file}: {key} is no option any more; use {now}")
         raise ModelError(
             f"{file}: [{command}] has no option {key}{_near(long, names)}; its options are {', '.join(names)}"
         )

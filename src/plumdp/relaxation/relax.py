@@ -116,7 +116,8 @@ def rectangular(model: ParametricMDP, region: Region, *, within: IntervalMDP | N
     """Return P_R, in which nature picks at each choice one point of the region for all transitions of the choice.
 
     >>> from plumdp import case_study, simulate
-    >>> from plumdp.stages import build_region, expression_bounds
+    >>> from plumdp.confidence.bounds import expression_bounds
+    >>> from plumdp.stages import build_region
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=26)
     >>> bounds = expression_bounds(study.model, counts)

@@ -1,6 +1,5 @@
-"""The stages of ``certify``, one function at a time: bounds, region, relaxation, solver."""
+"""The stages of ``certify``, one function at a time: region, relaxation, solver."""
 
-from plumdp.confidence.bounds import expression_bounds as expression_bounds
 from plumdp.region.build import build_region as build_region
 from plumdp.relaxation.intervals import instantiate as instantiate
 from plumdp.solver.evaluate import evaluate as evaluate
