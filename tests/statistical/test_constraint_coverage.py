@@ -21,7 +21,7 @@ from plumdp.model.objectives import Reward
 from plumdp.model.parametric import RewardStructure
 
 pytestmark = pytest.mark.slow
-ERROR, REPETITIONS, N = 0.1, size(8, 500), 3
+ERROR, REPETITIONS, N = 0.1, size(7, 500), 3
 TRUTH = chances(N, **{f"b{i}": 0.8 for i in range(N)})
 LEAST = 0.65 * (N - 1)  # what is won in the last state does not count
 THRESHOLD = f'R{{"wins"}}>={LEAST} [ F "end" ]'

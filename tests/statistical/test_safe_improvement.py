@@ -21,7 +21,7 @@ from plumdp.base.vocabulary import Standing
 from plumdp.certifying.difference import Difference
 
 pytestmark = pytest.mark.slow
-ERROR, REPETITIONS, N = 0.1, size(24, 500), 4
+ERROR, REPETITIONS, N = 0.1, size(16, 500), 4
 WORSE = chances(N, **{f"b{i}": 0.5 - 1e-9 for i in range(N)})
 
 
