@@ -21,7 +21,7 @@ SOURCE = Path(plumdp.__file__).parents[1]
 PACKAGES = ("plumdp", "plumdp_verify")
 NAMESPACES = ("data", "decisions", "exchange", "model", "online", "stages")
 CAPS = {
-    "lines of src/plumdp": 71_113,
+    "lines of src/plumdp": 71_313,
     "files of src/plumdp": 381,
     "lines of src/plumdp_verify": 4_869,
     "files of src/plumdp_verify": 32,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from plumdp.base.errors import DataError
+from plumdp.exchange.controllers import c_code, structured_text
 from plumdp.exchange.write_intervals import text_column
 from plumdp.model.graph import Graph
 from plumdp.model.policy import policy_weights
@@ -23,7 +24,8 @@ def write_policy(policy: PolicyTable, path: str | Path) -> None:
 
     ``.csv`` is a table with state variables and action, ``.txt`` PRISM's list of actions (``(0,1):north`` for each
     state), and ``.json`` a scheduler as Storm writes it. A function in ``.py`` and rules in ``.rules`` are for running
-    and reading the policy elsewhere (``PolicyTable.to_python`` and ``to_rules``).
+    and reading the policy elsewhere (``PolicyTable.to_python`` and ``to_rules``), one in C (``.c``) or in structured
+    text (``.st``, IEC 61131-3) for controllers.
 
     >>> from tempfile import TemporaryDirectory
     >>> from plumdp import case_study
@@ -106,4 +108,6 @@ POLICY_WRITERS: Mapping[str, Callable[[PolicyTable, Path], None]] = {
     ".json": _write_scheduler,
     ".py": lambda policy, path: _write_text(path, policy.to_python()),
     ".rules": lambda policy, path: _write_text(path, policy.to_rules()),
+    ".c": lambda policy, path: _write_text(path, c_code(policy)),
+    ".st": lambda policy, path: _write_text(path, structured_text(policy)),
 }
