@@ -2,7 +2,7 @@
 
 Both have the whole error, and the model is not tested. Clopper–Pearson intervals, one for each unknown expression, need
 numbers of trials that were fixed beforehand; the ellipsoid counts every outcome of a visit as a trial of its own, while
-its proof asks for independent noise (see ``plumdp.confidence.observations``).
+its proof asks for independent noise (see ``studies.observations``).
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 from time import perf_counter
+from typing import cast
 
 import numpy as np
 
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
-from plumdp.confidence.least_squares import RIDGE, LeastSquares, fit
-from plumdp.confidence.observations import observed
 from plumdp.confidence.sets import Evidence, Guarantee, whole_set
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.learn import learned_from
@@ -25,6 +24,8 @@ from plumdp.learning.learned import Learned
 from plumdp.learning.methods import Sets
 from plumdp.model.events import find_events
 from plumdp.model.parametric import ParametricMDP
+from studies.least_squares import RIDGE, LeastSquares, fit
+from studies.observations import observed
 
 ERROR = 1 - 0.999
 
@@ -59,6 +60,6 @@ def learn_as_published(model: ParametricMDP, counts: TransitionCounts, kind: str
     began = perf_counter()
     measured = PUBLISHED_SETS[kind](model, counts, error)
     seconds = {"intervals": perf_counter() - began}
-    name: Sets = "ellipsoid" if isinstance(measured, LeastSquares) else "interval"
+    name = cast("Sets", "ellipsoid") if isinstance(measured, LeastSquares) else "interval"
     learned = learned_from(model, counts, Evidence.of(name, measured, whole_set(Fraction(1), tests=Fraction(0))), error)
     return replace(learned, seconds={**seconds, **learned.seconds})

@@ -14,6 +14,7 @@ from hypothesis import settings
 from nightly import BY_DAY, NIGHTLY
 from tiers import TIER, examples
 
+import studies  # noqa: F401  tests are about the sets of the paper, too
 from plumdp.base import compiled
 from plumdp.base.errors import MissingExtra
 

@@ -8,12 +8,12 @@ from flint import arb, ctx
 from random_pmdps import random_counts, random_problem
 
 import plumdp as pl
-from plumdp.confidence.least_squares import least_squares
 from plumdp.model.space import affine_coefficients
 from plumdp.region.ellipsoid import build_ellipsoid
 from plumdp.relaxation.relax import expression_wise, row_ellipsoid
 from plumdp.solver.nature import Rows
 from plumdp.solver.nature import ellipsoid as ellipsoid_kernels
+from studies.least_squares import least_squares
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ import pytest
 from random_pmdps import random_counts, random_problem
 
 import plumdp as pl
-from plumdp.confidence.least_squares import least_squares
 from plumdp.region.ellipsoid import build_ellipsoid
 from plumdp.relaxation.relax import expression_wise, rectangular
+from studies.least_squares import least_squares
 
 N_CASES = 60
 

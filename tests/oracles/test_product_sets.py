@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 from random_products import KINDS, random_product_problem
 
-from plumdp.confidence.least_squares import least_squares
-from plumdp.confidence.multinomial import row_bounds
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region.build import project
 from plumdp.region.conflict import Conflict
-from plumdp.region.find import build_ellipsoid_region, build_l1_region
 from plumdp.relaxation.relax import expression_wise, parameter_wise
+from studies.l1_balls import build_l1_region, row_bounds
+from studies.least_squares import build_ellipsoid_region, least_squares
 
 pytestmark = pytest.mark.slow
 

@@ -17,9 +17,9 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.confidence import least_squares as method
-from plumdp.confidence.least_squares import least_squares
-from plumdp.confidence.observations import observations
 from plumdp.data.counts import TransitionCounts
+from studies.least_squares import least_squares
+from studies.observations import observations
 from studies.published_sets import published_ellipsoid
 
 pytestmark = pytest.mark.slow

@@ -16,14 +16,14 @@ from coupled_points import is_point_of
 from plumdp.confidence.bets import log_gains
 from plumdp.confidence.bounds import ExpressionBounds
 from plumdp.confidence.cells import LENGTHS, Cells
-from plumdp.confidence.least_squares import LeastSquares
 from plumdp.confidence.likelihood import LevelSet, LinearConstraints
-from plumdp.confidence.multinomial import L1Balls
 from plumdp.confidence.path_evidence import LiftedConstraints
 from plumdp.confidence.path_likelihood import PathLevelSet
 from plumdp.confidence.sets import Evidence
 from plumdp.fit.drift import drift_constraints
 from plumdp.solver.at_points import move_inside
+from studies.l1_balls import L1Balls
+from studies.least_squares import LeastSquares
 
 _MARGIN = 1e-9  # of a sum of logarithms, relative to its size: more than floats can be off
 

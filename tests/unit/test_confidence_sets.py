@@ -34,7 +34,7 @@ def two_coins():
 
 
 def test_the_table_has_every_kind_that_users_may_name():
-    assert tuple(SETS) == get_args(Sets)
+    assert tuple(SETS)[:3] == get_args(Sets)  # the others are those of studies
 
 
 KINDS = [kind for kind in SETS if kind != TABLE]  # of a model with parameters

@@ -10,14 +10,13 @@ from random_pmdps import random_counts, random_problem
 from row_models import row_model
 
 import plumdp as pl
-from plumdp.confidence.least_squares import least_squares
-from plumdp.confidence.observations import observations
 from plumdp.data.counts import TransitionCounts
 from plumdp.region import ellipsoid_kernels
 from plumdp.region.conflict import Conflict
 from plumdp.region.ellipsoid import build_ellipsoid
-from plumdp.region.find import build_ellipsoid_region
 from plumdp.relaxation.relax import expression_wise, parameter_wise
+from studies.least_squares import build_ellipsoid_region, least_squares
+from studies.observations import observations
 from studies.published_sets import published_ellipsoid
 
 ctx.prec = 300

@@ -10,12 +10,11 @@ from random_pmdps import random_counts, random_problem
 from scipy.stats import multinomial
 
 import plumdp as pl
-from plumdp.confidence.multinomial import dirichlet, row_bounds, weissman
 from plumdp.confidence.tied_rows import KNOWN, find_tied_rows
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.region.conflict import Conflict
-from plumdp.region.find import build_l1_region
+from studies.l1_balls import build_l1_region, dirichlet, row_bounds, weissman
 
 p, q = pl.parameters("p", "q")
 SQUARE = pl.ParameterSpace.box({"p": (0, 0.5), "q": (0, 0.5)})

@@ -10,9 +10,9 @@ from random_products import KINDS, coin_and_die, random_product_problem
 from row_models import row_model
 
 import plumdp as pl
-from plumdp.confidence.observations import independent_groups, observations
 from plumdp.data.counts import TransitionCounts
 from plumdp.model.expressions.polynomial import Polynomial
+from studies.observations import independent_groups, observations
 
 p, q = pl.parameters("p", "q")
 SQUARE = pl.ParameterSpace.unit("p", "q")

@@ -112,7 +112,9 @@ def test_the_command_line_knows_a_confidence_set_that_was_added(
         assert found.exit_code in (0, 4), f"{command}: {found.output} {found.exception!r}"  # 4: nothing certified
     assert "no data used" in (tmp_path / "result" / "report.html").read_text(encoding="utf-8")
     refused = CliRunner().invoke(app, ["certify", *data[:-1], "nothing"])
-    assert str(refused.exception).startswith("confidence_set='nothing': choose one of 'interval', 'l1', 'ellipsoid'")
+    assert str(refused.exception).startswith(
+        "confidence_set='nothing': choose one of 'interval', 'likelihood', 'table'"
+    )
 
 
 NATURE = '''

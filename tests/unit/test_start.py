@@ -316,9 +316,7 @@ def test_few_states_that_are_all_seen_in_several_runs_are_taken_for_all_and_that
     found = pl.start(pd.DataFrame(rows, columns=["run", "t", "state", "action"]))
     assert found.closed
     assert "closed=true" in found.to_toml("")
-    words = (
-        "there are no other states than these 2; data that show one contradict the table (or: no closed=true)"
-    )
+    words = "there are no other states than these 2; data that show one contradict the table (or: no closed=true)"
     assert facts(found, "assumed")[-1] == words
     rare = [(0, 6, "c", "go"), (0, 7, "a", "go"), *rows]
     assert not pl.start(pd.DataFrame(rare, columns=["run", "t", "state", "action"])).closed

@@ -13,11 +13,11 @@ from shorthand import certify_all, check_model, compare
 import plumdp as pl
 from plumdp.certifying.pipeline import conclude, relax
 from plumdp.confidence.bounds import expression_bounds
-from plumdp.confidence.least_squares import least_squares
 from plumdp.data.counts import EventCounts
 from plumdp.data.logs import Log
 from plumdp.learning.learn import learn
 from plumdp.model.language.threshold import parse_threshold
+from studies.least_squares import least_squares
 
 STUDY = pl.case_study("betting:5")
 MODEL, GOAL = STUDY.model, STUDY.objective

@@ -37,7 +37,7 @@ LogForm: TypeAlias = Literal["transitions", "trajectories", "counts"]
 Dialect: TypeAlias = Literal["bigquery", "snowflake", "spark", "trino", "postgres", "duckdb"]
 """Whose SQL."""
 
-Sets: TypeAlias = Literal["interval", "l1", "ellipsoid", "likelihood", "table"]
+Sets: TypeAlias = Literal["interval", "likelihood", "table"]
 """What is drawn around the data: intervals of expressions, L1 balls of rows, an ellipsoid of parameters by least
 squares, the likelihood with half-spaces across the objectives, or, of a table of unknown rows, intervals and bets on
 values."""

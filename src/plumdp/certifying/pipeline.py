@@ -96,9 +96,9 @@ def certify(
     confidence
         Probability that all statements hold simultaneously.
     confidence_set
-        The kind of set around the data: "interval", "l1", "ellipsoid" or "likelihood"; "table" sees rows as unknown. By
-        default the likelihood, or intervals if ``events`` are given, or a table if the model has unknown rows, or many
-        parameters that tie no rows.
+        The kind of set around the data: "interval" or "likelihood"; "table" sees rows as unknown. By default the
+        likelihood, or intervals if ``events`` are given, or a table if the model has unknown rows, or many parameters
+        that tie no rows.
     events
         For intervals of other events than those of the model, see ``find_events``.
     misfit

@@ -9,9 +9,7 @@ from typing import TypeAlias
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Sets as Sets
 from plumdp.confidence.bounds import expression_bounds
-from plumdp.confidence.least_squares import least_squares
 from plumdp.confidence.likelihood import likelihood_budget, likelihood_set
-from plumdp.confidence.multinomial import row_bounds
 from plumdp.confidence.sets import Counted, Evidence, whole_set
 from plumdp.confidence.tolerant import require_misfit, tolerant_bounds, tolerant_budget, tolerant_set, tolerant_shares
 from plumdp.data.counts import PLANNED_SUM, TransitionCounts
@@ -45,19 +43,6 @@ def interval_evidence(given: Counted) -> Evidence:
     return Evidence.of("interval", found, budget)
 
 
-def l1_evidence(given: Counted) -> Evidence:
-    """Return evidence of L1 balls of the rows of a model."""
-    budget = given.divided(whole_set())
-    return Evidence.of("l1", row_bounds(given.model, given.counts, error=budget.error_of_set(given.error)), budget)
-
-
-def ellipsoid_evidence(given: Counted) -> Evidence:
-    """Return evidence of an ellipsoid about the least-squares estimate."""
-    budget = given.divided(whole_set())
-    found = least_squares(given.model, given.counts, error=budget.error_of_set(given.error))
-    return Evidence.of("ellipsoid", found, budget)
-
-
 def likelihood_evidence(given: Counted) -> Evidence:
     """Return evidence of the likelihood, bets and intervals, and with a misfit bets and intervals alone."""
     counts, is_asked = given.counts, given.directions is not None
@@ -79,8 +64,6 @@ def likelihood_evidence(given: Counted) -> Evidence:
 
 SETS: Mapping[Sets, ConfidenceMethod] = {
     "interval": interval_evidence,
-    "l1": l1_evidence,
-    "ellipsoid": ellipsoid_evidence,
     "likelihood": likelihood_evidence,
     TABLE: table_evidence,
 }

@@ -137,9 +137,7 @@ def _with_states(found: Start) -> Start:
         n = found.model.graph.n_states
     except DataError:  # a state without an action is the last of some runs
         return replace(found, closed=False)
-    words = (
-        f"there are no other states than these {n}; data that show one contradict the table (or: no closed=true)"
-    )
+    words = f"there are no other states than these {n}; data that show one contradict the table (or: no closed=true)"
     return replace(found, facts=(*found.facts, ("assumed", words)))
 
 

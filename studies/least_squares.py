@@ -10,25 +10,46 @@ the matrix, A, and every x. We have R = 1/2, since a visit counts for as much of
 more often than it says.
 
 Products of parameters are variables like parameters: the ellipsoid is one of both.
+
+Affine expressions have a closed form. Products of parameters need envelopes, which are half-spaces; so
+for them the ellipsoid becomes a polytope, between pairs of tangents, and the lift does the rest. Which tangents are
+taken is a matter of tightness only: where they stand is what ``minimise`` proves.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum, sqrt
+from typing import cast
 
 import numpy as np
 
 from plumdp.base.errors import DataError
 from plumdp.base.linear_algebra import inverse_root
 from plumdp.base.rounding import UNIT, UP
+from plumdp.base.vocabulary import Sets
 from plumdp.confidence.bets import HalfSpace
-from plumdp.confidence.observations import Observations, observations
-from plumdp.confidence.sets import Guarantee, require_error
+from plumdp.confidence.sets import Counted, Evidence, Guarantee, require_error, whole_set
 from plumdp.data.counts import TransitionCounts, require_same_graph
+from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
+from plumdp.region.build import build_region
+from plumdp.region.conflict import Conflict
+from plumdp.region.ellipsoid import (
+    Ellipsoid,
+    about,
+    build_ellipsoid,
+    combination,
+    normalised,
+    slopes,
+    spread_directions,
+)
+from plumdp.region.find import enclose
+from plumdp.region.mccormick import ProductVariables
+from plumdp.region.shapes import Polytope
+from studies.observations import Observations, observations
 
 RIDGE = 0.01  # the weight of the middle of the space
 _NOISE = 0.5
@@ -132,3 +153,57 @@ def _sums(left: FloatArray, weights: FloatArray, right: FloatArray) -> FloatArra
     """Return leftᵀ diag(weights) right, where only the last step of each sum is rounded."""
     weighted = left * weights[:, None]
     return np.array([[fsum(a * b) for b in right.T] for a in weighted.T]).reshape(left.shape[1], right.shape[1])
+
+
+def build_ellipsoid_region(
+    space: ParameterSpace, expressions: ExpressionTable, found: LeastSquares
+) -> Ellipsoid | Polytope | Conflict:
+    """Return the points of the space within the ellipsoid that least squares has found; or why there is none.
+
+    If some expression has a product of parameters, this is a polytope of parameters and products around these points.
+
+    >>> from plumdp import case_study, simulate
+    >>> from studies.least_squares import least_squares
+    >>> study = case_study("parallel:5")
+    >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=6)
+    >>> region = build_ellipsoid_region(study.model.space, study.model.expressions, least_squares(study.model, counts))
+    >>> region.names
+    ('p1', 'p2', 'p1*p2')
+    """
+    lift = ProductVariables(space.names, tuple(map(tuple, found.exponents.tolist())))
+    whole = build_region(ParameterSpace(lift.names, lift.bounds(space.bounds), space.constraints), (), (), ())
+    assert isinstance(whole, Polytope)
+    ellipsoid = build_ellipsoid(found.centre, found.matrix, found.radius, within=whole)
+    if isinstance(ellipsoid, Conflict) or expressions.is_affine.all():
+        return ellipsoid
+    directions = _directions(ellipsoid, expressions, lift)
+    tangents = [combination(row, lift) for row in directions.tolist()]
+    unknown = [f for f in expressions.polynomials if not f.is_constant]  # probabilities, whatever the data say
+    lower = np.append(ellipsoid.minimise(directions), np.zeros(len(unknown)))
+    upper = np.append(-ellipsoid.minimise(-directions), np.ones(len(unknown)))
+    region = build_region(space, [*tangents, *unknown], lower, upper)
+    if isinstance(region, Conflict):
+        return replace(region, expressions=(), multipliers=read_only(np.zeros(0)), constraints=(about(ellipsoid),))
+    return region
+
+
+def _directions(ellipsoid: Ellipsoid, expressions: ExpressionTable, lift: ProductVariables) -> FloatArray:
+    """Return the axes, directions spread evenly over the ellipsoid, and with many variables those of expressions."""
+    d = len(ellipsoid.names)
+    spread = np.linalg.solve(ellipsoid.root.T, (spread_directions(d) if d < 4 else np.eye(d)).T).T
+    rows = np.vstack([np.eye(d), spread, *([slopes(ellipsoid, expressions, lift)] if d > 3 else [])])
+    return normalised(rows)
+
+
+@enclose.register
+def _ellipsoid(
+    first: LeastSquares, space: ParameterSpace, expressions: ExpressionTable, *_: object
+) -> Ellipsoid | Polytope | Conflict:
+    return build_ellipsoid_region(space, expressions, first)
+
+
+def ellipsoid_evidence(given: Counted) -> Evidence:
+    """Return evidence of an ellipsoid about the least-squares estimate."""
+    budget = given.divided(whole_set())
+    found = least_squares(given.model, given.counts, error=budget.error_of_set(given.error))
+    return Evidence.of(cast("Sets", "ellipsoid"), found, budget)
