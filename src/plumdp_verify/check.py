@@ -39,7 +39,7 @@ from .values import check_functions, read_functions
 
 _BITS = 128
 
-OFF = "those of one point of the space, in total variation, in the data as where the policy is run"
+OFF = "those of one point of the space, in total variation, both in the data and where the policy is run"
 PAID = "the sums of rewards: that values lie within their ranges, with the means of the chain, wherever a step leads"
 
 

@@ -34,8 +34,8 @@ _MAX_TOTAL = 1_000_000_000  # bytes of all files
 _GUARANTEES = ("finite-sample, anytime", "finite-sample, planned", "finite-sample, fixed N")  # each assumes more
 
 _ASSUMED = (
-    "the model is right for some values of its unknown numbers, in the data as where the policy is run",
-    "no step is missing because of where it led, and whoever chose the actions knew no more than the state",
+    "the model is right for some values of its unknown numbers, both in the data and where the policy is run",
+    "no step is missing because of its outcome, and actions were chosen from the state alone",
 )
 _PLANNED = "the amount of data was planned before any were seen"
 _FIXED = {

@@ -76,7 +76,7 @@ def test_every_command_adds_counts_and_the_certificate_says_their_order():
 def test_a_folder_or_pattern_of_counts_is_added():
     assert plumdp("count", MODEL, "[13].parquet").out.splitlines()[:2] == [
         "4 rows of transitions: 4 matched, 0 rejected",
-        "4 steps, adaptive, without bets, as nobody said what came first (--order)",
+        "4 steps, adaptive, without bets, as the order of the data is not known (--order)",
     ]
 
 
@@ -100,7 +100,7 @@ def test_counts_keep_a_manifest_of_their_data():
     assert runs == {"name": "1,200 simulated steps"}
     assert told["report"]["rows"] == {"matched": 6}
     shown = plumdp("count", MODEL, "all.parquet").out.splitlines()
-    assert shown[1] == "1,206 steps, adaptive, without bets, as nobody said what came first (--order)"
+    assert shown[1] == "1,206 steps, adaptive, without bets, as the order of the data is not known (--order)"
     assert [line.split(":")[0] for line in shown[2:]] == [
         "  day-1.csv",
         "  day-2.csv",

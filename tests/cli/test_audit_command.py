@@ -50,7 +50,7 @@ def test_a_plan_needs_no_runs(folder):
     ended = plumdp("audit", str(folder / "result"), "--margin", "1", "--range", "0", "20")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith("About ")
-    assert "runs in all would tell that the value is 1 outside of the certified bounds; fewer, if" in ended.out
+    assert "runs in all would show that the value is 1 outside of the certified bounds; fewer, if" in ended.out
 
 
 @pytest.mark.parametrize(

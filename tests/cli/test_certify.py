@@ -187,12 +187,12 @@ def test_steps_that_the_likelihood_ignores_are_named(tmp_path):
     printed = " ".join(RUNNER.invoke(app, arguments).output.split())
     assert "likelihood ignores " in printed
     assert (
-        "(-inflow*pump + inflow, -inflow*pump + pump, 2*inflow*pump - inflow - pump + 1) need not be concave, so that "
-        "they count by intervals of their probabilities alone; on new data, bounds may be tighter with "
+        "(-inflow*pump + inflow, -inflow*pump + pump, 2*inflow*pump - inflow - pump + 1) need not be concave, so "
+        "only intervals of their probabilities are used; on new data, bounds may be tighter with "
         "the confidence set 'interval' parameters"
     ) in printed
     found = json.loads(RUNNER.invoke(app, [*arguments, "--json"]).output)
-    assert found["not_in_likelihood"].endswith("so that they count by intervals of their probabilities alone")
+    assert found["not_in_likelihood"].endswith("so only intervals of their probabilities are used")
     for name, (low, high) in found["parameters"].items():
         assert low <= found["estimate"][name] <= high
     assert found["lower"] <= found["estimated_value"] <= found["upper"]
@@ -239,7 +239,7 @@ def test_pilots_of_commands_are_those_of_the_functions(tmp_path):
     # nobody says that the length was planned
     assert read_data(Options(data=[out], sampling="adaptive"), model).pilot is None
     assert run("count", "betting:5", log, "-o", out, "--force").endswith(
-        "2,400 steps, counted, without bets, as nobody said what came first (--order)\n"
+        "2,400 steps, counted, without bets, as the order of the data is not known (--order)\n"
     )
     said = run("count", "betting:5", log, "-o", out, "--force", "--order", "runs")
     assert said.endswith(

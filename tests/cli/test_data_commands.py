@@ -67,7 +67,7 @@ def test_count_maps_states_and_reports_what_does_not_fit(folder, capsys):
         "4 rows of transitions: 2 matched, 2 rejected\n"
         "  unknown state: 1 row; (x=0, y=above 100) (1×, row 4); y is 0 to 8 in the model\n"
         "  unreadable state: 1 row; (x=0, y=null) 'east' → (x=1, y=1) (1×, row 3)\n"
-        "counts.parquet: 2 steps, counted, without bets, as nobody said what came first (--order)\n",
+        "counts.parquet: 2 steps, counted, without bets, as the order of the data is not known (--order)\n",
         "",
     )
 
@@ -180,7 +180,7 @@ def test_runs_without_their_last_state_need_a_reason(tmp_path, monkeypatch, caps
     assert run(capsys, "count", "betting:5", "log.csv", "--cut-off", "unrelated", "-o", "counts.parquet") == (
         0,
         "2 rows of trajectories: 1 matched, 1 last row of runs (1 cut off), 0 rejected\n"
-        "counts.parquet: 1 step, counted, without bets, as nobody said what came first (--order)\n",
+        "counts.parquet: 1 step, counted, without bets, as the order of the data is not known (--order)\n",
         "",
     )
     code, out, _ = run(capsys, "certify", "betting:5", "counts.parquet")

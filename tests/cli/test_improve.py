@@ -173,7 +173,7 @@ def test_a_report_of_policies_that_are_the_same_within_a_margin_is_green(few, tm
 def test_what_is_not_yet_known_comes_with_the_runs_that_would_tell(few, still_open):
     ended, _ = still_open
     assert (ended.code, ended.err) == (4, "")
-    assert "At the estimate bet1 is better by" in ended.out
+    assert "By the estimate, bet1 is better by" in ended.out
     told = " ".join(ended.out.split())
     assert "more runs like these" in told
     assert "to get narrower bounds: collect more data" in told

@@ -173,7 +173,9 @@ def test_a_policy_of_a_certificate_is_refused_as_announced_to_its_own_data(make,
     whole = days[0] + days[1]
     for policy in (found.policy, saved, alone):
         for counts in (days[0], whole):
-            with pytest.raises(pl.DataError, match=r"comes from a certificate of .* cannot be announced to these data"):
+            with pytest.raises(
+                pl.DataError, match=r"comes from a certificate of .* cannot be announced for these data"
+            ):
                 pl.certify(model, counts, asked, policy=policy, announced=True)
     other = pl.certify(model, days[1], asked, policy=found.policy, announced=True)
     assert any("as you stated" in each for each in other.assumptions)

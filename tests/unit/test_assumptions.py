@@ -140,8 +140,8 @@ OPTIONS = {
 BETS = {"planned", "open", "fixed"}
 TEST = "(for the test of the model: )?"
 FIRST = (
-    TEST
-    + r"the first [\d,]+ steps? of the data(, and later up to [\d,]+,)? decided how the (others|steps after them) .*"
+    TEST + r"(the first [\d,]+ steps? of the data decided how the others .*"
+    r"|earlier data decided how later ones are used: .*)"
 )
 NEEDED = {  # sentence → when a claim needs it: where all these words hold, and none after a minus
     "the model has every transition that can happen, and where a step leads .*": "-test -elsewhere",

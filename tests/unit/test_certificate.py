@@ -282,7 +282,7 @@ def test_a_report_does_not_say_more_of_bounds_than_they_do(blank_pictures, tmp_p
         assert f"<li>{found.headline}</li>" in page
         claimed = ", the probability that the system ever reaches “goal” is 0 %, under the policy that was given."
         assert (claimed in page) is (badge == "Certified")
-        assert ("These bounds do not exclude the worst value." in page) == (policy is None)
+        assert ("These bounds still include the worst possible value." in page) == (policy is None)
 
 
 def test_a_reason_is_said_once():
@@ -544,8 +544,8 @@ def test_outcomes_never_seen_do_not_become_impossible():
 
 LIKELIHOOD = (
     "ignores {} of 6,000 steps ({:.3g} %): the log-likelihood of rows such as (-inflow*pump + inflow, -inflow*pump + "
-    "pump, 2*inflow*pump - inflow - pump + 1) need not be concave, so that they count by intervals of their "
-    "probabilities alone"
+    "pump, 2*inflow*pump - inflow - pump + 1) need not be concave, so only intervals of their probabilities "
+    "are used"
 )
 
 

@@ -56,14 +56,14 @@ def test_the_gain_is_the_difference_of_both_values_at_the_estimate(few, told):
     values = [pl.conclude(few, STUDY.objective, policy=policy).estimated_value for policy in ("bet1", "bet0")]
     assert told.gain == pytest.approx(values[0] - values[1], rel=1e-9)
     assert told.predictions["better"].width <= told.gain * 1.02
-    assert told.sentence.startswith("At the estimate a small bet is better by 0.567; if that is so, about 1,6")
+    assert told.sentence.startswith("By the estimate, a small bet is better by 0.567; if this is true, about 1,6")
 
 
 @pytest.mark.slow
 def test_the_second_policy_may_be_the_better_one(few, told):
     other = runs_to_tell(few, STUDY.objective, differing(few, "bet0", "bet1"))
     assert other.gain == -told.gain
-    assert other.sentence.startswith("At the estimate none is better by 0.567") is True
+    assert other.sentence.startswith("By the estimate, none is better by 0.567") is True
     assert other.predictions["worse"].runs == told.predictions["better"].runs
 
 
@@ -71,7 +71,7 @@ def test_nothing_is_predicted_of_what_is_known_or_of_equal_policies(few):
     assert runs_to_tell(few, STUDY.objective, differing(few, "bet0", "uniform")) is None
     same = runs_to_tell(few, STUDY.objective, differing(few, "bet1", "bet1"))
     assert (same.gain, same.predictions) == (0, {})
-    assert same.sentence == "No number of runs like these up to 10^12 is predicted to tell."
+    assert same.sentence == "Even 10^12 runs like these are predicted not to decide."
 
 
 def test_nothing_is_predicted_of_data_that_are_not_runs():
@@ -134,7 +134,7 @@ def test_the_smallest_number_of_runs_comes_first_and_two_may_be_equal():
     alone, together = (Prediction("like these", 50, 1.0, is_alone=is_alone) for is_alone in (True, False))
     both = DecidingRuns(1.0, {"better": alone, "not worse by more than the margin": alone}, NAMES, 0.5)
     assert both.sentence == (
-        "At the estimate a small bet is better by 1; if that is so, about 50 more runs like these would tell that a "
+        "By the estimate, a small bet is better by 1; if this is true, about 50 more runs like these would show that a "
         "small bet is better; about 50 that a small bet is not worse by more than 0.5, if you certify from these only."
     )
     some = replace(both, predictions={"better": alone, "the same within the margin": together})

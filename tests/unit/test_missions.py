@@ -344,7 +344,7 @@ def test_a_patrol_is_certified_and_goes_to_both_ends_in_turn(patrol, patrolled, 
     found = pl.certify(patrol, patrolled, PATROL)
     assert found.lower <= 0.8 <= found.upper
     assert found.upper - found.lower < 0.1
-    assert "it goes round in safe states" in found.remark
+    assert "it cycles through safe states" in found.remark
     run = found.policy.start()
     assert [run({"x": x}) for x in (-1, 1, 0, 1, 2, 1, 0)] == ["go", "left", "right", "right", "left", "left", "right"]
     for ending in ("csv", "json"):

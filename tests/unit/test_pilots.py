@@ -370,7 +370,7 @@ def test_the_assumption_says_when_bets_were_placed_and_what_the_order_rests_on()
     )
     renewed = replace(PLANNED, moments=(ONES, 200 * ONES), lengths=(16, 64))
     assert pilot_assumption(renewed) == (
-        f"the first {N} steps of the data, and later up to {200 * N:,}, decided how the steps after them are used"
+        f"earlier data decided how later ones are used: the first {N} steps to begin with, {200 * N:,} in the end"
     )
     assert pilot_assumption(POWER) == (
         f"{placed}; rows are in order of time; you expected 5,000 runs, or rows, before there were any"

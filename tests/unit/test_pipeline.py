@@ -23,7 +23,7 @@ p, q = pl.parameters("p", "q")
 RELAXATIONS = ["interval", "parameter", "expression", "rectangular", "coupled"]
 STRUCTURE = (
     "the model has every transition that can happen, and where a step leads depends only on the state and the "
-    "action, in the data and where the policy is used"
+    "action, both in the data and when the policy is used"
 )
 TIED = "the model is correct for some values of its parameters"
 CHOSEN = (

@@ -116,7 +116,7 @@ def test_the_certificate_says_which_data_placed_the_first_bets():
     model, _, counts = data()
     lengths, moments = counts.pilot.lengths, counts.pilot.moments
     first = max(i for i, n in enumerate(lengths) if 4 * n <= 20000)
-    placed = f"the first {moments[first].sum():,} steps of the data, and later up to"
+    placed = f"earlier data decided how later ones are used: the first {moments[first].sum():,} steps to begin with,"
     assert placed in str(pl.certify(model, counts, REACH))
     assert first > 0
 

@@ -13,29 +13,30 @@ RUNS, MOVES = pd.DataFrame(ROWS["trajectories"]), pd.DataFrame(ROWS["transitions
 ASKED = "Pmax=? [ F<=3 place_x=2 ]"
 SHARED = pd.concat([RUNS[RUNS.episode < 20], RUNS[RUNS.episode >= 20].assign(episode=RUNS.episode - 20)])
 ORDER = (
-    "say of the log what came first, with order='runs' if its runs are numbered as they were made, each after the one "
-    "before, or order='time' if its rows are in order; then bets are placed by what came first"
+    "say in which order the log is, with order='runs' if its runs are numbered as they were made, each after the one "
+    "before, or order='time' if its rows are in order; then the first data decide how bets are placed"
 )
 FEW = "collect more than 4 runs, or 64 rows if these are in order; the first bets are placed then"
 OPEN = (
     "for the next data, fix the number of runs before you look at any, and say sampling='trajectories', or say how "
     "many you expect, with expected=…"
 )
-MORE = "collect more data: four times as many about halve the width; advise says which help most"
+MORE = "collect more data: four times as much roughly halves the width; advise says which help most"
 CASES = {
     "nobody said an order": (RUNS, {}, {}, ORDER),
     "runs without names": (
         MOVES.drop(columns="episode"),
         {"sampling": "trajectories"},
         {},
-        "name the run of each row, with columns={'episode': …}; then bets are placed by what came first",
+        "name the run of each row, with columns={'episode': …}; then the first data decide how bets are placed",
     ),
     "names of several runs": (
         SHARED,
         {"order": "runs", "on_unmatched": "report"},
         {},
         "give different runs different names, as rows with the same run and step contradict each other; if each file "
-        "numbers its runs anew, count each file by itself, and add the counts; then bets are placed by what came first",
+        "numbers its runs anew, count each file by itself, and add the counts; then the first data decide how "
+        "bets are placed",
     ),
     "no data": (RUNS[:0], {}, {}, "give data: there are no data (the log has 0 rows)"),
     "few runs": (RUNS[RUNS.episode < 4], {"order": "runs"}, {}, FEW),
@@ -56,7 +57,7 @@ CASES = {
         RUNS,
         {"sampling": "trajectories"},
         {"misfit": 0.01},
-        "allow for less, with a smaller misfit, if you can vouch for it: no data win back its price",
+        "allow for less, with a smaller misfit, if you are sure of it: no amount of data wins back what it costs",
     ),
     "a set without bets": (RUNS, {}, {"confidence_set": "interval"}, MORE),
 }
@@ -98,11 +99,11 @@ def test_the_command_line_speaks_of_its_flags(tmp_path, monkeypatch):
     pd.DataFrame(runs.columns("trajectories")).to_csv("log.csv", index=False)
     code, said, _ = plumdp("certify", "betting:5", "log.csv", "--confidence", "0.5")
     assert code in (0, 4)
-    assert "narrower        to get narrower bounds: say of the log what came first, with\n" in said
+    assert "narrower        to get narrower bounds: say in which order the log is, with\n" in said
     assert "--order runs if its runs are numbered" in said
     _, said, _ = plumdp("certify", "betting:5", "log.csv", "--order", "runs", "--confidence", "0.5", "--json")
     assert '"narrower": "for the next data, fix the number of runs before you look at any, and say --sampling' in said
-    assert "without bets, as nobody said what came first (--order)" in plumdp("count", "betting:5", "log.csv")[1]
+    assert "without bets, as the order of the data is not known (--order)" in plumdp("count", "betting:5", "log.csv")[1]
     compared = ["certify", "betting:5", "log.csv", "--policy", "bet0", "--against", "bet1"]
     for command in (compared, ["certify", "betting:5", "log.csv", "--against", "bet0"]):
         plumdp(*command, "--order", "runs", "--confidence", "0.5", "-o", "result", "--force")

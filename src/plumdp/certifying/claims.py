@@ -174,7 +174,7 @@ def _not_in_likelihood(learned: Learned) -> str:
     row = min((", ".join(map(str, row)) for row in rows), key=len)
     share = f"{n_steps:,} of {number_of(learned.counts.total, 'step')} ({100 * n_steps / max(visits.sum(), 1):.3g} %)"
     why = f"the log-likelihood of rows such as ({cut(row, _LONGEST_ROW)}) need not be concave"
-    return f"{share}: {why}, so that they count by intervals of their probabilities alone" if n_steps else ""
+    return f"{share}: {why}, so only intervals of their probabilities are used" if n_steps else ""
 
 
 def _other_objectives(learned: Learned, question: Question) -> tuple[str, ...]:
@@ -293,10 +293,10 @@ def _reason_for_infinite_bound(question: Question, bound: float, policy: npt.NDA
 
 Advice: TypeAlias = tuple[str | Option, ...]
 
-_BETS = "; then bets are placed by what came first"
+_BETS = "; then the first data decide how bets are placed"
 _NO_BETS: dict[NoBets, Advice] = {
     "order": (
-        *("say of the log what came first, with ", Option("order", "runs"), " if its runs are numbered as they were "),
+        *("say in which order the log is, with ", Option("order", "runs"), " if its runs are numbered as they were "),
         *("made, each after the one before, or ", Option("order", "time"), f" if its rows are in order{_BETS}"),
     ),
     "unnamed runs": ("name the run of each row, with ", Option("columns", {EPISODE: ...}), _BETS),
@@ -335,7 +335,7 @@ def to_narrow(learned: Learned, certificate: Certificate) -> Advice:
         return (
             "allow for less, with a smaller ",
             Option("misfit"),
-            ", if you can vouch for it: no data win back its price",
+            ", if you are sure of it: no amount of data wins back what it costs",
         )
     if pilot is not None and pilot.moments and not pilot.is_planned and pilot.expected is None and report is not None:
         return (
@@ -345,13 +345,13 @@ def to_narrow(learned: Learned, certificate: Certificate) -> Advice:
     ran = [question.runs is not None for question in learned.questions if question.has_policies]
     if ran and not any(ran) and learned.model.counted.is_table:
         return (
-            "if each run followed one policy to its end, what whole runs earned says more: say which column names "
-            "the policy of a run, with ",
+            "if each run followed one policy to its end, use the returns of whole runs too: name the column with the "
+            "policy of each run, with ",
             Option("columns", {"arm": ...}),
         )
     if certificate.gap.get("remainder", 0.0) > certificate.gap.get("statistics", 0.0):
         return ("collect more data: most of the width is a remainder, which shrinks faster than the data grow",)
-    more = "collect more data: four times as many about halve the width"
+    more = "collect more data: four times as much roughly halves the width"
     return (
         (more,) if learned.model.counted.gaps is not None else (f"{more}; ", Option("advise"), " says which help most")
     )

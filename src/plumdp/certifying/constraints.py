@@ -71,11 +71,11 @@ class Constrained:
         if self.is_feasible:
             is_max = self.certificate.direction == "max"
             bound = f"at {'least' if is_max else 'most'} {outward(self.certificate.bound, -1 if is_max else 1)}"
-            return f"The policy found keeps within {_listed(self.answers)}, and its value is {bound}, {share}."
+            return f"The policy found respects {_listed(self.answers)}, and its value is {bound}, {share}."
         if self.impossible:
-            return f"No policy keeps within {' and '.join(self.impossible)}, {share}."
+            return f"No policy respects {' and '.join(self.impossible)}, {share}."
         missing = _listed([answer for answer in self.answers if answer.verdict != Verdict.YES])
-        return f"Not yet known: no policy is certified to keep within all thresholds; what is missing is {missing}."
+        return f"Not yet known: no policy is certified to respect all thresholds; not certified: {missing}."
 
     def __repr__(self) -> str:
         return f"Constrained({'feasible' if self.is_feasible else 'not known to be feasible'}, {self.certificate!r})"

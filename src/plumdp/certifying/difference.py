@@ -54,7 +54,7 @@ class Difference:
     def sentence(self) -> str:
         """Which policy is better and by how much, in words."""
         if not self.is_claim:
-            return "Not yet known: the data contradict the model, so that nothing follows from them."
+            return "Not yet known: the data contradict the model, so nothing can be concluded from them."
         said = self._decided() if self.verdicts[0] in (Standing.BETTER, Standing.WORSE) else self._not_decided()
         said = said.replace("the ", "The ", 1) if said.startswith("the ") else said
         return f"{said}, with confidence {percent(self.first.confidence)}."

@@ -56,7 +56,7 @@ class Decision:
     def _said(self, write: Callable[[float, int], str]) -> str:
         """Return the answer with numbers as a function writes them, rounded to a side."""
         if not is_claim(self.certificate):
-            return "Not yet known: the data contradict the model, so that nothing follows from them."
+            return "Not yet known: the data contradict the model, so nothing can be concluded from them."
         graph, is_max = self.certificate.policy.graph, self.certificate.direction == "max"
         graph = graph if graph.memory is None else graph.memory.graph  # a product may have the policy's actions alone
         has_choices = graph.n_choices > graph.n_states

@@ -166,7 +166,7 @@ def by_runs(sought: Sought, proofs: Proofs) -> Proof | str:
             if ends.lower > upper or ends.upper < lower:
                 raise DataError(
                     f"whole runs contradict the model: they alone say between {ends.lower:.6g} and {ends.upper:.6g}, "
-                    f"the model says between {lower:.6g} and {upper:.6g}; mend the model, or leave the runs out"
+                    f"the model says between {lower:.6g} and {upper:.6g}; correct the model, or leave the runs out"
                 )
             return Proof(ends.lower, ends.upper, ends.upper - ends.lower, 0.0, 0.0, "whole runs")
     return ""

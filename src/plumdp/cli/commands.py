@@ -109,8 +109,8 @@ COMMANDS = {
         "Ends with 0, or with 3 if the data contradict the model.",
         {
             "runs": "How many more runs are planned; by default as many as there are.",
-            "width": "The distance of the bounds that is wanted; by default half of now.",
-            "max_steps": "Where new runs are cut off; by default where those of the data are.",
+            "width": "The width of the bounds that you want; by default half of the present one.",
+            "max_steps": "Number of steps after which a new run is cut off; by default as in the data.",
             "output": "A CSV file for the sampling policy: a probability for each action.",
         },
     ),
@@ -119,9 +119,8 @@ COMMANDS = {
         "title system output force json property relaxation model log set",
         "Write a self-contained HTML report about a result, or about a model and data.",
         "plumdp report result --title 'Flight plan 7'\nplumdp report betting:25 runs.parquet -o report.html",
-        "A result is what plumdp certify -o writes; each of several results gets its own report. What it "
-        "shows besides is found now, from the data in the folder. For a model and data, the claim is printed as well, "
-        "and the exit code is that of plumdp certify.",
+        "A result is a folder that plumdp certify -o wrote; each of several results gets its own report. For a model "
+        "and data, the claim is printed as well, and the exit code is that of plumdp certify.",
         {
             "model": "The folder of a result; or a model, if data come after it.",
             "output": "Default: report.html, in the folder of the result or in this one.",
@@ -149,10 +148,10 @@ COMMANDS = {
     "audit": Command(
         "saved", {"result": "RESULT", "data": "[RUNS...]"},
         "range expected margin json column state action form confidence",
-        "Value a certified policy by new runs under it alone, and say whether they contradict the certificate.",
+        "Bound the value of a certified policy from new runs alone, and say whether they contradict the certificate.",
         "plumdp audit result fresh.parquet --range 0 50\nplumdp audit result --margin 0.05",
-        "No probability of the model is used. You may look as often as you like, and stop when you like. Ends with 0 "
-        "if the runs do not, or if there are none and --margin says how many are needed, and with 3 if they do.",
+        "No probability of the model is used. You may look as often as you like, and stop when you like. Ends with 3 "
+        "if the runs contradict the certificate, and otherwise with 0.",
         {
             "data": "New runs under the policy: logs that name run and step of each row.",
             "expected": "How many runs you announced before there were any, if they are numbered in the order in which "

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MOST_LENGTHS = 8  # at which bets are placed, that are printed
 _NO_BETS: dict[NoBets, str] = {
-    "order": ", without bets, as nobody said what came first (--order)",
+    "order": ", without bets, as the order of the data is not known (--order)",
     "unnamed runs": ", without bets, as rows do not name their runs (--column episode=COLUMN)",
     "shared names": ", without bets, as names of runs seem to stand for several of them",
     "few": ", without bets, as there are too few data for the first",

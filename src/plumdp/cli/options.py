@@ -90,7 +90,7 @@ class Options:
     data: Sequence[str] = option(
         "", "DATA", "Files of counts, which are added, or logs: Parquet, CSV or JSON, patterns and folders too.", ())
     result: Path | None = option("", "RESULT", "The folder of a result that certify -o wrote.")
-    kind: Kind = option("", "KIND", "What is drawn: ladder, region, expressions, …", "ladder")
+    kind: Kind = option("", "KIND", "What to draw: ladder, region, expressions, …", "ladder")
 
     property: Sequence[str] = option(
         "", "--property --prop -p TEXT", "The question, as in PRISM, or the name of a property that comes with the "
@@ -116,8 +116,8 @@ class Options:
         "question", "--relaxation -r", "How the adversary may vary the parameters. Default: coupled, one point for the "
         "whole run. all: what each certifies from the same data.")
     subject_to: Sequence[str] = option(
-        "question", "--subject-to THRESHOLD", "What the policy must be certified to keep within, such as 'P<=0.01 [ F "
-        "\"failed\" ]'; repeat for more. Policies then count no steps.", ())
+        "question", "--subject-to THRESHOLD", "A threshold that the policy must be certified to respect, such as "
+        "'P<=0.01 [ F \"failed\" ]'; repeat for more. Policies then count no steps.", ())
     willingness: tuple[float, float] | None = option(
         "question", "--willingness FROM:TO", "Of two properties, such as health and cost: which policy has the largest "
         "net benefit, from where to where in the willingness to pay for the first. Policies then count no steps.",
@@ -130,7 +130,7 @@ class Options:
         "", "--at NAME=VALUE", "The values of the parameters; a case study has its own.",
         {}, parse=partial(pairs, "--at"))
     runs: int | None = option("", "--runs -n", "How many runs.", check=_WHOLE)
-    max_steps: int | None = option("", "--max-steps", "Where a run is cut off.", check=_WHOLE)
+    max_steps: int | None = option("", "--max-steps", "Number of steps after which a run is cut off.", check=_WHOLE)
     seed: int = option("", "--seed", "The same seed gives the same runs.", 0)
     width: float | None = option("", "--width", "The width of the bounds that you want.", check=_POSITIVE)
     range: tuple[float, float] | None = option(
@@ -141,7 +141,7 @@ class Options:
         "name of the table.")
     title: str = option("", "--title TEXT", "The heading. Default: the question, in words.", "")
     system: str = option("", "--system TEXT", 'What the model describes, as sentences call it: "the pump".', "")
-    checkpoint: Path | None = option("", "--checkpoint FILE", "A file to go on from after an interruption.")
+    checkpoint: Path | None = option("", "--checkpoint FILE", "A file from which an interrupted run continues.")
 
     quiet: float = option(
         "", "--quiet N", "False alarms of all kinds together are at most one in N parts, on average.", 1000.0,
@@ -165,7 +165,7 @@ class Options:
         "in Python; commas or repeats for more. certify, check-model and info also take ranges: N=4:6, or N=4:2:10 in "
         "steps of 2.", {}, parse=partial(pairs, "--constant"), common=True)
     space: Sequence[str] = option(
-        "model", "--space CONSTRAINT", "What is known of the parameters: linear, such as 'crash<=0.2' or "
+        "model", "--space CONSTRAINT", "What you know of the parameters: a linear constraint, such as 'crash<=0.2' or "
         "'0.1<=p<=0.9'. Repeat for more.", ())
     looks: Sequence[int] = option(
         "model", "--looks GAPS", "The state is seen now and then: after how many steps looks may come, such as 1,2,3 "
@@ -173,15 +173,15 @@ class Options:
         (), parse=gaps_of)
 
     table: Mapping[str, str] = option(
-        "model", "--table NAME=VALUE", "Of a log in place of a model, how a table is made: first=N, how many of its "
+        "model", "--table NAME=VALUE", "If the model is a log, how its table is made: first=N, how many of its "
         "first runs make it, while the others are evidence; initial.NAME=VALUE, where runs begin; end=FORMULA, where "
         "nothing happens any more, such as 'end=status=\"closed\"'; closed=true if there are no other states. plumdp "
         "start writes them. Repeat for more.", {}, parse=partial(values_of, "--table", TABLE))
     goal: str = option(
-        "model", "--goal FORMULA", "Of a log as the model: the states with the label goal, as in "
+        "model", "--goal FORMULA", "If the model is a log: the states with the label goal, as in "
         'Pmax=? [ F "goal" ].', "")
     cost: str = option(
-        "model", "--cost COLUMN", "Of a log as the model: what a step costs, the mean of the first runs in each state, "
+        "model", "--cost COLUMN", "If the model is a log: what a step costs, the mean of the first runs in each state, "
         'by action, as in R{"cost"}min=? [ C<=12 ].', "")
     reward: str = option("model", "--reward COLUMN", 'The same for a reward, as in R{"reward"}max=? [ C<=12 ].', "")
 
@@ -208,15 +208,15 @@ class Options:
         "log", "--keep-going", "Count what fits the model even if some rows do not, and without lines of text files "
         "that have too many or too few values.", False)
     sampling: vocabulary.Sampling | None = option(
-        "log", "--sampling", "How the log was sampled. adaptive (default): whoever chose the actions and the end; "
-        "trajectories: the number of runs was fixed in advance, all under one policy; independent: the number of "
-        "samples per choice was fixed in advance. A file of counts keeps what was stated when it was counted; you may "
-        "weaken that, not strengthen it.")
+        "log", "--sampling", "How the log was sampled. adaptive (default): whoever chose the actions, and whenever the "
+        "data ended; trajectories: the number of runs was fixed in advance, all under one policy; independent: the "
+        "number of samples per choice was fixed in advance. A file of counts keeps what was stated when it was "
+        "counted; you may weaken that, not strengthen it.")
     order: vocabulary.Order | None = option(
         "log", "--order", "What is known of the order of the log. time: its rows are in the order in which they "
         "happened; runs: its episodes are numbered in the order in which they were made, each after the one before had "
-        "ended. Then bets are placed by what came first, which makes most results narrower. Files come in the order "
-        "given; those of a folder or a quoted pattern by name, part-2 before part-10.", common=True)
+        "ended. Then the first data decide how bets are placed, which makes most bounds narrower. Files come in the "
+        "order given; those of a folder or a quoted pattern by name, part-2 before part-10.", common=True)
     expected: float | None = option(
         "log", "--expected N", "How many runs (or rows, with --order time) you expected before there were any; with "
         "--order. A wrong guess costs width, never validity.")
@@ -244,7 +244,7 @@ class Options:
         "set", "--evidence EXPRESSION=SUCCESSES/TRIALS", "Successes and trials in other studies, of a parameter or a "
         "sum of parameters, such as 'p=34/210' or '1-p=176/210'; repeat for more.", {}, parse=evidence_of)
 
-    verbose: int = option("frame", "--verbose -v", "Say on standard error what is done; -vv also for how long.", 0)
+    verbose: int = option("frame", "--verbose -v", "Print progress on standard error; -vv also prints times.", 0)
 # fmt: on
 
 

@@ -97,7 +97,7 @@ def audit(given: Options) -> int:
 def _said(needed: int, deviation: float, is_guessed: bool) -> str:
     unless = "; fewer, if returns vary less than they can" if is_guessed else ", if returns vary as these do"
     deviates = f"the value is {deviation:g} outside of the certified bounds"
-    return f"About {number_of(needed, 'run')} in all would tell that {deviates}{unless}."
+    return f"About {number_of(needed, 'run')} in all would show that {deviates}{unless}."
 
 
 def _opened(folder: Path) -> tuple[plumdp.Certificate, ParametricMDP]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from plumdp.cli.options import Options
 
 VARIABLE = "PLUMDP_WARMUP"  # of the environment: 0 if no command may start a process
-STARTED = f"kernels are compiled in the background, once, so that later runs take less ({VARIABLE}=0: never)"
+STARTED = f"loops are compiled in the background, once, so that later runs are faster ({VARIABLE}=0: never)"
 
 
 def warmup(given: Options) -> None:

@@ -289,8 +289,8 @@ class TransitionCounter:
             )
         if self._elsewhere is not None:
             yield (
-                "the successors of each row in the table come from data that are not among these; whatever else was "
-                "seen left the table, and bounds hold whatever happens and is done after that"
+                "the successors of each row in the table come from other data than these; every other step left the "
+                "table, and the bounds hold whatever happens or is done after that"
             )
         if self.has_action_numbers:
             names = [f"{number} is {self._graph.action_names[code]}" for number, code in self._numbers.items()]

@@ -294,7 +294,7 @@ def _split(part: FirstRuns | None) -> tuple[str, ...]:
     if part is None or not part.others:
         return ()
     first = f"the first {number_of(part.n, 'run' if part.run else 'row')} of the log"
-    said = f"what was done in {first}, and that they are so many, did not depend on what happened in the others"
+    said = f"what was done in {first}, and how many these are, did not depend on what happened in the others"
     means = f"the {part.means} of a step depends on state and action alone, and is on average what it was in {first}"
     return (said, means) if part.means else (said,)
 

@@ -223,7 +223,7 @@ def pilot_assumption(pilot: Pilot, first_moment: int = 0) -> str:
         text = f"the first {first} of the data decided how the others are used, before these were looked at"
     else:
         last = int(moments[-1].sum())
-        text = f"the first {first} of the data, and later up to {last:,}, decided how the steps after them are used"
+        text = f"earlier data decided how later ones are used: the first {first} to begin with, {last:,} in the end"
     said = [pilot.rests_on] if pilot.rests_on else []
     if pilot.expected is not None and not pilot.is_planned:
         said.append(f"you expected {pilot.expected:,.10g} runs, or rows, before there were any")

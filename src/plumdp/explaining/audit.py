@@ -72,7 +72,7 @@ class Audit:
         if self.verdict == "not contradicted":
             tell = "they would hardly contradict any value"
             if self.visible is not None:
-                tell = f"a value about {self.visible:.2g} outside would be found in half of all cases"
+                tell = f"if the value were about {self.visible:.2g} outside, half of all such audits would show it"
             found = f"they do not contradict the certificate ({certified}); {tell} (an estimate)"
         return (
             f"{number_of(self.n_runs, 'run')} under the policy: value between {low} and {high} with confidence "

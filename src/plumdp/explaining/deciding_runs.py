@@ -44,15 +44,15 @@ class DecidingRuns:
         }
         told = [(each, verdicts[key]) for key, each in self.predictions.items() if each is not None]
         if not told:
-            return "No number of runs like these up to 10^12 is predicted to tell."
+            return "Even 10^12 runs like these are predicted not to decide."
         told.sort(key=lambda pair: pair[0].runs)
         only = {each: ", if you certify from these only" * each.is_alone for each, _ in told}
         last = only[told[0][0]] if len({*only.values()}) == 1 else ""  # said once if it is so of all
         parts = [f"about {each.amount} {verdict}{'' if last else only[each]}" for each, verdict in told]
-        parts[0] = parts[0].replace(" that ", " more runs like these would tell that ", 1)
+        parts[0] = parts[0].replace(" that ", " more runs like these would show that ", 1)
         size = plain_number(abs(self.gain), 0, is_probability=False)
         is_so = f"{first if self.gain > 0 else second} is better by {size}" if self.gain else "both are the same"
-        return f"At the estimate {is_so}; if that is so, {'; '.join(parts)}{last}."
+        return f"By the estimate, {is_so}; if this is true, {'; '.join(parts)}{last}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""

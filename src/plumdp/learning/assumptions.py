@@ -22,7 +22,7 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import listing, number_of
 from plumdp.model.unmodelled_exits import elsewhere_of
 
-_MARKOV = "where a step leads depends only on the state and the action, in the data and where the policy is used"
+_MARKOV = "where a step leads depends only on the state and the action, both in the data and when the policy is used"
 _STRUCTURE = f"the model has every transition that can happen, and {_MARKOV}"
 _CORRECT = "the model is correct for some values of its parameters"
 _TIED = "rows with the same name have the same probabilities, and the numbers you gave are correct"
@@ -39,7 +39,7 @@ _UNCONFOUNDED = "actions were chosen without knowing more about {} than the stat
 _COMPLETE = "no step is missing because of its outcome{}"
 _READABLE = "whether a row of the log is readable does not depend on the outcome of a step{}"
 _ONCE = "no step is in the data twice, for instance in two overlapping files or under another run's name"
-_PLANNED = "you fixed the amount of data before looking at any; data added later may end whenever you like"
+_PLANNED = "you fixed the amount of data before looking at any; you may stop adding data whenever you like"
 _RUNS = "the runs were made after the policy was fixed; each is there once, and none is missing because of how it went"
 _SAMPLED: dict[Sampling, str] = {
     "independent": "you fixed the number of samples of each state and action before looking at any",

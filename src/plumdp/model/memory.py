@@ -42,7 +42,7 @@ _MOST_CODES = 250_000_000  # pairs of a state and a memory, whether they are fou
 _MANY = 100  # steps from the initial state, after which moves of all pairs are found at once, if they are not too many
 _STEP = "step"
 _COUNTS = "counts steps: its action may depend on the number of steps left"
-_AMONG_FEW = "was sought among the best at a few points, as the product with all actions is too large"
+_AMONG_FEW = "was chosen among policies that are best at a few points, as the product with all actions is too large"
 _REMEMBERS = "has memory: its action may depend on it"
 
 

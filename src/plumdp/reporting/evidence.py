@@ -33,7 +33,7 @@ _KINDS: dict[Kind, str] = {
     "last row": "the end of a run, which shows no step",
     "cut off": "the end of a run, with an action whose outcome is not shown",
     "copy": "the same run, step and values as another row: not counted again",
-    "outside the table": "a state and action that the data which the table was made of do not have: not used",
+    "outside the table": "a state and action that do not occur in the data that made the table: not used",
     "unknown state": "the log shows a state that the model does not have",
     "unknown next state": "the step leads to a state that the model does not have",
     "unknown action": "the model has no such action in this state",

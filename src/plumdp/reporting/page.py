@@ -47,7 +47,7 @@ _LOOKS = {
         "Model contradicted: do not rely on this policy",
         "On the graph alone, whatever the probabilities of the model: not a claim about the model.",
     ),
-    Status.VACUOUS: _Look("vacuous", "–", "Nothing certified", "These bounds do not exclude the worst value."),
+    Status.VACUOUS: _Look("vacuous", "–", "Nothing certified", "These bounds still include the worst possible value."),
 }
 
 
@@ -93,7 +93,7 @@ def write_report(
     system
         What the model is of, such as "the pump": sentences then say "the probability that the pump ever reaches …".
     author
-        Who answers for the report.
+        The author of the report.
 
     Examples
     --------

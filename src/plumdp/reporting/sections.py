@@ -16,20 +16,19 @@ from plumdp.result.findings import Findings, Rung
 from plumdp.result.printing import plain_bounds, plain_number
 
 _PARTS = {
-    "statistics": "what the data leave open about the parameters: more data narrow it",
-    "remainder": "how much the value bends over the region of the parameters: it shrinks by itself, and faster, as "
-    "more data make the region smaller",
+    "statistics": "what the data leave open about the parameters: more data reduce it",
+    "remainder": "the curvature of the value over the region of the parameters: more data reduce it faster than the "
+    "rest",
     "rounding": "rounding and the precision of the solver",
-    "relaxation": "that nature may pick other parameters in each state, at an end where the bounds with one point for "
-    "all states are not the tighter ones",
+    "relaxation": "that parameters may differ between states, where bounds with one point for all states are looser",
 }
 _PARTS_OF_TABLES = {
-    "statistics": "what the data leave open about the rows that matter: more data narrow it",
-    "remainder": "what is lost because the data are too few for the method to be exact: it falls faster than the rest "
-    "with more data",
+    "statistics": "what the data leave open about the rows that matter: more data reduce it",
+    "remainder": "what is lost because the data are too few for the method to be exact: more data reduce it faster "
+    "than the rest",
     "rounding": _PARTS["rounding"],
-    "relaxation": "that each row may be anywhere within its intervals, at an end where bets say less: that shrinks "
-    "quickly once each row that matters was seen often enough",
+    "relaxation": "that each row may be anywhere within its intervals, where bets say less: this shrinks quickly once "
+    "each row that matters has enough visits",
 }
 _PER_CENT = 1e-3  # widths of probabilities from here on are in percentage points
 _SMALLEST = 1e-3  # share of the width that is worth a sentence
@@ -229,8 +228,8 @@ def limits(certificate: Certificate, findings: Findings) -> list[str]:
         )
     elif certificate.not_coupled:
         parts.append(
-            f"There are no bounds with one point for all states: {certificate.not_coupled}. The bounds let "
-            "nature pick other parameters in each state, which is safe but looser."
+            f"There are no bounds with one point for all states: {certificate.not_coupled}. The bounds allow "
+            "other parameters in each state, which is safe but looser."
         )
     if certificate.not_in_likelihood:
         keyword = 'confidence_set="interval", on the command line --confidence-set interval'
@@ -238,7 +237,7 @@ def limits(certificate: Certificate, findings: Findings) -> list[str]:
         parts.append(f"On new data, bounds may be tighter with {keyword}.")
     if certificate.misfit:
         off = f"The bounds allow for rows that are off by {certificate.misfit:g}"
-        parts.append(f"{off}: that costs width which no data win back.")
+        parts.append(f"{off}: this costs width that no amount of data wins back.")
     if certificate.jointly:
         others = "1 other property" if len(certificate.jointly) == 1 else f"{len(certificate.jointly)} other properties"
         parts.append(f"The confidence is shared with {others}: one property alone would have narrower bounds.")

@@ -165,10 +165,10 @@ def approximately(interval: tuple[float, float]) -> str:
     """Return the usual approximate interval in words, with as many digits as its width tells apart.
 
     >>> approximately((0.28431234, 0.29387654))
-    '0.2843 to 0.2939 by the usual normal approximation, which nothing proves'
+    '0.2843 to 0.2939 by the usual normal approximation (unproved)'
     """
     low, high = interval
     width = high - low
     places = 1 - floor(log10(width)) if width > 0 else 6
     ends = [f"{round(end, places):.{max(places, 0)}f}" for end in interval]
-    return f"{' to '.join(ends)} by the usual normal approximation, which nothing proves"
+    return f"{' to '.join(ends)} by the usual normal approximation (unproved)"

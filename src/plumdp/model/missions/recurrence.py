@@ -34,7 +34,7 @@ from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
 
 _WORDS = (
-    "has memory, on which its action may depend; once the mission cannot fail any more, it goes round in safe states"
+    "has memory, on which its action may depend; once the mission can no longer fail, it cycles through safe states"
 )
 
 
