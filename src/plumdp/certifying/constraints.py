@@ -110,7 +110,7 @@ def _listed(answers: Sequence[Decision]) -> str:
 def certify_within(
     learned: Learned, objective: Asked, *, subject_to: Sequence[str], precision: float = 1e-6
 ) -> Constrained:
-    """Return the policy with the best certified value of those that are certified to keep within thresholds.
+    """Return the best policy that is certified to respect thresholds on other objectives.
 
     Policies count no steps. They may draw between two actions in one state, unless later steps count less, by a
     discount. Announce the objective and those of the thresholds to ``learn``, so that

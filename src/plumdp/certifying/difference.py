@@ -162,7 +162,7 @@ def difference(
     names: tuple[str, str] = ("the first policy", "the second policy"),
     precision: float = 1e-6,
 ) -> Difference:
-    """Return bounds on the value of one policy less that of another.
+    """Return bounds on the value of one policy minus that of another.
 
     Values of two policies move together with the parameters, so that their difference may be known better than either.
     The bounds hold jointly with everything else that follows from ``learned``, and are never wider than the difference

@@ -133,7 +133,7 @@ def net_benefit(
     strategies: Mapping[str, Policy] | None = None,
     precision: float = 1e-6,
 ) -> NetBenefit:
-    """Return which policy has the largest net benefit, and from where to where in the willingness to pay.
+    """Return which policy has the largest net benefit, for each willingness to pay in a range.
 
     The net benefit is the willingness to pay times the effect, less the cost. Which values are better is up to both
     objectives: what is minimised is subtracted, and what is maximised is added. Announce both to ``learn``. All bounds

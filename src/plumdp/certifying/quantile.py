@@ -92,7 +92,7 @@ def _shown(number: Fraction) -> str:
 @working("looking for a budget")
 @one_blas_thread()
 def quantile(learned: Learned, question: Quantile | str, *, precision: float = 1e-6) -> FoundQuantile:
-    """Return bounds on the least budget with which some policy keeps a threshold, or on the largest.
+    """Return bounds on the least (or largest) budget with which some policy reaches a threshold.
 
     Of ``quantile(B, P>=0.9 [ F{"fuel"}<=B "goal" ])`` the upper end is the least budget with which a policy is
     certified to have at least 0.9. Below the lower end no policy has so much, at any parameters of the region. With

@@ -123,7 +123,7 @@ class RawLog:
 
 
 def raw_log(source: Any, *, encoding: str = PLAIN, decimal: Decimal = ".", date_format: str = "") -> RawLog:
-    """Return a log for ``read_log``, ``model_from_log`` and others, in which texts are written in another way.
+    """Return a log for ``read_log`` and others whose texts have another encoding, decimal sign or format of dates.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ def simulate(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> TransitionCounts:
-    """Return the counts of transitions in so many runs from the initial state, with the model at a point.
+    """Return the transition counts of simulated runs from the initial state, with the model at a point.
 
     A run ends on reaching a state of the mask ``stop``, or after ``max_steps`` steps; an absorbing state that is not in
     ``stop`` is stepped through, and counted, up to ``max_steps``. Each transition of a choice with k successors is

@@ -99,7 +99,7 @@ def sample_env(
     observe: Observe | None = None,
     act: Act | None = None,
 ) -> TransitionCounts:
-    """Return the counts of transitions in so many episodes of a Gymnasium environment.
+    """Return the transition counts of episodes of a Gymnasium environment.
 
     ``observe`` turns an observation into the state variables: a dict, or a tuple of their values in the order of the
     model. It may be left out if observations are mappings of the variables, or the value of the only one. ``act`` (a

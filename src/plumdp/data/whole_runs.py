@@ -110,7 +110,7 @@ def read_whole_runs(
     expected: float | None = None,
     return_range: tuple[float, float] | None = None,
 ) -> WholeRuns:
-    """Return the runs in a log, which names run and step of each row; options are those of ``read_log``.
+    """Return the whole runs in a log that names run and step of each row; options are those of ``read_log``.
 
     States and actions must be the model's, transitions need not be. In a table that was made of other data, a state
     that it does not have is "elsewhere".

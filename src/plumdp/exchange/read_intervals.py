@@ -100,7 +100,7 @@ LANGUAGES = (".prism", ".nm", ".pm", ".sm")  # read by Storm, with constants
 
 
 def read_interval_model(path: str | Path, *, constants: Mapping[str, Number] | None = None) -> IntervalModel:
-    """Return the interval MDP of a file with its labels and rewards, read by what its name ends in.
+    """Return the interval MDP in a file, with its labels and rewards; the file's ending names the format.
 
     Parameters
     ----------

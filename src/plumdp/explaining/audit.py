@@ -186,7 +186,7 @@ def runs_to_audit(
     return_range: Range | None = None,
     spread: float | None = None,
 ) -> int:
-    """Return about how many runs an audit needs until it tells that a value is so far outside of the certified bounds.
+    """Return about how many runs an audit needs to show that a value is this far outside of the certified bounds.
 
     So many tell it about half of the time, and twice as many nearly always. This is for returns that vary as much as
     they can, as those of probabilities do, unless ``spread`` is their standard deviation, such as that of an earlier

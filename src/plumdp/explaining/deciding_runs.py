@@ -63,7 +63,7 @@ class DecidingRuns:
 @of_learned
 @working("predicting how many runs would tell")
 def runs_to_tell(learned: Learned, objective: Asked, difference: Difference) -> DecidingRuns | None:
-    """Return the predicted number of further runs, sampled like these, until two policies are told apart.
+    """Return the predicted number of further runs like these that decide which of two policies is better.
 
     For each verdict that is not known yet and is right at the estimate, they make the bounds on the difference closer
     to each other than the estimate is to where the verdict would be wrong. Then it follows from any bounds that hold,

@@ -80,7 +80,7 @@ def write_report(
     system: str = "",
     author: str = "",
 ) -> None:
-    """Write a self-contained report for people: one HTML file that needs no other file, and no network.
+    """Write a report for people as one HTML file that needs no other file and no network.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def parameters(*names: str) -> tuple[Polynomial, ...]:
 
 
 def exact(number: Number) -> Fraction:
-    """Return the rational that a number was written as, by which the float 0.3 is 3/10.
+    """Return the rational number that a number was written as: the float 0.3 is 3/10.
 
     >>> exact(0.3), exact("1/3")
     (Fraction(3, 10), Fraction(1, 3))

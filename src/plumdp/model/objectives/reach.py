@@ -25,7 +25,7 @@ from plumdp.model.text import one_line
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """The probability to come to a target without passing a state to avoid before.
+    """The probability of reaching a target without passing a state to avoid.
 
     A run may end in a state to avoid but not leave it: in a state that is both, the target counts if its step does,
     and otherwise the run has failed. So ``a U b`` has the target ``b`` and avoids ``!a``, with or without steps.

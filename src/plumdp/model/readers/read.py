@@ -45,7 +45,7 @@ def _read_stored(folder: Path, constants: Mapping[str, Number] | None, space: Pa
 def read_model(
     path: str | Path, *, constants: Mapping[str, Number] | None = None, space: ParameterSpace | None = None
 ) -> ParametricMDP:
-    """Return the model of a file, a ``.prism`` (``.nm``, ``.pm``, ``.sm``) or ``.jani`` one by the end of its name.
+    """Return the model in a ``.prism`` (``.nm``, ``.pm``, ``.sm``) or ``.jani`` file.
 
     A folder that ``explore_batch`` stored a model in is opened again.
 
