@@ -156,8 +156,8 @@ COMMANDS = {
             "data": "New runs under the policy: logs that name run and step of each row.",
             "expected": "How many runs you announced before there were any, if they are numbered in the order in which "
             "they were made and each had ended before the next began. A wrong guess costs width, never validity.",
-            "margin": "Say about how many runs tell that the value is so far outside of the certified bounds. No runs "
-            "are needed for that, but they show how much returns vary.",
+            "margin": "Say about how many runs would show that the value is this far outside of the certified bounds. "
+            "Works without runs; with some, it uses how much their returns vary.",
         },
     ),
     "watch": Command(
