@@ -147,7 +147,7 @@ NEEDED = {  # sentence → when a claim needs it: where all these words hold, an
     "the model has every transition that can happen, and where a step leads .*": "-test -elsewhere",
     "where a step leads depends only on the state and the action, .*": "elsewhere -test",
     'the reward "cost" of a step in a state that the table does not have lies between 0 and 4': "elsewhere paid",
-    "the successors of each row in the table come from data that are not among these; .*": "elsewhere",
+    "the successors of each row in the table come from other data than these; .*": "elsewhere",
     "the model is correct for some values of its parameters": "-table -misfit -test -contradicted",
     "the model is correct for .*, up to 0.01 for each state and action .*": "misfit -test",
     "rows with the same name have the same probabilities, .*": "table -test",
