@@ -23,7 +23,7 @@ import plumdp as pl
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray
-from plumdp.region import lift
+from plumdp.region import build as lift
 from plumdp.region.build import build_region, project
 from plumdp.region.shapes import Polytope
 

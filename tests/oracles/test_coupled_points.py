@@ -17,11 +17,10 @@ from plumdp.relaxation.relax import expression_wise, parameter_wise, rectangular
 from plumdp.solver.coupled.bounds import find_coupled_bounds
 from plumdp.solver.coupled.brackets import Expandable, bracket_of, setting_of
 from plumdp.solver.coupled.chain import policy_chain
-from plumdp.solver.coupled.expansion import TaylorExpansion, first_order, second_order
+from plumdp.solver.coupled.expansion import TaylorExpansion, first_order, residual_bounds, second_order
 from plumdp.solver.coupled.forms import forms_on
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.coupled.remainder import error_model
-from plumdp.solver.coupled.residuals import residual_bounds
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,7 @@ from tiers import examples
 import plumdp as pl
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.region import lift as lifting
+from plumdp.region import build as lifting
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
 from plumdp.region.half_spaces import in_variables

@@ -19,8 +19,8 @@ import plumdp as pl
 from plumdp.model.objectives import Reach, Reward
 from plumdp.region import redundancy, shapes, vertices
 from plumdp.region.conflict import Conflict
+from plumdp.region.half_spaces import Contradiction
 from plumdp.region.images import AffineMap, images
-from plumdp.region.redundancy import Contradiction
 from plumdp.region.shapes import intersection
 from plumdp.relaxation import row_polytopes
 from plumdp.relaxation.relax import RowRegion, expression_wise, rectangular

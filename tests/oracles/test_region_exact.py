@@ -18,9 +18,8 @@ from plumdp.model.expressions.table import ExpressionTable
 from plumdp.region import kernels, vertex_kernels
 from plumdp.region.build import build_region, project
 from plumdp.region.conflict import Conflict
-from plumdp.region.half_spaces import half_spaces
+from plumdp.region.half_spaces import Contradiction, half_spaces
 from plumdp.region.kernels import LEVEL
-from plumdp.region.redundancy import Contradiction
 from plumdp.region.shapes import Polytope, intersection
 
 pytestmark = pytest.mark.slow

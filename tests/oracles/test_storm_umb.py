@@ -12,7 +12,7 @@ import pytest
 from tiers import pairs
 
 import plumdp as pl
-from plumdp.exchange.write_umb import write_umb
+from plumdp.exchange.write_intervals import write_umb
 from plumdp.model.parametric import RewardStructure
 from plumdp.model.readers.umb import read_umb
 from plumdp.relaxation.intervals import IntervalMDP

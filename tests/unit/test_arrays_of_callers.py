@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.exchange.write_umb import write_umb
+from plumdp.exchange.write_intervals import write_umb
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
 

@@ -20,12 +20,11 @@ from plumdp.relaxation.relax import expression_wise, rectangular
 from plumdp.solver.coupled.bounds import find_coupled_bounds
 from plumdp.solver.coupled.brackets import Bracket, BracketEnd, Expandable, brackets_of, intersection, setting_of
 from plumdp.solver.coupled.chain import policy_chain
-from plumdp.solver.coupled.expansion import TaylorExpansion, first_order, second_order
+from plumdp.solver.coupled.expansion import TaylorExpansion, first_order, residual_bounds, second_order
 from plumdp.solver.coupled.forms import extreme_eigenvalues, packed
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.coupled.remainder import error_model
 from plumdp.solver.coupled.residual_kernels import spectral_norm
-from plumdp.solver.coupled.residuals import residual_bounds
 from plumdp.solver.evaluate import evaluate
 
 

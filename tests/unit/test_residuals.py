@@ -11,11 +11,11 @@ from support.drawn_counts import chances, draw, moved, value_of_choice, walk
 import plumdp as pl
 from plumdp.confidence.likelihood import best_point
 from plumdp.fit.explanations import drift_table, explain_by_contrasts, explain_by_early_data, explain_by_rows
-from plumdp.fit.fitted_rows import fitted_rows
 from plumdp.fit.residuals import (
     cell_residuals,
     class_residuals,
     find_changes,
+    fitted_rows,
     observed_contrasts,
     row_residuals,
 )

@@ -6,7 +6,7 @@ from shorthand import explain
 from test_table_certificates import REACH, REWARDS, data
 
 import plumdp as pl
-from plumdp.explaining.table_design import table_question
+from plumdp.explaining.design import table_question
 from plumdp.model.question import ask
 
 

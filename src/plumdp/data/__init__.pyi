@@ -9,4 +9,4 @@ from .simulators import sample_env as sample_env
 from .simulators import as_env as as_env
 from .raw_logs import raw_log as raw_log
 from .log_models import model_from_log as model_from_log
-from .env_tables import table_from_env as table_from_env
+from .log_models import table_from_env as table_from_env

@@ -16,10 +16,9 @@ from plumdp.certifying.pipeline import conclude
 from plumdp.confidence.estimates import law_of_space
 from plumdp.data.report import IngestionReport
 from plumdp.data.runs import require_positive
-from plumdp.explaining.design import Design, ValueQuestion, plan_sampling
+from plumdp.explaining.design import Design, RootLaw, ValueQuestion, plan_sampling, table_question
 from plumdp.explaining.expected_runs import ExpectedRewards, RunLaw, law_of, seen_runs
 from plumdp.explaining.predicted_width import Predictor
-from plumdp.explaining.table_design import RootLaw, table_question
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import FloatArray, Graph, read_only

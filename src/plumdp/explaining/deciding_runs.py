@@ -11,9 +11,9 @@ from plumdp.base.errors import DataError
 from plumdp.base.progress import working
 from plumdp.base.vocabulary import Standing
 from plumdp.certifying.difference import Difference, plain_margin
+from plumdp.explaining.design import table_question
 from plumdp.explaining.expected_runs import law_of, seen_runs
 from plumdp.explaining.predicted_width import MOST_RUNS, Predictor
-from plumdp.explaining.table_design import table_question
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import FloatArray
 from plumdp.model.policy import Policy, memory_of

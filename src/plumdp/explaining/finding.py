@@ -14,7 +14,7 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError
 from plumdp.confidence.observations import pool
 from plumdp.confidence.space_moments import simplified
-from plumdp.explaining.table_design import table_question
+from plumdp.explaining.design import table_question
 from plumdp.learning.learned import Learned
 from plumdp.model.events import Events, find_events
 from plumdp.model.graph import FloatArray, IntArray, owners
@@ -28,9 +28,9 @@ from plumdp.region.ellipsoid import Ellipsoid, Enclosed
 from plumdp.region.shapes import Polytope, Region
 from plumdp.result.findings import ExpressionRow, HalfPlane, Outline, Point
 from plumdp.result.policy_table import PolicyTable
+from plumdp.solver.chains import chain_equations
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.coupled.gradient import policy_gradient
-from plumdp.solver.equations import chain_equations
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
 from plumdp.tables.table_set import TableSet

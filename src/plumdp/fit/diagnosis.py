@@ -21,9 +21,16 @@ from plumdp.fit.explanations import (
     explain_by_numbers,
     explain_by_rows,
 )
-from plumdp.fit.fitted_rows import FittedRows, fitted_rows
 from plumdp.fit.model_fit import ModelFit
-from plumdp.fit.residuals import Change, Residuals, cell_residuals, find_changes, observed_contrasts
+from plumdp.fit.residuals import (
+    Change,
+    FittedRows,
+    Residuals,
+    cell_residuals,
+    find_changes,
+    fitted_rows,
+    observed_contrasts,
+)
 from plumdp.model.graph import BoolArray, FloatArray, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import cut, number_of

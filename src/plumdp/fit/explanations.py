@@ -30,8 +30,7 @@ import numpy as np
 from plumdp.base.rounding import UNDERFLOW
 from plumdp.confidence.constants import FixedNumbers, number_surprises
 from plumdp.confidence.contrasts import Contrast
-from plumdp.fit.fitted_rows import FittedRows, sums, unit_axes
-from plumdp.fit.residuals import Change
+from plumdp.fit.residuals import Change, FittedRows, sums, unit_axes
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
 
 ExplanationKind: TypeAlias = Literal["variable", "action", "row", "class", "number", "early"]

@@ -11,8 +11,7 @@ from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import FloatArray, IntArray, read_only
 from plumdp.model.space import ParameterSpace
 from plumdp.model.text import one_line
-from plumdp.region.half_spaces import HalfSpaces
-from plumdp.region.redundancy import Contradiction, excess
+from plumdp.region.half_spaces import Contradiction, HalfSpaces, excess
 from plumdp.region.shapes import Region
 
 _MISSED = 1e-9  # rows missed by less are taken as met

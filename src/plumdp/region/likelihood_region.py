@@ -41,9 +41,9 @@ from plumdp.region.ellipsoid import (
     slopes,
     spread_directions,
 )
+from plumdp.region.half_spaces import Contradiction
 from plumdp.region.likelihood_ellipsoid import LikelihoodEllipsoid, likelihood_ellipsoids
 from plumdp.region.mccormick import ProductVariables
-from plumdp.region.redundancy import Contradiction
 from plumdp.region.shapes import Polytope, Region, intersection
 
 _MAX_RANK = 4  # of the likelihood: with more, tangents are too many for a polytope

@@ -12,7 +12,7 @@ from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import FloatArray, Indices, IntArray, read_only
 from plumdp.model.space import independent_blocks
 from plumdp.model.text import number_of, one_line
-from plumdp.region.redundancy import Contradiction, essential_part
+from plumdp.region.half_spaces import Contradiction, essential_part
 from plumdp.region.vertices import MANY, VertexGraph, VertexTable, vertex_table
 
 

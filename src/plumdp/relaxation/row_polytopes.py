@@ -18,9 +18,8 @@ from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only
 from plumdp.model.text import number_of
-from plumdp.region.half_spaces import affine_forms, in_variables
+from plumdp.region.half_spaces import Contradiction, affine_forms, essential_part, in_variables
 from plumdp.region.images import MAX_DIMENSION, AffineMap, Image, images
-from plumdp.region.redundancy import Contradiction, essential_part
 from plumdp.region.shapes import Polytope
 from plumdp.region.vertices import VertexGraph, VertexTable, joined_tables, vertex_table
 from plumdp.relaxation.intervals import IntervalMDP

@@ -21,9 +21,8 @@ import numpy as np
 
 from plumdp.base.rounding import UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, read_only
-from plumdp.solver.chains import ComponentChain, chain_of, is_cheap, solve_chain
+from plumdp.solver.chains import ComponentChain, chain_of, equations_of, factorised, is_cheap, solve_chain
 from plumdp.solver.component import MARGIN, Component, keep_tighter
-from plumdp.solver.equations import equations_of, factorised
 from plumdp.solver.game import Game
 from plumdp.solver.layout import SweepLayout, lay_out
 from plumdp.solver.problem import Progress, Solution, SolverStatus, gap_of, solution_of

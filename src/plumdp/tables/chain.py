@@ -15,8 +15,8 @@ import numpy as np
 from plumdp.base.rounding import UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Indices, owners, read_only
 from plumdp.model.parametric import ParametricMDP
+from plumdp.solver.chains import Equations, equations_of
 from plumdp.solver.coupled.chain import PolicyChain
-from plumdp.solver.equations import Equations, equations_of
 
 KNOWN = -1
 PRIOR = 0.5  # visits that a row is smoothed by

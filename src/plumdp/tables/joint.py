@@ -20,7 +20,7 @@ import numpy as np
 
 from plumdp.base.rounding import UNIT
 from plumdp.model.graph import BoolArray, FloatArray, Indices
-from plumdp.solver.equations import factorised
+from plumdp.solver.chains import factorised
 from plumdp.tables.chain import RegularEquations
 from plumdp.tables.contraction import Contraction
 

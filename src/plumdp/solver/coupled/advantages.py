@@ -24,9 +24,8 @@ from plumdp.region.ball import Ball
 from plumdp.region.shapes import Region
 from plumdp.solver.coupled.brackets import Approximation, Expandable, expandable, no_change
 from plumdp.solver.coupled.chain import PolicyChain
-from plumdp.solver.coupled.expansion import TaylorExpansion, second_order
+from plumdp.solver.coupled.expansion import ResidualBounds, TaylorExpansion, residual_bounds, second_order
 from plumdp.solver.coupled.remainder import ErrorModel
-from plumdp.solver.coupled.residuals import ResidualBounds, residual_bounds
 from plumdp.solver.coupled.terms import Term, fits, term_of
 
 _PRECISION = 1e-3  # of bounds on the second policy's remainder, as a share

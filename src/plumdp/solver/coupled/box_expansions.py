@@ -26,9 +26,9 @@ from plumdp.base.rounding import SQUARES_UNDERFLOW, UNIT, UP
 from plumdp.model.graph import BoolArray, FloatArray, owners
 from plumdp.region.box_forms import BoxForms, forms_on_boxes
 from plumdp.region.boxes import Boxes, Quadratic
+from plumdp.solver.chains import chain_equations
 from plumdp.solver.coupled.chain import PolicyChain, fixed_states
 from plumdp.solver.coupled.terms import Term
-from plumdp.solver.equations import chain_equations
 
 _DENSE = 120  # open nodes up to which all equations are inverted together
 _ROUNDS = 3  # in which M is improved

@@ -13,12 +13,11 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.region.ball import Ball, LinearRange, ball_around, linear_range
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
+from plumdp.solver.chains import Equations, chain_equations
 from plumdp.solver.coupled.chain import PolicyChain
-from plumdp.solver.coupled.expansion import TaylorExpansion, first_order, second_order
+from plumdp.solver.coupled.expansion import ResidualBounds, TaylorExpansion, first_order, residual_bounds, second_order
 from plumdp.solver.coupled.forms import Forms, extreme_eigenvalues, forms_on
 from plumdp.solver.coupled.remainder import ErrorModel
-from plumdp.solver.coupled.residuals import ResidualBounds, residual_bounds
-from plumdp.solver.equations import Equations, chain_equations
 
 _SINGULAR = "runs of the policy need not end at the centre of the region, so that its equations are singular there"
 ENDLESS = "nature may keep a run from ending, so that nothing bounds the remainder"

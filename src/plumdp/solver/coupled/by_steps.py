@@ -19,10 +19,9 @@ from plumdp.model.objectives import Objective
 from plumdp.solver.by_steps import NEGLIGIBLE, first_alike
 from plumdp.solver.coupled.brackets import Approximation, approximation_of
 from plumdp.solver.coupled.chain import PolicyChain, fixed_states
-from plumdp.solver.coupled.expansion import TaylorExpansion, by_expression, quadratic_part
+from plumdp.solver.coupled.expansion import TaylorExpansion, by_expression, quadratic_part, residual_bounds
 from plumdp.solver.coupled.forms import Forms
 from plumdp.solver.coupled.remainder import StepErrors
-from plumdp.solver.coupled.residuals import residual_bounds
 
 
 def known_value(chain: PolicyChain, objective: Objective, n_states: int) -> float:

@@ -12,12 +12,12 @@ from plumdp.model.objectives import Kind, Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, check_policy
 from plumdp.region.ball import Ball
+from plumdp.solver.chains import chain_equations
 from plumdp.solver.coupled.by_cycles import cycles_of
 from plumdp.solver.coupled.by_steps import expand_by_steps, known_value
 from plumdp.solver.coupled.chain import PolicyChain, policy_chain
 from plumdp.solver.coupled.expansion import by_expression
 from plumdp.solver.coupled.forms import Forms, forms_on
-from plumdp.solver.equations import chain_equations
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
 
