@@ -56,7 +56,9 @@ REFUSED = {
     "order alone": (("runs.csv", *UNITS, "--steps", "ordered"), "gaps between looks"),
     "a gap that the model lacks": (("looks.csv", "--column", "gap=months", "--looks", "2"), "no look after 3 steps"),
     "no number": (("looks.csv", "--looks", "1,x"), "--looks 1,x: give whole numbers"),
-    "no gap": (("looks.csv", "--looks", "0"), "--looks 0: give whole numbers of steps from 1 to 60"),
+    "no gap": (("looks.csv", "--looks", "0"), "looks after 0 steps: give whole numbers from 1 to 60"),
+    "no looks": (("looks.csv", "--exact", "x=2"), "--exact: say with --looks"),
+    "an end that can be left": (("looks.csv", "--looks", "2", "--exact", "x=1"), "--exact x=1: (x=1) can be left"),
     "a witness": (
         ("looks.csv", "--column", "gap=months", "-p", "P=? [ F<=2 x=2 ]", "--witness", "-o", "w"),
         "verify does not",
@@ -68,7 +70,7 @@ REFUSED = {
 def test_what_is_not_understood_is_refused_in_the_words_of_the_command_line(name):
     words, told = REFUSED[name]
     command = "certify" if "--witness" in words else "count"
-    looks = () if "--looks" in words else ("--looks", "1,2,3")
+    looks = () if {"--looks", "--exact"} & {*words} else ("--looks", "1,2,3")
     done = plumdp(command, "model.py", *words, *looks)
     assert done.code == 2
     assert told in " ".join(done.err.split())

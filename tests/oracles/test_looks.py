@@ -32,6 +32,8 @@ MODEL = pl.explore(
     labels={"dead": lambda s: s.x == DEAD},
 )
 PANEL = pl.with_gaps(MODEL, [1, 2, 3, 5])
+EXACT = pl.with_gaps(MODEL, [1, 2, 3, 5], exact='"dead"')
+COLUMNS = {"gap": "months", "after": "seen_after", "partial": "is_last"}
 TRUTH = {name: Fraction(n, 20) for name, n in zip("armh", (6, 4, 1, 6), strict=True)}
 OTHERS = [{**TRUTH, "m": Fraction(1, 50), "h": Fraction(1, 10)}, {**TRUTH, "m": Fraction(3, 20)}]
 GAPS = (1, 2, 3, 5)
@@ -54,21 +56,26 @@ def power(matrix, gap):
 
 
 @cache
-def booked(before, after, gap):
-    """Return the transition that ``read_log`` counts for a look, a row of a table."""
-    frame = pd.DataFrame({"x": [before], "next_x": [after], "months": [gap]})
-    counts = pl.read_log(PANEL, frame, columns={"gap": "months"}).counts.counts
+def booked(before, after, gap, *exact):
+    """Return the model and the transition that ``read_log`` counts for a look, a row of a table.
+
+    If the step of a death is known, ``exact`` has the step after which the next state was seen, and whether the look
+    sees no more than who lives.
+    """
+    frame, model = pd.DataFrame({"x": [before], "next_x": [after], "months": [gap]}), PANEL
+    if exact:
+        frame, model = frame.assign(seen_after=exact[0], is_last=exact[1], episode=1, step=0), EXACT
+    counts = pl.read_log(model, frame, columns=COLUMNS if exact else {"gap": "months"}).counts.counts
     assert counts.sum() == 1
-    return int(np.argmax(counts))
+    return model.counted, int(np.argmax(counts))
 
 
 def value(polynomial, at):
     return polynomial.evaluate({name: at[name] for name in polynomial.names})
 
 
-def law(transition, at):
+def law(counted, transition, at):
     """Return the other transitions of the same look, and their probabilities at a point."""
-    counted = PANEL.counted
     choice = counted.graph.choice_of(transition)
     row = range(*counted.graph.first_transition[choice : choice + 2].tolist())
     return {t: value(counted.expressions.polynomials[counted.expression[t]], at) for t in row}
@@ -79,15 +86,32 @@ def test_rows_of_looks_are_powers_of_the_matrix_of_single_steps():
         for gap, before in product(GAPS, (WELL, ILL, DEAD)):
             exact = power(single_steps(at), gap)[before]
             for after in np.flatnonzero(exact).tolist():
-                transition = booked(before, after, gap)
-                assert law(transition, at)[transition] == exact[after]
-                assert sum(law(transition, at).values()) == 1
+                counted, transition = booked(before, after, gap)
+                assert law(counted, transition, at)[transition] == exact[after]
+                assert sum(law(counted, transition, at).values()) == 1
 
 
-def test_sums_over_paths_are_the_outcomes_of_looks():
-    counted = PANEL.counted
+def test_outcomes_of_looks_with_known_deaths_are_those_of_single_steps():
+    """Who dies in step m has lived for m - 1 steps, by powers of the matrix in which nobody is dead twice."""
+    for at in [TRUTH, *OTHERS]:
+        once = single_steps(at)
+        once[DEAD, DEAD] = Fraction(0)
+        for gap, before, partial in product(GAPS, (WELL, ILL), (False, True)):
+            steps = [power(once, m)[before] for m in range(1, gap + 1)]
+            looks = {(DEAD, gap, m, partial): steps[m - 1][DEAD] for m in range(1, gap + 1)}
+            lives = {(x, gap, gap, partial): steps[-1][x] for x in (WELL, ILL)}
+            looks |= {(None, gap, gap, True): sum(lives.values())} if partial else lives
+            for (after, *look), chance in looks.items():
+                counted, transition = booked(before, after, *look)
+                assert law(counted, transition, at)[transition] == chance
+                assert sum(law(counted, transition, at).values()) == sum(looks.values()) == 1
+
+
+@pytest.mark.parametrize("panel", [PANEL, EXACT])
+def test_sums_over_paths_are_the_outcomes_of_looks(panel):
+    counted = panel.counted
     sums = look_paths.sums_of_looks(counted)
-    longer = counted.expression[counted.graph.transitions_of(np.flatnonzero(counted.gaps > 1))]
+    longer = counted.expression[counted.graph.transitions_of(np.flatnonzero(counted.gaps != 1))]
     assert {counted.expressions.polynomials[f] for f in longer} == sums.keys()
     assert all(total(paths) == outcome for outcome, paths in sums.items())
     assert all(path.constant > 0 for paths in sums.values() for path in paths)
@@ -174,6 +198,78 @@ def after_a_partial_look_from_the_last_known_state(x):
     return [(START, DEAD, FIRST)] if x[FIRST] == DEAD else [(START, x[-1], SECOND)]
 
 
+def exact(x, start, gap, partial=False):
+    """Return the row of a look if the step of a death is known; a partial look shows who lives, and no more."""
+    path = x[start : start + gap + 1]
+    if DEAD in path:
+        return (path[0], DEAD, gap, path.index(DEAD), partial)
+    return (path[0], None if partial else path[-1], gap, gap, partial)
+
+
+def as_long_as_it_lives(x, *looks):
+    return [exact(x, *look) for look in looks if x[look[0]] != DEAD]
+
+
+def deaths_have_their_steps(x):
+    return as_long_as_it_lives(x, (0, FIRST), (FIRST, SECOND))
+
+
+def leaves_when_seen_ill_and_deaths_have_their_steps(x):
+    return deaths_have_their_steps(x)[: 1 if x[FIRST] == ILL else 2]
+
+
+def data_end_in_a_partial_look(x):
+    return as_long_as_it_lives(x, (0, FIRST), (FIRST, 2, True))
+
+
+def a_whole_look_after_a_partial_one_is_where_it_goes_on(x):
+    return as_long_as_it_lives(x, (0, FIRST, True), (FIRST + 1, 2))
+
+
+def a_coin_decides_before_which_looks_are_missed():
+    for chance, x in histories(FIRST + SECOND):
+        yield chance / 2, deaths_have_their_steps(x)
+        yield chance / 2, as_long_as_it_lives(x, (0, FIRST + SECOND))
+
+
+def lost_because_it_died_though_the_step_is_known(x):
+    return [] if DEAD in x[: FIRST + 1] else deaths_have_their_steps(x)
+
+
+def pending_deaths_are_counted_at_the_cut_with_their_steps(x):
+    """Data end after one step: of those who died before, the look is booked as it was planned, else it is dropped."""
+    return [(START, DEAD, FIRST, 1, False)] if x[1] == DEAD else []
+
+
+def survivors_alone_are_in_the_partial_look_at_the_cut(x):
+    return [(START, DEAD, FIRST, 1, False)] if x[1] == DEAD else [exact(x, 0, 1, True)]
+
+
+def a_coin_decides_which_looks_are_missed_when_they_come():
+    """Who died before has the gap that had been planned, and those whose look is missed a longer one."""
+    for chance, x in histories(FIRST + SECOND):
+        yield chance / 2, deaths_have_their_steps(x)
+        is_dead = DEAD in x[: FIRST + 1]
+        yield chance / 2, [exact(x, 0, FIRST) if is_dead else exact(x, 0, FIRST + SECOND)]
+
+
+def after_a_partial_look_it_goes_on_from_the_last_known_state(x):
+    first = exact(x, 0, FIRST, True)
+    return [first] if first[1] == DEAD else [first, (START, x[-1], SECOND, SECOND, False)]
+
+
+def later_units_wait_for_known_deaths():
+    for chance, x in histories(1):
+        gap = 1 if x[1] == DEAD else 3
+        for other, y in histories(gap):
+            yield chance * other, [exact(x, 0, 1), exact(y, 0, gap)]
+
+
+def earlier_units_see_known_deaths_of_later_ones():
+    for chance, looks in later_units_wait_for_known_deaths():
+        yield chance, looks[::-1]
+
+
 def earlier_units_see_later_ones():
     for chance, looks in later_units_see_earlier_ones():
         yield chance, looks[::-1]
@@ -185,6 +281,12 @@ RIGHT = [
     each_history(data_end_in_the_second_gap),
     a_coin_decides_which_looks_are_missed,
     later_units_see_earlier_ones,
+    each_history(deaths_have_their_steps),
+    each_history(leaves_when_seen_ill_and_deaths_have_their_steps),
+    each_history(data_end_in_a_partial_look),
+    each_history(a_whole_look_after_a_partial_one_is_where_it_goes_on),
+    a_coin_decides_before_which_looks_are_missed,
+    later_units_wait_for_known_deaths,
 ]
 WRONG = [
     each_history(lost_because_it_died),
@@ -193,6 +295,12 @@ WRONG = [
     deaths_are_booked_although_the_look_is_missed,
     each_history(after_a_partial_look_from_the_last_known_state),
     earlier_units_see_later_ones,
+    each_history(lost_because_it_died_though_the_step_is_known),
+    each_history(pending_deaths_are_counted_at_the_cut_with_their_steps),
+    each_history(survivors_alone_are_in_the_partial_look_at_the_cut),
+    a_coin_decides_which_looks_are_missed_when_they_come,
+    each_history(after_a_partial_look_it_goes_on_from_the_last_known_state),
+    earlier_units_see_known_deaths_of_later_ones,
 ]
 IDS = [
     "lost_because_it_died",
@@ -201,14 +309,20 @@ IDS = [
     "deaths_of_missed_looks",
     "after_a_partial_look",
     "by_unit_against_the_order",
+    "exact_lost_because_it_died",
+    "exact_pending_deaths_at_the_cut",
+    "exact_deaths_planned_otherwise_than_survivors",
+    "exact_deaths_of_missed_looks",
+    "exact_after_a_partial_look",
+    "exact_by_unit_against_the_order",
 ]
 
 
 def likelihood(looks, at):
     """Return the likelihood ratio of a point to the truth."""
     ratio = Fraction(1)
-    for transition in (booked(*look) for look in looks):
-        ratio *= law(transition, at)[transition] / law(transition, TRUTH)[transition]
+    for counted, transition in (booked(*look) for look in looks):
+        ratio *= law(counted, transition, at)[transition] / law(counted, transition, TRUTH)[transition]
     return ratio
 
 
@@ -217,12 +331,13 @@ def bets(looks, on_life, turns):
     fortune = Fraction(1)
     for i, look in enumerate(looks):
         side = on_life != (turns and i > 0 and looks[i - 1][2] != 1)
-        after = PANEL.counted.graph.successor
+        counted, seen = booked(*look)
+        after, x = counted.graph.successor, counted.graph.states["x"]
         stakes = {
-            t: (Fraction(8, 5) if (MODEL.graph.states["x"][after[t]] != DEAD) == side else Fraction(5, 8), p)
-            for t, p in law(booked(*look), TRUTH).items()
+            t: (Fraction(8, 5) if (x[after[t]] != DEAD) == side else Fraction(5, 8), p)
+            for t, p in law(counted, seen, TRUTH).items()
         }
-        fortune *= stakes[booked(*look)][0] / sum(stake * p for stake, p in stakes.values())
+        fortune *= stakes[seen][0] / sum(stake * p for stake, p in stakes.values())
     return fortune
 
 
@@ -243,6 +358,11 @@ def test_looks_that_were_decided_by_what_was_seen_are_fair(ways):
 @pytest.mark.parametrize("ways", WRONG, ids=IDS)
 def test_a_wrong_way_to_book_looks_is_found(ways):
     assert max(expectations(ways)) > 1
+
+
+def test_deaths_of_missed_looks_are_wrong_for_bets_alone():
+    *ratios, _, _, _, _ = expectations(a_coin_decides_which_looks_are_missed_when_they_come)
+    assert ratios == [1, 1]
 
 
 def test_functions_on_boxes_are_above_the_log_likelihood_of_looks():

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import plumdp as pl
+from plumdp.reporting.read import explain_result
 
 A, B = pl.parameters("a", "b")
 SPACE = pl.ParameterSpace.unit("a", "b")
@@ -111,6 +112,102 @@ def test_what_is_not_proved_for_looks_is_refused():
         pl.decisions.make_witness(learned, pl.conclude(learned, GOAL))
     with pytest.raises(pl.ModelError, match="in memory"):
         pl.with_gaps(PANEL, [2])
+
+
+EXACT = pl.with_gaps(MODEL, [1, 2, 3], exact='"broken"')
+KNOWN = {"gap": "planned", "after": "seen_after", "partial": "is_last"}
+UNITS = pd.DataFrame(
+    [  # planned: 3 and 3, broken after 1; 2, and then 2 to a partial look; 2, not broken; 3 to a partial look, broken
+        (1, 0, 0, 3, None), (1, 3, 1, 3, None), (1, 4, 2, None, None),
+        (2, 0, 0, 2, False), (2, 2, 1, 2, True), (2, 4, None, None, None),
+        (3, 0, 0, 2, False), (3, 2, 0, None, None),
+        (4, 0, 1, 3, True), (4, 2, 2, None, None),
+    ],
+    columns=["episode", "step", "x", "gap", "partial"],
+)  # fmt: skip
+LOOKS = pd.DataFrame(
+    [  # the same
+        (1, 0, 0, 3, 3, 1, False), (1, 3, 1, 3, 1, 2, False), (2, 0, 0, 2, 2, 1, False), (2, 2, 1, 2, 2, None, True),
+        (3, 0, 0, 2, 2, 0, False), (4, 0, 1, 3, 2, 2, True),
+    ],
+    columns=["episode", "step", "x", "planned", "seen_after", "next_x", "is_last"],
+)  # fmt: skip
+
+
+def test_ends_whose_step_is_known_are_read_from_tables_runs_files_and_warehouses(tmp_path):
+    counts = pl.read_log(EXACT, LOOKS, columns=KNOWN).counts
+    seen = counts.to_pandas().fillna("")
+    assert {(*row[:2], *row[2:]) for row in seen[["x", "action", "next_x", "next_after"]].itertuples(index=False)} == {
+        (0, "wait, 3 steps", 1, 0), (1, "wait, 3 steps", 2, 1), (0, "wait, 2 steps", 1, 0), (0, "wait, 2 steps", 0, 0),
+        (1, "wait, 2 steps, ended or not", 0, -1), (1, "wait, 3 steps, ended or not", 2, 2),
+    }  # fmt: skip
+    file, query = tmp_path / "log.csv", pl.data.counts_query
+    UNITS.to_csv(file, index=False)
+    log, runs = LOOKS, UNITS  # noqa: F841  DuckDB finds them by their names
+    looked = duckdb.sql(query(EXACT, table="log", dialect="duckdb", form="transitions", columns=KNOWN)).df()
+    partial = {"partial": "partial"}
+    walked = duckdb.sql(query(EXACT, table="runs", dialect="duckdb", form="trajectories", columns=partial)).df()
+    for other in (UNITS, UNITS.sample(frac=1, random_state=1), pd.concat([UNITS, UNITS.tail(4)]), file, looked, walked):
+        form = "counts" if other is looked or other is walked else None
+        assert np.array_equal(pl.read_log(EXACT, other, form=form).counts.counts, counts.counts)
+    pl.write_counts(counts, tmp_path / "counts.parquet")
+    again = pl.read_counts(EXACT, tmp_path / "counts.parquet")
+    other = pl.read_log(EXACT, LOOKS.assign(episode=0, step=range(6), is_last=False).head(2), columns=KNOWN).counts
+    assert (again + other).total == 8
+
+
+def changed(table, row, **values):
+    """Return the table with other values in a row."""
+    return table.assign(**{name: [*table[name][:row], new, *table[name][row + 1 :]] for name, new in values.items()})
+
+
+LATE = pd.DataFrame([(9, 0, 0, 2, False), (9, 3, 1, None, None)], columns=UNITS.columns)
+MISREAD = {
+    "a death without its step": (changed(LOOKS, 1, seen_after=None), KNOWN, "unreadable state"),
+    "a death after no step": (changed(LOOKS, 1, seen_after=0), KNOWN, "unreadable state"),
+    "a state that was seen early": (changed(LOOKS, 0, seen_after=2), KNOWN, "unreadable state"),
+    "a look that was missed": (pd.concat([UNITS, LATE]), None, "unreadable state"),
+    "a death after a missed look": (pd.concat([UNITS, LATE.assign(x=[0, 2])]), None, "unreadable state"),
+    "a unit that was lost": (UNITS.drop(index=7), None, "1 unit was lost"),
+    "a row after a partial look": (pd.concat([UNITS, LATE.assign(episode=2, step=[5, 7])]), None, "unreadable state"),
+    "a row after a partial look, in a table": (changed(LOOKS, 4, episode=2, step=4), KNOWN, "row after a partial look"),
+    "a partial look of no unit": (LOOKS.drop(columns=["step"]), KNOWN, "needs run and step"),
+    "a word for yes": (UNITS.assign(partial="perhaps"), None, "neither true nor false"),
+    "runs without plans": (UNITS.drop(columns=["gap", "partial"]), None, "says no gaps"),
+    "a table without steps of deaths": (LOOKS.drop(columns=["seen_after"]), {"gap": "planned"}, "says no gaps"),
+    "a partial look without ends": (changed(LOOKS, 3, is_last=False), KNOWN, "unreadable state"),
+    "a state that is half known": (changed(LOOKS, 3, next_x="?"), KNOWN, "unreadable state"),
+}
+
+
+@pytest.mark.parametrize("name", MISREAD)
+def test_looks_with_known_ends_that_are_not_as_planned_are_refused(name):
+    frame, columns, words = MISREAD[name]
+    with pytest.raises(pl.DataError, match=words):
+        pl.read_log(EXACT, frame, columns=columns)
+
+
+def test_a_lost_unit_may_be_vouched_for_and_a_state_that_a_partial_look_shows_is_not_used():
+    assert pl.read_log(EXACT, UNITS.drop(index=7), cut_off="unrelated").counts.total == 5
+    told = pl.read_log(EXACT, changed(LOOKS, 3, next_x=1), columns=KNOWN).counts
+    assert np.array_equal(told.counts, pl.read_log(EXACT, LOOKS, columns=KNOWN).counts.counts)
+
+
+@pytest.mark.parametrize(("formula", "words"), [("x=1", "can be left"), ("x=7", "0 states"), ('"nothing"', "nothing")])
+def test_exact_names_ends(formula, words):
+    with pytest.raises(pl.ModelError, match=words):
+        pl.with_gaps(MODEL, [1, 2], exact=formula)
+
+
+@pytest.mark.slow
+def test_results_with_known_ends_are_kept_and_explained_again(tmp_path):
+    log = pl.read_log(EXACT, pd.concat([LOOKS.assign(episode=LOOKS.episode + 9 * i) for i in range(40)]), columns=KNOWN)
+    found = pl.certify(EXACT, log, GOAL, confidence=0.9)
+    assert any("partial looks on a day that was fixed before" in each for each in found.assumptions)
+    found.save(tmp_path / "result", model=EXACT, counts=log.counts)
+    again, findings = explain_result(tmp_path / "result")
+    assert (again.lower, again.upper) == (found.lower, found.upper)
+    assert findings.n_expressions == 2
 
 
 def value_at_the_truth():

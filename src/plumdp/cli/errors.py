@@ -38,7 +38,6 @@ _NAMES = {
     "actions": "action",
     "constants": "constant",
     "rng": "seed",
-    "gaps": "looks",
     "ties": "tie",
 }
 _NAMES |= {"return_range": "range", "deviation": "margin", "table": "DATA", "gaps": "cut_off"}

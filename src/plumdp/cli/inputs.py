@@ -61,7 +61,9 @@ def load_model(given: Options) -> tuple[ParametricMDP, list[str]]:
         read = cut_model(read, given.space)
     except ModelError as error:
         raise ModelError("--space: ", *error.args) from None
-    return with_gaps(read, given.looks) if given.looks else read, properties
+    if given.exact and not given.looks:
+        raise ModelError("--exact: say with --looks after how many steps the state is seen")
+    return with_gaps(read, given.looks, exact=given.exact) if given.looks else read, properties
 
 
 def load_interval_model(given: Options) -> tuple[IntervalModel, list[str]]:

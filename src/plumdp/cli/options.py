@@ -171,6 +171,9 @@ class Options:
         "model", "--looks GAPS", "The state is seen now and then: after how many steps looks may come, such as 1,2,3 "
         "or 1:12. Logs have these gaps in a column, --column gap=COLUMN, or as differences of steps.",
         (), parse=gaps_of)
+    exact: str | None = option(
+        "model", "--exact FORMULA", "With --looks: ends whose step is known although nobody looked, such as "
+        "'at=\"dead\"'. Logs then have the gap that was planned in the column gap.")
 
     table: Mapping[str, str] = option(
         "model", "--table NAME=VALUE", "If the model is a log, how its table is made: first=N, how many of its "

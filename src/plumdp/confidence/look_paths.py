@@ -15,7 +15,7 @@ import numpy as np
 from plumdp.confidence.path_sums import HiddenPath, PathSum, find_path_sums, total
 from plumdp.confidence.space_moments import is_nonnegative
 from plumdp.model.expressions.polynomial import Polynomial, parameters
-from plumdp.model.gaps import Row, action_after, rows_after
+from plumdp.model.gaps import Row, action_after, copies_of, partly, rows_after
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.space import ParameterSpace
 
@@ -35,15 +35,19 @@ def sums_of_looks(model: ParametricMDP) -> dict[Polynomial, PathSum]:
             return {}
         steps.append(dict(zip(single.successor[start:end].tolist(), row, strict=True)))
     found: dict[Polynomial, PathSum] = {}
-    longer, state = np.flatnonzero(gaps > 1), graph.state_of_choice()
+    longer, state, longest = np.flatnonzero(gaps != 1), graph.state_of_choice(), int(gaps.max())
+    other = graph.n_states - 1
+    copies = copies_of(other - len(model.ends) * (longest - 1), model.ends, longest)
     for action in np.unique(single.action).tolist():
-        rows = rows_after(single, steps, action, int(gaps.max()))
+        rows = rows_after(single, steps, action, longest, copies)
         for choice in longer.tolist():
             if graph.action_names[graph.action[choice]] == action_after(graph.action_names[action], int(gaps[choice])):
+                outcomes: Row = rows[abs(int(gaps[choice]))][int(state[choice])]
+                outcomes = outcomes if gaps[choice] > 0 else partly(outcomes, copies, other) or {}
                 for t in range(*graph.first_transition[choice : choice + 2].tolist()):
                     outcome = polynomials[model.expression[t]]
                     if outcome not in found:
-                        paths = _paths(rows[int(gaps[choice])][int(state[choice])][int(graph.successor[t])], factors)
+                        paths = _paths(outcomes[int(graph.successor[t])], factors)
                         found |= {outcome: paths} if len(paths) <= _MOST and total(paths) == outcome else {}
     return found
 

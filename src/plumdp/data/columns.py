@@ -12,6 +12,7 @@ from plumdp.base.vocabulary import LogForm as LogForm
 from plumdp.data.mapping_language import MappingNode
 from plumdp.data.mappings import StateMapping
 from plumdp.data.reward_values import Rewards
+from plumdp.model.gaps import AFTER
 from plumdp.model.graph import Graph
 
 Source: TypeAlias = str | MappingNode
@@ -21,6 +22,8 @@ Source: TypeAlias = str | MappingNode
 ACTION, EPISODE, STEP, COUNT, PLACE = "action", "episode", "step", "n", "place"
 ONLY_ACTION = "the only action"  # of a state, in logs of Markov chains
 GAP = "gap"  # of looks: the steps to the next state; runs have it as the difference of steps
+PARTIAL = "partial"  # of looks that may end before: whether the next one sees no more than that
+NEXT_AFTER = f"next_{AFTER}"
 STEP_BEFORE, NEXT_STEP, SECOND_STEP, NEXT_EPISODE = "step_before", "step_after", "second_step_after", "episode_after"
 
 RUN, RUN_NUMBER = "run_name", "run_number"
@@ -108,6 +111,7 @@ def find_columns(
     rewards: Rewards | None = None,
     *,
     are_looks: bool = False,
+    have_ends: bool = False,
 ) -> tuple[LogForm, dict[str, Source]]:
     """Return the form of a log, guessed if it is not given, and for each column it needs where that comes from.
 
@@ -121,22 +125,20 @@ def find_columns(
     of_runs = columns_of_runs(graph, columns or {})
     columns = {name: column for name, column in (columns or {}).items() if name not in of_runs}
     sources = {f: needed_sources(graph, f, mapping) for f in get_args(LogForm)}
-    sources["counts"] |= {ACTION: ACTION} if are_looks else {}  # which has the gap in its name
     rewards = rewards or Rewards({}, is_needed=False)
     own = rewards.columns(sources["transitions"])
     if are_looks:
-        sources["transitions"][GAP] = GAP
-    _check_columns(sources, available, columns, [*own.values()])
+        sources = {f: with_looks(each, f, have_ends=have_ends) for f, each in sources.items()}
+    _check_columns(sources, available, columns, [*own.values(), *([PARTIAL] if have_ends else [])])
     forms = {f: _located(source_columns(needed.values()), available, columns) for f, needed in sources.items()}
     chosen = form or _guess(forms)
-    if are_looks and chosen == "trajectories" and None not in _located([GAP], available, columns).values():
+    is_by_step = are_looks and not have_ends and chosen == "trajectories"
+    if is_by_step and None not in _located([GAP], available, columns).values():
         of_times = ": in runs gaps are differences of the column step, which counts steps of the model, not looks"
         raise DataError(Option("columns", {GAP: ...}), of_times, "; give that column, or the state after each gap")
-    if are_looks and not form and {n for n, there in forms["transitions"].items() if there is None} == {GAP}:
-        raise DataError(
-            "the log says no gaps: say which column has the steps to the next state, as in ",
-            Option("columns", {GAP: "months"}),
-        )
+    if are_looks and not form:
+        for f in ("transitions", chosen):
+            _require_gaps({n for n, there in forms[f].items() if there is None})
     missing = [name for name, there in forms[chosen].items() if there is None]
     if missing:
         raise DataError(
@@ -144,8 +146,9 @@ def find_columns(
         )
     names = {name: there for name, there in forms[chosen].items() if there is not None}
     located = {name: found_in(source, names) for name, source in sources[chosen].items()}
-    if are_looks and chosen == "trajectories":
-        located[GAP] = located[STEP]
+    if have_ends and chosen != "counts":
+        (partial,) = _located([PARTIAL], available, columns).values()
+        located[PARTIAL] = partial_source(partial)
     if chosen == "counts":
         there = _located([PLACE, N_COPIES], available, columns)
         located |= {name: column for name, column in there.items() if column is not None}
@@ -162,6 +165,33 @@ def find_columns(
         placed = {name: str(there[column]) for name, column in kept.items()}
         located |= placed if chosen == "counts" else rewards.sources(placed)
     return chosen, located
+
+
+def with_looks(sources: Mapping[str, Source], form: LogForm, *, have_ends: bool) -> dict[str, Source]:
+    """Return the sources of columns with those of looks: their gaps, and when ends were entered."""
+    if form == "counts":  # in which actions have the gaps in their names
+        return {**sources, ACTION: ACTION} | ({AFTER: AFTER, NEXT_AFTER: NEXT_AFTER} if have_ends else {})
+    if not have_ends:
+        return {**sources, GAP: GAP if form == "transitions" else STEP}
+    entered = {NEXT_AFTER: AFTER} if form == "transitions" else {}
+    return {**sources, AFTER: MappingNode("number", value=0.0, kind="number"), GAP: GAP, **entered}
+
+
+def partial_source(column: str | None) -> MappingNode:
+    """Return where it is said which looks are partial; without a column, none is."""
+    if column is None:
+        return MappingNode("truth", value=False, kind="truth")
+    return MappingNode("column", value=column, kind="truth")
+
+
+def _require_gaps(missing: set[str]) -> None:
+    """Refuse a log that lacks nothing but when looks were planned, or when ends were entered."""
+    if not missing or not missing <= {GAP, AFTER}:
+        return
+    months = {GAP: "months"} if AFTER not in missing else {GAP: "planned", AFTER: "months"}
+    after = "" if AFTER not in missing else ", as it was planned, and which the steps after which that state was seen"
+    said = "the log says no gaps: say which column has the steps to the next state"
+    raise DataError(f"{said}{after}, as in ", Option("columns", {k: months[k] for k in months if k in missing}))
 
 
 def columns_of_runs(graph: Graph, columns: Mapping[str, str]) -> dict[str, str]:

@@ -31,6 +31,7 @@ from plumdp.data.columns import (
 from plumdp.data.counts import CountArray, exact_sum, require_countable
 from plumdp.data.duckdb_tables import Block
 from plumdp.data.log_pilots import Moments
+from plumdp.data.looks import PartialLooks
 from plumdp.data.mappings import StateMapping
 from plumdp.data.matching import Kinds, Matcher, numbered_actions, row_counts
 from plumdp.data.pilots import SIZES
@@ -74,6 +75,7 @@ class TransitionCounter:
         steps: Steps | None = None,
         elsewhere: int | None = None,
         rewards: Mapping[str, LearnedRewards] | None = None,
+        partial: PartialLooks | None = None,
     ) -> None:
         self._rewards = rewards or {}
         self.fault: tuple[RewardFault, Offender] | None = None  # the first value of a reward that cannot be
@@ -94,7 +96,7 @@ class TransitionCounter:
         self._n_repeated = 0  # rows of steps that have several which differ
         self._n_different = 0  # all rows but copies
         self.is_shared = False  # whether the log was seen to have names that stand for several runs
-        self._matcher = Matcher(graph, self._mapping.action_names, elsewhere)
+        self._matcher = Matcher(graph, self._mapping.action_names, elsewhere, partial)
         self._has_names = False  # whether an action has a name
         self.has_action_numbers = False  # whether numbers are taken for actions
         self._offenders: dict[Kind, Counter[tuple[Any, ...]]] = {}

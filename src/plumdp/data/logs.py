@@ -47,7 +47,7 @@ from plumdp.data.log_pilots import (
     pilot_of_log,
     runs_of_counts,
 )
-from plumdp.data.looks import looks_in, require_differences
+from plumdp.data.looks import PartialLooks, looks_in, require_differences
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.periods import in_periods, is_period, steps_of
 from plumdp.data.raw_logs import FirstRuns, RawLog, as_raw
@@ -188,7 +188,8 @@ def read_log(
         if are_looks:
             mapping, model = looks_in(mapping, model), model.counted
         known_rewards = Rewards.of(model)
-        form, found = find_columns(model.graph, log.columns, columns, form, mapping, known_rewards, are_looks=are_looks)
+        about: dict[str, bool] = {"are_looks": are_looks, "have_ends": bool(model.ends)}
+        form, found = find_columns(model.graph, log.columns, columns, form, mapping, known_rewards, **about)
         is_by_period = is_period(steps_of(steps)) and form == "trajectories"
         if is_by_period:
             # two looks in one period are never copies: whether they agree depends on where the step led
@@ -210,8 +211,8 @@ def read_log(
         relation = replace(relation, log=log.keep(used, is_read_again=is_read_again))
         if is_by_period:
             relation.require_periods(str(steps))
-        elif are_looks:
-            relation.require_numbers()
+        if are_looks:
+            relation.require_looks(is_by_period=is_by_period)
         relation = relation.arranged(used)
         moments = _moments(relation, planned)
         n_moments = len(moments.sizes) if moments is not None else len(FIRST_COUNTS) if is_by_runs else 0
@@ -224,6 +225,7 @@ def read_log(
             steps="consecutive" if is_by_period else steps,
             elsewhere=elsewhere_of(model),
             rewards={name: each for name, each in model.learned_rewards.items() if name in valued},
+            partial=PartialLooks.of(model) if are_looks else None,
         )
         for block in relation.count(moments):
             tally.add(block)
@@ -238,7 +240,7 @@ def read_log(
             write_rejected(rejected, relation, tally, n=report.rejected)
         if report.rejected and on_unmatched == "error":
             raise DataError(*refusal(report, len(files), rejected))
-        require_outcomes(report)
+        require_outcomes(report, any_look=bool(model.ends))
         first, time = (None, None) if planned is None else _pilot(relation, tally, planned, moments)
         described, n_steps = describe_files(files), int(tally.seen.counts.sum())
         parts = (

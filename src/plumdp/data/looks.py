@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Steps
-from plumdp.data.columns import ONLY_ACTION
+from plumdp.data.columns import NEXT_AFTER, ONLY_ACTION
 from plumdp.data.counts import TransitionCounts
+from plumdp.data.duckdb_tables import Block
 from plumdp.data.mapping_language import MappingNode
 from plumdp.data.mappings import StateMapping
-from plumdp.model.gaps import action_after, is_chain
+from plumdp.data.values import Codes, whole
+from plumdp.model.gaps import AFTER, PARTLY, action_after, is_chain
+from plumdp.model.graph import BoolArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import listing, number_of
 
@@ -22,9 +27,11 @@ _PLANNED = (
     "not by what happened since: a look that was made early, or a death that was reported before the next look, is in "
     "the data with the gap that was planned"
 )
-_ENDS = (
-    "no look is missing because of what it would have shown: no unit was lost because of where it was, and at the end "
-    "of the data all looks that were still to come are left out, whatever is known of them"
+_MISSING = "no look is missing because of what it would have shown: no unit was lost because of where it was, and "
+_PENDING = "at the end of the data all looks that were still to come are left out, whatever is known of them"
+_PARTIAL = (
+    "at the end of the data all looks that were still to come are partial looks on a day that was fixed before, "
+    "whether a unit has ended or not, or all are left out"
 )
 _BETWEEN = "between two looks each step takes the action of the first one wherever a state has several"
 _UNITS = "units (the runs of the log) move independently of each other"
@@ -39,12 +46,12 @@ def assumptions_of_looks(model: ParametricMDP, counts: TransitionCounts) -> Iter
     """
     gaps = model.counted.gaps
     assert gaps is not None
-    n = np.bincount(gaps, counts.visits)
+    n = np.bincount(np.abs(gaps), counts.visits)
     seen = listing(
         [f"{100 * n[gap] / n.sum():.3g} % after {number_of(gap, 'step')}" for gap in np.flatnonzero(n).tolist()]
     )
     yield f"{_PLANNED} ({seen})" if seen else _PLANNED
-    yield _ENDS
+    yield _MISSING + (_PARTIAL if model.counted.ends else _PENDING)
     yield from () if int((gaps == 1).sum()) == model.counted.graph.n_states else (_BETWEEN,)
     yield _UNITS
     yield from (_BY_UNIT,) if counts.pilot is not None else ()
@@ -69,3 +76,42 @@ def looks_in(mapping: StateMapping, model: ParametricMDP) -> StateMapping:
             if name in counted.graph.action_names:
                 of_looks[action_after(called, gap)] = counted.graph.action_names.index(name)
     return replace(mapping, action_names=of_looks)
+
+
+@dataclass(frozen=True, eq=False)
+class PartialLooks:
+    """What partial looks see: ends, and one state for whatever has not ended."""
+
+    is_partial: BoolArray  # (n_actions)
+    has_ended: BoolArray  # (n_states): ends, and ends that were entered before the look
+
+    @classmethod
+    def of(cls, counted: ParametricMDP) -> PartialLooks | None:
+        """Return those of the model whose choices are looks; None if it knows no ends."""
+        if not counted.ends:
+            return None
+        graph, after = counted.graph, counted.graph.states[AFTER]
+        has_ended = after > 0
+        has_ended[[*counted.ends]] = True
+        return cls(np.array([name.endswith(PARTLY) for name in graph.action_names]), has_ended)
+
+    def seen(self, block: Block, columns: Sequence[str], action: Codes, after: Codes, is_unknown: BoolArray) -> None:
+        """Put the state of what has not ended where a partial look came as it was planned, and no end was seen.
+
+        It may show nothing at all. A look at another step than was planned shows nothing that is known not to happen.
+        """
+        entered = {value: 0 if value is None else whole(value) for value in {*_values(block[NEXT_AFTER])}}
+        timely = np.array([entered[value] == 0 for value in _values(block[NEXT_AFTER])], dtype=np.bool_)
+        variables = [_values(block[name]) for name in columns if name != NEXT_AFTER]
+        blank = np.array(
+            [all(value is None for value in values) for values in zip(*variables, strict=True)], dtype=np.bool_
+        )
+        is_alive = np.where(after >= 0, ~self.has_ended[after], blank)
+        is_alive &= timely & (action >= 0) & self.is_partial[action]
+        after[is_alive], is_unknown[is_alive] = len(self.has_ended) - 1, False
+        is_unknown[~timely] = False
+
+
+def _values(column: npt.NDArray[Any]) -> list[Any]:
+    """Return the values of a column, None for those that are missing or blank."""
+    return [None if v != v or (isinstance(v, str) and not v.strip()) else v for v in column.tolist()]

@@ -22,7 +22,7 @@ _TIMES = ("DATE", "TIME")
 DATES = ("DATE", "TIMESTAMP", "VARCHAR")  # how types begin that may have dates
 IN_ORDER = (*NUMBERS, *_TIMES)  # how types begin that tell what is first
 _TEXTS = ("VARCHAR", "ENUM")
-_TRUE, _FALSE = "'true', 'yes', '1'", "'false', 'no', '0'"
+_TRUE, _FALSE = "'true', 'yes', '1', '1.0'", "'false', 'no', '0', '0.0'"
 
 Column = Callable[[str, Kind], str]
 """Returns a column as SQL, for its name and for what it is read as."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError
 from plumdp.data.columns import ACTION, COUNT, ONLY_ACTION, PLACE, next_columns, state_columns
 from plumdp.data.duckdb_tables import Block
+from plumdp.data.looks import PartialLooks
 from plumdp.data.observing import never_left, self_loops
 from plumdp.data.report import KINDS, Kind
 from plumdp.data.values import Codes, RowIndex, Texts, Whole, domain, shown, whole
@@ -38,9 +39,13 @@ class Matcher:
     """
 
     def __init__(
-        self, graph: Graph, action_names: Mapping[str, int] | None = None, elsewhere: int | None = None
+        self,
+        graph: Graph,
+        action_names: Mapping[str, int] | None = None,
+        elsewhere: int | None = None,
+        partial: PartialLooks | None = None,
     ) -> None:
-        self._graph, self._elsewhere = graph, elsewhere
+        self._graph, self._elsewhere, self._partial = graph, elsewhere, partial
         self._variables = [domain(values) for values in graph.states.values()]
         self._actions = Texts(graph.action_names, action_names or {})
         codes = [variable.code(values) for variable, values in zip(self._variables, graph.states.values(), strict=True)]
@@ -57,6 +62,8 @@ class Matcher:
         state, is_unknown_state = self.find_states(block, state_columns(self._graph))
         after, is_unknown_after = self.find_states(block, next_columns(self._graph))
         action = self._actions_in(state, block)
+        if self._partial is not None:
+            self._partial.seen(block, next_columns(self._graph), action, after, is_unknown_after)
         transition = self._edges.find([state, action, after])
         if self._elsewhere is not None:
             lost = np.flatnonzero(transition < 0)  # also where the next state cannot be read: it may be any

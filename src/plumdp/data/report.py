@@ -226,11 +226,19 @@ def refusal(report: IngestionReport, n_files: int = 1, rejected: str | Path | No
     return "\n".join([*lines, ""]), *advice
 
 
-def require_outcomes(report: IngestionReport) -> None:
-    """Refuse a log in which most runs end before the outcome of their last action, unless somebody vouches for it."""
+def require_outcomes(report: IngestionReport, *, any_look: bool = False) -> None:
+    """Refuse a log in which most runs end before the outcome of their last action, unless somebody vouches for it.
+
+    Of looks that were planned, none may be missing.
+    """
     n = report.rows["cut off"]
-    if report.cut_off is not None or 2 * n <= report.n_runs:
+    if report.cut_off is not None or 2 * n <= report.n_runs * (not any_look):
         return
+    if any_look:
+        lost = f"{number_of(n, 'unit')} {'was' if n == 1 else 'were'} lost: a look was planned, and no row shows it. "
+        cut = "If the data end on a day that was fixed before, plan that day as a partial look, of the dead as well. "
+        vouch = "If they were lost for reasons that have nothing to do with where they were, say "
+        raise DataError(lost, cut, vouch, Option("cut_off", "unrelated"))
     if report.has_single_rows:
         raise DataError(f"the log shows no step: {SINGLE_ROWS}")
     raise DataError(

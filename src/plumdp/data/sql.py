@@ -20,9 +20,11 @@ from plumdp.data.columns import (
     N_COPIES,
     N_RUNS,
     N_UNORDERED,
+    NEXT_AFTER,
     NEXT_EPISODE,
     NEXT_STEP,
     ONLY_ACTION,
+    PARTIAL,
     PLACE,
     PLACE_OF_ROW,
     PLACES_OF_ROWS,
@@ -38,9 +40,11 @@ from plumdp.data.columns import (
     needed_columns,
     needed_sources,
     next_columns,
+    partial_source,
     quoted,
     source_columns,
     state_columns,
+    with_looks,
 )
 from plumdp.data.counts import Sampling
 from plumdp.data.log_pilots import LogPilot, Order, pilot_of_log
@@ -51,7 +55,7 @@ from plumdp.data.periods import in_periods, is_period, not_there, period_of, ste
 from plumdp.data.pilots import SIZES
 from plumdp.data.reward_values import Rewards, range_sql, sums_sql, value_columns, with_values
 from plumdp.data.trajectories import Form
-from plumdp.model.gaps import WAIT
+from plumdp.model.gaps import PARTLY, WAIT
 from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP
 
@@ -164,7 +168,10 @@ def counts_query(
         require_differences(steps)
         mapping, model = looks_in(mapping, model), model.counted
     sources = needed_sources(model.graph, form, mapping)
-    sources |= {GAP: GAP if form == "transitions" else STEP} if are_looks else {}
+    if are_looks:
+        sources = with_looks(sources, form, have_ends=bool(model.ends))
+    if model.ends:
+        sources[PARTIAL] = partial_source(PARTIAL if PARTIAL in (columns or {}) else None)
     sources |= {EPISODE: EPISODE} if first is not None or has_steps else {}
     sources |= {STEP: STEP} if has_steps else {}
     if form == "trajectories" and is_period(steps_of(steps)):
@@ -290,8 +297,10 @@ def count_sql(
     place = _PLACE_IN_ORDER if in_order else _PLACE_IN_RUN
     place = place.replace(f"WHEN {_IS_NEXT} THEN 'step'", "") if is_ordered else place
     parts, steps = _steps(graph, form, columns, table, place, n_runs, once)
-    grouped = [*keys(graph), *([STAGE] if STAGE in columns else []), *([PLACE] if steps == "moves" else [])]
-    counted = _count(grouped, steps, values=value_columns(columns), n_runs=n_runs, once=once, is_warehouse=is_warehouse)
+    looks = [name for name in (GAP, PARTIAL) if name in columns]
+    grouped = [*keys(graph), *looks, *([STAGE] if STAGE in columns else []), *([PLACE] if steps == "moves" else [])]
+    values, named = value_columns(columns), _of_looks(columns, form)
+    counted = _count(grouped, steps, named, values=values, n_runs=n_runs, once=once, is_warehouse=is_warehouse)
     return f"WITH {_joined(parts)}\n{counted}"
 
 
@@ -308,7 +317,9 @@ def rows_sql(graph: Graph, form: LogForm, columns: Mapping[str, str], table: str
     parts, steps = _steps(graph, form, columns, table, _PLACE_IN_RUN, None, once)
     counted = f"CASE WHEN {N_COPIES} > 0 THEN [list_min({PLACES_OF_ROWS})] ELSE {PLACES_OF_ROWS} END"
     where = PLACES_OF_ROWS if every == "row or copy" else counted
-    each = f"SELECT *, unnest({where}) AS {PLACE_OF_ROW}" if is_unnested else "SELECT *"
+    own = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in _of_looks(columns, form).items())
+    every_column = f"* REPLACE ({own})" if own else "*"
+    each = f"SELECT {every_column}" + (f", unnest({where}) AS {PLACE_OF_ROW}" if is_unnested else "")
     return f"WITH {_joined(parts)}\n{each} FROM {steps}"
 
 
@@ -364,11 +375,13 @@ def _steps(
     has_run = n_runs or once or (PLACE_OF_ROW in columns and EPISODE in columns)
     named = {name: columns[name] for name in (EPISODE, STEP) if is_runs or once or (has_run and name == EPISODE)}
     rows = {key: columns[name] for key, name in zip(keys(graph), shown, strict=False)}
-    if GAP in columns and not is_runs:
-        rows[ACTION] = _action_until(rows[ACTION], columns[GAP])
+    looks = {name: columns[name] for name in (GAP, PARTIAL) if name in columns}
+    have_ends = PARTIAL in looks
+    if not is_runs or have_ends:
+        rows |= looks
     rows = (named | rows if is_runs else rows | named) | others
     rows |= {MOMENT: columns[MOMENT]} if MOMENT in columns else {}
-    kept = [*keys(graph), *others, *([EPISODE] if has_run else []), *([STEP, N_ALIKE] if once else [])]
+    kept = [*keys(graph), *looks, *others, *([EPISODE] if has_run else []), *([STEP, N_ALIKE] if once else [])]
     source = "different_rows" if once else "log_rows"
     parts = [
         f"log_rows AS ({select_sql(rows, table)})",
@@ -387,19 +400,33 @@ def _steps(
             over["stage_after"] = f"lead({quoted(STAGE)}) OVER ({window})"
         parts += [f"rows_with_next AS ({select_sql({'*': '*'} | over, source)})"]
         source = "rows_with_next"
-        moves |= {name: f"CASE WHEN {quoted(PLACE)} IN ('step', 'apart') THEN {quoted(name)} END" for name in after}
+        of_next = [*after, *([GAP] if looks and not have_ends else [])]
+        moves |= {name: f"CASE WHEN {quoted(PLACE)} IN ('step', 'apart') THEN {quoted(name)} END" for name in of_next}
     placed = {name: quoted(name) for name in kept} | {PLACE: place if is_runs else _PLACE_OF_MOVE}
-    if GAP in columns and is_runs:  # whatever the gap, the next look is the next step
-        later, gap = quoted(NEXT_STEP), f"{quoted(NEXT_STEP)} - {quoted(STEP)}"
-        placed[PLACE] = place.replace(_IS_NEXT, f"{later} > {quoted(STEP)}")
-        until = _action_until(quoted(ACTION), gap)
-        placed[ACTION] = f"CASE WHEN {later} IS NULL THEN CAST({quoted(ACTION)} AS VARCHAR) ELSE {until} END"
+    if looks and is_runs:  # whatever the gap, the next look is the next step
+        placed[PLACE] = place.replace(_IS_NEXT, f"{quoted(NEXT_STEP)} > {quoted(STEP)}")
+        placed[NEXT_AFTER if have_ends else GAP] = f"{quoted(NEXT_STEP)} - {quoted(STEP)}"
     placed |= {STAGE: f"greatest({quoted(STAGE)}, stage_after)"} if is_runs and STAGE in columns else {}
     return [
         *parts,
         f"rows_with_place AS ({select_sql(placed, source)})",
         f"moves AS ({select_sql(moves, 'rows_with_place')})",
     ], "moves"
+
+
+def _of_looks(columns: Collection[str], form: LogForm) -> dict[str, str]:
+    """Return, as SQL, the columns in which looks are told by the names that ``with_gaps`` has for them."""
+    if GAP not in columns:
+        return {}
+    until, gap = _action_until(quoted(ACTION), quoted(GAP)), f"TRY_CAST({quoted(GAP)} AS DOUBLE)"
+    if PARTIAL not in columns:
+        last = f"CASE WHEN {quoted(GAP)} IS NULL THEN CAST({quoted(ACTION)} AS VARCHAR) ELSE {until} END"
+        return {ACTION: last if form == "trajectories" else until}
+    after = f"TRY_CAST({quoted(NEXT_AFTER)} AS DOUBLE)"
+    before = f"{after} > 0 AND {after} < {gap}"  # of other numbers there is no state, of none it cannot be read
+    entered = f"CASE WHEN {after} = {gap} THEN 0 WHEN {before} THEN {after} WHEN {after} IS NOT NULL THEN -2 END"
+    partly = f"CASE WHEN {quoted(PARTIAL)} THEN concat({until}, ', {PARTLY}') ELSE {until} END"
+    return {ACTION: partly, NEXT_AFTER: entered}
 
 
 def _action_until(action: str, gap: str) -> str:
@@ -449,6 +476,7 @@ def select_sql(columns: Mapping[str, str], table: str) -> str:
 def _count(
     columns: Sequence[str],
     table: str,
+    of_looks: Mapping[str, str],
     *,
     values: Collection[str] = (),
     n_runs: str | None = None,
@@ -469,7 +497,12 @@ def _count(
         counted[n_runs] = f"max({quoted(n_runs)})"
         table = f"{table} LEFT JOIN runs ON {quoted(EPISODE)} = {quoted(RUN)}"
     sums = ", ".join(f"{function} AS {quoted(name)}" for name, function in counted.items())
-    return f"SELECT {names}, {sums} FROM {table} GROUP BY {names}"
+    query = f"SELECT {names}, {sums} FROM {table} GROUP BY {names}"
+    if not of_looks:
+        return query
+    kept = [name for name in (*columns, *([N_COPIES] if once else []), *counted) if name not in (GAP, PARTIAL)]
+    named = {name: quoted(name) for name in kept} | {**of_looks}  # of few rows, as texts take long
+    return select_sql(named, f"({query}) AS counted_looks")
 
 
 def _sum(expression: str) -> str:

@@ -10,7 +10,21 @@ from typing import Any
 from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import tell
 from plumdp.base.vocabulary import Steps as StepsOption
-from plumdp.data.columns import EPISODE, N_RUNS, PLACE, PLACE_OF_ROW, STAGE, STEP, LogForm, Source, column_of, quoted
+from plumdp.data.columns import (
+    EPISODE,
+    N_RUNS,
+    NEXT_AFTER,
+    PARTIAL,
+    PLACE,
+    PLACE_OF_ROW,
+    STAGE,
+    STEP,
+    LogForm,
+    Source,
+    column_of,
+    next_columns,
+    quoted,
+)
 from plumdp.data.duckdb_tables import (
     FILE,
     MEMORY,
@@ -27,6 +41,7 @@ from plumdp.data.duckdb_tables import (
 )
 from plumdp.data.frames import FRAME, SPARK, register_frame
 from plumdp.data.log_pilots import Moments, SharedRun, no_order, not_numbered
+from plumdp.data.mapping_language import MappingNode
 from plumdp.data.mapping_sql import DATES, IN_ORDER, NUMBERS, columns_sql, is_time, mapped_sql
 from plumdp.data.periods import moment_of, not_dates, not_whole, period_of
 from plumdp.data.raw_logs import FIRST_RUNS, PLAIN_TEXT, FirstRuns, TextFormat, first_runs_sql, part_sql
@@ -310,18 +325,49 @@ class LogSteps:
             return SharedRun(name, sorted(places, key=[*self.log.files].index), n, STEP in self.columns)
         return None
 
-    def require_numbers(self) -> None:
-        """Refuse looks in runs whose steps are dates, which say no number of steps, and looks on Spark."""
+    def require_looks(self, *, is_by_period: bool) -> None:
+        """Refuse looks on Spark, and those whose order or gaps are not told."""
         if self.log.engine == SPARK:
             raise DataError("a log of Spark is not read with gaps; write it to a Parquet file first")
-        if self.form != "trajectories" or not self.dates[1].startswith(DATES):
-            return
+        if self.form == "trajectories" and not is_by_period and self.dates[1].startswith(DATES):
+            self._require_numbers()
+        self._require_open_ends()
+
+    def _require_numbers(self) -> None:
+        """Refuse steps that are dates, which say no number of steps."""
         column, kind = self.dates
         is_date = f"TRY_CAST({quoted(column)} AS DOUBLE) IS NULL" if kind == "VARCHAR" else "TRUE"
         first = f"SELECT {quoted(column)} FROM {self.log.table} WHERE {quoted(column)} NOTNULL AND {is_date} LIMIT 1"
         for (date,) in self.log.rows(first):
             say = f"column {column} has dates such as {date}, not numbers of steps: say which periods are steps, as in "
             raise DataError(say, Option("steps", "monthly"))
+
+    def _require_open_ends(self) -> None:
+        """Refuse words that say neither true nor false of partial looks, and rows of a unit after one that saw no end.
+
+        Where such a unit was is not known, so that no later look of it has a row; runs show that themselves.
+        """
+        partial = self.columns.get(PARTIAL)
+        if not isinstance(partial, MappingNode) or not partial.columns():
+            return
+        column, table, is_partial = quoted(partial.columns()[0]), self.log.table, self.expressions[PARTIAL]
+        unread = f"{is_partial} IS NULL AND trim(CAST({column} AS VARCHAR)) <> ''"
+        for (word,) in self.log.rows(f"SELECT {column} FROM {table} WHERE {unread} LIMIT 1"):
+            raise DataError(f"column {partial.columns()[0]}: {word!r} is neither true nor false")
+        if self.form != "transitions":
+            return
+        if STEP not in self.columns:
+            raise DataError("a log with partial looks needs run and step of each row: ", Option("columns", {STEP: ...}))
+        names = [name for name in next_columns(self.graph) if name != NEXT_AFTER]
+        blank = " AND ".join(f"coalesce(trim(CAST({self.expressions[name]} AS VARCHAR)), '') = ''" for name in names)
+        is_open = f"CASE WHEN {is_partial} AND {blank} THEN {self._step_number} END"
+        ends = f"min({is_open}) AS open, max({self._step_number}) AS last"
+        last = f"SELECT {self._run} AS run, {ends} FROM {table} GROUP BY {self._run}"
+        for (run,) in self.log.rows(f"SELECT run FROM ({last}) WHERE open < last LIMIT 1"):
+            raise DataError(
+                f"run {run} has a row after a partial look, which did not tell where the unit was: a later row needs a "
+                "look that does"
+            )
 
     def require_periods(self, steps: StepsOption) -> None:
         """Refuse steps that are not dates, or are not whole numbers of a period after the first of their run."""

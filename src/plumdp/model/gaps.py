@@ -7,32 +7,38 @@ expressions, as exact polynomials. Questions are about single steps, whose rows 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import Graph, Indices, offset_type, read_only
+from plumdp.model.language.predicate import parse_predicate
 from plumdp.model.parametric import Lift, ParametricMDP, require_model
 
 Row: TypeAlias = dict[int, Polynomial]  # by successor
 _Looks: TypeAlias = list[tuple[int, str, Row]]  # of a state and action: the gap, its action, and the row
 
 WAIT = "wait"  # the action of looks at a chain
+PARTLY = "ended or not"  # behind the action of looks that see no more than that
+AFTER, OTHER = "after", -1  # when an end was entered before a look, 0 otherwise; its value for whatever has not ended
 LONGEST = 60  # steps between two looks
 _MOST = 20_000  # transitions that are counted
 
 
-def with_gaps(model: ParametricMDP, gaps: Iterable[int]) -> ParametricMDP:
+def with_gaps(model: ParametricMDP, gaps: Iterable[int], *, exact: str | None = None) -> ParametricMDP:
     """Return a model whose state is seen after any of the given numbers of steps, to ``read_log`` logs with gaps.
 
     Questions are about single steps, as before. Between two looks each step takes the action of the first look, or the
     only one that a state has. The gaps are part of the model: name all that were possible, before you look at the data.
+    ``exact`` is a formula for ends that are never left, such as ``'"dead"'``, if the log tells in which step a unit
+    came to them, though nobody looked.
 
     >>> from plumdp import ParameterSpace, explore, parameters
     >>> (p,) = parameters("p")
@@ -47,24 +53,61 @@ def with_gaps(model: ParametricMDP, gaps: Iterable[int]) -> ParametricMDP:
     if model.lift is not None or model.graph.levels is not None or model.has_free_rows or model.learned_rewards:
         raise ModelError(
             "with_gaps takes a model of single steps in memory, whose rows are expressions; it may not have unknown "
-            "rows, learned rewards, or gaps already"
+            "rows, learned rewards, or gaps already; if rows are unknown and all gaps are equal, let a step of the "
+            "table be this gap"
         )
-    if any(name.casefold() == "gap" for name in model.graph.states):
-        raise ModelError("with_gaps: a state variable is called gap, as the column of a log is; give it another name")
-    numbers = _checked(gaps)
-    looks = [*_looks(model, numbers)]
+    for name in ("gap", *((AFTER, "partial") if exact else ())):
+        if any(variable.casefold() == name for variable in model.graph.states):
+            raise ModelError(f"with_gaps: a state variable is called {name}, as a column of a log is; rename it")
+    return looked_at(model, _checked(gaps), () if exact is None else _ends(model, exact))
+
+
+def looked_at(model: ParametricMDP, gaps: tuple[int, ...], ends: tuple[int, ...]) -> ParametricMDP:
+    """Return the model that is seen after these gaps, and whose ends are known from the step on that leads there."""
+    looks = [*_looks(model, gaps, ends)]
+    n = len(looks)
+    if ends:  # states in which nothing is counted: each end, so many steps after a look, and whatever has not ended
+        more = range(model.graph.n_states, 1 + other_state(model.graph.n_states, ends, gaps[-1]))
+        looks += [[(1, WAIT, {state: Polynomial(1)})] for state in more]
     first = np.concatenate([[0], np.cumsum([len(each) for each in looks])])
-    counted = _counted(model, looks, first)
-    return replace(model, lift=Lift(counted, first[:-1]))
+    counted = _counted(model, looks, first, ends, gaps[-1])
+    return replace(model, lift=Lift(counted, first[:n]))
 
 
-def gaps_of(model: ParametricMDP) -> list[int]:
+def _ends(model: ParametricMDP, exact: str) -> tuple[int, ...]:
+    """Return the states that a formula names, each of which is never left."""
+    try:
+        ends = np.flatnonzero(parse_predicate(exact, model))
+    except ModelError as error:
+        raise ModelError(Option("exact", exact), ": ", *error.args) from None
+    graph = model.graph
+    before = graph.state_of_choice()[graph.choice_of_transition()]
+    left = np.intersect1d(ends, before[graph.successor != before])
+    if not 0 < len(ends) < graph.n_states or len(left):
+        why = f"({graph.describe_state(int(left[0]))}) can be left" if len(left) else f"{len(ends)} states are such"
+        raise ModelError(Option("exact", exact), f": {why}; name ends, such as deaths, whose step is known")
+    return tuple(ends.tolist())
+
+
+def copies_of(n_states: int, ends: Sequence[int], longest: int) -> dict[int, int]:
+    """Return for each end the number of the state that is this end one step after a look; the next ones follow it."""
+    return {end: n_states + i * (longest - 1) for i, end in enumerate(ends)}
+
+
+def other_state(n_states: int, ends: Sequence[int], longest: int) -> int:
+    """Return the number of the state that stands for all that have not ended; it comes last."""
+    return n_states + len(ends) * (longest - 1)
+
+
+def gaps_of(model: ParametricMDP) -> tuple[int, ...]:
     """Return the gaps that a model has, none if every step of it is seen."""
-    return [] if model.counted.gaps is None else sorted({*model.counted.gaps.tolist()})
+    return () if model.counted.gaps is None else tuple(np.unique(np.abs(model.counted.gaps)).tolist())
 
 
 def action_after(action: str, gap: int) -> str:
-    """Return the name of an action that is taken until the next look."""
+    """Return the name of an action that is taken until the next look; those before partial looks have gaps below 0."""
+    if gap < 0:
+        return f"{action_after(action, -gap)}, {PARTLY}"
     return action if gap == 1 else f"{action}, {gap} steps"
 
 
@@ -85,25 +128,28 @@ def _checked(gaps: Iterable[int]) -> tuple[int, ...]:
     is_whole = all(isinstance(gap, int | np.integer) and not isinstance(gap, bool) for gap in given)
     wrong = [gap for gap in given if not is_whole or not 1 <= gap <= LONGEST]
     if not given or wrong:
-        named = Option("gaps", wrong[0] if wrong else gaps)
-        raise ModelError(named, f": give whole numbers of steps from 1 to {LONGEST}, such as 1, 2 and 3")
+        named = wrong[0] if wrong else gaps
+        raise ModelError(f"looks after {named!r} steps: give whole numbers from 1 to {LONGEST}, such as 1, 2 and 3")
     return tuple(sorted({1, *map(int, given)}))
 
 
-def _looks(model: ParametricMDP, gaps: tuple[int, ...]) -> Iterator[_Looks]:
+def _looks(model: ParametricMDP, gaps: tuple[int, ...], ends: tuple[int, ...]) -> Iterator[_Looks]:
     """Yield for each choice the rows of its looks; those of gap 1 have the transitions of the choice in its order."""
     graph, polynomials = model.graph, model.expressions.polynomials
-    ends = [*pairwise(graph.first_transition.tolist())]
-    steps = [{int(graph.successor[t]): polynomials[model.expression[t]] for t in range(*each)} for each in ends]
-    if any(len(row) < end - start for row, (start, end) in zip(steps, ends, strict=True)):
+    bounds = [*pairwise(graph.first_transition.tolist())]
+    steps = [{int(graph.successor[t]): polynomials[model.expression[t]] for t in range(*each)} for each in bounds]
+    if any(len(row) < end - start for row, (start, end) in zip(steps, bounds, strict=True)):
         raise ModelError("with_gaps: a row has the same successor twice; explore the model again, which adds them up")
     chain, action = is_chain(graph), graph.action.tolist()
-    after = {each: rows_after(graph, steps, each, gaps[-1]) for each in ({0} if chain else {*action})}
+    copies, other = copies_of(graph.n_states, ends, gaps[-1]), other_state(graph.n_states, ends, gaps[-1])
+    after = {each: rows_after(graph, steps, each, gaps[-1], copies) for each in ({0} if chain else {*action})}
     n = 0
     for choice, state in enumerate(graph.state_of_choice().tolist()):
         name = WAIT if chain else graph.action_names[action[choice]]
         rows = after[0 if chain else action[choice]]
         found = [(gap, action_after(name, gap), steps[choice] if gap == 1 else rows[gap].get(state)) for gap in gaps]
+        partial = ((-gap, action_after(name, -gap), partly(rows[gap].get(state), copies, other)) for gap in gaps)
+        found += partial if ends and state not in copies else ()
         looks = [(gap, called, row) for gap, called, row in found if row is not None]
         n += sum(len(row) for _, _, row in looks)
         if n > _MOST:
@@ -111,44 +157,63 @@ def _looks(model: ParametricMDP, gaps: tuple[int, ...]) -> Iterator[_Looks]:
         yield looks
 
 
-def rows_after(graph: Graph, steps: Sequence[Row], action: int, longest: int) -> list[dict[int, Row]]:
+def partly(row: Row | None, copies: Mapping[int, int], other: int) -> Row | None:
+    """Return the row of a look that sees ends alone: ``other`` stands for all states that are none."""
+    if row is None:
+        return None
+    first = min(copies.values(), default=other)  # of the states behind those of the model
+    seen = {last: f for last, f in row.items() if last in copies or last >= first}
+    rest = sum((f for last, f in row.items() if last not in seen), Polynomial(0))
+    return seen | ({other: rest} if rest else {})
+
+
+def rows_after(
+    graph: Graph, steps: Sequence[Row], action: int, longest: int, copies: Mapping[int, int]
+) -> list[dict[int, Row]]:
     """Return for each gap from 0 on the row of each state from which the action may be taken so often.
 
-    ``steps`` has the row of each choice. A state without the action that has but one choice takes that.
+    ``steps`` has the row of each choice. A state without the action that has but one choice takes that. An end that is
+    entered before the look is told from one that is entered with it, see ``copies_of``.
     """
-    taken = {}
+    taken, first_copy = {}, min(copies.values(), default=graph.n_states)
     for state, (start, end) in enumerate(pairwise(graph.first_choice.tolist())):
         same = [choice for choice in range(start, end) if graph.action[choice] == action]
         choices = same or [*range(start, end)]
         if len(choices) == 1:
             taken[state] = choices[0]
     rows: list[dict[int, Row]] = [{state: {state: Polynomial(1)} for state in range(graph.n_states)}]
-    for _ in range(longest):
+    for gap in range(1, longest + 1):
         before, now = rows[-1], {}
         for state, choice in taken.items():
             if all(between in before for between in steps[choice]):
                 row: Row = {}
                 for between, first in steps[choice].items():
-                    for last, rest in before[between].items():
+                    ends_now = gap > 1 and between in copies and state not in copies
+                    ahead = {copies[between] - 1: Polynomial(1)} if ends_now else before[between]
+                    for seen, rest in ahead.items():
+                        last = seen + (ends_now or seen >= first_copy)  # of an end, one step later
                         row[last] = row[last] + first * rest if last in row else first * rest
                 now[state] = {last: f for last, f in row.items() if f}
         rows.append(now)
     return rows
 
 
-def _counted(model: ParametricMDP, looks: list[_Looks], first: Indices) -> ParametricMDP:
-    """Return the model whose choices are looks."""
+def _counted(
+    model: ParametricMDP, looks: list[_Looks], first: Indices, ends: tuple[int, ...], longest: int
+) -> ParametricMDP:
+    """Return the model whose choices are looks; with ends, it has more states, see ``looked_at``."""
     graph, names = model.graph, dict[str, int]()
     number = {f: i for i, f in enumerate(model.expressions.polynomials)}  # questions have the same numbers
     rows = [row for each in looks for _, _, row in each]
     expression = [number.setdefault(f, len(number)) for row in rows for f in row.values()]
     stops = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    of_state = [*graph.first_choice.tolist(), *range(graph.n_choices + 1, len(looks) + 1)]
     seen_after = Graph(
-        read_only(first[graph.first_choice].astype(np.int32)),
+        read_only(first[of_state].astype(np.int32)),
         read_only(stops.astype(offset_type(int(stops[-1])))),
         read_only(np.array([state for row in rows for state in row], dtype=np.int32)),
         graph.initial_state,
-        graph.states,
+        _with_copies(graph, ends, longest) if ends else graph.states,
         read_only(
             np.array([names.setdefault(name, len(names)) for each in looks for _, name, _ in each], dtype=np.int32)
         ),
@@ -164,4 +229,14 @@ def _counted(model: ParametricMDP, looks: list[_Looks], first: Indices) -> Param
         {},
         model.constants,
         gaps=read_only(np.array([gap for each in looks for gap, _, _ in each], dtype=np.int32)),
+        ends=ends,
     )
+
+
+def _with_copies(graph: Graph, ends: tuple[int, ...], longest: int) -> dict[str, npt.NDArray[Any]]:
+    """Return the variables of the states and of those behind them, with the steps after which an end was entered."""
+    alike = next(state for state in range(graph.n_states) if state not in ends)
+    states = [*range(graph.n_states), *(end for end in ends for _ in range(1, longest)), alike]
+    after = [0] * graph.n_states + [*range(1, longest)] * len(ends) + [OTHER]
+    values = {name: read_only(each[states]) for name, each in graph.states.items()}
+    return values | {AFTER: read_only(np.array(after, dtype=np.int32))}

@@ -86,6 +86,7 @@ class ParametricMDP:
     lift: Lift | None = None  # to the model whose transitions are counted, if that is another one
     source: ParametricMDP | None = None  # that this is a view of, see ``views``
     gaps: IntArray | None = None  # (n_choices): steps until the next look, if choices are looks, see ``gaps``
+    ends: tuple[int, ...] = ()  # of looks: states whose step of entry is known
 
     def __repr__(self) -> str:
         graph = self.graph

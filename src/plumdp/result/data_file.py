@@ -27,7 +27,7 @@ from plumdp.data.seen import Seen
 from plumdp.data.time_parts import TimeParts
 from plumdp.model.check import validate
 from plumdp.model.expressions.table import ExpressionTable
-from plumdp.model.gaps import gaps_of, with_gaps
+from plumdp.model.gaps import gaps_of, looked_at
 from plumdp.model.graph import Graph, IntArray, read_only
 from plumdp.model.learned_rewards import LearnedRewards
 from plumdp.model.parametric import ParametricMDP, RewardStructure
@@ -76,7 +76,7 @@ def write_data(path: Path | IO[bytes], model: ParametricMDP, counts: TransitionC
         "spaces": [space_terms(space) for space in (model.declared_space, model.space)],
         "expressions": [polynomial_terms(f) for f in model.expressions.polynomials],
         "n_free": model.expressions.n_free,
-        "gaps": gaps_of(model),
+        "looks": [gaps_of(model), model.counted.ends],
         "sampling": counts.sampling,
         "pilot": None if pilot is None else {name: getattr(pilot, name) for name in _PILOT},
         "time": None if counts.time is None else counts.time.words,
@@ -164,7 +164,8 @@ def _model(about: Mapping[str, Any], arrays: Arrays) -> ParametricMDP:
     errors = [str(issue) for issue in validate(model) if issue.severity == "error"]
     if errors:
         raise ModelError(errors[0])
-    return with_gaps(model, about["gaps"]) if about.get("gaps") else model
+    gaps, ends = (tuple(map(int, each)) for each in about.get("looks", ((), ())))
+    return looked_at(model, gaps, ends) if gaps else model
 
 
 def _given(model: ParametricMDP) -> list[list[str] | None] | None:
