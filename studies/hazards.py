@@ -47,7 +47,8 @@ def model_of(n_risks: int) -> Any:
         well = state._replace(month=LAST if state.arm == "ratio" else state.month + 1)
         return {"wait": [(risk, state._replace(month=LAST, event=True)), (1 - risk, well)]}
 
-    bounds = {**dict.fromkeys(("early", "late")[:n_risks], (0, "0.2")), "ratio": ("0.2", LARGEST)}
+    bounds: dict[str, tuple[Any, Any]] = dict.fromkeys(("early", "late")[:n_risks], (0, "0.2"))
+    bounds["ratio"] = ("0.2", LARGEST)
     start = {"arm": "none", "month": -1, "event": False}
     return pl.explore(month, start, space=pl.ParameterSpace.box(bounds))
 
@@ -92,7 +93,7 @@ def widths_of(n: int, n_risks: int, seeds: int) -> dict[str, float]:
         pairs = zip(ARMS, certificates, usual, strict=True)
         widths = {arm: (each.upper - each.lower) / (high - low) for arm, each, (low, high) in pairs}
         found.append({**widths, "CPU seconds": seconds})
-    return pd.DataFrame(found).mean().to_dict()
+    return {str(name): float(mean) for name, mean in pd.DataFrame(found).mean().items()}
 
 
 def misses(n: int, n_risks: int, error: float, seed: int) -> bool:
