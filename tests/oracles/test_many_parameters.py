@@ -17,7 +17,7 @@ from tiers import examples
 
 import plumdp as pl
 from plumdp.model.objectives import Reach, Reward
-from plumdp.region import redundancy, shapes, vertices
+from plumdp.region import half_spaces, shapes, vertices
 from plumdp.region.conflict import Conflict
 from plumdp.region.half_spaces import Contradiction
 from plumdp.region.images import AffineMap, images
@@ -34,7 +34,7 @@ SEEDS = st.integers(0, 2**32)
 def as_if_many(work=1e9):
     """Let two variables count as many, and spend so much work on rows."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (redundancy, shapes, vertices):
+        for module in (half_spaces, shapes, vertices):
             patch.setattr(module, "MANY", 2)
         patch.setattr(row_polytopes, "_WORK", work)
         yield

@@ -16,8 +16,8 @@ import pytest
 from tiers import size
 
 import plumdp as pl
-from plumdp.confidence import least_squares as method
 from plumdp.data.counts import TransitionCounts
+from studies import least_squares as method
 from studies.least_squares import least_squares
 from studies.observations import observations
 from studies.published_sets import published_ellipsoid
