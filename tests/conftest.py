@@ -5,13 +5,14 @@ A test that needs an extra of plumdp is skipped where the extra is not installed
 
 import gc
 import os
+import tomllib
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from nightly import BY_DAY, NIGHTLY
 from tiers import TIER, examples
 
 import studies  # noqa: F401  tests are about the sets of the paper, too
@@ -21,12 +22,15 @@ from plumdp.base.errors import MissingExtra
 os.environ["PLUMDP_WARMUP"] = "0"  # no command that is tested starts a process
 compiled.compile_at_once()  # tests are about compiled kernels; test_compiled.py compares them with plain Python
 
-AT_NIGHT = {f"tests/{file}.py::{test}" for file, tests in NIGHTLY.items() for test in tests}
-CASE_BY_DAY = {
-    f"tests/{file}.py::{test}".partition("[")[0]: f"tests/{file}.py::{test}"
-    for file, tests in BY_DAY.items()
-    for test in tests
-}
+LEFT_OUT = tomllib.loads((Path(__file__).parent / "night.toml").read_text(encoding="utf-8"))
+
+
+def _cases(when: str) -> set[str]:
+    return {f"tests/{file}.py::{test}" for file, tests in LEFT_OUT[when].items() for test in tests}
+
+
+AT_NIGHT = _cases("night")
+CASE_BY_DAY = {case.partition("[")[0]: case for case in _cases("by_day")}
 
 settings.register_profile(
     "plumdp", deadline=None, max_examples=examples(100), derandomize=TIER != "night"
@@ -43,7 +47,7 @@ def _require_by_day(collected: list[str]) -> None:
     cases = Counter(case.partition("[")[0] for case in collected)
     gone = {case for test, case in CASE_BY_DAY.items() if cases[test] > 1} - {*collected}
     if gone:
-        raise pytest.UsageError(f"tests/support/nightly.py lists cases that are not there: {', '.join(sorted(gone))}")
+        raise pytest.UsageError(f"tests/night.toml lists cases that are not there: {', '.join(sorted(gone))}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

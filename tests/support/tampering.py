@@ -3,6 +3,7 @@
 import json
 from copy import deepcopy
 from fractions import Fraction
+from re import search
 
 from support.refusals import rows
 from support.verified_results import brackets_of, cut_end, functions_of, pieces_of, verdict
@@ -22,6 +23,10 @@ PARTS = {  # by name, of a witness and its certificate, where they are there
     "side": lambda w, c: w["set"]["bets"]["list"][0],
     "upper": lambda w, c: w["bets"]["sides"]["upper"],
     "root": lambda w, c: w["pieces"]["root"],
+    "sides": lambda w, c: w["pieces"]["root"]["sides"],
+    "halves": lambda w, c: next(each for each in pieces_of(w) if "halves" in each)["halves"],
+    "with_values": lambda w, c: [each for each in pieces_of(w) if "values" in each],
+    "all_values": lambda w, c: [each["values"][0] for each in pieces_of(w) if "values" in each],
     "chain": lambda w, c: w["chain"],
     "left": lambda w, c: next(row for row in w["chain"]["rows"] if row is not None and row[2] == "any"),
     "values": lambda w, c: functions_of(w) if "pieces" in w else w["values"],
@@ -91,6 +96,17 @@ def _verbs(w, c):
             for name in {"values", "brackets"} & set(names) & set(piece):
                 piece[name][:2] = piece[name][1::-1]
 
+    def moved(by):
+        """Add a number to all functions of the first chain."""
+        for piece in pieces_of(w):
+            for function in piece["values"][0]["functions"] if "values" in piece else ():
+                function[0] += by
+
+    def cuts(end, factor):
+        """Multiply the multipliers of cuts that prove an end of the first bracket."""
+        for bracket in brackets_of(w):
+            bracket[end]["multipliers"] = [[i, [factor * x for x in y]] for i, y in bracket[end]["multipliers"]]
+
     def later_trials():
         """Add an interval of q, whose class is drawn from after another one of the same row."""
         number = next(i for i, members in enumerate(w["classes"]) if "q" in members)
@@ -102,10 +118,32 @@ def _verbs(w, c):
         w["set"]["intervals"]["list"].append(added)
 
     local = {"both": both, "larger": larger, "sums": sums, "exchanged": exchanged, "later_trials": later_trials}
-    return local | {"cut": lambda end, place=0: cut_end(end, place)(w), "said": said, "opposite": opposite}
+    local |= {"moved": moved, "cuts": cuts, "cut": lambda end, place=0: cut_end(end, place)(w)}
+    return local | {"said": said, "opposite": opposite}
 
 
-NAMES = {"ANSWER": ANSWER, "SHARE": SHARE, "Fraction": Fraction, "brackets_of": brackets_of}
+NAMES = {"ANSWER": ANSWER, "SHARE": SHARE, "Fraction": Fraction, "brackets_of": brackets_of, "pieces_of": pieces_of}
+
+
+def forge(w, c, statement, **names):
+    """Change a witness and its certificate by a statement."""
+    exec(statement, {"w": w, "c": c, **NAMES, **names, **_verbs(w, c), **_parts(w, c)})
+
+
+def let_pass(row, honest, **names):
+    """Return how a changed result was let pass or rejected in another way than its row says, or nothing.
+
+    A row has the layers that may reject the change, what it is, a statement that makes it, and perhaps words that are
+    said then.
+    """
+    layers, what, change, *words = row
+    w, c = deepcopy(honest)
+    forge(w, c, change, **names)
+    assert [w, c] != honest, what
+    layer, message = verdict(w, c)
+    if layer in layers.split("|") and all(search(each, message) for each in words):
+        return ""
+    return f"{what}: rejected in {layer or 'no layer'!r} ({message}), not in {layers!r}"
 
 
 def rejected(table, folder, certificate=None):
@@ -113,12 +151,5 @@ def rejected(table, folder, certificate=None):
     honest = [json.loads((folder / name).read_text()) for name in ("witness.json", "certificate.json")]
     honest[1] |= certificate or {}
     assert verdict(*honest) == ("", "")
-    wrong = []
-    for layer, what, change in rows(f"tampering:{table}"):
-        w, c = deepcopy(honest)
-        exec(change, {"w": w, "c": c, **NAMES, **_verbs(w, c), **_parts(w, c)})
-        assert [w, c] != honest, what
-        found, message = verdict(w, c)
-        if found != layer:
-            wrong.append(f"{what}: rejected in {found or 'no layer'!r} ({message}), not in {layer!r}")
+    wrong = [each for row in rows(f"tampering:{table}") if (each := let_pass(row, honest))]
     assert not wrong, "\n".join(wrong)
