@@ -366,6 +366,12 @@ def test_certificates_about_now_say_what_they_assume_and_hold_after_a_change():
     assert "you may choose one by looking" in recent.assumptions[0]
     assert "each night holds by itself" in window.assumptions[0]
     assert window.provenance["steps"] == f"{8 * 40}"
+    same = found.since("2024-05-23")  # where the window begins, with a share of the error
+    assert same.upper > window.upper
+    assert same.approximate == pytest.approx(window.approximate)
+    filed = "which file a step is in was decided before its outcome"
+    assert all(any(filed in said for said in each.assumptions) for each in (recent, window))
+    assert not any("visits that move look like a change" in said for said in recent.assumptions)
 
 
 def test_a_start_has_its_share_of_the_error():

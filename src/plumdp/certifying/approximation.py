@@ -44,12 +44,27 @@ def approximate(learned: Learned, question: Question, *policies: npt.NDArray[Any
     found = _by_rows(learned, question, *policies) if is_table else _by_parameters(learned, question, *policies)
     if not found or not all(isfinite(value) for value, _ in found):
         return None
-    z = NormalDist().inv_cdf(1 - equal_parts(learned.error, 2))
+    z = _deviations(learned.error)
     ends = [(value - z * sqrt(max(variance, 0.0)), value + z * sqrt(max(variance, 0.0))) for value, variance in found]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     middle = sum(value for value, _ in found) / len(found)
     is_wide = isfinite(high - low) and high - low > _ROUNDING * (1 + abs(middle))  # else the data have no part in it
     return NormalInterval(middle, (low, high) if is_wide and learned.counts.total else None)
+
+
+def narrowed(interval: tuple[float, float], confidence: float, smaller: float) -> tuple[float, float]:
+    """Return the normal interval of a smaller confidence, given that of a larger one.
+
+    >>> narrowed((8.0, 12.0), 0.9544997361036416, 0.6826894921370859)
+    (9.0, 11.0)
+    """
+    middle, half = (interval[0] + interval[1]) / 2, (interval[1] - interval[0]) / 2
+    half *= _deviations(1 - smaller) / _deviations(1 - confidence)
+    return middle - half, middle + half
+
+
+def _deviations(error: float) -> float:
+    return NormalDist().inv_cdf(1 - equal_parts(error, 2))
 
 
 def _by_rows(learned: Learned, question: Question, *policies: npt.NDArray[Any]) -> list[tuple[float, float]]:

@@ -7,9 +7,11 @@ fixed beforehand has all of the error, and holds each night by itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from plumdp.base.errors import DataError
+from plumdp.certifying.approximation import narrowed
 from plumdp.certifying.pipeline import certify
 from plumdp.data.counts import TransitionCounts
 from plumdp.fit.time_tests import weight_of
@@ -34,10 +36,11 @@ def since_part(
     confidence: float,
     *,
     is_chosen: bool,
+    assuming: Iterable[str] = (),
 ) -> Certificate:
     """Return what is certified from the kept part of a number on, whether that was chosen by looking or not.
 
-    A policy is one that was there before the data of the stream.
+    A policy is one that was there before the data of the stream. ``assuming`` says what the parts rest on.
     """
     if not stream.parts:
         raise DataError("the watch has just begun, and has no parts yet")
@@ -47,5 +50,12 @@ def since_part(
     found = certify(model, counts, question, confidence=own, policy=policy, announced=policy is not None)
     said = f"{_BY_LOOKING} (this one by itself: {percent(own)})" if is_chosen else _ALONE
     premise = f"nothing has changed since {stream.parts[number].name} ({number_of(stream.n - end, 'part')}); {said}"
+    rests_on = tuple(dict.fromkeys([premise, *assuming, *found.assumptions]))
     # a smaller confidence than that of this start by itself is true as well
-    return replace(found, confidence=confidence, assumptions=(premise, *found.assumptions), budget=())
+    return replace(
+        found,
+        confidence=confidence,
+        assumptions=rests_on,
+        budget=(),
+        approximate=found.approximate and narrowed(found.approximate, own, confidence),
+    )

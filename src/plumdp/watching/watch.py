@@ -51,6 +51,7 @@ _UNNAMED = "no part is missing: the names of parts have no dates or numbers that
 _ALIKE = "rows that the model says are alike have the same probabilities: if not, visits that move look like a change"
 _POLICY = "runs follow the certified policy, each is in the file of the part in which it began, and none is missing"
 _OLDER = "the certificate was made before the data that are watched, and not by looking at them"
+_OF_ALARMS = _ALIKE, _POLICY, _OLDER  # not of certificates about now
 _EVENT = {"rows": "rows have changed", "value": "the certified value no longer holds"}
 
 
@@ -206,7 +207,10 @@ class Watch:
         question, policy = (self.question, None) if given is None else (given.objective, given.policy)
         if question is None:
             raise DataError("say what certificates about now are to answer: watch(model, parts, question)")
-        return since_part(self.model, stream, number, question, policy, self.confidence, is_chosen=is_chosen)
+        of_parts = [each for each in self.assumptions if each not in _OF_ALARMS]
+        return since_part(
+            self.model, stream, number, question, policy, self.confidence, is_chosen=is_chosen, assuming=of_parts
+        )
 
     def _place(self, part: str) -> int:
         """Return the number of the kept part that a part begins, or of the next one."""
