@@ -44,7 +44,7 @@ def approximate(learned: Learned, question: Question, *policies: npt.NDArray[Any
     found = _by_rows(learned, question, *policies) if is_table else _by_parameters(learned, question, *policies)
     if not found or not all(isfinite(value) for value, _ in found):
         return None
-    z = _deviations(learned.error)
+    z = NormalDist().inv_cdf(1 - equal_parts(learned.error, 2))
     ends = [(value - z * sqrt(max(variance, 0.0)), value + z * sqrt(max(variance, 0.0))) for value, variance in found]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     middle = sum(value for value, _ in found) / len(found)
@@ -59,12 +59,8 @@ def narrowed(interval: tuple[float, float], confidence: float, smaller: float) -
     (9.0, 11.0)
     """
     middle, half = (interval[0] + interval[1]) / 2, (interval[1] - interval[0]) / 2
-    half *= _deviations(1 - smaller) / _deviations(1 - confidence)
-    return middle - half, middle + half
-
-
-def _deviations(error: float) -> float:
-    return NormalDist().inv_cdf(1 - equal_parts(error, 2))
+    more, fewer = (NormalDist().inv_cdf(1 - equal_parts(1 - each, 2)) for each in (confidence, smaller))
+    return middle - half * fewer / more, middle + half * fewer / more
 
 
 def _by_rows(learned: Learned, question: Question, *policies: npt.NDArray[Any]) -> list[tuple[float, float]]:
