@@ -268,15 +268,15 @@ def test_a_log_with_rows_that_were_left_out_says_how_long_its_runs_are():
 
 @pytest.fixture(scope="module")
 def hidden_advice():
-    model = tank.tank(steps=3)
-    counts = pl.simulate(model, tank.TRUTH, 1_000, rng=1, max_steps=3)
+    model = tank.tank(steps=2)
+    counts = pl.simulate(model, tank.TRUTH, 1_000, rng=1, max_steps=2)
     return advise(pl.learn(model, counts, objectives=[tank.BAD]), tank.BAD)
 
 
 @pytest.fixture(scope="module")
 def blind_advice():
-    model = tank.blind_tank(steps=3)
-    counts = pl.simulate(model, tank.BLIND_TRUTH, 300, rng=1, max_steps=3)
+    model = tank.blind_tank(steps=2)
+    counts = pl.simulate(model, tank.BLIND_TRUTH, 300, rng=1, max_steps=2)
     return advise(pl.learn(model, counts, objectives=[tank.BAD]), tank.BAD)
 
 
@@ -299,9 +299,9 @@ def test_the_advised_policy_is_not_predicted_to_be_worse_than_any_other(hidden_a
 @pytest.mark.slow
 def test_predictions_are_about_what_more_runs_give_though_paths_are_hidden(hidden_advice):
     """1,000 more runs in the same way: the estimate is that of all rows, so that expected counts are right."""
-    model = tank.tank(steps=3)
-    counts = pl.simulate(model, tank.TRUTH, 1_000, rng=1, max_steps=3)
-    more = pl.simulate(model, tank.TRUTH, 1_000, rng=2, max_steps=3)
+    model = tank.tank(steps=2)
+    counts = pl.simulate(model, tank.TRUTH, 1_000, rng=1, max_steps=2)
+    more = pl.simulate(model, tank.TRUTH, 1_000, rng=2, max_steps=2)
     learned = pl.learn(model, counts + more, objectives=[tank.BAD])
     certificate = pl.conclude(learned, tank.BAD, policy=hidden_advice.policy)
     assert hidden_advice.predictions[0].width == pytest.approx(certificate.upper - certificate.lower, rel=0.2)
