@@ -87,15 +87,15 @@ def blank_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     from plumdp.base.errors import DataError
     from plumdp.explaining import explain
     from plumdp.plots.draw import Picture
-    from plumdp.reporting import evidence, parts
+    from plumdp.reporting import evidence, sections
 
     def no_advice(*_: object, **options: object) -> None:
         raise DataError("advice is left out")
 
     monkeypatch.setattr(explain, "advise", no_advice)
-    monkeypatch.setattr(parts, "draw", lambda kind, *_: Picture(None, kind))
+    monkeypatch.setattr(sections, "draw", lambda kind, *_: Picture(None, kind))
     monkeypatch.setattr(evidence, "draw_residuals", lambda *_: None)
-    for page in (evidence, parts):
+    for page in (evidence, sections):
         monkeypatch.setattr(page, "svg_of", lambda figure, label: "<svg></svg>")
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from command_line import plumdp
 
-from plumdp.cli import info
+from plumdp.cli import check
 from plumdp.cli.options import Options
 
 NO_SPACE = "error: output cannot be written: No space left on device\n"
@@ -27,10 +27,10 @@ def run(*arguments, code="from plumdp.cli import main; main()", **more):
 
 TOLD = """
 import json, sys
-import plumdp.cli.info
+import plumdp.cli.check
 from plumdp.cli import main
 
-plumdp.cli.info._facts = lambda model: {facts!r}
+plumdp.cli.check._facts = lambda model: {facts!r}
 main()
 """
 
@@ -38,7 +38,7 @@ main()
 @pytest.fixture(scope="module")
 def told():
     """Return code that knows what there is to print about a model, so that no process has to build it."""
-    return TOLD.format(facts=info._facts(Options(model="betting:5")))
+    return TOLD.format(facts=check._facts(Options(model="betting:5")))
 
 
 PRINTING = {
@@ -137,13 +137,13 @@ def test_a_file_on_a_full_disk_ends_with_74_and_leaves_nothing(arguments, name, 
 
 BROKEN = """
 import os, signal, sys, time
-import plumdp.cli.info
+import plumdp.cli.check
 from plumdp.cli import main
 
 def broken(*arguments, **options):
     {statement}
 
-plumdp.cli.info._facts = broken
+plumdp.cli.check._facts = broken
 main()
 """
 REPORT = (
@@ -173,7 +173,7 @@ def test_what_nobody_expected_has_a_code_of_its_own_and_one_sentence(statement, 
     def broken(*arguments):
         exec(statement, {"sys": sys})
 
-    monkeypatch.setattr(info, "_facts", broken)
+    monkeypatch.setattr(check, "_facts", broken)
     assert plumdp("info", "betting:5") == (code, "", f"error: {message}\n")
 
 

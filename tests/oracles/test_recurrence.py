@@ -15,7 +15,7 @@ from tiers import size
 
 import plumdp as pl
 from plumdp.model.graph import Graph
-from plumdp.model.missions import marked_steps, recurrence
+from plumdp.model.missions import hoa, recurrence
 from plumdp.model.question import ask
 from plumdp.relaxation.intervals import instantiate
 from plumdp.solver.known_support import end_components
@@ -236,7 +236,7 @@ def test_end_components_are_those_of_the_solver():
 
 def marks_change_places(patch):
     """What must be met infinitely often must be met finitely often, and the other way round."""
-    for module in (recurrence, marked_steps):
+    for module in (recurrence, hoa):
         right = module.pairs_of
         patch.setattr(
             module,
@@ -247,7 +247,7 @@ def marks_change_places(patch):
 
 def one_goal_is_forgotten(patch):
     """Of several things that must be met again and again, the last is left out."""
-    for module in (recurrence, marked_steps):
+    for module in (recurrence, hoa):
         right = module.pairs_of
         patch.setattr(
             module,
@@ -266,7 +266,7 @@ def bad_states_may_be_passed(patch):
 
 def the_minimum_is_not_negated(patch):
     """The smallest probability is sought by the condition itself."""
-    for module in (recurrence, marked_steps):
+    for module in (recurrence, hoa):
         patch.setattr(module, "negated", lambda condition: condition)
 
 

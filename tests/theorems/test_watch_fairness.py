@@ -30,10 +30,10 @@ from watch_games import (
 from plumdp.confidence.bounded_means import FRACTIONS, multiplied
 from plumdp.data.seen import Seen
 from plumdp.fit.time_tests import weight_of
-from plumdp.watching import detectors, now, tied
+from plumdp.watching import detectors, now, rows
+from plumdp.watching.detectors import ValueBets
 from plumdp.watching.rows import watched_rows
 from plumdp.watching.stream import Stream
-from plumdp.watching.value import ValueBets
 
 pytestmark = pytest.mark.slow
 
@@ -277,11 +277,11 @@ def means_of_tied(monkeypatch, chance, evidence=None):
     def at_truth(space, outcomes, affine, cells, start):
         return SimpleNamespace(least=float(cells.values(np.log(outcomes.values(np.array([chance]))[0]))[0]))
 
-    monkeypatch.setattr(tied, "find_agreement", at_truth)
-    monkeypatch.setattr(tied, "_SHORT", np.inf)  # all starts are looked at
+    monkeypatch.setattr(rows, "find_agreement", at_truth)
+    monkeypatch.setattr(rows, "_SHORT", np.inf)  # all starts are looked at
     if evidence is not None:
-        monkeypatch.setattr(tied, "log_evidence", evidence)
-    parameters, sums = tied.TiedParameters(TABLE, SPACE, COINS.space, None), np.zeros(2)
+        monkeypatch.setattr(rows, "log_evidence", evidence)
+    parameters, sums = rows.TiedParameters(TABLE, SPACE, COINS.space, None), np.zeros(2)
     for throws in sequences(6):
         seen = np.zeros((6, len(TABLE.outcomes)))
         weight = 1.0

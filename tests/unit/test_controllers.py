@@ -10,7 +10,7 @@ from test_policy_rules import GRAPH, STUDIES
 import plumdp as pl
 from plumdp.base.errors import DataError
 from plumdp.exchange import write_policy
-from plumdp.exchange.controllers import c_code, structured_text
+from plumdp.exchange.policy_files import c_code, structured_text
 from plumdp.result.policy_table import PolicyTable
 from plumdp.stages import instantiate, solve
 

@@ -12,8 +12,8 @@ from random_pmdps import random_problem
 
 import plumdp as pl
 from plumdp.decisions import runs_to_tell
-from plumdp.explaining.deciding_runs import DecidingRuns
 from plumdp.explaining.expected_runs import RunLaw, run_law, seen_runs, whole_counts
+from plumdp.explaining.predicted_width import DecidingRuns
 from plumdp.model.policy import normalised
 from plumdp.result.advice import Prediction
 

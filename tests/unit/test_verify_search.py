@@ -11,8 +11,7 @@ import plumdp
 import plumdp.verifying.pieces_part
 from plumdp.base.errors import DataError
 from plumdp.decisions import make_witness
-from plumdp.verifying.cube_bounds import bound_on_cube
-from plumdp.verifying.cuts import Cuts
+from plumdp.verifying.cube_bounds import Cuts, bound_on_cube
 from plumdp_verify.polynomials import monomials
 from studies.layered import layered_model
 

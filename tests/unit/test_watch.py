@@ -10,8 +10,8 @@ import pytest
 from row_models import row_model
 
 import plumdp as pl
-from plumdp.watching.names import find_gap, named_files
 from plumdp.watching.plan import WatchState
+from plumdp.watching.stream import find_gap, named_files
 
 (fault,) = pl.parameters("fault")
 

@@ -14,6 +14,11 @@ The seven stages, the folder of each, and what it implements of the paper:
 
 What is taken if nothing is named: likelihood sets (``default_set`` says when intervals, and when the model is seen as a
 table of unknown rows), and coupled bounds (``default_relaxation`` says when rectangular ones).
+
+A policy that counts steps reaches few pairs of a state and a step. So the best choices at each step are found without
+the product, by one pass over the model for each step: at the centre of the region, towards where the bound of the
+policy there is attained, and against nature in intervals. The product has these choices only. All bounds are proved on
+it as on any other: they are about the policy that is returned.
 """
 
 from __future__ import annotations
@@ -28,8 +33,9 @@ from plumdp.base.errors import DataError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread, thread_limit
 from plumdp.certifying.claims import make_certificate
-from plumdp.certifying.narrowing import on_its_own, worth_a_look
-from plumdp.certifying.valuation import best_of_all, best_valuation, value_policy
+from plumdp.certifying.policy_search import worst_point
+from plumdp.certifying.valuation import Valuation, best_of_all, best_valuation, value_policy
+from plumdp.confidence.space_moments import moments
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.data.practice import about_practice, known_policy
@@ -39,14 +45,18 @@ from plumdp.learning.learned import Learned, of_learned
 from plumdp.learning.methods import Sets
 from plumdp.model.events import Events
 from plumdp.model.graph import Graph
+from plumdp.model.memory import no_choices
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import Policy, check_policy
-from plumdp.model.question import Asked, Question, ask, is_practice, memory_for
+from plumdp.model.question import Asked, Question, ask, is_practice, may_narrow, memory_for, narrowed
+from plumdp.region.ball import ball_around
 from plumdp.region.conflict import Conflict
 from plumdp.region.shapes import Polytope
 from plumdp.relaxation.intervals import IntervalMDP, missing_support
 from plumdp.relaxation.relax import RELAXATIONS, Relaxation, refusal, relaxations_of, tolerating, untied
 from plumdp.result.certificate import Certificate, Certificates, Status
+from plumdp.solver.at_points import move_inside
+from plumdp.solver.coupled.gradient import policy_gradient
 
 
 @working("certifying")
@@ -340,3 +350,36 @@ def _relaxed(learned: Learned, relaxation: Relaxation, model: ParametricMDP) -> 
     picks_points = RELAXATIONS[relaxation].picks_points
     method = RELAXATIONS["expression" if learned.misfit and picks_points else relaxation]
     return tolerating(method.build(model, learned.bounds, region), learned.misfit)
+
+
+def worth_a_look(learned: Learned, question: Question, uncertain: IntervalMDP) -> Question:
+    """Return a question whose product is too large on the choices that are worth a look, and others unchanged."""
+    region, model, solver = learned.region, question.model, learned.at_points(question)
+    if not may_narrow(question) or isinstance(region, Conflict):
+        return question
+    ball, middle = ball_around(region, model.space.dimension), moments(model.space)[0]
+    centre, keep = move_inside(model, ball.centre, middle), no_choices(model, question.objective)
+    solver.keep_best(solver.at(centre), keep)
+    first = narrowed(question, keep)
+    if first is question:
+        return question
+    _, gradient = policy_gradient(first.model, first.model.graph.first_choice[:-1], first.objective, centre)
+    worst = worst_point(gradient, question.objective, region, ball)
+    for point in (worst, (worst + ball.centre) / 2):
+        solver.keep_best(solver.at(move_inside(model, point, middle)), keep)
+    solver.keep_best(replace(uncertain, region=None), keep)
+    few = narrowed(question, keep)
+    return first if few is question else few
+
+
+def on_its_own(question: Question, few: Question, valued: Valuation) -> tuple[Question, Valuation]:
+    """Return the question on the product of one policy alone, which has the same value there, and its valuation.
+
+    ``question`` has too large a product, and ``few`` is that on the choices worth a look.
+    """
+    graph, keep = few.model.graph, no_choices(question.model, question.objective)
+    memory = graph.memory
+    assert memory is not None
+    keep[graph.states[memory.names[0]], memory.choice[valued.policy]] = True
+    alone = narrowed(question, keep)
+    return alone, replace(valued, policy=alone.model.graph.first_choice[:-1])

@@ -1,21 +1,48 @@
-"""``plumdp certify``: from a model and data to a policy with a guarantee, or to that of a given policy."""
+"""``plumdp certify``: from a model and data to a policy with a guarantee, or to that of a given policy.
+
+It also decides which policy is better, keeps within thresholds, and finds budgets and net benefits. Each of these
+prints and saves what is certified, and returns the exit code.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Relaxation, Status
-from plumdp.cli import decisions
-from plumdp.cli.inputs import each_model, learn, load_objectives, load_questions, objective_of, runs_of
+from plumdp.cli.inputs import (
+    each_model,
+    learn,
+    learn_from,
+    load_objectives,
+    load_questions,
+    load_texts,
+    objective_of,
+    read_data,
+    runs_of,
+)
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_output, write_results
 from plumdp.cli.progress import LOGGER
-from plumdp.cli.results import EXIT_CODES, Result, exit_code, print_comparison, print_json, print_results, with_command
-from plumdp.cli.sources import load_policy
+from plumdp.cli.results import (
+    EXIT_CODES,
+    VERDICT_CODES,
+    Result,
+    code_of_difference,
+    exit_code,
+    print_comparison,
+    print_decisions,
+    print_json,
+    print_results,
+    with_command,
+    worst_code,
+)
+from plumdp.cli.sources import load_policy, policy_names
 
 if TYPE_CHECKING:
+    from plumdp.certifying.difference import Difference
     from plumdp.learning.learned import Learned
     from plumdp.model.language.threshold import Threshold
     from plumdp.model.objectives import Objective
@@ -28,10 +55,10 @@ def certify(given: Options) -> int:
     _require_one_thing(given)
     require_output(given)
     for is_asked, answer in (
-        (_is_quantile(given), decisions.least_budgets),
-        (given.willingness is not None, decisions.net_benefit),
-        (given.subject_to, decisions.within_thresholds),
-        (given.against is not None, decisions.improvement if given.policy is None else decisions.difference),
+        (_is_quantile(given), least_budgets),
+        (given.willingness is not None, net_benefit),
+        (given.subject_to, within_thresholds),
+        (given.against is not None, improvement if given.policy is None else difference),
         (given.relaxation == "all", _compare),
     ):
         if is_asked:
@@ -141,3 +168,121 @@ def _compare(given: Options) -> int:
             print_comparison(certificates, one.constant)
     contradicted = EXIT_CODES[Status.CONTRADICTED]
     return contradicted if exit_code(results) == contradicted else 0
+
+
+_POLICIES = ("--policy", "--against")
+_CONTRADICTED, _UNKNOWN = EXIT_CODES[Status.CONTRADICTED], EXIT_CODES[Status.VACUOUS]
+
+
+def difference(given: Options) -> int:
+    """Bound the difference of two policies for each objective."""
+    from plumdp.certifying.pipeline import comparing
+    from plumdp.model.question import ask, memory_for
+
+    texts = str(given.policy), str(given.against)
+    read, objectives = load_objectives(given)
+    first, second = load_policy(texts[0], read), load_policy(texts[1], read, option="--against")
+    names = policy_names(*texts)
+    assert len(names) == 2
+    questions = (ask(each, read, memory=memory_for(read, first, second)) for each in objectives)
+    how: Any = {"announced": given.announced, "runs": runs_of(given, read, *texts)}
+    told = [one for each in questions for one in comparing(each, first, second, **how)]
+    learned = learn(given, read, told)
+    found = [plumdp.difference(learned, each, first, second, margin=given.margin, names=names) for each in objectives]
+    differences = [in_words(each) for each in found]
+    more = [plumdp.decisions.runs_to_tell(learned, *pair) for pair in zip(objectives, differences, strict=True)]
+    _tell(given, learned, differences, [each.with_comparison() for each in differences], more)
+    return worst_code({code_of_difference(each) for each in differences})
+
+
+def in_words(found: Difference) -> Difference:
+    """Return a comparison whose certificates say by which command they were made, in the words of the command line."""
+    return replace(found, first=with_command(found.first), second=with_command(found.second))
+
+
+def improvement(given: Options) -> int:
+    """Find policies with the largest certified gain over another, or keep that one: 4 if none is known to be better."""
+    from plumdp.certifying.improvement import with_baseline
+
+    read, objectives = load_objectives(given)
+    baseline = load_policy(str(given.against), read, option="--against")
+    counts = read_data(given, read)
+    questions = with_baseline(objectives, read, baseline, announced=given.announced)
+    learned = learn_from(given, read, counts, questions)
+    (name,) = policy_names(str(given.against))
+    found = (
+        plumdp.decisions.improve(learned, each, over=baseline, margin=given.margin, name=name) for each in objectives
+    )
+    answers = [replace(each, difference=in_words(each.difference)) for each in found]
+    compared = zip(objectives, answers, strict=True)
+    more = [plumdp.decisions.runs_to_tell(learned, asked, each.difference) for asked, each in compared]
+    _tell(given, learned, answers, [each.compared for each in answers], more)
+    if exit_code([Result(each.certificate) for each in answers]) == _CONTRADICTED:
+        return _CONTRADICTED
+    return 0 if all(each.is_better for each in answers) else _UNKNOWN
+
+
+def within_thresholds(given: Options) -> int:
+    """Certify policies that keep within thresholds: 4 if some is not known."""
+    from plumdp.model.language.threshold import parse_threshold
+    from plumdp.model.question import ask_all
+
+    read, objectives = load_objectives(given)
+    limits = [parse_threshold(text, read).objective for text in given.subject_to]
+    learned = learn(given, read, ask_all([*objectives, *limits], read, memory=False))
+    found = [plumdp.decisions.certify_within(learned, each, subject_to=given.subject_to) for each in objectives]
+    code = _tell(given, learned, found, [each.certificate for each in found])
+    return code or (0 if all(each.is_feasible for each in found) else _UNKNOWN)
+
+
+def least_budgets(given: Options) -> int:
+    """Find the least budgets that are asked for."""
+    from plumdp.model.language.threshold import is_quantile, parse_quantile
+    from plumdp.model.objectives import digest
+    from plumdp.model.question import ask_all
+
+    read, texts = load_texts(given)
+    others = [text for text in texts if not is_quantile(text)]
+    if others:
+        raise DataError(f"--property {others[0]}: ask for quantiles by themselves")
+    questions = [parse_quantile(text, read) for text in texts]
+    objectives = {digest(each.forever().objective): each.forever().objective for each in questions}
+    learned = learn(given, read, ask_all([*objectives.values()], read))
+    found = [plumdp.decisions.quantile(learned, each) for each in questions]
+    code = _tell(given, learned, found, [each.answer.answered for each in found])
+    return code if code == _CONTRADICTED else worst_code({VERDICT_CODES[each.possible] for each in found})
+
+
+def net_benefit(given: Options) -> int:
+    """Certify which policy has the largest net benefit: 4 if that is known nowhere."""
+    from plumdp.certifying.pipeline import comparing
+    from plumdp.model.question import ask_all
+    from plumdp.result.folder import REPORT
+
+    assert given.willingness is not None
+    read, objectives = load_objectives(given)
+    if len(objectives) != 2:
+        raise DataError(f"--willingness: ask two properties, the effect and the cost, not {len(objectives)}")
+    texts = [text for text in (given.policy, given.against) if text]
+    policies = [load_policy(text, read, option=option) for text, option in zip(texts, _POLICIES, strict=False)]
+    told = [*ask_all(objectives, read, memory=False)]
+    if policies:
+        told = [one for each in told for one in comparing(each, *policies, announced=given.announced)]
+    learned = learn(given, read, told)
+    named = dict(zip(policy_names(*texts), policies, strict=True)) or None
+    found = plumdp.decisions.net_benefit(learned, *objectives, willingness=given.willingness, strategies=named)
+    code = _tell(given, learned, [found], [each for one in found.strategies for each in (one.effect, one.cost)])
+    if given.output is not None:
+        plumdp.write_report(found, None, given.output / REPORT)
+        if not given.json:
+            print(f"report: {given.output / REPORT}")
+    return code if code == _CONTRADICTED else 0 if any(one.best for one in found.strategies) else _UNKNOWN
+
+
+def _tell(given: Options, learned: Learned, found: Any, certificates: list[plumdp.Certificate], more: Any = ()) -> int:
+    """Print what was found, save its certificates if that is asked for, and return the exit code of these."""
+    try:
+        print_decisions(found, more or [None] * len(found), as_json=given.json)
+    finally:  # also if nobody reads on, as after head
+        write_results(given, learned, [with_command(each) for each in certificates])
+    return exit_code([Result(each) for each in certificates])

@@ -29,7 +29,7 @@ _COUNTED = "A Parquet file for the counts. Without it, they are shown with all d
 
 COMMANDS = {
     "start": Command(
-        "start", {"model": "FILE"},
+        "data", {"model": "FILE"},
         "column state action reward cost goal table against unit margin text order "
         "confidence output force",
         "Look at the rows of a log, say what its columns seem to be, and make a table of its first runs.",
@@ -55,7 +55,7 @@ COMMANDS = {
         shown="state action cost reward goal",
     ),
     "info": Command(
-        "info", _MODEL, "model json column state action text keep_going",
+        "check", _MODEL, "model json column state action text keep_going",
         "Show a model's sizes, parameters and their space, expressions, structure, properties and issues.",
         "plumdp info betting:25",
     ),
@@ -202,7 +202,7 @@ COMMANDS = {
         },
     ),
     "plot": Command(
-        "plot", {"kind": "KIND"} | _MAYBE, "output! at force json property model log set",
+        "report", {"kind": "KIND"} | _MAYBE, "output! at force json property model log set",
         "Draw bounds of relaxations, the region, expressions, the policy, advice or residuals.",
         "plumdp plot ladder betting:25 runs.parquet -o ladder.png\n"
         "plumdp plot policy result -o policy.svg",

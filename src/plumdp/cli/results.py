@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from plumdp.certifying.net_benefit import NetBenefit
     from plumdp.certifying.quantile import FoundQuantile
     from plumdp.certifying.thresholds import Decision
-    from plumdp.explaining.deciding_runs import DecidingRuns
+    from plumdp.explaining.predicted_width import DecidingRuns
 
 
 _NO_BREAK = "\ue000"  # a blank at which no line ends, until it is written: Rich ends lines at no-break spaces

@@ -23,7 +23,7 @@ def watch(given: Options) -> int:
     """Print whether the process has changed, and what holds now; 1 after an alarm, 4 if a part is missing."""
     from plumdp.data.duckdb_tables import find_files
     from plumdp.watching.fleets import is_fleet
-    from plumdp.watching.names import named_files
+    from plumdp.watching.stream import named_files
 
     if is_fleet(given.data):
         return _fleet(given)

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from plumdp.base.errors import ModelError, Option
 from plumdp.model.graph import FloatArray, Graph, Indices, IntArray, Memory, read_only
-from plumdp.model.named_policy import FORMS, is_frame, policy_by_name
-from plumdp.model.policy_rows import checked_weights
+from plumdp.model.named_policy import FORMS, checked_weights, is_frame, policy_by_name
 from plumdp.model.text import listing
 
 

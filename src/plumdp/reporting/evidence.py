@@ -13,8 +13,21 @@ from plumdp.model.text import number_of
 from plumdp.plots.draw import cells_in
 from plumdp.plots.lists import draw_residuals
 from plumdp.plots.style import styled, svg_of
-from plumdp.reporting.parts import InlinePicture, Section, TableOf, picture, sentence
-from plumdp.reporting.sections import better, expressions, ladder, methods, parameters, reasons, region, what_limits
+from plumdp.reporting.sections import (
+    InlinePicture,
+    Section,
+    TableOf,
+    better,
+    expressions,
+    ladder,
+    methods,
+    parameters,
+    picture,
+    reasons,
+    region,
+    sentence,
+    what_limits,
+)
 from plumdp.result.certificate import Certificate, outward
 from plumdp.result.findings import Findings
 

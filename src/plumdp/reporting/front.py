@@ -10,7 +10,7 @@ from plumdp.certifying.net_benefit import NetBenefit
 from plumdp.confidence.sets import Guarantee
 from plumdp.model.language.words import is_probability, threshold_in_words, value_in_words
 from plumdp.model.text import number_of
-from plumdp.reporting.parts import sentence
+from plumdp.reporting.sections import sentence
 from plumdp.result.certificate import Certificate, Status, percent
 from plumdp.result.printing import approximately, plain_bounds, plain_number
 

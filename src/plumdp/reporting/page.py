@@ -18,7 +18,7 @@ from plumdp.certifying.difference import standings
 from plumdp.certifying.net_benefit import NetBenefit
 from plumdp.reporting.evidence import SECTIONS
 from plumdp.reporting.front import GLOSSARY, Front, front_of, front_of_net_benefit
-from plumdp.reporting.parts import InlinePicture, Section, net_benefit_section
+from plumdp.reporting.sections import InlinePicture, Section, net_benefit_section
 from plumdp.result.certificate import Certificate, Status
 from plumdp.result.findings import Findings
 from plumdp.result.folder import require_file, unwritable

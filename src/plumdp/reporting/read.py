@@ -24,8 +24,8 @@ from plumdp.data.report import report_from
 from plumdp.explaining.explain import explain, learn_again
 from plumdp.model.graph import Graph, read_only
 from plumdp.model.memory import no_choices
+from plumdp.model.named_policy import action_column
 from plumdp.model.parametric import ParametricMDP
-from plumdp.model.policy_rows import action_column
 from plumdp.model.question import ask, may_narrow, narrowed
 from plumdp.relaxation.relax import Relaxation
 from plumdp.result.certificate import SCHEMA, Certificate

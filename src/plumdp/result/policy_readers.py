@@ -17,7 +17,7 @@ from plumdp.base.errors import DataError
 from plumdp.data.values import Codes, RowIndex, domain
 from plumdp.model.graph import Graph
 from plumdp.model.memory import Kept
-from plumdp.model.policy_rows import (
+from plumdp.model.named_policy import (
     action_column,
     choices_of_rows,
     names_of,

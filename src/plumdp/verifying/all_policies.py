@@ -19,7 +19,7 @@ from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
 from plumdp.verifying.chain_part import chain_part
-from plumdp.verifying.cuts import sizes_of
+from plumdp.verifying.cube_bounds import sizes_of
 from plumdp.verifying.expansion import Expansion, expand, radius_of, step_matrices
 from plumdp_verify.chain import Chain
 from plumdp_verify.enclosure import Enclosure

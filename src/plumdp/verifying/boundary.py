@@ -12,7 +12,7 @@ from flint import fmpq, fmpz_mat
 
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.model.graph import BoolArray, FloatArray
-from plumdp.verifying.cuts import Cuts, Terms, composed, to_degree_two
+from plumdp.verifying.cube_bounds import Cuts, Terms, composed, to_degree_two
 from plumdp_verify.enclosure import Enclosure
 from plumdp_verify.half_spaces import ProvedHalfSpace
 from plumdp_verify.polynomials import Polynomial, monomials

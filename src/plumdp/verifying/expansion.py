@@ -15,7 +15,7 @@ import numpy as np
 
 from plumdp.model.graph import FloatArray
 from plumdp.verifying.boundary import as_float
-from plumdp.verifying.cuts import sizes_of
+from plumdp.verifying.cube_bounds import sizes_of
 from plumdp_verify.bracket import range_of
 from plumdp_verify.chain import Chain
 from plumdp_verify.enclosure import Enclosure

@@ -20,8 +20,7 @@ from plumdp.confidence.likelihood import furthest_point
 from plumdp.model.graph import FloatArray
 from plumdp.verifying.all_policies import expand_all
 from plumdp.verifying.boundary import Boundary, LikelihoodForm, as_float, floats
-from plumdp.verifying.cube_bounds import Bound, bound_on_cube, find_radius, prove_empty
-from plumdp.verifying.cuts import Cuts, Terms
+from plumdp.verifying.cube_bounds import Bound, Cuts, Terms, bound_on_cube, find_radius, prove_empty
 from plumdp.verifying.expansion import Claimed, Expansion, Wanted, expand, needed_of, radius_of, written_values
 from plumdp_verify.chain import Chain
 from plumdp_verify.enclosure import Enclosure

@@ -33,9 +33,8 @@ from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
 from plumdp.verifying.chain_part import Ends, choices_in, relied_on, shares_in, value_part
-from plumdp.verifying.counted import counted_part, space_part
 from plumdp.verifying.look import Look, NotCompared
-from plumdp.verifying.set_proof import RENEWED, length_of_horizon, set_part, space_law
+from plumdp.verifying.set_proof import RENEWED, counted_part, length_of_horizon, set_part, space_law, space_part
 from plumdp_verify.bets import weight_of_horizon
 from plumdp_verify.check import exactly
 from plumdp_verify.counts import read_data as counted_data

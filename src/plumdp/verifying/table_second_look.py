@@ -24,14 +24,15 @@ from plumdp.tables.table_set import TableSet, moments_of
 from plumdp.tables.values import chain_of_policy
 from plumdp.verifying.look import Look
 from plumdp.verifying.second_look import check_same_model, compare_counted
-from plumdp.verifying.table_chain_part import (
+from plumdp.verifying.table_witness import (
     TableRows,
     data_part,
+    fixed_part,
     intervals_part,
+    order_of_nodes,
     support_part,
     table_chain_part,
 )
-from plumdp.verifying.table_witness import fixed_part, order_of_nodes
 from plumdp_verify.reading import Part, Rejected, require
 from plumdp_verify.table_chain import read_counts, read_table_chain
 

@@ -17,7 +17,6 @@ from plumdp.model.parametric import ParametricMDP
 from plumdp.result.data_file import difference
 from plumdp.result.data_quality import DataQuality
 from plumdp.result.folder import DATA, WITNESS
-from plumdp.verifying.counted import shares_part
 from plumdp.verifying.look import Look, NotCompared, Own
 from plumdp.verifying.second_look import (
     check_data,
@@ -26,6 +25,7 @@ from plumdp.verifying.second_look import (
     check_settings,
     has_bets,
 )
+from plumdp.verifying.set_proof import shares_part
 from plumdp.verifying.table_second_look import (
     check_table_bets,
     check_table_data,

@@ -29,10 +29,9 @@ from plumdp.result.certificate import Certificate
 from plumdp.verifying.all_policies import all_actions_part
 from plumdp.verifying.boundary import Boundary, LikelihoodForm, as_float, coordinates_of
 from plumdp.verifying.chain_part import chain_part, relied_on
-from plumdp.verifying.counted import counted_part, shares_part, space_part
 from plumdp.verifying.expansion import Wanted
 from plumdp.verifying.pieces_part import Writer, pieces_part
-from plumdp.verifying.set_proof import KINDS, set_part
+from plumdp.verifying.set_proof import KINDS, counted_part, set_part, shares_part, space_part
 from plumdp.verifying.table_witness import refuse_unknown_tables, table_content
 from plumdp_verify.bets import half_spaces_from_bets, stages_of
 from plumdp_verify.chain import Chain, read_chain

@@ -17,11 +17,9 @@ from plumdp.base.errors import DataError
 from plumdp.data.seen import Seen
 from plumdp.fit.time_tests import in_words, weight_of
 from plumdp.model.graph import FloatArray
-from plumdp.watching.detectors import Starts, log_changed, log_outside, log_sum
-from plumdp.watching.rows import WatchedRows
+from plumdp.watching.detectors import Starts, ValueBets, log_changed, log_outside, log_sum
+from plumdp.watching.rows import TiedParameters, WatchedRows
 from plumdp.watching.stream import Stream
-from plumdp.watching.tied import TiedParameters
-from plumdp.watching.value import ValueBets
 
 SCHEMA = "plumdp/watch-state/2"
 _ALSO = " (so it is, with other numbers, of later parts)"

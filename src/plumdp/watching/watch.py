@@ -37,11 +37,10 @@ from plumdp.result.certificate import Certificate
 from plumdp.result.folder import unwritable
 from plumdp.result.printing import outward, percent
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
-from plumdp.watching.names import find_gap, named_files, place_of
 from plumdp.watching.now import since_part
 from plumdp.watching.plan import Alarm, Plan, WatchState, chained
-from plumdp.watching.rows import ranges_in_box, watched_rows
-from plumdp.watching.tied import tied_parameters
+from plumdp.watching.rows import ranges_in_box, tied_parameters, watched_rows
+from plumdp.watching.stream import find_gap, named_files, place_of
 
 _FILED = "which file a step is in was decided before its outcome: it is that of the part in which the step began"
 _CUT = "how data are divided into parts was decided before anybody looked at them"

@@ -26,9 +26,20 @@ import numpy as np
 from plumdp.base.errors import ModelError
 from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, read_only
 from plumdp.model.memory import Product, memory_name, remember, with_values
-from plumdp.model.missions.acceptance import Condition, Joined, Limit, Pair, negated, pairs_of
 from plumdp.model.missions.alternatives import DONE, FAILED, MUCH, Left
-from plumdp.model.missions.automaton import distinct_names, explored, letters_of, progression, refined
+from plumdp.model.missions.automaton import (
+    Condition,
+    Joined,
+    Limit,
+    Pair,
+    distinct_names,
+    explored,
+    letters_of,
+    negated,
+    pairs_of,
+    progression,
+    refined,
+)
 from plumdp.model.missions.logic import Formulas, Path
 from plumdp.model.objectives.mission import Mission
 from plumdp.model.parametric import ParametricMDP
