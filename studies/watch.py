@@ -23,10 +23,10 @@ from watch_games import COIN_ROWS
 import plumdp
 from plumdp.data.seen import Seen
 from plumdp.watching.detectors import ValueBets
-from plumdp.watching.now import since_part
 from plumdp.watching.plan import Plan, WatchState
 from plumdp.watching.rows import watched_rows
 from plumdp.watching.stream import Stream
+from plumdp.watching.watch import since_part
 
 N = 20
 KNOWN = (np.array([0.1, 0.9]), np.array([0.1, 0.9]))

@@ -8,10 +8,10 @@ from watch_games import COIN_ROWS
 
 from plumdp.data.seen import Seen
 from plumdp.watching.detectors import ValueBets
-from plumdp.watching.now import since_part
 from plumdp.watching.plan import Plan, WatchState
 from plumdp.watching.rows import watched_rows
 from plumdp.watching.stream import Stream
+from plumdp.watching.watch import since_part
 
 pytestmark = pytest.mark.slow
 

@@ -30,7 +30,7 @@ from watch_games import (
 from plumdp.confidence.bounded_means import FRACTIONS, multiplied
 from plumdp.data.seen import Seen
 from plumdp.fit.time_tests import weight_of
-from plumdp.watching import detectors, now, rows
+from plumdp.watching import detectors, rows, watch
 from plumdp.watching.detectors import ValueBets
 from plumdp.watching.rows import watched_rows
 from plumdp.watching.stream import Stream
@@ -254,17 +254,17 @@ def test_the_errors_of_all_certificates_about_now_sum_to_at_most_that_of_the_wat
         errors.append(1 - confidence)
         raise InterruptedError
 
-    monkeypatch.setattr(now, "certify", noted)
+    monkeypatch.setattr(watch, "certify", noted)
     stream = Stream(watched_rows(COIN))
     for part in range(40):
         stream = stream.add(f"part {part + 1}", Seen(np.ones(COIN.graph.n_transitions, dtype=np.int64)))
     for number in range(len(stream.parts)):
         with pytest.raises(InterruptedError):
-            now.since_part(COIN, stream, number, "", None, 0.9, is_chosen=True)
+            watch.since_part(COIN, stream, number, "", None, 0.9, is_chosen=True)
     assert sum(errors) <= 0.1
     assert errors[0] == pytest.approx(0.05)
     with pytest.raises(InterruptedError):
-        now.since_part(COIN, stream, 3, "", None, 0.9, is_chosen=False)
+        watch.since_part(COIN, stream, 3, "", None, 0.9, is_chosen=False)
     assert errors[-1] == pytest.approx(0.1)
 
 

@@ -13,7 +13,7 @@ from tiers import examples
 
 import plumdp as pl
 from plumdp.model import kernels
-from plumdp.model.state_store import StateStore
+from plumdp.model.batches import StateStore
 
 p, q = pl.parameters("p", "q")
 SPACE = pl.ParameterSpace.unit("p", "q")

@@ -13,7 +13,7 @@ import plumdp as pl
 from plumdp import DataError, ModelError
 from plumdp.data import model_from_log, record, table_from_env
 from plumdp.model.question import ask
-from plumdp.reporting.front import front_of
+from plumdp.reporting.page import front_of
 from plumdp.result.data_file import read_data
 
 EARLY = pd.DataFrame({"x": [0, 0, 1, 1], "action": ["go", "go", "go", "wait"], "next_x": [1, 2, 2, 1]})

@@ -14,7 +14,7 @@ from tiers import examples
 
 import plumdp as pl
 from plumdp.confidence.likelihood import best_point
-from plumdp.explaining.residual_table import CellResiduals, describe_residual
+from plumdp.explaining.check import CellResiduals, describe_residual
 from plumdp.fit.diagnosis import diagnose, examine, in_words
 from plumdp.fit.residuals import Residuals
 from plumdp.plots.lists import draw_residuals, plot_residuals

@@ -9,9 +9,9 @@ import pytest
 from log_models import LAMP, rows_of
 
 import plumdp as pl
-from plumdp.data import run_files
-from plumdp.data.run_files import write_runs
+from plumdp.data import trajectories
 from plumdp.data.same_files import describe_files
+from plumdp.data.trajectories import write_runs
 from plumdp.model.policy import policy_weights
 
 POINT, RUNS = {"p": 0.6}, {"rng": 3, "max_steps": 9}
@@ -22,7 +22,7 @@ STUDY = pl.case_study("betting:5")
 @pytest.mark.parametrize("form", ["transitions", "trajectories"])
 @pytest.mark.parametrize("ending", ["parquet", "csv", "json", "jsonl"])
 def test_written_runs_are_read_back_as_the_counts_in_memory(ending, form, piece, tmp_path, monkeypatch):
-    monkeypatch.setattr(run_files, "_PIECE", piece)
+    monkeypatch.setattr(trajectories, "_PIECE", piece)
     stop = LAMP.graph.states["place_x"] == 2
     n = write_runs(LAMP, POINT, 300, tmp_path / f"runs.{ending}", form=form, stop=stop, **RUNS)
     recorded = pl.data.record(LAMP, POINT, 300, stop=stop, **RUNS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import plumdp as pl
-from plumdp.fit import same_rows
+from plumdp.fit import time_tests
 from plumdp.tables import fit
 from plumdp.tables.fit import table_fit
 
@@ -45,7 +45,7 @@ def expectations(heads, sizes):
         pairs = [[won, size - won] for won, size in zip(wins, sizes, strict=True)]
         chance = np.prod([comb(sum(pair), pair[0]) * heads ** pair[0] * (1 - heads) ** pair[1] for pair in pairs])
         first, last = (free.rows.sum_by_place(counts_of(free, pair, [0, 0]).counts).astype(float) for pair in pairs)
-        over_time += chance * exp(same_rows.over_time([first], [1.0], first + last, free.rows.first)[0][0])
+        over_time += chance * exp(time_tests.over_time([first], [1.0], first + last, free.rows.first)[0][0])
         by_choice += chance * exp(fit._against_ties(tied, counts_of(tied, *pairs))[0])
     return over_time, by_choice
 
@@ -59,9 +59,9 @@ def test_evidence_has_an_expectation_of_at_most_one_at_the_truth(heads, sizes):
 
 
 def test_an_average_in_place_of_the_largest_probability_would_not_be_fair(monkeypatch):
-    average = same_rows.log_average
+    average = time_tests.log_average
     best = "less_best"
-    monkeypatch.setattr(same_rows, best, lambda apart, size, counts, first: apart - average(counts, first)[0])
+    monkeypatch.setattr(time_tests, best, lambda apart, size, counts, first: apart - average(counts, first)[0])
     assert max(expectations(0.5, (6, 6))) > 1.01
 
 

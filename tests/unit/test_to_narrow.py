@@ -6,7 +6,7 @@ from command_line import plumdp
 from log_models import LAMP, runs
 
 import plumdp as pl
-from plumdp.reporting.front import front_of
+from plumdp.reporting.page import front_of
 
 ROWS = runs(LAMP, {"p": 0.6}, 40)[0]
 RUNS, MOVES = pd.DataFrame(ROWS["trajectories"]), pd.DataFrame(ROWS["transitions"])

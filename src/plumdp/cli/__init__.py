@@ -23,6 +23,7 @@ from plumdp.cli import help as helping
 from plumdp.cli.commands import COMMANDS, REMOVED, REMOVED_OPTIONS
 from plumdp.cli.errors import (
     EXIT_CODES,
+    FILE,
     INTERRUPTED,
     IO_FAILED,
     MISUSE,
@@ -30,10 +31,10 @@ from plumdp.cli.errors import (
     flushed,
     in_command_line_words,
     is_disk_failure,
+    remember,
     report_failure,
 )
 from plumdp.cli.errors import report as report_error
-from plumdp.cli.invocation import FILE, remember
 from plumdp.cli.progress import shown_progress
 from plumdp.cli.warmup import warm_up_later
 

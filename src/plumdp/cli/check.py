@@ -19,6 +19,7 @@ from rich.text import Text
 import plumdp
 from plumdp.base.errors import DataError, ModelError
 from plumdp.base.vocabulary import Sets, Status
+from plumdp.cli.errors import is_shared, where_given
 from plumdp.cli.inputs import (
     each_model,
     how_read,
@@ -29,7 +30,6 @@ from plumdp.cli.inputs import (
     name_of_model,
     read_data,
 )
-from plumdp.cli.invocation import is_shared, where_given
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_new
 from plumdp.cli.progress import LOGGER

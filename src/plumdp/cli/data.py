@@ -10,8 +10,8 @@ import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.json_values import json_value
 from plumdp.base.vocabulary import Dialect, Form, NoBets, Status
+from plumdp.cli.errors import FILE, command_line
 from plumdp.cli.inputs import load_model, n_first, read_data
-from plumdp.cli.invocation import FILE, command_line
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import require_new, require_output
 from plumdp.cli.progress import progress_bar
@@ -70,7 +70,7 @@ def _require_output(path: Path, *, counts: bool, force: bool) -> None:
     if counts and path.suffix != ".parquet":
         raise DataError(f"{path}: counts are kept as Parquet; name a file that ends in .parquet")
     if not counts:
-        from plumdp.data.run_files import require_run_format
+        from plumdp.data.trajectories import require_run_format
 
         require_run_format(path)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import plumdp
 from plumdp.base.errors import DataError, ModelError
 from plumdp.base.vocabulary import Sampling, Sets
-from plumdp.cli.invocation import FILE, is_shared, where_given
+from plumdp.cli.errors import FILE, is_shared, where_given
 from plumdp.cli.options import OPTIONS, Options
 from plumdp.cli.progress import LOGGER
 from plumdp.cli.sources import chosen_properties, load_source, read_properties

@@ -16,8 +16,8 @@ import typer
 
 from plumdp.base.errors import ModelError
 from plumdp.cli.commands import COMMANDS, REMOVED_OPTIONS, Command
+from plumdp.cli.errors import FILE, FOR_ALL, remember_defaults
 from plumdp.cli.help import HelpfulCommand, help_of
-from plumdp.cli.invocation import FILE, FOR_ALL, remember_defaults
 from plumdp.cli.options import OPTIONS, Options
 from plumdp.cli.progress import logged
 from plumdp.cli.sources import complete_model

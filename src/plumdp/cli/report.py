@@ -14,8 +14,8 @@ import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
 from plumdp.cli.certify import certified
+from plumdp.cli.errors import is_typed
 from plumdp.cli.inputs import learn, load_objective, require_data
-from plumdp.cli.invocation import is_typed
 from plumdp.cli.options import OPTIONS, Options
 from plumdp.cli.outputs import require_new
 from plumdp.cli.progress import LOGGER

@@ -17,8 +17,7 @@ from rich.text import Text
 
 import plumdp
 from plumdp.base.vocabulary import Standing, Status, Verdict
-from plumdp.cli.errors import in_command_line_words
-from plumdp.cli.invocation import command_line
+from plumdp.cli.errors import command_line, in_command_line_words
 
 if TYPE_CHECKING:
     from plumdp.certifying.constraints import Constrained

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
+from plumdp.cli.errors import FILE
 from plumdp.cli.inputs import how_read, load_model, read_data
-from plumdp.cli.invocation import FILE
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import is_model_file, require_new, write_policy
 from plumdp.cli.results import EXIT_CODES, print_json

@@ -2,7 +2,7 @@
 # ruff: noqa: I001
 
 from .trajectories import record as record
-from .run_files import write_runs as write_runs
+from .trajectories import write_runs as write_runs
 from .whole_runs import read_whole_runs as read_whole_runs
 from .sql import counts_query as counts_query
 from .simulators import sample_env as sample_env

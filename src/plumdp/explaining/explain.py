@@ -19,9 +19,8 @@ from plumdp.certifying.thresholds import decide
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.logs import Log
 from plumdp.explaining.advice import advise
-from plumdp.explaining.check import check_model
+from plumdp.explaining.check import CellResiduals, check_model
 from plumdp.explaining.finding import count_expressions, expression_rows, outlines, table_rows, telling_variables
-from plumdp.explaining.residual_table import CellResiduals
 from plumdp.fit.residuals import Residuals
 from plumdp.learning.learn import learn
 from plumdp.learning.learned import Learned, of_learned

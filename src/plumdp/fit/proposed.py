@@ -19,7 +19,7 @@ from plumdp.base.errors import DataError, Option
 from plumdp.data.counts import TransitionCounts
 from plumdp.data.values import Codes, RowIndex
 from plumdp.data.whole_runs import WholeRuns
-from plumdp.fit.same_rows import Parts, log_mean, log_product, p_value_of
+from plumdp.fit.time_tests import Parts, log_mean, log_product, p_value_of
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, ranges
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.row_classes import find_row_classes, offsets_of

@@ -18,8 +18,10 @@ from plumdp.model.batches import (
     BatchStep,
     Expression,
     State,
+    StateStore,
     as_state,
     floats,
+    kind_of,
     labels_of,
     make_graph,
     means_of,
@@ -35,7 +37,6 @@ from plumdp.model.free_rows import NO_PARAMETERS, FreeRow, RowNumbers, free_rows
 from plumdp.model.graph import BoolArray, Graph, IntArray, read_only
 from plumdp.model.parametric import ParametricMDP, RewardStructure
 from plumdp.model.space import ParameterSpace
-from plumdp.model.state_store import StateStore, kind_of
 from plumdp.model.unmodelled_exits import refuse_reserved
 
 Variable: TypeAlias = Any

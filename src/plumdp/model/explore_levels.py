@@ -21,8 +21,10 @@ from plumdp.model.batches import (
     BatchReward,
     BatchStep,
     State,
+    StateStore,
     as_state,
     choice_rewards_of,
+    kind_of,
     make_graph,
     show,
     spread,
@@ -34,7 +36,6 @@ from plumdp.model.graph import BoolArray, Graph, IntArray, mapped, owners, read_
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.row_classes import find_row_classes
 from plumdp.model.space import ParameterSpace
-from plumdp.model.state_store import StateStore, kind_of
 from plumdp.model.stored_files import Description, open_stored, write_description
 
 OFFSETS: Sequence[Any] = (np.int32, np.int64)

@@ -13,9 +13,8 @@ from plumdp.base.errors import DataError, require_kind
 from plumdp.certifying.difference import Difference
 from plumdp.certifying.improvement import Improvement
 from plumdp.certifying.net_benefit import NetBenefit
-from plumdp.explaining.check import ModelCheck
+from plumdp.explaining.check import CellResiduals, ModelCheck
 from plumdp.explaining.finding import telling_variables
-from plumdp.explaining.residual_table import CellResiduals
 from plumdp.fit.residuals import Residuals
 from plumdp.model.text import one_line
 from plumdp.online.records import OnlineRun

@@ -4,7 +4,7 @@ Vertices are found as objectives ask for them. An objective that has hardly chan
 look at the ``d`` edges of its vertex.
 
 With many variables there are more vertices than memory could keep, and few are met twice. Then only the basis of the
-last one is kept, and objectives walk from there (``simplex_kernels.py``).
+last one is kept, and objectives walk from there (``vertex_kernels.py``).
 
 Where more than ``d`` rows meet in a point, or the polytope is flat, a vertex has many bases or the walk could go in
 circles. Vertices are therefore those of a polytope whose offsets are relaxed by a little, at random. The multipliers
@@ -31,7 +31,7 @@ import numpy as np
 
 from plumdp.base.rounding import UNDERFLOW, UNIT
 from plumdp.model.graph import BoolArray, FloatArray, IntArray, read_only
-from plumdp.region import kernels, simplex_kernels, vertex_kernels
+from plumdp.region import kernels, vertex_kernels
 from plumdp.region.kernels import LEVEL, MAX_STEPS
 
 MANY = 9  # variables from which on vertices are not kept to find minima
@@ -132,7 +132,7 @@ class VertexGraph:
         bases = np.vstack([self.bases, np.empty((k, d), dtype=np.int32)])
         values, points, steps = np.empty(k), np.empty((k, d)), np.empty(k, dtype=np.int32)
         columns, polytope = np.ascontiguousarray(self.rows.T), (self.rows, self.offsets, lower, upper)
-        simplex_kernels.walk_bases(
+        vertex_kernels.walk_bases(
             objectives, first, bases, max_steps, columns, self.relaxed, *polytope, values, points, steps
         )
         position = np.arange(n, n + k, dtype=np.int32)

@@ -1,7 +1,7 @@
 """The test of a table: whether tied rows have the same probabilities, and whether rows stay the same over time.
 
 The parts of a row are the choices that are tied by it, or the data before and after a boundary (``fit/time_tests.py``);
-see ``fit/same_rows.py``.
+see ``fit/time_tests.py``.
 
 Of a model that is seen as a table, what its parameters tie is tested beside it.
 """
@@ -20,8 +20,7 @@ from plumdp.base.rounding import UP
 from plumdp.confidence.sets import ModelCache
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.fit.model_fit import FitTest, ModelFit, TestKind, fit_model
-from plumdp.fit.same_rows import Parts, log_mean, over_time, p_value_of
-from plumdp.fit.time_tests import in_words, weight_of
+from plumdp.fit.time_tests import Parts, in_words, log_mean, over_time, p_value_of, weight_of
 from plumdp.model.graph import FloatArray, Indices, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.views import ties_rows

@@ -1,4 +1,9 @@
-"""Watches a process: reads its parts in order, gives alarms, and says what holds now."""
+"""Watches a process: reads its parts in order, gives alarms, and says what holds now.
+
+The certificate of the start before part i + 1 has the share w of boundary i + 1 of the error (``weight_of``). So with
+the confidence all of them hold at once, at all times, and the start may be chosen by looking. A window whose length was
+fixed beforehand has all of the error, and holds each night by itself.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,8 @@ import numpy as np
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.progress import working
 from plumdp.base.rounding import down
+from plumdp.certifying.approximation import narrowed
+from plumdp.certifying.pipeline import certify
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.columns import LogForm
 from plumdp.data.counts import TransitionCounts, counts_of, require_same_graph
@@ -26,21 +33,60 @@ from plumdp.data.returns import Range, outcomes_of, range_of_returns
 from plumdp.data.same_files import MANY, LogFile, describe_files, part_of_file
 from plumdp.data.whole_runs import read_whole_runs
 from plumdp.explaining.audit import audited, claimed_shares
+from plumdp.fit.time_tests import weight_of
 from plumdp.learning.assumptions import assumptions_of_data
 from plumdp.learning.methods import error_of
 from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import FloatArray
 from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.policy import Policy
 from plumdp.model.question import Asked
 from plumdp.model.text import number_of, one_line
 from plumdp.result.certificate import Certificate
 from plumdp.result.folder import unwritable
 from plumdp.result.printing import outward, percent
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
-from plumdp.watching.now import since_part
 from plumdp.watching.plan import Alarm, Plan, WatchState, chained
 from plumdp.watching.rows import ranges_in_box, tied_parameters, watched_rows
-from plumdp.watching.stream import find_gap, named_files, place_of
+from plumdp.watching.stream import Stream, find_gap, named_files, place_of
+
+_BY_LOOKING = "bounds for all starts hold at once, so that you may choose one by looking"
+_ALONE = "each night holds by itself with this confidence"
+
+
+def since_part(
+    model: ParametricMDP,
+    stream: Stream,
+    number: int,
+    question: Asked,
+    policy: Policy | None,
+    confidence: float,
+    *,
+    is_chosen: bool,
+    assuming: Iterable[str] = (),
+) -> Certificate:
+    """Return what is certified from the kept part of a number on, whether that was chosen by looking or not.
+
+    A policy is one that was there before the data of the stream. ``assuming`` says what the parts rest on.
+    """
+    if not stream.parts:
+        raise DataError("the watch has just begun, and has no parts yet")
+    error, end, seen = 1 - confidence, stream.ends[number], stream.since(number)
+    own = 1 - error * (weight_of(end + 1) if is_chosen else 1.0)
+    counts = TransitionCounts(model.counted.graph, seen.counts, "adaptive", rewards=seen.rewards)
+    found = certify(model, counts, question, confidence=own, policy=policy, announced=policy is not None)
+    said = f"{_BY_LOOKING} (this one by itself: {percent(own)})" if is_chosen else _ALONE
+    premise = f"nothing has changed since {stream.parts[number].name} ({number_of(stream.n - end, 'part')}); {said}"
+    rests_on = tuple(dict.fromkeys([premise, *assuming, *found.assumptions]))
+    # a smaller confidence than that of this start by itself is true as well
+    return replace(
+        found,
+        confidence=confidence,
+        assumptions=rests_on,
+        budget=(),
+        approximate=found.approximate and narrowed(found.approximate, own, confidence),
+    )
+
 
 _FILED = "which file a step is in was decided before its outcome: it is that of the part in which the step began"
 _CUT = "how data are divided into parts was decided before anybody looked at them"

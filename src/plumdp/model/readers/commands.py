@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
+from plumdp.model.batches import StateStore
 from plumdp.model.expressions.arrays import PolynomialArray, number_in, tabulate
 from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.polynomial import Polynomial, polynomial
 from plumdp.model.graph import BoolArray, Indices, IntArray
 from plumdp.model.language.formula import DistinctEvaluator, Formula
 from plumdp.model.readers.storm_messages import WIDEN
-from plumdp.model.state_store import StateStore
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
