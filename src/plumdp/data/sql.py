@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Dialect as Dialect
-from plumdp.base.vocabulary import Steps
+from plumdp.base.vocabulary import Form, Steps
 from plumdp.data.columns import (
     ACTION,
     COUNT,
@@ -54,7 +54,6 @@ from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.periods import in_periods, is_period, not_there, period_of, steps_of
 from plumdp.data.pilots import SIZES
 from plumdp.data.reward_values import Rewards, range_sql, sums_sql, value_columns, with_values
-from plumdp.data.trajectories import Form
 from plumdp.model.gaps import PARTLY, WAIT
 from plumdp.model.graph import Graph
 from plumdp.model.parametric import ParametricMDP

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Form as Form
-from plumdp.data.columns import ACTION, EPISODE, STEP, needed_columns, next_columns, quoted, state_column, state_columns
+from plumdp.data.columns import ACTION, EPISODE, STEP, needed_columns, next_columns, quoted, state_columns
 from plumdp.data.counts import CountArray, EventCounts, TransitionCounts, require_same_graph
 from plumdp.data.duckdb_tables import Block, Progress, connect, literal, watched
 from plumdp.data.pilots import is_wanted, planned_moments, planned_pilot
@@ -32,6 +32,7 @@ from plumdp.model.space import Point
 from plumdp.model.text import number_of, one_line
 
 Columns: TypeAlias = dict[str, npt.NDArray[Any]]
+Written: TypeAlias = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 
 _MAX_BLOCK = 1 << 20  # steps in a block of runs, unless one run has more
 
@@ -91,32 +92,9 @@ class Trajectories:
         """
         if form not in get_args(Form):
             raise DataError(Option("form", form), f": choose one of {', '.join(map(repr, get_args(Form)))}")
-        needed_columns(self.graph, form)  # raises an error if two of them have one name
-        return self._with_next_state() if form == "transitions" else self._by_state()
-
-    def _with_next_state(self) -> Columns:
-        choice = self.choice
-        return {
-            "episode": self.episode,
-            "step": self.step,
-            **_state_columns(self.graph, owners_of(self.graph.first_choice, choice)),
-            "action": _names(self.graph, self.graph.action[choice]),
-            **{
-                name: values[self.graph.successor[self.transition]]
-                for name, values in zip(next_columns(self.graph), self.graph.states.values(), strict=True)
-            },
-        }
-
-    def _by_state(self) -> Columns:
-        row, is_end = self.rows_with_ends()
-        choice = self.choice[row]
-        state = np.where(is_end, self.graph.successor[self.transition[row]], owners_of(self.graph.first_choice, choice))
-        return {
-            "episode": self.episode[row],
-            "step": self.step[row] + is_end,
-            **_state_columns(self.graph, state),
-            "action": _names(self.graph, np.where(is_end, -1, self.graph.action[choice])),
-        }
+        columns = StepColumns.of(self.graph, form).of_runs(self)
+        names = np.array([*self.graph.action_names, None], dtype=object)  # None for the action -1
+        return {**columns, ACTION: names[columns[ACTION]]}
 
 
 def record(
@@ -193,15 +171,6 @@ def recorded_blocks(plan: RunPlan) -> Iterator[Trajectories]:
         )
 
 
-def _state_columns(graph: Graph, states: Indices) -> Columns:
-    return {state_column(name): values[states] for name, values in graph.states.items()}
-
-
-def _names(graph: Graph, action: Indices) -> npt.NDArray[Any]:
-    """Return the names of actions as Python strings; None for the action -1."""
-    return np.array([*graph.action_names, None], dtype=object)[action]
-
-
 _WRITERS = {
     "parquet": "FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd",
     "csv": "FORMAT csv, HEADER",
@@ -251,7 +220,7 @@ def write_runs(
     """
     ending = require_run_format(path)
     blocks = recorded_blocks(make_plan(model, point, trajectories, rng, max_steps, policy, stop))
-    table, n_steps = _Table.of(model.graph, form), 0
+    table, n_steps = StepColumns.of(model.graph, form, _plain), 0
 
     def pieces() -> Iterator[Block]:
         nonlocal n_steps
@@ -259,7 +228,7 @@ def write_runs(
             n_steps += len(piece)
             if progress is not None and len(piece):
                 progress(round(_SIMULATED * int(piece.episode[-1] + 1)), trajectories)
-            yield table.columns(piece)
+            yield table.of_runs(piece)
 
     target = Path(path).absolute()
     with TemporaryDirectory(prefix=".plumdp-", dir=target.parent) as folder:
@@ -270,7 +239,7 @@ def write_runs(
 
 
 @dataclass(frozen=True, eq=False)
-class _Table:
+class StepColumns:
     """What the columns of each transition are; the name of its action as a position in a list."""
 
     form: Form
@@ -280,17 +249,18 @@ class _Table:
     words: tuple[str, ...]
 
     @staticmethod
-    def of(graph: Graph, form: Form) -> _Table:
+    def of(graph: Graph, form: Form, written: Written = np.asarray) -> StepColumns:
+        """Return the columns of a log of this form, each as ``written`` makes it."""
         needed_columns(graph, form)  # raises an error if two of them have one name
         choice = graph.choice_of_transition()
         before, names = graph.state_of_choice()[choice], state_columns(graph, form)
         values = graph.states.values()
-        state = {name: _plain(column[before]) for name, column in zip(names, values, strict=True)}
+        state = {name: written(column[before]) for name, column in zip(names, values, strict=True)}
         names = next_columns(graph) if form == "transitions" else names
-        after = {name: _plain(column[graph.successor]) for name, column in zip(names, values, strict=True)}
-        return _Table(form, state, after, _plain(graph.action[choice]), graph.action_names)
+        after = {name: written(column[graph.successor]) for name, column in zip(names, values, strict=True)}
+        return StepColumns(form, state, after, written(graph.action[choice]), graph.action_names)
 
-    def columns(self, runs: Trajectories) -> Block:
+    def of_runs(self, runs: Trajectories) -> Columns:
         """Return the columns of some runs, as ``Trajectories.columns`` does, but for the names of actions."""
         taken = runs.transition
         if self.form == "transitions":
@@ -337,7 +307,7 @@ def _in_pieces(blocks: Iterator[Trajectories]) -> Iterator[Trajectories]:
         yield joined(waiting)
 
 
-def _write(path: Path, pieces: Iterator[Block], table: _Table, options: str, progress: Progress | None) -> None:
+def _write(path: Path, pieces: Iterator[Block], table: StepColumns, options: str, progress: Progress | None) -> None:
     """Write pieces to a file: a single one directly, several through a table, which is on disk if they are large."""
     with connect(_MEMORY) as connection:
         piece, source = next(pieces), "piece"

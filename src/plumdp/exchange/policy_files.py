@@ -48,10 +48,6 @@ def policy_writer(path: str | Path) -> Callable[[PolicyTable, Path], None]:
     return writer
 
 
-def _write_csv(policy: PolicyTable, path: Path) -> None:
-    policy.to_csv(path)
-
-
 def _write_list(policy: PolicyTable, path: Path) -> None:
     if policy.weights is not None:
         raise DataError(
@@ -105,7 +101,7 @@ def _places(graph: Graph) -> list[dict[str, Any]]:
 
 
 POLICY_WRITERS: Mapping[str, Callable[[PolicyTable, Path], None]] = {
-    ".csv": _write_csv,
+    ".csv": PolicyTable.to_csv,
     ".txt": _write_list,
     ".json": _write_scheduler,
     ".py": lambda policy, path: _write_text(path, policy.to_python()),

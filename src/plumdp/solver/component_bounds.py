@@ -221,13 +221,9 @@ def bound_part(part: Component, precision: float, max_sweeps: int) -> int:
     pieces = part.layout.components(part.start, part.end)
     if len(pieces) == 1:
         return bound_component(part, precision, max_sweeps)
-    sweeps, converged = _iterate_from_below(part, precision / 16, min(_PATIENCE, max_sweeps))
+    sweeps, converged = _sweep(part, precision, _PATIENCE, max_sweeps)
     if converged:
-        converged, used = _bound_from_above(part, precision, min(_PATIENCE, max_sweeps - sweeps))
-        sweeps += used
-        if converged:
-            tighten_swept(part, precision)
-            return sweeps
+        return sweeps
     middle = pieces[len(pieces) // 2][0]
     halves = (replace(part, end=middle), replace(part, start=middle))
     return sweeps + sum(bound_part(half, precision, max_sweeps) for half in halves)
@@ -265,14 +261,8 @@ def _propose(component: Component) -> None:
 def bound_component(component: Component, precision: float, max_sweeps: int) -> int:
     """Write certified values into the component's arrays, and return the number of sweeps."""
     patience = _PATIENCE if len(component) <= _LARGE else _PATIENCE_IF_LARGE
-    sweeps, converged = _iterate_from_below(component, precision / 16, min(patience, max_sweeps))
-    if converged:
-        converged, used = _bound_from_above(component, precision, min(patience, max_sweeps - sweeps))
-        sweeps += used
-        if converged:
-            tighten_swept(component, precision)
-            return sweeps
-    if sweeps >= max_sweeps or solve_equations(component, precision):
+    sweeps, converged = _sweep(component, precision, patience, max_sweeps)
+    if converged or sweeps >= max_sweeps or solve_equations(component, precision):
         return sweeps
     max_sweeps = worthwhile_sweeps(component, max_sweeps)
     if sweeps >= max_sweeps:
@@ -286,6 +276,17 @@ def bound_component(component: Component, precision: float, max_sweeps: int) -> 
             break
         tolerance /= 8
     return sweeps
+
+
+def _sweep(component: Component, precision: float, patience: int, max_sweeps: int) -> tuple[int, bool]:
+    """Write certified values if some sweeps from each side are enough; return their number, and whether they are."""
+    sweeps, converged = _iterate_from_below(component, precision / 16, min(patience, max_sweeps))
+    if converged:
+        converged, used = _bound_from_above(component, precision, min(patience, max_sweeps - sweeps))
+        sweeps += used
+        if converged:
+            tighten_swept(component, precision)
+    return sweeps, converged
 
 
 def _iterate_from_below(component: Component, tolerance: float, budget: int) -> tuple[int, bool]:

@@ -7,7 +7,7 @@ for each step, and runs are over after the last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 from plumdp.model.expressions.polynomial import Polynomial, polynomial
 from plumdp.model.graph import BoolArray
 from plumdp.model.objectives import Kind, Objective
+from plumdp.model.objectives.protocol import Payoff
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, policy_weights
 from plumdp.model.question import Question
@@ -169,17 +170,21 @@ class _Rows:
 
     def _reward(self, taken: list[tuple[int, Fraction]]) -> float | str:
         """Return the expected reward of a step, a number if it is one, and otherwise as text."""
-        reward, learned = self._terms.reward, self._terms.learned
+        learned = self._terms.learned
         if len(taken) == 1 and (learned is None or learned.coin[taken[0][0]] < 0):
-            return float(reward[taken[0][0]])
-        total = polynomial(0)
-        for choice, share in taken:
-            coin = -1 if learned is None else int(learned.coin[choice])
-            total = total + share * Fraction(float(reward[choice]))
-            if learned is not None and coin >= 0:
-                mean = self.model.expressions.polynomials[int(learned.expression[coin, 0])]
-                total = total + mean * (share * learned.span[coin])
-        return str(total)
+            return float(self._terms.reward[taken[0][0]])
+        return str(expected_reward(self._terms, taken, self.model.expressions.polynomials))
+
+
+def expected_reward(terms: Payoff, taken: Sequence[tuple[int, Fraction]], known: Sequence[Polynomial]) -> Polynomial:
+    """Return the mean reward of choices with shares, exactly; that of a learned reward is an expression."""
+    total, learned = polynomial(0), terms.learned
+    for choice, share in taken:
+        coin = -1 if learned is None else int(learned.coin[choice])
+        total = total + share * Fraction(float(terms.reward[choice]))
+        if learned is not None and coin >= 0:
+            total = total + known[int(learned.expression[coin, 0])] * (share * learned.span[coin])
+    return total
 
 
 def shares_in(model: ParametricMDP, weights: Any, state: int) -> Iterator[tuple[int, Fraction]]:

@@ -8,7 +8,7 @@ stage.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log, sqrt
@@ -23,7 +23,6 @@ from plumdp.confidence.staged_bets import chosen_anew, find_stages, steps_of_sta
 from plumdp.data.counts import TransitionCounts
 from plumdp.learning.directions import value_directions
 from plumdp.model.expressions.polynomial import Polynomial, from_terms, polynomial
-from plumdp.model.objectives.protocol import Payoff
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
 from plumdp.model.question import Question
@@ -32,7 +31,7 @@ from plumdp.result.folder import DATA, POLICY, RIVAL, WITNESS
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.problem import Problem
 from plumdp.solver.reduce import reduce
-from plumdp.verifying.chain_part import Ends, choices_in, relied_on, shares_in, value_part
+from plumdp.verifying.chain_part import Ends, choices_in, expected_reward, relied_on, shares_in, value_part
 from plumdp.verifying.look import Look, NotCompared
 from plumdp.verifying.set_proof import RENEWED, counted_part, length_of_horizon, set_part, space_law, space_part
 from plumdp_verify.bets import weight_of_horizon
@@ -194,7 +193,7 @@ def _compare(
                 for choice, share in taken
                 for t in range(*graph.first_transition[choice : choice + 2].tolist())
             ]
-            theirs.append(_Row.of(ways, sum((_paid(terms, c, known) * share for c, share in taken), polynomial(0))))
+            theirs.append(_Row.of(ways, expected_reward(terms, taken, known)))
         require({row.ways for row in mine} == {row.ways for row in theirs}, f"{where}: the model has another row")
         is_paid = all(any(one.is_like(other) for other in theirs) for one in mine)
         are_all = all(any(one.is_like(other) for one in mine) for other in theirs)
@@ -221,15 +220,6 @@ class _Row:
         off = self.reward - other.reward
         is_near = self.is_mean and abs(off.constant) <= _ROUNDING * (1 + abs(other.reward.constant))
         return self.ways == other.ways and (not off or is_near)
-
-
-def _paid(terms: Payoff, choice: int, known: Sequence[Polynomial]) -> Polynomial:
-    """Return the reward of a choice, or its mean."""
-    reward, learned = polynomial(Fraction(float(terms.reward[choice]))), terms.learned
-    coin = -1 if learned is None else int(learned.coin[choice])
-    if learned is None or coin < 0:
-        return reward
-    return reward + known[int(learned.expression[coin, 0])] * learned.span[coin]
 
 
 def has_bets(look: Look) -> bool:

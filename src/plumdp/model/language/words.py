@@ -94,13 +94,10 @@ def _path(content: list[Token], system: str) -> str:
         return f"the first step of {system} leads to {_states(content[1:])}"
     if operator in ("F", "G"):
         first, last, rest = _window(content[1:])
-        where = _states(rest)
-        if operator == "F":
-            return f"{system} {_reaches(where, first, last)}"
-        return f"{system} {_stays(where, first, last)}"
+        return f"{system} {_when(_states(rest), first, last, stays=operator == 'G')}"
     at = _until(content)
     stay, (first, last, rest) = unwrapped(content[:at]), _window(content[at + 1 :])
-    reached = _reaches(_states(rest), first, last)
+    reached = _when(_states(rest), first, last, stays=False)
     if stay[0].text == "!" and len(unwrapped(stay[1:])) <= max(1, len(stay) - 3):
         return f"{system} {reached} without passing {_states(unwrapped(stay[1:]))} on the way"
     if [token.text for token in stay] == ["true"]:
@@ -191,24 +188,16 @@ def _end_of_number(tokens: list[Token], start: int) -> int:
     return _end_of_number(tokens, end + 1) if is_more else end
 
 
-def _reaches(where: str, first: str, last: str) -> str:
+def _when(where: str, first: str, last: str, *, stays: bool) -> str:
+    """Return that some states are reached, or not left, between two steps, in words."""
     if not last:
-        return f"ever reaches {where}"
+        return f"{'always stays in' if stays else 'ever reaches'} {where}"
+    end = f"{_whole(last)} steps"
     if not first or first == "0":
-        return f"reaches {where} within {_whole(last)} steps"
+        return f"stays in {where} for {end}" if stays else f"reaches {where} within {end}"
     if first == last:
-        return f"is in {where} after exactly {_whole(last)} steps"
-    return f"is in {where} at some step from {_whole(first)} to {_whole(last)}"
-
-
-def _stays(where: str, first: str, last: str) -> str:
-    if not last:
-        return f"always stays in {where}"
-    if not first or first == "0":
-        return f"stays in {where} for {_whole(last)} steps"
-    if first == last:
-        return f"is in {where} after exactly {_whole(last)} steps"
-    return f"is in {where} at every step from {_whole(first)} to {_whole(last)}"
+        return f"is in {where} after exactly {end}"
+    return f"is in {where} at {'every' if stays else 'some'} step from {_whole(first)} to {_whole(last)}"
 
 
 def _states(tokens: Sequence[Token]) -> str:

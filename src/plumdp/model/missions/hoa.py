@@ -141,27 +141,19 @@ def _propositions(file: _File, states_of: Callable[[str], BoolArray]) -> list[Bo
 def _acceptance(file: _File) -> tuple[int, Condition]:
     """Return the number of marks, and the condition, with one more mark for runs that have no way on."""
     n_marks = _number(file, _MOST_MARKS + 1, f"a number of acceptance sets, up to {_MOST_MARKS},")
-    return n_marks, Joined("&", (_any_condition(file, n_marks), Limit(2 * n_marks, is_often=False)))
+    return n_marks, Joined("&", (_condition(file, n_marks), Limit(2 * n_marks, is_often=False)))
 
 
-def _any_condition(file: _File, n_marks: int) -> Condition:
-    parts = [_all_conditions(file, n_marks)]
-    while file.accept("|"):
-        parts.append(_all_conditions(file, n_marks))
-    return parts[0] if len(parts) == 1 else Joined("|", tuple(parts))
-
-
-def _all_conditions(file: _File, n_marks: int) -> Condition:
-    parts = [_one_condition(file, n_marks)]
-    while file.accept("&"):
-        parts.append(_one_condition(file, n_marks))
-    return parts[0] if len(parts) == 1 else Joined("&", tuple(parts))
-
-
-def _one_condition(file: _File, n_marks: int) -> Condition:
+def _condition(file: _File, n_marks: int, signs: str = "|&") -> Condition:
+    """Read conditions that are joined by signs, of which a later one binds more tightly."""
+    if signs:
+        parts = [_condition(file, n_marks, signs[1:])]
+        while file.accept(signs[0]):
+            parts.append(_condition(file, n_marks, signs[1:]))
+        return parts[0] if len(parts) == 1 else Joined("|" if signs[0] == "|" else "&", tuple(parts))
     token = file.take()
     if token == "(":
-        condition = _any_condition(file, n_marks)
+        condition = _condition(file, n_marks)
         file.take(")")
         return condition
     if token in ("t", "f"):
