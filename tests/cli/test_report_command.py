@@ -80,7 +80,7 @@ def test_several_results_get_a_report_each(folder, blank_pictures):
 
 
 @pytest.mark.slow
-def test_a_model_with_data_is_certified_and_reported_in_one_go(folder):
+def test_a_model_with_data_is_certified_and_reported_in_one_go(folder, blank_pictures):
     about = ["--title", "Five bets", "--system", "the game"]
     result = run(folder, "betting:5", "{}/counts.parquet", "-o", "{}/new.html", "--confidence", "0.99", *about)
     assert result.exit_code == 0, result.output

@@ -3,10 +3,11 @@
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from fractions import Fraction
+from itertools import cycle, product
 
 import numpy as np
 import pytest
-from tiers import covering
+from tiers import size
 
 import plumdp as pl
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
@@ -389,7 +390,10 @@ def constant_by_space(name):
 LEFT_BY_SPACE = ["a point", "a point that is no float", "a line", "a line, three outcomes", "a product"]
 
 
-@pytest.mark.parametrize(("name", "sets", "sampling"), covering(LEFT_BY_SPACE, SETS, SAMPLINGS))
+@pytest.mark.parametrize(
+    ("name", "sets", "sampling"),
+    [*size(zip(LEFT_BY_SPACE, cycle(SETS), cycle(SAMPLINGS), strict=False), product(LEFT_BY_SPACE, SETS, SAMPLINGS))],
+)
 def test_an_expression_that_the_space_leaves_one_value_is_tested_as_well(name, sets, sampling):
     model = constant_by_space(name)
     n_transitions = int(model.graph.first_transition[1])

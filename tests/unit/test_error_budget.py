@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from row_models import row_model
 from tank import TRUTH, tank
+from tiers import pairs
 
 import plumdp as pl
 import plumdp_verify
@@ -347,9 +348,12 @@ def studies():
     }
 
 
-@pytest.mark.parametrize("order", ["planned", "open", "unknown"])
 @pytest.mark.parametrize(
-    "name", ["plain", "two objectives", "many parameters", "hidden paths", "rows left out", "fixed numbers"]
+    ("name", "order"),
+    pairs(
+        ["many parameters", "plain", "two objectives", "hidden paths", "rows left out", "fixed numbers"],
+        ["planned", "open", "unknown"],
+    ),
 )
 def test_a_likelihood_set_and_the_tests_beside_it_spend_what_the_budget_says(name, order, spent, studies):
     model, asked, truth, steps = studies[name]

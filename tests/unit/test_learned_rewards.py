@@ -345,7 +345,7 @@ def test_other_sets_and_a_misfit_are_refused():
 
 
 @pytest.mark.slow
-def test_a_log_becomes_a_certificate_and_a_report(tmp_path):
+def test_a_log_becomes_a_certificate_and_a_report(tmp_path, blank_pictures):
     """The true value is 25, and what is assumed of rewards is said; the result can be certified again from its file."""
     (tmp_path / "machine.py").write_text("from paid_models import machine\n", encoding="utf-8")
     pd.DataFrame(runs_of(np.random.default_rng(8), 400)).to_csv(tmp_path / "log.csv", index=False)

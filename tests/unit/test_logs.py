@@ -16,10 +16,10 @@ import pandas as pd
 import polars
 import pyarrow
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_models import LAMP, recount, runs
-from tiers import pairs
+from tiers import examples, pairs
 
 import plumdp as pl
 from plumdp.data import logs
@@ -497,6 +497,7 @@ def check_against_recount(frame, form, rows):
 
 
 @pytest.mark.slow
+@settings(max_examples=examples(50))
 @given(corrupted(TEXT))
 def test_every_row_of_a_corrupted_log_of_text_is_counted_as_a_slow_recount_does(log):
     form, rows = log
@@ -510,6 +511,7 @@ def test_every_row_of_a_corrupted_log_of_text_is_counted_as_a_slow_recount_does(
 
 
 @pytest.mark.slow
+@settings(max_examples=examples(50))
 @given(corrupted(MIXED))
 def test_every_row_of_a_corrupted_log_of_mixed_types_is_counted_as_a_slow_recount_does(log):
     form, rows = log
