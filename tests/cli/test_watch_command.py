@@ -1,12 +1,14 @@
 """``plumdp watch``: what it prints and writes, and how it ends."""
 
 import json
+import re
 
 import pytest
 from command_line import plumdp
 
 import plumdp as pl
 from plumdp.data import write_runs
+from plumdp.reporting.read import explain_result
 
 STUDY = pl.case_study("betting:5")
 MODEL = "betting:5"
@@ -57,6 +59,35 @@ def test_an_alarm_ends_with_1_until_it_is_acknowledged(folder, tmp_path):
     assert text.endswith("# EOF\n")
     assert ended(folder, "changed", *options).code == 1
     assert ended(folder, "changed", *options, "--acknowledge").code == 0
+
+
+@pytest.mark.slow
+def test_the_report_says_when_and_why_a_certificate_was_withdrawn(folder, tmp_path):
+    shown = {}
+    for name in ("quiet", "changed"):
+        done = ended(folder, name, "--range", "0", "20", "--output", str(tmp_path / f"{name}.html"))
+        assert done.err == ""
+        shown[name] = (tmp_path / f"{name}.html").read_text("utf-8")
+    assert "Withdrawn" not in shown["quiet"]
+    assert ", and watched since then. No alarm in 12 parts, the last one 2024-05-12." in shown["quiet"]
+    assert "Withdrawn: do not rely on this certificate" in shown["changed"]
+    assert re.search(
+        r"Certified on \d+ \w+ \d+, and withdrawn after the data of 2024-05-(07|08|09|10), because rows have "
+        r"changed: p was about 0\.\d+, and about 0\.1\d* from about 2024-05-0\d on",
+        shown["changed"],
+    )
+    assert "If nothing has changed since 2024-05-0" in shown["changed"]
+    lone = plumdp("watch", MODEL, str(folder / "quiet"), "--output", str(tmp_path / "lone.html"))
+    assert (lone.code, (tmp_path / "lone.html").exists()) == (2, False)
+    assert "the report is on a certificate; say which, as in --against result" in lone.err
+
+
+@pytest.mark.slow
+def test_a_report_refuses_the_watch_of_another_certificate(folder, tmp_path):
+    (certificate, findings), days = explain_result(folder / "result"), folder / "quiet"
+    found = pl.watch(STUDY.model, days, STUDY.objective)
+    with pytest.raises(pl.DataError, match="the watch is not of this certificate"):
+        pl.write_report(certificate, findings, tmp_path / "report.html", watch=found)
 
 
 @pytest.mark.slow

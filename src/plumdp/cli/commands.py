@@ -166,7 +166,7 @@ COMMANDS = {
         "model column state action form text keep_going confidence",
         "Give an alarm when a process changes, part by part, and say what holds now.",
         "plumdp watch press.py:model days --checkpoint press.watch\n"
-        "plumdp watch press.py:model days --against result --checkpoint press.watch -o press.prom\n"
+        "plumdp watch press.py:model days --against result --checkpoint press.watch -o press.html\n"
         "plumdp watch press.py:model days --checkpoint press.watch --acknowledge\n"
         "plumdp watch press.py:model presses --checkpoint states",
         "Each file is a part: a day, a week, or a file of counts. If FOLDER has folders instead, each is a unit, and "
@@ -182,7 +182,8 @@ COMMANDS = {
             "against": "The result whose value and parameters are watched; certify -o wrote it, from earlier data.",
             "cut_off": "Go on where parts are missing. unrelated: that has nothing to do with the outcomes in them; "
             "every result repeats it.",
-            "output": "A file for the numbers, in the text format of OpenMetrics.",
+            "output": "The report on the result, .html, which says whether it was withdrawn, when and why; or a file "
+            "for the numbers, in the text format of OpenMetrics.",
         },
     ),
     "verify": Command(

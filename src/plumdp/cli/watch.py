@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import plumdp
@@ -41,16 +42,27 @@ def watch(given: Options) -> int:
     )
     now = None if (question is None and certificate is None) or not found.state.stream.parts else _now(given, found)
     if given.output is not None:
-        from plumdp.result.folder import require_file
-
-        require_file(given.output)
-        given.output.write_text(metrics(found, now), encoding="utf-8")
+        _write(given, given.output, found, now)
     if given.json:
         about = {} if now is None else {"now": {"since": now.assumptions[0], "lower": now.lower, "upper": now.upper}}
         print(json.dumps(found.to_dict() | about, ensure_ascii=False, separators=(",", ":")))
     else:
         _print(found, now)
     return CODES[found.status]
+
+
+def _write(given: Options, file: Path, found: Watch, now: plumdp.Certificate | None) -> None:
+    """Write the report on the certificate that is watched, or else metrics."""
+    from plumdp.reporting.read import explain_result
+    from plumdp.result.folder import require_file
+
+    if file.suffix != ".html":
+        require_file(file)
+        file.write_text(metrics(found, now), encoding="utf-8")
+        return
+    if given.against is None:
+        raise DataError(f"--output {file}: the report is on a certificate; say which, as in --against result")
+    plumdp.write_report(*explain_result(given.against), file, watch=found)
 
 
 def _how_watched(given: Options) -> dict[str, Any]:

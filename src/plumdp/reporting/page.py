@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
-from plumdp.base.errors import require_kind, require_path
+from plumdp.base.errors import DataError, require_kind, require_path
 from plumdp.base.json_values import python_value
 from plumdp.base.progress import working
 from plumdp.base.vocabulary import Standing
@@ -21,11 +21,12 @@ from plumdp.confidence.sets import Guarantee
 from plumdp.model.language.words import is_probability, threshold_in_words, value_in_words
 from plumdp.model.text import number_of
 from plumdp.reporting.evidence import SECTIONS
-from plumdp.reporting.sections import InlinePicture, Section, net_benefit_section, sentence
+from plumdp.reporting.sections import InlinePicture, Section, net_benefit_section, sentence, watch_section
 from plumdp.result.certificate import Certificate, Status, percent
 from plumdp.result.findings import Findings
 from plumdp.result.folder import require_file, unwritable
 from plumdp.result.printing import approximately, plain_bounds, plain_number
+from plumdp.watching.watch import EVENTS, Watch
 
 _WANTED = {"max": "as large as possible", "min": "as small as possible"}
 
@@ -57,6 +58,7 @@ class Front:
     title: str
     about: str  # system, author and date
     claim: str
+    standing: str  # what a watch has said of it since then
     question: str  # with a threshold
     verdict: str
     wanted: str
@@ -65,7 +67,7 @@ class Front:
     assumptions: list[str]
 
 
-def front_of(certificate: Certificate, *, title: str, system: str, author: str) -> Front:
+def front_of(certificate: Certificate, *, title: str, system: str, author: str, watch: Watch | None = None) -> Front:
     """Return the texts of the first screen of a certificate's report."""
     value = value_in_words(certificate.objective, system=system)
     answer = certificate.answer
@@ -78,6 +80,7 @@ def front_of(certificate: Certificate, *, title: str, system: str, author: str) 
         title=title or sentence(value or f"A policy for {system or 'the system'}").rstrip("."),
         about=" · ".join(filter(None, [system if title else "", author, _date(certificate)])),
         claim=_claim(certificate, value),
+        standing="" if watch is None else _standing(certificate, watch),
         question=question,
         verdict=compared["sentence"] if compared else answer.get("plain", ""),
         wanted=_wanted(certificate),
@@ -95,6 +98,7 @@ def front_of_net_benefit(found: NetBenefit, title: str, system: str, author: str
         title=title or f"Which policy is best, at a willingness to pay from {start} to {end}",
         about=" · ".join(filter(None, [system, author, _date(first)])),
         claim=found.sentence,
+        standing="",
         question="",
         verdict="",
         wanted=f"Net benefit: the willingness to pay times {found.strategies[0].effect.objective}, "
@@ -112,6 +116,16 @@ def _date(certificate: Certificate) -> str:
     except ValueError:
         return ""
     return f"{day.day} {day:%B %Y}"
+
+
+def _standing(certificate: Certificate, watch: Watch) -> str:
+    """Return since when a certificate is watched, and when and why it was withdrawn, if it was."""
+    date = _date(certificate)
+    certified, alarms = f"Certified on {date}" if date else "Certified", watch.state.open_alarms
+    if watch.state.contradicting or not alarms:
+        return f"{certified}, and watched since then. {watch.sentence}"
+    why = "; ".join(f"{EVENTS[alarm.kind]}: {alarm.words}" for alarm in alarms)
+    return f"{certified}, and withdrawn after the data of {alarms[0].part}, because {why}."
 
 
 def _claim(certificate: Certificate, value: str) -> str:
@@ -221,6 +235,7 @@ _UNDECIDED = _Look(
 )
 
 
+_WITHDRAWN = _Look("contradicted", "✗", "Withdrawn: do not rely on this certificate", "As it was certified.")
 _NO_BEST = _Look("vacuous", "–", "Not yet known which policy is best")
 _ONE_FOUND = _Look("vacuous", "–", "Nothing to compare: one policy was found")
 
@@ -244,6 +259,7 @@ def write_report(
     title: str = "",
     system: str = "",
     author: str = "",
+    watch: Watch | None = None,
 ) -> None:
     """Write a report for people as one HTML file that needs no other file and no network.
 
@@ -259,6 +275,8 @@ def write_report(
         What the model is of, such as "the pump": sentences then say "the probability that the pump ever reaches …".
     author
         The author of the report.
+    watch
+        What ``watch`` returned for the certificate: the report then says whether it was withdrawn, when and why.
 
     Examples
     --------
@@ -281,7 +299,11 @@ def write_report(
         require_kind(certificate, Certificate, "write_report takes a certificate first")
         require_kind(findings, Findings, "write_report takes findings, which explain returns, after the certificate")
         assert findings is not None
-        text = render(certificate, findings, title=title, system=system, author=author)
+        if watch is not None and (
+            watch.certificate is None or watch.certificate.fingerprint != certificate.fingerprint
+        ):
+            raise DataError("the watch is not of this certificate: give what watch(…, certificate=…) returned for it")
+        text = render(certificate, findings, title=title, system=system, author=author, watch=watch)
     with NamedTemporaryFile("w", dir=target.absolute().parent, encoding="utf-8", delete=False) as file:
         prepared = Path(file.name)
     try:
@@ -293,11 +315,22 @@ def write_report(
         raise unwritable(target, error) from None
 
 
-def render(certificate: Certificate, findings: Findings, *, title: str = "", system: str = "", author: str = "") -> str:
+def render(
+    certificate: Certificate,
+    findings: Findings,
+    *,
+    title: str = "",
+    system: str = "",
+    author: str = "",
+    watch: Watch | None = None,
+) -> str:
     """Return the report of a certificate as HTML."""
     certificate.require_own(findings)
     made = [section for make in SECTIONS if (section := make(certificate, findings)) is not None]
-    front, look = front_of(certificate, title=title, system=system, author=author), _look_of(certificate)
+    front, look = front_of(certificate, title=title, system=system, author=author, watch=watch), _look_of(certificate)
+    if watch is not None:
+        made.insert(0, watch_section(watch))
+        look = _WITHDRAWN if watch.status in ("alarm", "contradicted") else look
     return _page(certificate, front, look, made, bounds=certificate.bounds_picture)
 
 

@@ -17,6 +17,7 @@ from plumdp.result.advice import CHOICE_COLUMNS, choice_cells
 from plumdp.result.certificate import Certificate, Status, outward
 from plumdp.result.findings import Findings, Rung
 from plumdp.result.printing import plain_bounds, plain_number
+from plumdp.watching.watch import Watch
 
 _LABELS = {  # for those who do not see the picture
     "ladder": "bounds of each relaxation",
@@ -82,6 +83,14 @@ def net_benefit_section(found: NetBenefit) -> Section:
     rules = [f"{each.name}: {each.policy.short_rules}" for each in found.strategies if each.policy.short_rules]
     table = TableOf("policies", "policies that were compared", header, rows, numeric=header[1:])
     return Section("benefit", "Net benefit by willingness to pay", pictures=[drawn], tables=[table], notes=rules)
+
+
+def watch_section(found: Watch) -> Section:
+    """Return the evidence of a watch over its parts, its promise, what holds now, and what that rests on."""
+    said = [] if not found.state.stream.parts else [found.now.assumptions[0].partition("; ")[0], found.now.headline]
+    intro = [found.sentence, sentence(found.promise), *([f"If {said[0]}: {said[1]}"] if said else [])]
+    drawn = InlinePicture(svg_of(draw("watch", found).figure, label="evidence of changes over parts"))
+    return Section("watch", "What came since", intro, pictures=[drawn], points=[*map(sentence, found.assumptions)])
 
 
 def sentence(text: str) -> str:

@@ -97,7 +97,7 @@ _ALIKE = "rows that the model says are alike have the same probabilities: if not
 _POLICY = "runs follow the certified policy, each is in the file of the part in which it began, and none is missing"
 _OLDER = "the certificate was made before the data that are watched, and not by looking at them"
 _OF_ALARMS = _ALIKE, _POLICY, _OLDER  # not of certificates about now
-_EVENT = {"rows": "rows have changed", "value": "the certified value no longer holds"}
+EVENTS = {"rows": "rows have changed", "value": "the certified value no longer holds"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +202,7 @@ class Watch:
         if not self.state.open_alarms:
             before = f" since that of {self.alarms[-1].part} was acknowledged;" if self.alarms else " in"
             return f"No alarm{before} {parts}{last}."
-        said = "; ".join(f"{_EVENT[alarm.kind]} ({alarm.part})" for alarm in self.state.open_alarms)
+        said = "; ".join(f"{EVENTS[alarm.kind]} ({alarm.part})" for alarm in self.state.open_alarms)
         return f"ALARM: {said}."
 
     def page(self) -> Page:
@@ -212,7 +212,7 @@ class Watch:
             told = f"{_sum_in_words(value)}, and an alarm is given at {limit:,.10g}"
             facts.append((f"{kind}", f"the sum over starts is {told}"))
         facts += [("promise", self.promise)]
-        facts += [("acknowledged", f"{_EVENT[a.kind]} ({a.part})") for a in self.alarms if a.acknowledged]
+        facts += [("acknowledged", f"{EVENTS[a.kind]} ({a.part})") for a in self.alarms if a.acknowledged]
         facts += [("stopped", self.gap)] if self.gap else []
         facts += [("left out", f"{number_of(self.state.n_before, 'part')}, as the certificate was made from them")][
             : self.state.n_before
