@@ -164,9 +164,10 @@ def changed(table, row, **values):
 LATE = pd.DataFrame([(9, 0, 0, 2, False), (9, 3, 1, None, None)], columns=UNITS.columns)
 MISREAD = {
     "a death without its step": (changed(LOOKS, 1, seen_after=None), KNOWN, "unreadable state"),
+    "a death in the step of a look": (changed(UNITS, 2, step=3), None, "is at least one step later: choose shorter"),
     "a death after no step": (changed(LOOKS, 1, seen_after=0), KNOWN, "unreadable state"),
     "a state that was seen early": (changed(LOOKS, 0, seen_after=2), KNOWN, "unreadable state"),
-    "a look that was missed": (pd.concat([UNITS, LATE]), None, "unreadable state"),
+    "a look that was missed": (pd.concat([UNITS, LATE]), None, "the next look comes when it was planned"),
     "a death after a missed look": (pd.concat([UNITS, LATE.assign(x=[0, 2])]), None, "unreadable state"),
     "a unit that was lost": (UNITS.drop(index=7), None, "1 unit was lost"),
     "a row after a partial look": (pd.concat([UNITS, LATE.assign(episode=2, step=[5, 7])]), None, "unreadable state"),

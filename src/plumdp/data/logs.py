@@ -47,11 +47,11 @@ from plumdp.data.log_pilots import (
     pilot_of_log,
     runs_of_counts,
 )
-from plumdp.data.looks import PartialLooks, looks_in, require_differences
+from plumdp.data.looks import HINTS, PartialLooks, looks_in, require_differences
 from plumdp.data.mappings import Actions, StateMaps, read_mapping
 from plumdp.data.periods import in_periods, is_period, steps_of
 from plumdp.data.raw_logs import FirstRuns, RawLog, as_raw
-from plumdp.data.report import NAMED, IngestionReport, refusal, require_outcomes
+from plumdp.data.report import NAMED, IngestionReport, Kind, refusal, require_outcomes
 from plumdp.data.reward_values import Rewards, value_columns
 from plumdp.data.same_files import (
     WHOLE,
@@ -235,11 +235,11 @@ def read_log(
             fault, offender = tally.fault
             (row,) = first_rows(relation, [offender], once=tally.has_alike)
             raise fault.refusal(f"{offender.name}{f', {row}' if row else ''}")
-        report = _report(relation, tally, cut_off)
+        report = _report(relation, tally, cut_off, HINTS if are_looks else {})
         if rejected is not None:
             write_rejected(rejected, relation, tally, n=report.rejected)
         if report.rejected and on_unmatched == "error":
-            raise DataError(*refusal(report, len(files), rejected))
+            raise DataError(*refusal(report, len(files), rejected, are_looks=are_looks))
         require_outcomes(report, any_look=bool(model.ends))
         first, time = (None, None) if planned is None else _pilot(relation, tally, planned, moments)
         described, n_steps = describe_files(files), int(tally.seen.counts.sum())
@@ -261,7 +261,9 @@ def read_log(
     )
 
 
-def _report(relation: LogSteps, tally: TransitionCounter, cut_off: CutOff | None) -> IngestionReport:
+def _report(
+    relation: LogSteps, tally: TransitionCounter, cut_off: CutOff | None, more: Mapping[Kind, str]
+) -> IngestionReport:
     """Return the report on rows, with examples of those that were rejected."""
     form, is_runs = relation.form, relation.form == "trajectories"
     report = tally.report(
@@ -276,7 +278,7 @@ def _report(relation: LogSteps, tally: TransitionCounter, cut_off: CutOff | None
     broken = broken_lines(relation.log.connection) if relation.log.files else []
     if broken:
         spaced = " and ".join(filter(None, [spaced, f"{number_of(len(broken), 'line')} could not be read"]))
-    hints = dict(report.hints)
+    hints = {kind: text for kind, text in more.items() if report.rows[kind]} | {**report.hints}
     if spaced and report.rows["impossible transition"]:
         hints["impossible transition"] = f"or rows between two steps are missing, as {spaced}"
     shown = tuple(f"{file}, line {line:,}: {reason}" for file, line, reason in broken[:NAMED])

@@ -16,6 +16,7 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.duckdb_tables import Block
 from plumdp.data.mapping_language import MappingNode
 from plumdp.data.mappings import StateMapping
+from plumdp.data.report import Kind
 from plumdp.data.values import Codes, whole
 from plumdp.model.gaps import AFTER, PARTLY, action_after, is_chain
 from plumdp.model.graph import BoolArray
@@ -33,6 +34,12 @@ _PARTIAL = (
     "at the end of the data all looks that were still to come are partial looks on a day that was fixed before, "
     "whether a unit has ended or not, or all are left out"
 )
+HINTS: dict[Kind, str] = {  # why rows of looks are refused
+    "repeated step": "a unit is seen once in a step, and what comes after a look is at least one step later: choose "
+    "shorter steps, or correct these",
+    "unreadable state": "a row tells the state, and the next look comes when it was planned; of ends whose step is "
+    "known, none comes later, and only a partial look may lack the state",
+}
 _BETWEEN = "between two looks each step takes the action of the first one wherever a state has several"
 _UNITS = "units (the runs of the log) move independently of each other"
 _BY_UNIT = "when a unit is looked at next was decided by what was seen of that unit, not of others"

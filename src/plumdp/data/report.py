@@ -201,7 +201,9 @@ class IngestionReport:
         return {name: each for name, each in told.items() if each or name in kept}
 
 
-def refusal(report: IngestionReport, n_files: int = 1, rejected: str | Path | None = None) -> tuple[str | Option, ...]:
+def refusal(
+    report: IngestionReport, n_files: int = 1, rejected: str | Path | None = None, *, are_looks: bool = False
+) -> tuple[str | Option, ...]:
     """Return the message of an error about rejected rows of a log in so many files that were read as one.
 
     ``rejected`` is the file that they were written to, if there is one.
@@ -215,7 +217,7 @@ def refusal(report: IngestionReport, n_files: int = 1, rejected: str | Path | No
         lines.append("give different runs different names, and number the steps of each run")
     if report.hints.get("unknown action", "").startswith(NUMBERED):
         advice += ["say which actions 0, 1, 2, … are with ", Option("actions", ["left", "stay", "right"]), "\n"]
-    if report.rows["gap in steps"]:
+    if report.rows["gap in steps"] and not are_looks:
         advice += ["if steps only order the rows of a run, and none is missing, say ", Option("steps", "ordered"), "\n"]
         advice += ["if nobody saw the steps between two rows, read gaps: ", Option("with_gaps(model, [1, 2, 3])"), "\n"]
     advice += ["correct the log or the model, or count the other rows with ", Option("on_unmatched", "report"), "; "]
