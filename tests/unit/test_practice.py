@@ -4,12 +4,13 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from arms import WINS, chances, row_of_arms
 
 import plumdp as pl
 from plumdp.base.errors import DataError
-from plumdp.data.practice import practice_of
+from plumdp.data.practice import about_practice, practice_of
 from plumdp.decisions import improve
 from plumdp.reporting.read import explain_result
 
@@ -41,6 +42,29 @@ def test_either_of_two_policies_may_be_practice(pair):
     assert not any(text.startswith(SAID) for text in same.assumptions)
     kept = found.with_comparison()
     assert [text for text in (*kept.assumptions, *kept.comparison["assuming"]) if text.startswith(SAID)]
+
+
+def test_a_policy_is_not_compared_with_itself():
+    """In all data "b" is taken; where it does not lead, nobody knows what practice does."""
+    counts = pl.simulate(MODEL, chances(3, b0=0.8, a1=0.45), 300, rng=1, max_steps=4, policy="b")
+    learned = pl.learn(MODEL, counts, objectives=[WINS])
+    found = pl.difference(learned, WINS, "b", "practice")
+    assert found.is_same
+    assert "both do the same wherever they lead: they are one policy, and the difference is 0" in str(found)
+    assert not pl.difference(learned, WINS, "a", "practice").is_same
+    assert f"objective       {WINS}" in str(found)  # what was asked
+    best = improve(learned, WINS, over=found.first.policy)
+    assert not any(np.array_equal(each.policy.choice, found.first.policy.choice) for each in [best.difference.first])
+
+
+def test_what_practice_does_outside_of_a_closed_table_is_told():
+    """Five rows have an action that the first rows had in no state, or in another one."""
+    frame = pd.DataFrame({"x": [0] * 8 + [1] * 4, "action": [*"aaaaabbcbbaa"], "next_x": [1] * 8 + [2] * 4})
+    first, options = frame.iloc[[0, 8]], {"states": ["x"], "initial": {"x": 0}}
+    table = pl.data.model_from_log(first, **options, closed=True, ends=lambda s: s.x == 2)
+    counts = pl.read_log(table, frame, on_unmatched="report").counts
+    (said,) = about_practice(pl.model.Question(table, pl.parse_property("Pmax=? [ F x=2 ]", table)), counts, "practice")
+    assert said.endswith("; 5 rows whose state or action the table does not have are no part of it")
 
 
 def test_nobody_announces_what_the_data_do():

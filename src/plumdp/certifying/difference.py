@@ -7,6 +7,8 @@ from decimal import Decimal
 from math import inf, isnan, nextafter
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from plumdp.base.errors import DataError, Option
 from plumdp.base.json_values import json_value
 from plumdp.base.vocabulary import Standing
@@ -14,11 +16,13 @@ from plumdp.certifying.approximation import approximate
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
 from plumdp.certifying.valuation import Sought, best_ends, prove
 from plumdp.learning.learned import Learned, of_learned
-from plumdp.model.policy import Policy, check_policy
+from plumdp.model.graph import Graph
+from plumdp.model.policy import Policy, check_policy, policy_weights
 from plumdp.model.question import Asked, Question, ask, memory_for
 from plumdp.result.certificate import Certificate, Status, assumptions_of, outward, percent, premises_of
 from plumdp.result.printing import approximately, plain_bounds, plain_number
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
+from plumdp.solver.by_sweeps import is_reached
 from plumdp.solver.coupled.bounds import Proof
 
 
@@ -37,6 +41,7 @@ class Difference:
     not_coupled: str = ""  # why the bounds are no better than the difference of both brackets
     margin: float = 0.0  # how much worse a policy may be without being called worse
     approximate: tuple[float, float] | None = None  # the usual normal interval, which nothing proves
+    is_same: bool = False  # whether both policies do the same wherever they lead
 
     @property
     def verdicts(self) -> tuple[Standing, ...]:
@@ -120,9 +125,10 @@ class Difference:
             if self.approximate is None
             else [("approximately", f"a difference of {approximately(self.approximate)}")]
         )
-        narrower = [("narrower", text) for text in hints[:1] if Standing.UNKNOWN in self.verdicts]
-        facts = [*about, *narrower, *self.premises()]
-        return Page(self.sentence, self.brackets, facts=facts, folded=[self.first, self.second])
+        narrower = [("narrower", text) for text in hints[:1] if Standing.UNKNOWN in self.verdicts and not self.is_same]
+        facts = [("objective", self.first.objective), *about, *narrower, *self.premises()]
+        one = ["both do the same wherever they lead: they are one policy, and the difference is 0"] * self.is_same
+        return Page(self.sentence, [*one, *self.brackets], facts=facts, folded=[self.first, self.second])
 
     SCHEMA: ClassVar[str] = "plumdp/difference/1"
     TOLD: ClassVar[str] = "lower upper approximate margin verdicts sentence not_coupled assumptions first second"
@@ -211,7 +217,15 @@ def difference_of(
         reason if len(proofs) == 1 else "",
         margin,
         None if about is None else about.interval,
+        acts_alike(question.model.graph, one.policy, other.policy),
     )
+
+
+def acts_alike(graph: Graph, one: Policy, other: Policy) -> bool:
+    """Return whether two policies take the same actions, with the same probabilities, in all states they lead to."""
+    weights, others = policy_weights(graph, one), policy_weights(graph, other)
+    reached = is_reached(graph.take(np.flatnonzero(weights > 0))[0])[graph.state_of_choice()]
+    return np.array_equal(weights[reached], others[reached])
 
 
 def standings(lower: float, upper: float, margin: float, *, direction: str) -> tuple[Standing, ...]:

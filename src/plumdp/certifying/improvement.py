@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.base.vocabulary import Standing, Status
 from plumdp.certifying.claims import to_narrow
-from plumdp.certifying.difference import Difference, check_margin, difference_of, spoken
+from plumdp.certifying.difference import Difference, acts_alike, check_margin, difference_of, spoken
 from plumdp.certifying.pipeline import comparing, conclude, relax
 from plumdp.certifying.policy_search import search_policies
 from plumdp.learning.learned import Learned, of_learned
@@ -156,7 +154,7 @@ def improve(
         difference_of(learned, question, one, other, margin=margin, names=(_FOUND, name), precision=precision)
         for one in _candidates(learned, question, other, precision)
     ]
-    best = max(differences, key=_worst_gain, default=Difference(0.0, 0.0, other, other, (_FOUND, name)))
+    best = max(differences, key=_worst_gain, default=Difference(0.0, 0.0, other, other, (_FOUND, name), is_same=True))
     # the data did choose it, so that nobody can announce it
     found = replace(best.first, options={**best.first.options, "policy": "found"})
     narrower = best.first.narrower and to_narrow(learned, found)
@@ -187,11 +185,11 @@ def _candidates(learned: Learned, question: Question, baseline: Certificate, pre
     if announced is not None and not isinstance(learned.region, Conflict):
         robust = learned.at_points(question).robust(relax(learned, "interval", question.model), precision).policy
         policies = {each.tobytes(): each for each in (robust, *(each for _, each in announced))}
-        others = [policy for policy in policies.values() if not np.array_equal(policy, rival)]
+        others = [policy for policy in policies.values() if not acts_alike(graph, policy, rival)]
         return [conclude(learned, question, policy=policy, precision=precision) for policy in others]
     best = conclude(learned, question, precision=precision)
     given = check_policy(graph, best.policy)
-    certificates = [] if np.array_equal(given, rival) else [best]
+    certificates = [] if acts_alike(graph, given, rival) else [best]
     if isinstance(learned.region, Conflict) or question.model.no_points:
         return certificates
     solver = learned.at_points(question)

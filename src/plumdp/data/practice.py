@@ -80,4 +80,7 @@ def about_practice(question: Question, counts: TransitionCounts, policy: Policy 
     n_unseen = int(((visits == 0) & (np.diff(graph.first_choice) > 1)).sum())
     data = "these data" if seen is counts.counts else f"the first {number_of(int(seen.sum()), 'step')} of these data"
     unseen = f"; in {number_of(n_unseen, 'state')} without data, it draws all actions alike" if n_unseen else ""
-    return (f"{_ESTIMATED.format(data)}{unseen}",)
+    rows = {} if counts.report is None or not question.model.counted.is_table else counts.report.rows
+    n_outside = sum(rows.get(kind, 0) for kind in ("outside the table", "unknown action"))
+    outside = f"; {number_of(n_outside, 'row')} whose state or action the table does not have are no part of it"
+    return (f"{_ESTIMATED.format(data)}{unseen}{outside if n_outside else ''}",)
