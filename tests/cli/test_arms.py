@@ -7,6 +7,7 @@ import pytest
 from command_line import plumdp
 
 ARMS = {"old": 0.2, "new": 0.7}
+BENEFIT = ("-p", 'Pmax=? [ F "goal" ]', "-p", 'Pmin=? [ F state="failed" ]', "--willingness", "0:1")
 ASKED = ("--announced", "--confidence", "0.9", "--order", "runs")
 
 
@@ -59,6 +60,7 @@ def test_whole_runs_of_arms_decide_what_steps_do_not(started):
     [
         (("--against", "old"), "say --announced"),
         (("--against", "practice", "--announced"), "policies that were there before their runs began"),
+        (("--against", "old", "--announced", *BENEFIT), "say --announced, and ask nothing else"),
         (("--against", "uniform", "--announced"), "uniform: choose arms of new, old"),
     ],
 )

@@ -342,8 +342,8 @@ def to_narrow(learned: Learned, certificate: Certificate) -> Advice:
             "for the next data, fix the number of runs before you look at any, and say ",
             *(Option("sampling", "trajectories"), ", or say how many you expect, with ", Option("expected", ...)),
         )
-    ran = [question.runs is not None for question in learned.questions if question.has_policies]
-    if ran and not any(ran) and learned.model.counted.is_table:
+    ran = [each.runs is not None for each in learned.questions if each.has_policies and not each.practised]
+    if ran and not any(ran) and learned.model.counted.is_table and certificate.options["policy"] == "given":
         return (
             "if each run followed one policy to its end, use the returns of whole runs too: name the column with the "
             "policy of each run, with ",

@@ -275,6 +275,8 @@ def net_benefit(given: Options) -> int:
     if given.output is not None:
         plumdp.write_report(found, None, given.output / REPORT)
         if not given.json:
+            names = ", ".join(one.name for one in found.strategies)
+            print(f"certificates: 1, 2, … in {given.output}: effect and cost of {names}, in this order")
             print(f"report: {given.output / REPORT}")
     return code if code == _CONTRADICTED else 0 if any(one.best for one in found.strategies) else _UNKNOWN
 

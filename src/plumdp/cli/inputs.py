@@ -198,24 +198,22 @@ def runs_of(given: Options, model: ParametricMDP, *policies: str) -> WholeRuns |
     Practice is nobody's arm, and a policy that was not announced may have been chosen by looking at how runs went.
     """
     from plumdp.cli.sources import policy_names
-    from plumdp.data.columns import columns_of_runs
     from plumdp.data.duckdb_tables import find_files
     from plumdp.data.files import is_counts_file
 
-    if "arm" not in columns_of_runs(model.graph, given.column):
+    if not _names_arms(given, model) or not given.announced or PRACTICE in policies:
         return None
-    if not given.announced or PRACTICE in policies:
-        if is_shared("column"):
-            return None
-        raise DataError(
-            f"{where_given('column')} arm={given.column['arm']}: this is about policies that were there before their "
-            "runs began; name them with --policy and --against, and say --announced"
-        )
     files = find_files(_data_of(given))
     if is_counts_file(files[0]):
         return None
     runs = plumdp.data.read_whole_runs(model, _others(given, files), expected=given.expected, **how_read(given))
     return runs.of(*policy_names(*policies))
+
+
+def _names_arms(given: Options, model: ParametricMDP) -> bool:
+    from plumdp.data.columns import columns_of_runs
+
+    return "arm" in columns_of_runs(model.graph, given.column)
 
 
 def is_log(model: str) -> bool:
@@ -347,7 +345,16 @@ def learn(given: Options, model: ParametricMDP, asked: Sequence[Asked]) -> Learn
 def learn_from(
     given: Options, model: ParametricMDP, counts: plumdp.TransitionCounts, asked: Sequence[Asked]
 ) -> Learned:
-    """Return the ``Learned`` of counts."""
+    """Return the ``Learned`` of counts; refuse a column of arms if no question uses the returns of whole runs."""
+    if (
+        _names_arms(given, model)
+        and not is_shared("column")
+        and all(getattr(each, "runs", None) is None for each in asked)
+    ):
+        raise DataError(
+            f"{where_given('column')} arm={given.column['arm']}: this is about the values of policies that were there "
+            "before their runs began; name them with --policy and --against, say --announced, and ask nothing else"
+        )
     LOGGER.info("learning from %s steps", f"{counts.total:,}")
     return plumdp.learn(
         model,

@@ -101,7 +101,7 @@ def gap_of(record: Mapping[str, Any] | OnlineRecord) -> float:
 
 
 def read_record(path: str | Path) -> OnlineRun:
-    """Return the run of ``learn_online`` that ``OnlineRun.save``, or ``plumdp online -o``, wrote to a file.
+    """Return the run of ``learn_online`` that ``OnlineRun.save`` wrote to a file.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
