@@ -27,7 +27,7 @@ from plumdp.data.duckdb_tables import connect, write_parquet
 from plumdp.data.logs import read_log
 from plumdp.data.matching import Matcher
 from plumdp.data.sql import counts_query
-from plumdp.data.values import RowIndex, Texts
+from plumdp.model.values import RowIndex, Texts
 
 STUDIES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "glider:11,9", "parallel:6")
 FORMS = ("transitions", "trajectories")

@@ -20,7 +20,7 @@ from plumdp.data.report import KINDS, REJECTED, BrokenEpisode, RepeatedStep
 from plumdp.data.reward_values import value_columns
 from plumdp.data.sql import Every, select_sql
 from plumdp.data.steps import LogSteps
-from plumdp.data.values import shown
+from plumdp.model.values import shown
 
 _STEP = f"{quoted(EPISODE)}, {quoted(STEP)}"
 _HAS_STEP = f"{quoted(EPISODE)} IS NOT NULL AND {quoted(STEP)} IS NOT NULL"

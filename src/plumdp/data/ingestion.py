@@ -39,9 +39,9 @@ from plumdp.data.report import KINDS, NAMED, BrokenEpisode, IngestionReport, Kin
 from plumdp.data.reward_values import RewardFault, add_sums, find_fault
 from plumdp.data.seen import Seen
 from plumdp.data.time_parts import Recorder
-from plumdp.data.values import action_hint, shown, state_hint
 from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.learned_rewards import LearnedRewards
+from plumdp.model.values import action_hint, shown, state_hint
 
 _FOLLOWED = 100_000  # different offenders of each kind; of more, the rare ones are forgotten
 

@@ -20,12 +20,12 @@ from plumdp.data.logs import files_of, open_log
 from plumdp.data.mapping_language import parse_mapping
 from plumdp.data.mappings import OUTSIDE, Actions, StateMapping, StateMaps, read_mapping
 from plumdp.data.steps import LogSteps
-from plumdp.data.values import Texts, whole
 from plumdp.model.batches import State, labels_of, rewards_of
 from plumdp.model.graph import BoolArray, FloatArray, Graph, read_only
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.table_model import STAY, Edges, all_free, find_state, number_states, state_type, table_model
 from plumdp.model.unmodelled_exits import ELSEWHERE, refuse_reserved
+from plumdp.model.values import Texts, whole
 
 _STEPS = ("step", "apart")  # places of rows whose next state is that of the next row
 

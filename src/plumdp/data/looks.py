@@ -17,11 +17,11 @@ from plumdp.data.duckdb_tables import Block
 from plumdp.data.mapping_language import MappingNode
 from plumdp.data.mappings import StateMapping
 from plumdp.data.report import Kind
-from plumdp.data.values import Codes, whole
 from plumdp.model.gaps import AFTER, PARTLY, action_after, is_chain
 from plumdp.model.graph import BoolArray
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import listing, number_of
+from plumdp.model.values import Codes, whole
 
 _PLANNED = (
     "how many steps pass until the next look, and what is done meanwhile, was decided by what looks had shown before, "

@@ -12,8 +12,8 @@ import numpy as np
 
 from plumdp.base.errors import DataError, Option
 from plumdp.data.mapping_language import MappingNode, parse_mapping
-from plumdp.data.values import shown
 from plumdp.model.graph import Graph
+from plumdp.model.values import shown
 
 StateMaps: TypeAlias = Mapping[str, str | Sequence[float]]
 """For each variable an expression over columns of the log, or the edges of bins."""

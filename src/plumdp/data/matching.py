@@ -16,8 +16,8 @@ from plumdp.data.duckdb_tables import Block
 from plumdp.data.looks import PartialLooks
 from plumdp.data.observing import never_left, self_loops
 from plumdp.data.report import KINDS, Kind
-from plumdp.data.values import Codes, RowIndex, Texts, Whole, domain, shown, whole
 from plumdp.model.graph import BoolArray, Graph
+from plumdp.model.values import Codes, RowIndex, StateIndex, Texts, Whole, shown, whole
 
 Kinds: TypeAlias = npt.NDArray[np.uint8]
 """Positions in ``KINDS``."""
@@ -46,13 +46,8 @@ class Matcher:
         partial: PartialLooks | None = None,
     ) -> None:
         self._graph, self._elsewhere, self._partial = graph, elsewhere, partial
-        self._variables = [domain(values) for values in graph.states.values()]
+        self._states = StateIndex(graph, "log")
         self._actions = Texts(graph.action_names, action_names or {})
-        codes = [variable.code(values) for variable, values in zip(self._variables, graph.states.values(), strict=True)]
-        self._states = RowIndex([variable.size for variable in self._variables], codes)
-        if len(self._states.repeated):
-            where = graph.describe_state(int(self._states.repeated[0]))
-            raise DataError(f"several states have the valuation ({where}), so that a log cannot tell them apart")
         choice = graph.choice_of_transition()
         edges = [graph.state_of_choice()[choice], graph.action[choice], graph.successor]
         self._edges = RowIndex([graph.n_states, len(graph.action_names), graph.n_states], edges)
@@ -156,12 +151,12 @@ class Matcher:
 
         Such a row has a value that no state has, or all its values can be read.
         """
-        codes = [v.code(block[name]) for v, name in zip(self._variables, columns, strict=True)]
-        state = self._states.find(codes)
+        codes = self._states.codes([block[name] for name in columns])
+        state = self._states.rows.find(codes)
         lost = np.flatnonzero(state < 0)
         is_unknown = np.zeros(len(state), dtype=np.bool_)
         is_outside, is_read = np.zeros(len(lost), dtype=np.bool_), np.ones(len(lost), dtype=np.bool_)
-        for variable, name, code in zip(self._variables, columns, codes, strict=True):
+        for variable, name, code in zip(self._states.variables, columns, codes, strict=True):
             readable = variable.is_readable(block[name][lost])
             is_outside |= readable & (code[lost] < 0)
             is_read &= readable

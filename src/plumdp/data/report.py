@@ -13,8 +13,8 @@ from plumdp.base.json_values import json_value, read_as
 from plumdp.base.vocabulary import CutOff, NoBets
 from plumdp.data.columns import LogForm
 from plumdp.data.same_files import ANEW, LogFile
-from plumdp.data.values import NUMBERED
 from plumdp.model.text import number_of, one_line
+from plumdp.model.values import NUMBERED
 
 Kind: TypeAlias = Literal[
     "matched",

@@ -16,13 +16,13 @@ import numpy as np
 from plumdp.base.errors import DataError, ModelError, Option
 from plumdp.base.rounding import UNIT, FloatArray, down, up
 from plumdp.data.observing import never_left
-from plumdp.data.values import RowIndex
 from plumdp.data.whole_runs import WholeRuns
 from plumdp.model.graph import BoolArray, Graph, Indices
 from plumdp.model.objectives import Kind, Objective, Reach, Reward
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy, policy_weights
 from plumdp.model.unmodelled_exits import elsewhere_of
+from plumdp.model.values import RowIndex
 
 Range = tuple[float, float]
 

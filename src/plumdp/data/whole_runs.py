@@ -32,12 +32,12 @@ from plumdp.data.matching import Matcher
 from plumdp.data.same_files import LogFile, describe_files
 from plumdp.data.sql import select_sql
 from plumdp.data.steps import LogTable
-from plumdp.data.values import Codes, shown
 from plumdp.model.gaps import refuse_gaps
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.text import listing, number_of, one_line
 from plumdp.model.unmodelled_exits import elsewhere_of
+from plumdp.model.values import Codes, shown
 
 _RUN, _NUMBER, _CHANCE = "rank of the run", "number of the run", "chance of the run"  # no variable is called so
 _OF_ROWS = ("label", "state", "action")

@@ -16,6 +16,7 @@ from plumdp.base.errors import DataError, ModelError
 from plumdp.base.rounding import ULP
 from plumdp.model.graph import FloatArray, Graph, Indices, IntArray
 from plumdp.model.text import cut, number_of
+from plumdp.model.values import StateIndex
 
 POLICY = "the policy"  # what messages begin with, if it is not a file
 _SHOWN = 3  # states in a message
@@ -275,7 +276,10 @@ def _of_rows(graph: Graph, columns: Columns, names: Any, shares: Any = None) -> 
     if different or not columns:
         many = number_of(different.pop() if different else 0, "state")
         raise DataError(f"{POLICY} has {number_of(len(named), 'action')} for {many}")
-    state = _find_states(graph, columns)
+    odd = next(((name, v) for name, column in columns.items() for v in column.tolist() if v.__hash__ is None), None)
+    if odd is not None:
+        raise DataError(f"{POLICY}: {cut(repr(odd[1]))} is not a value of the state variable {odd[0]}")
+    state = StateIndex(graph).find([*columns.values()])
     if (state < 0).any():
         rows = np.flatnonzero(state < 0)
         shown = few(rows, lambda row: ", ".join(f"{name}={values[row]}" for name, values in columns.items()))
@@ -343,38 +347,3 @@ def _require_columns(source: str, columns: Columns, needed: list[str]) -> None:
     missing = [name for name in needed if name not in columns]
     if missing:
         raise DataError(f"{source} has no column {', '.join(missing)}; it needs {', '.join(needed)}")
-
-
-def _find_states(graph: Graph, columns: Columns) -> Indices:
-    """Return the state that each row of the columns describes, or -1."""
-    keys, wanted = np.zeros(graph.n_states, dtype=np.int64), np.zeros(len(next(iter(columns.values()))), dtype=np.int64)
-    for name, column in columns.items():
-        of_states, codes, size = _codes(name, graph.states[name], column)
-        distinct, keys = np.unique(keys * size + of_states, return_inverse=True)  # so that keys stay small
-        place = np.minimum(np.searchsorted(distinct, wanted * size + codes), len(distinct) - 1)
-        wanted = np.where((wanted >= 0) & (codes >= 0) & (distinct[place] == wanted * size + codes), place, -1)
-    if len(distinct) < graph.n_states:
-        again = int(np.argmax(np.bincount(keys)[keys] > 1))
-        where = graph.describe_state(again)
-        raise DataError(f"several states have the valuation ({where}), so that a table cannot tell them apart")
-    state = np.empty(graph.n_states, dtype=np.int64)
-    state[keys] = np.arange(graph.n_states)
-    return np.where(wanted >= 0, state[wanted], -1)
-
-
-def _codes(name: str, values: npt.NDArray[Any], column: npt.NDArray[Any]) -> tuple[Indices, Indices, int]:
-    """Return a variable's values, of the states and in a column, as numbers below the third result.
-
-    Values in the column that no state has are -1.
-    """
-    distinct, of_states = np.unique(values, return_inverse=True)
-    if column.dtype.kind in "biuf" and distinct.dtype.kind in "biu":
-        place = np.minimum(np.searchsorted(distinct, column), len(distinct) - 1)
-        return of_states, np.where(distinct[place] == column, place, -1), len(distinct)
-    code_of = {value: code for code, value in enumerate(distinct.tolist())}
-    try:
-        codes = [code_of.get(value, -1) for value in column.tolist()]
-    except TypeError:
-        example = next(value for value in column.tolist() if value.__hash__ is None)
-        raise DataError(f"{POLICY}: {cut(repr(example))} is not a value of the state variable {name}") from None
-    return of_states, np.array(codes, dtype=np.int64), len(distinct)

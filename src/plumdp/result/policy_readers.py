@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError
-from plumdp.data.values import Codes, RowIndex, domain
 from plumdp.model.graph import Graph
 from plumdp.model.memory import Kept
 from plumdp.model.named_policy import (
@@ -26,6 +25,7 @@ from plumdp.model.named_policy import (
     share_column,
 )
 from plumdp.model.text import cut, number_of
+from plumdp.model.values import Codes, StateIndex
 
 _OF_PRODUCT = "read a policy with memory with ask(property, model).model instead of the model"
 _LISTED = re.compile(r"(?:\d+:)?\((.*?)\)[:=](.*)")
@@ -131,13 +131,7 @@ def read_table(path: str | Path) -> dict[str, npt.NDArray[Any]]:
 
 def _states(path: str | Path, graph: Graph, columns: list[npt.NDArray[Any]]) -> Codes:
     """Return the states of the rows; none may occur twice."""
-    variables = [domain(values) for values in graph.states.values()]
-    codes = [variable.code(values) for variable, values in zip(variables, graph.states.values(), strict=True)]
-    index = RowIndex([variable.size for variable in variables], codes)
-    if len(index.repeated):
-        where = graph.describe_state(int(index.repeated[0]))
-        raise DataError(f"several states have the valuation ({where}), so that a table cannot tell them apart")
-    state = index.find([variable.code(column) for variable, column in zip(variables, columns, strict=True)])
+    state = StateIndex(graph).find(columns)
     if (state < 0).any():
         row = int(np.argmax(state < 0))
         text = ", ".join(f"{name}={column[row]}" for name, column in zip(graph.states, columns, strict=True))

@@ -185,6 +185,25 @@ class RowIndex:
         return np.where(is_known, rows, -1).astype(np.int64)
 
 
+class StateIndex:
+    """The states of a graph, to be found by the values of their variables, which tell all of them apart."""
+
+    def __init__(self, graph: Graph, source: str = "table") -> None:
+        self.variables = [domain(values) for values in graph.states.values()]
+        self.rows = RowIndex([variable.size for variable in self.variables], self.codes([*graph.states.values()]))
+        if len(self.rows.repeated):
+            where = graph.describe_state(int(self.rows.repeated[0]))
+            raise DataError(f"several states have the valuation ({where}), so that a {source} cannot tell them apart")
+
+    def find(self, columns: Sequence[npt.NDArray[Any]]) -> Codes:
+        """Return the state that each row of columns describes, or -1."""
+        return self.rows.find(self.codes(columns))
+
+    def codes(self, columns: Sequence[npt.NDArray[Any]]) -> list[Codes]:
+        """Return the columns as whole numbers, each below the size of its variable."""
+        return [variable.code(column) for variable, column in zip(self.variables, columns, strict=True)]
+
+
 NUMBERED = "it is not known which action a number is"
 
 
