@@ -14,7 +14,7 @@ import plumdp as pl
 from plumdp.certifying.pipeline import relax
 from plumdp.model.objectives import Reach, Reward
 from plumdp.region.ball import ball_around, linear_range
-from plumdp.solver.coupled import advantages
+from plumdp.solver.coupled import terms
 from plumdp.solver.coupled.brackets import bracket_of
 from plumdp.solver.coupled.terms import term_of
 from plumdp.solver.problem import Problem
@@ -43,7 +43,7 @@ def misses(seed):
     both = [term_of(Problem(model, objective, policy), uncertain) for policy in (first, second)]
     if any(isinstance(each, str) for each in both):
         return
-    guesses = advantages.advantage_approximations(*both, learned.region, ball, precision=1e-6)
+    guesses = terms.advantage_approximations(*both, learned.region, ball, precision=1e-6)
     found = [each for each in guesses if each is not None]
     brackets = [bracket_of(each, linear_range(learned.region, ball, each.slope)) for each in found]
     for point in points_of_set(rng, learned, [], 8) if brackets else ():
@@ -70,16 +70,14 @@ def test_exact_differences_lie_within_brackets_by_advantages():
 
 def rows_are_taken_for_the_same(patch):
     """Policies that differ are taken to have the same rows everywhere."""
-    right = advantages._does_the_same
-    patch.setattr(advantages, "_does_the_same", lambda *given: np.ones_like(right(*given)))
+    right = terms._does_the_same
+    patch.setattr(terms, "_does_the_same", lambda *given: np.ones_like(right(*given)))
 
 
 def the_rival_has_no_remainder(patch):
     """The value of the second policy is taken for its expansion."""
-    right = advantages._bounded
-    patch.setattr(
-        advantages, "_bounded", lambda *given: ((guess, 0 * low, 0 * high) for guess, low, high in right(*given))
-    )
+    right = terms._bounded
+    patch.setattr(terms, "_bounded", lambda *given: ((guess, 0 * low, 0 * high) for guess, low, high in right(*given)))
 
 
 @pytest.mark.parametrize("plant", [rows_are_taken_for_the_same, the_rival_has_no_remainder])

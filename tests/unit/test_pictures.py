@@ -15,8 +15,7 @@ from shorthand import check_model
 
 import plumdp as pl
 from plumdp.online.records import OnlineRun
-from plumdp.plots.bounds_ladder import draw_difference, draw_ladder
-from plumdp.plots.curves import draw_online
+from plumdp.plots.curves import draw_difference, draw_ladder, draw_online
 from plumdp.plots.lists import draw_advice, draw_expressions
 from plumdp.plots.policy_map import draw_policy, slice_policy
 from plumdp.plots.region_outline import draw_region

@@ -28,8 +28,7 @@ from plumdp.confidence.binomial import sampled_interval, tolerant_interval, wide
 from plumdp.confidence.observations import tried_once
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, read_only, sum_by
-from plumdp.model.parametric import ParametricMDP
-from plumdp.model.row_classes import find_row_classes
+from plumdp.model.parametric import ParametricMDP, find_row_classes
 from plumdp.model.space import float_above, float_below
 from plumdp.model.text import number_of
 

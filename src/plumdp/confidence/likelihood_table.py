@@ -42,8 +42,7 @@ from plumdp.model.expressions.polynomial import Polynomial, parameters, whole_te
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, FloatArray, Indices, IntArray, ranges, read_only
 from plumdp.model.learned_rewards import LearnedRewards
-from plumdp.model.parametric import ParametricMDP
-from plumdp.model.row_classes import RowClasses
+from plumdp.model.parametric import ParametricMDP, RowClasses
 from plumdp.model.space import ParameterSpace, independent_blocks
 from plumdp.model.text import number_of, one_line
 

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.graph import IntArray, read_only, sum_by
-from plumdp.model.parametric import ParametricMDP
-from plumdp.model.row_classes import RowClasses
+from plumdp.model.parametric import ParametricMDP, RowClasses
 
 KNOWN = NONE = -1
 

@@ -29,9 +29,9 @@ from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.explaining.expected_runs import ExpectedRewards, RunLaw
 from plumdp.learning.learned import Learned
 from plumdp.model.graph import FloatArray, Graph, owners, read_only
+from plumdp.model.parametric import RowClasses
 from plumdp.model.policy import Policy, as_choices, check_policy, normalised
 from plumdp.model.question import Question
-from plumdp.model.row_classes import RowClasses
 from plumdp.result.advice import ClassAdvice, Prediction
 from plumdp.tables.candidates import smoothed
 from plumdp.tables.chain import PRIOR, pooled, regular_equations

@@ -20,8 +20,7 @@ from plumdp.data.counts import TransitionCounts
 from plumdp.data.whole_runs import WholeRuns
 from plumdp.fit.time_tests import Parts, log_mean, log_product, p_value_of
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, ranges
-from plumdp.model.parametric import ParametricMDP
-from plumdp.model.row_classes import find_row_classes, offsets_of
+from plumdp.model.parametric import ParametricMDP, find_row_classes, offsets_of
 from plumdp.model.text import number_of
 from plumdp.model.unmodelled_exits import elsewhere_of
 from plumdp.model.values import Codes, RowIndex

@@ -26,8 +26,7 @@ from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import BoolArray, Indices, IntArray, owners, ranges, read_only
-from plumdp.model.parametric import ParametricMDP
-from plumdp.model.row_classes import RowClasses, offsets_of
+from plumdp.model.parametric import ParametricMDP, RowClasses, offsets_of
 from plumdp.model.text import number_of, one_line
 
 

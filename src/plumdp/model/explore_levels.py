@@ -33,8 +33,7 @@ from plumdp.model.batches import (
 from plumdp.model.expressions.arrays import PolynomialArray
 from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.graph import BoolArray, Graph, IntArray, mapped, owners, read_only
-from plumdp.model.parametric import ParametricMDP
-from plumdp.model.row_classes import find_row_classes
+from plumdp.model.parametric import ParametricMDP, find_row_classes
 from plumdp.model.space import ParameterSpace
 from plumdp.model.stored_files import Description, open_stored, write_description
 

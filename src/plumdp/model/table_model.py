@@ -16,8 +16,7 @@ from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.free_rows import NO_PARAMETERS, free_rows
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, own_array, read_only
-from plumdp.model.parametric import ParametricMDP, RewardStructure
-from plumdp.model.row_classes import offsets_of
+from plumdp.model.parametric import ParametricMDP, RewardStructure, offsets_of
 from plumdp.model.unmodelled_exits import refuse_reserved
 
 Columns: TypeAlias = npt.ArrayLike | Mapping[str, npt.ArrayLike]

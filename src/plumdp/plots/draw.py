@@ -18,8 +18,7 @@ from plumdp.explaining.finding import telling_variables
 from plumdp.fit.residuals import Residuals
 from plumdp.model.text import one_line
 from plumdp.online.records import OnlineRun
-from plumdp.plots.bounds_ladder import draw_difference, draw_ladder
-from plumdp.plots.curves import draw_net_benefit, draw_online, draw_watch
+from plumdp.plots.curves import draw_difference, draw_ladder, draw_net_benefit, draw_online, draw_watch
 from plumdp.plots.lists import draw_advice, draw_expressions, draw_residuals
 from plumdp.plots.policy_map import axes_of_map, draw_policy
 from plumdp.plots.region_outline import draw_region

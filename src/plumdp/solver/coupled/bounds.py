@@ -38,7 +38,6 @@ from plumdp.region.boxes import Cover
 from plumdp.region.cutting import MATTERS
 from plumdp.region.shapes import Region
 from plumdp.relaxation.intervals import IntervalMDP
-from plumdp.solver.coupled.advantages import advantage_approximations
 from plumdp.solver.coupled.brackets import (
     ENDLESS,
     Approximation,
@@ -51,7 +50,7 @@ from plumdp.solver.coupled.brackets import (
 from plumdp.solver.coupled.by_cycles import Cycles, average_of, cycles_of
 from plumdp.solver.coupled.gradient import policy_gradient
 from plumdp.solver.coupled.remainder import StepErrors
-from plumdp.solver.coupled.terms import Term, term_of
+from plumdp.solver.coupled.terms import Term, advantage_approximations, term_of
 from plumdp.solver.problem import Problem, SolverStatus
 from plumdp.solver.reduce import one_minus, reduce
 
