@@ -17,7 +17,7 @@ from plumdp.base.errors import ModelError
 from plumdp.certifying import net_benefit as module
 from plumdp.certifying.net_benefit import net_benefit
 from plumdp.certifying.pipeline import relax
-from plumdp.certifying.weighing import Weighing
+from plumdp.certifying.policy_search import Weighing
 from plumdp.model import Question
 from plumdp.model.objectives import Reward
 from plumdp.model.parametric import RewardStructure

@@ -21,8 +21,8 @@ from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.base.vocabulary import Verdict
 from plumdp.certifying.pipeline import conclude
+from plumdp.certifying.policy_search import Weighing, require_same_model
 from plumdp.certifying.thresholds import Decision, decide
-from plumdp.certifying.weighing import Weighing, require_same_model
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.language.threshold import Threshold, parse_threshold

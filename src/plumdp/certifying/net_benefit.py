@@ -19,7 +19,7 @@ from plumdp.base.errors import ModelError, Option
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
-from plumdp.certifying.weighing import Weighing, require_same_model
+from plumdp.certifying.policy_search import Weighing, require_same_model
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import IntArray
 from plumdp.model.policy import Policy

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, Option, require_kind
-from plumdp.base.frames import as_pandas, as_polars
 from plumdp.base.vocabulary import Sampling as Sampling
 from plumdp.data.report import IngestionReport
 from plumdp.data.same_files import DataPart, first_of, new_parts, refuse_same_parts
@@ -24,7 +23,7 @@ from plumdp.data.seen import CountArray as CountArray
 from plumdp.data.seen import Seen, no_rewards
 from plumdp.data.time_parts import TimeParts
 from plumdp.model.graph import Graph, read_only
-from plumdp.model.text import html_table, number_of, one_line
+from plumdp.model.text import as_pandas, as_polars, html_table, number_of, one_line
 
 LARGEST = 2**53  # steps: from here on, one more is the same number as a float, which bounds are computed from
 USUAL_RATIO = 19.0  # of main to pilot data, where nobody said what was planned: 5 % are the pilot

@@ -1,7 +1,7 @@
 """The parametric MDP, a graph with one expression on each edge, over a declared parameter space, and its distinct rows.
 
-Models have few distinct rows, sequences of expressions, beside their choices. Results that depend on the expressions of a row are found once for each
-distinct row, in its *places*, which are the transitions of one choice that has it.
+Models have few distinct rows, sequences of expressions, beside their choices. Results that depend on the expressions of
+a row are found once for each distinct row, in its *places*, which are the transitions of one choice that has it.
 """
 
 from __future__ import annotations

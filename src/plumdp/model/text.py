@@ -1,9 +1,12 @@
-"""Objects as one line of text, and as small tables for notebooks."""
+"""Objects as one line of text, as small tables for notebooks, and as data frames."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from plumdp.base.errors import needs
 
 _WIDEST = 160  # characters in the parentheses
 
@@ -56,3 +59,24 @@ def _html_row(tag: str, cells: Iterable[object]) -> str:
     """Return one row of a table, with cells set to the left and at the top, unlike those of notebooks."""
     opened = f'<{tag} style="text-align: left; vertical-align: top">'
     return "<tr>" + "".join(f"{opened}{html.escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
+
+
+class HasColumns(Protocol):
+    """A table."""
+
+    def columns(self) -> Mapping[str, Any]:
+        """Return its columns, of equal length."""
+
+
+def as_pandas(table: HasColumns) -> Any:
+    """Return it as a data frame of pandas."""
+    with needs("to_pandas needs pandas: pip install pandas"):
+        import pandas as pd
+    return pd.DataFrame(dict(table.columns()))
+
+
+def as_polars(table: HasColumns) -> Any:
+    """Return it as a data frame of Polars."""
+    with needs("to_polars needs Polars: pip install polars"):
+        import polars as pl
+    return pl.DataFrame({name: values.tolist() for name, values in table.columns().items()})

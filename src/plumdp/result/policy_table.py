@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, require_kind, require_path
-from plumdp.base.frames import as_pandas, as_polars
 from plumdp.data.observing import Observe, Places
 from plumdp.model.graph import FloatArray, Graph, IntArray, own_array, read_only
 from plumdp.model.named_policy import action_column, policy_by_name, share_column
 from plumdp.model.parametric import ParametricMDP, require_model
 from plumdp.model.policy import as_choices, check_policy, likeliest
-from plumdp.model.text import html_table, number_of, one_line
+from plumdp.model.text import as_pandas, as_polars, html_table, number_of, one_line
 from plumdp.model.unmodelled_exits import ELSEWHERE
 from plumdp.relaxation.intervals import IntervalModel
 from plumdp.result.policy_readers import POLICY_READERS, read_csv
