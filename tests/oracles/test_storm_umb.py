@@ -189,8 +189,8 @@ def test_our_own_reader_gets_structure_labels_and_rewards_back(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "rewards", "message"),
     [
-        ({"goal": np.array([True])}, {}, "label 'goal' has the shape (1,) for 2 states"),
-        ({}, {"r": RewardStructure(None, np.zeros(2))}, "reward 'r' has the shape (2,) for 3 choices"),
+        ({"goal": np.array([True])}, {}, "label 'goal': give a Boolean for each of 2 states, not bool of shape (1,)"),
+        ({}, {"r": RewardStructure(None, np.zeros(2))}, "reward 'r' has 2 numbers for 3 choices"),
         (
             {"init": np.array([True, False])},
             {},

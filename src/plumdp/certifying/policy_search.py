@@ -7,9 +7,9 @@ The search need not be trusted. A region holds for all policies at once, so that
 If there is a rival, such as what is done today, all of this is about the difference to its value. Each policy is then
 also mixed with the rival, which is followed wherever the policy does not pay at all points that were looked at.
 
-With several objectives, to each policy belongs one point, that of its values. The best policies for weighted sums of two are
-corners of the hull of these points, which are found from the outside in: the policy that is best for the weights across
-the line through two corners is a corner between them, or there is none (Aneja and Nair 1979).
+With several objectives, to each policy belongs one point, that of its values. The best policies for weighted sums of
+two are corners of the hull of these points, which are found from the outside in: the policy that is best for the
+weights across the line through two corners is a corner between them, or there is none (Aneja and Nair 1979).
 """
 
 from __future__ import annotations

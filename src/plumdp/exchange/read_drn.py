@@ -22,7 +22,7 @@ from plumdp.relaxation.intervals import IntervalMDP, IntervalModel, first_fault
 _STATE = re.compile(r"state\s+(\S+)\s*(!\S+)?\s*(\{[^}]*\})?\s*(\[.*\])?\s*(.*)")
 _WORD = re.compile(r'"([^"]*)"|(\S+)')
 _PART = re.compile(r"\[[^\]]*\]|[^,\s\[\]]+")  # an interval, or a word between commas
-_NO_NAME = "__NOLABEL__"
+NO_NAME = "__NOLABEL__"  # of an action, for Storm
 _NUMBERS = ("double", "double-interval", "rational", "rational-interval")
 
 
@@ -154,7 +154,7 @@ def _read_action(content: _Content, text: str, place: FileLine) -> None:
     before, bracket, rest = text.removeprefix("action").partition("[")
     name = before.strip().strip('"')
     content.state.append(len(content.labels) - 1)
-    content.action.append("" if name == _NO_NAME else name)
+    content.action.append("" if name == NO_NAME else name)
     content.choice_rewards.append(_numbers(bracket + rest, place, content.placeholders))
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
+from plumdp.exchange.read_drn import NO_NAME
 from plumdp.model.graph import BoolArray, FloatArray, Graph
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP, IntervalModel, require_interval_model
@@ -50,7 +51,9 @@ def write_umb(
     (array([0, 1, 1], dtype=int32), array([False,  True]))
     """
     graph = imdp.graph
-    _check(graph, labels, rewards)
+    IntervalModel(imdp, labels, rewards)  # refuses labels and rewards that do not fit
+    if "init" in labels:
+        raise ModelError("the label 'init' means the initial state in UMB; give yours another name")
     files = _structure(imdp) | _actions(graph)
     valuations = _add_valuations(files, graph)
     index: dict[str, Any] = {
@@ -73,23 +76,6 @@ def write_umb(
         **valuations,
     }
     _write(Path(path), {"index.json": np.frombuffer(json.dumps(index, indent=2).encode(), np.uint8)} | files)
-
-
-def _check(graph: Graph, labels: Mapping[str, BoolArray], rewards: Mapping[str, RewardStructure]) -> None:
-    """Refuse arrays that do not fit the graph, and a label "init", which every reader adds itself."""
-    parts: list[tuple[str, npt.NDArray[Any], int, str]] = [
-        (f"label {name!r}", values, graph.n_states, "states") for name, values in labels.items()
-    ]
-    for name, reward in rewards.items():
-        if reward.state is not None:
-            parts.append((f"reward {name!r}", reward.state, graph.n_states, "states"))
-        if reward.choice is not None:
-            parts.append((f"reward {name!r}", reward.choice, graph.n_choices, "choices"))
-    for what, values, size, things in parts:
-        if values.shape != (size,):
-            raise ModelError(f"{what} has the shape {values.shape} for {size} {things}")
-    if "init" in labels:
-        raise ModelError("the label 'init' means the initial state in UMB; give yours another name")
 
 
 def _structure(imdp: IntervalMDP) -> Files:
@@ -167,9 +153,6 @@ def _write(path: Path, files: Files) -> None:
             archive.addfile(entry, io.BytesIO(np.ascontiguousarray(content).data))
 
 
-_NO_NAME = "__NOLABEL__"
-
-
 def write_drn(model: IntervalModel, path: str | Path) -> None:
     """Write states with rewards and labels, their actions, and a line ``successor : [lower, upper]`` for each edge.
 
@@ -214,7 +197,7 @@ def _states(model: IntervalModel, valuations: list[str]) -> Iterator[str]:
     labels = _labels(model)
     state_rewards = _rewards([reward.state for reward in model.rewards.values()], graph.n_states)
     choice_rewards = _rewards([reward.choice for reward in model.rewards.values()], graph.n_choices)
-    names = [_quoted(name) or _NO_NAME for name in graph.action_names]
+    names = [_quoted(name) or NO_NAME for name in graph.action_names]
     successor, action = graph.successor.tolist(), graph.action.tolist()
     probability = _probabilities(mdp)
     choices, transitions = graph.first_choice.tolist(), graph.first_transition.tolist()
@@ -279,12 +262,8 @@ def text_column(file: Path, name: str, graph: Graph) -> list[str]:
     return texts
 
 
-def _write_umb(model: IntervalModel, path: Path) -> None:
-    write_umb(model.mdp, path, labels=model.labels, rewards=model.rewards)
-
-
 INTERVAL_WRITERS: Mapping[str, Callable[[IntervalModel, Path], None]] = {
-    ".umb": _write_umb,
+    ".umb": lambda model, path: write_umb(model.mdp, path, labels=model.labels, rewards=model.rewards),
     ".drn": write_drn,
 }
 

@@ -15,8 +15,8 @@ from plumdp.model.expressions.arrays import PolynomialArray, number_in
 from plumdp.model.expressions.interned import PolynomialTable
 from plumdp.model.expressions.polynomial import Number, Polynomial, polynomial
 from plumdp.model.free_rows import FreeRow
-from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, offset_type, own_array, read_only
-from plumdp.model.parametric import RewardStructure
+from plumdp.model.graph import BoolArray, FloatArray, Graph, IntArray, own_array, read_only
+from plumdp.model.parametric import RewardStructure, offsets_of
 
 Ends = npt.NDArray[np.int64]  # (n_columns)
 
@@ -217,20 +217,14 @@ def make_graph(
 ) -> Graph:
     """Return the graph of these numbers of choices per state and transitions per choice, which starts in state 0."""
     return Graph(
-        _offsets(choices),
-        _offsets(lengths),
+        offsets_of(choices),
+        offsets_of(lengths),
         read_only(np.asarray(successor, dtype=np.int32)),
         0,
         states,
         read_only(np.asarray(actions, dtype=np.int32)),
         names,
     )
-
-
-def _offsets(lengths: Any) -> IntArray:
-    offsets = np.zeros(len(lengths) + 1, dtype=offset_type(int(np.sum(lengths, dtype=np.int64))))
-    np.cumsum(lengths, out=offsets[1:])
-    return read_only(offsets)
 
 
 def as_state(initial: State) -> State:

@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
-from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, Memory, offset_type, ranges, read_only
+from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, Memory, ranges, read_only
 from plumdp.model.kernels import find_distances
 from plumdp.model.objectives import Objective, Reach, Reward
 from plumdp.model.objectives.mission import Mission
-from plumdp.model.parametric import Lift, ParametricMDP, RewardStructure
+from plumdp.model.parametric import Lift, ParametricMDP, RewardStructure, offsets_of
 from plumdp.model.unmodelled_exits import elsewhere_of
 
 Update: TypeAlias = Callable[[Indices, Indices, Indices], Indices]
@@ -226,8 +226,8 @@ def _assembled(
     small, state, choice = model.graph, memory.state, memory.choice
     states = {name: read_only(column[state]) for name, column in small.states.items()}
     graph = Graph(
-        _offsets(n_choices),
-        _offsets(small.first_transition[choice + 1] - small.first_transition[choice]),
+        offsets_of(n_choices),
+        offsets_of(small.first_transition[choice + 1] - small.first_transition[choice]),
         _int32(successor),
         0,
         {**states, memory.names[0]: _int32(values)},
@@ -243,11 +243,6 @@ def _assembled(
         rewards={},
         lift=Lift(model.counted, choice if model.lift is None else np.asarray(model.lift.choice)[choice]),
     )
-
-
-def _offsets(sizes: Indices) -> IntArray:
-    stops = np.cumsum(sizes, dtype=np.int64)
-    return read_only(np.concatenate([[0], stops]).astype(offset_type(int(stops[-1]))))
 
 
 def _int32(values: Indices) -> IntArray:

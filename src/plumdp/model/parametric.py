@@ -25,6 +25,7 @@ from plumdp.model.graph import (
     Graph,
     Indices,
     IntArray,
+    offset_type,
     own_array,
     owners,
     owners_of,
@@ -97,7 +98,7 @@ class RowClasses:
 
 def offsets_of(sizes: Indices) -> IntArray:
     """Return the offsets at which groups of the given sizes start, and the end of the last one."""
-    offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
+    offsets = np.zeros(len(sizes) + 1, dtype=offset_type(int(np.sum(sizes, dtype=np.int64))))
     np.cumsum(sizes, out=offsets[1:])
     return read_only(offsets)
 

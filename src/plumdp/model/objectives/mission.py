@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 import numpy as np
 
 from plumdp.base.errors import ModelError
-from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices
+from plumdp.model.graph import BoolArray, Graph
 from plumdp.model.objectives.protocol import Direction, Kind, Nature, Objective
 from plumdp.model.objectives.reach import Reach
 from plumdp.model.objectives.reward import Reward
@@ -77,41 +77,11 @@ class Mission:
         reward = of_product(self.reward, product.graph)
         return ended(product, Reward(reward, direction, target, nature=nature, text=text, unit=self.unit))
 
-    def terms(self, graph: Graph) -> NoReturn:
-        """Refuse a model without memory."""
-        raise self._refusal
-
-    @property
-    def _refusal(self) -> ModelError:
-        return ModelError(
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        """Refuse a model without memory, and whatever is asked there."""
+        raise ModelError(
             f"{self.text or 'a mission'}: this needs memory, which is not supported here; certify, compare, decide, "
             "difference and improve take it, and ask(property, model) returns it as a question on a product"
         )
 
-    def at_step(self, values: FloatArray, step: int) -> NoReturn:
-        """Refuse it."""
-        raise self._refusal
-
-    def is_vacuous(self, bound: float) -> NoReturn:
-        """Refuse it."""
-        raise self._refusal
-
-    def flipped(self) -> NoReturn:
-        """Refuse it."""
-        raise self._refusal
-
-    def restricted_to(self, choices: Indices) -> NoReturn:
-        """Refuse it."""
-        raise self._refusal
-
-    def stretched(self, graph: Graph) -> NoReturn:
-        """Refuse it."""
-        raise self._refusal
-
-    def with_sinks(self, is_end: BoolArray, is_trap: BoolArray, reward: FloatArray, *, until_end: bool) -> NoReturn:
-        """Refuse it."""
-        raise self._refusal
-
-    def check_size(self, graph: Graph) -> NoReturn:
-        """Refuse every graph, as it is asked of products alone."""
-        raise self._refusal
+    terms = at_step = is_vacuous = flipped = restricted_to = stretched = with_sinks = check_size = _refuse
