@@ -3,7 +3,6 @@
 import json
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import plumdp
 from plumdp.data.counts import TransitionCounts
@@ -116,23 +115,6 @@ def witnessed(
     data = {"model": model, "counts": learned.counts} if keeps_data else {}
     certificate.save(folder, witness=propose_witness(learned, certificate)[0], **data)
     return certificate
-
-
-@cache
-def _small_result():
-    folder = TemporaryDirectory()  # which is removed with the last reference
-    witnessed(Path(folder.name) / "result")
-    return folder
-
-
-def small_result() -> Path:
-    """Return a folder with the result of a probability, to be copied before it is changed."""
-    return Path(_small_result().name) / "result"
-
-
-def small_files():
-    """Return its witness and its certificate, read anew."""
-    return [json.loads((small_result() / name).read_text()) for name in ("witness.json", "certificate.json")]
 
 
 def compared(

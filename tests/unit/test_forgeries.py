@@ -7,24 +7,16 @@ a result which holds as far as it can be known.
 
 import json
 import shutil
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import numpy as np
 import pytest
 from support.refusals import rows
+from support.results import copy_of, files_of, patrol, result_of, rows_alone, walks
 from support.tampering import forge
 from support.verified_results import (
     PROPERTY,
-    answered,
-    compared,
     rehash,
     small_counts,
     small_model,
-    witnessed,
-    witnessed_online,
 )
 from support.verified_tables import counts_of, proposed, saved, walk, without_order
 
@@ -33,78 +25,19 @@ from plumdp.decisions import verify
 from plumdp.verifying.look import Own
 from plumdp.verifying.verify import look_again
 
-AGAIN = 'Pmax=? [ G F "left" ]'
-
-
-@cache
-def patrol(*, is_table=False):
-    """A walk between left and right, in which a step succeeds with probability q, or in a table one of its own."""
-    q = plumdp.parameters("q")[0]
-
-    def row(there, here):
-        return plumdp.unknown(there, here) if is_table else [(q, there), (1 - q, here)]
-
-    def step(s):
-        if s.x == 1:
-            return {name: row(s._replace(x=x), s) for name, x in (("left", 0), ("right", 2))}
-        return {"back": row(s._replace(x=1), s)}
-
-    labels = {"left": lambda s: s.x == 0, "right": lambda s: s.x == 2}
-    space = None if is_table else plumdp.ParameterSpace.unit("q")
-    return plumdp.explore(step, {"x": 1}, space=space, labels=labels)
-
-
-@cache
-def walks(q=0.5, *, is_table=False):
-    model = patrol(is_table=is_table)
-    point = np.full(model.graph.n_transitions, 0.5) if is_table else {"q": q}
-    return plumdp.simulate(model, point, 300, rng=1, max_steps=20)
-
-
-def without_support(folder, q=0, **options):
-    """Save what a writer says who does not ask whether a transition can happen: if it never does, the value is 0."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("plumdp.relaxation.intervals", "plumdp.certifying.pipeline"):
-            patch.setattr(f"{name}.missing_support", lambda imdp: "")
-        witnessed(folder, AGAIN, model=patrol(), counts=walks(q), keeps_data=True, **options)
-
-
-def rows_alone():
-    return without_order(counts_of(walk()))
-
-
-STUDIES = {"evidence": {"p": (615, 1000)}, "confidence_set": "interval"}
-ONLINE = plumdp.case_study("betting:5").model
-HONEST: dict[str, tuple[Callable, Callable, Callable | None]] = {  # how it is made, and the reader's model and counts
-    "chance": (lambda folder: witnessed(folder, keeps_data=True), small_model, small_counts),
-    "studies": (lambda folder: witnessed(folder, **STUDIES), small_model, small_counts),
-    "compared": (lambda folder: compared(folder, keeps_data=True), small_model, small_counts),
-    "answer": (lambda folder: answered(folder, 'P>=0.6 [ F "goal" ]', keeps_data=True), small_model, small_counts),
-    "all": (lambda folder: answered(folder, 'P>=0.9 [ F "goal" ]', keeps_data=True), small_model, small_counts),
-    "online": (witnessed_online, lambda: ONLINE, None),
-    "again": (lambda folder: witnessed(folder, AGAIN, model=patrol(), counts=walks()), patrol, walks),
-    "never": (without_support, patrol, lambda: walks(0)),
-    "off": (lambda folder: without_support(folder, 0.03, misfit=0.05), patrol, lambda: walks(0.03)),
-    "seldom": (lambda folder: without_support(folder, 0.03), patrol, lambda: walks(0.03)),
-    "table again": (
-        lambda folder: saved(folder, patrol(is_table=True), walks(is_table=True), AGAIN),
-        lambda: patrol(is_table=True),
-        lambda: walks(is_table=True),
-    ),
-    "table": (lambda folder: saved(folder, walk(), counts_of(walk())), walk, lambda: counts_of(walk())),
-    "rows": (lambda folder: saved(folder, walk(), rows_alone()), walk, rows_alone),
+READERS = {  # the model and the counts that a reader has
+    "online": (lambda: plumdp.case_study("betting:5").model, None),
+    "again": (patrol, walks),
+    "never": (patrol, lambda: walks(0)),
+    **dict.fromkeys(("off", "seldom"), (patrol, lambda: walks(0.03))),
+    "table again": (lambda: patrol(is_table=True), lambda: walks(is_table=True)),
+    "table": (walk, lambda: counts_of(walk())),
+    "rows": (walk, rows_alone),
 }
 
 
-@cache
-def honest(name: str) -> TemporaryDirectory:
-    folder = TemporaryDirectory()  # which is removed with the last reference
-    HONEST[name][0](Path(folder.name) / "result")
-    return folder
-
-
-def reader(name: str, has: str = "log") -> Own | None:
-    _, model, counts = HONEST[name]
+def reader(name, has="log"):
+    model, counts = READERS.get(name, (small_model, small_counts))
     if has == "nothing":
         return None
     return Own(model(), counts() if has == "log" and counts is not None else None)
@@ -193,8 +126,8 @@ FORGERIES = rows("tampering:forgeries")
 @pytest.mark.parametrize("row", FORGERIES, ids=lambda row: row[2])
 def test_a_forgery_is_told(row, tmp_path):
     of, layer, _, change, says, has = row
-    folder = shutil.copytree(Path(honest(of).name) / "result", tmp_path / "result")
-    w, c = (json.loads((folder / file).read_text()) for file in ("witness.json", "certificate.json"))
+    folder = copy_of(of, tmp_path)
+    w, c = files_of(folder)
     forge(w, c, change, folder=folder, **verbs(w, c, folder))
     (folder / "witness.json").write_text(json.dumps(w))
     rehash(folder, c)
@@ -206,7 +139,6 @@ def test_a_forgery_is_told(row, tmp_path):
 
 @pytest.mark.parametrize("name", sorted({row[0] for row in FORGERIES} - {"never", "off"}))
 def test_what_is_forged_was_verified_before(name):
-    folder = Path(honest(name).name) / "result"
-    report = verify(folder)
-    look_again(folder, report, reader(name))
+    report = verify(result_of(name))
+    look_again(result_of(name), report, reader(name))
     assert report.broken is None, report

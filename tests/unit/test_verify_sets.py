@@ -1,28 +1,24 @@
 """Intervals are redone from the counts, and what a witness changes about them is rejected."""
 
-import json
-import shutil
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
-from flint import arb, fmpq
-from support.tampering import rejected
+from flint import arb, ctx, fmpq
+from support.results import files_of, result_of
 from support.verified_results import (
     COST,
     PROPERTY,
-    coins,
-    rehash,
     small_counts,
     small_model,
-    stages,
     witnessed,
 )
 
 import plumdp
-from plumdp.data.counts import TransitionCounts
 from plumdp.decisions import make_witness, verify
 from plumdp.verifying.witness import propose_witness
+from plumdp_verify.bets import _more
 from plumdp_verify.check import exactly, half_spaces_of
 from plumdp_verify.counts import read_data
 from plumdp_verify.half_spaces import is_inside
@@ -30,44 +26,11 @@ from plumdp_verify.reading import Part
 
 pytestmark = pytest.mark.slow
 
-FIXED = "finite-sample, fixed N"
+KINDS = ("once", "walk", "fixed", "twins")
 
 
-def independent():
-    return TransitionCounts(small_model().graph, small_counts().counts, "independent")
-
-
-KINDS = {
-    "once": {"confidence_set": "interval"},
-    "walk": {"confidence_set": "interval"},
-    "fixed": {"confidence_set": "interval", "counts": independent()},
-    "twins": {"confidence_set": "interval", "text": "Rmax=? [ C ]"},
-}
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    folder, models = tmp_path_factory.mktemp("results"), {"once": stages(), "twins": coins()}
-    for name, given in KINDS.items():
-        options = {"text": PROPERTY, **given}
-        if name in models:
-            true = {"p": 0.6, "q": 0.3} if name == "once" else {"p": 0.5, "q": 0.5}
-            counts = plumdp.simulate(models[name], true, 2_000, rng=1, max_steps=4)
-            sampling = "trajectories" if name == "once" else "adaptive"
-            options |= {"model": models[name], "counts": replace(counts, sampling=sampling)}
-        witnessed(folder / name, **options)
-    return folder
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_sets_of_every_kind_are_verified(saved, name):
-    report = verify(saved / name)
-    assert report.broken is None, report.broken
-    assert any("no run tries an event twice" in text for text in report.trusted) == (name == "once")
-
-
-def test_the_witness_says_which_method_each_kind_has(saved):
-    sets = {name: json.loads((saved / name / "witness.json").read_text())["set"] for name in KINDS}
+def test_the_witness_says_which_method_each_kind_has():
+    sets = {name: files_of(result_of(name))[0]["set"] for name in KINDS}
     assert all(item["once"] for item in sets["once"]["intervals"]["list"])
     assert not any(item["once"] for item in sets["walk"]["intervals"]["list"])
     methods = [sets[name]["intervals"]["method"] for name in ("once", "fixed")]
@@ -85,23 +48,9 @@ def test_other_kinds_of_sets_have_no_witness(kind):
     )
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_tampering_is_rejected_in_its_layer(saved, name):
-    rejected(name, saved / name, {"guarantee": FIXED})  # which assumes most
-
-
-@pytest.mark.parametrize("name", ["once", "fixed"])
-def test_numbers_that_were_fixed_need_a_certificate_that_says_so(saved, tmp_path, name):
-    shutil.copytree(saved / name, tmp_path / "result")
-    certificate = json.loads((tmp_path / "result" / "certificate.json").read_text())
-    assert certificate["guarantee"] == FIXED
-    rehash(tmp_path / "result", certificate | {"guarantee": "finite-sample, planned"})
-    assert verify(tmp_path / "result").broken.layer == "budget"
-
-
-def test_a_point_must_be_in_what_is_curved_as_well(saved):
+def test_a_point_must_be_in_what_is_curved_as_well():
     """A point of the set is in all of it; of one that only a curved side excludes, nothing is known."""
-    witness, data, half_spaces = drawn(saved, "walk")
+    witness, data, half_spaces = drawn("walk")
     root = witness["pieces"]["root"]
     point = root["inside" if "inside" in root else "centre"].numbers(2)
     with exactly():
@@ -118,9 +67,9 @@ def below_at(half_space, point):
     return value + sum((c * point[0] ** e[0] * point[1] ** e[1] for e, c in half_space.curved.items()), start=fmpq(0))
 
 
-def drawn(saved, name):
+def drawn(name):
     """Return the content of a witness, its counts and its half-spaces."""
-    witness = Part(json.loads((saved / name / "witness.json").read_text()), "witness")
+    witness = Part(files_of(result_of(name))[0], "witness")
     data = read_data(witness)
     with exactly():
         return (
@@ -132,11 +81,11 @@ def drawn(saved, name):
         )
 
 
-def test_every_half_space_holds_at_the_true_point(saved):
+def test_every_half_space_holds_at_the_true_point():
     """Each is one of those that hold with confidence, whatever its direction, so that none of these data breaks one."""
     true = {"twins": ("1/2", "1/2")}
     for name in KINDS:
-        _, _, half_spaces = drawn(saved, name)
+        _, _, half_spaces = drawn(name)
         point = [fmpq(*map(int, text.split("/"))) for text in true.get(name, ("3/5", "3/10"))]
         for each in half_spaces:
             assert bool(arb(below_at(each, point)) <= arb(each.offset))
@@ -170,3 +119,31 @@ def test_bounds_from_few_data_have_a_witness(runs):
     certificate, other = plumdp.conclude(learned, COST), plumdp.conclude(narrow, COST)
     assert (certificate.lower, certificate.upper) == pytest.approx((other.lower, other.upper), rel=1e-9)
     assert propose_witness(learned, certificate)[1] is None
+
+
+def test_rewards_with_unknown_means_are_two():
+    assert len(files_of(result_of("rewards"))[0]["rewards"]) == 2
+
+
+def test_bets_win_no_more_than_single_values_do():
+    """By what each of some random values wins, in balls; if all values are equal, nothing is lost."""
+    ctx.prec, rng = 128, np.random.default_rng(2)
+    for n in (1, 5, 50):
+        values = [Fraction(int(k), 64) for k in rng.integers(0, 65, n)]
+        for factors in ((0.7, 1.6), (1.2, 0.9)):
+            one, other = map(arb, factors)
+            won = sum(((other + ball(x) * (one - other)).log() for x in values), start=arb(0))
+            total, mixed = sum(values), sum(x * (1 - x) for x in values)
+            coins = ball(total) * one.log() + ball(n - total) * other.log()
+            more = _more((exact(total), one), (exact(n - total), other), exact(mixed)) if mixed else arb(0)
+            assert not coins + more > won
+            assert more >= 0
+            assert n > 1 or not mixed or (coins + more - won).contains(0)
+
+
+def exact(number):
+    return fmpq(Fraction(number).numerator, Fraction(number).denominator)
+
+
+def ball(number):
+    return arb(exact(number))

@@ -3,13 +3,12 @@
 import json
 
 import pytest
-from support.tampering import rejected
 from support.tiers import TIER
-from support.verified_tables import PROPERTY, counts_of, few_rows, from_log, proposed, saved, walk, without_order
+from support.verified_tables import PROPERTY, counts_of, from_log, proposed, walk, without_order
 
 import plumdp
 from plumdp.base.errors import DataError
-from plumdp.decisions import make_witness, verify
+from plumdp.decisions import make_witness
 
 KINDS = {
     "a probability": (PROPERTY, {}),
@@ -69,34 +68,6 @@ def test_few_data_leave_nature_free_and_are_accepted():
         _, certificate, _, broken = proposed(model, counts_of(model, runs), 'Rmin=? [ F "end" ]')
         assert broken is None, broken
         assert certificate.upper > 10
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tables")
-    saved(folder / "bets", walk(), counts_of(walk()))
-    saved(folder / "tied", walk(is_tied=True), counts_of(walk(is_tied=True)))
-    saved(folder / "ball", *few_rows(), 'Pmax=? [ F "good" ]')
-    saved(folder / "log", *from_log())
-    saved(folder / "cost", walk(), without_order(counts_of(walk())), 'Rmin=? [ F "end" ]')
-    return folder
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["bets", "tied", "ball", "log", "cost"])
-def test_all_layers_hold_and_what_is_trusted_is_named(folders, name):
-    report = verify(folders / name)
-    assert report.broken is None, report.broken
-    bets = [] if name in ("log", "cost") else ["bets"]  # whose order is not known, so that none were placed
-    assert report.passed == ["files", "budget", "counts", *bets, "set", "values", "bracket", "sentence"]
-    assert "trusted: that the settings of the method were fixed before the data" in str(report)
-    assert "the law of the space" not in str(report.to_dict()["trusted"])
-
-
-def test_tampering_is_rejected_in_its_layer(folders):
-    tables = ("bets", "table"), ("tied", "tied_table"), ("ball", "table_with_ball"), ("log", "table_from_log")
-    for name, table in (*tables, ("cost", "table_of_costs")):
-        rejected(table, folders / name)
 
 
 def test_what_has_no_witness_is_refused_by_name():

@@ -5,10 +5,10 @@ Each of these was once accepted, or took more than a minute, or ended in somethi
 
 import copy
 import os
-import shutil
 
 import pytest
-from support.verified_results import brackets_of, rehash, rewrite, small_files, small_result, verdict
+from support.results import copy_of, files_of, result_of
+from support.verified_results import brackets_of, rehash, rewrite, verdict
 
 from plumdp.decisions import verify
 from plumdp_verify import reading
@@ -21,13 +21,12 @@ from plumdp_verify.reading import Part, Rejected
 
 @pytest.fixture
 def result(tmp_path):
-    shutil.copytree(small_result(), tmp_path / "result")
-    return tmp_path / "result"
+    return copy_of("chance", tmp_path)
 
 
 @pytest.fixture
 def files():
-    return small_files()
+    return files_of(result_of())
 
 
 NOTHING = "Nothing certified: the bounds do not exclude the worst value, 0 (between 0 and 0.75, confidence 99.9 %)."

@@ -5,7 +5,8 @@ import json
 import os
 import random
 
-from support.verified_results import PROPERTY, small_files, verdict
+from support.results import files_of, result_of
+from support.verified_results import PROPERTY, verdict
 
 from plumdp_verify.reading import Rejected, read_json
 
@@ -65,7 +66,7 @@ def test_random_changes_have_a_verdict_and_nothing_else():
     """Any error but a rejection ends the test. With a claim that is false, all of them are rejected."""
     rng = random.Random(31)
     for _ in range(N_MUTANTS):
-        witness, certificate = small_files()
+        witness, certificate = files_of(result_of())
         for _ in range(rng.choice((1, 1, 3))):
             mutate(witness, rng)
         text = json.dumps(witness)
@@ -81,7 +82,7 @@ PROPOSED = ("functions", "margins", "steps", "multipliers", "cube", "centre", "a
 
 def test_a_false_claim_has_no_proof_among_random_ones():
     """The value at the estimate, which is in the set, is beyond the ends that are claimed."""
-    witness, certificate = small_files()
+    witness, certificate = files_of(result_of())
     assert witness["claim"]["objective"] == PROPERTY
     value = certificate["estimated_value"]
     rng = random.Random(32)

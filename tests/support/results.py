@@ -1,0 +1,148 @@
+"""Results of all kinds with witnesses, each made once and kept until the process ends; copy them before a change."""
+
+import json
+import shutil
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import paid_models
+import pandas as pd
+import pytest
+from support.verified_results import (
+    COST,
+    PROPERTY,
+    answered,
+    coins,
+    compared,
+    small_counts,
+    small_model,
+    stages,
+    witnessed,
+    witnessed_online,
+    worn,
+    worn_counts,
+)
+from support.verified_tables import counts_of, few_rows, from_log, saved, walk, without_order
+
+import plumdp
+from plumdp.data.counts import TransitionCounts
+
+AGAIN = 'Pmax=? [ G F "left" ]'
+EVIDENCE = {"p": (3_050, 10_000), "0.5*(1 - q)": (300, 1000)}
+
+
+@cache
+def patrol(*, is_table=False):
+    """A walk between left and right, in which a step succeeds with probability q, or in a table one of its own."""
+    q = plumdp.parameters("q")[0]
+
+    def row(there, here):
+        return plumdp.unknown(there, here) if is_table else [(q, there), (1 - q, here)]
+
+    def step(s):
+        if s.x == 1:
+            return {name: row(s._replace(x=x), s) for name, x in (("left", 0), ("right", 2))}
+        return {"back": row(s._replace(x=1), s)}
+
+    labels = {"left": lambda s: s.x == 0, "right": lambda s: s.x == 2}
+    space = None if is_table else plumdp.ParameterSpace.unit("q")
+    return plumdp.explore(step, {"x": 1}, space=space, labels=labels)
+
+
+@cache
+def walks(q=0.5, *, is_table=False):
+    model = patrol(is_table=is_table)
+    point = np.full(model.graph.n_transitions, 0.5) if is_table else {"q": q}
+    return plumdp.simulate(model, point, 300, rng=1, max_steps=20)
+
+
+def without_support(folder, q=0, **options):
+    """Save what a writer says who does not ask whether a transition can happen: if it never does, the value is 0."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("plumdp.relaxation.intervals", "plumdp.certifying.pipeline"):
+            patch.setattr(f"{name}.missing_support", lambda imdp: "")
+        witnessed(folder, AGAIN, model=patrol(), counts=walks(q), keeps_data=True, **options)
+
+
+def rows_alone():
+    return without_order(counts_of(walk()))
+
+
+def with_learned_rewards(folder):
+    model, runs = paid_models.machine(), pd.DataFrame(paid_models.runs_of(np.random.default_rng(1), 500))
+    counts = plumdp.read_log(model, runs, columns={"cost": "price"}, sampling="trajectories").counts
+    witnessed(folder, paid_models.COST, model=model, counts=counts)
+
+
+def by_intervals(model, true, sampling, **options):
+    counts = replace(plumdp.simulate(model, true, 2_000, rng=1, max_steps=4), sampling=sampling)
+    return lambda folder: witnessed(folder, model=model, counts=counts, confidence_set="interval", **options)
+
+
+def small(text=PROPERTY, **options):
+    return lambda folder: witnessed(folder, text, **options)
+
+
+def of_worn(text, **options):
+    return lambda folder: witnessed(folder, text, model=worn(), counts=worn_counts(), **options)
+
+
+FIXED = TransitionCounts(small_model().graph, small_counts().counts, "independent")
+RESULTS = {
+    "chance": small(keeps_data=True),
+    "cost": small(COST),
+    "steps": small('Pmax=? [ F<=3 "goal" ]', memory=False, policy="uniform"),
+    "average": of_worn("Rmax=? [ LRA ]"),
+    "misfit": small(counts=small_counts(2000), misfit=0.01),
+    "average with a misfit": of_worn("Rmax=? [ LRA ]", misfit=0.01),
+    "study": small(evidence={"p": (615, 1000)}, confidence_set="interval"),
+    "studies": of_worn("Rmax=? [ C<=9 ]", evidence=EVIDENCE),
+    "once": by_intervals(stages(), {"p": 0.6, "q": 0.3}, "trajectories"),
+    "walk": small(confidence_set="interval"),
+    "fixed": small(confidence_set="interval", counts=FIXED),
+    "twins": by_intervals(coins(), {"p": 0.5, "q": 0.5}, "adaptive", text="Rmax=? [ C ]"),
+    "rewards": with_learned_rewards,
+    "compared": lambda folder: compared(folder, keeps_data=True),
+    "the same": lambda folder: compared(folder, "near", "near", COST),
+    "complements": lambda folder: compared(folder, "twice", "near", 'Pmax=? [ G !"goal" ]'),
+    "answer": lambda folder: answered(folder, 'P>=0.6 [ F "goal" ]', keeps_data=True),
+    "all": lambda folder: answered(folder, 'P>=0.9 [ F "goal" ]', keeps_data=True),
+    "least": lambda folder: answered(folder, 'P<=0.1 [ F "goal" ]', counts=small_counts(seed=1)),
+    "online": witnessed_online,
+    "again": lambda folder: witnessed(folder, AGAIN, model=patrol(), counts=walks()),
+    "never": without_support,
+    "off": lambda folder: without_support(folder, 0.03, misfit=0.05),
+    "seldom": lambda folder: without_support(folder, 0.03),
+    "table again": lambda folder: saved(folder, patrol(is_table=True), walks(is_table=True), AGAIN),
+    "table": lambda folder: saved(folder, walk(), counts_of(walk())),
+    "tied table": lambda folder: saved(folder, walk(is_tied=True), counts_of(walk(is_tied=True))),
+    "table with a ball": lambda folder: saved(folder, *few_rows(), 'Pmax=? [ F "good" ]'),
+    "table from a log": lambda folder: saved(folder, *from_log()),
+    "rows": lambda folder: saved(folder, walk(), rows_alone()),
+    "rows with costs": lambda folder: saved(folder, walk(), rows_alone(), 'Rmin=? [ F "end" ]'),
+}
+
+
+@cache
+def _made(name):
+    folder = TemporaryDirectory()  # which is removed with the last reference
+    RESULTS[name](Path(folder.name) / "result")
+    return folder
+
+
+def result_of(name="chance"):
+    """Return the folder of a result."""
+    return Path(_made(name).name) / "result"
+
+
+def copy_of(name, folder):
+    """Return a copy of a result in a folder."""
+    return Path(shutil.copytree(result_of(name), folder / "result"))
+
+
+def files_of(folder):
+    """Return the witness and the certificate of a folder, read anew."""
+    return [json.loads((folder / name).read_text()) for name in ("witness.json", "certificate.json")]

@@ -1,0 +1,317 @@
+"""``verify`` accepts results of every kind as they were written, and rejects each kind of change in its layer."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from flint import fmpq
+from support.results import EVIDENCE, copy_of, files_of, result_of
+from support.tampering import ANSWER, rejected
+from support.verified_results import (
+    COST,
+    PROPERTY,
+    answered,
+    compared,
+    functions_of,
+    rehash,
+    rewrite,
+    small_counts,
+    small_model,
+    witnessed,
+    worn,
+    worn_counts,
+)
+
+import plumdp
+from plumdp.base.errors import DataError
+from plumdp.data.counts import TransitionCounts
+from plumdp.decisions import make_witness, verify
+from plumdp_verify.claim import check_sentence, read_files
+from plumdp_verify.reading import Rejected
+
+pytestmark = pytest.mark.slow
+
+WORN = {"model": worn(), "counts": worn_counts()}
+COUNTS_TRUSTED = "that the counts are those of the data"
+SAID = {  # how the sentence of a result begins, and what it is said to trust
+    "chance": ("The policy's value lies between ", COUNTS_TRUSTED),
+    "cost": ("The policy's value lies between ", COUNTS_TRUSTED),
+    "misfit": ("The policy's value lies ", "no row is off by more than 0.01 from those of one point of the space"),
+    "studies": (
+        "The policy's value lies ",
+        "that p is the same in another study as in these data, with 3,050 successes in 10,000 independent trials, "
+        "whose number was fixed",
+        "that 0.5*(1 - q), or -1/2*q + 1/2, is the same in another study",
+    ),
+    "once": ("The policy's value lies ", "no run tries an event twice"),
+    "walk": ("The policy's value lies ", COUNTS_TRUSTED),
+    "fixed": ("The policy's value lies ", COUNTS_TRUSTED),
+    "twins": ("The policy's value lies ", COUNTS_TRUSTED),
+    "rewards": ("The policy's value lies ", "the sums of rewards: that values lie within their ranges"),
+    "compared": ("The policy's value lies between 0.68", COUNTS_TRUSTED),
+    "all": ("No: no policy has more than 0.70381", COUNTS_TRUSTED),
+    "least": ("No: no policy has less than 0.158", COUNTS_TRUSTED),
+    "table": ("The policy's value lies ", "that the settings of the method were fixed before the data"),
+    "tied table": ("The policy's value lies ", "that the settings of the method were fixed before the data"),
+    "table with a ball": ("The policy's value lies ", "that the settings of the method were fixed before the data"),
+    "table from a log": ("The policy's value lies ", "that the settings of the method were fixed before the data"),
+    "rows with costs": ("The policy's value lies ", "that the settings of the method were fixed before the data"),
+}
+WITHOUT_BETS = ("table from a log", "rows with costs")  # whose order is not known, so that none were placed
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_results_as_they_were_written_are_verified_in_all_layers(name):
+    report, (begins, *trusted) = verify(result_of(name)), SAID[name]
+    assert report.broken is None, report.broken
+    bets = [] if name in WITHOUT_BETS else ["bets"]
+    assert report.passed == ["files", "budget", "counts", *bets, "set", "values", "bracket", "sentence"]
+    assert report.sentence.startswith(begins)
+    assert all(any(words in text for text in report.trusted) for words in trusted)
+    assert f"trusted: {report.trusted[-1]}" in str(report)
+    assert any("no run tries an event twice" in text for text in report.trusted) == (name == "once")
+    if name.startswith(("table", "tied", "rows")):
+        assert "the law of the space" not in str(report.trusted)
+
+
+TAMPERED = {  # tables of tests/texts/tampering.toml, with the result that is changed
+    "values": "chance",
+    "misfit": "misfit",
+    "averages": "average",
+    "averages_with_misfit": "average with a misfit",
+    "same_policies": "the same",
+    "comparison": "compared",
+    "most": "all",
+    "table": "table",
+    "tied_table": "tied table",
+    "table_with_ball": "table with a ball",
+    "table_from_log": "table from a log",
+    "table_of_costs": "rows with costs",
+} | {name: name for name in ("cost", "studies", "rewards", "once", "walk", "fixed", "twins", "complements", "least")}
+
+
+@pytest.mark.parametrize("table", TAMPERED)
+def test_tampering_is_rejected_in_its_layer(table):
+    assumes_most = {"guarantee": "finite-sample, fixed N"} if table in ("once", "walk", "fixed", "twins") else None
+    rejected(table, result_of(TAMPERED[table]), assumes_most)
+
+
+def kind(text, **options):
+    return pytest.param(partial(witnessed, text=text, **options), "The policy's ", id=text)
+
+
+@pytest.mark.parametrize(
+    ("make", "begins"),
+    [
+        kind("Rmax=? [ C ]"),
+        kind("Rmax=? [ C{0.9} ]"),
+        kind("Rmax=? [ LRA ]", policy="uniform", **WORN),
+        kind("Rmax=? [ C<=9 ]", **WORN),
+        kind('Pmax=? [ F "down" ]', **WORN),
+        kind('Pmax=? [ G !"goal" ]'),
+        kind('Pmax=? [ x>0 U "goal" ]'),
+        kind(PROPERTY, confidence_set="interval", relaxation="interval"),
+        kind(PROPERTY, policy="uniform"),
+        kind('Pmax=? [ F<=4 "goal" ]'),
+        kind('Pmax=? [ F<=4 "goal" ]', memory=False),
+        kind("Rmax=? [ C<=4 ]", memory=False, policy="uniform"),
+        kind("Rmax=? [ C{0.9}<=4 ]", memory=False),
+        kind("Pmax=? [ (F x=3) & (F x=1) ]"),
+        kind(PROPERTY, counts=TransitionCounts(small_model().graph, small_counts().counts, "adaptive")),
+        (
+            partial(compared, first="twice", second="near", text="Rmax=? [ C{0.9} ]", of="second"),
+            "The first policy is better: its value is larger",
+        ),
+        (
+            partial(compared, first="near", second="twice", text=COST, of="second"),
+            "The first policy is better: its value is smaller",
+        ),
+        (
+            partial(compared, first="near", second="uniform", text='Pmax=? [ F<=3 "goal" ]'),
+            "The first policy is better",
+        ),
+        (partial(answered, text='P>=0.69 [ F "goal" ]'), "Not yet known: the policy found has at least 0.68"),
+        (partial(answered, text='Pmax<=0.9 [ F "goal" ]'), "Yes: no policy has more than 0.7"),
+        (partial(answered, text='P>=0.9 [ G !"goal" ]'), "No: no policy has more than 0.84"),
+        (partial(answered, text='P>=0.9 [ F<=3 "goal" ]'), "No: no policy has more than"),
+        (partial(answered, text="R>=9 [ C{0.9} ]"), "No: no policy has more than 4.9"),
+    ],
+)
+def test_other_kinds_of_results_are_verified(tmp_path, make, begins):
+    made = make(tmp_path / "result")
+    report = verify(tmp_path / "result")
+    assert report.broken is None, report.broken
+    sentence = getattr(made, "sentence", report.sentence)
+    assert sentence.startswith(begins)
+    assert report.sentence.endswith(sentence)
+
+
+# Values
+
+
+def claimed(folder, **numbers):
+    """Let witness and certificate claim other numbers."""
+    rewrite(folder, lambda witness: witness["claim"].update(numbers), lambda certificate: certificate.update(numbers))
+
+
+def test_an_answer_that_is_right_is_verified(tmp_path):
+    folder = copy_of("chance", tmp_path)
+    rewrite(folder, change_certificate=lambda certificate: certificate.update(answer=ANSWER))
+    assert verify(folder).sentence == ANSWER["sentence"]
+
+
+@pytest.mark.parametrize("name", ["certificate.json", "policy.csv", "witness.json"])
+def test_a_file_that_was_changed_is_rejected_by_its_hash(tmp_path, name):
+    folder = copy_of("chance", tmp_path)
+    (folder / name).write_text((folder / name).read_text().replace("2", "3", 1))
+    assert verify(folder).broken.layer == "files"
+    assert f"{name} was changed" in str(verify(folder).broken)
+
+
+def test_files_that_are_missing_or_not_listed_are_rejected(tmp_path):
+    folder = copy_of("chance", tmp_path)
+    (folder / "more.txt").write_text("")
+    assert str(verify(folder).broken) == "the certificate does not list more.txt"
+    (folder / "more.txt").unlink()
+    (folder / "policy.csv").unlink()
+    assert str(verify(folder).broken) == "policy.csv is listed, but not there"
+
+
+def test_a_target_that_is_surely_reached_has_the_value_one_exactly(tmp_path):
+    """The chain has cycles, and one step keeps the value, so that no function is strictly below it."""
+    witnessed(tmp_path / "result", 'Pmax=? [ F "down" ]', **WORN)
+    claimed(tmp_path / "result", lower=1.0)
+    assert verify(tmp_path / "result").broken is None
+    rewrite(tmp_path / "result", lambda witness: functions_of(witness)["functions"][0].__setitem__(0, 1 + 2**-50))
+    assert verify(tmp_path / "result").broken.layer == "values"
+
+
+def test_a_certificate_of_an_objective_that_was_not_announced_is_proved_by_the_same_set(tmp_path):
+    learned = plumdp.learn(small_model(), small_counts(), objectives=["Rmax=? [ LRA ]"])
+    certificate = plumdp.conclude(learned, PROPERTY)
+    certificate.save(tmp_path / "result", witness=make_witness(learned, certificate))
+    assert verify(tmp_path / "result").broken is None
+    claimed(tmp_path / "result", lower=certificate.lower + 1e-3)
+    assert verify(tmp_path / "result").broken.layer == "bracket"
+
+
+def test_certificates_of_other_data_or_of_objectives_without_a_text_are_refused():
+    learned = plumdp.learn(small_model(), small_counts(), objectives=[])
+    other = plumdp.learn(small_model(), small_counts(runs=100), objectives=[PROPERTY])
+    is_goal = small_model().graph.states["x"] == 4
+    nameless = plumdp.model.Reach(is_goal, ~is_goal & is_goal, "max")
+    for certificate in (plumdp.conclude(other, PROPERTY), plumdp.conclude(learned, nameless)):
+        with pytest.raises(DataError, match="make_witness takes what learn returned"):
+            make_witness(learned, certificate)
+
+
+# Studies
+
+
+def test_the_studies_matter_for_what_is_proved(tmp_path):
+    """Without them the same ends do not follow, whether they are left out of one file or of both."""
+    folder = copy_of("studies", tmp_path)
+    assert list(files_of(folder)[1]["options"]["evidence"]) == [*EVIDENCE]
+    rewrite(folder, lambda w: w["set"].pop("studies"), lambda c: c["options"].update(evidence=None))
+    assert verify(folder).broken.layer in ("set", "bracket")
+
+
+def test_numbers_that_were_fixed_need_a_certificate_that_says_so(tmp_path):
+    for name in ("once", "fixed"):
+        folder = copy_of(name, tmp_path / name)
+        certificate = files_of(folder)[1]
+        assert certificate["guarantee"] == "finite-sample, fixed N"
+        rehash(folder, certificate | {"guarantee": "finite-sample, planned"})
+        assert verify(folder).broken.layer == "budget"
+
+
+# Comparisons
+
+
+def told(folder, **content):
+    """Let a certificate tell something else of a comparison, and return the first step that is broken, if any."""
+    rewrite(folder, change_certificate=lambda certificate: certificate["comparison"].update(content))
+    return verify(folder).broken
+
+
+def test_a_comparison_is_verified_with_both_sentences():
+    certificate = files_of(result_of("compared"))[1]
+    _, second = verify(result_of("compared")).sentence.split(" The first policy ")
+    assert certificate["comparison"]["sentence"] == f"The first policy {second}"
+    assert second.startswith("is better: its value is larger by at least 0.5")
+
+
+def test_a_sentence_that_says_less_is_accepted(tmp_path):
+    """It is wider than what is proved, and does not name the better policy."""
+    words = "Not yet known: the value of the first policy less that of the second policy lies between"
+    assert told(copy_of("compared", tmp_path), sentence=f"{words} 0.5 and 0.6, with confidence 99.9 %.") is None
+
+
+def test_no_policy_is_better_if_the_difference_may_be_zero(tmp_path):
+    """The ends hold, but a policy is called better by at least less than nothing."""
+    said = "The first policy is better: its value is larger by at least -0.1 and at most 0.6, with confidence 99.9 %."
+    broken = told(copy_of("compared", tmp_path), difference=[-0.1, 0.6], sentence=said)
+    assert broken.layer == "sentence"
+    assert str(broken) == "certificate.json: comparison: it does not follow that a policy is better"
+
+
+def test_policies_that_do_the_same_differ_by_nothing_exactly():
+    """Margins would be far wider than the claim, but both chains are one."""
+    low, high = files_of(result_of("the same"))[1]["comparison"]["difference"]
+    assert -1e-100 < low <= 0 <= high < 1e-100
+
+
+def test_the_other_policy_without_a_comparison_is_rejected(tmp_path):
+    folder = copy_of("compared", tmp_path)
+    rewrite(folder, change_certificate=lambda certificate: certificate.pop("comparison"))
+    assert verify(folder).broken.layer == "files"
+
+
+def test_folders_keep_the_other_policy():
+    policy, rival = ((result_of("compared") / name).read_text() for name in ("policy.csv", "rival.csv"))
+    assert rival.splitlines()[0] == policy.splitlines()[0]
+    assert "twice" in rival
+    assert plumdp.read_result(result_of("compared")).comparison["policy"] == "first"
+
+
+def test_both_policies_are_needed():
+    learned = plumdp.learn(small_model(), small_counts(), objectives=[PROPERTY])
+    found = plumdp.difference(learned, PROPERTY, "near", "near").with_comparison()
+    with pytest.raises(DataError, match="both policies of a comparison"):
+        make_witness(learned, replace(found, rival=None))
+
+
+# Answers about all policies
+
+
+def test_the_value_of_one_policy_excludes_no_threshold_for_all(tmp_path):
+    """The policy found has more than 3.57, but what is proved of all policies is 3.55."""
+    answer = answered(tmp_path / "result", 'R<=3 [ F "end" ]')
+    assert answer.limit < 3.57 < answer.certificate.lower
+    question = 'R<=3.57 [ F "end" ]'
+    rewrite(tmp_path / "result", change_certificate=lambda certificate: certificate["answer"].update(question=question))
+    broken = verify(tmp_path / "result").broken
+    assert (broken.layer, str(broken)[-40:]) == ("sentence", "verdict does not follow from the bracket")
+
+
+def test_what_is_printed_of_all_policies_is_what_is_proved():
+    """An end that is wider by rounding is not the one that is printed."""
+    claim, witness = read_files(result_of("all"))
+    check_sentence(claim, witness)
+    wider = replace(claim, all_policies=(None, claim.all_policies[1] + fmpq(1, 10**13)))
+    with pytest.raises(Rejected, match="a smaller upper end"):
+        check_sentence(wider, witness)
+
+
+def test_averages_of_all_policies_are_refused_by_name(tmp_path):
+    with pytest.raises(DataError, match="verify does not know averages of all policies"):
+        answered(tmp_path / "result", "R>=2 [ LRA ]", **WORN)
+
+
+def test_runs_need_not_end_if_nothing_is_below_zero(tmp_path):
+    """Then numbers of steps say nothing. For the least value of all policies, they must be right."""
+    for name, layer in (("all", None), ("least", "values")):
+        folder = copy_of(name, tmp_path / name)
+        rewrite(folder, lambda witness: functions_of(witness, -1).update(steps=[0.0] * 3))
+        broken = verify(folder).broken
+        assert (None if broken is None else broken.layer) == layer, broken
