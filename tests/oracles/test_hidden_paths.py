@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from math import log
+from math import log, prod
 
 import numpy as np
 import pytest
@@ -19,9 +19,11 @@ from plumdp.confidence.path_likelihood import PathLevelSet, expected_counts, pat
 from plumdp.confidence.path_sums import find_path_sums, total
 from plumdp.confidence.second_degree import SecondDegree
 from plumdp.data.seen import Seen
+from plumdp.model.expressions.table import ExpressionTable
+from plumdp.region import box_forms
 from plumdp.region.ball import Ball
 from plumdp.region.box_forms import Inequality
-from plumdp.region.boxes import Boxes, Quadratic
+from plumdp.region.boxes import Boxes, OnBoxes, Quadratic
 from plumdp.region.build import build_region
 from plumdp.region.cutting import parameter_ranges
 
@@ -365,8 +367,11 @@ def test_a_slack_that_is_too_small_is_found(monkeypatch):
     assert values_outside(2)[0] > 0
 
 
-def test_the_ranges_of_parameters_hold_all_points_of_the_likelihood():
-    """The set of {ab + (1 - a)(1 - b)} alone has two parts, which are mirror images."""
+def points_beyond_ranges():
+    """Return how many points of a likelihood are outside of the ranges of parameters, and how many there were.
+
+    The set of {ab + (1 - a)(1 - b)} alone has two parts, which are mirror images.
+    """
     model = cell_model([[ROWS[1]]], pl.ParameterSpace.unit("a", "b"))
     paths = likelihood_table(model).paths
     counts = np.where(model.expressions.is_unknown[model.expression], 0, 0)
@@ -376,8 +381,57 @@ def test_the_ranges_of_parameters_hold_all_points_of_the_likelihood():
     lower, upper = parameter_ranges(build_region(model.space, (), (), ()), [level], 2)
     points = np.random.default_rng(1).uniform(0, 1, (20_000, 2))
     inside = points[level.at(points) >= 0]
-    assert len(inside) > 100
-    assert ((lower <= inside) & (inside <= upper)).all()
+    return (~((lower <= inside) & (inside <= upper)).all(axis=1)).sum(), len(inside)
+
+
+def test_the_ranges_of_parameters_hold_all_points_of_the_likelihood():
+    assert points_beyond_ranges()[0] == 0
+    assert points_beyond_ranges()[1] > 100
+
+
+def test_boxes_that_lose_points_of_the_likelihood_are_found(monkeypatch):
+    contracted = OnBoxes.contracted
+
+    def too_small(self, lower, upper):
+        lower, upper = contracted(self, lower, upper)
+        return lower + (upper - lower) / 10, upper
+
+    monkeypatch.setattr(OnBoxes, "contracted", too_small)
+    assert points_beyond_ranges()[0] > 0
+
+
+def points_above_inequalities(n):
+    """Return how often a slack is above the function on a box that bounds it: polynomials, in fractions."""
+    rng, exact, wrong = np.random.default_rng(1), np.vectorize(Fraction, otypes=[object]), 0
+    for _ in range(n):
+        d, f = int(rng.integers(1, 4)), A - A
+        for _ in range(int(rng.integers(12))):
+            powers = zip((A, B, C)[:d], rng.integers(5, size=d).tolist(), strict=True)
+            f += Fraction(int(rng.integers(-9, 10)), 7) * prod(p**power for p, power in powers)
+        around, reach = Ball(rng.uniform(0, 1, d), rng.normal(size=(d, d)) / 3), 10 ** -rng.uniform(0.2, 4, (4, d))
+        boxes = Boxes(around, rng.uniform(-1, 1, (4, d)), reach)
+        above = Inequality(ExpressionTable.build([f], tuple("abc"[:d])), 1.0).above(boxes)
+        for b, (value, slope, bent, error) in enumerate(zip(*map(exact, above), strict=True)):
+            for i in range(6):
+                x = exact(rng.choice([-1.0, 1.0], d) if i < 3 else rng.uniform(-1, 1, d))
+                at = exact(around.factor) @ (exact(boxes.middle[b]) + exact(reach[b]) * x) + exact(around.centre)
+                found = f.evaluate({name: v for name, v in zip("abc", at, strict=False) if name in f.names})
+                wrong += 1 - found > value + slope @ x + x @ bent @ x + error
+    return wrong
+
+
+def test_functions_on_boxes_are_above_slacks_of_polynomials(monkeypatch):
+    assert points_above_inequalities(size(20, 500)) == 0
+    derivatives = box_forms.derivatives
+    for planted in (
+        lambda found, powers: (
+            found * np.where(powers.sum(1) == 2, 1.1, 1.0),
+            powers,
+        ),  # what is not known is too small
+        lambda found, powers: (found, powers[:, ::-1]),  # parameters are mistaken for each other
+    ):
+        monkeypatch.setattr(box_forms, "derivatives", lambda *a, planted=planted: planted(*derivatives(*a)))
+        assert points_above_inequalities(20) > 0
 
 
 def test_what_is_not_a_number_on_a_box_does_not_exclude_it():

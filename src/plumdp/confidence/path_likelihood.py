@@ -34,6 +34,7 @@ _VANISHING = 0.9  # relative change of a factor in a box from which on it counts
 _WIDE = 4.0  # the same of an outcome that is seen itself
 _ROUNDING = 1e-12  # relative; more than any sum of some hundred terms here is off by
 _HALVINGS = 20
+_SHIFT = 1e-9  # relative; more than the rounding of means shifts what differs from them
 
 
 class ParameterBoxes(Protocol):
@@ -103,18 +104,17 @@ class PathLevelSet:
         logs, law = _log_sums(used.logs + hidden.logs @ used.exponents.T, used.first)
         means = np.add.reduceat(law[:, :, None] * used.exponents, used.first, axis=1)  # (b, o, e)
         apart = used.exponents - means[:, used.owner]  # (b, z, e)
-        # Statement 4b: ψ(R) times half of the variance of m·y, or R²/8, for m·y in a range of R
+        # Statement 4b: half of the mean of ψ(r) X², X = m·y - m̄·y <= r, or R²/8 with R the range of m·y
         reach = hidden.farthest @ used.spans.T
-        psi = _psi(reach)
-        variance = np.add.reduceat(
-            law * ((np.abs(apart) @ hidden.farthest[:, :, None])[:, :, 0]) ** 2, used.first, axis=1
-        )
-        is_coarse = ~(psi * variance <= reach**2 / 4)
-        psi = np.where(is_coarse, 0.0, psi)
+        size = (np.abs(apart) @ hidden.farthest[:, :, None])[:, :, 0]  # (b, z): |X| is no larger
+        with np.errstate(invalid="ignore"):  # a path without weight whose ψ is infinite
+            weights = law * _psi(size + _SHIFT * reach[:, used.owner])
+            variance, mean_psi = (np.add.reduceat(part, used.first, axis=1) for part in (weights * size**2, weights))
+        is_coarse = ~(variance <= reach**2 / 4)
         products = used.products.on(centres, spreads, sizes)
-        excess = np.where(is_coarse, reach**2 / 8, psi * variance / 2)
+        excess = np.where(is_coarse, reach**2 / 8, variance / 2)
         hidden_counts = np.where(products.excess < excess, 0.0, used.counts)  # (b, o)
-        weights = (hidden_counts * psi)[:, used.owner] * law
+        weights = np.where(is_coarse[:, used.owner], 0.0, hidden_counts[:, used.owner] * weights)
         lost = (apart * weights[:, :, None]).swapaxes(1, 2) @ apart  # (b, e, e)
         expected = (means * hidden_counts[:, :, None]).sum(1)
         value = (logs * hidden_counts).sum(1) + direct.logs @ counts
@@ -129,7 +129,8 @@ class PathLevelSet:
         rest += ((hidden.change[:, None] @ size @ off) + (off.swapaxes(1, 2) @ size @ off) / 2)[:, 0, 0]
         # logarithms of products, and so the law of the paths, are off by some roundings of their sizes
         sizes = 1 + used.sizes + np.abs(hidden.logs) @ used.most.T
-        of_terms = 1 + hidden.farthest @ used.most.T + psi * (variance + reach**2)
+        of_terms = 1 + hidden.farthest @ used.most.T
+        of_terms += np.where(is_coarse, 0.0, variance + mean_psi * reach**2)
         rest += ((np.where(is_coarse, reach**2 / 8, 0.0) + _ROUNDING * sizes * of_terms) * hidden_counts).sum(1)
         plain = used.counts - hidden_counts
         value += (products.logs * plain).sum(1)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -100,20 +102,72 @@ def expanded_monomials(
 
 @dataclass(frozen=True, eq=False)
 class Inequality:
-    """The slack of the points at which one expression is at most an offset."""
+    """The slack of the points at which one expression, perhaps of a large degree, is at most an offset."""
 
     expression: ExpressionTable  # with one expression
     offset: float
     is_bent: bool = False
 
+    @cached_property
+    def _terms(self) -> tuple[IntArray, FloatArray, float]:
+        """The exponents of the monomials in lexical order, their coefficients, and the rounding of their sum."""
+        picked, monomials, degree, gamma = used_part(self.expression, np.zeros(1, dtype=np.int64))
+        d = monomials.shape[1]
+        exponents = np.vstack([np.zeros_like(monomials, shape=(1, d)), monomials[picked.indices]])  # with a constant
+        order = np.lexsort(exponents.T[::-1])
+        # about the middle, each term is a product of powers, which are themselves products
+        return exponents[order], np.append(0.0, picked.data)[order], gamma + (degree * (d + 6) + 8 * d + 32) * UNIT
+
     def above(self, boxes: Boxes) -> Quadratic:
         """Return functions above the slack on boxes."""
-        forms = forms_on_boxes(self.expression, np.zeros(1, dtype=np.int64), boxes)
-        value, bends = self.offset - forms.means[:, 0], forms.curvatures
-        curvature = np.zeros_like(boxes.spreads) if bends is None else -bends[:, 0]
-        rest = forms.errors[:, 0] + forms.tails[:, 0] + 4 * UNIT * (np.abs(value) + abs(self.offset))
-        return Quadratic(value, -forms.spreads[:, 0], curvature, rest * UP)
+        (exponents, coefficients, gamma), spreads = self._terms, boxes.spreads
+        d, reach = exponents.shape[1], np.abs(spreads).sum(2) * UP
+        parts, powers = derivatives(exponents, coefficients, boxes.centres, 2)
+        total = powers.sum(1)
+        slope = (parts[:, None, total == 1] @ powers[total == 1] @ spreads)[:, 0]
+        bends = np.zeros_like(spreads)
+        for part, places in zip(parts.T, powers, strict=True):
+            if places.sum() == 2:
+                i, j = np.repeat(np.arange(d), places)
+                bends[:, i, j] += part / 2
+                bends[:, j, i] += part / 2
+        bends = spreads.swapaxes(1, 2) @ bends @ spreads
+        # all terms of absolute values at a corner, less those of degree two or less, are the others
+        sizes, most = (
+            derivatives(exponents, np.abs(coefficients), corner, 0)[0][:, 0]
+            for corner in (boxes.sizes * UP, np.abs(boxes.centres) + reach)
+        )
+        known, _ = derivatives(exponents, np.abs(coefficients), np.abs(boxes.centres), 2)
+        tail = most - (known * np.prod(reach[:, None] ** powers, axis=2)).sum(1)
+        value = self.offset - parts[:, total == 0][:, 0]
+        rest = np.maximum(tail, 0.0) + 4 * gamma * sizes + 4 * UNIT * (np.abs(value) + abs(self.offset)) + UNDERFLOW
+        return Quadratic(value, -slope, -bends, rest * UP)
 
     def at(self, points: FloatArray) -> FloatArray:
         """Return about the slack at points (n, d)."""
-        return np.asarray(self.offset - self.expression.evaluate(points)[0])
+        exponents, coefficients, _ = self._terms
+        return np.asarray(self.offset - derivatives(exponents, coefficients, points, 0)[0][:, 0])
+
+
+def derivatives(
+    exponents: IntArray, coefficients: FloatArray, points: FloatArray, order: int
+) -> tuple[FloatArray, IntArray]:
+    """Return the coefficients of a polynomial about points (n, n_powers), up to a degree, and their powers.
+
+    With exponents in lexical order, monomials that differ in the last parameters alone are next to each other, so that
+    one parameter after the other is put in.
+    """
+    d = exponents.shape[1]
+    found, powers = np.asarray(coefficients)[None, :, None], np.zeros((1, 0), dtype=np.int32)
+    for i in range(d - 1, -1, -1):
+        most = int(exponents[:, i].max(initial=0))
+        values = np.cumprod(np.column_stack([np.ones(len(points)), *[points[:, i]] * most]), axis=1)
+        exponent, k = np.arange(most + 1)[:, None], np.arange(order + 1)
+        chosen = values[:, np.maximum(exponent - k, 0)] * np.vectorize(comb)(exponent, k)
+        pairs = [(row, k) for row in range(len(powers)) for k in range(order + 1 - int(powers[row].sum()))]
+        row, power = np.array(pairs, dtype=np.int32).T
+        products = found[:, :, row] * chosen[:, exponents[:, i]][:, :, power]
+        is_new = np.append(True, (np.diff(exponents[:, :i], axis=0) != 0).any(axis=1))
+        found = np.add.reduceat(products, np.flatnonzero(is_new), axis=1)
+        exponents, powers = exponents[is_new], np.column_stack([power, powers[row]])
+    return found[:, 0], powers

@@ -179,6 +179,23 @@ class OnBoxes:
             inner = self.value_inside(q, total)
         return best, inner
 
+    def contracted(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of smaller boxes that hold all points of boxes with these ends at which no slack is negative.
+
+        Where there is no such point, the lower end of a box may be above the upper one.
+        """
+        middle, reach, (b, d) = self.boxes.middle, self.boxes.reach, self.boxes.reach.shape
+        sides, nothing = np.repeat(np.vstack([np.eye(d), -np.eye(d)]), b, axis=0), np.zeros(2 * d * b)
+        for above in (above for slack, above in self.cuts if slack.is_bent):
+            every = Quadratic(*(np.concatenate([part] * (2 * d)) for part in above))
+            side = Quadratic(nothing, sides, np.zeros((2 * d * b, d, d)), nothing)
+            # of ±x at the points where the slack is at least zero, by a multiple of it
+            total = side.plus(every, multiplier(side, every))
+            most = (total.most + largest(total.slope, total.curvature)).reshape(2, d, b).swapaxes(1, 2)
+            high, low = most * reach + (np.abs(most) * reach + np.abs(middle)) * (8 * UNIT)
+            lower, upper = np.fmax(lower, middle - low), np.fmin(upper, middle + high)
+        return lower, upper
+
     def value_inside(self, q: Quadratic, total: Quadratic) -> FloatArray:
         """Return about the values of functions where they, plus multiples of slacks, are largest, or in the middle."""
         d, inner = q.slope.shape[1], np.full(len(q.value), -np.inf)

@@ -32,6 +32,7 @@ _MAX_NODES = 50_000
 _MAX_STEPS = 5_000  # each of which takes a third of a millisecond, however small the model is
 _MOST_PIECES = 4_000
 _MOST_WORK = 6e7  # products of two numbers, about: three seconds, as a certificate values up to three policies
+_WITH_SLACKS = 3  # times as much work, as no other bounds know of sets that cut the region
 _OF_ANY_BOX = 3e4  # products that take as long as what each box takes anyway
 _MOST_NUMBERS = 4e6  # of boxes that are expanded at once
 
@@ -76,7 +77,8 @@ def find_by_pieces(
         q = sum_on_boxes(terms, boxes)
         return q._replace(value=q.value + added, error=q.error + 2 * UNIT * (np.abs(q.value) + abs(added)))
 
-    most = int(min(_MOST_PIECES, _MOST_WORK / 2 / (work + _OF_ANY_BOX)))  # each was made with another one
+    budget = _MOST_WORK * (_WITH_SLACKS if slacks else 1) / 2  # as each box was made with another one
+    most = int(min(_MOST_PIECES, budget / (work + _OF_ANY_BOX)))
     together = int(np.clip(_MOST_NUMBERS / (max(lengths) * d_cubed), 1, TOGETHER))
     cover, inner = cut(Cuttable(expand, region, ball, widths, most, together, slacks))
     lower, upper = float(cover.low.min()), float(cover.high.max())
