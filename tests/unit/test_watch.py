@@ -297,6 +297,15 @@ def test_a_file_that_grew_after_it_was_watched_stops_the_watch(tmp_path):
     assert found.gap == "2024-05-03 is not as it was when it was watched: give files that are complete"
 
 
+def test_a_day_of_a_growing_log_that_was_not_over_stops_the_watch(tmp_path):
+    logs(tmp_path, [0.1] * 3)
+    days = {f"2024-05-0{i}": pandas.read_csv(tmp_path / f"2024-05-0{i}.csv") for i in (1, 2, 3)}
+    assert kept(tmp_path, days | {"2024-05-03": days["2024-05-03"][:40]})[0].status == "quiet"
+    found, _ = kept(tmp_path, days)
+    assert (found.status, found.n_parts) == ("gap", 3)
+    assert found.gap.startswith("2024-05-03 is not as it was when it was watched")
+
+
 def test_a_day_without_runs_is_a_part_for_the_value_as_well(tmp_path):
     fast = logs(tmp_path, [0.1] * 3)
     empty = (tmp_path / "2024-05-02.csv").read_text("utf-8").splitlines()[0] + "\n"

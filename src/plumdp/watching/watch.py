@@ -139,8 +139,10 @@ class _GivenPart:
 
     @property
     def size(self) -> int:
-        """The size of its file in bytes, or 0 if it is none, or far away."""
-        return Path(self.file).stat().st_size if self.file and "://" not in self.file else 0
+        """The size of its file in bytes, 0 if that is far away; of a frame or of counts, how many steps it has."""
+        if not self.file:
+            return self.counts.total
+        return 0 if "://" in self.file else Path(self.file).stat().st_size
 
     @property
     def origins(self) -> frozenset[str]:
@@ -149,9 +151,11 @@ class _GivenPart:
 
     @property
     def own(self) -> frozenset[str]:
-        """The same, which no other part has: nothing of no data, or of ready-made counts, as two days may be alike."""
+        """The same, which no other part has: nothing without data, of frames, or of ready counts: days may be alike."""
         report = self.counts.report
-        return frozenset() if not self.counts.total or (report and report.form == "counts") else self.origins
+        if not self.counts.total or (report and report.form == "counts"):
+            return frozenset()
+        return frozenset(part.origin for part in self.counts.parts if part.is_known and not part.is_frame)
 
 
 @dataclass(frozen=True, eq=False)
