@@ -466,8 +466,7 @@ def about_models() -> Iterator[tuple[str, Case]]:
     yield "advise table", lambda: pl.advise(pl.learn(*rows(), objectives=[asked]), asked, width=0.1)
     yield "runs to tell", lambda: decisions.runs_to_tell(learned, asked, pl.difference(learned, asked, *close()))
     yield "audit", audited
-    for relaxation in ("rectangular", "expression"):
-        yield f"online {relaxation}", partial(online, relaxation)
+    yield "online", online
 
 
 def checked(model: Any, counts: Any) -> Any:
@@ -518,12 +517,11 @@ def audited() -> Any:
         return decisions.audit(certificate, known.model, path)
 
 
-def online(relaxation: str) -> Any:
+def online() -> Any:
     """Return the records of learning while acting."""
     known = study("betting:5")
     environment = pl.online.simulator(known.model, known.true_point, rng=1, max_steps=6)
-    options: dict[str, Any] = {"episodes": 500, "spacing": 1.5, "relaxation": relaxation}
-    return list(pl.learn_online(known.model, environment, known.objective, **options))
+    return list(pl.learn_online(known.model, environment, known.objective, episodes=500))
 
 
 def read(result: Any, name: str = "") -> Iterator[tuple[str, str]]:

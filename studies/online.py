@@ -1,4 +1,4 @@
-"""The study of learning curves: certified bounds and true values of their policies, over episodes."""
+"""The study of the paper's learning curves: certified bounds and true values of their policies, over episodes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumdp.online.loop import learn_online, simulator
+from plumdp.online.environments import simulator
 from studies.experiment import RELAXATIONS, prepare
+from studies.interval_learning import learn_by_intervals
 from studies.markdown import SYMBOLS, distinct, grouped, markdown_table, middle, short, short_seconds
 from studies.plots import COLOURS, NAMES, WIDTH, finite, legend, line, new_figure, plain_ticks
 from studies.study import Cell, Plan, Row, Study
@@ -28,17 +29,11 @@ def _run(cell: Cell) -> list[Row]:
         environment = simulator(
             study.model, study.true_point, rng=cell.seed, max_steps=study.max_steps + 1, stop=experiment.stop
         )
-        for record in learn_online(
-            study.model,
-            environment,
-            study.objective,
-            episodes=cell.runs,
-            relaxation=relaxation,
-            exploration=EXPLORATION,
-        ):
+        asked = study.model, environment, study.objective
+        for record in learn_by_intervals(*asked, episodes=cell.runs, relaxation=relaxation, exploration=EXPLORATION):
             row: Row = {"relaxation": relaxation, "direction": study.objective.direction, "value": experiment.value}
             row |= {name: getattr(record, name) for name in ("episodes", "steps", "bound")}
-            row |= {"hope": record.optimistic_bound, "width": record.width, "status": str(record.status)}
+            row |= {"hope": record.optimistic_bound, "status": str(record.certificate.status)}
             assert record.true_value is not None
             rows.append(row | {"true_value": record.true_value, "seconds": record.seconds})
     return rows

@@ -19,11 +19,11 @@ import numpy as np
 from plumdp.confidence.bounds import ExpressionBounds, expression_bounds
 from plumdp.confidence.sets import Evidence, Guarantee, whole_set
 from plumdp.data.counts import TransitionCounts
-from plumdp.learning.learn import learned_from
 from plumdp.learning.learned import Learned
 from plumdp.learning.methods import Sets
 from plumdp.model.events import find_events
 from plumdp.model.parametric import ParametricMDP
+from plumdp.region.find import find_region
 from studies.least_squares import RIDGE, LeastSquares, fit
 from studies.observations import observed
 
@@ -61,5 +61,7 @@ def learn_as_published(model: ParametricMDP, counts: TransitionCounts, kind: str
     measured = PUBLISHED_SETS[kind](model, counts, error)
     seconds = {"intervals": perf_counter() - began}
     name = cast("Sets", "ellipsoid") if isinstance(measured, LeastSquares) else "interval"
-    learned = learned_from(model, counts, Evidence.of(name, measured, whole_set(Fraction(1), tests=Fraction(0))), error)
-    return replace(learned, seconds={**seconds, **learned.seconds})
+    evidence = Evidence.of(name, measured, whole_set(Fraction(1), tests=Fraction(0)))
+    region = find_region(model.space, model.asked_expressions, evidence.constraints)
+    seconds["region"] = perf_counter() - began - seconds["intervals"]
+    return Learned(model, counts, error, evidence, region, seconds)

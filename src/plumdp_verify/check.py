@@ -26,7 +26,7 @@ from .comparison import check_same_question
 from .counts import CountedRows, read_data
 from .evidence import Likelihood, read_likelihood
 from .half_spaces import ProvedHalfSpace, check_inside, half_spaces_from_space, half_spaces_from_tangents
-from .intervals import ONCE, check_once, earlier_counts, half_spaces_from_intervals
+from .intervals import ONCE, check_once, half_spaces_from_intervals
 from .laws import check_laws, check_points
 from .misfit import check_parts
 from .pieces import Piece, read_pieces, widest
@@ -113,7 +113,6 @@ def check_parameters(claim: Claim, witness: Part, report: Report) -> Claim:
         intervals = witness["set"]["intervals"]
         rests = [check_once(intervals, data, chain) for chain in chains if intervals.value is not None]
         report.trusted += [ONCE] if any(rests) else []
-        report.trusted += earlier_counts(intervals) if intervals.value is not None else ()
         pieces = list(read_pieces(witness["pieces"], data, half_spaces))
         check_inside(witness["pieces"]["root"], data, half_spaces, likelihoods)
     with report.layer("values"):

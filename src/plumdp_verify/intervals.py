@@ -24,7 +24,6 @@ from .reading import Exact, Part, require, work
 
 ANYTIME, TOLERANT = "beta-binomial", "tolerant"
 ONCE = "that no run tries an event twice whose interval says so (no path of the policy's chain does)"
-_LONGEST = 60  # characters of an event that is printed
 _MOST_SUMMED = 6  # outcomes of a row, of which all sums are looked at
 
 
@@ -93,15 +92,13 @@ def half_spaces_from_intervals(part: Part, data: CountedRows) -> Iterator[Proved
         tried = trials_of(data, item["trials"], tries.of(event, data))
         once = item["once"].truth()
         require(not once or data.sampling == "trajectories", f"{item.place}: these data are not runs")
-        is_fixed = method in FIXED and (once or data.sampling == "independent")
-        is_excluded = _EXCLUDED[ANYTIME if method in FIXED and not is_fixed else method]
+        is_anytime = method in FIXED and not once and data.sampling != "independent"
+        is_excluded = _EXCLUDED[ANYTIME if is_anytime else method]
         lower, upper = item["lower"].number(), item["upper"].number()
         is_tried = tried[1] > 0  # a row that is not visited, or does not occur, need not have probabilities
-        ends = (("lower", lower, is_tried and lower <= 0, -1), ("upper", upper, is_tried and upper >= 1, 1))
-        for name, end, is_trivial, side in ends:
-            successes, trials = _tried_until(item, name, tried, is_fixed=is_fixed)
-            holds = is_trivial or (0 < end < 1 and is_excluded(successes, trials, end, error, side))
-            require(holds, f"{item.place}: the interval from {trials} trials is too narrow")
+        for end, is_trivial, side in ((lower, is_tried and lower <= 0, -1), (upper, is_tried and upper >= 1, 1)):
+            holds = is_trivial or (0 < end < 1 and is_excluded(*tried, end, error, side))
+            require(holds, f"{item.place}: the interval from {tried[1]} trials is too narrow")
         yield from between(lower - data.misfit, event, upper + data.misfit, n)
 
 
@@ -120,29 +117,6 @@ def trials_of(data: CountedRows, part: Part, tries: dict[int, frozenset[int]]) -
     require(given == tries and len(given) > 0, f"{part.place}: these are not all rows that try the event, or others")
     seen = {number: data.rows[number].seen["all"] for number in given}
     return sum(seen[row][i] for row, chosen in given.items() for i in chosen), sum(map(sum, seen.values()))
-
-
-def _tried_until(item: Part, name: str, tried: tuple[int, int], *, is_fixed: bool) -> tuple[int, int]:
-    """Return the successes and trials that an end is from: all, or what had been seen at some earlier time.
-
-    Bets on all shares hold at all times at once, so that each end may be from a time of its own.
-    """
-    if "earlier" not in item or name not in item["earlier"]:
-        return tried
-    successes, trials = item["earlier"][name].wholes(2)
-    require(not is_fixed, f"{item.place}: these intervals hold at the end of the data, and not earlier")
-    is_earlier = successes <= tried[0] and 0 <= trials - successes <= tried[1] - tried[0]
-    require(is_earlier, f"{item.place}: more was seen earlier than in all")
-    return successes, trials
-
-
-def earlier_counts(part: Part) -> Iterator[str]:
-    """Yield what is trusted of each end that is from an earlier time, with its numbers."""
-    for item in part["list"]:
-        for name in item["earlier"].names() if "earlier" in item else ():
-            successes, trials = item["earlier"][name].wholes(2)
-            event = item["polynomial"].text()[:_LONGEST]
-            yield f"that {event} had happened {successes:,} times in {trials:,} trials at some time of learning"
 
 
 def _failure(polynomial: Polynomial, n: int) -> Polynomial:

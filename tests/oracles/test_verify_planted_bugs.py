@@ -12,7 +12,7 @@ import pytest
 from paid_models import COST, machine, runs_of
 from support.twin_outcomes import equal_outcomes_are_merged_once
 from support.verified_results import COST as STEPS
-from support.verified_results import answered, compared, small_counts, witnessed, witnessed_online
+from support.verified_results import answered, compared, small_counts, witnessed
 
 import plumdp
 from plumdp.base.error_budget import ErrorBudget
@@ -25,7 +25,6 @@ from plumdp.confidence.studies import Study
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.decisions import verify
 from plumdp.learning import learn
-from plumdp.online import loop
 from plumdp.solver.at_points import PointSolver
 from plumdp.solver.coupled import bounds as coupled_bounds
 from plumdp.solver.coupled import brackets, residual_kernels
@@ -213,25 +212,6 @@ def test_a_limit_of_all_policies_that_is_too_small_is_found(tmp_path, monkeypatc
         patch.setattr(thresholds, "best_of_all", lambda *args, **kwargs: 0.99 * honest(*args, **kwargs))
         answered(tmp_path / "result", 'P>=0.9 [ F "goal" ]')
     assert verify(tmp_path / "result").broken.layer == "bracket"
-
-
-def earlier_intervals_are_too_narrow(patch):
-    """What is kept of earlier updates has lost a tenth of its width at both ends."""
-    honest = loop.intersect
-
-    def narrow(bounds, lower, upper, *rest):
-        off = 0.1 * (upper - lower) * (upper - lower < 0.5)
-        return honest(bounds, lower + off, upper - off, *rest)
-
-    patch.setattr(loop, "intersect", narrow)
-
-
-@pytest.mark.parametrize("plant", [earlier_intervals_are_too_narrow, intervals_have_the_whole_error])
-def test_a_planted_error_of_learning_while_acting_is_found(tmp_path, monkeypatch, plant):
-    with monkeypatch.context() as patch:
-        plant(patch)
-        witnessed_online(tmp_path / "result")
-    assert verify(tmp_path / "result").broken.layer == "set"
 
 
 def studies_have_the_whole_error(patch):

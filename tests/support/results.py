@@ -21,7 +21,6 @@ from support.verified_results import (
     small_model,
     stages,
     witnessed,
-    witnessed_online,
     worn,
     worn_counts,
 )
@@ -111,7 +110,6 @@ RESULTS = {
     "answer": lambda folder: answered(folder, 'P>=0.6 [ F "goal" ]', keeps_data=True),
     "all": lambda folder: answered(folder, 'P>=0.9 [ F "goal" ]', keeps_data=True),
     "least": lambda folder: answered(folder, 'P<=0.1 [ F "goal" ]', counts=small_counts(seed=1)),
-    "online": witnessed_online,
     "again": lambda folder: witnessed(folder, AGAIN, model=patrol(), counts=walks()),
     "never": without_support,
     "off": lambda folder: without_support(folder, 0.03, misfit=0.05),

@@ -139,16 +139,6 @@ def compared(
     return found
 
 
-def witnessed_online(folder: Path, *, seed=1):
-    """Save a certificate of the last record of learning while acting, with its witness, and return the record."""
-    study = plumdp.case_study("betting:5")
-    environment = plumdp.online.simulator(study.model, study.true_point, rng=seed, max_steps=6)
-    *_, record = plumdp.learn_online(study.model, environment, study.objective, episodes=2000, spacing=1.3)
-    certificate = plumdp.conclude(record.learned, study.objective, policy=record.policy, relaxation="rectangular")
-    certificate.save(folder, witness=propose_witness(record.learned, certificate)[0])
-    return record
-
-
 def answered(folder: Path, text, *, model=None, counts=None, keeps_data=False):
     """Save the certificate with the answer to a threshold and a witness, and return the answer."""
     model, counts = model or small_model(), counts if counts is not None else small_counts()

@@ -17,10 +17,8 @@ from types import SimpleNamespace
 import numpy as np
 
 import plumdp as pl
-from plumdp.confidence.bounds import expression_bounds
-from plumdp.confidence.constants import find_fixed_numbers
-from plumdp.confidence.sets import Evidence, whole_set_of_updates, with_fixed_numbers
-from plumdp.learning.learn import Learned, check_fixed_numbers, learned_from
+from plumdp.confidence.constants import FixedNumbers, find_fixed_numbers
+from plumdp.learning.learn import Learned, check_fixed_numbers
 from plumdp.model.expressions.polynomial import Polynomial
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.graph import read_only
@@ -204,17 +202,17 @@ RELAXATION = {OLD: "rectangular", UNTESTED: "coupled", TESTED: "coupled"}
 def learned_by(wrong: Wrong, counts, *, error: float = 0.001) -> dict[str, Learned]:
     """Return what is learned from data by the first default, by the new one without the test of the model, and with."""
     model, fixed = wrong.case.model, find_fixed_numbers(wrong.case.model)
-    budget = with_fixed_numbers(whole_set_of_updates()) if len(fixed) else whole_set_of_updates()
-    bounds = expression_bounds(model, counts, error=budget.error_of_set(error))
-    intervals = learned_from(model, counts, Evidence.of("interval", bounds, budget), error)
-    objectives = [wrong.case.objective]
-    tested = pl.learn(model, counts, confidence=1 - error, confidence_set="likelihood", objectives=objectives)
-    untested = replace(tested, region=find_region(model.space, model.expressions, tested.bounds.constraints), fit=None)
-    return {
-        OLD: check_fixed_numbers(intervals, fixed),
-        UNTESTED: check_fixed_numbers(untested, fixed),
-        TESTED: tested,
-    }
+    intervals, tested = (
+        pl.learn(model, counts, confidence=1 - error, confidence_set=kind, objectives=[wrong.case.objective])
+        for kind in ("interval", "likelihood")
+    )
+    return {OLD: untested(intervals, fixed), UNTESTED: untested(tested, fixed), TESTED: tested}
+
+
+def untested(learned: Learned, fixed: FixedNumbers) -> Learned:
+    """Return the result without the test of the model, but for that of the numbers that it fixes."""
+    region = find_region(learned.model.space, learned.model.expressions, learned.bounds.constraints)
+    return check_fixed_numbers(replace(learned, region=region, fit=None), fixed)
 
 
 def judge(wrong: Wrong, learned: Learned, relaxation: str) -> Outcome:

@@ -216,7 +216,7 @@ def test_episodes_without_a_step_are_episodes(walk):
     """Learning would never end if a policy that waits at the start were run until it has made a step."""
     env, graph = Walk(), walk.graph
     weights = np.array([graph.action_names[action] != "go" for action in graph.action], dtype=float)
-    seen, limits = np.zeros(graph.n_transitions, dtype=np.int64), np.ones(graph.n_choices, dtype=np.int64)
-    assert gym_environment(walk, env, rng=1).run(weights, 7, 40, limits, seen) == 40
+    seen = np.zeros(graph.n_transitions, dtype=np.int64)
+    gym_environment(walk, env, rng=1).run(weights, 7, 40, seen)
     assert (seen.sum(), env.sent) == (0, [])
     assert pl.data.sample_env(walk, env, 5, rng=1, policy=graph.first_choice[:-1] + (np.arange(4) < 3)).total == 0

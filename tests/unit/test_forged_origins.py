@@ -119,12 +119,6 @@ def two_actions(folder):
     rehash(folder)
 
 
-def earlier(witness):
-    """Let ends of intervals be from a part of the counts that nobody saw first."""
-    for item in witness["set"]["intervals"]["list"]:
-        item["earlier"] = {}
-
-
 @cache
 def two_coins():
     """Runs in which the parameter p is 0.6 for one action, and 0.47 for the other."""
@@ -163,7 +157,6 @@ FORGERIES = {  # what the forger writes, whose model and log the reader has, and
     "data that contradict the model": (untested, "two coins", "log", "these data contradict the model"),
     "an archive that unpacks to too much": (changed(data=zeros), "small", "model", "could not compare: "),
     "a second action for each state": (two_actions, "small", "model", "its columns are not those of a policy"),
-    "intervals of earlier updates": (changed(witness=earlier), "small", "log", "'earlier': [{"),
     "another kind of set": (
         changed(certificate=lambda c: c["options"].update(confidence_set="interval")), "small", "log", ""
     ),

@@ -20,13 +20,11 @@ from support.verified_results import (
 )
 from support.verified_tables import counts_of, proposed, saved, walk, without_order
 
-import plumdp
 from plumdp.decisions import verify
 from plumdp.verifying.look import Own
 from plumdp.verifying.verify import look_again
 
 READERS = {  # the model and the counts that a reader has
-    "online": (lambda: plumdp.case_study("betting:5").model, None),
     "again": (patrol, walks),
     "never": (patrol, lambda: walks(0)),
     **dict.fromkeys(("off", "seldom"), (patrol, lambda: walks(0.03))),
@@ -40,7 +38,7 @@ def reader(name, has="log"):
     model, counts = READERS.get(name, (small_model, small_counts))
     if has == "nothing":
         return None
-    return Own(model(), counts() if has == "log" and counts is not None else None)
+    return Own(model(), counts() if has == "log" else None)
 
 
 def verbs(w, c, folder):

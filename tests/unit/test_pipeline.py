@@ -13,11 +13,12 @@ import plumdp as pl
 from plumdp.certifying.pipeline import certify, conclude
 from plumdp.confidence.binomial import beta_binomial, clopper_pearson
 from plumdp.confidence.sets import Evidence
-from plumdp.learning.learn import learn, learned_from
+from plumdp.learning.learn import learn
 from plumdp.model.events import find_events
 from plumdp.model.objectives import Reach, Reward
 from plumdp.model.question import ask
 from plumdp.region.conflict import Conflict
+from plumdp.region.find import find_region
 
 p, q = pl.parameters("p", "q")
 RELAXATIONS = ["interval", "parameter", "expression", "rectangular", "coupled"]
@@ -376,7 +377,9 @@ def test_a_region_of_one_point_is_known():
     model = two_coins()
     learned = learn(model, counts_of(model, s0=(1, 1)), confidence_set="interval")
     point = strips_of(learned.bounds).moved_to(np.array([0.5]), np.array([0.5]))
-    known = learned_from(model, learned.counts, Evidence.of("interval", point, learned.budget), learned.error)
+    evidence = Evidence.of("interval", point, learned.budget)
+    region = find_region(model.space, model.expressions, evidence.constraints)
+    known = replace(learned, bounds=evidence, region=region)
     for relaxation in ("expression", "rectangular", "parameter", "coupled"):
         certificate = conclude(known, goal(model), relaxation=relaxation)
         assert certificate.lower <= 0.25 <= certificate.upper

@@ -44,7 +44,6 @@ class ExpressionBounds:
     error: float
     method: str
     guarantee: Guarantee
-    ends: CountArray | None = None  # (2, 2, n_events): successes and trials that gave both ends, if others did
     is_tolerant: bool = False  # whether they hold if probabilities vary from trial to trial, once widened by a misfit
 
     @cached_property
@@ -127,20 +126,6 @@ def expression_bounds(
         _method(is_fixed),
         Guarantee.FIXED if is_fixed.any() else Guarantee.ANYTIME,
     )
-
-
-def intersect(
-    bounds: ExpressionBounds, event_lower: FloatArray, event_upper: FloatArray, ends: CountArray
-) -> ExpressionBounds:
-    """Return the bounds cut to other intervals of the same events, which is sound if both hold at all times.
-
-    ``ends`` (2, 2, n_events) are the successes and trials that gave the other lower and upper ends. The new bounds keep
-    those of the ends that they have.
-    """
-    low, high = np.maximum(bounds.event_lower, event_lower), np.minimum(bounds.event_upper, event_upper)
-    is_other = np.stack([event_lower > bounds.event_lower, event_upper < bounds.event_upper])
-    kept = np.where(is_other[:, None], ends, np.stack([bounds.successes, bounds.trials]))
-    return replace(bounds.moved_to(low, high), ends=read_only(kept))
 
 
 def _pooled(model: ParametricMDP, events: Events, counts: TransitionCounts | EventCounts) -> EventCounts:

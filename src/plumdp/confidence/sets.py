@@ -212,11 +212,6 @@ def whole_set(fraction: Fraction = OF_SET, *, tests: Fraction = TESTS) -> ErrorB
     return ErrorBudget((Share("whole_set", fraction, "confidence set"),), test, graph_alone())
 
 
-def whole_set_of_updates() -> ErrorBudget:
-    """Return the budget of learning while acting: intervals that hold at all updates at once, and no other test."""
-    return whole_set(1 - 2 * _NUMBERS, tests=Fraction(0))
-
-
 def with_fixed_numbers(budget: ErrorBudget) -> ErrorBudget:
     """Return the budget of a model that fixes numbers, which are then tested by intervals.
 

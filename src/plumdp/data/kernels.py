@@ -133,33 +133,3 @@ def count(steps: Any, counts: Any) -> None:
         for i in range(steps.shape[1]):
             if steps[step, i] != _ENDED:
                 counts[steps[step, i]] += 1
-
-
-@partial(compiled, small=_FEW)
-def count_until(
-    tables: Any, key: Any, initial: int, first_run: int, last_run: int, choice_of: Any, limits: Any, visits: Any,
-    counts: Any, steps: Any,
-) -> int:  # fmt: skip
-    """Count run after run until, at the end of one, some choice has been visited as often as its limit says.
-
-    Returns the number of the next run. ``steps`` (max_steps, 1) is room for one run.
-    """
-    runs, state = np.empty(1, dtype=np.uint64), np.empty(1, dtype=np.int32)
-    for run in range(first_run, last_run):
-        runs[0], state[0] = run, initial
-        if not tables.stop[initial]:
-            walk(tables, key, 0, runs, state, steps)
-        else:
-            steps[0, 0] = _ENDED
-        is_full = False
-        for k in range(len(steps)):
-            transition = steps[k, 0]
-            if transition == _ENDED:
-                break
-            counts[transition] += 1
-            choice = choice_of[transition]
-            visits[choice] += 1
-            is_full = is_full or visits[choice] >= limits[choice]
-        if is_full:
-            return run + 1
-    return last_run

@@ -210,18 +210,13 @@ class GymEnvironment:
     def __repr__(self) -> str:
         return one_line(self, type(self.env).__name__, number_of(self.graph.n_states, "state"))
 
-    def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
+    def run(self, weights: FloatArray, first: int, last: int, seen: CountArray) -> None:
         """Run episodes as ``Environment`` of online learning says; each gets seeds that follow from its number."""
-        moves, choice_of = leaving(self.graph, weights), self.graph.choice_of_transition()
-        left = limits.copy()
+        moves = leaving(self.graph, weights)
         for number in range(first, last):
             generator = np.random.default_rng((*self.key, number))
             taken, _ = self.episode(number, moves, generator, int(generator.integers(2**31)))
             np.add.at(seen, taken, 1)
-            np.subtract.at(left, choice_of[taken], 1)
-            if (left[choice_of[taken]] <= 0).any():
-                return number + 1
-        return last
 
     def true_value(self, policy: IntArray, objective: Objective) -> None:
         """Return None: nobody knows what a policy is worth in a foreign environment."""

@@ -162,10 +162,6 @@ def learn_again(model: ParametricMDP, counts: TransitionCounts | Log, certificat
         raise DataError("this certificate was put together by hand: there is nothing that could be learned again")
     if options["events"]:
         raise DataError(f"events of your own were counted, which a certificate does not keep, so that {_ALONE}")
-    if "episodes" in options:
-        raise DataError(
-            f"intervals of earlier updates count as well, which a certificate does not keep, so that {_ALONE}"
-        )
     given: Policy = PRACTICE if options.get("practice") else certificate.policy
     policy = given if options["policy"] == "given" else None
     of_learning: Any = {name: options[name] for name in _LEARNING} | {"evidence": options.get("evidence")}

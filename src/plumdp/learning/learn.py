@@ -213,14 +213,6 @@ def _model_cache(model: ParametricMDP, like: Learned | None) -> ModelCache:
     return like.cache
 
 
-def learned_from(model: ParametricMDP, counts: TransitionCounts, found: Evidence, error: float) -> Learned:
-    """Return the region of the parameters that evidence leaves, without a test of the model."""
-    clock = Clock()
-    region = find_region(model.space, model.asked_expressions, found.constraints)
-    clock.lap("region")
-    return Learned(model, counts, error, found, region, clock.laps)
-
-
 def check_fixed_numbers(learned: Learned, fixed: FixedNumbers) -> Learned:
     """Return the result after tests of the numbers that the model fixes, a conflict if the data exclude one of them.
 

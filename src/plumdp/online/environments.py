@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError
 from plumdp.data import kernels
 from plumdp.data.counts import CountArray
 from plumdp.data.observing import Act, Observe
-from plumdp.data.runs import Rng, RunPlan, make_plan, running_sums
+from plumdp.data.runs import Rng, RunPlan, make_plan, running_sums, split
 from plumdp.data.simulators import gym_environment, is_gymnasium
 from plumdp.model.graph import FloatArray, IntArray
 from plumdp.model.objectives import Objective
@@ -26,11 +25,10 @@ from plumdp.solver.evaluate import evaluate
 class Environment(Protocol):
     """Something that runs episodes, numbered from 0, which may differ when they are run once more."""
 
-    def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
-        """Run the episodes from ``first`` up to ``last``, and return the number of the next one.
+    def run(self, weights: FloatArray, first: int, last: int, seen: CountArray) -> None:
+        """Run the episodes from ``first`` up to ``last``, and add their steps to ``seen`` (n_transitions).
 
-        Steps are added to ``seen`` (n_transitions). ``weights`` (n_choices) is the policy. It may return early once,
-        after an episode, some choice was visited as often as ``limits`` (n_choices) says.
+        ``weights`` (n_choices) is the policy.
         """
 
     def true_value(self, policy: IntArray, objective: Objective) -> float | None:
@@ -42,7 +40,6 @@ class Simulator:
     """A model at a point as an environment, in which an episode is always the same under the same policy."""
 
     plan: RunPlan
-    choice_of: IntArray
     truth: IntervalMDP
 
     def __repr__(self) -> str:
@@ -50,16 +47,13 @@ class Simulator:
             self, number_of(self.plan.graph.n_states, "state"), f"up to {self.plan.max_steps:,} steps a run"
         )
 
-    def run(self, weights: FloatArray, first: int, last: int, limits: CountArray, seen: CountArray) -> int:
-        """Run episodes one after the other; see ``Environment``."""
-        graph = self.plan.graph
-        tables = self.plan.tables._replace(weights=running_sums(graph.first_choice, weights))
-        visits = np.zeros(graph.n_choices, dtype=np.int64)
-        room = np.empty((self.plan.max_steps, 1), dtype=np.int32)
-        next_episode: int = kernels.count_until(
-            tables, self.plan.key, graph.initial_state, first, last, self.choice_of, limits, visits, seen, room
-        )
-        return next_episode
+    def run(self, weights: FloatArray, first: int, last: int, seen: CountArray) -> None:
+        """Run episodes side by side; see ``Environment``."""
+        tables = self.plan.tables._replace(weights=running_sums(self.plan.graph.first_choice, weights))
+        plan = replace(self.plan, tables=tables)
+        for block in split(first, last, plan.block_size):
+            for _, steps in plan.walk(block):
+                kernels.count(steps, seen)
 
     def true_value(self, policy: IntArray, objective: Objective) -> float:
         """Return the value of the policy at the point; see ``Environment``."""
@@ -79,7 +73,7 @@ def simulator(
     26
     """
     plan = make_plan(model, point, 1, rng, max_steps, "uniform", stop)
-    return Simulator(plan, model.graph.choice_of_transition(), instantiate(model, point))
+    return Simulator(plan, instantiate(model, point))
 
 
 def as_environment(

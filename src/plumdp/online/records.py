@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -83,21 +82,9 @@ class OnlineRun:
             assumptions |= dict.fromkeys(record.learned.assumptions)
         return OnlineRun(asked.text, asked.direction, confidence, tuple(rows), tuple(assumptions))
 
-    @property
-    def gap(self) -> float:
-        """The distance between the certified bound and the optimistic bound in the last record."""
-        return gap_of(self.records[-1]) if self.records else inf
-
     def save(self, path: str | Path) -> None:
         """Write the run as JSON, which ``read_record`` reads again."""
         Path(path).write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def gap_of(record: Mapping[str, Any] | OnlineRecord) -> float:
-    """Return the distance between the certified bound and the optimistic bound of a record."""
-    values = record if isinstance(record, Mapping) else vars(record)
-    gap = abs(float(values["optimistic_bound"]) - float(values["bound"]))
-    return inf if gap != gap else gap  # two infinite bounds
 
 
 def read_record(path: str | Path) -> OnlineRun:

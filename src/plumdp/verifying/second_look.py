@@ -288,5 +288,4 @@ def _settings(part: dict[str, Any] | None) -> dict[str, Any] | None:
     kept = {name: f"{value:.9g}" if isinstance(value, float) else value for name, value in part.items()}
     items = [item for item in part.get("list", ()) if isinstance(item, dict)]
     kept["list"] = [(item["text"], item["polynomial"]) for item in items if "text" in item]  # of studies
-    kept["earlier"] = [item["earlier"] for item in items if "earlier" in item]  # of intervals
     return dict(json.loads(json.dumps({name: value for name, value in kept.items() if name != "points"})))

@@ -227,15 +227,8 @@ def _written(found: ExpressionBounds, once: list[bool], data: CountedRows) -> li
         if trials and counted == list(trials_of(data, Part(trials, text), rows)):
             item = {"polynomial": text, "trials": trials, "once": once[event]}
             item |= {"lower": lower[event].item(), "upper": upper[event].item()}
-            written.append(item | _earlier(found, event, counted))
+            written.append(item)
     return written
-
-
-def _earlier(found: ExpressionBounds, event: int, tried: list[int]) -> dict[str, Any]:
-    """Return the successes and trials of ends that an earlier update gave, by name, as a part of an interval."""
-    given = [] if found.ends is None else found.ends[:, :, event].tolist()
-    earlier = {name: counts for name, counts in zip(("lower", "upper"), given, strict=False) if counts != tried}
-    return {"earlier": earlier} if earlier else {}
 
 
 def space_law(model: ParametricMDP, table: LikelihoodTable) -> dict[str, Any]:
