@@ -12,28 +12,126 @@ from math import log
 import numpy as np
 import pytest
 from coverage_game import critical_value
-from fit_game import Sizes, independent, play, prepare, three_coins, value_bets, worst_moments
-from fit_mutants import largest_in_hindsight
-from fit_objectives import is_any_missed
-from fit_p_values import p_value_at, p_values, superuniformity
+from fit_game import Game, Linear, Played, Sizes, independent, play, prepare, three_coins, value_bets, worst_moments
 from fit_processes import (
     cell_processes,
     cells_of,
     drift_bets,
+    gains_of_plan,
     largest_by_kind,
     largest_cell,
     largest_of_rest,
     package_bets,
     pilot_view,
+    plans_of,
 )
+from scipy.stats import kstest
 from tiers import TIER, size
 from wrong_models import machine
 
 import plumdp as pl
+from plumdp.confidence.constants import find_fixed_numbers
 from plumdp.confidence.contrasts import find_contrasts
+from plumdp.confidence.likelihood import likelihood_budget, likelihood_set
+from plumdp.confidence.sets import ModelCache
 from plumdp.fit import model_fit as model_fit
 from plumdp.fit.cell_tests import cell_tests
 from plumdp.fit.drift import drift_tests
+
+
+def is_any_missed(game: Game, pilot: np.ndarray, main: np.ndarray, error: float) -> bool:
+    """Return whether the bracket of some objective misses the true value of its policy, given data up to a moment."""
+    case, counts = game.case, game.counts(pilot, main)
+    truth = pl.stages.instantiate(case.model, case.true_point)
+    learned = pl.learn(
+        case.model,
+        counts,
+        confidence=1 - error,
+        confidence_set="likelihood",
+        objectives=list(game.objectives),
+    )
+    for objective in game.objectives:
+        certificate = pl.conclude(learned, objective, relaxation="coupled")
+        value = pl.stages.evaluate(truth, certificate.policy, objective)
+        initial = game.graph.initial_state
+        if value.upper[initial] < certificate.lower or value.lower[initial] > certificate.upper:
+            return True
+    return False
+
+
+def p_value_at(game: Game, pilot: np.ndarray, main: np.ndarray, *, error: float, sampling: str = "adaptive") -> float:
+    """Return the p-value that comes with a certificate for the game's objectives, from data up to some moment."""
+    model, counts = game.case.model, game.counts(pilot, main, sampling)
+    of_set = likelihood_budget(ModelCache(model), counts.pilot, has_directions=True).error_of_set(error)
+    found = likelihood_set(model, counts, error=of_set, directions=game.directions)
+    return model_fit.fit_model(model, counts, error=error, found=found, fixed=find_fixed_numbers(model)).p_value
+
+
+def p_values(game: Game, n: int, *, seed: int, is_worst: bool, error: float) -> np.ndarray:
+    """Return p-values (n) at the planned end of trajectories, or at the worst moment of data that an opponent chose."""
+    rng, found = np.random.default_rng(seed), []
+    place, collect = partial(package_bets, error=error), "opponent" if is_worst else "trajectories"
+    for first in range(0, n, 250):
+        played = play(game, min(250, n - first), rng, place, collect=collect)
+        largest = largest_by_kind(game, played).together
+        moments = worst_moments(largest) if is_worst else np.full(len(largest), largest.shape[1] - 1)
+        sampling = "adaptive" if is_worst else "trajectories"
+        for r, b in enumerate(moments.tolist()):
+            main = played.batches[r, : b + 1].sum(axis=0)
+            found.append(p_value_at(game, played.pilots[r], main, error=error, sampling=sampling))
+    return np.array(found)
+
+
+def superuniformity(p: np.ndarray) -> float:
+    """Return how likely a law at least as large as the uniform is to have so many small values (Kolmogorov–Smirnov).
+
+    >>> superuniformity(np.linspace(0, 1, 100)) > 0.5, superuniformity(np.linspace(0, 0.8, 100)) < 0.01
+    (True, True)
+    """
+    return float(kstest(p, "uniform", alternative="greater").pvalue)
+
+
+def largest_in_hindsight(game: Game, played: Played, *, error: float, every: int = 4) -> np.ndarray:
+    """Return the largest process at looks (repetitions, looks) of drift tests whose bets come from what judges them.
+
+    The numbers of the cells of a contrast are those in the direction in which the data have drifted.
+    """
+    return _at_looks(played, every, lambda seen: _hindsight(game, seen, error))
+
+
+def _at_looks(played: Played, every: int, place) -> np.ndarray:
+    looks = np.arange(every - 1, played.batches.shape[1], every)
+    found = []
+    for batches in played.batches:
+        until = np.cumsum(batches, axis=0, dtype=np.float64)[looks]
+        linear = [place(seen) for seen in until]
+        found.append([(own.gains @ seen + own.log_weights).max() for own, seen in zip(linear, until, strict=True)])
+    return np.array(found)
+
+
+def _hindsight(game: Game, seen: np.ndarray, error: float) -> Linear:
+    """Return drift tests of contrasts whose numbers are the mean scores of the cells at the true point."""
+    view = replace(pilot_view(game, seen), ratio=1.0)
+    contrasts = [replace(contrast, levels=_scores(game, seen, contrast.cell)) for contrast in game.contrasts]
+    plans = plans_of(game, view, contrasts)
+    weight = 1 / max(2 * len(plans), 1)
+    scale = np.sqrt(-2 * log(weight * error))
+    found = [gains_of_plan(game, plan, side * scale / plan.spread) for plan in plans for side in (1, -1)]
+    return Linear(np.array(found).reshape(-1, len(seen)), np.full(len(found), log(weight)), ())
+
+
+def _scores(game: Game, seen: np.ndarray, cell: np.ndarray) -> np.ndarray:
+    """Return for each cell how far the first parameter that its outcomes show has moved away from the truth."""
+    table, graph = game.table, game.graph
+    of_choice = cell[graph.choice_of_transition()]
+    levels = np.zeros(int(cell.max()) + 1)
+    for i in range(len(levels)):
+        pooled = table.pool(np.where(of_choice == i, seen, 0.0))
+        scores = table.coefficients / (table.constants + table.coefficients @ game.truth)[:, None]
+        information = pooled @ scores**2
+        levels[i] = (pooled @ scores / np.maximum(information, 1e-9)).sum()
+    return levels
+
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import plumdp
 from plumdp.data.counts import TransitionCounts
-from plumdp.decisions import verify
 from plumdp.model.language.threshold import parse_threshold
 from plumdp.model.question import ask
 from plumdp.result.folder import digest, digest_of_content
@@ -173,13 +172,6 @@ def cut_end(end, place=0):
     return lambda witness: next(each[end] for each in brackets_of(witness, place) if each[end]["multipliers"])
 
 
-def changed_at(part, *path, to):
-    """Change what is at the end of a path of names, places and functions, or by a function."""
-    for name in path[:-1]:
-        part = name(part) if callable(name) else part[name]
-    part[path[-1]] = to(part[path[-1]]) if callable(to) else to
-
-
 def rewrite(folder: Path, change_witness=None, change_certificate=None):
     """Change the content of files, and write hashes that fit."""
     witness, certificate = (json.loads((folder / name).read_text()) for name in ("witness.json", "certificate.json"))
@@ -189,16 +181,6 @@ def rewrite(folder: Path, change_witness=None, change_certificate=None):
     if change_certificate is not None:
         change_certificate(certificate)
     rehash(folder, certificate)
-
-
-def broken_by(folder: Path, change):
-    """Change witness and certificate of a result, with hashes that fit, and return the layer that breaks, if any."""
-    witness, certificate = (json.loads((folder / name).read_text()) for name in ("witness.json", "certificate.json"))
-    change(witness, certificate)
-    (folder / "witness.json").write_text(json.dumps(witness))
-    rehash(folder, certificate)
-    broken = verify(folder).broken
-    return None if broken is None else broken.layer
 
 
 def rehash(folder: Path, certificate=None):
