@@ -26,7 +26,7 @@ from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
 from plumdp.data.counts import Pilot, TransitionCounts
 from plumdp.data.runs import make_plan as plan_runs
 from plumdp.data.trajectories import recorded_blocks
-from plumdp.learning.directions import value_directions
+from plumdp.learning.learned import value_directions
 from plumdp.model.question import Question
 
 SIDES = (1, -1)

@@ -13,8 +13,7 @@ from coupled_points import rows_at
 
 import plumdp as pl
 from plumdp.confidence.likelihood_table import LikelihoodTable, likelihood_table
-from plumdp.learning.directions import value_directions
-from plumdp.learning.learned import Learned
+from plumdp.learning.learned import Learned, value_directions
 from plumdp.model.objectives import Objective
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import Question

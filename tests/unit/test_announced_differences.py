@@ -5,7 +5,7 @@ import pytest
 
 import plumdp as pl
 from plumdp.explaining.explain import learn_again
-from plumdp.learning.directions import value_directions
+from plumdp.learning.learned import value_directions
 from plumdp.model import Question
 from plumdp.solver.coupled.gradient import policy_gradient
 

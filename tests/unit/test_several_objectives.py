@@ -11,7 +11,7 @@ from shorthand import certify_all
 
 import plumdp as pl
 from plumdp.confidence.likelihood import likelihood_set
-from plumdp.learning.directions import value_directions
+from plumdp.learning.learned import value_directions
 from plumdp.model.question import ask
 
 P, Q = pl.parameters("p", "q")

@@ -31,8 +31,7 @@ from plumdp.model.question import Question
 from plumdp.model.text import cut, number_of
 from plumdp.relaxation.intervals import IntervalMDP
 from plumdp.relaxation.relax import Relaxation
-from plumdp.result.certificate import Certificate, Status
-from plumdp.result.data_quality import DataQuality, data_provenance
+from plumdp.result.certificate import Certificate, DataQuality, Status, data_provenance
 from plumdp.result.policy_table import PolicyTable
 from plumdp.solver.qualitative import make_game
 from plumdp.tables.table_set import NOT_ANNOUNCED

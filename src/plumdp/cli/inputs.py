@@ -151,7 +151,7 @@ def read_data(given: Options, model: ParametricMDP) -> plumdp.TransitionCounts:
 
     A warning on standard error says if there are none: bounds are then those of the space.
     """
-    from plumdp.result.data_quality import DataQuality
+    from plumdp.result.certificate import DataQuality
 
     try:
         counts = _read(given, model)

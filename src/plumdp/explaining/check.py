@@ -21,8 +21,7 @@ from plumdp.fit.residuals import ClassOutcomes, Residuals, cell_residuals, class
 from plumdp.learning.learned import Learned, of_learned
 from plumdp.model.graph import Indices, read_only
 from plumdp.model.text import listing, number_of, one_line
-from plumdp.result.certificate import outward, percent
-from plumdp.result.data_quality import DataQuality
+from plumdp.result.certificate import DataQuality, outward, percent
 from plumdp.result.printing import hidden, weak_evidence
 from plumdp.result.show import Page, as_html, as_json, as_text
 

@@ -28,8 +28,7 @@ from plumdp.data.pilots import planned_moments, planned_pilot
 from plumdp.data.seen import Seen
 from plumdp.explaining.design import table_question
 from plumdp.explaining.expected_runs import ExpectedRewards, law_of, seen_runs, whole_counts
-from plumdp.learning.directions import value_directions
-from plumdp.learning.learned import Learned, of_learned
+from plumdp.learning.learned import Learned, of_learned, value_directions
 from plumdp.learning.methods import SETS
 from plumdp.model.graph import FloatArray
 from plumdp.model.policy import Policy, memory_of

@@ -26,8 +26,7 @@ from plumdp.data.practice import with_practice
 from plumdp.fit.diagnosis import ADVICE, diagnose
 from plumdp.fit.drift import drift_constraints
 from plumdp.fit.model_fit import ModelFit, fit_model, smallest_misfit
-from plumdp.learning.directions import DirectionsAnywhere, solver_of, value_directions
-from plumdp.learning.learned import Learned
+from plumdp.learning.learned import DirectionsAnywhere, Learned, solver_of, value_directions
 from plumdp.learning.methods import PLACED, SETS, TABLE, Sets, chosen_kind, error_of, refuse_chosen, view_of
 from plumdp.learning.run_evidence import with_runs
 from plumdp.model.events import Events

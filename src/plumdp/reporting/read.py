@@ -28,9 +28,8 @@ from plumdp.model.named_policy import action_column
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.question import ask, may_narrow, narrowed
 from plumdp.relaxation.relax import Relaxation
-from plumdp.result.certificate import SCHEMA, Certificate
+from plumdp.result.certificate import SCHEMA, Certificate, DataQuality
 from plumdp.result.data_file import read_data
-from plumdp.result.data_quality import DataQuality
 from plumdp.result.findings import Findings
 from plumdp.result.folder import CERTIFICATE, DATA, FINDINGS, POLICY, RIVAL, digest, digest_of_content
 from plumdp.result.policy_readers import read_kept, read_table

@@ -21,7 +21,7 @@ from plumdp.confidence.likelihood_table import likelihood_table
 from plumdp.confidence.space_moments import moments
 from plumdp.confidence.staged_bets import chosen_anew, find_stages, steps_of_stage
 from plumdp.data.counts import TransitionCounts
-from plumdp.learning.directions import value_directions
+from plumdp.learning.learned import value_directions
 from plumdp.model.expressions.polynomial import Polynomial, from_terms, polynomial
 from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import policy_weights
