@@ -1,6 +1,8 @@
-"""Linear algebra in floats: roots with a proved bound on what they are off, and solutions that are proposals."""
+"""Numerics in floats: roots with a proved bound on what they are off, and solutions that are proposals."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -38,3 +40,11 @@ def inverse_root(matrix: FloatArray, matrix_error: FloatArray) -> tuple[FloatArr
     size = np.abs(root).T @ ((2 * d + 8) * UNIT * np.abs(matrix) + matrix_error) @ np.abs(root)
     off = np.abs(root.T @ matrix @ root - np.eye(d)) + size + 4 * UNIT
     return root, float(off.sum(axis=1).max(initial=0.0)) * UP
+
+
+def last_that(holds: Callable[[float], bool], good: float, bad: float, halvings: int) -> float:
+    """Return the last number on the way from a good to a bad one at which something holds, up to so many halvings."""
+    for _ in range(halvings):
+        middle = (good + bad) / 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good

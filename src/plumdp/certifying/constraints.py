@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import ModelError
+from plumdp.base.linear_algebra import last_that
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.base.vocabulary import Verdict
@@ -250,12 +251,9 @@ class _PolicySearch:
         if not self._may_draw or self._missing(keeps) > 0:
             return
         one, other = (policy_weights(self._graph, policy) for policy in (keeps, breaks))
-        low, high = 0.0, 1.0
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._missing(one + middle * (other - one)) <= 0 else (low, middle)
-        if low > 0:
-            self._consider(one + low * (other - one))
+        share = last_that(lambda share: self._missing(one + share * (other - one)) <= 0, 0.0, 1.0, _HALVINGS)
+        if share > 0:
+            self._consider(one + share * (other - one))
 
     def _climb(self) -> None:
         """Change the action of one state of the best policy at a time, as long as that helps, on small models.

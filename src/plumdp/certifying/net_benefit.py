@@ -16,6 +16,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from plumdp.base.errors import ModelError, Option
+from plumdp.base.linear_algebra import last_that
 from plumdp.base.progress import working
 from plumdp.base.threads import one_blas_thread
 from plumdp.certifying.pipeline import conclude, default_relaxation, relax
@@ -267,12 +268,7 @@ def _where_better(gains: Sequence[_Gain], anchor: float | None, start: float, en
         return all(gain(weight) > 0 for gain in gains)
 
     def reach(limit: float, proved: float) -> float:
-        if is_proved(limit):
-            return limit
-        for _ in range(_HALVINGS):
-            middle = (limit + proved) / 2
-            limit, proved = (limit, middle) if is_proved(middle) else (middle, proved)
-        return proved
+        return limit if is_proved(limit) else last_that(is_proved, proved, limit, _HALVINGS)
 
     proved = next((weight for weight in (anchor, start, end) if weight is not None and is_proved(weight)), None)
     return None if proved is None else (reach(start, proved), reach(end, proved))

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.error_budget import equal_parts
+from plumdp.base.linear_algebra import last_that
 from plumdp.base.rounding import UNDERFLOW, UNIT, UP, FloatArray
 
 FRACTIONS = (1.0, *(part * 2.0**-k for k in range(1, 13) for part in (1.5, 1.0)))
@@ -128,11 +129,8 @@ def _two_values(mean: float, spread: float) -> tuple[float, float]:
 
 def _lower_bound(seen: Tally, error: float) -> float:
     """Return the largest mean that is excluded by bets on larger numbers with half of the capital."""
-    excluded, other, wanted = 0.0, 1.0, log(1 / equal_parts(error, 2)) * UP
-    for _ in range(_HALVINGS):
-        middle = (excluded + other) / 2
-        excluded, other = (middle, other) if log_capital(seen, middle) >= wanted else (excluded, middle)
-    return excluded
+    wanted = log(1 / equal_parts(error, 2)) * UP
+    return last_that(lambda mean: log_capital(seen, mean) >= wanted, 0.0, 1.0, _HALVINGS)
 
 
 def _mixed(logs: FloatArray) -> float:

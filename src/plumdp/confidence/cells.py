@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plumdp.base.linear_algebra import last_that
 from plumdp.base.rounding import UNIT, UP
 from plumdp.confidence.bets import (
     Directions,
@@ -217,11 +218,8 @@ def _half_space(
         ratio = cells.log_evidence - counts[is_seen] @ np.log((ends[0] + t * ends[1])[is_seen])
         return np.asarray(log_weights + np.append(bets, [ratio, row @ (near + t * ray) - offset]))
 
-    low, high = 0.0, _FURTHEST
     with np.errstate(all="ignore"):  # where a probability is negative, what is not a number is not below
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if np.logaddexp.reduce(logarithms(middle)) < bound else (low, middle)
+        low = last_that(lambda t: bool(np.logaddexp.reduce(logarithms(t)) < bound), 0.0, _FURTHEST, _HALVINGS)
         logs = np.nan_to_num(logarithms(low), nan=-inf, posinf=-inf, neginf=-inf)
     share = np.exp(logs - logs.max()) if logs.max() > -inf else np.eye(len(logs))[0]
     share = np.where(share < _LEAST_SHARE * share.sum(), 0.0, share)

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.error_budget import equal_parts
+from plumdp.base.linear_algebra import last_that
 from plumdp.base.rounding import UNIT, UP, FloatArray
 from plumdp.confidence.run_kernels import bet_against, capital_at
 from plumdp.data.returns import Range
@@ -84,11 +85,7 @@ def _lower_end(value: FloatArray, least: FloatArray, of_side: float, planned: fl
     for excluded, other in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         if bet_against(value, least, other, goal, planned, _prior(within), sizes) >= goal:
             continue  # one cell after the other: an excluded one says nothing of those below
-        for _ in range(_HALVINGS):
-            middle = (excluded + other) / 2
-            is_out = capital_at(value, sizes, middle) >= goal
-            excluded, other = (middle, other) if is_out else (excluded, middle)
-        return float(excluded)
+        return last_that(lambda mean: capital_at(value, sizes, mean) >= goal, excluded, other, _HALVINGS)
     return within[1]
 
 

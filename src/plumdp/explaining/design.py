@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 
 from plumdp.base.errors import DataError
-from plumdp.base.linear_algebra import solve_nearly
+from plumdp.base.linear_algebra import last_that, solve_nearly
 from plumdp.confidence.estimates import information
 from plumdp.confidence.likelihood_table import LikelihoodTable
 from plumdp.explaining.expected_runs import ExpectedRewards, RunLaw
@@ -250,13 +250,13 @@ class TableQuestion:
         """
         information = self.information(seen)
         aim, visits, root = share**2 * self.variance(information), information + PRIOR, np.sqrt(self.of_visit)
-        low, high = 0.0, float(root.sum()) / aim
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            is_enough = self.variance(np.maximum(visits, middle * root) - PRIOR) <= aim
-            low, high = (low, middle) if is_enough else (middle, high)
+
+        def is_enough(each: float) -> bool:
+            return self.variance(np.maximum(visits, each * root) - PRIOR) <= aim
+
+        least = last_that(is_enough, float(root.sum()) / aim, 0.0, _HALVINGS)
         more = np.zeros(self.graph.n_choices)
-        more[self.rows.representative] = np.ceil(np.maximum(high * root - visits, 0.0))
+        more[self.rows.representative] = np.ceil(np.maximum(least * root - visits, 0.0))
         return read_only(more)
 
 
