@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -90,8 +90,10 @@ def model_from_log(
     names, action_number = np.unique(action, return_inverse=True)
     first, last = np.split(number, 2)
     edges = Edges(first, action_number, last, tuple(names.tolist()))
-    make = _closed if closed else _with_elsewhere
-    model = make(edges, values, initial, ends, labels or {}, rewards or {}, choice_rewards or {})
+    at_end = False if ends is None else ends(state_type(values)(**values))
+    is_end = np.broadcast_to(np.asarray(at_end, dtype=np.bool_), len(next(iter(values.values()))))
+    shown = _Shown(edges, values, initial, is_end, labels or {}, rewards or {}, choice_rewards or {})
+    model = _closed(shown) if closed else _with_elsewhere(shown)
     return replace(model, rewards={k: replace(v, elsewhere=between.get(k)) for k, v in model.rewards.items()})
 
 
@@ -219,50 +221,45 @@ def _array(values: list[Any]) -> npt.NDArray[Any]:
     return column.astype(np.int32) if column.dtype.kind == "i" else column
 
 
-def _closed(
-    edges: Edges,
-    values: Mapping[str, npt.NDArray[Any]],
-    initial: Any,
-    ends: Callable[[State], BoolArray] | None,
-    labels: Mapping[str, Callable[[State], BoolArray]],
-    rewards: Mapping[str, Callable[[State], FloatArray]],
-    choice_rewards: Mapping[str, Callable[[State, str], FloatArray]],
-) -> ParametricMDP:
+class _Shown(NamedTuple):
+    """What a log shows of a table, and the functions of all states that were given for it."""
+
+    edges: Edges
+    values: Mapping[str, npt.NDArray[Any]]
+    initial: Any
+    is_end: BoolArray
+    labels: Mapping[str, Callable[..., BoolArray]]
+    rewards: Mapping[str, Callable[..., FloatArray]]
+    choice_rewards: Mapping[str, Callable[..., FloatArray]]
+
+
+def _closed(shown: _Shown) -> ParametricMDP:
     """Return the table in which each row may lead to all states, and to no others."""
-    n, states = len(next(iter(values.values()))), state_type(values)(**values)
-    is_end = np.broadcast_to(np.asarray(False if ends is None else ends(states), dtype=np.bool_), n)
+    edges, values, is_end, n = shown.edges, shown.values, shown.is_end, len(shown.is_end)
     pairs = np.unique(np.stack([edges.source, edges.action]), axis=1)
     (source, action), acts = pairs, ~is_end[pairs[0]]
     source, action, last = source[acts], action[acts], np.flatnonzero(is_end)
     lost = np.setdiff1d(np.flatnonzero(~is_end), source)
     if len(lost):
-        shown = ", ".join(f"{name}={column[lost[0]]}" for name, column in values.items())
+        where = ", ".join(f"{name}={column[lost[0]]}" for name, column in values.items())
         raise DataError(
             Option("closed", True),
-            f": the log has no action in ({shown}); say with ends= where runs end, or leave it out",
+            f": the log has no action in ({where}); say with ends= where runs end, or leave it out",
         )
     every = Edges(np.repeat(source, n), np.repeat(action, n), np.tile(np.arange(n), len(source)), edges.names)
-    graph = every.add(last, STAY, last).graph(values, find_state(values, initial))
-    return all_free(graph, labels_of(labels, states, graph), rewards_of(rewards, choice_rewards, states, graph))
+    graph = every.add(last, STAY, last).graph(values, find_state(values, shown.initial))
+    states = state_type(values)(**values)
+    earned = rewards_of(shown.rewards, shown.choice_rewards, states, graph)
+    return all_free(graph, labels_of(shown.labels, states, graph), earned)
 
 
-def _with_elsewhere(
-    edges: Edges,
-    values: Mapping[str, npt.NDArray[Any]],
-    initial: Any,
-    ends: Callable[[State], BoolArray] | None,
-    labels: Mapping[str, Callable[[State], BoolArray]],
-    rewards: Mapping[str, Callable[[State], FloatArray]],
-    choice_rewards: Mapping[str, Callable[[State, str], FloatArray]],
-) -> ParametricMDP:
+def _with_elsewhere(shown: _Shown) -> ParametricMDP:
     """Return the table in which each row may lead elsewhere as well, and so does each state without a row.
 
     From elsewhere nature chooses between two more states, the least and the most that a run may be worth there.
     """
-    n = len(next(iter(values.values())))
+    edges, values, is_end, n = shown.edges, shown.values, shown.is_end, len(shown.is_end)
     columns = {name: read_only(np.append(column, _beyond(name, column))) for name, column in values.items()}
-    seen_states, states = state_type(values)(**values), state_type(columns)(**columns)
-    is_end = np.broadcast_to(np.asarray(False if ends is None else ends(seen_states), dtype=np.bool_), n)
     acts = ~is_end[edges.source]
     edges = Edges(edges.source[acts], edges.action[acts], edges.target[acts], edges.names)
     is_lost = ~is_end
@@ -272,14 +269,12 @@ def _with_elsewhere(
     edges = edges.join(pairs).add(lost, ELSEWHERE, np.full(len(lost), n)).add(last, STAY, last)
     two = np.array([n + 1, n + 2])
     edges = edges.add(np.array([n, n]), ELSEWHERE, two).add(two, ELSEWHERE, two)
-    graph = edges.graph(columns, find_state(values, initial))
-    marked = labels_of({name: _only_first(n, f) for name, f in labels.items()}, states, graph)
-    earned = rewards_of(
-        {name: _only_first(n, f) for name, f in rewards.items()},
-        {name: _only_first(n, f) for name, f in choice_rewards.items()},
-        states,
-        graph,
+    graph, states = edges.graph(columns, find_state(values, shown.initial)), state_type(columns)(**columns)
+    labels, rewards, choice_rewards = (
+        {name: _only_first(n, f) for name, f in each.items()}
+        for each in (shown.labels, shown.rewards, shown.choice_rewards)
     )
+    marked, earned = labels_of(labels, states, graph), rewards_of(rewards, choice_rewards, states, graph)
     return replace(all_free(graph, {}, earned), labels={**marked, ELSEWHERE: read_only(np.arange(n + 3) == n)})
 
 

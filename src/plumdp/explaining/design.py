@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -42,39 +42,6 @@ _ROUNDS = 30
 ENOUGH = 0.02  # share of the variance that more rounds might gain, twice that of the width
 _LEAST = 1e-12  # probability of an outcome that counts
 UNIFORM_SHARE = 0.02  # of an advised policy, in case the estimate is wrong
-
-
-class Informed(Protocol):
-    """A value that data should narrow, given their information in whatever form."""
-
-    def of_visits(self, visits: FloatArray) -> FloatArray:
-        """Return the information of expected visits of choices (n_choices)."""
-
-    def variance(self, information: FloatArray) -> float:
-        """Return about the square of the width, up to a factor."""
-
-    def rates(self, information: FloatArray) -> FloatArray:
-        """Return the share of itself by which the width falls with one more visit of each choice (n_choices)."""
-
-
-class Design(Informed, Protocol):
-    """The same with all that advice on it needs."""
-
-    @property
-    def probability(self) -> FloatArray:
-        """The probability of each transition (n_transitions), as far as is known."""
-
-    def information(self, transitions: FloatArray) -> FloatArray:
-        """Return the information of expected counts of transitions (n_transitions)."""
-
-    def expected(self, visits: FloatArray) -> FloatArray:
-        """Return the expected count of each transition (n_transitions), given visits of choices (n_choices)."""
-
-    def classes(self, seen: FloatArray, per_run: FloatArray) -> tuple[ClassAdvice, ...]:
-        """Return the worth of a visit to each class, best first, given counts so far and those of a new run."""
-
-    def directly(self, seen: FloatArray, share: float) -> FloatArray:
-        """Return visits of choices (n_choices) that make the width so small a share of itself, if that can be said."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +126,7 @@ class ValueQuestion:
 
 
 def plan_sampling(
-    question: Informed, law: RunLaw, information: FloatArray, runs: int, *, start: FloatArray | None = None
+    question: Design, law: RunLaw, information: FloatArray, runs: int, *, start: FloatArray | None = None
 ) -> FloatArray:
     """Return the policy (n_choices) a number of whose runs make the width smallest beside known information.
 
@@ -182,7 +149,7 @@ def plan_sampling(
     return read_only(normalised(graph, weights))
 
 
-def _best_share(question: Informed, information: FloatArray, one: FloatArray, other: FloatArray) -> float:
+def _best_share(question: Design, information: FloatArray, one: FloatArray, other: FloatArray) -> float:
     """Return the share of the other information that makes the variance, which is convex, smallest."""
     from scipy.optimize import minimize_scalar
 
@@ -258,6 +225,10 @@ class TableQuestion:
         more = np.zeros(self.graph.n_choices)
         more[self.rows.representative] = np.ceil(np.maximum(least * root - visits, 0.0))
         return read_only(more)
+
+
+Design: TypeAlias = ValueQuestion | TableQuestion
+"""The value that data should narrow, given their information in whatever form."""
 
 
 def table_question(learned: Learned, asked: Question, policy: Policy) -> TableQuestion:

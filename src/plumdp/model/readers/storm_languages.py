@@ -40,9 +40,7 @@ def open_prism(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sour
     text = text_of(path)
     _refuse_model_type(_prism_model_type(text))
     program = stormpy.parse_prism_program(str(path))
-    undefined = {c.name: str(c.type) for c in program.constants if not c.defined}
-    program = _define(stormpy, program, undefined, {c.name for c in program.constants}, constants)
-    unknown = _unknown(undefined, constants)
+    program, unknown = _define(stormpy, program, constants)
     symbolic = program.substitute_formulas().substitute_constants()
     for label in symbolic.labels:
         _refuse(label.expression, set(unknown), f'label "{label.name}"')
@@ -70,9 +68,7 @@ def open_prism_intervals(
     """Return the program of a PRISM file without parameters, and the values of its constants."""
     _refuse_model_type(_prism_model_type(text_of(path)))
     program = stormpy.parse_prism_program(str(path))
-    undefined = {c.name: str(c.type) for c in program.constants if not c.defined}
-    program = _define(stormpy, program, undefined, {c.name for c in program.constants}, constants)
-    unknown = _unknown(undefined, constants)
+    program, unknown = _define(stormpy, program, constants)
     if unknown:
         have = "has no value" if len(unknown) == 1 else "have no values"
         example = Option("constants", dict.fromkeys(unknown, 0.3))
@@ -183,9 +179,7 @@ def open_jani(stormpy: Any, path: Path, constants: dict[str, Fraction]) -> Sourc
     content = _json_of(path)
     model, _ = stormpy.parse_jani_model(str(path))
     _refuse_model_type(str(content.get("type", "mdp")))
-    undefined = {c.name: str(c.type) for c in model.constants if not c.defined}
-    model = _define(stormpy, model, undefined, {c.name for c in model.constants}, constants)
-    unknown = _unknown(undefined, constants)
+    model, unknown = _define(stormpy, model, constants)
     _refuse_jani_parameters(content, set(unknown))
     automata = list(model.substitute_constants().automata)
     transient = {v["name"] for v in _jani_variables(content) if v.get("transient")}
@@ -249,13 +243,13 @@ def _identifiers(tree: Any) -> Iterator[str]:
                 yield from _identifiers(item)
 
 
-def _define(
-    stormpy: Any, description: Any, undefined: dict[str, str], all_names: set[str], constants: dict[str, Fraction]
-) -> Any:
-    """Return the model with the given constants filled in."""
+def _define(stormpy: Any, description: Any, constants: dict[str, Fraction]) -> tuple[Any, tuple[str, ...]]:
+    """Return the model with the given constants filled in, and its parameters, which are the other undefined reals."""
+    undefined = {c.name: str(c.type) for c in description.constants if not c.defined}
     for name in constants:
         if name not in undefined:
-            state = "has a value in the file already" if name in all_names else "is not a constant of the model"
+            is_known = name in {c.name for c in description.constants}
+            state = "has a value in the file already" if is_known else "is not a constant of the model"
             free = ", ".join(undefined) or "none"
             raise ModelError(f"{name} {state}; the undefined constants are {free}")
     values: dict[str, Any] = {}
@@ -272,13 +266,9 @@ def _define(
             values[name] = int(value)
         else:
             values[name] = stormpy.Rational(str(value))
-    return stormpy.instantiate_constants(description, values)[0]
-
-
-def _unknown(undefined: dict[str, str], constants: dict[str, Fraction]) -> tuple[str, ...]:
-    """Return the parameters, which are undefined reals. Other undefined constants must be given."""
     missing = [name for name, kind in undefined.items() if name not in constants and kind not in ("rational", "double")]
     if missing:
         example = Option("constants", dict.fromkeys(missing, ...))
         raise ModelError(f"no value for {', '.join(missing)}; give ", example)
-    return tuple(name for name in undefined if name not in constants)
+    unknown = tuple(name for name in undefined if name not in constants)
+    return stormpy.instantiate_constants(description, values)[0], unknown
