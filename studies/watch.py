@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
@@ -22,6 +23,7 @@ from watch_games import COIN_ROWS
 
 import plumdp
 from plumdp.data.seen import Seen
+from plumdp.fit.time_tests import weight_of
 from plumdp.watching.detectors import ValueBets
 from plumdp.watching.plan import Plan, WatchState
 from plumdp.watching.rows import watched_rows
@@ -155,9 +157,13 @@ def now(games: int) -> None:
         }
         for name, found in of.items():
             held[name].append(found.lower <= rate <= found.upper)
-        n = (80 - stream.ends[after]) * N
-        wide.append((of["since"].upper - of["since"].lower) / (2 * 3.29 * np.sqrt(rate * (1 - rate) / n)))
-    print({name: f"{np.mean(each):.3f}" for name, each in held.items()}, f"width over normal: {np.median(wide):.2f}")
+        width, n = of["since"].upper - of["since"].lower, (80 - stream.ends[after]) * N
+        for error in (0.001, 0.001 * weight_of(stream.ends[after] + 1)):  # of all starts, and of this one
+            deviations = NormalDist().inv_cdf(1 - error / 2)
+            wide.append(width / (2 * deviations * np.sqrt(rate * (1 - rate) / n)))
+    all_starts, own = np.median(wide[::2]), np.median(wide[1::2])
+    print({name: f"{np.mean(each):.3f}" for name, each in held.items()}, end=" ")
+    print(f"width over normal: {all_starts:.2f}, with the error that this start has by itself {own:.2f}")
 
 
 def years(_games: int) -> None:

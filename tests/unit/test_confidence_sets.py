@@ -78,7 +78,9 @@ def test_a_set_says_what_it_rests_on_if_a_pilot_placed_it(kind):
     learned = learn(study.model, counts, confidence_set=kind, objectives=[study.objective])
     is_placed = kind == "likelihood"
     assert (len(learned.bounds.directions), len(learned.bounds.rests_on)) == ((1, 2) if is_placed else (0, 0))
-    about_test = [text for text in learned.rests_on if text.startswith("for the test of the model: the first ")]
+    about_test = [
+        text for text in learned.rests_on if text.startswith("for the test of the model: earlier data decided ")
+    ]
     assert len(about_test) == (not is_placed)
     assert len(learned.policies) == is_placed
 

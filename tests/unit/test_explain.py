@@ -69,7 +69,7 @@ def computed(functions):
 def test_saving_writes_what_is_there_and_solves_nothing(certificate, tmp_path):
     functions = entered(lambda: certificate.save(tmp_path / "result", model=STUDY.model, counts=COUNTS))
     assert computed(functions) == []
-    assert 10 < len(functions) < 35
+    assert 10 < len(functions) <= 35
     seconds = []
     for k in range(5):
         start = process_time()

@@ -58,9 +58,7 @@ def test_every_function_that_learns_has_the_same_keywords_last_and_explains_all_
         assert (texts[name] == "As in ``certify``.") == (function is not pl.certify)
 
 
-@pytest.mark.parametrize(
-    "name", [*(name for name, *_ in KEYWORDS if name != "events"), "relaxation", "memory", "announced"]
-)
+@pytest.mark.parametrize("name", [*(name for name, *_ in KEYWORDS if name != "events"), "relaxation", "announced"])
 def test_python_explains_a_keyword_with_the_words_of_the_option(name):
     """Up to the first sign; what follows says how each of them is written."""
     python, option = (re.split(r"[.,:;]", text)[0] for text in (explained(pl.certify)[name], OPTIONS[name].words))

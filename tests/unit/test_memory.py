@@ -291,7 +291,10 @@ def test_where_the_whole_product_is_too_large_the_policy_is_found_on_few_choices
     assert (found.lower, found.upper) == (certificate.lower, certificate.upper)
     assert [found.policy.action(x=0, step=step) for step in range(5)] == ["try"] * 4 + ["leap"]
     assert found.policy.graph.n_choices == len(found.policy) < len(certificate.policy)
-    assert "sought among the best at a few points, as the product with all actions is too large" in found.remark
+    assert (
+        "chosen among policies that are best at a few points, as the product with all actions is too large"
+        in found.remark
+    )
     runs = pl.simulate(model, {"p": "0.95"}, 100, rng=2, max_steps=5, policy=found.policy)
     assert runs.total > 100
     again = pl.conclude(pl.learn(model, counts, objectives=[WITHIN]), WITHIN, policy=found.policy)

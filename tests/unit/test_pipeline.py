@@ -33,10 +33,6 @@ CHOSEN = (
 )
 ONCE = "no step is in the data twice, for instance in two overlapping files or under another run's name"
 COMPLETE = "no step is missing because of its outcome"
-UNCONFOUNDED = (
-    "actions were chosen without knowing more about the outcome of a step than the state tells (no unmeasured "
-    "confounding)"
-)
 
 
 def two_coins():
@@ -144,7 +140,7 @@ def test_one_coin_with_two_frequencies_contradicts_the_model(relaxation, sets):
     assert "no parameters fit " in certificate.reason
     assert "p in [0.8" in certificate.reason
     assert "1/2*p" in certificate.reason
-    assert certificate.assumptions == (STRUCTURE, CHOSEN, ONCE, UNCONFOUNDED, COMPLETE)
+    assert certificate.assumptions == (STRUCTURE, CHOSEN, ONCE, COMPLETE)
     assert certificate.guarantee == "finite-sample, anytime"
     assert certificate.parameters == {}
     lower, upper = beta_binomial(np.array([900, 910]), np.array([1000, 1000]), 0.05 * (1 - 0.99) / 2)
@@ -183,7 +179,7 @@ def test_assumptions_fit_data_and_intervals(sampling, guarantee, sampled):
     counts = counts_of(model, sampling, s0=(60, 40))
     certificate = certify(model, counts, goal(model), confidence_set="interval")
     assert certificate.guarantee == guarantee
-    assert certificate.assumptions == (STRUCTURE, TIED, CHOSEN, *filter(None, [sampled]), ONCE, UNCONFOUNDED, COMPLETE)
+    assert certificate.assumptions == (STRUCTURE, TIED, CHOSEN, *filter(None, [sampled]), ONCE, COMPLETE)
 
 
 def test_provenance_names_versions_the_model_and_the_size_of_the_data():

@@ -377,7 +377,7 @@ def test_relaxations_of_a_stored_model_are_compared_as_far_as_they_go(tmp_path):
 def test_rewards_forever_in_a_state_that_stays_are_refused(tmp_path):
     model = layered(tmp_path / "model", n_levels=4, width=20)
     always = pl.model.Reward(RewardStructure(np.ones(model.graph.n_states), None), "max")
-    with pytest.raises(pl.ModelError, match="ask for rewards until a target"):
+    with pytest.raises(pl.ModelError, match="ask a stored model for rewards until a target"):
         pl.stages.solve(pl.stages.instantiate(model, {"p": "0.3", "q": "0.6"}), always)
 
 

@@ -117,7 +117,8 @@ def _words(tokens: Tokens, symbol: Token, given: Token) -> str:
     match = OPERATOR.fullmatch(given.text)
     words = match[2] if match else given.text if given.text in QUANTIFIERS else ""
     if words and words not in QUANTIFIERS:
-        raise tokens.error(f"{given.text}{symbol.text}: a threshold takes max, min or neither", given)
+        said = "write max or min, or one for the agent and one for nature as in maxmin, or neither"
+        raise tokens.error(f"{given.text}{symbol.text}: {said}", given)
     return words
 
 
