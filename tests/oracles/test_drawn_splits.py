@@ -8,6 +8,7 @@ from math import log
 
 import numpy as np
 import pytest
+from row_models import row_model
 from scipy.stats import binom, hypergeom
 from tiers import size
 
@@ -26,16 +27,10 @@ SHARE = 0.04  # of the error, for one direction
 def coin():
     """Return a model of one coin, and the transitions of heads and tails."""
     (p,) = pl.parameters("p")
-
-    def toss(s):
-        if s.x:
-            return {"stay": [(1, s)]}
-        return {"toss": [(p, s._replace(x=1)), (1 - p, s._replace(x=2))]}
-
-    model = pl.explore(toss, {"x": 0}, space=pl.ParameterSpace.unit("p"))
+    model = row_model([[p, 1 - p]], pl.ParameterSpace.unit("p"))
     graph = model.graph
     first = graph.choice_of_transition() == graph.first_choice[graph.initial_state]
-    heads, tails = (int(np.flatnonzero(first & (graph.states["x"][graph.successor] == x))[0]) for x in (1, 2))
+    heads, tails = (int(np.flatnonzero(first & (graph.states["at"][graph.successor] == x))[0]) for x in (1, 2))
     return ModelCache(model), law_of_space(model), heads, tails
 
 

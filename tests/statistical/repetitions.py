@@ -7,6 +7,7 @@ A guarantee of 1 - δ is refuted by a one-sided binomial test at level 10^-6: at
 from itertools import pairwise
 
 import numpy as np
+from row_models import row_model
 from scipy.stats import binom
 from tiers import size
 
@@ -27,13 +28,7 @@ def coins():
     """Return a model of one state with eight actions: seven coins and a die with p/3 on two sides; nine events."""
     rows = [[f, 1 - f] for f in (p, q, p / 2 + 0.3, q / 2 + 0.1, p * 0.8 + q * 0.2, 0.9 - q, (p + q) / 2)]
     rows.append([p / 3, p / 3, q, 1 - 2 * p / 3 - q])
-
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        return {str(i): [(f, state._replace(at=k + 1)) for k, f in enumerate(row)] for i, row in enumerate(rows)}
-
-    return pl.explore(step, {"at": 0}, space=pl.ParameterSpace.box({"p": (0, 0.75), "q": (0, 0.5)}))
+    return row_model(rows, pl.ParameterSpace.box({"p": (0, 0.75), "q": (0, 0.5)}))
 
 
 def ruin(*, clock):

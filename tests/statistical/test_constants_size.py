@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 import pytest
 from evidence import until_refuted
+from row_models import row_model
 from scipy.stats import binom
 from tiers import size
 
@@ -36,16 +37,7 @@ STUDIES = [
 
 def coins(*numbers):
     """Return a model with an action for each coin, which shows heads with the given number."""
-
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        return {
-            str(i): [(number, state._replace(at=1)), (1 - number, state._replace(at=2))]
-            for i, number in enumerate(numbers)
-        }
-
-    return pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit())
+    return row_model([[number, 1 - number] for number in numbers], pl.ParameterSpace.unit())
 
 
 def judge(model, sampling, error):

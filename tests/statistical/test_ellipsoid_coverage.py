@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from row_models import row_model
 from tiers import size
 
 import plumdp as pl
@@ -33,27 +34,14 @@ def row(*, slope, share):
     (p,) = pl.parameters("p")
     shift = slope * (p - TRUE)
     outcomes = [share + shift, share - shift] + [1 - 2 * share] * (share < Fraction(1, 2))
-
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        return {"draw": [(f, state._replace(at=i + 1)) for i, f in enumerate(outcomes)]}
-
-    return pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"))
+    return row_model([outcomes], pl.ParameterSpace.unit("p"))
 
 
 def two_coins(*, slope):
     """Return a model of one row: heads with 1/2 and with 2/5 at the true point, independently of each other."""
     (p,) = pl.parameters("p")
     g, h = (share + slope * (p - TRUE) for share in (Fraction(1, 2), Fraction(2, 5)))
-    outcomes = [g * h, (1 - g) * (1 - h), g * (1 - h), (1 - g) * h]
-
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        return {"draw": [(f, state._replace(at=i + 1)) for i, f in enumerate(outcomes)]}
-
-    return pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("p"))
+    return row_model([[g * h, (1 - g) * (1 - h), g * (1 - h), (1 - g) * h]], pl.ParameterSpace.unit("p"))
 
 
 ROWS = {

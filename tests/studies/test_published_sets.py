@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from constraints import strips_of
+from row_models import row_model
 
 import plumdp as pl
 from plumdp.certifying.pipeline import compare
@@ -14,15 +15,9 @@ p, q = pl.parameters("p", "q")
 
 def row_of(*outcomes):
     """Return a model of one row that is drawn once, with the goal that its first outcome happens."""
-
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        return {"draw": [(f, state._replace(at=i + 1)) for i, f in enumerate(outcomes)]}
-
     names = {name for f in outcomes for name in getattr(f, "names", ())}
     space = pl.ParameterSpace.unit(*sorted(names))
-    return pl.explore(step, {"at": 0}, space=space, labels={"goal": lambda state: state.at == 1})
+    return row_model([outcomes], space, labels={"goal": lambda state: state.at == 1})
 
 
 def counted(model, *counts):

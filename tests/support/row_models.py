@@ -3,16 +3,16 @@
 import plumdp as pl
 
 
-def row_model(rows, space):
-    """Return a model with one action per row in its initial state; every outcome is a state of its own."""
+def row_model(rows, space, **options):
+    """Return a model with one action per row in its initial state, which may have names; outcomes are states 1, 2, …"""
+    named = rows if isinstance(rows, dict) else {f"action {i}": row for i, row in enumerate(rows)}
 
     def step(state):
         if state.at:
             return {"stay": [(1, state)]}
-        outcomes = [[(f, state._replace(at=k + 1)) for k, f in enumerate(row)] for row in rows]
-        return {f"action {i}": outcome for i, outcome in enumerate(outcomes)}
+        return {name: [(f, state._replace(at=k + 1)) for k, f in enumerate(row)] for name, row in named.items()}
 
-    return pl.explore(step, {"at": 0}, space=space)
+    return pl.explore(step, {"at": 0}, space=space, **options)
 
 
 def rows_of(model):

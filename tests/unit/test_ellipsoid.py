@@ -24,13 +24,7 @@ ctx.prec = 300
 
 def one_row(*outcomes, space=None):
     """Return a model whose first state has one choice with the given probabilities."""
-
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        return {"draw": [(f, state._replace(at=i + 1)) for i, f in enumerate(outcomes)]}
-
-    return pl.explore(step, {"at": 0}, space=space or pl.ParameterSpace.unit("p"))
+    return row_model([outcomes], space or pl.ParameterSpace.unit("p"))
 
 
 def counted(model, *counts):

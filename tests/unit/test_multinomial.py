@@ -7,6 +7,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 from random_pmdps import random_counts, random_problem
+from row_models import row_model
 from scipy.stats import multinomial
 
 import plumdp as pl
@@ -22,13 +23,7 @@ SQUARE = pl.ParameterSpace.box({"p": (0, 0.5), "q": (0, 0.5)})
 
 def rows_model(*rows, space=SQUARE):
     """Return a model of one state with a choice for each row."""
-
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        return {str(i): [(f, state._replace(at=j + 1)) for j, f in enumerate(row)] for i, row in enumerate(rows)}
-
-    return pl.explore(step, {"at": 0}, space=space)
+    return row_model(rows, space)
 
 
 def counted(model, counts, sampling="independent"):

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from row_models import row_model
 from scipy.stats import binom, binomtest
 from shorthand import explain
 from tiers import size
@@ -38,14 +39,7 @@ def counts():
 def two_coins():
     """Return a model of two parameters, each the probability of a coin."""
     p, q = pl.parameters("p", "q")
-
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        good, bad = (state._replace(at=at) for at in (1, 2))
-        return {name: [(f, good), (1 - f, bad)] for name, f in (("first", p), ("second", q))}
-
-    return pl.explore(step, initial={"at": 0}, space=pl.ParameterSpace.unit("p", "q"))
+    return row_model({"first": [p, 1 - p], "second": [q, 1 - q]}, pl.ParameterSpace.unit("p", "q"))
 
 
 def tossed(model, rng):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from known_intervals import with_ends
 from random_pmdps import exact_vertices, random_intervals, random_problem
 from refusals import refused
+from row_models import row_model
 
 import plumdp as pl
 from plumdp.confidence.bounds import expression_bounds
@@ -37,17 +38,8 @@ THIRD = Fraction(1, 3)
 
 def model_of_two_rows():
     """Return a model with the rows a, b/2, rest and 1/3, 2/3."""
-
-    def step(state):
-        if state.at:
-            return {"stay": [(1, state)]}
-        ends = [state._replace(at=i) for i in (1, 2, 3)]
-        return {
-            "one": list(zip([a, b / 2, 1 - a - b / 2], ends, strict=True)),
-            "two": list(zip([THIRD, 2 * THIRD], ends[:2], strict=True)),
-        }
-
-    return pl.explore(step, {"at": 0}, space=pl.ParameterSpace.unit("a", "b"))
+    rows = {"one": [a, b / 2, 1 - a - b / 2], "two": [THIRD, 2 * THIRD]}
+    return row_model(rows, pl.ParameterSpace.unit("a", "b"))
 
 
 @pytest.fixture

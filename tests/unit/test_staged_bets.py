@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from bet_tables import DIGITS, TABLES, decimal, exact_process, is_outside, random_counts
 from constraints import half_spaces_of
+from row_models import row_model
 from tiers import size
 
 import plumdp as pl
@@ -92,11 +93,7 @@ def test_the_half_space_has_all_points_of_the_space_at_which_the_fortune_is_smal
 def coin_data(parts, **options):
     """Return counts of a coin thrown in parts, at the end of all but the last of which bets are renewed."""
     p = pl.parameters("p")[0]
-
-    def step(state):
-        return {"stay": [(1, state)]} if state.x else {"toss": [(p, state._replace(x=1)), (1 - p, state._replace(x=2))]}
-
-    model = pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit("p"))
+    model = row_model([[p, 1 - p]], pl.ParameterSpace.unit("p"))
     counts = np.zeros((len(parts), model.graph.n_transitions), dtype=np.int64)
     counts[:, :2] = parts
     sums = np.cumsum(counts, axis=0)
@@ -147,7 +144,7 @@ def thrown_coin(heads, planned):
     """Return the half-spaces of a coin whose number of throws was planned, given the heads of each stage."""
     throws = np.diff([0, *planned_moments(planned), planned])[: len(heads)]
     model, counts = coin_data(np.stack([heads, throws - heads], axis=1), end=PilotEnd.PLANNED, expected=float(planned))
-    return pl.learn(model, counts, objectives=["Pmax=? [ F x=1 ]"], confidence=0.95).bounds
+    return pl.learn(model, counts, objectives=["Pmax=? [ F at=1 ]"], confidence=0.95).bounds
 
 
 def test_sizes_that_are_renewed_know_the_past_and_the_announced_number_alone():
