@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import plumdp
 from support import refusals
+from support.refusals import rows
 
 import plumdp as pl
 
@@ -137,23 +138,7 @@ def test_a_shared_claim_that_is_weaker_than_that_of_the_counts_holds(defaults):
     assert (told["sampling"], told["pilot"]) == ("adaptive", None)
 
 
-@pytest.mark.parametrize(
-    ("text", "arguments", "message"),
-    [
-        (
-            "[count]\nstate = ['money=purse']\n",
-            [],
-            "plumdp.toml, [count] state: 1.parquet is a file of counts, in which",
-        ),
-        ("[count]\nsampling = 'independent'\n", [], "plumdp.toml, [count] sampling independent: 1.parquet was counted"),
-        (
-            "cut-off = 'unrelated'\n",
-            ["--cut-off", "unrelated"],
-            "--cut-off: 1.parquet is a file of counts, which keeps",
-        ),
-        ("steps = 'ordered'\n[count]\nsteps = 'ordered'\n", [], "plumdp.toml, [count] steps: 1.parquet is a file of"),
-    ],
-)
+@pytest.mark.parametrize(("text", "arguments", "message"), rows("commands:options_of_counts"))
 def test_an_option_for_this_command_that_does_not_apply_is_named_by_its_place(text, arguments, message, defaults):
     defaults(text)
     ended = plumdp("count", MODEL, "1.parquet", *arguments)

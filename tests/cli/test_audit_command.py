@@ -4,6 +4,7 @@ import json
 
 import pytest
 from command_line import plumdp
+from support.refusals import rows
 
 import plumdp as pl
 from plumdp.data import write_runs
@@ -53,16 +54,7 @@ def test_a_plan_needs_no_runs(folder):
     assert "runs in all would show that the value is 1 outside of the certified bounds; fewer, if" in ended.out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["result"], "give new runs after the result, or --margin DEVIATION to know how many are needed"),
-        (["result", "fresh.parquet"], "say between which numbers all returns lie, with --range"),
-        (["result", "--margin", "-1", "--range", "0", "20"], "--margin -1: give how far the value is off"),
-        (["without", "fresh.parquet"], "has no model, whose states the runs show"),
-        (["nowhere", "fresh.parquet"], "is not a folder: give the folder of a result"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "told"), rows("commands:audits"))
 def test_what_cannot_be_audited_is_refused(folder, monkeypatch, arguments, told):
     monkeypatch.chdir(folder)
     ended = plumdp("audit", *arguments)

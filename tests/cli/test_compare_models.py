@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from coin_model import COIN
 from command_line import plumdp
+from support.refusals import rows
 
 import plumdp as pl
 
@@ -77,18 +78,7 @@ def test_a_range_of_a_constant_is_several_candidates(run):
     assert told["contradicted"] == ["m.py:build ties=tied free=0"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["m.py:tied", "m.py:free"], "m.py:free: give data after the models: a file of counts, or logs"),
-        (["m.py:build", "same.parquet", "-c", "n=two"], "m.py: --constant n=two: give a number"),
-        (["m.py:tied", "m.py:free", "same.parquet", "--tie", "history"], "--tie: test one model at a time"),
-        (
-            ["m.py:tied", "same.parquet", "--misfit", "0.1"],
-            "--misfit: this is for several models, which are certified; leave it out",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), rows("commands:compared_models"))
 def test_misuse_says_what_to_write(run, arguments, message):
     ended = run("check-model", *arguments, *GOAL)
     assert (ended.code, ended.err.strip()) == (2, f"error: {message}")

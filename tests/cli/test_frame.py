@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import plumdp
+from support.refusals import rows
 
 import plumdp as pl
 from plumdp.base.errors import Option
@@ -56,18 +57,7 @@ def test_the_help_of_all_has_the_table_of_exit_codes(monkeypatch):
     assert all(name in ended.out for name in COMMANDS)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["certifi"], "No such command 'certifi'; did you mean certify?"),
-        (["certify", "betting:5"], "betting:5: give data after the model, logs or files of counts"),
-        (
-            ["info", "betting:5", "--jsn"],
-            "No such option: --jsn (Possible options: --json); plumdp info -h shows what there is",
-        ),
-        (["info", "nowhere"], "nowhere: there is no such file, and no case study of this name (try betting:50)"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), rows("commands:one_sentence"))
 def test_misuse_is_one_sentence_on_standard_error_or_an_object_and_ends_with_2(arguments, message):
     ended = plumdp(*arguments)
     assert (ended.code, ended.out) == (2, "")
@@ -139,22 +129,7 @@ def test_defaults_come_from_a_file_and_options_override_them(counts, tmp_path, m
     assert given["confidence"] == pytest.approx(0.8)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[certify]\nconfidnce = 0.9\n", "plumdp.toml: [certify] has no option confidnce (did you mean confidence?)"),
-        ("[certifi]\nconfidence = 0.9\n", "plumdp.toml: there is no command certifi (did you mean certify?)\n"),
-        ("output = 'x'\n", "plumdp.toml: output = … is not shared by all commands; write [COMMAND] above it\n"),
-        (
-            "confidnce = 0.9\n",
-            "plumdp.toml: confidnce = … is not shared by all commands (did you mean confidence?); write [COMMAND] "
-            "above it\n",
-        ),
-        ("[verify]\nmodel = 'm.py'\n", "plumdp.toml: [verify]: this command has no defaults of its own; write them on"),
-        ("[certify\n", "plumdp.toml: this is not TOML: "),
-        ("[certify]\nconfidence = 7\n", "--confidence 7: give a number between 0 and 1, such as 0.999"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), rows("commands:wrong_defaults"))
 def test_a_wrong_file_of_defaults_says_what_to_change(content, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plumdp.toml").write_text(content)

@@ -1,6 +1,7 @@
 """``plumdp solve``, and policies and files of ``plumdp certify``: as text and JSON, exit codes, and misuse."""
 
 import json
+from pathlib import Path
 
 import pytest
 from command_line import plumdp
@@ -8,32 +9,10 @@ from support import refusals
 
 import plumdp as pl
 
+MODELS = Path(__file__).parents[1] / "models"
+
 STUDY = "betting:5"
-ROBOT = """@type: MDP
-@value_type: double-interval
-@parameters
-
-@reward_models
-
-@nr_states
-3
-@nr_choices
-4
-@model
-state 0 init
-	action go
-		1 : [0.3, 0.5]
-		2 : [0.5, 0.7]
-	action wait
-		0 : [0.1, 0.2]
-		2 : [0.8, 0.9]
-state 1 goal
-	action __NOLABEL__
-		1 : 1
-state 2
-	action __NOLABEL__
-		2 : 1
-"""
+ROBOT = (MODELS / "robot.drn").read_text()
 GOAL = 'Pmaxmin=? [ F "goal" ]'
 
 

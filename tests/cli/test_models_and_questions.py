@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import plumdp
 from support import refusals
+from support.refusals import rows
 
 MODEL = """
 import plumdp as pl
@@ -118,16 +119,7 @@ def test_a_range_is_a_table_or_a_list(run):
     assert "assuming the model has every transition that can happen" in printed
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "opening"),
-    [
-        ('P>=0.5 [ F<=8 "goal" ]', 0, "Yes, under the policy found: it has at least 0.7"),
-        ('P>=0.99 [ F<=8 "goal" ]', 1, "No: no policy has more than 0.8"),
-        ('P>=0.83 [ F<=8 "goal" ]', 4, "Not yet known: the policy found has at least 0.7"),
-        ('Pmax<=0.99 [ F<=8 "goal" ]', 0, "Yes: no policy has more than 0.8"),
-        ('P<=0.01 [ F<=8 "goal" ]', 0, "Yes, under the policy found: it has at most 0, with"),
-    ],
-)
+@pytest.mark.parametrize(("text", "code", "opening"), rows("words:answered_first"))
 def test_a_threshold_is_answered_first_and_by_the_exit_code(run, text, code, opening):
     ended = run("certify", "mine.py:model", "log.parquet", "-p", text)
     assert ended.code == code

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.refusals import rows
 from tiers import TIER
 
 import plumdp
@@ -92,16 +93,7 @@ def test_warmup_says_what_it_did_and_where(capsys, monkeypatch):
     assert captured.err == ""
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["warmup", "--al"], "error: No such option: --al"),
-        (
-            ["warmup", "everything"],
-            "error: Got unexpected extra argument(s) (everything); plumdp warmup -h shows what there is",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), rows("commands:warmup"))
 def test_misuse_of_warmup_is_explained(arguments, message, capsys):
     with pytest.raises(SystemExit) as ended:
         main(arguments)

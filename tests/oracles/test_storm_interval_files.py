@@ -4,6 +4,8 @@ values on what was learned are never better than what we certify.
 Storm iterates values from below until they change by less than 1e-10; all comparisons allow 1e-6.
 """
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,8 @@ import plumdp as pl
 from plumdp.exchange.read_intervals import IntervalModel, model_at
 from plumdp.model.parametric import RewardStructure
 from plumdp.relaxation.intervals import IntervalMDP
+
+MODELS = Path(__file__).parents[1] / "models"
 
 pytestmark = pytest.mark.slow
 
@@ -122,19 +126,7 @@ def test_files_that_storm_writes_are_read(tmp_path, seed):
         assert bounds_of(storm_reads(tmp_path / "again.umb")) == bounds_of(theirs)
 
 
-PROGRAM = """mdp
-const int N;
-const double p = 0.3;
-module walk
-  x : [0..N] init 1;
-  is_tired : bool init false;
-  [run] x>0 & x<N & !is_tired -> [p,p+0.1] : (x'=x-1) + [0.55,0.8] : (x'=x+1)&(is_tired'=true);
-  [rest] x>0 & x<N -> [0.8,0.9] : (is_tired'=false) + [0.1,0.3] : (x'=x-1);
-  [] x=0 | x=N -> true;
-endmodule
-label "home" = x=N;
-rewards "steps" true : 0.1; [run] true : 2; endrewards
-"""
+PROGRAM = (MODELS / "intervals.prism").read_text()
 
 
 def test_prism_files_with_intervals_are_read_with_the_nearest_floats_and_solved_as_storm_does(tmp_path):

@@ -1,6 +1,7 @@
 """Honest results of all kinds hold against one's own model and log, each time with the same words."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,8 @@ from plumdp.decisions import make_witness, verify
 from plumdp.verifying.look import Own
 from plumdp.verifying.second_look import points_inside
 from plumdp.verifying.verify import look_again
+
+MODELS = Path(__file__).parents[1] / "models"
 
 pytestmark = pytest.mark.slow
 
@@ -117,17 +120,7 @@ def test_counts_that_learn_gives_a_pilot_hold_as_they_were_given(tmp_path):
         assert looked_at(tmp_path / "result", own).broken is None
 
 
-PRISM = """
-dtmc
-const double a;
-const double b;
-module m
-  s : [0..2] init 0;
-  [] s=0 -> a : (s'=1) + b : (s'=2) + 1-a-b : true;
-  [] s>0 -> true;
-endmodule
-label "one" = s=1;
-"""
+PRISM = (MODELS / "two.prism").read_text()
 
 
 def test_a_file_with_a_constraint_holds_each_time(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """``python -m studies`` as a user types it."""
 
 import pytest
+from support.refusals import rows
 
 from studies.__main__ import PAPER, main
 from studies.registry import STUDIES
@@ -51,30 +52,7 @@ def test_cells_of_a_job_array_come_together_in_one_report(tmp_path):
     assert "Medians over 2 seeds after 100 episodes" in report
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ("table", "-i", "bettin:5"),
-            "'bettin:5': there is no case study 'bettin'; the families are aircraft, betting, engagement, rover, "
-            "glider, parallel",
-        ),
-        (("table", "-i", "rover:7"), "'rover:7' is not a published instance; write it as rover:WIDTH,HEIGHT,TRIES"),
-        (
-            ("table", "-i", "betting:300", "-j", "1"),
-            "table betting:300, seed 1: no point of the parameter space makes every expression a probability: "
-            "parameter p: no value in [0, 0] satisfies -1/2*p - 1/2500 >= 0",
-        ),
-        (
-            ("tabel",),
-            "there is no study 'tabel'; choose one of paper, table, online, ellipsoid, scaling, limit, parameters, "
-            "tables, differences",
-        ),
-        (("table", "-n", "0"), "--runs must be at least 1, and so must --jobs, unless it is -1"),
-        (("table", "-j", "0"), "--runs must be at least 1, and so must --jobs, unless it is -1"),
-        (("table", "-j", "-2"), "--runs must be at least 1, and so must --jobs, unless it is -1"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), rows("commands:studies"))
 def test_misuse_says_what_to_write(arguments, message, tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(arguments)

@@ -29,7 +29,11 @@ def rows(name):
     """Return the rows of a table, as in ``file:table``, with ``$WORDS`` of the file in full."""
     file, table = name.split(":")
     tables = _tables(file)
-    return [[Template(text).safe_substitute(tables.get("words", {})) for text in row] for row in tables[table]]
+    words = tables.get("words", {})
+    return [
+        [Template(each).safe_substitute(words) if isinstance(each, str) else each for each in row]
+        for row in tables[table]
+    ]
 
 
 def _said(call, given, error):

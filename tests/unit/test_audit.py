@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from refusals import refused
+from support.refusals import rows
 
 import plumdp as pl
 from plumdp.data.returns import choices_of, ends_of, range_of, reach_returns, reward_returns, taken_somewhere
@@ -84,22 +85,7 @@ def all_runs(policy, objective, n_steps):
     return pd.DataFrame(rows), np.array(weights)
 
 
-@pytest.mark.parametrize(
-    ("text", "is_decided"),
-    [
-        ('Pmax=? [ F "rich" ]', False),
-        ('Pmax=? [ F<=5 "rich" ]', True),
-        ('Pmin=? [ F[2,5] "two" ]', True),
-        ('Pmax=? [ !"two" U "rich" ]', False),
-        ('Pmax=? [ G !"ruined" ]', False),
-        ('Pmax=? [ G<=4 !"ruined" ]', True),
-        ('R{"bets"}max=? [ F "over" ]', False),
-        ('R{"bets"}max=? [ C<=5 ]', True),
-        ('R{"pays"}max=? [ C{0.8} ]', False),
-        ('R{"pays"}max=? [ C{0.8}<=6 ]', True),
-        ('R{"pays"}min=? [ C<=6 ]', True),
-    ],
-)
+@pytest.mark.parametrize(("text", "is_decided"), rows("properties:of_all_runs"))
 def test_the_average_return_of_all_runs_is_the_value(text, is_decided):
     """Runs are cut after seven steps: of properties that need no more, the average is the value, else it is between."""
     policy = certified(text).policy

@@ -16,6 +16,8 @@ from plumdp.model.parametric import RewardStructure
 from plumdp.model.readers.umb import _bit_field, _column
 from plumdp.relaxation.intervals import IntervalMDP
 
+MODELS = Path(__file__).parents[1] / "models"
+
 ENDINGS = (".umb", ".drn")
 
 
@@ -88,30 +90,7 @@ def test_an_archive_may_be_compressed(tmp_path):
     assert edges(pl.exchange.read_interval_model(path)) == edges(model)
 
 
-DRN = """// by hand
-@type: MDP
-@value_type: double-interval
-@parameters
-
-@placeholders
-$0 : [0.3, 0.5]
-@reward_models
-time
-@nr_states
-2
-@nr_choices
-3
-@model
-state 0 [1.5] init "two words"
-	action go [2]
-		0 : [0.5, 0.7]
-		1 : $0
-	action __NOLABEL__ [0]
-		0 : 1
-state 1 [0] goal
-	action __NOLABEL__ [0]
-		1 : 1
-"""
+DRN = (MODELS / "by_hand.drn").read_text()
 
 
 def test_a_text_as_storm_writes_it_is_read(tmp_path):
@@ -125,29 +104,7 @@ def test_a_text_as_storm_writes_it_is_read(tmp_path):
     assert model.graph.states["state"].tolist() == [0, 1]
 
 
-ROBOT = """@type: MDP
-@reward_models
-time
-@nr_states
-3
-@model
-state 0 [1.5] init
-//[x=0	& !done]
-	action go [2]
-		1 : [0.3, 0.5]
-		2 : [0.5, 0.7]
-	action wait
-		0 : [0.1, 0.2]
-		2 : [0.8, 0.9]
-state 1
-//[x=1	& done]
-	action __NOLABEL__
-		1 : 1
-state 2 goal deadlock
-//[x=-2	& done]
-	action __NOLABEL__
-		2 : 1
-"""
+ROBOT = (MODELS / "robot_of_storm.drn").read_text()
 
 
 def test_an_interval_model_is_solved_as_by_hand(tmp_path):

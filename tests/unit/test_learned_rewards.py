@@ -1,6 +1,7 @@
 """Rewards with unknown means: how models declare them, logs tell them, and what their values count for."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -26,6 +27,8 @@ from plumdp.data.pilots import planned_moments
 from plumdp.data.seen import SQUARES
 from plumdp.model.readers import storm
 from plumdp.model.readers.storm import read_prism
+
+MODELS = Path(__file__).parents[1] / "models"
 
 MACHINE = machine()
 SMALL = one_payment(2, 10)
@@ -394,23 +397,7 @@ def batch_machine():
     )
 
 
-PRISM_MACHINE = """mdp
-const double p;
-const double repair;
-const double twice = 2*repair;
-module machine
-  x : [0..3] init 0;
-  [slow] x<3 -> p : (x'=x+1) + 1-p : true;
-  [fast] x<3 -> 1-p/2 : (x'=x+1) + p/2 : true;
-  [stop] x=3 -> true;
-endmodule
-label "done" = x=3;
-rewards "cost"
-  x<3 : 1;
-  [slow] x<3 : repair;
-  [fast] true : (x<3 ? twice : 0);
-endrewards
-"""
+PRISM_MACHINE = (MODELS / "machine.prism").read_text()
 
 
 def prism_machine(folder):

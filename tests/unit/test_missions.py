@@ -1,6 +1,7 @@
 """Missions and budgets: what is certified, how large it gets, and what becomes of policies that remember."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +25,8 @@ from plumdp.model.question import ask
 from plumdp.relaxation.intervals import instantiate
 from plumdp.result.policy_table import read_policy
 from plumdp.stages import solve
+
+MODELS = Path(__file__).parents[1] / "models"
 
 BOTH = 'Pmax=? [ F ("tool" & F "site") ]'
 FUEL = 'Pmax=? [ F{"fuel"}<=2.5 "site" ]'
@@ -252,24 +255,7 @@ def test_the_command_line_takes_missions_budgets_and_automata(tmp_path):
 
 # Automata from files
 
-TOOL_THEN_SITE = """HOA: v1 /* written by hand */
-name: "first home, then site"
-States: 3
-Start: 0
-AP: 2 "home" "site"
-Alias: @here 0 & !f
-acc-name: Buchi
-Acceptance: 1 Inf(0)
-properties: deterministic state-acc
---BODY--
-State: 0 "to the tool"
-[@here & 1] 2
-[@here & !1] 1
-[!0] 0
-State: 1 "to the site" [1] 2 [!1] 1
-State: 2 {0} [t] 2
---END--
-"""
+TOOL_THEN_SITE = (MODELS / "tool_then_site.hoa").read_text()
 
 
 def read(model, tmp_path, text, names='"home" <- "tool"'):

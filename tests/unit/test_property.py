@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ from tiers import examples
 from plumdp import ModelError, ParameterSpace, explore, parameters
 from plumdp.model.language.property import parse_predicate, parse_property
 from plumdp.model.objectives import Reach, Reward
+
+MODELS = Path(__file__).parents[1] / "models"
 
 
 class Robot(NamedTuple):
@@ -534,21 +537,7 @@ def test_long_formulas_are_refused_after_a_bounded_amount_of_work(text):
     assert len(str(caught.value)) < 1500
 
 
-WALK = """
-mdp
-const double p;
-const int N = 3;
-module walk
-  x : [0..5] init 1;
-  [left] x>0 & x<5 -> p : (x'=x-1) + 1-p : (x'=x+1);
-  [right] x<4 -> p/2 : (x'=x+2>5 ? 5 : x+2) + 1-p/2 : (x'=x>0 ? x-1 : 0);
-  [stay] x=4 -> 0.9 : true + 0.1 : (x'=0);
-  [stay] x=5 -> true;
-endmodule
-label "a" = x<4;
-label "b" = x=0 | x=3 | x=5;
-rewards "cost" x>1 : x; [right] true : 2; endrewards
-"""
+WALK = (MODELS / "walk.prism").read_text()
 
 
 def expected(objective, model, horizon=2000):

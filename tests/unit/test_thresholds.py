@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from support.refusals import rows
 
 import plumdp as pl
 from plumdp.certifying.thresholds import Verdict, decide
@@ -147,15 +148,7 @@ def test_the_limit_of_all_policies_is_above_the_bounds_of_each(learned):
         assert best <= limit
 
 
-@pytest.mark.parametrize(
-    ("text", "of_all"),
-    [
-        ('R>=10 [ F "end" ]', "Rmin>=10"),
-        ('R{"money"} > 10 [ F "end" ]', 'R{"money"}min> 10'),
-        ("P<0.1 [ F money>=12 ]", "Pmax<0.1"),
-        ("P<=1/10 [ F money>=12 ]", "Pmax<=1/10"),
-    ],
-)
+@pytest.mark.parametrize(("text", "of_all"), rows("words:yes_about_one_policy"))
 def test_yes_to_a_threshold_without_max_or_min_says_that_it_is_about_one_policy(learned, text, of_all):
     """PRISM asks it of all policies; that question is named, can be asked as it is, and is another one."""
     answer = decide(learned, text)
@@ -171,34 +164,14 @@ def test_yes_to_a_threshold_without_max_or_min_says_that_it_is_about_one_policy(
     assert (every.question.is_negated, every.verdict) == (True, "no")
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ('Rmax>=10 [ F "end" ]', "Yes: the policy found has at least {lower}, with confidence 99.9 %."),
-        ('R>=20 [ F "end" ]', "No: no policy has more than {limit}, with confidence 99.9 %."),
-        ('Rmax<=20 [ F "end" ]', "Yes: no policy has more than {limit}, with confidence 99.9 %."),
-        ('Rmax<10 [ F "end" ]', "No: the policy found has at least {lower}, with confidence 99.9 %."),
-    ],
-)
+@pytest.mark.parametrize(("text", "sentence"), rows("words:other_answers"))
 def test_other_answers_say_whether_they_are_about_the_policy_found_or_about_all(learned, text, sentence):
     answer = decide(learned, text)
     bounds = {"lower": outward(answer.certificate.lower, -1), "limit": outward(answer.limit, 1)}
     assert answer.sentence == sentence.format(**bounds)
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ('P>=0.1 [ F "goal" ]', "Yes: the value is at least {lower}, with confidence 99.9 %."),
-        ('P<=0.1 [ F "goal" ]', "No: the value is at least {lower}, with confidence 99.9 %."),
-        ('P>=0.9 [ F "goal" ]', "No: the value is at most {upper}, with confidence 99.9 %."),
-        (
-            'P>=0.4 [ F "goal" ]',
-            "Not yet known: the value is at least {lower} and at most {upper}, with confidence 99.9 %; more data may "
-            "decide it.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "sentence"), rows("words:of_chains"))
 def test_answers_about_a_chain_do_not_speak_of_policies(text, sentence):
     def step(state):
         return {"throw": [(P, state._replace(x=1)), (1 - P, state._replace(x=2))] if not state.x else [(1, state)]}
@@ -209,17 +182,7 @@ def test_answers_about_a_chain_do_not_speak_of_policies(text, sentence):
     assert answer.sentence == sentence.format(lower=outward(ends[0], -1), upper=outward(ends[1], 1))
 
 
-@pytest.mark.parametrize(
-    ("text", "value", "comparison", "is_negated"),
-    [
-        ('R>=5 [ F "end" ]', 'Rmax=? [ F "end" ]', ">=", False),
-        ('R<=5 [ F "end" ]', 'Rmin=? [ F "end" ]', "<=", False),
-        ('Rmax<=5 [ F "end" ]', 'Rmax=? [ F "end" ]', ">", True),
-        ('Rmin>=5 [ F "end" ]', 'Rmin=? [ F "end" ]', "<", True),
-        ('"rich": R{"money"} max > 1+4 [ F "end" ]', '"rich": R{"money"} max=? [ F "end" ]', ">", False),
-        ("P<0.5 [ F money>=12 ]", "Pmin=? [ F money>=12 ]", "<", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "value", "comparison", "is_negated"), rows("words:comparisons"))
 def test_a_threshold_is_read_as_a_value_and_a_comparison(text, value, comparison, is_negated):
     question = parse_threshold(text, pl.case_study("betting:5").model)
     assert (question.objective.text, question.comparison) == (value, comparison)

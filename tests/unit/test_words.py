@@ -5,6 +5,7 @@ from math import inf
 
 import numpy as np
 import pytest
+from support.refusals import rows
 
 import plumdp as pl
 from plumdp.model.language.threshold import parse_threshold
@@ -47,36 +48,12 @@ def model():
     return pl.explore(step, {"x": 0}, space=pl.ParameterSpace.unit(), labels=labels, rewards=rewards)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('Pmax=? [ (!"c") U ("a" & F "b") ]', "the system satisfies: (not “c”) U (“a” and F “b”)"),
-        ('Pmax=? [ !(F "a") ]', "the system satisfies: not (F “a”)"),
-        ('Pmin=? [ "a" W "b" ]', "the system satisfies: “a” W “b”"),
-        ('Pmax=? [ F{"fuel"}<=20 "goal" ]', "the system ever reaches “goal”, with at most 20 “fuel”"),
-        ('Pmax=? [ G{"fuel"}<2*N x=1 ]', "the system always stays in a state with x = 1, with less than 2 * N “fuel”"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), rows("words:missions"))
 def test_missions_and_budgets_have_words(text, words):
     assert value_in_words(text) == f"the probability that {words}"
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (
-            'Pmax=? [ LTLf{"c"} G "a" ]',
-            "the probability that the system reaches “c”, and until then satisfies: G “a”",
-        ),
-        ('Pmax=? [ G F "a" ]', "the probability that the system satisfies: G F “a”"),
-        (
-            'R{"cost"}min=? [ F ("a" & F "b") ]',
-            "the expected “cost” until the system has satisfied: F (“a” and F “b”)",
-        ),
-        ('R{"cost"}min=? [ "a" U "b" ]', "the expected “cost” until the system has satisfied: “a” U “b”"),
-        ('R{"cost"}max=? [ I=10 ]', "the expected “cost” of the state after 10 steps"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), rows("words:other_missions"))
 def test_missions_of_other_kinds_have_words(text, words):
     assert value_in_words(text) == words
 
@@ -87,21 +64,10 @@ def test_every_kind_of_question_has_words_and_is_a_property(model, text):
     assert pl.parse_property(text, model)
 
 
-@pytest.mark.parametrize(
-    ("bound", "words", "steps"),
-    [
-        ("<=7", "reaches {} within 7 steps", (0, 7)),
-        ("<7", "reaches {} within 6 steps", (0, 6)),
-        ("=7", "is in {} after exactly 7 steps", (7, 7)),
-        ("[0,7]", "reaches {} within 7 steps", (0, 7)),
-        ("[3,7]", "is in {} at some step from 3 to 7", (3, 7)),
-        ("[min(3,4),7+1]", "is in {} at some step from min (3, 4) to 7 + 1", (3, 8)),
-        ("<=2*(3+1)", "reaches {} within 2 * (3 + 1) steps", (0, 8)),
-    ],
-)
+@pytest.mark.parametrize(("bound", "words", "steps"), rows("words:steps"))
 def test_bounds_on_steps_are_those_that_the_parser_reads(model, bound, words, steps):
     text = f'Pmax=? [ F{bound} "failed" ]'
-    assert pl.parse_property(text, model).steps == steps
+    assert pl.parse_property(text, model).steps == tuple(steps)
     assert value_in_words(text) == f"the probability that the system {words.format('“failed”')}"
 
 
@@ -112,17 +78,7 @@ def test_what_is_not_a_property_has_no_words(text):
     assert value_in_words(text) == threshold_in_words(text) == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("P>=0.9", "Is there a policy for which {} is at least 90 %?"),
-        ("Pmax>0.9", "Is there a policy for which {} is more than 90 %?"),
-        ("Pmin<=1/8", "Is there a policy for which {} is at most 12.5 %?"),
-        ("Pmax<=0.9", "Is {} at most 90 %, whatever the policy?"),
-        ("Pmin>=0.1", "Is {} at least 10 %, whatever the policy?"),
-        ("P<1e-9", "Is there a policy for which {} is less than 1e-9?"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), rows("words:thresholds"))
 def test_a_threshold_asks_for_one_policy_or_about_all_as_the_parser_reads_it(model, text, words):
     text = f"{text} [ F x=3 ]"
     value = "the probability that the system ever reaches a state with x = 3"
