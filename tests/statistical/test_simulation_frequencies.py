@@ -11,8 +11,9 @@ import plumdp as pl
 from plumdp.data import kernels
 from plumdp.data.runs import make_plan, running_sums
 from plumdp.data.simulate import simulate
-from plumdp.data.trajectories import first_visits, record
+from plumdp.data.trajectories import record
 from plumdp.model.events import find_events
+from plumdp.model.graph import ranges
 
 pytestmark = pytest.mark.slow
 
@@ -170,15 +171,26 @@ def test_steps_of_a_run_and_neighbouring_runs_are_independent(seed):
     assert stats.chi2_contingency(table, correction=False).pvalue > PLAUSIBLE
 
 
+def first_visits(events, runs):
+    """Return in how many runs each event was tried, and in how many its first trial succeeded."""
+    start, end = events.first_trial[runs.choice], events.first_trial[runs.choice + 1]
+    event, step = events.tried[ranges(start, end)], np.repeat(np.arange(len(runs)), end - start)
+    # entries are ordered by run and step: the first one with a run and an event is its first trial
+    _, first = np.unique(runs.episode[step] * len(events) + event, return_index=True)
+    event, step = event[first], step[first]
+    succeeded = event[events.success[runs.transition[step]] == event]
+    return tuple(np.bincount(each, minlength=len(events)) for each in (event, succeeded))
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_first_trials_succeed_with_the_probability_of_their_event(study, seed):
     """Events of one choice exclude each other, so that each is judged by itself, at a level shared among all."""
     runs = record(study.model, study.true_point, 20_000, rng=seed, max_steps=study.max_steps)
-    counts = first_visits(study.model, runs)
-    point = study.model.space.point(study.true_point)
-    probability = np.array([float(event.evaluate(point)) for event in find_events(study.model).polynomials])
-    used = (counts.trials * np.minimum(probability, 1 - probability)) >= 5
-    score = (counts.successes - counts.trials * probability)[used] ** 2
-    variance = (counts.trials * probability * (1 - probability))[used]
+    events, point = find_events(study.model), study.model.space.point(study.true_point)
+    trials, successes = first_visits(events, runs)
+    probability = np.array([float(event.evaluate(point)) for event in events.polynomials])
+    used = (trials * np.minimum(probability, 1 - probability)) >= 5
+    score = (successes - trials * probability)[used] ** 2
+    variance = (trials * probability * (1 - probability))[used]
     assert used.sum() >= 10
     assert stats.chi2.sf((score / variance).max(), 1) * used.sum() > PLAUSIBLE

@@ -12,7 +12,7 @@ from random_pmdps import random_problem
 
 import plumdp as pl
 from plumdp.decisions import runs_to_tell
-from plumdp.explaining.expected_runs import RunLaw, run_law, seen_runs, whole_counts
+from plumdp.explaining.expected_runs import RunLaw, law_of, seen_runs, whole_counts
 from plumdp.explaining.predicted_width import DecidingRuns
 from plumdp.model.policy import normalised
 from plumdp.result.advice import Prediction
@@ -146,7 +146,7 @@ def test_the_smallest_number_of_runs_comes_first_and_two_may_be_equal():
 # Expected visits against dense matrices, loops and simulations; and what counts alone show of the runs behind them
 
 
-def law_of(seed, max_steps):
+def random_law(seed, max_steps):
     """Return the law of runs of a small random model that end in its goal."""
     problem = random_problem(np.random.default_rng(seed))
     model = problem.model
@@ -170,7 +170,7 @@ def dense_visits(law, weights_at):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_expected_visits_are_those_of_dense_matrices(seed):
-    law = law_of(seed, max_steps=7)
+    law = random_law(seed, max_steps=7)
     weights = normalised(law.graph, np.random.default_rng(seed).random(law.graph.n_choices))
     assert np.allclose(law.visits(weights), dense_visits(law, lambda step: weights), atol=1e-14)
 
@@ -178,7 +178,7 @@ def test_expected_visits_are_those_of_dense_matrices(seed):
 @pytest.mark.parametrize("seed", range(10))
 def test_no_policy_gathers_more_than_the_best_visits(seed):
     """All policies without memory, and one found by a backward loop over states that knows the steps that are left."""
-    law = law_of(seed, max_steps=4)
+    law = random_law(seed, max_steps=4)
     graph, rng = law.graph, np.random.default_rng(seed)
     reward = rng.random(graph.n_choices)
     visits = law.best_visits(reward)
@@ -203,8 +203,8 @@ def test_counts_show_how_many_runs_they_are_and_how_long(name, steps):
     """Of those that may come back to where they began, nothing shows where they ended but their length."""
     study = pl.case_study(name)
     counts = pl.simulate(study.model, study.true_point, 2_000, rng=1, max_steps=steps)
-    point = np.array([float(study.true_point[p]) for p in study.model.space.names])
-    seen = seen_runs(run_law(study.model, counts, point), counts)
+    law = law_of(counts, study.model.probabilities(study.true_point)[study.model.expression])
+    seen = seen_runs(law, counts)
     assert seen.n_runs == pytest.approx(2_000, rel=0.01)
     assert seen.max_steps == pytest.approx(steps, abs=1)
 
@@ -213,7 +213,7 @@ def test_steps_that_begin_elsewhere_are_not_runs():
     study = pl.case_study("betting:5")
     model = study.model
     counts = pl.TransitionCounts(model.graph, np.ones(model.graph.n_transitions, dtype=np.int64), "independent")
-    assert seen_runs(run_law(model, counts, np.array([0.5])), counts) is None
+    assert seen_runs(law_of(counts, model.probabilities({"p": 0.5})[model.expression]), counts) is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 5)), min_size=1, max_size=40))

@@ -11,8 +11,8 @@ from shorthand import check_model
 import plumdp as pl
 from plumdp.base.errors import MissingExtra
 from plumdp.confidence.bounds import expression_bounds
+from plumdp.data.counts import EventCounts
 from plumdp.data.simulators import gym_environment
-from plumdp.data.trajectories import first_visits
 from plumdp.learning.learn import learn
 from plumdp.model.check import Issue
 from plumdp.model.events import find_events
@@ -87,7 +87,7 @@ THINGS = {
     "Lift": (lambda: Lift(MODEL, np.arange(MODEL.graph.n_choices)), None),
     "Events": (lambda: find_events(MODEL), None),
     "EventCounts": (
-        lambda: first_visits(MODEL, pl.data.record(MODEL, STUDY.true_point, 100, rng=1, max_steps=50)),
+        lambda: EventCounts(*np.zeros((2, len(find_events(MODEL))), dtype=np.int64), "independent"),
         None,
     ),
     "TransitionCounts": (lambda: COUNTS, None),

@@ -16,8 +16,7 @@ from plumdp.data import kernels
 from plumdp.data.pilots import planned_moments
 from plumdp.data.runs import make_plan, running_sums
 from plumdp.data.simulate import _n_workers, simulate
-from plumdp.data.trajectories import Trajectories, first_visits, record, recorded_blocks
-from plumdp.model.events import find_events
+from plumdp.data.trajectories import Trajectories, record, recorded_blocks
 
 FAMILIES = ("aircraft:20,10", "betting:25", "engagement:50", "rover:10,10", "glider:11,9", "parallel:5")
 
@@ -247,7 +246,6 @@ def test_an_initial_stop_state_leaves_nothing_to_count(betting):
     arguments = {"rng": 1, "max_steps": 5, "stop": stop}
     assert simulate(betting.model, betting.true_point, 10, **arguments).total == 0
     runs = record(betting.model, betting.true_point, 10, **arguments)
-    assert first_visits(betting.model, runs).trials.sum() == 0
     assert [len(column) for form in ("transitions", "trajectories") for column in runs.columns(form).values()] == [
         0
     ] * 12
@@ -273,27 +271,6 @@ def test_counts_do_not_depend_on_the_number_of_threads_and_are_those_of_the_reco
         assert part.pilot.counts.tolist() == first_runs[3]  # 256 runs are the largest moment up to an eighth
         assert (part.pilot.end, part.pilot.weight, part.pilot.ratio) == ("planned", 1, 5000 / 256 - 1)
         assert part.sampling == "trajectories"
-
-
-def test_first_visits_are_those_of_a_recount_of_the_recorded_runs(study):
-    runs = record(study.model, study.true_point, 400, rng=22, max_steps=study.max_steps + 1)
-    events, graph = find_events(study.model), study.model.graph
-    trials, successes = np.zeros((2, len(events.polynomials)), dtype=int)
-    choice_of = graph.choice_of_transition()
-    for run in by_run(runs):
-        seen = set()
-        for transition in run:
-            choice = choice_of[transition]
-            for event in events.tried[events.first_trial[choice] : events.first_trial[choice + 1]].tolist():
-                if event not in seen:
-                    seen.add(event)
-                    trials[event] += 1
-                    successes[event] += events.success[transition] == event
-    counted = first_visits(study.model, runs)
-    assert trials.sum() > 400
-    assert counted.sampling == "independent"
-    assert counted.trials.tolist() == trials.tolist()
-    assert counted.successes.tolist() == successes.tolist()
 
 
 def test_a_seed_is_the_generator_with_that_seed_and_a_generator_moves_on(betting):

@@ -16,17 +16,15 @@ import numpy.typing as npt
 from plumdp.base.errors import DataError, Option
 from plumdp.base.vocabulary import Form as Form
 from plumdp.data.columns import ACTION, EPISODE, STEP, needed_columns, next_columns, quoted, state_columns
-from plumdp.data.counts import CountArray, EventCounts, TransitionCounts, require_same_graph
+from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.duckdb_tables import Block, Progress, connect, literal, watched
 from plumdp.data.pilots import is_wanted, planned_moments, planned_pilot
 from plumdp.data.runs import Rng, RunPlan, make_plan, split
 from plumdp.data.same_files import DataPart, new_parts
 from plumdp.data.seen import Seen
 from plumdp.data.time_parts import Recorder, runs_of_parts
-from plumdp.model.events import find_events
-from plumdp.model.gaps import refuse_gaps
-from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, owners_of, ranges, read_only
-from plumdp.model.parametric import ParametricMDP, require_model
+from plumdp.model.graph import BoolArray, Graph, Indices, IntArray, owners_of, read_only
+from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import Policy
 from plumdp.model.space import Point
 from plumdp.model.text import number_of, one_line
@@ -116,31 +114,6 @@ def record(
     (50, ['action', 'episode', 'money', 'next_money', 'next_step', 'state_step', 'step'])
     """
     return joined([*recorded_blocks(make_plan(model, point, trajectories, rng, max_steps, policy, stop))])
-
-
-def first_visits(model: ParametricMDP, runs: Trajectories) -> EventCounts:
-    """Return for each event of the model in how many runs it was tried, and in how many its first trial succeeded.
-
-    Only the first step of a run that tries an event counts for it: such trials are independent, as runs are.
-
-    >>> from plumdp import case_study
-    >>> study = case_study("betting:25")
-    >>> events = first_visits(study.model, record(study.model, study.true_point, 1000, rng=1, max_steps=25))
-    >>> int(events.trials.max()) <= 1000, bool((events.successes <= events.trials).all())
-    (True, True)
-    """
-    require_model("first_visits", model)
-    refuse_gaps("first_visits", model)
-    require_same_graph(model.graph, runs.graph)
-    events, choice = find_events(model), runs.choice
-    start, end = events.first_trial[choice], events.first_trial[choice + 1]
-    event, step = events.tried[ranges(start, end)], np.repeat(np.arange(len(runs)), end - start)
-    # entries are ordered by run and step: the first one with a run and an event is its first trial
-    _, first = np.unique(runs.episode[step] * len(events) + event, return_index=True)
-    event, step = event[first], step[first]
-    is_success = events.success[runs.transition[step]] == event
-    trials, successes = (np.bincount(each, minlength=len(events)) for each in (event, event[is_success]))
-    return EventCounts(read_only(trials), read_only(successes), "independent")
 
 
 def joined(blocks: Sequence[Trajectories]) -> Trajectories:

@@ -20,7 +20,6 @@ from plumdp.data.counts import CountArray, TransitionCounts
 from plumdp.data.seen import SQUARES, Seen
 from plumdp.learning.learned import Learned
 from plumdp.model.graph import BoolArray, FloatArray, Graph, Indices, IntArray, read_only, sum_by
-from plumdp.model.parametric import ParametricMDP
 from plumdp.model.policy import normalised
 
 _LONGEST = 100_000  # steps of a run, if neither data nor user bound them
@@ -105,11 +104,6 @@ class SeenRuns(NamedTuple):
     max_steps: int
 
 
-def run_law(model: ParametricMDP, counts: TransitionCounts, point: FloatArray) -> RunLaw:
-    """Return the law of runs of the model at a point that end where those of the data do, without a limit on steps."""
-    return law_of(counts, model.expressions.evaluate(point[None, :])[:, 0].clip(0, 1)[model.expression])
-
-
 def law_of(counts: TransitionCounts, probability: FloatArray) -> RunLaw:
     """Return the law of runs, given the probability of each transition (n_transitions), that end as the data do.
 
@@ -130,7 +124,7 @@ def seen_runs(law: RunLaw, counts: TransitionCounts) -> SeenRuns | None:
     >>> from plumdp import case_study, simulate
     >>> study = case_study("betting:25")
     >>> counts = simulate(study.model, study.true_point, 1000, rng=1, max_steps=20)
-    >>> seen_runs(run_law(study.model, counts, np.array([0.55])), counts)
+    >>> seen_runs(law_of(counts, study.model.probabilities(study.true_point)[study.model.expression]), counts)
     SeenRuns(n_runs=1000, max_steps=20)
     """
     start = counts.graph.initial_state
