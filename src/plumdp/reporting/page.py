@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from plumdp.base.errors import DataError, require_kind, require_path
@@ -24,7 +23,7 @@ from plumdp.reporting.evidence import SECTIONS
 from plumdp.reporting.sections import InlinePicture, Section, net_benefit_section, sentence, watch_section
 from plumdp.result.certificate import Certificate, Status, percent
 from plumdp.result.findings import Findings
-from plumdp.result.folder import require_file, unwritable
+from plumdp.result.folder import require_file, write_whole
 from plumdp.result.printing import approximately, plain_bounds, plain_number
 from plumdp.watching.watch import EVENTS, Watch
 
@@ -304,15 +303,7 @@ def write_report(
         ):
             raise DataError("the watch is not of this certificate: give what watch(…, certificate=…) returned for it")
         text = render(certificate, findings, title=title, system=system, author=author, watch=watch)
-    with NamedTemporaryFile("w", dir=target.absolute().parent, encoding="utf-8", delete=False) as file:
-        prepared = Path(file.name)
-    try:
-        prepared.write_text(text, encoding="utf-8")
-        prepared.chmod(0o644)
-        prepared.replace(target)
-    except OSError as error:
-        prepared.unlink(missing_ok=True)
-        raise unwritable(target, error) from None
+    write_whole(target, text)
 
 
 def render(

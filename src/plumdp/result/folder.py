@@ -124,6 +124,17 @@ def _try(target: Path, folder: Path) -> None:
         raise unwritable(target, error) from None
 
 
+def write_whole(target: Path, text: str) -> None:
+    """Write a file as a whole or not at all."""
+    fresh = target.with_name(f".{target.name}.new")
+    try:
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(target)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise unwritable(target, error) from None
+
+
 def unwritable(target: Path, error: OSError) -> DataError:
     """Return the error for a place at which writing failed."""
     return DataError(f"{target} cannot be written: {error.strerror or error}")

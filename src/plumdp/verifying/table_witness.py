@@ -12,7 +12,7 @@ If the policy draws its actions, the draw is a step of known numbers before the 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, isfinite
@@ -44,9 +44,10 @@ from plumdp.tables.intervals import counted_rows
 from plumdp.tables.plan import BettingPlan, Reference
 from plumdp.tables.table_set import TableSet
 from plumdp.tables.values import chain_of_policy
+from plumdp.verifying.boundary import as_float
 from plumdp.verifying.chain_part import Ends, relied_on, value_part
 from plumdp.verifying.set_proof import shares_part
-from plumdp_verify.reading import Exact, Part, Rejected
+from plumdp_verify.reading import Part, Rejected
 from plumdp_verify.table_chain import TableChain, read_counts, read_table_chain
 from plumdp_verify.table_deviation import MOST_NODES as MOST_IN_BETS
 from plumdp_verify.table_joint import MOST_NODES as MOST_IN_NORM
@@ -67,9 +68,7 @@ def refuse_unknown_tables(learned: Learned, question: Question) -> None:
         "tables in which a difference was announced": any(each.against is not None for each in learned.questions),
         "averages in tables of unknown rows": question.objective.kind is Kind.AVERAGE,
     }
-    for what, is_so in unknown.items():
-        if is_so:
-            raise unknown_error(what)
+    refuse_unknown(unknown)
 
 
 def table_content(learned: Learned, question: Question, certificate: Certificate) -> dict[str, Any]:
@@ -97,8 +96,7 @@ def table_content(learned: Learned, question: Question, certificate: Certificate
         intervals = read_intervals(witness["intervals"], counts, read)
     except Rejected:  # which the checker says again
         return content
-    if len(read.nodes) > _MOST_NODES:
-        raise unknown_error(f"chains of tables with more than {_MOST_NODES:,} open nodes")
+    refuse_unknown({f"chains of tables with more than {_MOST_NODES:,} open nodes": len(read.nodes) > _MOST_NODES})
     values = content["values"] = values_part(read, intervals)
     if read.initial is not None:
         lower, upper = certificate.lower, certificate.upper
@@ -111,9 +109,11 @@ def table_content(learned: Learned, question: Question, certificate: Certificate
     return content
 
 
-def unknown_error(what: str) -> DataError:
-    """Return the refusal of what verify does not know."""
-    return DataError(f"verify does not know {what}, so there is no witness of this certificate")
+def refuse_unknown(unknown: Mapping[str, bool]) -> None:
+    """Refuse the first thing that is so and that verify does not know."""
+    for what, is_so in unknown.items():
+        if is_so:
+            raise DataError(f"verify does not know {what}, so there is no witness of this certificate")
 
 
 def _needed(claimed: tuple[float, float], proved: Sequence[float]) -> dict[int, float]:
@@ -137,15 +137,13 @@ def _bets_part(
     found = learned.bounds.of_kind(TableSet)[0]
     if found.moments is None:
         return None
-    if len(places_elsewhere(question.model)):
-        raise unknown_error("bets in tables that runs may leave")
+    refuse_unknown({"bets in tables that runs may leave": bool(len(places_elsewhere(question.model)))})
     same = [each for each in found.about(question) if np.array_equal(each.policy, policy)]
     bounded = chain_of_policy(question.model, policy, question.objective)
     if not same or isinstance(bounded, str):
         return None
     chosen, table = max(same, key=lambda each: each.errors.of_side), bounded.table
-    if table.n > MOST_IN_BETS:
-        raise unknown_error(f"bets on chains of tables with more than {MOST_IN_BETS:,} open nodes")
+    refuse_unknown({f"bets on chains of tables with more than {MOST_IN_BETS:,} open nodes": table.n > MOST_IN_BETS})
     order = order_of_nodes(table, keys)
     low, high = (read_only(each[np.argsort(order)]) for each in start)
     made = table_bounds(table, found.moments, chosen.errors, low, high)
@@ -195,8 +193,8 @@ def _written(made: TableBounds, errors: Errors, order: Indices, claimed: tuple[f
     asked = _needed(claimed, [made.estimate - made.distance, made.estimate + made.distance])
     by_rows = [-s * inf if end is None else end.value for s, end in zip((1, -1), made.by_rows, strict=True)]
     needs_joint = joint is not None and bool(asked.keys() & _needed(claimed, by_rows))
-    if needs_joint and plan.table.n > MOST_IN_NORM:
-        raise unknown_error(f"norms of tables with more than {MOST_IN_NORM:,} open nodes")
+    is_large = needs_joint and plan.table.n > MOST_IN_NORM
+    refuse_unknown({f"norms of tables with more than {MOST_IN_NORM:,} open nodes": is_large})
     ends = zip((-1, 1), ("lower", "upper"), (made.low, made.high) if needs_joint else made.by_rows, strict=True)
     sides = {
         name: None
@@ -273,11 +271,6 @@ def _steps(mdp: IntervalMDP, is_outside: BoolArray) -> FloatArray:
     """Return numbers of steps until runs leave some states, whatever nature does."""
     counted = RewardStructure(np.where(is_outside, 0.0, 1.0), None)
     return solve(mdp, Reward(counted, "max", target=is_outside), nature="optimistic").upper
-
-
-def as_float(number: Exact) -> float:
-    """Return the float that is nearest to a fraction."""
-    return int(number.p) / int(number.q)
 
 
 Key: TypeAlias = tuple[int, int]

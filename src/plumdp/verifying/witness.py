@@ -32,7 +32,7 @@ from plumdp.verifying.chain_part import chain_part, relied_on
 from plumdp.verifying.expansion import Wanted
 from plumdp.verifying.pieces_part import Writer, pieces_part
 from plumdp.verifying.set_proof import KINDS, counted_part, set_part, shares_part, space_part
-from plumdp.verifying.table_witness import refuse_unknown_tables, table_content
+from plumdp.verifying.table_witness import refuse_unknown, refuse_unknown_tables, table_content
 from plumdp_verify.bets import half_spaces_from_bets, stages_of
 from plumdp_verify.chain import Chain, read_chain
 from plumdp_verify.check import check_claim, exactly, policies_of, read_all
@@ -161,9 +161,7 @@ def _refuse_unknown(learned: Learned, question: Question, content: dict[str, Any
     }
     if certificate.comparison and certificate.rival is None:
         raise DataError("make_witness needs both policies of a comparison: give Difference.with_comparison()")
-    for what, is_so in unknown.items():
-        if is_so:
-            raise DataError(f"verify does not know {what}, so there is no witness of this certificate")
+    refuse_unknown(unknown)
     try:
         claim = _claim(certificate, Part(content, WITNESS))
         is_average = question.objective.kind is Kind.AVERAGE

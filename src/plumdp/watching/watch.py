@@ -43,7 +43,7 @@ from plumdp.model.policy import Policy
 from plumdp.model.question import Asked
 from plumdp.model.text import number_of, one_line
 from plumdp.result.certificate import Certificate
-from plumdp.result.folder import unwritable
+from plumdp.result.folder import write_whole
 from plumdp.result.printing import outward, percent
 from plumdp.result.show import Fact, Page, as_html, as_json, as_text
 from plumdp.watching.plan import Alarm, Plan, WatchState, chained
@@ -402,7 +402,7 @@ def watch(
             part.name, own, counts.seen, losses, size=part.size, contradicts=contradicts, assuming=rests_on
         )
     if file is not None and known.n:
-        _write(file, known.to_text())
+        write_whole(file, known.to_text())
     assuming |= dict.fromkeys([_OLDER] if certificate is not None else [])
     assuming |= dict.fromkeys([_POLICY] if plan.limit is not None else [])
     said = _promise(plan, certificate), gap, tuple(dict.fromkeys((*assuming, *known.assuming)))
@@ -510,13 +510,3 @@ def _refuse_late(known: WatchState, given: Sequence[_GivenPart]) -> str:
         "the parts that were watched are not those that are there now: one came late, or is gone. What was watched "
         "without it stands; put the parts back as they were, or begin a new watch"
     )
-
-
-def _write(file: Path, text: str) -> None:
-    """Write a file as a whole or not at all."""
-    fresh = file.with_name(f".{file.name}.new")
-    try:
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(file)
-    except OSError as error:
-        raise unwritable(file, error) from None
