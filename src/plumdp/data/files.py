@@ -76,14 +76,8 @@ def write_counts(counts: TransitionCounts | HasCounts, path: str | Path) -> None
         "fingerprint": graph.fingerprint,
         "states": graph.n_states,
         "transitions": graph.n_transitions,
-        "sampling": counts.sampling,
-        "report": None if counts.report is None else counts.report.to_dict(),
-        "parts": [asdict(part) for part in counts.parts],
+        **{name: each for name, each in words_of(counts).items() if each is not None or name == "report"},
     }
-    if counts.pilot is not None:
-        about["pilot"] = {key: getattr(counts.pilot, key) for key in _ABOUT_PILOT}
-    if counts.time is not None:
-        about["time"] = counts.time.words
     write_parquet(path, [block], metadata={"plumdp": json.dumps(about | {"checksum": _checksum(about, block)})})
 
 
@@ -119,13 +113,40 @@ def _read(path: str | Path, graph: Graph) -> TransitionCounts:
     checksum = about.pop("checksum")
     if checksum != _checksum(about, block):
         raise DataError(f"the counts are not those that were written: {_AGAIN}")
-    report = None if about["report"] is None else report_from(about["report"])
+    if ("pilot" in block) != ("pilot" in about):
+        # a pilot of which nothing is said may have ended at will: to take it for a planned one would be unsound
+        raise DataError(f"the file has a column pilot or says what its pilot is, but not both: {_AGAIN}")
     dense = {name: _dense(graph, block["transition"], n) for name, n in block.items() if name != "transition"}
-    firsts = [name for name in dense if name == "pilot" or name.startswith("moment_")]
-    seen = {name: Seen.from_columns(dense[name], i, dense) for i, name in enumerate(("n", *firsts))}
-    pilot, parts = _pilot(seen, about.get("pilot")), read_as(tuple[DataPart, ...], about["parts"], "parts")
+    names = ["n", *(name for name in dense if name == "pilot" or name.startswith("moment_"))]
+    seen = [Seen.from_columns(dense[name], i, dense) for i, name in enumerate(names)]
     time = _time([n for name, n in dense.items() if name.startswith("time_")], about.get("time"))
-    return TransitionCounts(graph, dense["n"], about["sampling"], pilot, report, parts, seen["n"].rewards, time)
+    return counts_from(graph, about, seen, time)
+
+
+def words_of(counts: TransitionCounts) -> dict[str, Any]:
+    """Return all that counts say beside numbers, ready for JSON."""
+    pilot, time, report = counts.pilot, counts.time, counts.report
+    return {
+        "sampling": counts.sampling,
+        "pilot": None if pilot is None else {key: getattr(pilot, key) for key in _ABOUT_PILOT},
+        "time": None if time is None else time.words,
+        "report": None if report is None else report.to_dict(),
+        "parts": [asdict(part) for part in counts.parts],
+    }
+
+
+def counts_from(
+    graph: Graph, about: Mapping[str, Any], seen: Sequence[Seen], time: CountArray | None
+) -> TransitionCounts:
+    """Return the counts that have these words, given all data, those of the pilot and at its moments, and over time."""
+    (whole, *firsts), said, pilot = seen, about.get("pilot"), None
+    if said is not None:
+        told = {key: with_number(said)[key] for key in _ABOUT_PILOT}
+        pilot = Pilot.of(firsts[0], **{**told, "lengths": tuple(told["lengths"])}, moments=firsts[1:])
+    report = None if about["report"] is None else report_from(about["report"])
+    parts = read_as(tuple[DataPart, ...], about["parts"], "parts")
+    of_time = None if time is None else TimeParts.from_words(about["time"], time)
+    return TransitionCounts(graph, whole.counts, about["sampling"], pilot, report, parts, whole.rewards, of_time)
 
 
 def reward_columns(counts: TransitionCounts) -> dict[str, CountArray]:
@@ -135,26 +156,15 @@ def reward_columns(counts: TransitionCounts) -> dict[str, CountArray]:
     return {f"reward_{number}_{i}": row for number, sums in rows for i, row in enumerate(sums)}
 
 
-def _pilot(dense: Mapping[str, Seen], about: Mapping[str, Any] | None) -> Pilot | None:
-    """Return the pilot in a file, if there is one; a column without its description, or the reverse, is refused."""
-    if ("pilot" in dense) != (about is not None):
-        # a pilot of which nothing is said may have ended at will: to take it for a planned one would be unsound
-        raise DataError(f"the file has a column pilot or says what its pilot is, but not both: {_AGAIN}")
-    if about is None:
-        return None
-    moments = tuple(seen for name, seen in dense.items() if name.startswith("moment_"))
-    return Pilot.of(dense["pilot"], **{**with_number(about), "lengths": tuple(about["lengths"])}, moments=moments)
-
-
-def _time(seen: Sequence[CountArray], about: Mapping[str, Any] | None) -> TimeParts | None:
-    """Return the counts between boundaries, if the file has them, with a column for each boundary."""
+def _time(seen: Sequence[CountArray], about: Mapping[str, Any] | None) -> CountArray | None:
+    """Return the counts between boundaries as entries, if the file has them, with a column for each boundary."""
     if len(seen) != (0 if about is None else len(about["ends"])):
         raise DataError(f"the file does not have one column of time for each boundary: {_AGAIN}")
     if about is None:
         return None
     dense = np.array(seen, dtype=np.int64, ndmin=2)  # short data have no boundary
     number, transition = np.nonzero(dense)
-    return TimeParts.from_words(about, np.array([number, transition, dense[number, transition]]))
+    return np.array([number, transition, dense[number, transition]])
 
 
 def is_counts_file(path: str | Path) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import replace
 from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
@@ -18,13 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plumdp.base.errors import DataError, ModelError
-from plumdp.base.json_values import read_as
-from plumdp.data.counts import Pilot, TransitionCounts, with_number
-from plumdp.data.files import reward_columns
-from plumdp.data.report import report_from
-from plumdp.data.same_files import DataPart
+from plumdp.data.counts import TransitionCounts
+from plumdp.data.files import counts_from, reward_columns, words_of
 from plumdp.data.seen import Seen
-from plumdp.data.time_parts import TimeParts
 from plumdp.model.check import validate
 from plumdp.model.expressions.table import ExpressionTable
 from plumdp.model.gaps import gaps_of, looked_at
@@ -37,7 +33,6 @@ from plumdp.relaxation.intervals import IntervalMDP
 Arrays = dict[str, npt.NDArray[Any]]
 
 _GRAPH = ("first_choice", "first_transition", "successor", "action")
-_PILOT = tuple(field.name for field in fields(Pilot) if field.name not in ("counts", "moments", "rewards"))
 _PROBLEMS = (
     *(OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError, EOFError, BadZipFile),
     MemoryError,
@@ -77,11 +72,7 @@ def write_data(path: Path | IO[bytes], model: ParametricMDP, counts: TransitionC
         "expressions": [polynomial_terms(f) for f in model.expressions.polynomials],
         "n_free": model.expressions.n_free,
         "looks": [gaps_of(model), model.counted.ends],
-        "sampling": counts.sampling,
-        "pilot": None if pilot is None else {name: getattr(pilot, name) for name in _PILOT},
-        "time": None if counts.time is None else counts.time.words,
-        "report": None if counts.report is None else counts.report.to_dict(),
-        "parts": [asdict(part) for part in counts.parts],
+        **words_of(counts),
     }
     text = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
     everything: Any = arrays | {"about": text}
@@ -206,17 +197,10 @@ def _graph(about: Mapping[str, Any], arrays: Arrays, n_expressions: int) -> tupl
 
 
 def _counts(about: Mapping[str, Any], arrays: Arrays, graph: Graph) -> TransitionCounts:
-    pilot = None
     n_moments = None if about["pilot"] is None else len(about["pilot"]["lengths"])
     names = ["counts", *([] if n_moments is None else ["pilot", *(f"moment {i}" for i in range(n_moments))])]
-    seen, *firsts = (Seen.from_columns(arrays[name], i, arrays) for i, name in enumerate(names))
-    if about["pilot"] is not None:
-        told = {name: with_number(about["pilot"])[name] for name in _PILOT}
-        pilot = Pilot.of(firsts[0], **{**told, "lengths": tuple(told["lengths"])}, moments=firsts[1:])
-    report = None if about["report"] is None else report_from(about["report"])
-    parts = read_as(tuple[DataPart, ...], about["parts"], "parts")
-    time = None if about.get("time") is None else TimeParts.from_words(about["time"], arrays["time"])
-    return TransitionCounts(graph, seen.counts, about["sampling"], pilot, report, parts, seen.rewards, time)
+    seen = [Seen.from_columns(arrays[name], i, arrays) for i, name in enumerate(names)]
+    return counts_from(graph, about, seen, None if about.get("time") is None else arrays["time"])
 
 
 def _constant(kind: str, text: str) -> bool | int | Fraction:
