@@ -5,6 +5,7 @@ result is verified.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -126,33 +127,6 @@ def every_event_is_tried_once(patch):
     patch.setattr(set_proof, "is_tried_once", lambda graph, events: np.ones(len(events), dtype=bool))
 
 
-PLANTED = {  # with the layer that rejects its result
-    coupled_bounds_are_too_narrow: ("bracket", {}),
-    the_solver_forgets_nature: ("bracket", {}),
-    the_range_of_the_slope_is_halved: ("bracket", {}),
-    the_evidence_is_too_large: ("set", {}),
-    bets_win_more_than_they_do: ("bracket", {}),
-    bets_look_at_all_data: ("bets", {}),
-    sizes_do_not_follow_from_what_was_won: ("bets", {}),
-    counts_count_twice: ("bets", {}),
-    every_part_has_the_whole_error: ("budget", {}),
-    intervals_have_the_whole_error: ("set", {"confidence_set": "interval"}),
-    intervals_are_those_of_a_fixed_number: ("set", {"confidence_set": "interval"}),
-    every_event_is_tried_once: ("set", {"confidence_set": "interval"}),
-}
-
-
-@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
-def test_a_planted_error_is_found_in_its_layer(tmp_path, monkeypatch, plant):
-    layer, options = PLANTED[plant]
-    with monkeypatch.context() as patch:
-        plant(patch)
-        witnessed(tmp_path / "result", **options)
-    broken = verify(tmp_path / "result").broken
-    assert broken is not None
-    assert broken.layer == layer, broken
-
-
 def remainders_are_said_to_cancel(patch):
     """The errors of both expansions are thought to be the same, so that none is left of a difference."""
     honest = coupled_bounds.advantage_approximations
@@ -184,34 +158,10 @@ def equal_ends_are_subtracted(patch):
     patch.setattr(difference, "difference_of", of_ends)
 
 
-IN_DIFFERENCES = [
-    remainders_are_said_to_cancel,
-    the_slope_of_the_rival_has_the_wrong_sign,
-    equal_ends_are_subtracted,
-]
-
-
-@pytest.mark.parametrize("plant", [None, *IN_DIFFERENCES], ids=lambda plant: plant.__name__ if plant else "none")
-def test_a_planted_error_in_a_difference_is_found(tmp_path, monkeypatch, plant):
-    """One policy needs more steps if p is larger, and the other fewer, so that signs matter.
-
-    With 1,000 runs, what follows from the wrong sign is false at points of the set; with 300 it is true, and proved.
-    """
-    with monkeypatch.context() as patch:
-        if plant is not None:
-            plant(patch)
-        compared(tmp_path / "result", "near", "twice", STEPS, counts=small_counts(1000))
-    broken = verify(tmp_path / "result").broken
-    assert (None if broken is None else broken.layer) == (None if plant is None else "bracket"), broken
-
-
-def test_a_limit_of_all_policies_that_is_too_small_is_found(tmp_path, monkeypatch):
+def a_limit_of_all_policies_is_too_small(patch):
     """It is within the bounds of the policy that was found."""
     honest = thresholds.best_of_all
-    with monkeypatch.context() as patch:
-        patch.setattr(thresholds, "best_of_all", lambda *args, **kwargs: 0.99 * honest(*args, **kwargs))
-        answered(tmp_path / "result", 'P>=0.9 [ F "goal" ]')
-    assert verify(tmp_path / "result").broken.layer == "bracket"
+    patch.setattr(thresholds, "best_of_all", lambda *args, **kwargs: 0.99 * honest(*args, **kwargs))
 
 
 def studies_have_the_whole_error(patch):
@@ -229,16 +179,6 @@ def intervals_of_studies_are_too_narrow(patch):
     patch.setattr(Study, "interval", narrow)
 
 
-@pytest.mark.parametrize(
-    ("plant", "layer"), [(studies_have_the_whole_error, "budget"), (intervals_of_studies_are_too_narrow, "set")]
-)
-def test_a_planted_error_of_other_studies_is_found(tmp_path, monkeypatch, plant, layer):
-    with monkeypatch.context() as patch:
-        plant(patch)
-        witnessed(tmp_path / "result", evidence={"p": (615, 1000), "q": (290, 1000)})
-    assert verify(tmp_path / "result").broken.layer == layer
-
-
 def values_win_more_than_they_do(patch):
     honest = bets.log_gains
     patch.setattr(bets, "log_gains", lambda table, seen, *rest: honest(table, seen, *rest) + 2e-3 * seen)
@@ -247,20 +187,6 @@ def values_win_more_than_they_do(patch):
 def values_count_ten_times(patch):
     honest = RewardCoins.shown
     patch.setattr(RewardCoins, "shown", lambda *args: Pooled(*(10 * each for each in honest(*args))))
-
-
-@pytest.mark.parametrize(
-    ("plant", "layer"), [(values_win_more_than_they_do, "bracket"), (values_count_ten_times, "bets")]
-)
-def test_a_planted_error_of_learned_rewards_is_found(tmp_path, monkeypatch, plant, layer):
-    model = machine()
-    runs = pd.DataFrame(runs_of(np.random.default_rng(1), 500))
-    counts = plumdp.read_log(model, runs, columns={"cost": "price"}, sampling="trajectories").counts
-    with monkeypatch.context() as patch:
-        plant(patch)
-        patch.setattr(learn, "check_fit", lambda learned, fixed: learned)  # which the error may contradict by chance
-        witnessed(tmp_path / "result", COST, model=model, counts=counts)
-    assert verify(tmp_path / "result").broken.layer == layer
 
 
 def half_spaces_are_not_moved(patch):
@@ -277,12 +203,73 @@ def residuals_have_half_of_the_range(patch):
     patch.setattr(residual_kernels, "write_ranges", half)
 
 
-@pytest.mark.parametrize("plant", [half_spaces_are_not_moved, residuals_have_half_of_the_range])
-def test_a_planted_error_of_rows_that_are_off_is_found(tmp_path, monkeypatch, plant):
+def difference_of_steps(folder):
+    """Save the difference of two policies, of which one needs more steps if p is larger, and the other fewer.
+
+    With 1,000 runs, what follows from the wrong sign is false at points of the set; with 300 it is true, and proved.
+    """
+    compared(folder, "near", "twice", STEPS, counts=small_counts(1000))
+
+
+def learned_rewards(folder):
+    model = machine()
+    runs = pd.DataFrame(runs_of(np.random.default_rng(1), 500))
+    counts = plumdp.read_log(model, runs, columns={"cost": "price"}, sampling="trajectories").counts
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learn, "check_fit", lambda learned, fixed: learned)  # which the error may contradict by chance
+        witnessed(folder, COST, model=model, counts=counts)
+
+
+MADE = {  # results, with the errors that are planted and the layer that rejects each of them
+    witnessed: {
+        coupled_bounds_are_too_narrow: "bracket",
+        the_solver_forgets_nature: "bracket",
+        the_range_of_the_slope_is_halved: "bracket",
+        the_evidence_is_too_large: "set",
+        bets_win_more_than_they_do: "bracket",
+        bets_look_at_all_data: "bets",
+        sizes_do_not_follow_from_what_was_won: "bets",
+        counts_count_twice: "bets",
+        every_part_has_the_whole_error: "budget",
+    },
+    partial(witnessed, confidence_set="interval"): {
+        intervals_have_the_whole_error: "set",
+        intervals_are_those_of_a_fixed_number: "set",
+        every_event_is_tried_once: "set",
+    },
+    difference_of_steps: {
+        remainders_are_said_to_cancel: "bracket",
+        the_slope_of_the_rival_has_the_wrong_sign: "bracket",
+        equal_ends_are_subtracted: "bracket",
+    },
+    partial(answered, text='P>=0.9 [ F "goal" ]'): {a_limit_of_all_policies_is_too_small: "bracket"},
+    partial(witnessed, evidence={"p": (615, 1000), "q": (290, 1000)}): {
+        studies_have_the_whole_error: "budget",
+        intervals_of_studies_are_too_narrow: "set",
+    },
+    learned_rewards: {values_win_more_than_they_do: "bracket", values_count_ten_times: "bets"},
+    partial(witnessed, misfit=0.01): dict.fromkeys(
+        (half_spaces_are_not_moved, residuals_have_half_of_the_range), "bracket"
+    ),
+}
+PLANTED = {plant: (make, layer) for make, planted in MADE.items() for plant, layer in planted.items()}
+
+
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+def test_a_planted_error_is_found_in_its_layer(tmp_path, monkeypatch, plant):
+    make, layer = PLANTED[plant]
     with monkeypatch.context() as patch:
         plant(patch)
-        witnessed(tmp_path / "result", misfit=0.01)
-    assert verify(tmp_path / "result").broken.layer == "bracket"
+        make(tmp_path / "result")
+    broken = verify(tmp_path / "result").broken
+    assert broken is not None
+    assert broken.layer == layer, broken
+
+
+def test_without_an_error_the_results_are_verified(tmp_path):
+    for i, make in enumerate((witnessed, partial(witnessed, confidence_set="interval"), difference_of_steps)):
+        make(tmp_path / f"{i}")
+        assert verify(tmp_path / f"{i}").broken is None
 
 
 def backoff():
@@ -342,9 +329,3 @@ def test_a_solver_that_was_used_on_later_data_is_found(tmp_path, monkeypatch):
         report = verify(tmp_path / name)
         look_again(tmp_path / name, report)
         assert (None if report.broken is None else report.broken.layer) == layer, report.broken
-
-
-def test_without_an_error_the_results_are_verified(tmp_path):
-    for kind in ("likelihood", "interval"):
-        witnessed(tmp_path / kind, confidence_set=kind)
-        assert verify(tmp_path / kind).broken is None
