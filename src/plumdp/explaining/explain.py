@@ -51,7 +51,7 @@ def explain(learned: Learned, certificate: Certificate, *, parts: Sequence[str] 
     >>> study = case_study("betting:5")
     >>> counts = simulate(study.model, study.true_point, 1_000, rng=1, max_steps=6)
     >>> learned = learn(study.model, counts, objectives=[study.objective])
-    >>> findings = explain(learned, conclude(learned, study.objective))
+    >>> findings = explain(learned, conclude(learned, study.objective), parts=["ladder", "expressions"])
     >>> [rung.relaxation for rung in findings.ladder], findings.n_expressions
     (['interval', 'parameter', 'expression', 'rectangular', 'coupled'], 106)
     """
