@@ -27,6 +27,7 @@ from watch_games import (
     weights_beside,
 )
 
+from plumdp.certifying import since
 from plumdp.confidence.bounded_means import FRACTIONS, multiplied
 from plumdp.data.seen import Seen
 from plumdp.fit.time_tests import weight_of
@@ -254,7 +255,7 @@ def test_the_errors_of_all_certificates_about_now_sum_to_at_most_that_of_the_wat
         errors.append(1 - confidence)
         raise InterruptedError
 
-    monkeypatch.setattr(watch, "certify", noted)
+    monkeypatch.setattr(since, "certify", noted)
     stream = Stream(watched_rows(COIN))
     for part in range(40):
         stream = stream.add(f"part {part + 1}", Seen(np.ones(COIN.graph.n_transitions, dtype=np.int64)))

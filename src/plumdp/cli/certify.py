@@ -16,6 +16,7 @@ from plumdp.cli.inputs import (
     each_model,
     learn,
     learn_from,
+    load_objective,
     load_objectives,
     load_questions,
     load_texts,
@@ -60,6 +61,7 @@ def certify(given: Options) -> int:
         (given.subject_to, within_thresholds),
         (given.against is not None, improvement if given.policy is None else difference),
         (given.relaxation == "all", _compare),
+        (bool(given.since), _since),
     ):
         if is_asked:
             return answer(given)
@@ -90,12 +92,13 @@ def _require_one_thing(given: Options) -> None:
         "--against": given.willingness is None and given.against,
         "--relaxation all": given.relaxation == "all",
         "--property quantile(…)": _is_quantile(given),
+        "--since": bool(given.since),
     }
     others: dict[str, object] = {
-        "--policy": given.policy and not given.against,
+        "--policy": given.policy and not given.against and not given.since,
         "--against": given.against and given.willingness and not given.policy,
         "--relaxation": given.relaxation not in (None, "all"),
-        "--output": given.output and given.relaxation == "all",
+        "--output": given.output and (given.relaxation == "all" or given.since),
     }
     asked = [option for option, value in ways.items() if value]
     asked += [option for option, value in others.items() if value and asked]
@@ -168,6 +171,22 @@ def _compare(given: Options) -> int:
             print_comparison(certificates, one.constant)
     contradicted = EXIT_CODES[Status.CONTRADICTED]
     return contradicted if exit_code(results) == contradicted else 0
+
+
+def _since(given: Options) -> int:
+    """Show what holds if nothing has changed since a run or row."""
+    from plumdp.certifying.since import certify_since
+
+    read, objective = load_objective(given)
+    how: Any = {"announced": given.announced, "confidence": given.confidence}
+    policy = None if given.policy is None else load_policy(given.policy, read)
+    found = certify_since(read, read_data(given, read), objective, given.since, policy=policy, **how)
+    results = [Result(found, constants=given.constant)]
+    if given.json:
+        print_json([result.to_dict() for result in results], one=True)
+    else:
+        print_results(results)
+    return exit_code(results)
 
 
 _POLICIES = ("--policy", "--against")

@@ -81,7 +81,7 @@ COMMANDS = {
         {"output": _COUNTED},
     ),
     "certify": Command(
-        "certify", _MAYBE, "property question result model log set",
+        "certify", _MAYBE, "property question since result model log set",
         "Find a policy and bounds on its value that hold with the given confidence.",
         "plumdp certify betting:25 runs.parquet -o result\n"
         "plumdp certify model.prism log.csv -p 'P>=0.9 [ F \"goal\" ]'\n"
@@ -90,6 +90,10 @@ COMMANDS = {
         "quantile(B, P>=0.9 [ F<=B \"goal\" ]) with the least B. Ends with 0 if certified or yes, 1 if no, 3 if the "
         "data contradict the model, 4 if nothing is certified or not yet known. With --against, yes means that the "
         "policy is better than the other, or not worse by more than --margin, and no that it is worse.",
+        {
+            "since": "Certify what holds if nothing has changed since a run or row, such as 'run 545', which you may "
+            "choose by looking, as after data that contradict the model because it changed. The log needs an --order.",
+        },
     ),
     "check-model": Command(
         "check", {"model": "MODEL...", "data": "DATA..."},

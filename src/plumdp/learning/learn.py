@@ -47,7 +47,10 @@ _SAME = {
     "time": "that rows stay the same over time",
     "row": "the expressions of rows",
 }
-_AFTER = f"{ADVICE}use data from after the change alone, or add to the state what made the difference"
+_AFTER = (
+    f"{ADVICE}ask what holds if nothing has changed since then (certify_since, or certify --since), which pays for the "
+    "choice of the start, or add to the state what made the difference"
+)
 
 
 @one_blas_thread()

@@ -20,8 +20,7 @@ import numpy as np
 from plumdp.base.errors import DataError, Option, require_kind
 from plumdp.base.progress import working
 from plumdp.base.rounding import down
-from plumdp.certifying.approximation import narrowed
-from plumdp.certifying.pipeline import certify
+from plumdp.certifying.since import BY_LOOKING, with_share
 from plumdp.confidence.sets import Guarantee
 from plumdp.data.columns import LogForm
 from plumdp.data.counts import TransitionCounts, counts_of, require_same_graph
@@ -50,7 +49,6 @@ from plumdp.watching.plan import Alarm, Plan, WatchState, chained
 from plumdp.watching.rows import ranges_in_box, tied_parameters, watched_rows
 from plumdp.watching.stream import Stream, find_gap, named_files, place_of
 
-_BY_LOOKING = "bounds for all starts hold at once, so that you may choose one by looking"
 _ALONE = "each night holds by itself with this confidence"
 
 
@@ -71,20 +69,12 @@ def since_part(
     """
     if not stream.parts:
         raise DataError("the watch has just begun, and has no parts yet")
-    error, end, seen = 1 - confidence, stream.ends[number], stream.since(number)
-    own = 1 - error * (weight_of(end + 1) if is_chosen else 1.0)
+    end, seen, announced = stream.ends[number], stream.since(number), policy is not None
     counts = TransitionCounts(model.counted.graph, seen.counts, "adaptive", rewards=seen.rewards)
-    found = certify(model, counts, question, confidence=own, policy=policy, announced=policy is not None)
-    said = f"{_BY_LOOKING} (this one by itself: {percent(own)})" if is_chosen else _ALONE
-    premise = f"nothing has changed since {stream.parts[number].name} ({number_of(stream.n - end, 'part')}); {said}"
-    rests_on = tuple(dict.fromkeys([premise, *assuming, *found.assumptions]))
-    # a smaller confidence than that of this start by itself is true as well
-    return replace(
-        found,
-        confidence=confidence,
-        assumptions=rests_on,
-        budget=(),
-        approximate=found.approximate and narrowed(found.approximate, own, confidence),
+    since = f"{stream.parts[number].name} ({number_of(stream.n - end, 'part')})"
+    weight, said = (weight_of(end + 1), BY_LOOKING) if is_chosen else (1.0, _ALONE)
+    return with_share(
+        model, counts, question, policy, confidence, weight, since, assuming, announced=announced, said=said
     )
 
 
