@@ -97,6 +97,13 @@ def test_an_open_quotation_mark_may_hide_rows_and_is_refused_even_then(tmp_path)
         )  # fmt: skip
 
 
+def test_lines_that_end_in_two_ways_are_named(tmp_path):
+    file = tmp_path / "export.csv"
+    file.write_bytes(b"x,action,next_x\n0,go,1\r\n1,go,0\r\n")
+    with pytest.raises(pl.DataError, match=r"export.csv: some lines end with a carriage return and some do not"):
+        model_from_log(file, states=["x"], initial={"x": 0})
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -17,6 +17,8 @@ _REASONS = {
     "at a time",
     r"^Expected Number of Columns: (\d+) Found: (\d+)": r"this line has \2 values, but the first line names \1 "
     "columns; correct the line",
+    r"reached an invalid state": "some lines end with a carriage return and some do not, or there is a quotation mark "
+    "within a value; write the file again, with all lines alike and two quotation marks for one within a value",
     r"unterminated quote": "a quotation mark is opened that is not closed; close it, and write two of them for one "
     "within a value",
     r"not utf-8 encoded|Invalid unicode|invalid UTF": _NOT_UTF_8,
