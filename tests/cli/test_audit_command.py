@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 from command_line import plumdp
 from support.refusals import rows
@@ -45,6 +46,16 @@ def test_runs_that_contradict_end_with_3(folder):
     assert content["p_value"] < 1e-6
     assert content["upper"] < content["certified"][0]
     assert 10 < content["runs_needed"] < 10_000
+
+
+def test_runs_are_read_as_their_texts_are_written(folder):
+    """Steps are dates such as 31.05.2024, one a day."""
+    runs = pd.read_csv(folder / "other.csv")
+    runs["step"] = (pd.Timestamp("2024-01-01") + pd.to_timedelta(runs.step, "D")).dt.strftime("%d.%m.%Y")
+    runs.to_csv(folder / "dates.csv", index=False)
+    arguments = ["audit", str(folder / "result"), str(folder / "dates.csv"), "--range", "0", "20"]
+    assert plumdp(*arguments, "--text", "date_format=%d.%m.%Y").code == 3
+    assert plumdp(*arguments).code == 2
 
 
 def test_a_plan_needs_no_runs(folder):

@@ -151,7 +151,7 @@ COMMANDS = {
     ),
     "audit": Command(
         "saved", {"result": "RESULT", "data": "[RUNS...]"},
-        "range expected margin json column state action form confidence",
+        "range expected margin json column state action form text confidence",
         "Bound the value of a certified policy from new runs alone, and say whether they contradict the certificate.",
         "plumdp audit result fresh.parquet --range 0 50\nplumdp audit result --margin 0.05",
         "No probability of the model is used. You may look as often as you like, and stop when you like. Ends with 3 "

@@ -12,7 +12,7 @@ import plumdp
 from plumdp.base.errors import DataError
 from plumdp.base.vocabulary import Status
 from plumdp.cli.errors import FILE
-from plumdp.cli.inputs import how_read, load_model, read_data
+from plumdp.cli.inputs import how_read, load_model, raw_of, read_data
 from plumdp.cli.options import Options
 from plumdp.cli.outputs import is_model_file, require_new, write_policy
 from plumdp.cli.results import EXIT_CODES, print_json
@@ -80,8 +80,11 @@ def audit(given: Options) -> int:
     found, needed = None, None
     how: dict[str, Any] = {"confidence": given.confidence, "return_range": given.range}
     if given.data:
+        from plumdp.data.duckdb_tables import find_files
+
+        runs = raw_of(given, find_files(given.data))
         read = how_read(given)
-        found = plumdp.decisions.audit(certificate, model, given.data, expected=given.expected, **how, **read)
+        found = plumdp.decisions.audit(certificate, model, runs, expected=given.expected, **how, **read)
     if given.margin:
         spread = None if found is None else found.spread
         needed = plumdp.decisions.runs_to_audit(certificate, model, given.margin, spread=spread, **how)
