@@ -49,8 +49,11 @@ def test_a_policy_is_not_compared_with_itself():
     counts = pl.simulate(MODEL, chances(3, b0=0.8, a1=0.45), 300, rng=1, max_steps=4, policy="b")
     learned = pl.learn(MODEL, counts, objectives=[WINS])
     found = pl.difference(learned, WINS, "b", "practice")
-    assert found.is_same
-    assert "both do the same wherever they lead: they are one policy, and the difference is 0" in str(found)
+    assert (
+        found.sentence == "The first policy and the second policy do the same wherever they lead: the difference is 0."
+    )
+    assert found.verdicts == ("the same within the margin",)
+    assert found.comparison["sentence"].startswith("Not yet known: the value of the first policy less")
     assert not pl.difference(learned, WINS, "a", "practice").is_same
     assert f"objective       {WINS}" in str(found)  # what was asked
     best = improve(learned, WINS, over=found.first.policy)

@@ -48,6 +48,8 @@ class Difference:
         """How the first policy compares with the second: all that the bounds prove, what says most first."""
         if not self.is_claim:
             return (Standing.UNKNOWN,)
+        if self.is_same:
+            return (Standing.SAME,)
         return standings(self.lower, self.upper, self.margin, direction=self.first.direction)
 
     @property
@@ -60,6 +62,9 @@ class Difference:
         """Which policy is better and by how much, in words."""
         if not self.is_claim:
             return "Not yet known: the data contradict the model, so nothing can be concluded from them."
+        if self.is_same:
+            alike = "{} and {} do the same wherever they lead: the difference is 0.".format(*self.names)
+            return alike.replace("the ", "The ", 1) if alike.startswith("the ") else alike
         said = self._decided() if self.verdicts[0] in (Standing.BETTER, Standing.WORSE) else self._not_decided()
         said = said.replace("the ", "The ", 1) if said.startswith("the ") else said
         return f"{said}, with confidence {percent(self.first.confidence)}."
@@ -125,10 +130,9 @@ class Difference:
             if self.approximate is None
             else [("approximately", f"a difference of {approximately(self.approximate)}")]
         )
-        narrower = [("narrower", text) for text in hints[:1] if Standing.UNKNOWN in self.verdicts and not self.is_same]
+        narrower = [("narrower", text) for text in hints[:1] if Standing.UNKNOWN in self.verdicts]
         facts = [("objective", self.first.objective), *about, *narrower, *self.premises()]
-        one = ["both do the same wherever they lead: they are one policy, and the difference is 0"] * self.is_same
-        return Page(self.sentence, [*one, *self.brackets], facts=facts, folded=[self.first, self.second])
+        return Page(self.sentence, self.brackets, facts=facts, folded=[self.first, self.second])
 
     SCHEMA: ClassVar[str] = "plumdp/difference/1"
     TOLD: ClassVar[str] = "lower upper approximate margin verdicts sentence not_coupled assumptions first second"
@@ -142,7 +146,8 @@ class Difference:
         one, other = ((each.lower, each.upper) for each in (self.first, self.second))
         ends = {"first": one, "second": other, "difference": (self.lower, self.upper)}
         bounds = {name: json_value(list(each)) for name, each in ends.items()}
-        return {"sentence": self.sentence, "names": list(self.names), "margin": self.margin, **bounds}
+        said = replace(self, is_same=False).sentence  # in words that are checked
+        return {"sentence": said, "names": list(self.names), "margin": self.margin, **bounds}
 
     def with_comparison(self, of: Literal["first", "second"] = "first") -> Certificate:
         """Return the certificate of one policy with the comparison to the other, which its ``save`` keeps as well."""
@@ -223,6 +228,8 @@ def difference_of(
 
 def acts_alike(graph: Graph, one: Policy, other: Policy) -> bool:
     """Return whether two policies take the same actions, with the same probabilities, in all states they lead to."""
+    if graph.levels is not None:  # on disk, where it stays
+        return np.array_equal(*(check_policy(graph, each) for each in (one, other)))
     weights, others = policy_weights(graph, one), policy_weights(graph, other)
     reached = is_reached(graph.take(np.flatnonzero(weights > 0))[0])[graph.state_of_choice()]
     return np.array_equal(weights[reached], others[reached])
